@@ -1,0 +1,1 @@
+"""Loadprint: recordings of workloads, read and compared."""

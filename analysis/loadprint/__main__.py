@@ -1,0 +1,5 @@
+"""The command `loadprint`."""
+
+
+def main() -> None:
+    """Run the command."""

@@ -1,0 +1,1 @@
+//! Sources a recorder can read.
