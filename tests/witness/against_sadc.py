@@ -2,9 +2,9 @@
 
     sadc -S XALL 1 60 other.sa &  …  .venv/bin/python tests/witness/against_sadc.py RUN other.sa
 
-The raw counters of the sa file come from `sadf -r -O debug` (sadf(1)), stamped with the uptime at
-which sadc read them; ours are interpolated linearly to those stamps. sadc stamps to 10 ms, so a counter that
-moves in bursts may differ by one burst in the window. Exit status 1 when a row differs by more than the tolerance.
+The raw counters of the sa file come from `sadf -r -O debug` (sadf(1)), stamped with the uptime at which
+sadc read them; ours are interpolated linearly to those stamps. sadc stamps to 10 ms, so a counter that moves
+in bursts may differ by one burst in the window. Exit status 1 when a row differs by more than the tolerance.
 """
 
 from __future__ import annotations

@@ -1,0 +1,9 @@
+"""Tests of the whole: real server, real kernel, real playbook."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+COLLECT = ROOT / "target/release/loadprint-collect"
+LOAD = ROOT / "target/release/loadprint-load"
+SUPERVISE = ROOT / "target/release/loadprint-supervise"
+LOADPRINT = ROOT / ".venv/bin/loadprint"
