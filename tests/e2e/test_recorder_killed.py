@@ -24,7 +24,7 @@ def test_twenty_kills_lose_at_most_one_tick(tmp_path: Path) -> None:
 
 
 def lost_ticks(run: Path, seconds: float) -> int:
-    """Record, kill after so many seconds, finish; give the number of ticks due before the kill that are not there."""
+    """Record, kill after so many seconds, finish; give the number of ticks due before the kill and not there."""
     pid_file = run.with_suffix(".pid")
     command = [COLLECT, "record", "--out", run, "--interval", "100ms", "--pid-file", pid_file]
     recorder = subprocess.Popen(command)
