@@ -1,1 +1,70 @@
-//! The recording format.
+//! The recording format: journal, Parquet tables, phases and manifest of one run directory.
+//!
+//! Knows nothing of `/proc` or MySQL. `docs/recording-format.md` is the description; this crate is its only writer.
+
+pub mod clock;
+pub mod json;
+pub mod manifest;
+pub mod phases;
+pub mod table;
+
+use std::io;
+use std::path::Path;
+use std::path::PathBuf;
+
+/// The version of the format, written into every file that can carry it.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// What went wrong, with the file it went wrong in.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The refusal.
+        source: io::Error,
+    },
+    /// The content is not what the format says.
+    #[error("{}: {message}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and, where there is one, the mend.
+        message: String,
+    },
+}
+
+/// The result of everything that touches a run directory.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// True if the file system is full or a quota is used up.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Io { source, .. }
+            if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+    }
+
+    fn format(path: &Path, message: impl ToString) -> Self {
+        Self::Format {
+            path: path.to_owned(),
+            message: message.to_string(),
+        }
+    }
+}
+
+/// Attaches the path to an I/O error.
+trait At<T> {
+    fn at(self, path: &Path) -> Result<T>;
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, path: &Path) -> Result<T> {
+        self.map_err(|source| Error::Io {
+            path: path.to_owned(),
+            source,
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! `manifest.json`: size and CRC-32C of every file of a run directory, written last.
+//!
+//! A journal that is still there is left out: it is either growing or waiting for `finish`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::io::Read;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::At;
+use crate::Error;
+use crate::FORMAT_VERSION;
+use crate::Result;
+use crate::json;
+
+/// The file's name in the run directory.
+pub const NAME: &str = "manifest.json";
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    format_version: u32,
+    files: BTreeMap<String, Entry>,
+}
+
+#[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
+struct Entry {
+    bytes: u64,
+    crc32c: String,
+}
+
+/// Writes the manifest of `run_dir` as it is now.
+///
+/// # Errors
+/// When a file cannot be read or the manifest cannot be written.
+pub fn write(run_dir: &Path) -> Result<()> {
+    let mut files = BTreeMap::new();
+    walk(run_dir, "", &mut files)?;
+    json::write_atomic(
+        &run_dir.join(NAME),
+        &Manifest {
+            format_version: FORMAT_VERSION,
+            files,
+        },
+    )
+}
+
+/// Compares `run_dir` with its manifest; one line per file that differs or is gone, none when all is whole.
+///
+/// Files that the manifest does not name are ignored, as readers do.
+///
+/// # Errors
+/// When there is no readable manifest, or a file cannot be read.
+pub fn verify(run_dir: &Path) -> Result<Vec<String>> {
+    let path = run_dir.join(NAME);
+    let text = fs::read_to_string(&path).at(&path)?;
+    let manifest: Manifest = serde_json::from_str(&text).map_err(|error| Error::format(&path, error))?;
+    let mut wrong = Vec::new();
+    for (name, expected) in &manifest.files {
+        match summarize(&run_dir.join(name)) {
+            Ok(found) if found == *expected => {}
+            Ok(found) => wrong.push(format!(
+                "{name}: {} bytes crc32c {}, the manifest says {} bytes crc32c {}",
+                found.bytes, found.crc32c, expected.bytes, expected.crc32c
+            )),
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                wrong.push(format!("{name}: missing"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(wrong)
+}
+
+fn walk(dir: &Path, prefix: &str, files: &mut BTreeMap<String, Entry>) -> Result<()> {
+    for entry in fs::read_dir(dir).at(dir)? {
+        let entry = entry.at(dir)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let relative = format!("{prefix}{name}");
+        let kind = entry.file_type().at(&entry.path())?;
+        if kind.is_dir() {
+            walk(&entry.path(), &format!("{relative}/"), files)?;
+        } else if kind.is_file() && relative != NAME && name != "journal" && !json::is_temporary(&name) {
+            files.insert(relative, summarize(&entry.path())?);
+        }
+    }
+    Ok(())
+}
+
+fn summarize(path: &Path) -> Result<Entry> {
+    let mut file = File::open(path).at(path)?;
+    let mut buffer = vec![0; 64 * 1024];
+    let (mut bytes, mut crc) = (0, 0);
+    loop {
+        let read = file.read(&mut buffer).at(path)?;
+        if read == 0 {
+            return Ok(Entry {
+                bytes,
+                crc32c: format!("{crc:08x}"),
+            });
+        }
+        bytes += read as u64;
+        crc = crc32c::crc32c_append(crc, &buffer[..read]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_the_file_that_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path();
+        fs::create_dir(run.join("load")).unwrap();
+        fs::write(run.join("load/result.json"), "123456789").unwrap();
+        fs::write(run.join("run.json"), "{}").unwrap();
+        fs::write(run.join("load/journal"), "growing").unwrap();
+        write(run).unwrap();
+        assert_eq!(verify(run).unwrap(), Vec::<String>::new());
+        // CRC-32C of "123456789" as in RFC 3720's check value.
+        assert!(fs::read_to_string(run.join(NAME)).unwrap().contains("e3069283"));
+
+        fs::write(run.join("load/journal"), "grown").unwrap();
+        assert_eq!(verify(run).unwrap(), Vec::<String>::new());
+        fs::write(run.join("load/result.json"), "12345678").unwrap();
+        fs::remove_file(run.join("run.json")).unwrap();
+        let wrong = verify(run).unwrap();
+        assert_eq!(wrong.len(), 2, "{wrong:?}");
+        assert!(wrong[0].starts_with("load/result.json: 8 bytes"), "{wrong:?}");
+        assert_eq!(wrong[1], "run.json: missing");
+    }
+
+    #[test]
+    fn no_manifest_is_an_error_that_names_it() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(
+            verify(dir.path())
+                .unwrap_err()
+                .to_string()
+                .contains("manifest.json")
+        );
+    }
+}

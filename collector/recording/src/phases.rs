@@ -1,0 +1,102 @@
+//! `phases.jsonl`: when each phase of a workload began and ended, on both clocks, one line per stamp.
+
+use std::fs::File;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::At;
+use crate::Result;
+use crate::clock;
+
+/// The open phase log of a generator.
+#[derive(Debug)]
+pub struct PhaseLog {
+    file: File,
+    path: PathBuf,
+    boot_id: String,
+}
+
+impl PhaseLog {
+    /// Creates the log, empty; an older one at `path` is replaced.
+    ///
+    /// # Errors
+    /// When the file cannot be created.
+    pub fn create(path: &Path, boot_id: &str) -> Result<Self> {
+        let file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .open(path)
+            .at(path)?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            boot_id: boot_id.to_owned(),
+        })
+    }
+
+    /// Stamps the beginning of `phase` (`prepare`, `warmup`, `measure`, `drain`, …).
+    ///
+    /// # Errors
+    /// When the line cannot be written.
+    pub fn begin(&mut self, phase: &str) -> Result<()> {
+        self.stamp(phase, "begin")
+    }
+
+    /// Stamps the end of `phase`.
+    ///
+    /// # Errors
+    /// When the line cannot be written.
+    pub fn end(&mut self, phase: &str) -> Result<()> {
+        self.stamp(phase, "end")
+    }
+
+    fn stamp(&mut self, phase: &str, event: &str) -> Result<()> {
+        let line = json!({
+            "phase": phase,
+            "event": event,
+            "monotonic_ns": clock::monotonic_ns(),
+            "realtime_ns": clock::realtime_ns(),
+            "boot_id": self.boot_id,
+        });
+        // One write per line: nothing stays in this process when it is killed.
+        self.file.write_all(format!("{line}\n").as_bytes()).at(&self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn every_stamp_is_on_disk_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("phases.jsonl");
+        let mut log = PhaseLog::create(&path, "boot").unwrap();
+        log.begin("measure").unwrap();
+        let lines = |path: &Path| -> Vec<Value> {
+            fs::read_to_string(path)
+                .unwrap()
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect()
+        };
+        assert_eq!(lines(&path).len(), 1);
+        log.end("measure").unwrap();
+        let lines = lines(&path);
+        assert_eq!(
+            (lines[0]["event"].as_str(), lines[1]["event"].as_str()),
+            (Some("begin"), Some("end"))
+        );
+        assert!(lines[1]["monotonic_ns"].as_i64() >= lines[0]["monotonic_ns"].as_i64());
+        assert_eq!(lines[0]["boot_id"], "boot");
+    }
+}

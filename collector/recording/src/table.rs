@@ -1,0 +1,199 @@
+//! Parquet tables with one metadata key, `loadprint`: written beside their name, synced, renamed; read back to be verified.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::DataType;
+use arrow_schema::Schema;
+use arrow_schema::SchemaRef;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::basic::Compression;
+use parquet::basic::Encoding;
+use parquet::basic::ZstdLevel;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::EnabledStatistics;
+use parquet::file::properties::WriterProperties;
+use parquet::file::properties::WriterVersion;
+use parquet::schema::types::ColumnPath;
+use serde_json::Value;
+
+use crate::At;
+use crate::Error;
+use crate::Result;
+use crate::json;
+
+/// The metadata key that every table carries.
+pub const METADATA_KEY: &str = "loadprint";
+
+/// Writes `batches` (at least one, all of one schema) as a table with `meta` under the key `loadprint`.
+///
+/// # Errors
+/// When there is no batch, the schemas differ, or the directory does not take the file; `path` is then as it was.
+pub fn write_table(path: &Path, meta: &Value, batches: &[RecordBatch]) -> Result<()> {
+    let first = batches
+        .first()
+        .ok_or_else(|| Error::format(path, "no rows to write"))?;
+    let rows = batches.iter().cloned().map(Ok);
+    write_stream(path, meta, &first.schema(), rows).map(drop)
+}
+
+/// Writes batches as they come, so that the whole table need not be in memory; returns the number of rows.
+///
+/// # Errors
+/// As [`write_table`]; an error from the iterator is passed on.
+pub fn write_stream(
+    path: &Path,
+    meta: &Value,
+    schema: &SchemaRef,
+    batches: impl IntoIterator<Item = Result<RecordBatch>>,
+) -> Result<u64> {
+    let broken = |error: ParquetError| parquet_error(path, error);
+    json::replace(path, |file| {
+        // The Arrow copy of the schema would double the footer; Parquet's own types carry all that is used here.
+        let options = ArrowWriterOptions::new()
+            .with_properties(properties(schema, meta))
+            .with_skip_arrow_metadata(true);
+        let file = file.try_clone().at(path)?;
+        let mut writer =
+            ArrowWriter::try_new_with_options(file, Arc::clone(schema), options).map_err(broken)?;
+        let mut rows = 0;
+        for batch in batches {
+            let batch = batch?;
+            rows += batch.num_rows() as u64;
+            writer.write(&batch).map_err(broken)?;
+        }
+        writer.close().map_err(broken)?;
+        Ok(rows)
+    })
+}
+
+/// Reads a whole table back and counts its rows; every page is decompressed and decoded.
+///
+/// # Errors
+/// When the file is not a readable table.
+pub fn count_rows(path: &Path) -> Result<u64> {
+    let file = File::open(path).at(path)?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+        .and_then(ParquetRecordBatchReaderBuilder::build)
+        .map_err(|error| parquet_error(path, error))?;
+    let mut rows = 0;
+    for batch in reader {
+        rows += batch.map_err(|error| Error::format(path, error))?.num_rows() as u64;
+    }
+    Ok(rows)
+}
+
+/// The JSON under the key `loadprint`.
+///
+/// # Errors
+/// When the file is not a table or carries no such key.
+pub fn read_meta(path: &Path) -> Result<Value> {
+    let file = File::open(path).at(path)?;
+    let reader =
+        ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| parquet_error(path, error))?;
+    let pairs = reader.metadata().file_metadata().key_value_metadata();
+    let text = pairs
+        .and_then(|pairs| pairs.iter().find(|pair| pair.key == METADATA_KEY))
+        .and_then(|pair| pair.value.as_deref())
+        .ok_or_else(|| Error::format(path, "no metadata key `loadprint`: not a table of a recording"))?;
+    serde_json::from_str(text).map_err(|error| Error::format(path, error))
+}
+
+fn properties(schema: &Schema, meta: &Value) -> WriterProperties {
+    let mut builder = WriterProperties::builder()
+        .set_writer_version(WriterVersion::PARQUET_2_0)
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        // Tables are small and read whole: statistics and page indexes would outweigh the data.
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_offset_index_disabled(true)
+        .set_created_by("loadprint".to_owned())
+        .set_key_value_metadata(Some(vec![KeyValue::new(
+            METADATA_KEY.to_owned(),
+            meta.to_string(),
+        )]));
+    for field in schema.fields() {
+        let column = ColumnPath::from(field.name().as_str());
+        if is_integer(field.data_type()) {
+            builder = builder
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+        }
+    }
+    builder.build()
+}
+
+fn is_integer(kind: &DataType) -> bool {
+    kind.is_integer()
+}
+
+fn parquet_error(path: &Path, error: ParquetError) -> Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast() {
+            Ok(source) => Error::Io {
+                path: path.to_owned(),
+                source: *source,
+            },
+            Err(inner) => Error::format(path, inner),
+        },
+        other => Error::format(path, other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::ArrayRef;
+    use arrow_array::StringArray;
+    use arrow_array::UInt32Array;
+    use arrow_array::UInt64Array;
+    use serde_json::json;
+
+    use super::*;
+
+    fn batch() -> RecordBatch {
+        let columns: [(&str, ArrayRef); 3] = [
+            ("tick", Arc::new(UInt32Array::from(vec![0, 1, 2]))),
+            ("device", Arc::new(StringArray::from(vec!["vda", "vda", "vda"]))),
+            (
+                "reads",
+                Arc::new(UInt64Array::from(vec![Some(u64::MAX), None, Some(3)])),
+            ),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    }
+
+    #[test]
+    fn a_table_comes_back_with_its_metadata_and_nulls() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("disk.parquet");
+        let meta = json!({"format_version": 1, "probe": "disk"});
+        write_table(&path, &meta, &[batch(), batch()]).unwrap();
+        assert_eq!(count_rows(&path).unwrap(), 6);
+        assert_eq!(read_meta(&path).unwrap(), meta);
+
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
+        assert_eq!(*reader.schema().field(2).data_type(), DataType::UInt64);
+        let first = reader.build().unwrap().next().unwrap().unwrap();
+        assert_eq!(first.slice(0, 3).columns(), batch().columns());
+    }
+
+    #[test]
+    fn a_truncated_table_is_an_error_that_names_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("disk.parquet");
+        write_table(&path, &json!({}), &[batch()]).unwrap();
+        let length = path.metadata().unwrap().len();
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(length / 2)
+            .unwrap();
+        let error = count_rows(&path).unwrap_err();
+        assert!(error.to_string().contains("disk.parquet: "), "{error}");
+    }
+}
