@@ -11,8 +11,8 @@ BLOCK = 1 << 20
 
 def crc32c_file(path: Path) -> int:
     """CRC-32C of a file's content, an unsigned 32-bit integer. Raises OSError."""
-    checksum = google_crc32c.Checksum()
+    crc = 0
     with path.open("rb") as file:
         while block := file.read(BLOCK):
-            checksum.update(block)
-    return int.from_bytes(checksum.digest(), "big")
+            crc = int(google_crc32c.extend(crc, block))
+    return crc
