@@ -1,0 +1,157 @@
+"""One run's quantities from all its sources: the recorder's tables of each role and the generator's totals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint import sources
+from loadprint.errors import InputError
+from loadprint.quantities import Quantities
+from loadprint.queries import Store, number
+from loadprint.recording import Run
+from loadprint.threads import threads
+from loadprint.window import Window, measure_window
+
+USER_HZ = 100.0
+LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run with what it did: quantities, CPU sets (None: not given), the window, and the per-second events."""
+
+    run: Run
+    quantities: Quantities
+    server_cpus: tuple[int, ...] | None
+    load_cpus: tuple[int, ...] | None
+    window: Window | None
+    events_per_second: NDArray[np.float64]
+
+    @property
+    def operation(self) -> str:
+        """What the workload counts as one operation."""
+        declared = (self.run.result or {}).get("operation") or self.run.meta.get("operation")
+        return str(declared or "event")
+
+    @property
+    def shared_host(self) -> bool:
+        """Whether server and load ran on one host, so that host-wide counters mix them."""
+        return "load" not in self.run.roles
+
+
+def gather(run: Run, store: Store) -> Measured:
+    """Read everything a comparison needs of one run. Raises InputError naming the file that cannot be used."""
+    out = Quantities()
+    _generator(run, out)
+    server_cpus, load_cpus = cpuset(run, "server"), cpuset(run, "load")
+    window = None
+    if run.roles:
+        window = _server_side(run, store, out, server_cpus)
+        _load_side(run, store, out, load_cpus, window)
+    else:
+        for prefix in ("cpu", "host", "interrupts", "softirqs", "disk", "nic", "tcp", "pressure", "process", "threads"):
+            out.lack(prefix, "no recorder ran: there is no <role>/ticks.parquet")
+    return Measured(run, out, server_cpus, load_cpus, window, _per_second(run, store))
+
+
+def cpuset(run: Run, role: str) -> tuple[int, ...] | None:
+    """CPUs of a role from run.json, else from a fingerprint; None when nobody said."""
+    declared = (run.meta.get("roles") or {}).get(role) or {}
+    given = declared.get("cpus") or (run.fingerprint(role).get("cpusets") or {}).get(role)
+    return parse_cpus(given, f"{run.path / 'run.json'}: CPUs of {role}")
+
+
+def parse_cpus(given: Any, place: str) -> tuple[int, ...] | None:
+    """Read a CPU list as taskset writes it ("0-3,8") or as JSON numbers. Raises InputError."""
+    if given is None or given in ("", []):
+        return None
+    if isinstance(given, int):
+        return (given,)
+    parts = given if isinstance(given, list) else str(given).split(",")
+    cpus: set[int] = set()
+    try:
+        for part in parts:
+            first, _, last = str(part).partition("-")
+            cpus.update(range(int(first), int(last or first) + 1))
+    except ValueError as error:
+        raise InputError(place, f"{given!r} is no CPU list", "write it as taskset does, 0-3,8") from error
+    return tuple(sorted(cpus))
+
+
+def _hz(run: Run, role: str) -> float:
+    hz = run.fingerprint(role).get("user_hz")
+    return float(hz) if isinstance(hz, int | float) and hz > 0 else USER_HZ
+
+
+def _server_side(run: Run, store: Store, out: Quantities, cpus: Sequence[int] | None) -> Window:
+    role = run.roles[0]
+    window = measure_window(run, role, store)
+    source = sources.Source(run, window, store, out)
+    sources.cpu(source, "server", cpus, _hz(run, role))
+    sources.host(source)
+    sources.interrupts(source, "server", cpus)
+    sources.disk(source)
+    sources.nic(source)
+    sources.tcp(source)
+    sources.pressure(source)
+    sources.process(source, _hz(run, role))
+    threads(source)
+    return window
+
+
+def _load_side(
+    run: Run, store: Store, out: Quantities, cpus: Sequence[int] | None, server_window: Window
+) -> None:
+    """Quantities of the generator's CPUs and processes; from the server's tables where the host is shared."""
+    if "load" not in run.roles:
+        if cpus is None:
+            out.lack("cpu.load", "no CPU set was given for the load, and it shares the server's host")
+        else:
+            sources.cpu(sources.Source(run, server_window, store, out), "load", cpus, _hz(run, "server"))
+        return
+    window = measure_window(run, "load", store)
+    source = sources.Source(run, window, store, out)
+    sources.cpu(source, "load", cpus, _hz(run, "load"))
+    sources.process(source, _hz(run, "load"))
+    threads(source)
+
+
+def _generator(run: Run, out: Quantities) -> None:
+    """Totals of result.json as rates, latencies in seconds."""
+    if run.result is None:
+        out.lack("load", "load/result.json is missing")
+        out.lack("latency", "load/result.json is missing")
+        return
+    seconds = run.result.get("seconds")
+    if not isinstance(seconds, int | float) or not seconds > 0:
+        raise InputError(run.path / "load" / "result.json", "`seconds` is not a positive number", "record the run again")
+    for name in ("events", "queries", "reads", "writes", "others", "commits", "rows", "errors", "reconnects"):
+        total = run.result.get(name)
+        if isinstance(total, int | float):
+            out.put(f"load.{name}", total / seconds, None)
+        else:
+            out.lack(f"load.{name}", f"the workload does not count {name}")
+    latency = run.result.get("latency_ms") or {}
+    for name in LATENCIES:
+        value = latency.get(name)
+        if isinstance(value, int | float) and math.isfinite(value):
+            out.put(f"latency.{name}", value / 1e3, None)
+        else:
+            out.lack(f"latency.{name}", "the generator did not report it")
+    out.put("load.seconds", float(seconds))
+
+
+def _per_second(run: Run, store: Store) -> NDArray[np.float64]:
+    """Events of each whole second of the measure phase, all transaction types together."""
+    path = run.path / "load" / "throughput.parquet"
+    if not path.is_file():
+        return np.empty(0)
+    rows = store.fetch(path, lambda t: t.group_by("second").agg(events=number(t.events).sum()).order_by("second"))
+    events = rows["events"]
+    return events[:-1] if len(events) > 1 else events  # the last second is rarely a whole one

@@ -1,0 +1,64 @@
+"""What one run did per second, by name: the inputs of every derived metric.
+
+Names are `source.entity.field`, e.g. `disk.vda.reads`, `cpu.server.user`; rates are in base units (s, B, 1) per
+second. What was not measured is not in the mapping; `why` tells the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from loadprint.window import Floats, increase
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """`rate`: base unit per second (or the plain value of a gauge); `count`: raw increase in the source's own unit.
+
+    `count` is None where the value has no coarse source, so that no resolution can be held against it.
+    """
+
+    rate: float
+    count: float | None = None
+
+
+@dataclass
+class Quantities:
+    """All inputs of one run."""
+
+    values: dict[str, Quantity] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def put(self, name: str, rate: float, count: float | None = None) -> None:
+        """Add a quantity."""
+        self.values[name] = Quantity(rate, count)
+
+    def lack(self, prefix: str, reason: str) -> None:
+        """Say why names that begin with `prefix` are not here."""
+        self.missing.setdefault(prefix, reason)
+
+    def get(self, name: str) -> Quantity | None:
+        """Return the quantity, None when it was not measured."""
+        return self.values.get(name)
+
+    def why(self, name: str) -> str:
+        """Reason why a name is not here: the longest prefix that has one."""
+        prefixes = sorted((p for p in self.missing if name.startswith(p)), key=len)
+        return self.missing[prefixes[-1]] if prefixes else f"{name} is not in the recording"
+
+    def entities(self, source: str) -> list[str]:
+        """Names of the devices or interfaces of a source, in name order."""
+        return sorted({name.split(".", 2)[1] for name in self.values if name.startswith(f"{source}.")})
+
+    def counter(self, name: str, readings: Floats, seconds: float, unit: float, *, step_back: bool = False) -> None:
+        """Add a counter from its readings over `seconds`; `unit` turns one step of the source into base units."""
+        risen = increase(readings, may_step_back=step_back)
+        if risen is None or seconds <= 0:
+            self.lack(name, "the kernel does not print this field")
+            return
+        if risen.wraps:
+            self.notes.append(f"{name} wrapped at 2^32 {risen.wraps}x; added back")
+        if risen.resets:
+            self.notes.append(f"{name} was reset {risen.resets}x; counted on from zero")
+        self.put(name, risen.amount * unit / seconds, risen.amount)

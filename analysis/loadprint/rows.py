@@ -1,0 +1,164 @@
+"""Turns metrics and measured runs into rows: values of every repeat, ratios, intervals, marks and footnotes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from loadprint import stats
+from loadprint.derived import Metric
+from loadprint.gather import Measured
+from loadprint.table import Cell, Row, Versus
+
+STEPS = 3  # a value from fewer steps of its source is flagged
+
+
+@dataclass
+class Footnotes:
+    """Numbered footnotes; the same text keeps its number."""
+
+    texts: list[str] = field(default_factory=list)
+
+    def add(self, text: str) -> int:
+        """Return the number of a footnote, adding it if it is new."""
+        if text not in self.texts:
+            self.texts.append(text)
+        return self.texts.index(text) + 1
+
+
+@dataclass(frozen=True)
+class Column:
+    """One side as the rows need it. `pairs` orders its runs like the reference's, None where they do not pair up."""
+
+    name: str
+    runs: tuple[Measured, ...]
+    paired: bool
+    verdict: str  # empty where the side may carry verdicts, else why not
+
+
+class RowBuilder:
+    """Builds rows of one comparison; `reference` is the position of the reference among the columns."""
+
+    def __init__(self, columns: Sequence[Column], reference: int, footnotes: Footnotes) -> None:
+        self.columns, self.reference, self.footnotes = tuple(columns), reference, footnotes
+        operations = {run.operation for column in columns for run in column.runs}
+        self.same_operation = len(operations) == 1
+
+    def row(self, metric: Metric) -> Row:
+        """Return the row of a metric; cells that lack an input carry a footnote with the reason."""
+        return self.aligned(metric, [metric] * len(self.columns))
+
+    def aligned(self, metric: Metric, per_side: Sequence[Metric | None]) -> Row:
+        """Row whose sides read different devices: `per_side` is the metric of each, None where it has none."""
+        cells = tuple(self._cell(own, column) for own, column in zip(per_side, self.columns, strict=True))
+        base = cells[self.reference]
+        versus = tuple(
+            None if position == self.reference else self._versus(metric, cell, base, self.columns[position])
+            for position, cell in enumerate(cells)
+        )
+        notes = (self.footnotes.add(metric.footnote),) if metric.footnote else ()
+        return Row(metric.key, metric.label, metric.unit, metric.shown, metric.factor, metric.better, metric.headline,
+                   metric.formula, cells, versus, notes)  # fmt: skip
+
+    def _cell(self, metric: Metric | None, column: Column) -> Cell:
+        if metric is None:
+            return Cell(None, (None,) * len(column.runs), (self.footnotes.add("this side has no such device"),))
+        values: list[float | None] = []
+        notes: list[int] = []
+        for run in column.runs:
+            value, why = evaluate(metric, run)
+            values.append(value)
+            if why:
+                notes.append(self.footnotes.add(why))
+        known = [value for value in values if value is not None]
+        mean = math.fsum(known) / len(known) if known else None
+        return Cell(mean, tuple(values), tuple(dict.fromkeys(notes)))
+
+    def _versus(self, metric: Metric, cell: Cell, base: Cell, column: Column) -> Versus:
+        side, reference = _known(cell), _known(base)
+        if not side or not reference:
+            return Versus("none")
+        points = cell.value - base.value if metric.percent and cell.value is not None and base.value is not None else None
+        if metric.per_operation and not self.same_operation:
+            return Versus("none", notes=(self.footnotes.add("the sides count different operations: no ratio"),))
+        paired = column.paired and len(side) == len(cell.repeats) and len(reference) == len(base.repeats)
+        if not any(reference):
+            return Versus("inf" if any(side) else "?", points=points)
+        if not all(side) or not all(reference):
+            found = stats.difference(side, reference, paired=paired)
+            note = self.footnotes.add("a repeat is 0: difference, no log ratio")
+            return _marked(Versus("difference", found.centre, found.low, found.high, found.p, points, notes=(note,)))
+        found = stats.ratio(side, reference, paired=paired)
+        return _marked(Versus("ratio", found.centre, found.low, found.high, found.p, points))
+
+
+def evaluate(metric: Metric, run: Measured) -> tuple[float | None, str]:
+    """Value of a metric in one run, and what is to be said about it (why it is missing, or that it is coarse)."""
+    found = [run.quantities.get(name) for name in metric.needs]
+    for name, quantity in zip(metric.needs, found, strict=True):
+        if quantity is None:
+            return None, run.quantities.why(name)
+    quantities = [quantity for quantity in found if quantity is not None]
+    try:
+        value = metric.compute(*(quantity.rate for quantity in quantities))
+    except ZeroDivisionError:
+        return None, f"nothing to divide by: {metric.formula}"
+    if not math.isfinite(value):
+        return None, f"not finite: {metric.formula}"
+    counts = [quantity.count for quantity in quantities[: metric.coarse] if quantity.count is not None]
+    if counts and 0 < sum(counts) < STEPS:
+        return value, "under three times its source's resolution"
+    return value, ""
+
+
+def _known(cell: Cell) -> list[float]:
+    return [value for value in cell.repeats if value is not None]
+
+
+def _marked(versus: Versus) -> Versus:
+    """Mark `~` where the interval holds "no difference"."""
+    nothing = 1.0 if versus.kind == "ratio" else 0.0
+    if versus.low is None or versus.high is None:
+        return versus
+    return replace(versus, mark="~" if versus.low <= nothing <= versus.high else "")
+
+
+def with_verdicts(rows: Sequence[Row], builder: RowBuilder) -> list[Row]:
+    """Give headline rows a verdict and the others Benjamini–Hochberg marks, side by side.
+
+    Verdicts need a direction, comparable operations, an interval that excludes 1 and a side that settled; latency
+    rows of a closed loop never carry one.
+    """
+    rows = list(rows)
+    for position, column in enumerate(builder.columns):
+        tested = [i for i, row in enumerate(rows) if _p(row, position) is not None and not row.headline]
+        flags = stats.benjamini_hochberg([_p(rows[i], position) or 0.0 for i in tested]) if tested else []
+        marks = {i: "*" for i, flag in zip(tested, flags, strict=True) if flag and _open(rows[i], position)}
+        for i, row in enumerate(rows):
+            if row.headline and row.better != "neither" and not column.verdict and _open(row, position):
+                marks[i] = _verdict(row, position)
+        for i, mark in marks.items():
+            versus = list(rows[i].versus)
+            found = versus[position]
+            if found is not None:
+                versus[position] = replace(found, mark=mark)
+            rows[i] = replace(rows[i], versus=tuple(versus))
+    return rows
+
+
+def _p(row: Row, position: int) -> float | None:
+    versus = row.versus[position]
+    return None if versus is None else versus.p
+
+
+def _open(row: Row, position: int) -> bool:
+    versus = row.versus[position]
+    return versus is not None and versus.p is not None and versus.mark != "~"
+
+
+def _verdict(row: Row, position: int) -> str:
+    versus = row.versus[position]
+    assert versus is not None and versus.centre is not None
+    higher = versus.centre > (1.0 if versus.kind == "ratio" else 0.0)
+    return "better" if higher == (row.better == "higher") else "worse"

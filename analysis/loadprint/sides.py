@@ -1,0 +1,122 @@
+"""What the words on the command line stand for: run directories, EXECUTION:side, or a whole EXECUTION.
+
+A run that is not complete, or not there, is no repeat: it is listed as missing with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loadprint.errors import InputError
+from loadprint.recording import Run, open_run, read_object, require_intact
+
+
+@dataclass(frozen=True)
+class Side:
+    """All repeats of one scenario; `missing` holds (run id, reason)."""
+
+    name: str
+    label: str
+    runs: tuple[Run, ...]
+    missing: tuple[tuple[str, str], ...] = ()
+    execution: dict[str, Any] | None = None
+
+
+def resolve(words: Sequence[str]) -> tuple[list[Side], str | None]:
+    """Sides in the order given, and the reference that a campaign declares. Raises InputError."""
+    sides: list[Side] = []
+    declared: str | None = None
+    for word in words:
+        path, name = _split(word)
+        if (path / "execution.json").is_file():
+            execution = read_object(path / "execution.json")
+            known = _sides_of(execution, path)
+            if name is not None and name not in known:
+                raise InputError(word, f"no side `{name}`", f"its sides are {', '.join(known)}")
+            declared = declared or execution.get("reference")
+            for chosen in known if name is None else [name]:
+                sides.append(_side(path, execution, chosen))
+        elif name is not None:
+            raise InputError(path, "holds no execution.json", "give EXECUTION:side or a run directory")
+        else:
+            sides.append(_single(path))
+    if len(sides) < 2:
+        raise InputError(" ".join(words), "is one side", "give two or more to compare")
+    return _distinct(sides, words), declared
+
+
+def _split(word: str) -> tuple[Path, str | None]:
+    path = Path(word)
+    if path.exists() or ":" not in word:
+        return path, None
+    directory, _, name = word.rpartition(":")
+    if not Path(directory).is_dir():
+        raise InputError(directory, "no such execution", "give the directory that holds execution.json")
+    return Path(directory), name
+
+
+def _sides_of(execution: dict[str, Any], path: Path) -> list[str]:
+    sides, runs = execution.get("sides"), execution.get("runs")
+    complete = isinstance(sides, dict) and isinstance(runs, list) and all(isinstance(r, dict) and "id" in r for r in runs)
+    if not sides or not complete:
+        raise InputError(path / "execution.json", "does not list `sides` and `runs`", "copy the execution again")
+    return list(sides)
+
+
+def _side(path: Path, execution: dict[str, Any], name: str) -> Side:
+    runs: list[Run] = []
+    missing: list[tuple[str, str]] = []
+    for planned in execution["runs"]:
+        if planned.get("side") != name:
+            continue
+        directory = path / planned["id"]
+        if not (directory / "run.json").is_file():
+            missing.append((planned["id"], "not run" if not directory.is_dir() else "its run.json is missing"))
+            continue
+        run = open_run(directory)
+        if run.status != "complete":
+            missing.append((planned["id"], _why(run)))
+            continue
+        _require_finished(run)
+        require_intact(run)
+        runs.append(run)
+    if not runs:
+        reasons = "; ".join(f"{run}: {reason}" for run, reason in missing) or "the plan has no run of it"
+        raise InputError(f"{path}:{name}", f"no complete repeat ({reasons})", "run the campaign again, it resumes")
+    label = (execution["sides"].get(name) or {}).get("label") or name
+    return Side(name, label, tuple(runs), tuple(missing), execution)
+
+
+def _single(path: Path) -> Side:
+    run = open_run(path)
+    _require_finished(run)
+    if run.status != "complete" and run.result is None:
+        raise InputError(path, f"the run is {_why(run)}", "run it again")
+    require_intact(run)
+    name = str(run.meta.get("side") or run.id)
+    return Side(name, str(run.meta.get("workload") or name), (run,))
+
+
+def _require_finished(run: Run) -> None:
+    if run.journals:
+        raise InputError(run.journals[0], "was never finished", f"run `loadprint-collect finish {run.path}`")
+
+
+def _why(run: Run) -> str:
+    reason = run.meta.get("reason")
+    return f"{run.status}: {reason}" if reason else run.status
+
+
+def _distinct(sides: list[Side], words: Sequence[str]) -> list[Side]:
+    """Give sides that share a name one each: the run's own id, else a number in the order given."""
+    del words
+    names = [side.name for side in sides]
+    if len(set(names)) == len(names):
+        return sides
+    ids = [side.runs[0].id if len(side.runs) == 1 else side.name for side in sides]
+    if len(set(ids)) < len(ids):
+        ids = [f"{name}#{number}" for number, name in enumerate(ids, start=1)]
+    return [Side(i, s.label, s.runs, s.missing, s.execution) for i, s in zip(ids, sides, strict=True)]

@@ -1,0 +1,198 @@
+"""One function per probe: reads its table over the window and adds quantities.
+
+Sums over CPUs are taken in the query, before any difference, so that a 64-CPU hour becomes one series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import ibis
+import ibis.expr.types as ir
+import numpy as np
+
+from loadprint.quantities import Quantities
+from loadprint.queries import Columns, Store, number
+from loadprint.recording import Run
+from loadprint.window import Floats, Window
+
+SECTOR = 512  # bytes, whatever the device's own block size (Documentation/block/stat.rst)
+MILLISECOND, MICROSECOND, NANOSECOND = 1e-3, 1e-6, 1e-9
+CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+CPU_HOST_FIELDS = ("ctxt", "intr", "softirqs", "processes")
+STEPS_BACK = frozenset({"idle", "iowait"})
+DISK_UNITS = {
+    "reads": 1.0, "read_merges": 1.0, "read_sectors": SECTOR, "read_ms": MILLISECOND,
+    "writes": 1.0, "write_merges": 1.0, "write_sectors": SECTOR, "write_ms": MILLISECOND,
+    "io_ms": MILLISECOND, "weighted_ms": MILLISECOND, "discards": 1.0, "discard_sectors": SECTOR,
+    "flushes": 1.0, "flush_ms": MILLISECOND,
+}  # fmt: skip
+NIC_FIELDS = ("rx_bytes", "rx_packets", "rx_errors", "rx_drops", "tx_bytes", "tx_packets", "tx_errors", "tx_drops")
+TCP_METRICS = ("Tcp.RetransSegs", "Tcp.OutSegs", "Tcp.InSegs", "Tcp.ActiveOpens")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a probe's table is read from: a run, a role's window, and the CPU set that stands for a side."""
+
+    run: Run
+    window: Window
+    store: Store
+    out: Quantities
+
+    def rows(self, probe: str, query: Callable[[ir.Table], ir.Table]) -> Columns | None:
+        """Rows of a probe inside the window, ordered by tick; None when the probe left no table."""
+        path = self.run.table(self.window.role, probe)
+        if path is None or probe not in self.window.middle_ns:
+            return None
+        first, last = self.window.first, self.window.last
+        return self.store.fetch(path, lambda t: query(t.filter(t.tick.between(first, last))).order_by("tick"))
+
+    def seconds(self, probe: str, ticks: Floats) -> float:
+        """Seconds between the reads of the first and the last of `ticks`."""
+        stamps = self.window.middle_ns[probe]
+        begin, end = stamps.get(int(ticks[0])), stamps.get(int(ticks[-1]))
+        return 0.0 if begin is None or end is None else (end - begin) / 1e9
+
+    def entities(self, probe: str, rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
+        """Split rows by an entity column."""
+        for name in sorted(set(rows[key].tolist())):
+            chosen = rows[key] == name
+            yield str(name), {column: values[chosen] for column, values in rows.items()}
+
+
+def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> None:
+    """CPU time of a set of CPUs (None: the whole host) as `cpu.<side>.<field>`, in cores."""
+    wanted = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
+    sums = {name: number(ibis._[name]).sum() for name in CPU_FIELDS}
+    rows = source.rows(
+        "cpu", lambda t: t.filter(t.cpu.isin(wanted)).group_by("tick").agg(seen=number(t.count()), **sums)
+    )
+    if rows is None or len(rows["tick"]) < 2:
+        source.out.lack(f"cpu.{side}", source.window.why_missing("cpu"))
+        return
+    if (rows["seen"] != rows["seen"][-1]).any():
+        source.out.notes.append(f"a CPU of the {side} set came or went during the window")
+        alike = rows["seen"] == rows["seen"][-1]
+        rows = {name: values[alike] for name, values in rows.items()}
+    seconds = source.seconds("cpu", rows["tick"])
+    for name in CPU_FIELDS:
+        source.out.counter(f"cpu.{side}.{name}", rows[name], seconds, 1 / hz, step_back=name in STEPS_BACK)
+    cores = float(rows["seen"][-1]) if cpus is not None else _host_cpus(source)
+    source.out.put(f"cpu.{side}.cores", cores)
+
+
+def _host_cpus(source: Source) -> float:
+    rows = source.rows("cpu", lambda t: t.filter(t.cpu != "all").group_by("tick").agg(seen=number(t.count())))
+    return float(rows["seen"][-1]) if rows is not None and len(rows["seen"]) else float("nan")
+
+
+def host(source: Source) -> None:
+    """Context switches, interrupts and forks of the whole host as `host.<field>`."""
+    rows = source.rows(
+        "cpu", lambda t: t.filter(t.cpu == "all").select("tick", **{n: number(t[n]) for n in CPU_HOST_FIELDS})
+    )
+    if rows is None or len(rows["tick"]) < 2:
+        source.out.lack("host", source.window.why_missing("cpu"))
+        return
+    seconds = source.seconds("cpu", rows["tick"])
+    for name in CPU_HOST_FIELDS:
+        source.out.counter(f"host.{name}", rows[name], seconds, 1.0)
+
+
+def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
+    """Interrupts and softirqs on a set of CPUs as `interrupts.<side>` and `softirqs.<side>`."""
+    for probe, key in (("interrupts", "line"), ("softirqs", "kind")):
+        wanted = ["all"] if cpus is None else [side, *(str(cpu) for cpu in cpus)]
+        rows = source.rows(
+            probe,
+            lambda t, key=key, wanted=wanted: t.filter((t[key] == "all") & t.cpus.isin(wanted)).select(
+                "tick", "cpus", count=number(t["count"])
+            ),
+        )
+        if rows is None or len(rows["tick"]) < 2:
+            reason = source.window.why_missing(probe) if rows is None else f"probe {probe} has no row of these CPUs"
+            source.out.lack(f"{probe}.{side}", reason)
+            continue
+        if side in rows["cpus"]:  # the recorder's own sum of the set
+            rows = {name: values[rows["cpus"] == side] for name, values in rows.items()}
+        ticks, place = np.unique(rows["tick"], return_inverse=True)
+        totals = np.bincount(place, weights=rows["count"])
+        source.out.counter(f"{probe}.{side}", totals, source.seconds(probe, ticks), 1.0)
+
+
+def disk(source: Source) -> None:
+    """Block devices as `disk.<device>.<field>`: counts, bytes and seconds per second."""
+    _fixed_table(source, "disk", "device", DISK_UNITS)
+
+
+def nic(source: Source) -> None:
+    """Interfaces as `nic.<interface>.<field>`."""
+    _fixed_table(source, "nic", "interface", dict.fromkeys(NIC_FIELDS, 1.0))
+
+
+def _fixed_table(source: Source, probe: str, key: str, units: dict[str, float]) -> None:
+    rows = source.rows(probe, lambda t: t.select("tick", key, **{name: number(t[name]) for name in units}))
+    if rows is None:
+        source.out.lack(probe, source.window.why_missing(probe))
+        return
+    for entity, series in source.entities(probe, rows, key):
+        seconds = source.seconds(probe, series["tick"])
+        for name, unit in units.items():
+            source.out.counter(f"{probe}.{entity}.{name}", series[name], seconds, unit)
+
+
+def pressure(source: Source) -> None:
+    """Stalled share of time as `pressure.<resource>_<severity>` (1 = all of the time)."""
+    rows = source.rows(
+        "pressure", lambda t: t.select("tick", total=number(t.total_us), kind=t.resource + "_" + t.severity)
+    )
+    if rows is None:
+        source.out.lack("pressure", source.window.why_missing("pressure"))
+        return
+    for kind, series in source.entities("pressure", rows, "kind"):
+        seconds = source.seconds("pressure", series["tick"])
+        source.out.counter(f"pressure.{kind}", series["total"], seconds, MICROSECOND)
+
+
+def tcp(source: Source) -> None:
+    """TCP counters of the host as `tcp.<metric>`."""
+    rows = source.rows("tcp", lambda t: t.filter(t.metric.isin(TCP_METRICS)).select("tick", "metric", value=number(t.value)))
+    if rows is None:
+        source.out.lack("tcp", source.window.why_missing("tcp"))
+        return
+    for metric, series in source.entities("tcp", rows, "metric"):
+        source.out.counter(f"tcp.{metric.removeprefix('Tcp.')}", series["value"], source.seconds("tcp", series["tick"]), 1.0)
+
+
+def process(source: Source, hz: float) -> None:
+    """CPU, memory and I/O of each role's processes as `process.<role>.<field>`; CPU in cores, rss in bytes."""
+    units = {"utime": 1 / hz, "stime": 1 / hz, "read_bytes": 1.0, "write_bytes": 1.0, "minflt": 1.0, "majflt": 1.0}
+    rows = source.rows(
+        "process",
+        lambda t: t.select("tick", "role", pid=number(t.pid), rss=number(t.rss), **{n: number(t[n]) for n in units}),
+    )
+    if rows is None:
+        source.out.lack("process", source.window.why_missing("process"))
+        return
+    for role, series in source.entities("process", rows, "role"):
+        for name, unit in units.items():
+            _sum_of_processes(source, f"process.{role}.{name}", series, name, unit)
+        source.out.put(f"process.{role}.rss_pages", float(np.nanmax(series["rss"])))
+
+
+def _sum_of_processes(source: Source, name: str, series: Columns, column: str, unit: float) -> None:
+    """Add the increases of all pids of a role; a pid that ends in the window counts until it was last seen."""
+    parts = Quantities()
+    for pid in np.unique(series["pid"]):
+        chosen = series["pid"] == pid
+        ticks, readings = series["tick"][chosen], series[column][chosen]
+        if len(ticks) > 1:
+            parts.counter(str(pid), readings, source.seconds("process", ticks), unit)
+    if not parts.values:
+        source.out.lack(name, "no readings: the field needs the right to read this process's /proc files")
+        return
+    source.out.notes += [f"{name}: pid {note}" for note in parts.notes]
+    found = parts.values.values()
+    source.out.put(name, sum(q.rate for q in found), sum(q.count or 0.0 for q in found))

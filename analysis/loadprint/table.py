@@ -1,0 +1,89 @@
+"""The comparison as a plain value: every number is here, every renderer only lays it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One side's value in base units: the mean of its repeats, and each of them (None: not measured there)."""
+
+    value: float | None
+    repeats: tuple[float | None, ...]
+    notes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Versus:
+    """A side against the reference.
+
+    `kind` says what `centre` is: `ratio`, `difference` (a repeat was 0: no log ratio), `inf` (reference is 0),
+    `?` (both are 0), or `none` (not comparable; the notes say why). `points` is the difference of percentages.
+    `mark` is `~` (cannot be told from 1), `*` (differs at a false discovery rate of 5 %), `better`, `worse`,
+    or empty.
+    """
+
+    kind: str
+    centre: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    points: float | None = None
+    mark: str = ""
+    notes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric: a cell per side, and per side its comparison (None for the reference itself)."""
+
+    key: str
+    label: str
+    unit: str
+    shown: str
+    factor: float
+    better: str
+    headline: bool
+    formula: str
+    cells: tuple[Cell, ...]
+    versus: tuple[Versus | None, ...]
+    notes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows under one heading."""
+
+    key: str
+    title: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class SideHead:
+    """What a column stands for."""
+
+    name: str
+    label: str
+    operation: str
+    repeats: tuple[str, ...]
+    missing: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A whole comparison. `facts` are (label, text) lines above it; `footnotes` are numbered from 1."""
+
+    sides: tuple[SideHead, ...]
+    reference: str
+    facts: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
+    groups: tuple[Group, ...]
+    footnotes: tuple[str, ...]
+    sentences: tuple[str, ...]
+    method: tuple[str, ...] = field(default=())
+
+    def row(self, key: str) -> Row | None:
+        """Return a row by key."""
+        return next((row for group in self.groups for row in group.rows if row.key == key), None)

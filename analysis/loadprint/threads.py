@@ -1,0 +1,68 @@
+"""Threads that come and go: first and last sight of each in the window, summed per role.
+
+A thread born in the window counts from zero, one that ended counts until it was last seen: what it did in its last
+interval is lost, and how many ended is said.
+"""
+
+from __future__ import annotations
+
+import ibis
+import numpy as np
+
+from loadprint.queries import number
+from loadprint.sources import NANOSECOND, Source
+
+FIELDS = {
+    "voluntary_ctxt_switches": 1.0,
+    "nonvoluntary_ctxt_switches": 1.0,
+    "on_cpu_ns": NANOSECOND,
+    "run_delay_ns": NANOSECOND,
+}
+
+
+def threads(source: Source) -> None:
+    """Switches, CPU time and run-queue delay as `threads.<role>.<field>`, and `threads.<role>.busiest` in cores."""
+    path = source.run.table(source.window.role, "threads")
+    if path is None or "threads" not in source.window.middle_ns:
+        source.out.lack("threads", source.window.why_missing("threads"))
+        return
+    ends = {}
+    for name in FIELDS:
+        column = number(ibis._[name])
+        ends |= {f"{name}_0": column.argmin(ibis._.tick), f"{name}_1": column.argmax(ibis._.tick)}
+    first, last = source.window.first, source.window.last
+    rows = source.store.fetch(
+        path,
+        lambda t: t.filter(t.tick.between(first, last))
+        .group_by("role", "pid", "tid")
+        .agg(born=number(t.tick.min()), seen=number(t.tick.max()), **ends),
+    )
+    if len(rows["born"]) == 0:
+        source.out.lack("threads", "no thread was read inside the window")
+        return
+    begin, end = rows["born"].min(), rows["seen"].max()
+    seconds = source.seconds("threads", np.array([begin, end]))
+    for role in sorted(set(rows["role"].tolist())):
+        chosen = rows["role"] == role
+        _sum_role(source, role, {name: values[chosen] for name, values in rows.items()}, begin, end, seconds)
+
+
+def _sum_role(source: Source, role: str, rows: dict, begin: float, end: float, seconds: float) -> None:
+    if seconds <= 0:
+        source.out.lack(f"threads.{role}", "threads were read only once inside the window")
+        return
+    for name, unit in FIELDS.items():
+        before = np.where(rows["born"] == begin, rows[f"{name}_0"], 0.0)
+        risen = rows[f"{name}_1"] - before
+        risen = np.where(risen < 0, rows[f"{name}_1"], risen)  # the kernel gave the tid to a new thread
+        if np.isnan(risen).all():
+            source.out.lack(f"threads.{role}.{name}", "the kernel does not print this field for these threads")
+            continue
+        total = float(np.nansum(risen))
+        source.out.put(f"threads.{role}.{name}", total * unit / seconds, total)
+        if name == "on_cpu_ns":
+            source.out.put(f"threads.{role}.busiest", float(np.nanmax(risen)) * unit / seconds)
+    source.out.put(f"threads.{role}.number", float(len(rows["born"])))
+    ended = int((rows["seen"] < end).sum())
+    if ended:
+        source.out.notes.append(f"{ended} {role} threads ended in the window; their last interval is not counted")

@@ -1,0 +1,146 @@
+"""From cumulative counters to what happened in the measure phase.
+
+A window is the ticks that lie wholly inside the phase; a counter's increase is last − first over them, with wraps of
+32-bit counters added back and resets said. It cannot see a reset that happened and was overtaken within one interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.errors import InputError
+from loadprint.queries import Store, number
+from loadprint.recording import Run
+
+Floats = NDArray[np.float64]
+WRAP = 2.0**32
+
+
+@dataclass(frozen=True)
+class Window:
+    """The ticks of one role inside a phase, with each probe's stamps.
+
+    `middle_ns[probe]` maps tick → middle of that probe's read, CLOCK_MONOTONIC ns of the recorder's host.
+    """
+
+    role: str
+    first: int
+    last: int
+    seconds: float
+    middle_ns: dict[str, dict[int, float]]
+    missed: int
+    failures: dict[str, str]
+    unavailable: dict[str, str]
+    interval_ns: int
+
+    @property
+    def ticks(self) -> int:
+        """Ticks taken by the probe that was read most often."""
+        return max((len(stamps) for stamps in self.middle_ns.values()), default=0)
+
+    def why_missing(self, probe: str) -> str:
+        """Why there is nothing of a probe in the window."""
+        reason = self.unavailable.get(probe) or self.failures.get(probe)
+        return f"probe {probe}: {reason}" if reason else f"probe {probe} was not recorded"
+
+
+@dataclass(frozen=True)
+class Increase:
+    """How far a counter rose: in the source's unit, and what was odd on the way."""
+
+    amount: float
+    wraps: int = 0
+    resets: int = 0
+
+
+def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure") -> Window:
+    """Window of one role's ticks over a phase. Raises InputError when the phase or its ticks are not there."""
+    phase = run.phase(phase_name)
+    if phase is None or phase.end_ns is None or phase.end_realtime_ns is None:
+        state = "never began" if phase is None else "never ended"
+        raise InputError(run.path / "load" / "phases.jsonl", f"phase `{phase_name}` {state}", "record the run again")
+    path = run.path / role / "ticks.parquet"
+    described = store.metadata(path)
+    rows = store.fetch(
+        path,
+        lambda t: t.select("probe", "status", "reason", tick=number(t.tick), start=number(t.start_ns),
+                           end=number(t.end_ns), realtime=number(t.realtime_ns), missed=number(t.missed)),
+    )  # fmt: skip
+    same_boot = phase.boot_id is not None and phase.boot_id == run.fingerprint(role).get("boot_id")
+    begin, end = phase.begin_ns, phase.end_ns
+    if not same_boot:
+        shift = _clock_shift(rows)
+        begin, end = phase.begin_realtime_ns - shift, phase.end_realtime_ns - shift
+    inside = (rows["start"] >= begin) & (rows["end"] <= end)
+    taken = inside & (rows["status"] == "ok")
+    if len(set(rows["tick"][taken])) < 2:
+        what = f"fewer than two ticks lie inside phase `{phase_name}`"
+        raise InputError(path, what, "record a longer phase or at a shorter interval")
+    return Window(
+        role=role,
+        first=int(rows["tick"][taken].min()),
+        last=int(rows["tick"][taken].max()),
+        seconds=(end - begin) / 1e9,
+        middle_ns=_stamps(rows, taken),
+        missed=int(np.nansum(rows["missed"][inside])),
+        failures=_failures(rows, inside),
+        unavailable=_unavailable(described),
+        interval_ns=int(described.get("interval_ns", 0)),
+    )
+
+
+def _clock_shift(rows: dict[str, NDArray[Any]]) -> int:
+    """Realtime − monotonic of the recorder's host, from the tick that was read most promptly."""
+    return int(np.median(rows["realtime"] - rows["start"]))
+
+
+def _stamps(rows: dict[str, NDArray[Any]], taken: NDArray[np.bool_]) -> dict[str, dict[int, float]]:
+    stamps: dict[str, dict[int, float]] = {}
+    middle = (rows["start"] + rows["end"]) / 2
+    for probe in set(rows["probe"][taken]):
+        of_probe = taken & (rows["probe"] == probe)
+        stamps[probe] = dict(zip(rows["tick"][of_probe].astype(int).tolist(), middle[of_probe].tolist(), strict=True))
+    return stamps
+
+
+def _failures(rows: dict[str, NDArray[Any]], inside: NDArray[np.bool_]) -> dict[str, str]:
+    failed = inside & (rows["status"] == "failed")
+    reasons: dict[str, str] = {}
+    for probe in sorted(set(rows["probe"][failed])):
+        of_probe = failed & (rows["probe"] == probe)
+        reasons[probe] = f"{int(of_probe.sum())} reads failed ({rows['reason'][of_probe][0]})"
+    return reasons
+
+
+def _unavailable(described: Any) -> dict[str, str]:
+    return {
+        probe["name"]: f"{probe['status']}{': ' + probe['reason'] if probe.get('reason') else ''}"
+        for probe in described.get("probes", [])
+        if probe.get("status") != "running"
+    }
+
+
+def increase(values: Floats, *, may_step_back: bool = False) -> Increase | None:
+    """Increase of one cumulative counter over its readings; None with fewer than two.
+
+    A fall from above 2^31 to a small number is a wrap of a 32-bit counter (the kernel prints /proc/diskstats times as
+    `unsigned int`), any other fall a reset, after which it counts from zero, as Prometheus' increase() does.
+    With `may_step_back` falls are taken as they are: idle and iowait can decrease (proc(5), /proc/stat).
+    """
+    known = values[~np.isnan(values)]
+    if len(known) < 2:
+        return None
+    if may_step_back:
+        return Increase(max(0.0, float(known[-1] - known[0])))
+    steps = np.diff(known)
+    falls = np.flatnonzero(steps < 0)
+    if len(falls) == 0:
+        return Increase(float(known[-1] - known[0]))
+    before, after = known[falls], known[falls + 1]
+    wrapped = (before >= WRAP / 2) & (before < WRAP) & (after + WRAP - before < WRAP / 2)
+    amount = float(steps[steps > 0].sum() + np.where(wrapped, after + WRAP - before, after).sum())
+    return Increase(amount, wraps=int(wrapped.sum()), resets=int((~wrapped).sum()))
