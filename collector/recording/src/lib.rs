@@ -3,9 +3,13 @@
 //! Knows nothing of `/proc` or MySQL. `docs/recording-format.md` is the description; this crate is its only writer.
 
 pub mod clock;
+pub mod finish;
+pub mod journal;
 pub mod json;
 pub mod manifest;
 pub mod phases;
+pub mod rows;
+pub mod schema;
 pub mod table;
 
 use std::io;

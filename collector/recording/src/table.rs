@@ -117,18 +117,20 @@ fn properties(schema: &Schema, meta: &Value) -> WriterProperties {
             meta.to_string(),
         )]));
     for field in schema.fields() {
-        let column = ColumnPath::from(field.name().as_str());
-        if is_integer(field.data_type()) {
+        let (column, kind) = match field.data_type() {
+            DataType::List(item) => {
+                let path = [field.name().as_str(), "list", item.name()].map(str::to_owned);
+                (ColumnPath::new(path.to_vec()), item.data_type())
+            }
+            kind => (ColumnPath::from(field.name().as_str()), kind),
+        };
+        if kind.is_integer() {
             builder = builder
                 .set_column_dictionary_enabled(column.clone(), false)
                 .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
         }
     }
     builder.build()
-}
-
-fn is_integer(kind: &DataType) -> bool {
-    kind.is_integer()
 }
 
 fn parquet_error(path: &Path, error: ParquetError) -> Error {

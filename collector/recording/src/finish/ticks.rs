@@ -1,0 +1,122 @@
+//! `ticks.parquet`: one row per tick and probe, sorted by (probe, tick), the only place for stamps and failures.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::Int64Array;
+use arrow_array::RecordBatch;
+use arrow_array::StringArray;
+use arrow_array::UInt32Array;
+use arrow_schema::DataType;
+use arrow_schema::Field;
+use arrow_schema::Schema;
+use serde_json::json;
+
+use super::Survey;
+use super::metadata;
+use crate::Error;
+use crate::Result;
+use crate::journal::Ended;
+use crate::journal::Frame;
+use crate::journal::Reader;
+use crate::journal::Section;
+use crate::journal::Stamp;
+use crate::table;
+
+#[derive(Default)]
+struct Stamps {
+    tick: Vec<u32>,
+    intended_ns: Vec<i64>,
+    start_ns: Vec<i64>,
+    end_ns: Vec<i64>,
+    realtime_ns: Vec<i64>,
+    status: Vec<&'static str>,
+    missed: Vec<u32>,
+    reason: Vec<Option<String>>,
+}
+
+/// Writes the table at `path`; returns its number of rows.
+pub(super) fn write(path: &Path, journal: &Path, survey: &Survey) -> Result<u64> {
+    let header = &survey.header;
+    let mut meta = metadata(header, "ticks", json!("table"), json!(["probe"]));
+    meta["probes"] = header
+        .probes
+        .iter()
+        .map(|probe| json!({"name": probe.name, "status": probe.status, "reason": probe.reason}))
+        .collect();
+    meta["ticks"] = json!(survey.ticks);
+    meta["missed"] = json!(survey.missed);
+    meta["torn_bytes"] = json!(survey.torn_bytes);
+    meta["ended"] = json!(survey.end.as_ref().map_or(Ended::Torn, |end| end.ended));
+    let batches = header.probes.iter().enumerate().map(|(index, probe)| {
+        let stamps = collect(journal, index)?;
+        stamps
+            .batch(&probe.name)
+            .map_err(|error| Error::format(path, error))
+    });
+    table::write_stream(path, &meta, &Arc::new(schema()), batches)
+}
+
+fn collect(journal: &Path, probe: usize) -> Result<Stamps> {
+    let mut stamps = Stamps::default();
+    let mut reader = Reader::open(journal)?;
+    while let Some(frame) = reader.next_frame()? {
+        let Frame::Tick(mut tick) = frame else { continue };
+        let stamp = tick.stamp;
+        let mut first = true;
+        while let Some(section) = tick.next_section() {
+            let malformed = |()| Error::format(journal, format!("tick {} does not decode", stamp.tick));
+            let section = section.map_err(malformed)?;
+            if section.probe == probe {
+                stamps.push(&stamp, &section, first);
+            }
+            first = false;
+        }
+    }
+    Ok(stamps)
+}
+
+impl Stamps {
+    fn push(&mut self, stamp: &Stamp, section: &Section<'_>, first: bool) {
+        self.tick.push(stamp.tick);
+        self.intended_ns.push(stamp.intended_ns);
+        self.start_ns.push(section.start_ns);
+        self.end_ns.push(section.end_ns);
+        self.realtime_ns.push(stamp.realtime_ns);
+        self.status.push(section.status.word());
+        self.missed.push(if first { stamp.missed } else { 0 });
+        self.reason.push(section.reason.map(str::to_owned));
+    }
+
+    fn batch(self, probe: &str) -> std::result::Result<RecordBatch, arrow_schema::ArrowError> {
+        let probes = StringArray::from_iter_values(self.tick.iter().map(|_| probe));
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(UInt32Array::from(self.tick)),
+            Arc::new(probes),
+            Arc::new(Int64Array::from(self.intended_ns)),
+            Arc::new(Int64Array::from(self.start_ns)),
+            Arc::new(Int64Array::from(self.end_ns)),
+            Arc::new(Int64Array::from(self.realtime_ns)),
+            Arc::new(StringArray::from(self.status)),
+            Arc::new(UInt32Array::from(self.missed)),
+            Arc::new(StringArray::from(self.reason)),
+        ];
+        RecordBatch::try_new(Arc::new(schema()), columns)
+    }
+}
+
+fn schema() -> Schema {
+    let required = |name: &str, kind: DataType| Field::new(name, kind, false);
+    Schema::new(vec![
+        required("tick", DataType::UInt32),
+        required("probe", DataType::Utf8),
+        required("intended_ns", DataType::Int64),
+        required("start_ns", DataType::Int64),
+        required("end_ns", DataType::Int64),
+        required("realtime_ns", DataType::Int64),
+        required("status", DataType::Utf8),
+        required("missed", DataType::UInt32),
+        Field::new("reason", DataType::Utf8, true),
+    ])
+}

@@ -1,0 +1,186 @@
+//! Writes a journal: one buffer, one `write` per tick, nothing allocated per value.
+
+use std::fs;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::End;
+use super::Header;
+use super::KEY_TICK_EVERY;
+use super::MAGIC;
+use super::Stamp;
+use super::Status;
+use super::tick::Encoder;
+use super::tick::put_stamp;
+use super::varint;
+use crate::At;
+use crate::Error;
+use crate::Result;
+use crate::rows::Rows;
+use crate::schema::Schema;
+
+/// A journal that is being written.
+#[derive(Debug)]
+pub struct Writer {
+    file: File,
+    path: PathBuf,
+    /// Bytes of whole frames in the file.
+    length: u64,
+    frame: Vec<u8>,
+    body: Vec<u8>,
+    probes: Vec<(usize, Encoder)>,
+    written: u64,
+    before: Option<Stamp>,
+    now: Stamp,
+    end_before: i64,
+}
+
+impl Writer {
+    /// Creates the journal with its header; it appears under `path` whole or not at all.
+    ///
+    /// # Errors
+    /// When the file cannot be written, or a probe has more columns than the format can mark as missing.
+    pub fn create(path: &Path, header: &Header) -> Result<Self> {
+        for probe in &header.probes {
+            if probe.schema.columns.len() > Schema::MAX_COLUMNS {
+                return Err(Error::format(
+                    path,
+                    format!("{}: more than 64 columns", probe.name),
+                ));
+            }
+        }
+        let mut frame = vec![];
+        put_json(&mut frame, b'H', path, header)?;
+        let beside = path.with_extension("new");
+        let mut file = File::create(&beside).at(path)?;
+        let mut start = MAGIC.to_vec();
+        start.extend_from_slice(&frame);
+        file.write_all(&start).and_then(|()| file.sync_all()).at(path)?;
+        fs::rename(&beside, path).at(path)?;
+        let probes = header
+            .probes
+            .iter()
+            .map(|probe| (probe.schema.columns.len(), Encoder::default()))
+            .collect();
+        let now = Stamp {
+            tick: 0,
+            intended_ns: 0,
+            start_ns: 0,
+            realtime_ns: 0,
+            missed: 0,
+        };
+        let length = start.len() as u64;
+        let path = path.to_owned();
+        Ok(Self {
+            file,
+            path,
+            length,
+            frame,
+            body: vec![],
+            probes,
+            written: 0,
+            before: None,
+            now,
+            end_before: 0,
+        })
+    }
+
+    /// Begins a tick; its probes follow, then [`Writer::commit`].
+    pub fn begin(&mut self, stamp: Stamp) {
+        self.frame.clear();
+        self.frame.extend_from_slice(&[0; 8]);
+        let is_key_tick = self.written.is_multiple_of(KEY_TICK_EVERY);
+        if is_key_tick {
+            self.probes.iter_mut().for_each(|(_, encoder)| encoder.forget());
+        }
+        let before = self.before.as_ref().filter(|_| !is_key_tick);
+        put_stamp(&mut self.frame, &stamp, before);
+        self.now = stamp;
+        self.end_before = stamp.start_ns;
+    }
+
+    /// Appends what happened to probe number `probe` of the header between `start_ns` and `end_ns`.
+    ///
+    /// `reason` is kept where the status is failed or unavailable, `rows` where it is ok.
+    pub fn probe(
+        &mut self,
+        probe: usize,
+        status: Status,
+        (start_ns, end_ns): (i64, i64),
+        reason: &str,
+        rows: &Rows,
+    ) {
+        let Some((width, encoder)) = self.probes.get_mut(probe) else {
+            return;
+        };
+        let frame = &mut self.frame;
+        varint::put(frame, probe as u64);
+        frame.push(status as u8);
+        varint::put_signed(frame, start_ns.wrapping_sub(self.end_before));
+        varint::put(frame, end_ns.wrapping_sub(start_ns).cast_unsigned());
+        self.end_before = end_ns;
+        self.body.clear();
+        match status {
+            Status::Failed | Status::Unavailable => {
+                varint::put(frame, reason.len() as u64);
+                frame.extend_from_slice(reason.as_bytes());
+            }
+            Status::Skipped => {}
+            Status::Ok => encoder.encode(rows, *width, &mut self.body),
+        }
+        varint::put(frame, self.body.len() as u64);
+        frame.extend_from_slice(&self.body);
+    }
+
+    /// Writes the tick with one `write`. After an error the file ends with the tick before and takes no more.
+    ///
+    /// # Errors
+    /// When the file cannot take the whole frame.
+    pub fn commit(&mut self) -> Result<()> {
+        seal(&mut self.frame);
+        self.append()?;
+        self.written += 1;
+        self.before = Some(self.now);
+        Ok(())
+    }
+
+    /// Writes the end frame and closes the journal.
+    ///
+    /// # Errors
+    /// When the file cannot take it; the journal then counts as torn, with all its ticks.
+    pub fn end(mut self, end: &End) -> Result<()> {
+        self.frame.clear();
+        put_json(&mut self.frame, b'E', &self.path, end)?;
+        self.append()
+    }
+
+    fn append(&mut self) -> Result<()> {
+        if let Err(error) = self.file.write_all(&self.frame) {
+            // A part of the frame may be there. Were this refused too, the reader would drop it by its checksum.
+            drop(self.file.set_len(self.length));
+            return Err(error).at(&self.path);
+        }
+        self.length += self.frame.len() as u64;
+        Ok(())
+    }
+}
+
+/// Appends a whole frame: the tag and `value` as JSON.
+fn put_json(frame: &mut Vec<u8>, tag: u8, path: &Path, value: &impl Serialize) -> Result<()> {
+    frame.extend_from_slice(&[0; 8]);
+    frame.push(tag);
+    serde_json::to_writer(&mut *frame, value).map_err(|error| Error::format(path, error))?;
+    seal(frame);
+    Ok(())
+}
+
+/// Fills in length and checksum before the payload.
+fn seal(frame: &mut [u8]) {
+    let (head, payload) = frame.split_at_mut(8);
+    head[..4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+    head[4..].copy_from_slice(&crc32c::crc32c(payload).to_le_bytes());
+}

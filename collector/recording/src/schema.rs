@@ -1,0 +1,299 @@
+//! What a probe's table means: shape, entity columns, and per column its type, unit, kind, direction, help and source.
+//!
+//! Declared once, as `static` tables beside the code that reads; carried by the journal's header into every table's metadata.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+/// Text that is either declared in the program or read from a header.
+pub type Text = Cow<'static, str>;
+
+/// The three shapes of a table; see `docs/recording-format.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shape {
+    /// Fixed columns, one row per entity and tick.
+    Table,
+    /// An open key set: metric, tick, value and perhaps text.
+    Metrics,
+    /// Cumulative buckets with their bounds in the metadata.
+    Histogram,
+}
+
+/// How a column is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Type {
+    /// An unsigned integer.
+    Uint64,
+    /// A signed integer.
+    Int64,
+    /// A floating-point number as the source printed it.
+    Double,
+    /// A string.
+    Text,
+    /// Bucket counts of a histogram.
+    Buckets,
+}
+
+/// The units that a recording knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unit {
+    /// A count.
+    #[serde(rename = "1")]
+    One,
+    /// Bytes.
+    #[serde(rename = "B")]
+    Byte,
+    /// 1024 bytes, which is what the kernel prints as kB.
+    #[serde(rename = "kB")]
+    Kibibyte,
+    /// 512 bytes, whatever the device's sector is.
+    #[serde(rename = "sector")]
+    Sector,
+    /// A page of memory.
+    #[serde(rename = "page")]
+    Page,
+    /// Seconds.
+    #[serde(rename = "s")]
+    Second,
+    /// Milliseconds.
+    #[serde(rename = "ms")]
+    Millisecond,
+    /// Microseconds.
+    #[serde(rename = "us")]
+    Microsecond,
+    /// Nanoseconds.
+    #[serde(rename = "ns")]
+    Nanosecond,
+    /// 1/USER_HZ seconds.
+    #[serde(rename = "tick")]
+    Tick,
+    /// Hundredths.
+    #[serde(rename = "percent")]
+    Percent,
+}
+
+/// What kind of value a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Only ever added to, until it wraps or its source restarts.
+    Counter,
+    /// A state that goes up and down.
+    Gauge,
+    /// Cumulative buckets.
+    Histogram,
+    /// A fact in words.
+    Info,
+}
+
+/// Which direction is good, all else equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// Neither; it is what the workload does.
+    Neither,
+}
+
+/// One column of a table, or one metric of an open key set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    /// The name; never given another meaning.
+    pub name: Text,
+    /// How it is stored.
+    #[serde(rename = "type")]
+    pub storage: Type,
+    /// Its unit.
+    pub unit: Unit,
+    /// Counter, gauge, histogram or info.
+    pub kind: Kind,
+    /// Which direction is good.
+    pub better: Better,
+    /// One line for a person.
+    pub help: Text,
+    /// File and field that it is read from.
+    pub source: Text,
+    /// Bucket bounds of a histogram, `None` for infinity; empty for everything else.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub bounds: Cow<'static, [Option<f64>]>,
+}
+
+impl Column {
+    /// A cumulative counter, stored as `uint64`.
+    #[must_use]
+    pub const fn counter(name: &'static str, unit: Unit, help: &'static str, source: &'static str) -> Self {
+        Self {
+            name: Cow::Borrowed(name),
+            storage: Type::Uint64,
+            unit,
+            kind: Kind::Counter,
+            better: Better::Neither,
+            help: Cow::Borrowed(help),
+            source: Cow::Borrowed(source),
+            bounds: Cow::Borrowed(&[]),
+        }
+    }
+
+    /// A gauge, stored as `uint64`.
+    #[must_use]
+    pub const fn gauge(name: &'static str, unit: Unit, help: &'static str, source: &'static str) -> Self {
+        let mut column = Self::counter(name, unit, help, source);
+        column.kind = Kind::Gauge;
+        column
+    }
+
+    /// A fact in words.
+    #[must_use]
+    pub const fn info(name: &'static str, help: &'static str, source: &'static str) -> Self {
+        let mut column = Self::counter(name, Unit::One, help, source);
+        column.kind = Kind::Info;
+        column.storage = Type::Text;
+        column
+    }
+
+    /// The same column, less of which is better.
+    #[must_use]
+    pub const fn lower(mut self) -> Self {
+        self.better = Better::Lower;
+        self
+    }
+
+    /// The same column, more of which is better.
+    #[must_use]
+    pub const fn higher(mut self) -> Self {
+        self.better = Better::Higher;
+        self
+    }
+
+    /// The same column, stored as another type.
+    #[must_use]
+    pub const fn stored(mut self, storage: Type) -> Self {
+        self.storage = storage;
+        self
+    }
+
+    /// What a table's metadata says of this column.
+    #[must_use]
+    pub fn meaning(&self) -> Value {
+        let mut meaning = json!({
+            "unit": self.unit, "kind": self.kind, "better": self.better, "help": self.help, "source": self.source,
+        });
+        if !self.bounds.is_empty() {
+            meaning["bounds"] = json!(self.bounds);
+        }
+        meaning
+    }
+}
+
+/// Everything that is the same for all rows of a probe.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Schema {
+    /// The shape of the table.
+    pub shape: Shape,
+    /// Names of the entity columns; `["metric"]` for an open key set.
+    pub entity: Cow<'static, [Text]>,
+    /// The value columns, at most [`Schema::MAX_COLUMNS`].
+    pub columns: Cow<'static, [Column]>,
+    /// The metrics of an open key set whose meaning is known.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub metrics: Cow<'static, [Column]>,
+}
+
+impl Schema {
+    /// The journal marks missing values with one bit per column in 64.
+    pub const MAX_COLUMNS: usize = 64;
+
+    /// A table with fixed columns.
+    #[must_use]
+    pub const fn table(entity: &'static [Text], columns: &'static [Column]) -> Self {
+        Self {
+            shape: Shape::Table,
+            entity: Cow::Borrowed(entity),
+            columns: Cow::Borrowed(columns),
+            metrics: Cow::Borrowed(&[]),
+        }
+    }
+
+    /// An open key set of integers; `metrics` are those whose meaning is known.
+    #[must_use]
+    pub const fn metrics(metrics: &'static [Column]) -> Self {
+        Self {
+            shape: Shape::Metrics,
+            entity: Cow::Borrowed(METRIC),
+            columns: Cow::Borrowed(VALUE),
+            metrics: Cow::Borrowed(metrics),
+        }
+    }
+
+    /// `columns` or `metrics` of a table's metadata, and the key it goes under; of metrics only those in `seen`.
+    #[must_use]
+    pub fn meanings(&self, seen: impl Fn(&str) -> bool) -> (&'static str, Map<String, Value>) {
+        let describe = |column: &Column| (column.name.to_string(), column.meaning());
+        match self.shape {
+            Shape::Metrics => {
+                let known = self.metrics.iter().filter(|metric| seen(&metric.name));
+                ("metrics", known.map(describe).collect())
+            }
+            Shape::Table | Shape::Histogram => ("columns", self.columns.iter().map(describe).collect()),
+        }
+    }
+}
+
+/// A name in a `static` table.
+#[must_use]
+pub const fn text(name: &'static str) -> Text {
+    Cow::Borrowed(name)
+}
+
+static METRIC: &[Text] = &[text("metric")];
+static VALUE: &[Column] =
+    &[Column::gauge("value", Unit::One, "as the source printed it", "see metrics").stored(Type::Int64)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_survives_the_header() {
+        static COLUMNS: &[Column] = &[
+            Column::counter("reads", Unit::One, "reads completed", "/proc/diskstats field 4"),
+            Column::gauge(
+                "in_flight",
+                Unit::One,
+                "requests in flight",
+                "/proc/diskstats field 12",
+            )
+            .lower(),
+            Column::info("model", "what it calls itself", "/sys"),
+        ];
+        static ENTITY: &[Text] = &[text("device")];
+        let schema = Schema::table(ENTITY, COLUMNS);
+        let text = serde_json::to_string(&schema).unwrap();
+        assert_eq!(serde_json::from_str::<Schema>(&text).unwrap(), schema);
+        let (key, meanings) = schema.meanings(|_| false);
+        assert_eq!(key, "columns");
+        assert_eq!(meanings["in_flight"]["better"], "lower");
+        assert_eq!(meanings["reads"]["unit"], "1");
+        assert!(meanings["reads"].get("bounds").is_none());
+    }
+
+    #[test]
+    fn only_metrics_that_occur_are_described() {
+        static KNOWN: &[Column] = &[
+            Column::counter("pgfault", Unit::One, "faults", "/proc/vmstat"),
+            Column::counter("gone", Unit::One, "not on this kernel", "/proc/vmstat"),
+        ];
+        let (key, meanings) = Schema::metrics(KNOWN).meanings(|name| name == "pgfault");
+        assert_eq!((key, meanings.len()), ("metrics", 1));
+    }
+}
