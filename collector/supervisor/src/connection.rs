@@ -1,0 +1,195 @@
+//! One thread per connection: reads a request, answers it. What forks or changes the kernel's state goes to the
+//! main thread; waiting, stopping, notes and status are done here, so that they never hold up another caller.
+
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Read;
+use std::io::Write;
+use std::os::unix::net::UnixListener;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+use rustix::event::PollFd;
+use rustix::event::PollFlags;
+use rustix::event::Timespec;
+use rustix::event::poll;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::log;
+use crate::protocol::REQUEST_LIMIT;
+use crate::protocol::Reply;
+use crate::protocol::Request;
+use crate::state::Job;
+use crate::state::Reason;
+use crate::state::Shared;
+use crate::status;
+use crate::stop;
+
+const STACK: usize = 256 * 1024;
+/// A caller that connects sends its request at once.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(5);
+/// How often a wait looks whether its caller is still there.
+const HANGUP_CHECK: Duration = Duration::from_millis(500);
+
+/// Accepts connections until the process exits.
+pub fn accept_all(shared: &Arc<Shared>, listener: &UnixListener, dir: &Arc<PathBuf>) {
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else {
+            // Out of descriptors, most likely: others will be closed.
+            thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        let (shared, dir) = (Arc::clone(shared), Arc::clone(dir));
+        let spawned = thread::Builder::new()
+            .name("request".into())
+            .stack_size(STACK)
+            .spawn(move || serve(&shared, &stream, &dir));
+        if let Err(error) = spawned {
+            log::line(&format!("no thread for a request: {error}"));
+        }
+    }
+}
+
+/// While one of these lives, the lease does not run out; it starts anew when it is dropped.
+struct OpenRequest<'a>(&'a Shared);
+
+impl<'a> OpenRequest<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        shared.lock().open_requests += 1;
+        Self(shared)
+    }
+}
+
+impl Drop for OpenRequest<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.open_requests -= 1;
+        state.last_heard = Instant::now();
+        drop(state);
+        self.0.announce();
+        self.0.wake_main();
+    }
+}
+
+fn serve(shared: &Shared, stream: &UnixStream, dir: &PathBuf) {
+    let Ok(request) = read_request(stream) else { return };
+    let open = OpenRequest::new(shared);
+    let reply = match request.and_then(|request| answer(shared, request, stream, dir)) {
+        Ok(value) => Reply::Ok(value),
+        Err(error) => Reply::Error(format!("{error:#}").replace('\n', "; ")),
+    };
+    if let Ok(mut line) = serde_json::to_vec(&reply) {
+        line.push(b'\n');
+        // The caller may have gone: what it asked for is done all the same.
+        drop((&mut &*stream).write_all(&line));
+    }
+    drop(open);
+}
+
+/// The outer error: nothing came, nobody to answer.
+fn read_request(stream: &UnixStream) -> Result<Result<Request>> {
+    stream.set_read_timeout(Some(REQUEST_PATIENCE))?;
+    stream.set_write_timeout(Some(REQUEST_PATIENCE))?;
+    let mut line = String::new();
+    let read = BufReader::new(stream.take(REQUEST_LIMIT)).read_line(&mut line)?;
+    if read == 0 {
+        bail!("closed");
+    }
+    Ok(serde_json::from_str(&line).context("the request is not understood; are both sides of one version?"))
+}
+
+fn answer(shared: &Shared, request: Request, stream: &UnixStream, dir: &PathBuf) -> Result<Value> {
+    match request {
+        Request::Status => Ok(status::document(&mut shared.lock(), dir)),
+        Request::End => end(shared),
+        Request::Wait { name, slice } => wait(shared, &name, slice, stream),
+        Request::Note { note } => merge_note(shared, note),
+        Request::Stop { name } => {
+            let id = shared.lock().find(&name)?.id;
+            stop::stop(shared, id);
+            shared
+                .lock()
+                .get(id)
+                .map(|process| process.report())
+                .context("the process was forgotten")
+        }
+        request => {
+            if let Some(reason) = shared.lock().ending {
+                bail!(
+                    "the supervisor is ending ({})",
+                    json!(reason).as_str().unwrap_or_default()
+                );
+            }
+            let (reply, answer) = sync_channel(1);
+            shared.push_job(Job { request, reply });
+            match answer
+                .recv()
+                .context("the supervisor ended before it came to this")?
+            {
+                Reply::Ok(value) => Ok(value),
+                Reply::Error(message) => bail!(message),
+            }
+        }
+    }
+}
+
+fn wait(shared: &Shared, name: &str, slice: Duration, stream: &UnixStream) -> Result<Value> {
+    let deadline = Instant::now() + slice;
+    let mut state = shared.lock();
+    let id = state.find(name)?.id;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if !state.is_running(id) || left.is_zero() || hung_up(stream) {
+            return state
+                .get(id)
+                .map(|process| process.report())
+                .context("the process was forgotten");
+        }
+        state = shared.wait_change(state, left.min(HANGUP_CHECK));
+    }
+}
+
+fn hung_up(stream: &UnixStream) -> bool {
+    let mut descriptors = [PollFd::new(stream, PollFlags::RDHUP)];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut descriptors, Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+fn merge_note(shared: &Shared, note: Value) -> Result<Value> {
+    let Value::Object(new) = note else {
+        bail!("a note is a JSON object, like {{\"run\": 1, \"of\": 6}}")
+    };
+    let mut state = shared.lock();
+    for (key, value) in new {
+        if value.is_null() {
+            state.note.shift_remove(&key);
+        } else {
+            state.note.insert(key, value);
+        }
+    }
+    Ok(json!({"note": state.note}))
+}
+
+fn end(shared: &Shared) -> Result<Value> {
+    shared.begin_end(Reason::End);
+    let mut state = shared.lock();
+    while !state.ended {
+        state = shared.wait_change(state, Duration::from_secs(1));
+    }
+    if !state.left.is_empty() {
+        bail!("ended, but left behind: {}", state.left.join("; "));
+    }
+    Ok(json!({"ended": state.ending, "was_running": true}))
+}

@@ -1,0 +1,209 @@
+//! Sets of CPUs: the list notation of cpuset(7) (`0-3,8`), the CPUs that are online, and affinity calls that work
+//! beyond the 1024 CPUs of glibc's cpu_set_t.
+
+use std::fmt;
+use std::io;
+
+use thiserror::Error;
+
+/// CPUs the masks have room for.
+const CAPACITY: usize = 8192;
+const WORDS: usize = CAPACITY / 64;
+const ONLINE: &str = "/sys/devices/system/cpu/online";
+
+/// Why a CPU list cannot be used.
+#[derive(Debug, Error)]
+pub enum CpuListError {
+    /// Not the notation.
+    #[error("CPU list `{0}` is not like 0-3,8")]
+    Notation(String),
+    /// Names CPUs that are not online here.
+    #[error("CPU list {asked}: this host has no CPU {missing} (online: {online})")]
+    Missing {
+        asked: String,
+        missing: CpuSet,
+        online: CpuSet,
+    },
+    /// The list of online CPUs cannot be read.
+    #[error("{ONLINE}: {0}")]
+    Online(io::Error),
+}
+
+/// A set of CPUs, as a mask in the kernel's layout.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct CpuSet {
+    words: [u64; WORDS],
+}
+
+impl CpuSet {
+    const EMPTY: Self = Self { words: [0; WORDS] };
+
+    /// Parses a list and checks that every CPU of it is online here.
+    pub fn parse_online(text: &str) -> Result<Self, CpuListError> {
+        let asked = Self::parse(text)?;
+        let online = Self::parse(
+            std::fs::read_to_string(ONLINE)
+                .map_err(CpuListError::Online)?
+                .trim(),
+        )?;
+        let mut missing = Self::EMPTY;
+        for (word, (a, o)) in missing
+            .words
+            .iter_mut()
+            .zip(asked.words.iter().zip(&online.words))
+        {
+            *word = a & !o;
+        }
+        if missing == Self::EMPTY {
+            return Ok(asked);
+        }
+        Err(CpuListError::Missing {
+            asked: text.to_owned(),
+            missing,
+            online,
+        })
+    }
+
+    /// Parses a list such as `0-3,8`; an empty one is an error.
+    pub fn parse(text: &str) -> Result<Self, CpuListError> {
+        let wrong = || CpuListError::Notation(text.to_owned());
+        let mut set = Self::EMPTY;
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let first: usize = first.trim().parse().map_err(|_| wrong())?;
+            let last: usize = last.trim().parse().map_err(|_| wrong())?;
+            if first > last || last >= CAPACITY {
+                return Err(wrong());
+            }
+            for cpu in first..=last {
+                set.words[cpu / 64] |= 1 << (cpu % 64);
+            }
+        }
+        Ok(set)
+    }
+
+    /// Whether the CPU is in the set.
+    pub fn contains(&self, cpu: u32) -> bool {
+        let cpu = cpu as usize;
+        self.words
+            .get(cpu / 64)
+            .is_some_and(|word| word & (1 << (cpu % 64)) != 0)
+    }
+
+    /// Whether every CPU of this set is in the other.
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.words
+            .iter()
+            .zip(&other.words)
+            .all(|(mine, theirs)| mine & !theirs == 0)
+    }
+
+    /// The CPUs a thread may run on (`Cpus_allowed_list`, less what is offline); thread 0 is the caller.
+    pub fn of_thread(thread: u32) -> io::Result<Self> {
+        let mut set = Self::EMPTY;
+        // SAFETY: the kernel writes at most size_of_val bytes into the words, which any bit pattern may fill.
+        let written = unsafe {
+            libc::syscall(
+                libc::SYS_sched_getaffinity,
+                thread,
+                size_of_val(&set.words),
+                set.words.as_mut_ptr(),
+            )
+        };
+        if written < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(set)
+        }
+    }
+
+    /// Pins the calling thread. The kernel silently leaves out CPUs that a cpuset cgroup forbids, so the result is
+    /// read back; EINVAL when it differs. Async-signal-safe.
+    pub fn pin_self(&self) -> io::Result<()> {
+        // SAFETY: the kernel reads size_of_val bytes of the words.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_sched_setaffinity,
+                0,
+                size_of_val(&self.words),
+                self.words.as_ptr(),
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if Self::of_thread(0)? == *self {
+            Ok(())
+        } else {
+            Err(io::Error::from_raw_os_error(libc::EINVAL))
+        }
+    }
+}
+
+impl fmt::Display for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut cpu = 0;
+        let mut separator = "";
+        while cpu < CAPACITY as u32 {
+            if !self.contains(cpu) {
+                cpu += 1;
+                continue;
+            }
+            let first = cpu;
+            while self.contains(cpu + 1) {
+                cpu += 1;
+            }
+            if first == cpu {
+                write!(f, "{separator}{first}")?;
+            } else {
+                write!(f, "{separator}{first}-{cpu}")?;
+            }
+            separator = ",";
+            cpu += 1;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CpuSet({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_print_as_the_kernel_prints_them() {
+        for (given, printed) in [
+            ("0", "0"),
+            ("0-3,8", "0-3,8"),
+            ("8,0,1", "0-1,8"),
+            ("63-65", "63-65"),
+        ] {
+            assert_eq!(CpuSet::parse(given).unwrap().to_string(), printed);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_list_is_refused() {
+        for text in ["", "a", "3-1", "0,", "-1", "0-9999", "1-2-3"] {
+            assert!(CpuSet::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn within_means_every_cpu() {
+        let wide = CpuSet::parse("0-3").unwrap();
+        assert!(CpuSet::parse("1,2").unwrap().is_within(&wide));
+        assert!(!CpuSet::parse("1,4").unwrap().is_within(&wide));
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_named() {
+        let error = CpuSet::parse_online("0,8000").unwrap_err().to_string();
+        assert!(error.contains("no CPU 8000"), "{error}");
+    }
+}

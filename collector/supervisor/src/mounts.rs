@@ -1,0 +1,141 @@
+//! Mounts inside the private mount namespace, where nobody else sees them and where they end with the supervisor.
+
+use std::fs;
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+use rustix::mount::MountFlags;
+use rustix::mount::MountPropagationFlags;
+use rustix::mount::UnmountFlags;
+use rustix::mount::mount;
+use rustix::mount::mount_bind;
+use rustix::mount::mount_change;
+use rustix::mount::unmount;
+use rustix::thread::UnshareFlags;
+use rustix::thread::unshare_unsafe;
+
+const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
+const LINKS: &[(&str, &str)] = &[
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+];
+
+/// Moves the calling process, which has one thread, into a mount namespace that shares nothing with the host's.
+pub fn enter_private_namespace() -> Result<()> {
+    // SAFETY: a mount namespace leaves the descriptor table alone, which is what makes unshare unsafe.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }
+        .context("cannot make a mount namespace (needs root with CAP_SYS_ADMIN)")?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .context("cannot make the mounts private")
+}
+
+/// Makes `source` visible at `destination`.
+pub fn bind(source: &Path, destination: &Path) -> Result<()> {
+    let source_meta = fs::metadata(source).with_context(|| format!("{}", source.display()))?;
+    let destination_meta = existing(destination)?;
+    if source_meta.is_dir() != destination_meta.is_dir() {
+        bail!(
+            "{} and {} must both be directories or both be files",
+            source.display(),
+            destination.display()
+        );
+    }
+    mount_bind(source, destination)
+        .with_context(|| format!("cannot bind {} at {}", source.display(), destination.display()))
+}
+
+/// Mounts proc.
+pub fn proc(destination: &Path) -> Result<()> {
+    directory(destination)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", destination, "proc", flags, None)
+        .with_context(|| format!("cannot mount proc at {}", destination.display()))
+}
+
+/// Mounts a tmpfs with the devices that a server needs; the host's other devices stay out of reach.
+pub fn dev(destination: &Path) -> Result<()> {
+    directory(destination)?;
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    mount("tmpfs", destination, "tmpfs", flags, Some(c"mode=755"))
+        .with_context(|| format!("cannot mount a tmpfs at {}", destination.display()))?;
+    fill_dev(destination).inspect_err(|_| unmount(destination, UnmountFlags::DETACH).unwrap_or(()))
+}
+
+fn fill_dev(destination: &Path) -> Result<()> {
+    for name in DEVICES {
+        let node = destination.join(name);
+        File::create(&node).with_context(|| format!("{}", node.display()))?;
+        mount_bind(Path::new("/dev").join(name), &node)
+            .with_context(|| format!("cannot bind /dev/{name} at {}", node.display()))?;
+    }
+    for (name, goal) in LINKS {
+        symlink(goal, destination.join(name)).with_context(|| format!("{name}"))?;
+    }
+    let shm = destination.join("shm");
+    fs::create_dir(&shm).and_then(|()| fs::set_permissions(&shm, PermissionsExt::from_mode(0o1777)))?;
+    // The daemon's umask is 077; an account other than root must be able to open the directory.
+    fs::set_permissions(destination, PermissionsExt::from_mode(0o755))?;
+    Ok(())
+}
+
+/// Undoes a mount with all that is mounted below it; files still open keep it alive, out of sight.
+pub fn undo(destination: &Path) -> Result<()> {
+    unmount(destination, UnmountFlags::DETACH)
+        .with_context(|| format!("cannot unmount {}", destination.display()))
+}
+
+/// Mount points at or below a path, in the caller's mount namespace.
+pub fn below(path: &Path) -> Result<Vec<PathBuf>> {
+    let text = fs::read_to_string("/proc/self/mountinfo").context("/proc/self/mountinfo")?;
+    Ok(mount_points(&text)
+        .filter(|point| point.starts_with(path))
+        .collect())
+}
+
+/// Field 5 of proc_pid_mountinfo(5), where blanks and backslashes are octal escapes.
+fn mount_points(text: &str) -> impl Iterator<Item = PathBuf> {
+    text.lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .map(|field| {
+            let plain = field
+                .replace("\\040", " ")
+                .replace("\\011", "\t")
+                .replace("\\012", "\n")
+                .replace("\\134", "\\");
+            PathBuf::from(plain)
+        })
+}
+
+fn existing(path: &Path) -> Result<fs::Metadata> {
+    fs::metadata(path).with_context(|| format!("mount point {} (make it first)", path.display()))
+}
+
+fn directory(path: &Path) -> Result<()> {
+    if existing(path)?.is_dir() {
+        Ok(())
+    } else {
+        bail!("mount point {} is not a directory", path.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_with_blanks() {
+        let text = "36 35 98:0 /mnt1 /mnt/my\\040disk rw,noatime master:1 - ext3 /dev/root rw\n";
+        assert_eq!(
+            mount_points(text).collect::<Vec<_>>(),
+            [PathBuf::from("/mnt/my disk")]
+        );
+    }
+}

@@ -1,0 +1,226 @@
+//! Network namespaces behind a veth pair, made with `ip` (iproute2). A namespace has no name in /run/netns: only a
+//! descriptor of the daemon and its processes hold it, so nothing of it can be left over. To look inside:
+//! `nsenter --net=/proc/PID/ns/net`, or `ip netns attach NAME PID`. Both ends carry no IPv6 link-local address:
+//! its router solicitations would be counted as traffic of the load.
+
+use std::fs::File;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+use rustix::thread::UnshareFlags;
+use rustix::thread::unshare_unsafe;
+use serde_json::Value;
+
+/// The interface's name inside the namespace.
+pub const PEER_INTERFACE: &str = "veth0";
+
+/// A namespace that lives as long as this value or a process in it.
+#[derive(Debug)]
+pub struct NetNs {
+    pub name: String,
+    /// The interface's name on the host.
+    pub host_interface: String,
+    pub descriptor: Arc<OwnedFd>,
+}
+
+/// An address with its prefix length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cidr {
+    address: IpAddr,
+    length: u8,
+}
+
+impl Cidr {
+    /// Parses `198.18.0.1/30`.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = || format!("address `{text}` is not like 198.18.0.1/30");
+        let (address, length) = text.split_once('/').with_context(wrong)?;
+        let cidr = Self {
+            address: address.parse().with_context(wrong)?,
+            length: length.parse().with_context(wrong)?,
+        };
+        if cidr.length == 0 || cidr.length > cidr.width() {
+            bail!(wrong());
+        }
+        Ok(cidr)
+    }
+
+    fn width(self) -> u8 {
+        if self.address.is_ipv4() { 32 } else { 128 }
+    }
+
+    fn network(self, length: u8) -> u128 {
+        let bits = match self.address {
+            IpAddr::V4(address) => u128::from(u32::from(address)),
+            IpAddr::V6(address) => u128::from(address),
+        };
+        bits.checked_shr(u32::from(self.width() - length)).unwrap_or(0)
+    }
+
+    fn overlaps(self, other: Self) -> bool {
+        let length = self.length.min(other.length);
+        self.width() == other.width() && self.network(length) == other.network(length)
+    }
+}
+
+impl NetNs {
+    /// Makes the namespace and the pair; the host's end is called `host_interface`.
+    pub fn create(name: &str, host_interface: &str, host: &str, peer: &str) -> Result<Self> {
+        let (host_cidr, peer_cidr) = (Cidr::parse(host)?, Cidr::parse(peer)?);
+        if host_cidr.address == peer_cidr.address || !host_cidr.overlaps(peer_cidr) {
+            bail!("{host} and {peer} must be two addresses of one network");
+        }
+        refuse_taken(host_cidr, host)?;
+        let descriptor = Arc::new(new_namespace()?);
+        // `ip` takes a path where it takes a namespace's name.
+        let path = format!("/proc/{}/fd/{}", std::process::id(), descriptor.as_raw_fd());
+        ip(
+            None,
+            &[
+                "link",
+                "add",
+                host_interface,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                PEER_INTERFACE,
+                "netns",
+                &path,
+            ],
+        )?;
+        let made = Self {
+            name: name.to_owned(),
+            host_interface: host_interface.to_owned(),
+            descriptor,
+        };
+        made.configure(host, peer).inspect_err(|_| drop(made.remove()))?;
+        Ok(made)
+    }
+
+    fn configure(&self, host: &str, peer: &str) -> Result<()> {
+        let inside = Some(&self.descriptor);
+        for (namespace, interface, address) in [
+            (None, self.host_interface.as_str(), host),
+            (inside, PEER_INTERFACE, peer),
+        ] {
+            ip(namespace, &["link", "set", interface, "addrgenmode", "none"])?;
+            ip(namespace, &["address", "add", address, "dev", interface])?;
+            ip(namespace, &["link", "set", interface, "up"])?;
+        }
+        ip(inside, &["link", "set", "lo", "up"])
+    }
+
+    /// Removes the pair at once; the kernel would do so some time after the last process has left.
+    pub fn remove(&self) -> Result<()> {
+        remove_interface(&self.host_interface)
+    }
+}
+
+/// Removes a veth by the name of its host end; one that is gone already is fine.
+pub fn remove_interface(name: &str) -> Result<()> {
+    if std::fs::symlink_metadata(format!("/sys/class/net/{name}")).is_err() {
+        return Ok(());
+    }
+    ip(None, &["link", "delete", name, "type", "veth"])
+}
+
+/// A thread of its own enters the new namespace and leaves its descriptor behind.
+fn new_namespace() -> Result<OwnedFd> {
+    let enter = || -> io::Result<OwnedFd> {
+        // SAFETY: a network namespace leaves the descriptor table alone, which is what makes unshare unsafe.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
+        Ok(File::open("/proc/thread-self/ns/net")?.into())
+    };
+    match std::thread::spawn(enter).join() {
+        Ok(result) => result.context("cannot make a network namespace"),
+        Err(_) => bail!("cannot make a network namespace: its thread failed"),
+    }
+}
+
+fn refuse_taken(wanted: Cidr, text: &str) -> Result<()> {
+    let listing = ip_output(None, &["-json", "address", "show"])?;
+    let interfaces: Value = serde_json::from_slice(&listing).context("`ip -json address` is not JSON")?;
+    for interface in interfaces.as_array().into_iter().flatten() {
+        for info in interface["addr_info"].as_array().into_iter().flatten() {
+            let (Some(local), Some(length)) = (info["local"].as_str(), info["prefixlen"].as_u64()) else {
+                continue;
+            };
+            let taken = format!("{local}/{length}");
+            if Cidr::parse(&taken).is_ok_and(|cidr| cidr.overlaps(wanted)) {
+                let name = interface["ifname"].as_str().unwrap_or("?");
+                bail!("address {text} is taken: {taken} is on {name}; choose another network");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn ip(namespace: Option<&Arc<OwnedFd>>, arguments: &[&str]) -> Result<()> {
+    ip_output(namespace, arguments).map(drop)
+}
+
+fn ip_output(namespace: Option<&Arc<OwnedFd>>, arguments: &[&str]) -> Result<Vec<u8>> {
+    let mut command = Command::new("ip");
+    command.args(arguments).stdin(Stdio::null());
+    if let Some(namespace) = namespace.cloned() {
+        // SAFETY: setns is a plain system call on a descriptor that the closure holds.
+        unsafe {
+            command.pre_exec(
+                move || match libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) {
+                    0 => Ok(()),
+                    _ => Err(io::Error::last_os_error()),
+                },
+            );
+        }
+    }
+    let output = command
+        .output()
+        .context("cannot execute `ip`; install iproute2")?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr);
+        bail!(
+            "`ip {}`: {}",
+            arguments.join(" "),
+            message.trim().replace('\n', "; ")
+        );
+    }
+    Ok(output.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_overlap_by_the_shorter_prefix() {
+        let parse = |text| Cidr::parse(text).unwrap();
+        assert!(parse("198.18.0.1/30").overlaps(parse("198.18.0.2/30")));
+        assert!(parse("198.18.0.1/30").overlaps(parse("198.18.200.1/16")));
+        assert!(!parse("198.18.0.1/30").overlaps(parse("198.18.0.5/30")));
+        assert!(!parse("198.18.0.1/30").overlaps(parse("fd00::2/64")));
+    }
+
+    #[test]
+    fn what_is_no_address_with_a_length_is_refused() {
+        for text in [
+            "",
+            "198.18.0.1",
+            "198.18.0.1/33",
+            "198.18.0/30",
+            "198.18.0.1/0",
+            "a/30",
+        ] {
+            assert!(Cidr::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What goes over the control socket: one JSON request line, one JSON reply line, one exchange per connection.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+
+/// A request line longer than this is refused (bytes).
+pub const REQUEST_LIMIT: u64 = 1 << 20;
+
+/// One command. Paths are absolute, as the caller sees them.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum Request {
+    /// Start a process.
+    Run(Box<RunRequest>),
+    /// Wait for a process, at most `slice`.
+    Wait { name: String, slice: Duration },
+    /// Stop a process.
+    Stop { name: String },
+    /// Bind mount.
+    Bind { source: PathBuf, destination: PathBuf },
+    /// Mount proc.
+    Proc { destination: PathBuf },
+    /// Mount a small /dev.
+    Dev { destination: PathBuf },
+    /// Undo a mount.
+    Unmount { destination: PathBuf },
+    /// Make a network namespace.
+    Netns {
+        name: String,
+        host_address: String,
+        peer_address: String,
+    },
+    /// Remove a path at the end.
+    Own { path: PathBuf },
+    /// Merge into the note.
+    Note { note: Value },
+    /// The status document.
+    Status,
+    /// Stop and remove everything.
+    End,
+}
+
+/// What `run` starts and how.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RunRequest {
+    pub name: String,
+    pub cpus: Option<String>,
+    pub netns: Option<String>,
+    pub chroot: Option<PathBuf>,
+    pub user: Option<String>,
+    pub env: Vec<(String, String)>,
+    pub cwd: PathBuf,
+    pub stdout: Option<PathBuf>,
+    pub stderr: Option<PathBuf>,
+    pub stop_signal: String,
+    pub stop_timeout: Duration,
+    pub role: Option<String>,
+    pub argv: Vec<String>,
+}
+
+/// The answer: the JSON line to print, or the message that follows `loadprint-supervise: `.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// Done.
+    Ok(Value),
+    /// Not done, and why.
+    Error(String),
+}
