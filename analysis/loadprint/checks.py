@@ -62,7 +62,10 @@ def _limits(run: Measured) -> list[tuple[str, str]]:
     busiest, delay = q.get("threads.load.busiest"), q.get("threads.load.run_delay_ns")
     if busiest and busiest.rate > THREAD_BUSY:
         found.append(("a load thread was on CPU", f"{100 * busiest.rate:.0f} %"))
-    states = [q.get(f"cpu.load.{s}") for s in ("user", "nice", "system", "irq", "softirq", "iowait", "steal", "idle")]
+    states = [
+        q.get(f"cpu.load.{s}")
+        for s in ("user", "nice", "system", "irq", "softirq", "iowait", "steal", "idle")
+    ]
     times = [state.rate for state in states if state]
     if len(times) == len(states) and run.load_cpus is not None and sum(times) > 0:
         busy = sum(times[:5]) / sum(times)

@@ -75,7 +75,16 @@ def _share(index: int) -> Callable[..., float]:
     return lambda *times: 100 * times[index] / sum(times)
 
 
-def _busy(user: float, nice: float, system: float, iowait: float, irq: float, softirq: float, steal: float, idle: float) -> float:
+def _busy(
+    user: float,
+    nice: float,
+    system: float,
+    iowait: float,
+    irq: float,
+    softirq: float,
+    steal: float,
+    idle: float,
+) -> float:
     del iowait, steal, idle  # busy = total - idle - iowait - steal; guest is inside user
     return user + nice + system + irq + softirq
 
@@ -136,7 +145,9 @@ NETWORK = (
     _rate("nic_{}_tx_packets", "packets sent", "1/s", "nic.{}.tx_packets", shown="/s"),
 )
 TCP = (
-    _rate("tcp_retransmits", "TCP segments retransmitted", "1/s", "tcp.RetransSegs", shown="/s", better="lower"),
+    _rate(
+        "tcp_retransmits", "TCP segments retransmitted", "1/s", "tcp.RetransSegs", shown="/s", better="lower"
+    ),
 )
 
 SERVER_SWITCHES = Metric(
@@ -157,7 +168,9 @@ KERNEL = (
 )  # fmt: skip
 
 
-def cost_metrics(per: str, denominator: str, disk: str | None, nic: str | None, switches: str) -> tuple[Metric, ...]:
+def cost_metrics(
+    per: str, denominator: str, disk: str | None, nic: str | None, switches: str
+) -> tuple[Metric, ...]:
     """Costs per `denominator` (a quantity's name): CPU, switches, disk and network, of the server's side."""
     own = per == "operation"
 
@@ -172,7 +185,14 @@ def cost_metrics(per: str, denominator: str, disk: str | None, nic: str | None, 
         "host": ("host.ctxt",),
     }[switches]
     rows = [
-        cost("server_cpu", "server CPU", "s", ("process.server.utime", "process.server.stime"), headline=True, **us),
+        cost(
+            "server_cpu",
+            "server CPU",
+            "s",
+            ("process.server.utime", "process.server.stime"),
+            headline=True,
+            **us,
+        ),
         cost("server_user", "server CPU, user", "s", ("process.server.utime",), **us),
         cost("server_system", "server CPU, system", "s", ("process.server.stime",), **us),
         cost("load_cpu", "load CPU", "s", ("process.load.utime", "process.load.stime"), **us),
@@ -185,7 +205,15 @@ def cost_metrics(per: str, denominator: str, disk: str | None, nic: str | None, 
             cost("disk_writes", "disk writes", "1", (f"disk.{disk}.writes",)),
             cost("disk_flushes", "disk flushes", "1", (f"disk.{disk}.flushes",)),
             cost("disk_read_kb", "disk read", "B", (f"disk.{disk}.read_sectors",), shown="kB", factor=KB),
-            cost("disk_write_kb", "disk written", "B", (f"disk.{disk}.write_sectors",), shown="kB", factor=KB, headline=True),
+            cost(
+                "disk_write_kb",
+                "disk written",
+                "B",
+                (f"disk.{disk}.write_sectors",),
+                shown="kB",
+                factor=KB,
+                headline=True,
+            ),
         ]
     if nic:
         rows += [
@@ -195,7 +223,10 @@ def cost_metrics(per: str, denominator: str, disk: str | None, nic: str | None, 
     if per == "CPU-second":
         gains = (("statements", "client statements", "load.queries"), ("commits", "commits", "load.commits"))
         yields = [
-            replace(cost(key, label, "1", (name,)), better="higher", headline=key == "statements") for key, label, name in gains
+            replace(cost(key, label, "1", (name,)), better="higher", headline=key == "statements")
+            for key, label, name in gains
         ]
-        rows = yields + [row for row in rows if not row.key.startswith(("server_cpu", "server_user", "server_system"))]
+        rows = yields + [
+            row for row in rows if not row.key.startswith(("server_cpu", "server_user", "server_system", "load_cpu"))
+        ]
     return tuple(rows)

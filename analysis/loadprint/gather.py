@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ibis
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,7 +56,18 @@ def gather(run: Run, store: Store) -> Measured:
         window = _server_side(run, store, out, server_cpus)
         _load_side(run, store, out, load_cpus, window)
     else:
-        for prefix in ("cpu", "host", "interrupts", "softirqs", "disk", "nic", "tcp", "pressure", "process", "threads"):
+        for prefix in (
+            "cpu",
+            "host",
+            "interrupts",
+            "softirqs",
+            "disk",
+            "nic",
+            "tcp",
+            "pressure",
+            "process",
+            "threads",
+        ):
             out.lack(prefix, "no recorder ran: there is no <role>/ticks.parquet")
     return Measured(run, out, server_cpus, load_cpus, window, _per_second(run, store))
 
@@ -130,7 +142,9 @@ def _generator(run: Run, out: Quantities) -> None:
         return
     seconds = run.result.get("seconds")
     if not isinstance(seconds, int | float) or not seconds > 0:
-        raise InputError(run.path / "load" / "result.json", "`seconds` is not a positive number", "record the run again")
+        raise InputError(
+            run.path / "load" / "result.json", "`seconds` is not a positive number", "record the run again"
+        )
     for name in ("events", "queries", "reads", "writes", "others", "commits", "rows", "errors", "reconnects"):
         total = run.result.get(name)
         if isinstance(total, int | float):
@@ -152,6 +166,8 @@ def _per_second(run: Run, store: Store) -> NDArray[np.float64]:
     path = run.path / "load" / "throughput.parquet"
     if not path.is_file():
         return np.empty(0)
-    rows = store.fetch(path, lambda t: t.group_by("second").agg(events=number(t.events).sum()).order_by("second"))
+    rows = store.fetch(
+        path, lambda t: t.group_by("second").agg(events=number(ibis._.events).sum()).order_by("second")
+    )
     events = rows["events"]
     return events[:-1] if len(events) > 1 else events  # the last second is rarely a whole one

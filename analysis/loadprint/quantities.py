@@ -51,7 +51,9 @@ class Quantities:
         """Names of the devices or interfaces of a source, in name order."""
         return sorted({name.split(".", 2)[1] for name in self.values if name.startswith(f"{source}.")})
 
-    def counter(self, name: str, readings: Floats, seconds: float, unit: float, *, step_back: bool = False) -> None:
+    def counter(
+        self, name: str, readings: Floats, seconds: float, unit: float, *, step_back: bool = False
+    ) -> None:
         """Add a counter from its readings over `seconds`; `unit` turns one step of the source into base units."""
         risen = increase(readings, may_step_back=step_back)
         if risen is None or seconds <= 0:

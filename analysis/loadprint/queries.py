@@ -66,9 +66,11 @@ def number(column: ir.Value) -> ir.Value:
 
 
 def _plain(column: NDArray[Any]) -> NDArray[Any]:
+    if not isinstance(column, np.ma.MaskedArray):
+        return column
     if column.dtype.kind == "f":
-        return np.ma.filled(column, np.nan)
-    return np.ma.filled(column, None) if column.dtype.kind == "O" else np.asarray(column)
+        return column.filled(np.nan)
+    return np.where(np.ma.getmaskarray(column), None, column.data)
 
 
 def _first_line(error: Exception) -> str:

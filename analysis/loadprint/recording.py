@@ -95,9 +95,13 @@ def open_run(path: Path) -> Run:
     meta = read_object(path / "run.json")
     version = meta.get("format_version", FORMAT_VERSION)
     if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise InputError(path / "run.json", f"format version {version}, this loadprint reads {FORMAT_VERSION}", "update it")
+        raise InputError(
+            path / "run.json", f"format version {version}, this loadprint reads {FORMAT_VERSION}", "update it"
+        )
     for journal in sorted(path.glob("*/journal")):
-        problems.append(f"{journal.parent.name}/journal was never finished: run `loadprint-collect finish {path}`")
+        problems.append(
+            f"{journal.parent.name}/journal was never finished: run `loadprint-collect finish {path}`"
+        )
     return Run(
         path=path,
         meta=meta,
@@ -114,12 +118,18 @@ def _explain_missing_run(path: Path) -> None:
     journals = sorted(path.glob("*/journal"))
     if journals:
         raise InputError(
-            path, "holds a journal and no run.json: its recorder was killed", f"run `loadprint-collect finish {path}`"
+            path,
+            "holds a journal and no run.json: its recorder was killed",
+            f"run `loadprint-collect finish {path}`",
         )
     if (path / "execution.json").is_file():
-        raise InputError(path, "is an execution of several runs, not a run", "name one of its run directories")
+        raise InputError(
+            path, "is an execution of several runs, not a run", "name one of its run directories"
+        )
     empty = not any(path.iterdir())
-    raise InputError(path, "is empty" if empty else "holds no run.json", "give a directory that loadprint recorded")
+    raise InputError(
+        path, "is empty" if empty else "holds no run.json", "give a directory that loadprint recorded"
+    )
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -141,7 +151,11 @@ def read_object(path: Path) -> dict[str, Any]:
 def _optional(path: Path, problems: list[str]) -> dict[str, Any] | None:
     if path.is_file():
         return read_object(path)
-    problems.append(f"{path.parent.name}/{path.name} is missing" if path.parent.name == "load" else f"{path.name} is missing")
+    problems.append(
+        f"{path.parent.name}/{path.name} is missing"
+        if path.parent.name == "load"
+        else f"{path.name} is missing"
+    )
     return None
 
 

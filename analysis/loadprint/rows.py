@@ -63,7 +63,9 @@ class RowBuilder:
 
     def _cell(self, metric: Metric | None, column: Column) -> Cell:
         if metric is None:
-            return Cell(None, (None,) * len(column.runs), (self.footnotes.add("this side has no such device"),))
+            return Cell(
+                None, (None,) * len(column.runs), (self.footnotes.add("this side has no such device"),)
+            )
         values: list[float | None] = []
         notes: list[int] = []
         for run in column.runs:
@@ -79,16 +81,24 @@ class RowBuilder:
         side, reference = _known(cell), _known(base)
         if not side or not reference:
             return Versus("none")
-        points = cell.value - base.value if metric.percent and cell.value is not None and base.value is not None else None
+        points = (
+            cell.value - base.value
+            if metric.percent and cell.value is not None and base.value is not None
+            else None
+        )
         if metric.per_operation and not self.same_operation:
-            return Versus("none", notes=(self.footnotes.add("the sides count different operations: no ratio"),))
+            return Versus(
+                "none", notes=(self.footnotes.add("the sides count different operations: no ratio"),)
+            )
         paired = column.paired and len(side) == len(cell.repeats) and len(reference) == len(base.repeats)
         if not any(reference):
             return Versus("inf" if any(side) else "?", points=points)
         if not all(side) or not all(reference):
             found = stats.difference(side, reference, paired=paired)
             note = self.footnotes.add("a repeat is 0: difference, no log ratio")
-            return _marked(Versus("difference", found.centre, found.low, found.high, found.p, points, notes=(note,)))
+            return _marked(
+                Versus("difference", found.centre, found.low, found.high, found.p, points, notes=(note,))
+            )
         found = stats.ratio(side, reference, paired=paired)
         return _marked(Versus("ratio", found.centre, found.low, found.high, found.p, points))
 
@@ -125,25 +135,25 @@ def _marked(versus: Versus) -> Versus:
 
 
 def with_verdicts(rows: Sequence[Row], builder: RowBuilder) -> list[Row]:
-    """Give headline rows a verdict and the others Benjamini–Hochberg marks, side by side.
+    """Give headline rows a verdict and all others Benjamini-Hochberg marks, side by side.
 
-    Verdicts need a direction, comparable operations, an interval that excludes 1 and a side that settled; latency
-    rows of a closed loop never carry one.
+    A verdict needs a direction, one operation for both sides, an interval that excludes "no difference", and a
+    side that settled and was not client-bound.
     """
     rows = list(rows)
     for position, column in enumerate(builder.columns):
-        tested = [i for i, row in enumerate(rows) if _p(row, position) is not None and not row.headline]
-        flags = stats.benjamini_hochberg([_p(rows[i], position) or 0.0 for i in tested]) if tested else []
-        marks = {i: "*" for i, flag in zip(tested, flags, strict=True) if flag and _open(rows[i], position)}
-        for i, row in enumerate(rows):
-            if row.headline and row.better != "neither" and not column.verdict and _open(row, position):
-                marks[i] = _verdict(row, position)
+        judged = builder.same_operation and not column.verdict
+        verdicts = [i for i, row in enumerate(rows) if judged and row.headline and row.better != "neither"]
+        tested = [i for i, row in enumerate(rows) if i not in verdicts and _p(row, position) is not None]
+        flags = stats.benjamini_hochberg([_p(rows[i], position) or 0.0 for i in tested])
+        marks = {i: "*" for i, flag in zip(tested, flags, strict=True) if flag}
+        marks |= {i: _verdict(rows[i], position) for i in verdicts}
         for i, mark in marks.items():
             versus = list(rows[i].versus)
             found = versus[position]
-            if found is not None:
+            if mark and found is not None and _open(rows[i], position):
                 versus[position] = replace(found, mark=mark)
-            rows[i] = replace(rows[i], versus=tuple(versus))
+                rows[i] = replace(rows[i], versus=tuple(versus))
     return rows
 
 
@@ -159,6 +169,7 @@ def _open(row: Row, position: int) -> bool:
 
 def _verdict(row: Row, position: int) -> str:
     versus = row.versus[position]
-    assert versus is not None and versus.centre is not None
+    if versus is None or versus.centre is None:
+        return ""
     higher = versus.centre > (1.0 if versus.kind == "ratio" else 0.0)
     return "better" if higher == (row.better == "higher") else "worse"

@@ -60,9 +60,15 @@ def _split(word: str) -> tuple[Path, str | None]:
 
 def _sides_of(execution: dict[str, Any], path: Path) -> list[str]:
     sides, runs = execution.get("sides"), execution.get("runs")
-    complete = isinstance(sides, dict) and isinstance(runs, list) and all(isinstance(r, dict) and "id" in r for r in runs)
+    complete = (
+        isinstance(sides, dict)
+        and isinstance(runs, list)
+        and all(isinstance(r, dict) and "id" in r for r in runs)
+    )
     if not sides or not complete:
-        raise InputError(path / "execution.json", "does not list `sides` and `runs`", "copy the execution again")
+        raise InputError(
+            path / "execution.json", "does not list `sides` and `runs`", "copy the execution again"
+        )
     return list(sides)
 
 
@@ -74,7 +80,9 @@ def _side(path: Path, execution: dict[str, Any], name: str) -> Side:
             continue
         directory = path / planned["id"]
         if not (directory / "run.json").is_file():
-            missing.append((planned["id"], "not run" if not directory.is_dir() else "its run.json is missing"))
+            missing.append(
+                (planned["id"], "not run" if not directory.is_dir() else "its run.json is missing")
+            )
             continue
         run = open_run(directory)
         if run.status != "complete":
@@ -85,7 +93,9 @@ def _side(path: Path, execution: dict[str, Any], name: str) -> Side:
         runs.append(run)
     if not runs:
         reasons = "; ".join(f"{run}: {reason}" for run, reason in missing) or "the plan has no run of it"
-        raise InputError(f"{path}:{name}", f"no complete repeat ({reasons})", "run the campaign again, it resumes")
+        raise InputError(
+            f"{path}:{name}", f"no complete repeat ({reasons})", "run the campaign again, it resumes"
+        )
     label = (execution["sides"].get(name) or {}).get("label") or name
     return Side(name, label, tuple(runs), tuple(missing), execution)
 

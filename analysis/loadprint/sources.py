@@ -28,7 +28,16 @@ DISK_UNITS = {
     "io_ms": MILLISECOND, "weighted_ms": MILLISECOND, "discards": 1.0, "discard_sectors": SECTOR,
     "flushes": 1.0, "flush_ms": MILLISECOND,
 }  # fmt: skip
-NIC_FIELDS = ("rx_bytes", "rx_packets", "rx_errors", "rx_drops", "tx_bytes", "tx_packets", "tx_errors", "tx_drops")
+NIC_FIELDS = (
+    "rx_bytes",
+    "rx_packets",
+    "rx_errors",
+    "rx_drops",
+    "tx_bytes",
+    "tx_packets",
+    "tx_errors",
+    "tx_drops",
+)
 TCP_METRICS = ("Tcp.RetransSegs", "Tcp.OutSegs", "Tcp.InSegs", "Tcp.ActiveOpens")
 
 
@@ -67,7 +76,7 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> Non
     wanted = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
     sums = {name: number(ibis._[name]).sum() for name in CPU_FIELDS}
     rows = source.rows(
-        "cpu", lambda t: t.filter(t.cpu.isin(wanted)).group_by("tick").agg(seen=number(t.count()), **sums)
+        "cpu", lambda t: t.filter(t.cpu.isin(wanted)).group_by("tick").agg(seen=number(ibis._.count()), **sums)
     )
     if rows is None or len(rows["tick"]) < 2:
         source.out.lack(f"cpu.{side}", source.window.why_missing("cpu"))
@@ -84,14 +93,14 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> Non
 
 
 def _host_cpus(source: Source) -> float:
-    rows = source.rows("cpu", lambda t: t.filter(t.cpu != "all").group_by("tick").agg(seen=number(t.count())))
+    rows = source.rows("cpu", lambda t: t.filter(t.cpu != "all").group_by("tick").agg(seen=number(ibis._.count())))
     return float(rows["seen"][-1]) if rows is not None and len(rows["seen"]) else float("nan")
 
 
 def host(source: Source) -> None:
     """Context switches, interrupts and forks of the whole host as `host.<field>`."""
     rows = source.rows(
-        "cpu", lambda t: t.filter(t.cpu == "all").select("tick", **{n: number(t[n]) for n in CPU_HOST_FIELDS})
+        "cpu", lambda t: t.filter(t.cpu == "all").select("tick", **{n: number(ibis._[n]) for n in CPU_HOST_FIELDS})
     )
     if rows is None or len(rows["tick"]) < 2:
         source.out.lack("host", source.window.why_missing("cpu"))
@@ -108,11 +117,15 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
         rows = source.rows(
             probe,
             lambda t, key=key, wanted=wanted: t.filter((t[key] == "all") & t.cpus.isin(wanted)).select(
-                "tick", "cpus", count=number(t["count"])
+                "tick", "cpus", count=number(ibis._["count"])
             ),
         )
         if rows is None or len(rows["tick"]) < 2:
-            reason = source.window.why_missing(probe) if rows is None else f"probe {probe} has no row of these CPUs"
+            reason = (
+                source.window.why_missing(probe)
+                if rows is None
+                else f"probe {probe} has no row of these CPUs"
+            )
             source.out.lack(f"{probe}.{side}", reason)
             continue
         if side in rows["cpus"]:  # the recorder's own sum of the set
@@ -133,7 +146,7 @@ def nic(source: Source) -> None:
 
 
 def _fixed_table(source: Source, probe: str, key: str, units: dict[str, float]) -> None:
-    rows = source.rows(probe, lambda t: t.select("tick", key, **{name: number(t[name]) for name in units}))
+    rows = source.rows(probe, lambda t: t.select("tick", key, **{name: number(ibis._[name]) for name in units}))
     if rows is None:
         source.out.lack(probe, source.window.why_missing(probe))
         return
@@ -158,20 +171,33 @@ def pressure(source: Source) -> None:
 
 def tcp(source: Source) -> None:
     """TCP counters of the host as `tcp.<metric>`."""
-    rows = source.rows("tcp", lambda t: t.filter(t.metric.isin(TCP_METRICS)).select("tick", "metric", value=number(t.value)))
+    rows = source.rows(
+        "tcp", lambda t: t.filter(t.metric.isin(TCP_METRICS)).select("tick", "metric", value=number(ibis._.value))
+    )
     if rows is None:
         source.out.lack("tcp", source.window.why_missing("tcp"))
         return
     for metric, series in source.entities("tcp", rows, "metric"):
-        source.out.counter(f"tcp.{metric.removeprefix('Tcp.')}", series["value"], source.seconds("tcp", series["tick"]), 1.0)
+        source.out.counter(
+            f"tcp.{metric.removeprefix('Tcp.')}", series["value"], source.seconds("tcp", series["tick"]), 1.0
+        )
 
 
 def process(source: Source, hz: float) -> None:
     """CPU, memory and I/O of each role's processes as `process.<role>.<field>`; CPU in cores, rss in bytes."""
-    units = {"utime": 1 / hz, "stime": 1 / hz, "read_bytes": 1.0, "write_bytes": 1.0, "minflt": 1.0, "majflt": 1.0}
+    units = {
+        "utime": 1 / hz,
+        "stime": 1 / hz,
+        "read_bytes": 1.0,
+        "write_bytes": 1.0,
+        "minflt": 1.0,
+        "majflt": 1.0,
+    }
     rows = source.rows(
         "process",
-        lambda t: t.select("tick", "role", pid=number(t.pid), rss=number(t.rss), **{n: number(t[n]) for n in units}),
+        lambda t: t.select(
+            "tick", "role", pid=number(t.pid), rss=number(t.rss), **{n: number(ibis._[n]) for n in units}
+        ),
     )
     if rows is None:
         source.out.lack("process", source.window.why_missing("process"))
@@ -179,7 +205,13 @@ def process(source: Source, hz: float) -> None:
     for role, series in source.entities("process", rows, "role"):
         for name, unit in units.items():
             _sum_of_processes(source, f"process.{role}.{name}", series, name, unit)
-        source.out.put(f"process.{role}.rss_pages", float(np.nanmax(series["rss"])))
+        both = [source.out.get(f"process.{role}.{name}") for name in ("utime", "stime")]
+        if all(both):
+            source.out.put(
+                f"process.{role}.cpu", sum(q.rate for q in both if q), sum(q.count or 0 for q in both if q)
+            )
+        if not np.isnan(series["rss"]).all():
+            source.out.put(f"process.{role}.rss", float(np.nanmax(series["rss"])))
 
 
 def _sum_of_processes(source: Source, name: str, series: Columns, column: str, unit: float) -> None:

@@ -33,9 +33,11 @@ def threads(source: Source) -> None:
     first, last = source.window.first, source.window.last
     rows = source.store.fetch(
         path,
-        lambda t: t.filter(t.tick.between(first, last))
-        .group_by("role", "pid", "tid")
-        .agg(born=number(t.tick.min()), seen=number(t.tick.max()), **ends),
+        lambda t: (
+            t.filter(t.tick.between(first, last))
+            .group_by("role", "pid", "tid")
+            .agg(born=number(ibis._.tick.min()), seen=number(ibis._.tick.max()), **ends)
+        ),
     )
     if len(rows["born"]) == 0:
         source.out.lack("threads", "no thread was read inside the window")
@@ -56,7 +58,9 @@ def _sum_role(source: Source, role: str, rows: dict, begin: float, end: float, s
         risen = rows[f"{name}_1"] - before
         risen = np.where(risen < 0, rows[f"{name}_1"], risen)  # the kernel gave the tid to a new thread
         if np.isnan(risen).all():
-            source.out.lack(f"threads.{role}.{name}", "the kernel does not print this field for these threads")
+            source.out.lack(
+                f"threads.{role}.{name}", "the kernel does not print this field for these threads"
+            )
             continue
         total = float(np.nansum(risen))
         source.out.put(f"threads.{role}.{name}", total * unit / seconds, total)
@@ -65,4 +69,6 @@ def _sum_role(source: Source, role: str, rows: dict, begin: float, end: float, s
     source.out.put(f"threads.{role}.number", float(len(rows["born"])))
     ended = int((rows["seen"] < end).sum())
     if ended:
-        source.out.notes.append(f"{ended} {role} threads ended in the window; their last interval is not counted")
+        source.out.notes.append(
+            f"{ended} {role} threads ended in the window; their last interval is not counted"
+        )

@@ -62,7 +62,9 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
     phase = run.phase(phase_name)
     if phase is None or phase.end_ns is None or phase.end_realtime_ns is None:
         state = "never began" if phase is None else "never ended"
-        raise InputError(run.path / "load" / "phases.jsonl", f"phase `{phase_name}` {state}", "record the run again")
+        raise InputError(
+            run.path / "load" / "phases.jsonl", f"phase `{phase_name}` {state}", "record the run again"
+        )
     path = run.path / role / "ticks.parquet"
     described = store.metadata(path)
     rows = store.fetch(
@@ -103,7 +105,9 @@ def _stamps(rows: dict[str, NDArray[Any]], taken: NDArray[np.bool_]) -> dict[str
     middle = (rows["start"] + rows["end"]) / 2
     for probe in set(rows["probe"][taken]):
         of_probe = taken & (rows["probe"] == probe)
-        stamps[probe] = dict(zip(rows["tick"][of_probe].astype(int).tolist(), middle[of_probe].tolist(), strict=True))
+        stamps[probe] = dict(
+            zip(rows["tick"][of_probe].astype(int).tolist(), middle[of_probe].tolist(), strict=True)
+        )
     return stamps
 
 

@@ -1,0 +1,106 @@
+"""The commands `compare` and `inspect`: their arguments, and what they print."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from loadprint.errors import InputError
+
+COMPARE_EXAMPLES = """SIDE is a run directory, EXECUTION:side, or EXECUTION (all its sides).
+
+examples:
+  loadprint compare runs/quick/latest
+  loadprint compare runs/quick/latest:oltp runs/quick/latest:insert --reference insert
+  loadprint compare run-a run-b --per-op
+  loadprint compare runs/quick/latest --format csv -o table.csv
+"""
+INSPECT_EXAMPLES = """examples:
+  loadprint inspect runs/quick/latest/b1-oltp-r1
+  loadprint inspect RUN --format json
+"""
+
+
+def add_compare(subparsers: Any) -> None:
+    """Register `compare`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "compare", help="lay sides beside a reference, with ratios", epilog=COMPARE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("sides", nargs="+", metavar="SIDE")
+    parser.add_argument(
+        "--reference",
+        metavar="NAME",
+        help="the side ratios are taken to (default: the campaign's, else the first)",
+    )
+    parser.add_argument("--per-op", action="store_true", help="only the costs per operation")
+    parser.add_argument("--format", choices=("text", "markdown", "csv", "json"), default="text")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write to a file instead of the terminal"
+    )
+    parser.set_defaults(run=run_compare)
+
+
+def add_inspect(subparsers: Any) -> None:
+    """Register `inspect`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "inspect", help="what a run directory holds, missed and cost", epilog=INSPECT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("path", type=Path, metavar="RUN")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.set_defaults(run=run_inspect)
+
+
+def run_compare(arguments: argparse.Namespace) -> int:
+    """Print a comparison."""
+    from loadprint.compare import compare  # noqa: PLC0415  --help and other commands need not load DuckDB
+    from loadprint.sides import resolve  # noqa: PLC0415
+
+    sides, declared = resolve(arguments.sides)
+    names = [side.name for side in sides]
+    reference = arguments.reference or (declared if declared in names else None)
+    table = compare(sides, reference, only_costs=arguments.per_op)
+    _write(_rendered(table, arguments), arguments.output)
+    return 0
+
+
+def _rendered(table: Any, arguments: argparse.Namespace) -> str:
+    from loadprint import render_csv, render_json, render_markdown, render_text  # noqa: PLC0415
+
+    if arguments.format == "text":
+        terminal = arguments.output is None and sys.stdout.isatty()
+        width = max(render_text.WIDTH, shutil.get_terminal_size().columns) if terminal else render_text.WIDTH
+        return render_text.render(table, width, colour=terminal)
+    renderer = {"markdown": render_markdown.render, "csv": render_csv.render, "json": render_json.render}[
+        arguments.format
+    ]
+    return renderer(table)
+
+
+def run_inspect(arguments: argparse.Namespace) -> int:
+    """Print what is in a run directory."""
+    from loadprint import inspect, render_inspect  # noqa: PLC0415
+
+    report = inspect.inspect(arguments.path)
+    if arguments.format == "json":
+        print(json.dumps(inspect.as_object(report), indent=1, ensure_ascii=False))
+    else:
+        print(render_inspect.render(report), end="")
+    return 0
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        print(text, end="")
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            output, error.strerror or "cannot be written", "name another file after -o"
+        ) from error

@@ -1,0 +1,194 @@
+"""The lines above a table: what is compared, where it ran, what differs, and how far the sides were kept apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from loadprint.comparability import differences
+from loadprint.gather import Measured
+from loadprint.sides import Side
+
+MOST_LISTED = 12
+
+
+def facts(
+    sides: Sequence[Side], measured: Sequence[Sequence[Measured]]
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """Facts as (label, text), and warnings that the facts give rise to."""
+    everyone = [run for runs in measured for run in runs]
+    execution = next((side.execution for side in sides if side.execution), None) or {}
+    campaign = execution.get("campaign") or {}
+    found = [
+        (
+            "sides",
+            "; ".join(
+                f"{side.name} = {_describe(side, runs)}" for side, runs in zip(sides, measured, strict=True)
+            ),
+        ),
+        ("campaign", _campaign(campaign)),
+        ("server", _each(sides, measured, _server)),
+        ("host", _each(sides, measured, _host)),
+        ("placement", _each(sides, measured, _placement)),
+        ("warm-up", str(execution.get("warm_promise") or "none declared")),
+        ("window", _each(sides, measured, _window)),
+        ("seed", str(execution.get("seed") or _joined(str(run.run.meta.get("seed")) for run in everyone))),
+        ("repeats", "; ".join(_repeats(side) for side in sides)),
+        ("recorder", _each(sides, measured, _recorder)),
+    ]
+    different = differences(measured)
+    material = [d for d in different if d.material]
+    if material:
+        found.append(
+            ("differs", "; ".join(f"{d.name}: {' | '.join(d.values)}" for d in material[:MOST_LISTED]))
+        )
+        if len(material) > MOST_LISTED:
+            found.append(("", f"and {len(material) - MOST_LISTED} more"))
+    else:
+        found.append(("differs", "nothing material"))
+    harmless = [d.name for d in different if not d.material]
+    if harmless:
+        found.append(
+            (
+                "harmless",
+                f"{len(harmless)} facts differ: {', '.join(harmless[:6])}{', …' if len(harmless) > 6 else ''}",
+            )
+        )
+    warnings = (
+        [f"the sides ran under different configurations: {len(material)} material differences"]
+        if material
+        else []
+    )
+    return [(label, text) for label, text in found if text], warnings
+
+
+def _describe(side: Side, runs: Sequence[Measured]) -> str:
+    result = runs[0].run.result or {}
+    threads = result.get("threads")
+    workload = result.get("workload") or runs[0].run.meta.get("workload") or "?"
+    scenario = (result.get("options") or {}).get("scenario")
+    what = f"{side.label} ({workload}{f' {scenario}' if scenario else ''}{f', {threads} threads' if threads else ''})"
+    return f"{what}, operation: {runs[0].operation}"
+
+
+def _campaign(campaign: dict[str, Any]) -> str:
+    name, title = campaign.get("name"), campaign.get("title")
+    return f"{name}: {title}" if name and title else str(name or "")
+
+
+def _each(
+    sides: Sequence[Side], measured: Sequence[Sequence[Measured]], tell: Callable[[Measured], str]
+) -> str:
+    """One text where all runs agree, else one per side."""
+    told = [_joined(tell(run) for run in runs) for runs in measured]
+    if len(set(told)) == 1:
+        return told[0]
+    return "; ".join(f"{side.name}: {text}" for side, text in zip(sides, told, strict=True))
+
+
+def _joined(texts: Any) -> str:
+    return " / ".join(dict.fromkeys(text for text in texts if text))
+
+
+def _server(run: Measured) -> str:
+    server = run.run.server
+    if not server:
+        return "not recorded (load/server.json is missing)"
+    variables = server.get("variables") or {}
+    said = " ".join(str(server.get(key)) for key in ("version_comment", "version") if server.get(key))
+    sync = [
+        f"{short} {variables[name]}"
+        for name, short in (
+            ("innodb_flush_log_at_trx_commit", "flush_log_at_trx_commit"),
+            ("log_bin", "log_bin"),
+            ("sync_binlog", "sync_binlog"),
+            ("innodb_flush_method", "flush_method"),
+            ("innodb_doublewrite", "doublewrite"),
+        )
+        if name in variables
+    ]
+    size = variables.get("innodb_buffer_pool_size")
+    if size and str(size).isdigit():
+        sync.append(f"buffer pool {int(size) // 1048576} MiB")
+    return f"{said} ({', '.join(sync)})" if sync else said
+
+
+def _host(run: Measured) -> str:
+    told = []
+    for role in run.run.roles:
+        found = run.run.fingerprint(role)
+        cpus = found.get("cpus") or {}
+        listed = cpus.get("list") or cpus.get("cpus") or []
+        parts = [
+            str(cpus.get("model") or ""),
+            f"{len(listed)} CPUs" if listed else "",
+            f"Linux {found.get('kernel')}",
+        ]
+        told.append(", ".join([f"{role} on {found.get('host') or '?'}", *(part for part in parts if part)]))
+    return "; ".join(told) or "no recorder ran"
+
+
+def _placement(run: Measured) -> str:
+    placement = run.run.meta.get("placement") or {}
+    server, load = _cpu_list(run.server_cpus), _cpu_list(run.load_cpus)
+    said = f"server CPUs {server}, load CPUs {load}"
+    if placement.get("separated") is False or _overlap(run):
+        return f"{said}: *not separated*{_because(placement)}"
+    verified = placement.get("verified")
+    if verified is None:
+        return f"{said}, not verified"
+    return f"{said}, verified while running" if verified else f"{said}: *not separated*{_because(placement)}"
+
+
+def _because(placement: dict[str, Any]) -> str:
+    reason = placement.get("reason") or placement.get("note")
+    return f" ({reason})" if reason else ""
+
+
+def _overlap(run: Measured) -> bool:
+    """Whether server and load can have shared a core: no sets on a shared host, a common CPU, or thread siblings."""
+    if not run.shared_host:
+        return False
+    if run.server_cpus is None or run.load_cpus is None:
+        return True
+    if set(run.server_cpus) & set(run.load_cpus):
+        return True
+    cpus = run.run.fingerprint("server").get("cpus") or {}
+    listed = cpus.get("list") or cpus.get("cpus") or []
+    cores = {
+        entry.get("cpu"): (entry.get("package"), entry.get("core"))
+        for entry in listed
+        if isinstance(entry, dict)
+    }
+    server_cores = {cores[cpu] for cpu in run.server_cpus if cpu in cores}
+    return any(cores.get(cpu) in server_cores for cpu in run.load_cpus)
+
+
+def _cpu_list(cpus: tuple[int, ...] | None) -> str:
+    if cpus is None:
+        return "not given (whole host)"
+    spans: list[list[int]] = []
+    for cpu in cpus:
+        if spans and cpu == spans[-1][1] + 1:
+            spans[-1][1] = cpu
+        else:
+            spans.append([cpu, cpu])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def _window(run: Measured) -> str:
+    if run.window is None:
+        return ""
+    return f"{run.window.interval_ns / 1e9:g} s ticks{f', {run.window.missed} missed' if run.window.missed else ''}"
+
+
+def _repeats(side: Side) -> str:
+    missing = "".join(f", missing {run} ({reason})" for run, reason in side.missing)
+    return f"{side.name} {len(side.runs)}{missing}"
+
+
+def _recorder(run: Measured) -> str:
+    user, system = run.quantities.get("process.recorder.utime"), run.quantities.get("process.recorder.stime")
+    if not user or not system:
+        return run.quantities.why("process.recorder.utime")
+    return f"{100 * (user.rate + system.rate):.2f} % of a core"

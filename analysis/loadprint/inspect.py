@@ -1,0 +1,188 @@
+"""`loadprint inspect RUN`: what a run directory holds, what was missed, what failed, and what the recorder cost.
+
+Works on torn and unfinished directories too: what cannot be said is left out with its reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from loadprint.errors import InputError
+from loadprint.quantities import Quantities
+from loadprint.queries import Columns, Store, number
+from loadprint.recording import Run, check_manifest, open_run
+from loadprint.sources import Source, process
+from loadprint.window import Window
+
+
+@dataclass(frozen=True)
+class ProbeReport:
+    """One probe of a role: its ticks by status, and its first reason when a read did not succeed."""
+
+    name: str
+    status: str
+    ticks: int
+    failed: int
+    skipped: int
+    reason: str
+    bytes: int
+    read_us: float | None
+
+
+@dataclass(frozen=True)
+class RoleReport:
+    """One recorder: how long it ran, what it missed, and what it cost."""
+
+    role: str
+    host: str
+    ticks: int
+    missed: int
+    interval_s: float
+    span_s: float
+    ended: str
+    torn_bytes: int
+    recorder_cpu_us_per_sample: float | None
+    recorder_core_share: float | None
+    recorder_rss_bytes: float | None
+    recorder_cost_reason: str
+    probes: tuple[ProbeReport, ...]
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A whole run directory. `manifest` is `intact`, `missing` or `broken`; `problems` are one line each."""
+
+    path: str
+    id: str
+    status: str
+    reason: str
+    workload: str
+    manifest: str
+    files: dict[str, int]
+    problems: tuple[str, ...]
+    phases: tuple[tuple[str, float | None], ...]
+    result: dict[str, Any] | None
+    roles: tuple[RoleReport, ...]
+
+
+def inspect(path: Path) -> RunReport:
+    """Look into a run directory. Raises InputError when it is none, or a table in it cannot be read."""
+    run, store = open_run(path), Store()
+    wrong = check_manifest(run)
+    files = {str(p.relative_to(path)): p.stat().st_size for p in sorted(path.rglob("*")) if p.is_file()}
+    roles, unread = [], []
+    for role in run.roles:
+        try:
+            roles.append(_role(run, role, store))
+        except InputError as error:
+            unread.append(str(error))
+    return RunReport(
+        path=str(path),
+        id=run.id,
+        status=run.status,
+        reason=str(run.meta.get("reason") or ""),
+        workload=str(run.meta.get("workload") or (run.result or {}).get("workload") or "unknown"),
+        manifest="missing" if run.manifest is None else "broken" if wrong else "intact",
+        files=files,
+        problems=(*run.problems, *wrong, *unread),
+        phases=tuple(
+            (p.name, None if p.end_ns is None else (p.end_ns - p.begin_ns) / 1e9) for p in run.phases
+        ),
+        result=run.result,
+        roles=tuple(roles),
+    )
+
+
+def as_object(report: RunReport) -> dict[str, Any]:
+    """Return the report as JSON-ready values."""
+    return asdict(report)
+
+
+def _role(run: Run, role: str, store: Store) -> RoleReport:
+    path = run.path / role / "ticks.parquet"
+    described = dict(store.metadata(path))
+    rows = store.fetch(
+        path,
+        lambda t: t.select(
+            "probe", "status", "reason", tick=number(t.tick), start=number(t.start_ns), end=number(t.end_ns)
+        ),
+    )
+    if len(rows["tick"]) == 0:
+        raise InputError(path, "holds no tick", "record again")
+    cost, reason = _cost(run, role, rows, described, store)
+    samples = len(set(rows["tick"]))
+    span = float(rows["end"].max() - rows["start"].min()) / 1e9
+    return RoleReport(
+        role=role,
+        host=str(run.fingerprint(role).get("host") or "unknown"),
+        ticks=samples,
+        missed=int(described.get("missed") or 0),
+        interval_s=float(described.get("interval_ns") or 0) / 1e9,
+        span_s=span,
+        ended=str(described.get("ended") or "unknown"),
+        torn_bytes=int(described.get("torn_bytes") or 0),
+        recorder_cpu_us_per_sample=_times(cost.get("cpu"), 1e6 * span / samples),
+        recorder_core_share=cost.get("cpu"),
+        recorder_rss_bytes=cost.get("rss"),
+        recorder_cost_reason=reason,
+        probes=tuple(_probe(run, role, probe, rows) for probe in _probe_list(described, rows)),
+    )
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
+def _probe_list(described: dict[str, Any], rows: Columns) -> list[dict[str, Any]]:
+    listed = [p for p in described.get("probes") or [] if isinstance(p, dict) and "name" in p]
+    known = {p["name"] for p in listed}
+    return listed + [{"name": name, "status": "running"} for name in sorted(set(rows["probe"]) - known)]
+
+
+def _probe(run: Run, role: str, probe: dict[str, Any], rows: Columns) -> ProbeReport:
+    chosen = rows["probe"] == probe["name"]
+    statuses = rows["status"][chosen]
+    reasons = [str(text) for text in rows["reason"][chosen] if text]
+    table = run.table(role, probe["name"])
+    good = chosen & (rows["status"] == "ok")
+    return ProbeReport(
+        name=str(probe["name"]),
+        status=str(probe.get("status")),
+        ticks=int((statuses == "ok").sum()),
+        failed=int((statuses == "failed").sum()),
+        skipped=int((statuses == "skipped").sum()),
+        reason=str(probe.get("reason") or (reasons[0] if reasons else "")),
+        bytes=table.stat().st_size if table else 0,
+        read_us=float(np.median(rows["end"][good] - rows["start"][good])) / 1e3 if good.any() else None,
+    )
+
+
+def _cost(
+    run: Run, role: str, rows: Columns, described: dict[str, Any], store: Store
+) -> tuple[dict[str, float], str]:
+    """Return the recorder's own CPU (cores) and resident bytes over the whole recording, or why not."""
+    good = (rows["probe"] == "process") & (rows["status"] == "ok")
+    middle = (rows["start"] + rows["end"]) / 2
+    stamps = dict(zip(rows["tick"][good].astype(int).tolist(), middle[good].tolist(), strict=True))
+    if len(stamps) < 2:
+        return {}, "probe process was read fewer than two times"
+    out = Quantities()
+    window = Window(
+        role,
+        min(stamps),
+        max(stamps),
+        0.0,
+        {"process": stamps},
+        0,
+        {},
+        {},
+        int(described.get("interval_ns") or 0),
+    )
+    hz = run.fingerprint(role).get("user_hz") or 100
+    process(Source(run, window, store, out), float(hz))
+    found = {name: q.rate for name in ("cpu", "rss") if (q := out.get(f"process.recorder.{name}"))}
+    return found, "" if found else out.why("process.recorder")

@@ -1,0 +1,44 @@
+"""How numbers are written: one scale and one number of decimals per row, three significant digits, thousands apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+MOST_DECIMALS = 4
+
+
+def decimals(values: Iterable[float], digits: int = 3) -> int:
+    """Decimals that give the largest value `digits` significant digits, and the smallest non-zero one two."""
+    sizes = [math.floor(math.log10(abs(value))) for value in values if value]
+    if not sizes:
+        return 0
+    largest = digits - 1 - max(sizes)
+    smallest = 1 - min(sizes)
+    return max(0, min(MOST_DECIMALS, max(largest, smallest if max(sizes) < 4 else largest)))
+
+
+def number(value: float, places: int) -> str:
+    """A value with thousands separators."""
+    text = f"{value:,.{places}f}"
+    return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
+
+
+def ratio(value: float) -> str:
+    """A ratio in three significant digits: 0.417, 2.79, 39.2, 836."""
+    if not math.isfinite(value):
+        return "inf"
+    if value == 0:
+        return "0"
+    size = math.floor(math.log10(abs(value)))
+    return f"{value:,.{max(0, min(5, 2 - size))}f}"
+
+
+def points(value: float) -> str:
+    """A difference of percentages, in points."""
+    return f"{value:+.1f}".replace("-", "\u2212")
+
+
+def signed(value: float, factor: float, places: int) -> str:
+    """A difference in the row's own unit."""
+    return f"{value * factor:+,.{places}f}".replace("-", "\u2212")

@@ -1,0 +1,43 @@
+"""The table as CSV (RFC 4180): raw numbers in base units (s, B, 1), a line per metric and side, a column per field."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from loadprint.table import Table
+
+HEAD = (
+    "group", "metric", "label", "unit", "side", "reference", "value", "repeats", "kind", "ratio", "difference", "low", "high",
+    "p", "points", "mark", "notes",
+)  # fmt: skip
+
+
+def render(table: Table) -> str:
+    """Return CSV text; `repeats` are joined by blanks, absent numbers are empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(HEAD)
+    for group in table.groups:
+        for row in group.rows:
+            for side, cell, versus in zip(table.sides, row.cells, row.versus, strict=True):
+                notes = dict.fromkeys((*row.notes, *cell.notes, *(versus.notes if versus else ())))
+                repeats = " ".join("" if value is None else repr(value) for value in cell.repeats)
+                compared: list[object] = ["reference"] + [""] * 7
+                if versus:
+                    centre = {"ratio": [versus.centre, None], "difference": [None, versus.centre]}.get(
+                        versus.kind, [None, None]
+                    )
+                    compared = [
+                        versus.kind,
+                        *centre,
+                        versus.low,
+                        versus.high,
+                        versus.p,
+                        versus.points,
+                        versus.mark,
+                    ]
+                texts = "; ".join(table.footnotes[number - 1] for number in notes)
+                writer.writerow([group.key, row.key, row.label, row.unit, side.name, table.reference, cell.value, repeats,
+                                 *compared, texts])  # fmt: skip
+    return out.getvalue()

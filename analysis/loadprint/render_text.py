@@ -1,0 +1,102 @@
+"""The table for a terminal, by rich; reads well in 100 columns. Lays out, decides nothing.
+
+Where the sides do not fit beside each other there is one table per compared side, each beside the reference.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from loadprint import layout
+from loadprint.table import Table
+
+WIDTH = 100
+GAP = 2
+STYLES = {"better": "green", "worse": "red", "~": "dim", "*": "bold"}
+
+
+def render(table: Table, width: int = WIDTH, *, colour: bool = False) -> str:
+    """Return the table as text, with terminal colours where asked."""
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        highlight=False,
+    )
+    _facts(console, table)
+    for shown in _parts(table, width):
+        for line in _grid(table, shown):
+            console.print(line, soft_wrap=True)
+        console.print()
+    for sentence in table.sentences:
+        console.print(Text(sentence, style="bold"))
+    if table.sentences:
+        console.print()
+    for number, text in enumerate(table.footnotes, start=1):
+        _hanging(console, layout.superscript([number]), text)
+    for text in table.method:
+        console.print(Text(text, style="dim"))
+    written = console.file
+    assert isinstance(written, io.StringIO)
+    return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
+
+
+def _parts(table: Table, width: int) -> list[list[int]]:
+    """Which sides share a table: all where they fit, else the reference with one other at a time."""
+    everyone = layout.everyone(table)
+    reference = next(place for place in everyone if table.sides[place].name == table.reference)
+    if sum(_widths(table, everyone)) + GAP * len(layout.columns(table, everyone)) <= width:
+        return [everyone]
+    return [sorted((reference, place)) for place in everyone if place != reference]
+
+
+def _widths(table: Table, shown: Sequence[int]) -> list[int]:
+    rows = [layout.row(table, row, shown) for group in table.groups for row in group.rows]
+    heads = layout.columns(table, shown)
+    return [
+        max([cell_len(head), *(cell_len(row[place].text) for row in rows)]) for place, head in enumerate(heads)
+    ]
+
+
+def _grid(table: Table, shown: Sequence[int]) -> Iterator[Text]:
+    widths = _widths(table, shown)
+    widths[-1] = max(widths[-1], 0)
+    yield _line([layout.Text(head) for head in layout.columns(table, shown)], widths, "bold")
+    for group in table.groups:
+        yield Text("")
+        yield Text(group.title, style="bold")
+        for row in group.rows:
+            yield _line(layout.row(table, row, shown), widths)
+
+
+def _line(cells: Sequence[layout.Text], widths: Sequence[int], style: str = "") -> Text:
+    """Label and unit to the left, everything else to the right; superscripts hang in the gap."""
+    line = Text()
+    for place, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        blank = " " * (width - cell_len(cell.text))
+        padded = cell.text + blank if place < 2 else blank + cell.text
+        line.append(padded + " " * GAP, style=style or STYLES.get(cell.mark, ""))
+    return line
+
+
+def _facts(console: Console, table: Table) -> None:
+    for label, text in table.facts:
+        _hanging(console, f"{label:<9}", text)
+    for text in table.warnings:
+        _hanging(console, f"{'warning':<9}", text, "yellow")
+    console.print()
+
+
+def _hanging(console: Console, label: str, text: str, style: str = "") -> None:
+    grid = Grid.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    grid.add_row(Text(label, style="bold"), Text(text, style=style))
+    console.print(grid)

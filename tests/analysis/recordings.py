@@ -1,0 +1,242 @@
+"""Makes run directories as docs/recording-format.md describes them, from counter values chosen by the test.
+
+A host here does the same in every second, so that every rate is known by hand. It is written with pyarrow alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import google_crc32c
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SECOND = 1_000_000_000
+BOOT = "11111111-2222-3333-4444-555555555555"
+REALTIME = 1_700_000_000 * SECOND
+FIRST = 1_000 * SECOND  # monotonic stamp of tick 0
+
+Rows = list[dict[str, Any]]
+CPU = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
+DISK = (
+    "reads read_merges read_sectors read_ms writes write_merges write_sectors write_ms in_flight io_ms weighted_ms "
+    "discards discard_merges discard_sectors discard_ms flushes flush_ms"
+).split()
+
+
+@dataclass
+class Host:
+    """Rates per second of one run; change what a test is about."""
+
+    seconds: int = 20
+    cpus: Mapping[str, Mapping[str, int]] = field(
+        default_factory=lambda: {
+            # jiffies a second (they add up to 100): exactly 10 % usr, 5 % sys, 20 % iowait on the server's CPU
+            "0": {"user": 10, "system": 4, "softirq": 1, "iowait": 20, "idle": 65},
+            "1": {"user": 30, "system": 10, "idle": 60},
+        }
+    )
+    disks: Mapping[str, Mapping[str, int]] = field(
+        default_factory=lambda: {
+            "vda": {"reads": 10, "read_sectors": 320, "read_ms": 20, "writes": 40, "write_sectors": 1600, "write_ms": 120,
+                    "io_ms": 100, "weighted_ms": 140, "flushes": 8, "flush_ms": 16}
+        }
+    )  # fmt: skip
+    nics: Mapping[str, Mapping[str, int]] = field(
+        default_factory=lambda: {
+            "veth0": {"rx_bytes": 102_400, "rx_packets": 500, "tx_bytes": 1_024_000, "tx_packets": 900},
+            "lo": {},
+        }
+    )
+    server_ticks: Mapping[str, int] = field(default_factory=lambda: {"utime": 9, "stime": 3})
+    load_ticks: Mapping[str, int] = field(default_factory=lambda: {"utime": 25, "stime": 8})
+    switches: int = 1500
+    events: int = 100
+    statements: int = 2000
+    commits: int = 100
+    operation: str = "sysbench event"
+    workload: str = "oltp_read_write"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    latency_ms: float = 10.0
+    series: Callable[[int], int] | None = None
+    variables: Mapping[str, str] = field(default_factory=lambda: {"innodb_flush_log_at_trx_commit": "1", "port": "3306"})
+    host: str = "db1"
+
+
+def make_run(path: Path, host: Host | None = None, **meta: Any) -> Path:
+    """Write a complete run directory; `meta` overrides keys of run.json."""
+    host = host or Host()
+    (path / "load").mkdir(parents=True)
+    (path / "server").mkdir()
+    ticks = range(host.seconds + 3)  # measure begins after tick 1 and ends after tick seconds + 1
+    probes = _probes(host, ticks)
+    _ticks(path, ticks, list(probes))
+    for name, (rows, described) in probes.items():
+        write_table(path / "server" / f"{name}.parquet", rows, {"probe": name, "role": "server", **described})
+    _fingerprint(path, host)
+    _load(path, host)
+    run = {"format_version": 1, "id": path.name, "side": path.name, "workload": host.workload, "status": "complete",
+           "operation": host.operation, "roles": {"server": {"host": host.host, "cpus": "0"}, "load": {"host": host.host, "cpus": "1"}},
+           "placement": {"verified": True}, "seed": 7, **meta}  # fmt: skip
+    write_json(path / "run.json", run)
+    write_manifest(path)
+    return path
+
+
+def write_manifest(path: Path) -> None:
+    """List every file with its size and CRC-32C."""
+    files = {
+        str(file.relative_to(path)): {
+            "bytes": file.stat().st_size,
+            "crc32c": f"{google_crc32c.value(file.read_bytes()):08x}",
+        }
+        for file in sorted(path.rglob("*"))
+        if file.is_file() and file.name != "manifest.json"
+    }
+    write_json(path / "manifest.json", {"format_version": 1, "files": files})
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file."""
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def write_table(path: Path, rows: Rows, described: Mapping[str, Any]) -> None:
+    """Write rows as one Parquet table with its `loadprint` metadata."""
+    table = pa.Table.from_pylist(rows)
+    meta = {"format_version": 1, "interval_ns": SECOND, "boot_id": BOOT, **described}
+    pq.write_table(table.replace_schema_metadata({"loadprint": json.dumps(meta)}), path, compression="zstd")
+
+
+def read_at(tick: int) -> int:
+    """Monotonic stamp at which a tick was read."""
+    return FIRST + tick * SECOND
+
+
+def grown(rates: Mapping[str, int], names: Iterable[str], tick: int, start: int = 1000) -> dict[str, int]:
+    """Cumulative counters at a tick; a counter without a rate stands still."""
+    return {name: start + rates.get(name, 0) * tick for name in names}
+
+
+def _probes(host: Host, ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
+    table = {"shape": "table"}
+    return {
+        "cpu": (_cpu(host, ticks), table),
+        "interrupts": (_interrupts(ticks, "line", 300), table),
+        "softirqs": (_interrupts(ticks, "kind", 150), table),
+        "disk": ([{"tick": t, "device": d, **grown(r, DISK, t)} for d, r in host.disks.items() for t in ticks], table),
+        "nic": ([{"tick": t, "interface": n, **grown(r, NIC, t)} for n, r in host.nics.items() for t in ticks], table),
+        "pressure": (
+            [{"tick": t, "resource": r, "severity": s, "total_us": 50_000 * t, "avg10": 0.0, "avg60": 0.0, "avg300": 0.0}
+             for r, s in (("cpu", "some"), ("io", "full"), ("io", "some")) for t in ticks], table),
+        "process": (_processes(host, ticks), table),
+        "threads": (_threads(host, ticks), table),
+        "tcp": ([{"metric": m, "tick": t, "value": 5 * t} for m in ("Tcp.OutSegs", "Tcp.RetransSegs") for t in ticks],
+                {"shape": "metrics"}),
+    }  # fmt: skip
+
+
+NIC = (
+    "rx_bytes rx_packets rx_errors rx_drops rx_fifo rx_frame rx_compressed rx_multicast "
+    "tx_bytes tx_packets tx_errors tx_drops tx_fifo tx_collisions tx_carrier tx_compressed"
+).split()
+
+
+def _cpu(host: Host, ticks: range) -> Rows:
+    total = {name: sum(rates.get(name, 0) for rates in host.cpus.values()) for name in CPU}
+    extra = ("ctxt", "intr", "softirqs", "processes", "procs_running", "procs_blocked")
+    rates = {"ctxt": 4000, "intr": 900, "softirqs": 400}
+    rows = [{"tick": t, "cpu": cpu, **grown(host.cpus[cpu], CPU, t), **dict.fromkeys(extra)} for cpu in host.cpus for t in ticks]
+    return rows + [{"tick": t, "cpu": "all", **grown(total, CPU, t, 2000), **grown(rates, extra, t)} for t in ticks]
+
+
+def _interrupts(ticks: range, key: str, rate: int) -> Rows:
+    sets = {"all": 3, "0": 1, "1": 2, "server": 1}
+    return [{"tick": t, key: "all", "cpus": c, "count": rate * n * t, "description": None} for c, n in sets.items() for t in ticks]
+
+
+def _processes(host: Host, ticks: range) -> Rows:
+    roles = {"server": (900, host.server_ticks), "load": (901, host.load_ticks), "recorder": (902, {"stime": 1})}
+    names = ("utime", "stime", "cutime", "cstime", "read_bytes", "write_bytes", "rchar", "wchar", "syscr", "syscw", "minflt", "majflt")
+    return [
+        {"tick": t, "role": role, "pid": pid, "comm": role, "starttime": 5, "threads": 4, "rss": 8 << 20, **grown(rates, names, t)}
+        for role, (pid, rates) in roles.items()
+        for t in ticks
+    ]
+
+
+def _threads(host: Host, ticks: range) -> Rows:
+    names = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches", "on_cpu_ns", "run_delay_ns", "timeslices")
+    rates = {
+        "server": {"voluntary_ctxt_switches": host.switches, "nonvoluntary_ctxt_switches": 0, "on_cpu_ns": SECOND // 8},
+        "load": {"voluntary_ctxt_switches": 700, "on_cpu_ns": SECOND // 3, "run_delay_ns": 1_000_000},
+    }
+    return [
+        {"tick": t, "role": role, "pid": pid, "tid": pid, "comm": role, **grown(rates[role], names, t)}
+        for role, pid in (("load", 901), ("server", 900))
+        for t in ticks
+    ]
+
+
+def _ticks(path: Path, ticks: range, probes: list[str]) -> None:
+    rows = [
+        {"tick": t, "probe": probe, "intended_ns": read_at(t), "start_ns": read_at(t), "end_ns": read_at(t) + 100_000,
+         "realtime_ns": REALTIME + t * SECOND, "status": "ok", "missed": 0, "reason": None}
+        for t in ticks for probe in probes
+    ]  # fmt: skip
+    listed = [{"name": name, "status": "running", "reason": None} for name in probes]
+    listed.append({"name": "energy", "status": "unavailable", "reason": "no powercap here"})
+    described = {"probe": "ticks", "role": "server", "shape": "table", "probes": listed, "ticks": len(ticks), "missed": 0,
+                 "torn_bytes": 0, "ended": "signal"}  # fmt: skip
+    schema_first = sorted(rows, key=lambda row: (row["tick"], row["probe"]))
+    table = pa.Table.from_pylist(schema_first).set_column(8, "reason", pa.array([None] * len(rows), pa.string()))
+    meta = {"format_version": 1, "interval_ns": SECOND, "boot_id": BOOT, **described}
+    pq.write_table(table.replace_schema_metadata({"loadprint": json.dumps(meta)}), path / "server" / "ticks.parquet")
+
+
+def _fingerprint(path: Path, host: Host) -> None:
+    write_json(path / "server" / "fingerprint.json", {
+        "host": host.host, "boot_id": BOOT, "kernel": "6.1.0", "user_hz": 100, "cpusets": {"server": [0], "load": [1]},
+        "cpus": {"model": "Test CPU", "list": [{"cpu": 0, "package": 0, "core": 0}, {"cpu": 1, "package": 0, "core": 1}]},
+        "block_devices": [{"name": name} for name in host.disks],
+        "storage": [{"role": "data", "path": "/srv", "disks": ["vda"]}, {"role": "redo", "path": "/srv", "disks": ["vda"]}],
+    })  # fmt: skip
+
+
+def _load(path: Path, host: Host) -> None:
+    begin, end = FIRST + SECOND // 2, FIRST + host.seconds * SECOND + 3 * SECOND // 2
+    stamps = [{"phase": "measure", "event": event, "monotonic_ns": at, "realtime_ns": REALTIME + at - FIRST, "boot_id": BOOT}
+              for event, at in (("begin", begin), ("end", end))]  # fmt: skip
+    (path / "load" / "phases.jsonl").write_text("".join(json.dumps(stamp) + "\n" for stamp in stamps))
+    seconds = host.seconds + 1
+    latency = {name: host.latency_ms * n for name, n in (("min", 0.5), ("mean", 1), ("p50", 0.9), ("p95", 2), ("p99", 3), ("p999", 4), ("max", 9))}
+    write_json(path / "load" / "result.json", {
+        "format_version": 1, "workload": host.workload, "operation": host.operation, "options": dict(host.options), "threads": 4,
+        "seed": 7, "events": host.events * seconds, "queries": host.statements * seconds, "commits": host.commits * seconds,
+        "errors": 0, "reconnects": 0, "seconds": seconds, "latency_ms": latency,
+    })  # fmt: skip
+    write_json(path / "load" / "server.json", {"version": "9.7.4", "version_comment": "MySQL", "variables": dict(host.variables)})
+    series = host.series or (lambda second: host.events + second % 3)
+    rows = [{"second": s, "type": "event", "events": series(s)} for s in range(seconds)]
+    write_table(path / "load" / "throughput.parquet", rows, {"probe": "throughput", "shape": "table"})
+
+
+def make_execution(path: Path, sides: Mapping[str, list[Host]], reference: str) -> Path:
+    """Write an execution: repeat k of every side in block k."""
+    path.mkdir(parents=True)
+    runs = []
+    for name, hosts in sides.items():
+        for k, host in enumerate(hosts, start=1):
+            run = f"b{k}-{name}-r{k}"
+            runs.append({"id": run, "block": k, "side": name, "repeat": k})
+            make_run(path / run, host, side=name, block=k, repeat=k)
+    write_json(path / "execution.json", {
+        "format_version": 1, "campaign": {"name": "test", "title": "a campaign of the tests"}, "hash": "0" * 64, "seed": 42,
+        "reference": reference, "sides": {name: {"label": name.upper()} for name in sides}, "runs": runs,
+        "warm_promise": "none: the hosts of this test are always warm", "status": "complete", "notes": [],
+    })  # fmt: skip
+    return path
