@@ -1,2 +1,47 @@
-//! Placeholder.
-fn main() {}
+//! `loadprint-load`: prepares, runs and removes database workloads on the real libmysqlclient, one thread per connection.
+//! Measures the client's side only: what the machine did meanwhile is the recorder's part.
+
+mod cli;
+mod driver;
+mod engine;
+mod options;
+mod output;
+mod random;
+mod recording;
+mod report;
+mod result;
+mod series;
+mod server;
+mod stats;
+mod suite;
+mod verbs;
+mod workload;
+
+use std::env;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use cli::Invocation;
+use output::Output;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            let text = format!("{error:#}");
+            eprintln!("loadprint-load: {}", text.split_whitespace().collect::<Vec<_>>().join(" "));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<u8> {
+    let arguments = env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    match cli::parse(arguments)? {
+        Invocation::Print(text) => Output::default().line(text.trim_end()),
+        Invocation::List { json } => Output::default().line(&verbs::list(json)),
+        Invocation::Verb(verb, workload, values) => return verbs::act(verb, workload, &values),
+    }
+    Ok(0)
+}

@@ -1,0 +1,323 @@
+//! The command line: verbs, workloads and their option tables turned into clap commands, and every mistake into one line.
+
+use anyhow::Result;
+use anyhow::anyhow;
+use anyhow::bail;
+use clap::Arg;
+use clap::ArgAction;
+use clap::ArgMatches;
+use clap::Command;
+use clap::error::ContextKind;
+use clap::error::ContextValue;
+use clap::error::ErrorKind;
+
+use crate::options::Kind;
+use crate::options::OptionSpec;
+use crate::options::Values;
+use crate::workload;
+use crate::workload::WORKLOADS;
+use crate::workload::Workload;
+
+/// Options of every workload.
+pub const COMMON: &[OptionSpec] = &[
+    OptionSpec::new("mysql-host", Kind::Text("HOST"), None, "server; localhost means the unix socket [default: localhost]"),
+    OptionSpec::new("mysql-port", Kind::Int(1, 65_535), None, "TCP port [default: 3306]"),
+    OptionSpec::new("mysql-socket", Kind::Text("PATH"), None, "unix socket"),
+    OptionSpec::new("mysql-user", Kind::Text("USER"), None, "account [default: sbtest]"),
+    OptionSpec::new("mysql-password-file", Kind::Text("FILE"), None, "file with the password, mode 0600; else the option file, else MYSQL_PWD"),
+    OptionSpec::new("defaults-file", Kind::Text("FILE"), None, "option file of mode 0600, group [client]: user, password, host, port, socket"),
+    OptionSpec::new("mysql-db", Kind::Text("NAME"), None, "database [default: that of the workload]"),
+    OptionSpec::new(
+        "mysql-ssl",
+        Kind::Choice(&["disabled", "preferred", "required", "off", "on"]),
+        Some("disabled"),
+        "TLS; off and on are disabled and required",
+    ),
+    OptionSpec::new("mysql-ignore-errors", Kind::Text("LIST"), Some("1213,1020,1205"), "error numbers that restart the event; `none` for no number"),
+    OptionSpec::new(
+        "db-ps-mode",
+        Kind::Choice(&["auto", "disable"]),
+        Some("auto"),
+        "auto: statements prepared on the server once per connection; disable: plain text",
+    ),
+    OptionSpec::new("threads", Kind::Int(1, 10_000), Some("1"), "threads, each with one connection"),
+    OptionSpec::new("time", Kind::Duration, Some("10"), "length of the measurement; 0: no limit (the default with --events)"),
+    OptionSpec::new("events", Kind::Int(0, i64::MAX), Some("0"), "events to run, all threads together; 0: no limit"),
+    OptionSpec::new("warmup-time", Kind::Duration, Some("0"), "run so long first, on the same connections, uncounted"),
+    OptionSpec::new("report-interval", Kind::Int(0, 86_400), Some("1"), "seconds between lines; 0: none"),
+    OptionSpec::new("percentile", Kind::Int(1, 100), Some("95"), "latency percentile of the text"),
+    OptionSpec::new("rand-seed", Kind::Int(0, i64::MAX), Some("0"), "master seed; the same one gives the same statements; 0: drawn, and recorded"),
+    OptionSpec::new("out", Kind::Text("RUN"), None, "run: run directory for the results; without it nothing is written"),
+    OptionSpec::new("format", Kind::Choice(&["text", "json"]), Some("text"), "json: the result on stdout, everything else on stderr"),
+];
+
+const EXAMPLES: &str = "Examples:
+  loadprint-load prepare oltp_read_write --defaults-file=my.cnf --tables=4 --table-size=100000 --threads=4
+  loadprint-load run oltp_read_write --defaults-file=my.cnf --tables=4 --table-size=100000 --threads=4 --warmup-time=10 --time=60 --out=runs/a
+  loadprint-load run arm_insert --mysql-socket=/run/mysqld/mysqld.sock --mysql-user=arm --scenario=ctx5 --threads=8 --time=30
+  loadprint-load help arm_insert
+
+Option names are sysbench's; `_` may stand for `-`. Exit status: 0 done, 2 unusable input or a failed run, 130 or 143 interrupted.";
+
+/// What the verbs do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Makes tables and rows.
+    Prepare,
+    /// Reads the data into the server's memory.
+    Warmup,
+    /// Runs the load.
+    Run,
+    /// Removes what prepare made.
+    Cleanup,
+}
+
+const VERBS: [(Verb, &str, &str); 4] = [
+    (Verb::Prepare, "prepare", "Create the workload's database, tables and rows"),
+    (Verb::Warmup, "warmup", "Read the workload's data into the server's memory"),
+    (Verb::Run, "run", "Run the workload and print what it did"),
+    (Verb::Cleanup, "cleanup", "Drop the workload's tables"),
+];
+
+/// A parsed command line.
+pub enum Invocation {
+    /// Text for standard output.
+    Print(String),
+    /// The list of workloads.
+    List {
+        /// As JSON.
+        json: bool,
+    },
+    /// A verb on a workload.
+    Verb(Verb, &'static dyn Workload, Box<Values>),
+}
+
+/// Parses the arguments (without the program's name).
+///
+/// # Errors
+/// One line: what is wrong, and the nearest thing that is right.
+pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Invocation> {
+    let arguments: Vec<String> = arguments.map(hyphens).collect();
+    let names_password = |argument: &&String| argument.split('=').next() == Some("--mysql-password");
+    if arguments.iter().any(|argument| names_password(&argument)) {
+        bail!(
+            "--mysql-password would show the password to every user of this machine: \
+             use --mysql-password-file, --defaults-file or the environment variable MYSQL_PWD"
+        );
+    }
+    let command = command();
+    let program = [String::from("loadprint-load")];
+    let matches = match command.clone().try_get_matches_from(program.into_iter().chain(arguments)) {
+        Ok(matches) => matches,
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            return Ok(Invocation::Print(error.render().to_string()));
+        }
+        Err(error) => return Err(one_line(&error)),
+    };
+    match matches.subcommand() {
+        Some(("list", of)) => Ok(Invocation::List {
+            json: of.get_one::<String>("format").is_some_and(|format| format == "json"),
+        }),
+        Some(("help", of)) => help(command, of.get_one::<String>("workload")),
+        Some((verb, of)) => verb_of(verb, of),
+        None => bail!("a verb is missing: list, prepare, warmup, run or cleanup"),
+    }
+}
+
+/// `--table_size=10` is `--table-size=10`.
+fn hyphens(argument: String) -> String {
+    if !argument.starts_with("--") {
+        return argument;
+    }
+    match argument.split_once('=') {
+        Some((name, value)) => format!("{}={value}", name.replace('_', "-")),
+        None => argument.replace('_', "-"),
+    }
+}
+
+fn verb_of(verb: &str, of: &ArgMatches) -> Result<Invocation> {
+    let verb = VERBS.iter().find(|(_, name, _)| *name == verb).map(|(verb, ..)| *verb);
+    let (Some(verb), Some((name, of))) = (verb, of.subcommand()) else {
+        bail!("a workload is missing: {}", names());
+    };
+    let workload = workload::find(name).ok_or_else(|| anyhow!("unknown workload `{name}`: {}", names()))?;
+    let mut values = Values::default();
+    for spec in specs(workload) {
+        values.add(spec, of.get_one::<String>(spec.name).map(String::as_str))?;
+    }
+    Ok(Invocation::Verb(verb, workload, Box::new(values)))
+}
+
+fn specs(workload: &dyn Workload) -> impl Iterator<Item = &OptionSpec> {
+    workload.descriptor().options.iter().copied().chain([COMMON]).flatten()
+}
+
+fn names() -> String {
+    let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.descriptor().name).collect();
+    names.join(", ")
+}
+
+fn help(command: Command, name: Option<&String>) -> Result<Invocation> {
+    let mut command = command;
+    let Some(name) = name else {
+        return Ok(Invocation::Print(command.render_long_help().to_string()));
+    };
+    command.build();
+    let of = command.find_subcommand_mut("run").and_then(|run| run.find_subcommand_mut(name));
+    match of {
+        Some(of) => Ok(Invocation::Print(of.render_help().to_string())),
+        None => bail!("unknown workload `{name}`: {}", names()),
+    }
+}
+
+fn command() -> Command {
+    let mut command = Command::new("loadprint-load")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Runs database workloads on MySQL and MariaDB and records what they did")
+        .after_help(EXAMPLES)
+        .subcommand_required(true)
+        .disable_help_subcommand(true)
+        .subcommand(
+            Command::new("list")
+                .about("List the workloads and their operations")
+                .arg(Arg::new("format").long("format").value_parser(["text", "json"])),
+        )
+        .subcommand(
+            Command::new("help")
+                .about("Show this help, or the options of a workload")
+                .arg(Arg::new("workload").value_name("WORKLOAD")),
+        );
+    for (_, verb, about) in VERBS {
+        let mut of_verb = Command::new(verb)
+            .about(about)
+            .subcommand_required(true)
+            .subcommand_value_name("WORKLOAD")
+            .subcommand_help_heading("Workloads")
+            .disable_help_subcommand(true);
+        if verb == "warmup" {
+            of_verb = of_verb.alias("prewarm");
+        }
+        for workload in WORKLOADS {
+            let descriptor = workload.descriptor();
+            let about = format!("{}\nOperation: {}", descriptor.summary, descriptor.operation);
+            let of_workload = Command::new(descriptor.name).about(descriptor.summary).long_about(about);
+            of_verb = of_verb.subcommand(of_workload.args(specs(*workload).map(argument)));
+        }
+        command = command.subcommand(of_verb);
+    }
+    command
+}
+
+fn argument(spec: &OptionSpec) -> Arg {
+    let mut help = spec.help.to_owned();
+    if let Kind::Choice(words) = spec.kind {
+        help = format!("{help} [{}]", words.join(", "));
+    }
+    if let Some(default) = spec.default {
+        help = format!("{help} [default: {default}]");
+    }
+    let argument = Arg::new(spec.name).long(spec.name).action(ArgAction::Set).help(help).overrides_with(spec.name);
+    let heading = if COMMON.iter().any(|common| common.name == spec.name) { "Options of every workload" } else { "Options" };
+    let argument = argument.help_heading(heading);
+    match spec.kind {
+        Kind::Flag => argument
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("on")
+            .value_name("on|off"),
+        Kind::Choice(_) => argument.value_name("WORD"),
+        Kind::Int(..) => argument.value_name("N"),
+        Kind::Number(..) => argument.value_name("X"),
+        Kind::Duration => argument.value_name("SECONDS"),
+        Kind::Text(word) => argument.value_name(word),
+    }
+}
+
+/// Clap's error as one line with the nearest name.
+fn one_line(error: &clap::Error) -> anyhow::Error {
+    let text = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => texts.first().cloned(),
+        _ => None,
+    };
+    let nearest = |suggestion: Option<String>, otherwise: &str| match suggestion {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => otherwise.to_owned(),
+    };
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let given = text(ContextKind::InvalidSubcommand).unwrap_or_default();
+            let suggestion = text(ContextKind::SuggestedSubcommand);
+            anyhow!(
+                "unknown verb or workload `{given}`: {}",
+                nearest(suggestion, "`loadprint-load list` shows the workloads, `loadprint-load --help` the verbs")
+            )
+        }
+        ErrorKind::UnknownArgument => {
+            let given = text(ContextKind::InvalidArg).unwrap_or_default();
+            let suggestion = text(ContextKind::SuggestedArg);
+            anyhow!("unknown option `{given}`: {}", nearest(suggestion, "`loadprint-load help WORKLOAD` shows the options"))
+        }
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            anyhow!("a verb or a workload is missing: `loadprint-load --help`; the workloads are {}", names())
+        }
+        _ => {
+            let whole = error.to_string();
+            let first = whole.lines().next().unwrap_or_default();
+            anyhow!("{}", first.trim_start_matches("error: "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_words(words: &str) -> Result<Invocation> {
+        parse(words.split(' ').map(str::to_owned))
+    }
+
+    fn refusal(words: &str) -> String {
+        match parse_words(words) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("{words} was taken"),
+        }
+    }
+
+    #[test]
+    fn names_take_underscores_and_bare_flags_mean_on() {
+        let parsed = parse_words("run oltp_read_write --table_size=77 --skip-trx --threads 3").unwrap();
+        let Invocation::Verb(verb, workload, values) = parsed else { panic!("no verb") };
+        assert_eq!((verb, workload.descriptor().name), (Verb::Run, "oltp_read_write"));
+        assert_eq!((values.int("table-size").unwrap(), values.int("threads").unwrap()), (77, 3));
+        assert!(values.flag("skip-trx").unwrap() && values.flag("auto-inc").unwrap());
+    }
+
+    #[test]
+    fn mistakes_are_one_line_with_the_nearest_name() {
+        for (words, part) in [
+            ("run oltp_read_wite", "did you mean `oltp_read_write`?"),
+            ("rum oltp_read_write", "did you mean `run`?"),
+            ("run oltp_read_write --tabels=4", "did you mean `--tables`?"),
+            ("run oltp_read_write --threads=0", "--threads=0 takes a whole number from 1 to 10000"),
+            ("run arm_insert --scenario=ctx3", "takes one of simple, parent"),
+            ("run", "the workloads are oltp_read_write"),
+            ("run oltp_read_write --mysql-password=word", "--mysql-password-file"),
+        ] {
+            let line = refusal(words);
+            assert!(line.contains(part) && !line.contains('\n'), "{words}: {line}");
+            assert!(!line.contains("=word"), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_command_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn help_shows_the_options_of_a_workload() {
+        let Ok(Invocation::Print(text)) = parse_words("help arm_insert") else { panic!("no help") };
+        assert!(text.contains("--scenario") && text.contains("--mysql-socket") && !text.contains("--point-selects"));
+    }
+}

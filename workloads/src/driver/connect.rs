@@ -1,0 +1,145 @@
+//! Where to connect and as whom, from options, files and the environment; refuses secrets that others can read.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+
+use crate::options::Values;
+
+/// `enum mysql_ssl_mode` of mysql.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Ssl {
+    /// Never TLS.
+    Disabled = 1,
+    /// TLS where the server offers it.
+    Preferred = 2,
+    /// TLS or no connection.
+    Required = 3,
+}
+
+/// A server and an account. What is `None` comes from the option file, else from the library's defaults.
+#[derive(Clone)]
+pub struct Account {
+    /// `localhost` means the unix socket.
+    pub host: Option<String>,
+    /// TCP port.
+    pub port: Option<u16>,
+    /// Path of the unix socket.
+    pub socket: Option<String>,
+    /// User name.
+    pub user: Option<String>,
+    /// The secret; `None` leaves it to the option file and to MYSQL_PWD, which the library reads itself.
+    pub password: Option<String>,
+    /// Default database.
+    pub database: Option<String>,
+    /// Read by the library, group `client`.
+    pub option_file: Option<PathBuf>,
+    /// TLS.
+    pub ssl: Ssl,
+}
+
+impl std::fmt::Debug for Account {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Account")
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .field("socket", &self.socket)
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Account {
+    /// Reads the `--mysql-*` options and the files they name.
+    pub fn from_options(values: &Values) -> Result<Self> {
+        let option_file = values.text("defaults-file")?.map(PathBuf::from);
+        if let Some(file) = &option_file {
+            read_private(file, "--defaults-file")?;
+        }
+        let password = match values.text("mysql-password-file")? {
+            Some(file) => Some(read_password(Path::new(file))?),
+            None => None,
+        };
+        // With an option file its values stand unless the command line says otherwise; sysbench's defaults apply without one.
+        let or_default = |name: &str, default: &str| -> Result<Option<String>> {
+            Ok(match values.text(name)? {
+                Some(given) => Some(given.to_owned()),
+                None => option_file.is_none().then(|| default.to_owned()),
+            })
+        };
+        Ok(Self {
+            host: or_default("mysql-host", "localhost")?,
+            port: match values.given_int("mysql-port")? {
+                Some(port) => Some(u16::try_from(port).context("--mysql-port")?),
+                None => option_file.is_none().then_some(3306),
+            },
+            socket: values.text("mysql-socket")?.map(str::to_owned),
+            user: or_default("mysql-user", "sbtest")?,
+            password,
+            database: values.text("mysql-db")?.map(str::to_owned),
+            ssl: match values.text("mysql-ssl")? {
+                Some("required" | "on") => Ssl::Required,
+                Some("preferred") => Ssl::Preferred,
+                _ => Ssl::Disabled,
+            },
+            option_file,
+        })
+    }
+
+    /// The target in words, for messages and results.
+    pub fn describe(&self) -> String {
+        match (&self.socket, &self.host, &self.option_file) {
+            (Some(socket), ..) => socket.clone(),
+            (None, Some(host), _) if host == "localhost" => "localhost (unix socket)".to_owned(),
+            (None, Some(host), _) => format!("{host}:{}", self.port.unwrap_or(3306)),
+            (None, None, Some(file)) => format!("the server of {}", file.display()),
+            (None, None, None) => "localhost".to_owned(),
+        }
+    }
+}
+
+fn read_password(path: &Path) -> Result<String> {
+    let text = read_private(path, "--mysql-password-file")?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// Reads a file that holds a secret; one that group or others may read is refused.
+fn read_private(path: &Path, option: &str) -> Result<String> {
+    let place = || format!("{option} {}", path.display());
+    let mode = fs::metadata(path).with_context(place)?.mode();
+    if mode & 0o077 != 0 {
+        bail!(
+            "{option} {}: others may read it (mode {:04o}): chmod 600 {}",
+            path.display(),
+            mode & 0o7777,
+            path.display()
+        );
+    }
+    fs::read_to_string(path).with_context(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_password_file_that_others_can_read_is_refused_with_the_mend() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("secret");
+        fs::write(&path, "word\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let refusal = read_password(&path).unwrap_err().to_string();
+        assert!(refusal.contains("chmod 600"), "{refusal}");
+        assert!(!refusal.contains("word"), "{refusal}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(read_password(&path).unwrap(), "word");
+    }
+}

@@ -1,0 +1,405 @@
+//! A safe connection on libmysqlclient, with server-side or client-side prepared statements.
+//! Result sets are read whole and not looked at, as sysbench does; rows are only fetched by `rows`.
+
+use std::cell::RefCell;
+use std::ffi::CStr;
+use std::ffi::CString;
+use std::ffi::c_char;
+use std::ffi::c_uint;
+use std::ffi::c_ulong;
+use std::ffi::c_void;
+use std::ptr;
+use std::slice;
+use std::sync::OnceLock;
+
+use mysqlclient_sys as sys;
+
+use super::Connection;
+use super::DbError;
+use super::Driver;
+use super::Effect;
+use super::Failure;
+use super::ParamType;
+use super::Row;
+use super::StatementId;
+use super::Value;
+use super::connect::Account;
+use super::statement::ServerStatement;
+use super::template::Template;
+
+/// CLIENT_MULTI_STATEMENTS of mysql_com.h: sysbench opens its connections with it.
+const CLIENT_MULTI_STATEMENTS: c_ulong = 1 << 16;
+/// ER_UNSUPPORTED_PS: the server cannot prepare this kind of statement.
+const ER_UNSUPPORTED_PS: u32 = 1295;
+/// CR_UNKNOWN_ERROR, for what this driver says itself.
+const CR_UNKNOWN_ERROR: u32 = 2000;
+
+/// Opens connections to one server as one account.
+#[derive(Debug, Clone)]
+pub struct MysqlDriver {
+    /// Where and as whom.
+    pub account: Account,
+    /// True: statements are prepared on the server.
+    pub server_side: bool,
+    /// Error numbers that only restart the event.
+    pub ignored: Vec<u32>,
+}
+
+impl Driver for MysqlDriver {
+    fn connect(&self) -> Result<Box<dyn Connection>, DbError> {
+        Ok(Box::new(self.open(true)?))
+    }
+}
+
+impl MysqlDriver {
+    /// A connection without a database, for `prepare` to create it.
+    pub fn connect_without_database(&self) -> Result<Box<dyn Connection>, DbError> {
+        Ok(Box::new(self.open(false)?))
+    }
+
+    fn open(&self, with_database: bool) -> Result<MysqlConnection, DbError> {
+        attach_thread();
+        let mysql = connect(&self.account, with_database).map_err(DbError::Fatal)?;
+        Ok(MysqlConnection {
+            statements: Vec::new(),
+            on_connect: Vec::new(),
+            text: Vec::new(),
+            driver: self.clone(),
+            with_database,
+            mysql,
+        })
+    }
+}
+
+enum Body {
+    Server(ServerStatement),
+    Text(Template),
+    /// Lost with its connection; made again by `reconnect`.
+    Lost,
+}
+
+struct Statement {
+    sql: String,
+    params: Box<[ParamType]>,
+    body: Body,
+}
+
+struct MysqlConnection {
+    statements: Vec<Statement>,
+    on_connect: Vec<String>,
+    text: Vec<u8>,
+    driver: MysqlDriver,
+    with_database: bool,
+    mysql: *mut sys::MYSQL,
+}
+
+impl MysqlConnection {
+    fn classify(&self, failure: Failure) -> DbError {
+        if self.driver.ignored.contains(&failure.errno) {
+            DbError::Ignorable(failure)
+        } else {
+            DbError::Fatal(failure)
+        }
+    }
+
+    fn make(&self, sql: &str, params: &[ParamType]) -> Result<Body, Failure> {
+        if self.driver.server_side {
+            // SAFETY: `self.mysql` is open, of this thread, and closed only after its statements are dropped.
+            match unsafe { ServerStatement::prepare(self.mysql, sql, params) } {
+                Ok(statement) => return Ok(Body::Server(statement)),
+                Err(failure) if failure.errno == ER_UNSUPPORTED_PS => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(Body::Text(Template::new(sql, params)))
+    }
+
+    fn close(&mut self) {
+        for statement in &mut self.statements {
+            if matches!(statement.body, Body::Server(_)) {
+                statement.body = Body::Lost;
+            }
+        }
+        // SAFETY: the handle is closed once (it is null afterwards, which mysql_close takes), after its statements.
+        unsafe { sys::mysql_close(self.mysql) };
+        self.mysql = ptr::null_mut();
+    }
+}
+
+impl Connection for MysqlConnection {
+    fn prepare(&mut self, sql: &str, params: &[ParamType]) -> Result<StatementId, DbError> {
+        let body = self.make(sql, params).map_err(|failure| self.classify(failure))?;
+        self.statements.push(Statement {
+            sql: sql.to_owned(),
+            params: params.into(),
+            body,
+        });
+        Ok(StatementId(self.statements.len() - 1))
+    }
+
+    fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Effect, DbError> {
+        let found = self.statements.get(statement.0).map(|statement| &statement.body);
+        let result = match found {
+            Some(Body::Server(statement)) => statement.execute(values),
+            Some(Body::Text(template)) => {
+                let mysql = self.mysql;
+                // SAFETY: the connection is open.
+                template.fill(&mut self.text, values, |text, bytes| unsafe { escape(mysql, text, bytes) });
+                // SAFETY: as above.
+                unsafe { run_text(mysql, &self.text) }
+            }
+            Some(Body::Lost) | None => Err(local_failure("the statement is not prepared on this connection")),
+        };
+        result.map_err(|failure| self.classify(failure))
+    }
+
+    fn query(&mut self, sql: &[u8]) -> Result<Effect, DbError> {
+        // SAFETY: `self.mysql` is an open connection of this thread.
+        unsafe { run_text(self.mysql, sql) }.map_err(|failure| self.classify(failure))
+    }
+
+    fn on_connect(&mut self, sql: &str) -> Result<(), DbError> {
+        self.query(sql.as_bytes())?;
+        self.on_connect.push(sql.to_owned());
+        Ok(())
+    }
+
+    fn rows(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
+        // SAFETY: `self.mysql` is an open connection of this thread.
+        unsafe { fetch_rows(self.mysql, sql) }.map_err(|failure| self.classify(failure))
+    }
+
+    fn reconnect(&mut self) -> Result<(), DbError> {
+        self.close();
+        self.mysql = connect(&self.driver.account, self.with_database).map_err(|failure| self.classify(failure))?;
+        for sql in self.on_connect.clone() {
+            self.query(sql.as_bytes())?;
+        }
+        for position in 0..self.statements.len() {
+            let Statement { sql, params, .. } = &self.statements[position];
+            let body = self.make(sql, params).map_err(|failure| self.classify(failure))?;
+            self.statements[position].body = body;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for MysqlConnection {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Sysbench's rule for a statement without a result set.
+pub fn effect_of(affected: u64) -> Effect {
+    match affected {
+        // (my_ulonglong)-1 is "an error or a result set"; errors have been dealt with.
+        0 | u64::MAX => Effect::Other,
+        rows => Effect::Write(rows),
+    }
+}
+
+/// A failure that this driver reports itself.
+pub fn local_failure(message: &str) -> Failure {
+    Failure {
+        errno: CR_UNKNOWN_ERROR,
+        sqlstate: "HY000".to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+/// Copies an error of the library.
+///
+/// # Safety
+/// Both strings must be null or end with a zero byte.
+pub unsafe fn failure_from(errno: c_uint, sqlstate: *const c_char, message: *const c_char) -> Failure {
+    let copy = |text: *const c_char| {
+        if text.is_null() {
+            return String::new();
+        }
+        // SAFETY: not null, and zero-terminated by the contract of this function.
+        let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    Failure {
+        errno,
+        sqlstate: copy(sqlstate),
+        message: copy(message),
+    }
+}
+
+/// # Safety
+/// `mysql` must be a handle from mysql_init.
+unsafe fn failure_of(mysql: *mut sys::MYSQL) -> Failure {
+    // SAFETY: the strings belong to the handle and are copied at once.
+    unsafe { failure_from(sys::mysql_errno(mysql), sys::mysql_sqlstate(mysql), sys::mysql_error(mysql)) }
+}
+
+/// mysql_library_init once per process, mysql_thread_init once per thread; mysql_thread_end when the thread ends.
+fn attach_thread() {
+    struct Attached;
+    impl Drop for Attached {
+        fn drop(&mut self) {
+            // SAFETY: pairs with the mysql_thread_init of this thread.
+            unsafe { sys::mysql_thread_end() };
+        }
+    }
+    static LIBRARY: OnceLock<()> = OnceLock::new();
+    thread_local!(static ATTACHED: RefCell<Option<Attached>> = const { RefCell::new(None) });
+    LIBRARY.get_or_init(|| {
+        // SAFETY: null arguments are the documented form (mysql_library_init is a macro for this); `OnceLock` keeps other threads out.
+        unsafe { sys::mysql_server_init(0, ptr::null_mut(), ptr::null_mut()) };
+    });
+    ATTACHED.with_borrow_mut(|attached| {
+        attached.get_or_insert_with(|| {
+            // SAFETY: the library is initialised.
+            unsafe { sys::mysql_thread_init() };
+            Attached
+        });
+    });
+}
+
+fn connect(account: &Account, with_database: bool) -> Result<*mut sys::MYSQL, Failure> {
+    let text = |value: &Option<String>| -> Result<Option<CString>, Failure> {
+        let cut = |_| local_failure("a connection option holds a zero byte");
+        value.as_deref().map(CString::new).transpose().map_err(cut)
+    };
+    let host = text(&account.host)?;
+    let user = text(&account.user)?;
+    let password = text(&account.password)?;
+    let socket = text(&account.socket)?;
+    let database = text(&account.database.clone().filter(|_| with_database))?;
+    let pointer = |value: &Option<CString>| value.as_ref().map_or(ptr::null(), |text| text.as_ptr());
+    // SAFETY: the library is initialised; null asks it to allocate the handle.
+    let mysql = unsafe { sys::mysql_init(ptr::null_mut()) };
+    if mysql.is_null() {
+        return Err(local_failure("mysql_init: out of memory"));
+    }
+    // SAFETY: the handle is fresh and not connected.
+    let set = unsafe { set_options(mysql, account) };
+    // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that outlives the call.
+    let connected = set.is_ok()
+        && !unsafe {
+            sys::mysql_real_connect(
+                mysql,
+                pointer(&host),
+                pointer(&user),
+                pointer(&password),
+                pointer(&database),
+                account.port.map_or(0, c_uint::from),
+                pointer(&socket),
+                CLIENT_MULTI_STATEMENTS,
+            )
+        }
+        .is_null();
+    if connected {
+        return Ok(mysql);
+    }
+    // SAFETY: the handle is closed here and not used again.
+    let failure = unsafe {
+        let failure = failure_of(mysql);
+        sys::mysql_close(mysql);
+        failure
+    };
+    Err(set.err().unwrap_or(failure))
+}
+
+/// # Safety
+/// `mysql` must come from mysql_init and not be connected yet.
+unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account) -> Result<(), Failure> {
+    use sys::mysql_option as option;
+    if let Some(file) = &account.option_file {
+        let path = CString::new(file.as_os_str().as_encoded_bytes())
+            .map_err(|_| local_failure("--defaults-file holds a zero byte"))?;
+        // SAFETY: the library copies the string.
+        unsafe { sys::mysql_options(mysql, option::MYSQL_READ_DEFAULT_FILE, path.as_ptr().cast()) };
+    }
+    let ssl: c_uint = account.ssl as c_uint;
+    let yes = sys::TRUE;
+    let charset = c"utf8mb4";
+    // SAFETY: each option takes a pointer to the type given here (C API reference, mysql_options) and copies the value.
+    unsafe {
+        sys::mysql_options(mysql, option::MYSQL_OPT_SSL_MODE, ptr::from_ref(&ssl).cast::<c_void>());
+        sys::mysql_options(
+            mysql,
+            option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY,
+            ptr::from_ref(&yes).cast::<c_void>(),
+        );
+        sys::mysql_options(mysql, option::MYSQL_SET_CHARSET_NAME, charset.as_ptr().cast());
+    }
+    Ok(())
+}
+
+/// Appends `bytes` as they may stand between single quotes.
+///
+/// # Safety
+/// `mysql` must be an open connection.
+unsafe fn escape(mysql: *mut sys::MYSQL, text: &mut Vec<u8>, bytes: &[u8]) {
+    text.reserve(bytes.len() * 2 + 1);
+    // SAFETY: the library writes at most 2 n + 1 bytes, for which there is room behind the current end; it says how many.
+    unsafe {
+        let end = text.as_mut_ptr().add(text.len()).cast::<c_char>();
+        let written = sys::mysql_real_escape_string_quote(
+            mysql,
+            end,
+            bytes.as_ptr().cast(),
+            bytes.len() as c_ulong,
+            b'\'' as c_char,
+        );
+        text.set_len(text.len() + written as usize);
+    }
+}
+
+/// # Safety
+/// `mysql` must be an open connection of this thread.
+unsafe fn run_text(mysql: *mut sys::MYSQL, sql: &[u8]) -> Result<Effect, Failure> {
+    // SAFETY: pointer and length describe `sql`; results are freed before the next call.
+    unsafe {
+        if sys::mysql_real_query(mysql, sql.as_ptr().cast(), sql.len() as c_ulong) != 0 {
+            return Err(failure_of(mysql));
+        }
+        let result = sys::mysql_store_result(mysql);
+        if !result.is_null() {
+            sys::mysql_free_result(result);
+            return Ok(Effect::Read);
+        }
+        if sys::mysql_field_count(mysql) > 0 {
+            return Err(failure_of(mysql));
+        }
+        Ok(effect_of(sys::mysql_affected_rows(mysql)))
+    }
+}
+
+/// # Safety
+/// `mysql` must be an open connection of this thread.
+unsafe fn fetch_rows(mysql: *mut sys::MYSQL, sql: &str) -> Result<Vec<Row>, Failure> {
+    // SAFETY: a row is an array of as many pointers and lengths as there are fields; it is copied before the next fetch.
+    unsafe {
+        if sys::mysql_real_query(mysql, sql.as_ptr().cast(), sql.len() as c_ulong) != 0 {
+            return Err(failure_of(mysql));
+        }
+        let result = sys::mysql_store_result(mysql);
+        if result.is_null() {
+            return Err(failure_of(mysql));
+        }
+        let fields = sys::mysql_num_fields(result) as usize;
+        let mut rows = Vec::new();
+        loop {
+            let row = sys::mysql_fetch_row(result);
+            if row.is_null() {
+                break;
+            }
+            let values = slice::from_raw_parts(row, fields);
+            let lengths = slice::from_raw_parts(sys::mysql_fetch_lengths(result), fields);
+            let cell = |(value, length): (&*mut c_char, &c_ulong)| {
+                (!value.is_null()).then(|| {
+                    let bytes = slice::from_raw_parts(value.cast::<u8>(), *length as usize);
+                    String::from_utf8_lossy(bytes).into_owned()
+                })
+            };
+            rows.push(values.iter().zip(lengths).map(cell).collect());
+        }
+        sys::mysql_free_result(result);
+        Ok(rows)
+    }
+}

@@ -1,0 +1,177 @@
+//! One server-side prepared statement: parameters are bound once to buffers of this process, then only the buffers change.
+
+use std::cell::Cell;
+use std::ffi::c_ulong;
+use std::ffi::c_void;
+use std::mem;
+use std::ptr;
+
+use mysqlclient_sys as sys;
+
+use super::Effect;
+use super::Failure;
+use super::ParamType;
+use super::Value;
+
+/// The buffers of one parameter; the client library holds pointers into them, hence cells and a fixed address.
+#[derive(Debug)]
+struct Slot {
+    number: Cell<i64>,
+    length: Cell<c_ulong>,
+    is_null: Cell<sys::my_bool>,
+    bytes: Box<[Cell<u8>]>,
+    kind: ParamType,
+}
+
+impl Slot {
+    fn new(kind: ParamType) -> Self {
+        let capacity = match kind {
+            ParamType::Char(most) | ParamType::Binary(most) => most,
+            ParamType::Int | ParamType::BigInt => 0,
+        };
+        Self {
+            number: Cell::new(0),
+            length: Cell::new(0),
+            is_null: Cell::new(sys::FALSE),
+            bytes: vec![Cell::new(0); capacity].into(),
+            kind,
+        }
+    }
+
+    fn bind(&self) -> sys::MYSQL_BIND {
+        use sys::enum_field_types as field;
+        // SAFETY: all-zero bytes are a valid MYSQL_BIND: the C documentation asks for memset(bind, 0).
+        let mut bind: sys::MYSQL_BIND = unsafe { mem::zeroed() };
+        let (kind, buffer) = match self.kind {
+            ParamType::Int => (field::MYSQL_TYPE_LONG, self.number.as_ptr().cast::<c_void>()),
+            ParamType::BigInt => (field::MYSQL_TYPE_LONGLONG, self.number.as_ptr().cast()),
+            ParamType::Char(_) => (field::MYSQL_TYPE_STRING, self.bytes.as_ptr().cast_mut().cast()),
+            ParamType::Binary(_) => (field::MYSQL_TYPE_BLOB, self.bytes.as_ptr().cast_mut().cast()),
+        };
+        bind.buffer_type = kind;
+        bind.buffer = buffer;
+        bind.buffer_length = self.bytes.len() as c_ulong;
+        bind.length = self.length.as_ptr();
+        bind.is_null = self.is_null.as_ptr();
+        bind
+    }
+
+    /// Puts a value into the buffers; false if it does not fit the declared type.
+    fn set(&self, value: Value<'_>) -> bool {
+        self.is_null.set(if value == Value::Null { sys::TRUE } else { sys::FALSE });
+        match (value, self.kind) {
+            (Value::Null, _) => true,
+            (Value::Int(number), ParamType::Int) => match i32::try_from(number) {
+                // The library reads the first four bytes, on either byte order.
+                Ok(number) => {
+                    // SAFETY: an i64 cell has room and alignment for an i32; nobody else writes to it.
+                    unsafe { self.number.as_ptr().cast::<i32>().write(number) };
+                    true
+                }
+                Err(_) => false,
+            },
+            (Value::Int(number), ParamType::BigInt) => {
+                self.number.set(number);
+                true
+            }
+            (Value::Bytes(bytes), ParamType::Char(_) | ParamType::Binary(_)) => {
+                if bytes.len() > self.bytes.len() {
+                    return false;
+                }
+                let target = self.bytes.as_ptr().cast_mut().cast::<u8>();
+                // SAFETY: `target` has room for `self.bytes.len()` >= `bytes.len()` cells, and cells may be written through a shared reference.
+                unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+                self.length.set(bytes.len() as c_ulong);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A prepared statement on the server.
+#[derive(Debug)]
+pub struct ServerStatement {
+    handle: *mut sys::MYSQL_STMT,
+    slots: Box<[Slot]>,
+}
+
+impl ServerStatement {
+    /// Prepares `sql` and binds its parameters.
+    ///
+    /// # Safety
+    /// `mysql` must be an open connection that outlives the statement and belongs to this thread.
+    pub unsafe fn prepare(mysql: *mut sys::MYSQL, sql: &str, params: &[ParamType]) -> Result<Self, Failure> {
+        // SAFETY: `mysql` is an open connection by the contract of this function.
+        let handle = unsafe { sys::mysql_stmt_init(mysql) };
+        if handle.is_null() {
+            return Err(super::mysql::local_failure("mysql_stmt_init: out of memory"));
+        }
+        let slots: Box<[Slot]> = params.iter().copied().map(Slot::new).collect();
+        let statement = Self { handle, slots };
+        // SAFETY: `handle` is a fresh statement, the pointer and length describe `sql`.
+        if unsafe { sys::mysql_stmt_prepare(handle, sql.as_ptr().cast(), sql.len() as c_ulong) } != 0 {
+            return Err(statement.failure());
+        }
+        // SAFETY: `handle` has been prepared.
+        let wanted = unsafe { sys::mysql_stmt_param_count(handle) };
+        if wanted != params.len() as c_ulong {
+            return Err(super::mysql::local_failure(&format!(
+                "the statement has {wanted} parameters, {} are declared: {sql}",
+                params.len()
+            )));
+        }
+        let mut binds: Vec<sys::MYSQL_BIND> = statement.slots.iter().map(Slot::bind).collect();
+        // SAFETY: there are as many binds as parameters; the library copies them, and the buffers they point to live as long as the handle.
+        let refused = unsafe { sys::mysql_stmt_bind_param(handle, binds.as_mut_ptr()) };
+        if refused != sys::FALSE {
+            return Err(statement.failure());
+        }
+        Ok(statement)
+    }
+
+    /// Runs the statement; a result set is read into memory and let go.
+    pub fn execute(&self, values: &[Value<'_>]) -> Result<Effect, Failure> {
+        for (position, (slot, value)) in self.slots.iter().zip(values).enumerate() {
+            if !slot.set(*value) {
+                return Err(super::mysql::local_failure(&format!(
+                    "parameter {} does not fit its type {:?}",
+                    position + 1,
+                    slot.kind
+                )));
+            }
+        }
+        // SAFETY: `handle` is prepared and bound to buffers of `self.slots`, which live.
+        unsafe {
+            if sys::mysql_stmt_execute(self.handle) != 0 {
+                return Err(self.failure());
+            }
+            if sys::mysql_stmt_field_count(self.handle) > 0 {
+                if sys::mysql_stmt_store_result(self.handle) != 0 {
+                    return Err(self.failure());
+                }
+                sys::mysql_stmt_free_result(self.handle);
+                return Ok(Effect::Read);
+            }
+            Ok(super::mysql::effect_of(sys::mysql_stmt_affected_rows(self.handle)))
+        }
+    }
+
+    fn failure(&self) -> Failure {
+        // SAFETY: `handle` is a statement; the strings are copied before any further call.
+        unsafe {
+            super::mysql::failure_from(
+                sys::mysql_stmt_errno(self.handle),
+                sys::mysql_stmt_sqlstate(self.handle),
+                sys::mysql_stmt_error(self.handle),
+            )
+        }
+    }
+}
+
+impl Drop for ServerStatement {
+    fn drop(&mut self) {
+        // SAFETY: `handle` came from mysql_stmt_init and is closed once; its connection is still open, see `MysqlConnection`.
+        unsafe { sys::mysql_stmt_close(self.handle) };
+    }
+}

@@ -1,0 +1,108 @@
+//! A session's door to the database: runs statements and counts their effects, so that no workload can miscount.
+
+use loadprint_recording::clock::monotonic_ns;
+
+use crate::driver::Connection;
+use crate::driver::DbError;
+use crate::driver::Effect;
+use crate::driver::ParamType;
+use crate::driver::Row;
+use crate::driver::StatementId;
+use crate::driver::Value;
+use crate::stats::Counter;
+use crate::stats::ThreadStats;
+
+/// One thread's connection with its counters.
+pub struct Client<'a> {
+    connection: Box<dyn Connection>,
+    stats: &'a ThreadStats,
+    kind: usize,
+    began_ns: i64,
+    rows: u64,
+    commits: u64,
+}
+
+impl<'a> Client<'a> {
+    /// Counts into `stats`.
+    pub fn new(connection: Box<dyn Connection>, stats: &'a ThreadStats) -> Self {
+        Self {
+            connection,
+            stats,
+            kind: 0,
+            began_ns: 0,
+            rows: 0,
+            commits: 0,
+        }
+    }
+
+    /// Makes a statement; before the clock starts, not counted.
+    pub fn prepare(&mut self, sql: &str, params: &[ParamType]) -> Result<StatementId, DbError> {
+        self.connection.prepare(sql, params)
+    }
+
+    /// Sets up the session, now and after each reconnect; not counted.
+    pub fn on_connect(&mut self, sql: &str) -> Result<(), DbError> {
+        self.connection.on_connect(sql)
+    }
+
+    /// Reads rows before the clock starts; not counted.
+    pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
+        self.connection.rows(sql)
+    }
+
+    /// Runs a statement and counts it.
+    pub fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<(), DbError> {
+        let effect = self.connection.execute(statement, values)?;
+        self.count(effect);
+        Ok(())
+    }
+
+    /// As [`Client::execute`], for the statement that commits.
+    pub fn commit(&mut self, statement: StatementId) -> Result<(), DbError> {
+        self.execute(statement, &[])?;
+        self.commits += 1;
+        Ok(())
+    }
+
+    /// A transaction of this type starts now; what the session did before was waiting for work. Without this call an event is of the first type.
+    pub fn start(&mut self, kind: usize) {
+        self.kind = kind;
+        self.began_ns = monotonic_ns();
+    }
+
+    fn count(&mut self, effect: Effect) {
+        let counter = match effect {
+            Effect::Read => Counter::Reads,
+            Effect::Write(rows) => {
+                self.rows += rows;
+                Counter::Writes
+            }
+            Effect::Other => Counter::Others,
+        };
+        self.stats.add(self.kind, counter, 1);
+    }
+
+    /// The event is over: its latency, including retries, and what it did count now.
+    pub(super) fn succeed(&mut self, events: u64) {
+        let nanoseconds = monotonic_ns() - self.began_ns;
+        self.stats.latency(self.kind, u64::try_from(nanoseconds).unwrap_or(0));
+        self.stats.add(self.kind, Counter::Events, events);
+        self.stats.add(self.kind, Counter::Rows, self.rows);
+        self.stats.add(self.kind, Counter::Commits, self.commits);
+        (self.rows, self.commits) = (0, 0);
+    }
+
+    /// An ignorable error: undo what the event did, so that nothing of it is committed by the next BEGIN.
+    pub(super) fn retry_after(&mut self, error: &DbError) -> Result<(), DbError> {
+        (self.rows, self.commits) = (0, 0);
+        self.stats.add(self.kind, Counter::Errors, 1);
+        if error.connection_lost() {
+            self.connection.reconnect()?;
+            self.stats.add(self.kind, Counter::Reconnects, 1);
+            return Ok(());
+        }
+        let effect = self.connection.query(b"ROLLBACK")?;
+        self.count(effect);
+        Ok(())
+    }
+}

@@ -1,0 +1,1 @@
+//! The engine with a driver that needs no server.

@@ -1,0 +1,131 @@
+//! The generator's part of a run directory: `load/*`, and `run.json` with the manifest when nobody else writes them.
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+use loadprint_recording::FORMAT_VERSION;
+use loadprint_recording::clock;
+use loadprint_recording::json::write_atomic;
+use loadprint_recording::manifest;
+use loadprint_recording::phases::PhaseLog;
+use serde_json::Value as Json;
+use serde_json::json;
+
+use crate::engine::Interval;
+use crate::series;
+
+/// An open run directory.
+pub struct Recording {
+    run: PathBuf,
+    load: PathBuf,
+    phases: PhaseLog,
+    boot_id: String,
+    started_ns: i64,
+    /// Of `measure`.
+    intervals: Vec<Interval>,
+}
+
+impl Recording {
+    /// Makes `RUN/load`; a directory that holds results already is refused, so that nothing is overwritten.
+    ///
+    /// # Errors
+    /// When it cannot be made or is in use.
+    pub fn create(run: &Path) -> Result<Self> {
+        let load = run.join("load");
+        let result = load.join("result.json");
+        if result.exists() {
+            bail!("{}: there is a result already: give --out a new directory", result.display());
+        }
+        fs::create_dir_all(&load).with_context(|| format!("--out {}", load.display()))?;
+        let boot_id = clock::boot_id()?;
+        Ok(Self {
+            phases: PhaseLog::create(&load.join("phases.jsonl"), &boot_id)?,
+            run: run.to_owned(),
+            load,
+            boot_id,
+            started_ns: clock::realtime_ns(),
+            intervals: Vec::new(),
+        })
+    }
+
+    /// Stamps the begin of a phase.
+    pub fn begins(&mut self, phase: &str) -> Result<()> {
+        Ok(self.phases.begin(phase)?)
+    }
+
+    /// Stamps the end of a phase.
+    pub fn ended(&mut self, phase: &str) -> Result<()> {
+        Ok(self.phases.end(phase)?)
+    }
+
+    /// Keeps an interval of `measure`.
+    pub fn keep(&mut self, interval: Interval) {
+        self.intervals.push(interval);
+    }
+
+    /// Writes the server's part.
+    pub fn write_server(&self, server: &Json) -> Result<()> {
+        Ok(write_atomic(&self.load.join("server.json"), server)?)
+    }
+
+    /// Writes series and result.
+    pub fn write_result(&self, result: &Json, types: &[&str]) -> Result<()> {
+        series::write_throughput(&self.load.join("throughput.parquet"), &self.intervals, types, &self.boot_id)?;
+        series::write_latency(&self.load.join("latency.hlog"), &self.intervals, types)?;
+        Ok(write_atomic(&self.load.join("result.json"), result)?)
+    }
+
+    /// Writes `run.json` and the manifest, unless an orchestrator or a recorder keeps them.
+    pub fn finish(&self, about: &About<'_>) -> Result<()> {
+        let path = self.run.join("run.json");
+        if path.exists() {
+            return Ok(());
+        }
+        let id = self.run.file_name().map(|name| name.to_string_lossy().into_owned());
+        write_atomic(
+            &path,
+            &json!({
+                "format_version": FORMAT_VERSION,
+                "id": id,
+                "campaign": null,
+                "execution": null,
+                "block": null,
+                "side": null,
+                "repeat": null,
+                "generator": "native",
+                "workload": about.workload,
+                "parameters": about.parameters,
+                "seed": about.seed,
+                "operation": about.operation,
+                "roles": {},
+                "placement": null,
+                "versions": {"loadprint-load": env!("CARGO_PKG_VERSION"), "server": about.server},
+                "status": if about.reason.is_none() { "complete" } else { "failed" },
+                "reason": about.reason,
+                "started_realtime_ns": self.started_ns,
+                "ended_realtime_ns": clock::realtime_ns(),
+            }),
+        )?;
+        Ok(manifest::write(&self.run)?)
+    }
+}
+
+/// What `run.json` says about a run of this tool alone.
+pub struct About<'a> {
+    /// Name.
+    pub workload: &'a str,
+    /// All options.
+    pub parameters: &'a Json,
+    /// Master seed.
+    pub seed: u64,
+    /// What an event is.
+    pub operation: &'a str,
+    /// The server's version.
+    pub server: &'a Json,
+    /// Why it failed.
+    pub reason: Option<&'a str>,
+}

@@ -1,0 +1,111 @@
+//! What the server says about itself: version, variables, and its status counters before and after `measure`.
+//! Read over a connection of its own while no thread runs statements; a secret in a variable is not kept.
+
+use anyhow::Result;
+use serde_json::Map;
+use serde_json::Value as Json;
+use serde_json::json;
+
+use crate::driver::Connection;
+use crate::driver::DbError;
+use crate::driver::Row;
+
+const REDACTED: &str = "<redacted>";
+
+/// The server's side of a run.
+pub struct Server {
+    connection: Box<dyn Connection>,
+    version: Json,
+    comment: Json,
+    variables: Map<String, Json>,
+    status_begin: Option<Map<String, Json>>,
+    status_end: Option<Map<String, Json>>,
+}
+
+impl Server {
+    /// Reads version and variables.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn read(mut connection: Box<dyn Connection>) -> Result<Self, DbError> {
+        let mut variables = pairs(connection.rows("SHOW GLOBAL VARIABLES")?);
+        for (name, value) in &mut variables {
+            if is_secret(name, value) {
+                *value = json!(REDACTED);
+            }
+        }
+        let of = |name: &str| variables.get(name).cloned().unwrap_or(Json::Null);
+        Ok(Self {
+            connection,
+            version: of("version"),
+            comment: of("version_comment"),
+            variables,
+            status_begin: None,
+            status_end: None,
+        })
+    }
+
+    /// The version, for `run.json`.
+    pub fn version(&self) -> &Json {
+        &self.version
+    }
+
+    /// Reads the counters before `measure`.
+    pub fn begin(&mut self) -> Result<(), DbError> {
+        self.status_begin = Some(self.status()?);
+        Ok(())
+    }
+
+    /// Reads the counters after `measure`. A server that is gone leaves `status_end` out; the run's own error says why.
+    pub fn end(&mut self) {
+        self.status_end = self.status().ok();
+    }
+
+    fn status(&mut self) -> Result<Map<String, Json>, DbError> {
+        Ok(pairs(self.connection.rows("SHOW GLOBAL STATUS")?))
+    }
+
+    /// The content of `server.json`; what was not read is null.
+    pub fn to_json(&self) -> Json {
+        json!({
+            "format_version": loadprint_recording::FORMAT_VERSION,
+            "version": self.version,
+            "version_comment": self.comment,
+            "variables": self.variables,
+            "status_begin": self.status_begin,
+            "status_end": self.status_end,
+        })
+    }
+}
+
+fn pairs(rows: Vec<Row>) -> Map<String, Json> {
+    rows.into_iter()
+        .filter_map(|row| {
+            let mut cells = row.into_iter();
+            Some((cells.next()??, cells.next()?.map_or(Json::Null, Json::from)))
+        })
+        .collect()
+}
+
+/// By the name's last word; switches and numbers of such names (`disconnect_on_expired_password`) are policy, not secrets.
+fn is_secret(name: &str, value: &Json) -> bool {
+    const WORDS: [&str; 7] = ["password", "passwd", "pwd", "auth", "secret", "token", "secret_key"];
+    let named = WORDS.iter().any(|word| name.ends_with(word));
+    let text = value.as_str().unwrap_or_default();
+    let harmless = text.is_empty() || matches!(text, "ON" | "OFF" | "YES" | "NO") || text.parse::<f64>().is_ok();
+    named && !harmless
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_told_from_policies() {
+        assert!(is_secret("wsrep_sst_auth", &json!("root:word")));
+        assert!(is_secret("authentication_ldap_simple_bind_root_pwd", &json!("word")));
+        assert!(!is_secret("disconnect_on_expired_password", &json!("ON")));
+        assert!(!is_secret("report_password", &json!("")));
+        assert!(!is_secret("datadir", &json!("/srv/data")));
+    }
+}

@@ -1,0 +1,176 @@
+//! A latency histogram that one thread writes and another reads while it is written: HdrHistogram's buckets as atomics.
+//! Three significant digits, nanoseconds, up to about an hour; a value beyond counts in the last bucket.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use hdrhistogram::CreationError;
+use hdrhistogram::Histogram;
+use hdrhistogram::RecordError;
+
+/// Significant decimal digits of a value.
+pub const DIGITS: u8 = 3;
+/// The greatest value that has its own bucket: 2^42 ns, 73 minutes.
+const MOST: u64 = (1 << 42) - 1;
+/// log2 of the buckets per power of two; 2^10 give three digits.
+const HALF_BITS: u32 = 10;
+const BUCKETS: usize = index_of(MOST) + 1;
+
+const fn index_of(value: u64) -> usize {
+    if value >> (HALF_BITS + 1) == 0 {
+        return value as usize;
+    }
+    let shift = 63 - value.leading_zeros() - HALF_BITS;
+    ((shift as usize) << HALF_BITS) + (value >> shift) as usize
+}
+
+/// The least value of a bucket.
+const fn value_of(index: usize) -> u64 {
+    if index >> (HALF_BITS + 1) == 0 {
+        return index as u64;
+    }
+    let shift = (index >> HALF_BITS) - 1;
+    ((index - (shift << HALF_BITS)) as u64) << shift
+}
+
+/// Counts per bucket, written by one thread.
+#[derive(Debug)]
+pub struct LiveHistogram {
+    counts: Box<[AtomicU64]>,
+}
+
+impl Default for LiveHistogram {
+    fn default() -> Self {
+        Self {
+            counts: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+}
+
+impl LiveHistogram {
+    /// Counts a value; only the owner may call it, so that no locked instruction is needed.
+    pub fn record(&self, nanoseconds: u64) {
+        let count = &self.counts[index_of(nanoseconds.min(MOST))];
+        count.store(count.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Adds the counts to `sums`.
+    pub fn add_to(&self, sums: &mut Buckets) {
+        for (sum, count) in sums.0.iter_mut().zip(&self.counts) {
+            *sum += count.load(Relaxed);
+        }
+    }
+}
+
+/// Counts per bucket, at rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buckets(Box<[u64]>);
+
+impl Default for Buckets {
+    fn default() -> Self {
+        Self(vec![0; BUCKETS].into())
+    }
+}
+
+impl Buckets {
+    /// What was counted since `earlier`, bucket by bucket, empty ones left out.
+    pub fn since(&self, earlier: &Self) -> Sparse {
+        let pairs = self.0.iter().zip(&earlier.0).enumerate();
+        let grown = pairs.filter(|(_, (now, before))| now > before);
+        Sparse(grown.map(|(index, (now, before))| (index as u32, now - before)).collect())
+    }
+}
+
+/// The buckets that are not empty: (number, count).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sparse(Vec<(u32, u64)>);
+
+impl Sparse {
+    /// How many values were counted.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|(_, count)| count).sum()
+    }
+
+    /// As an HdrHistogram; the buckets are the same ones.
+    ///
+    /// # Errors
+    /// Does not happen for buckets of this module.
+    pub fn to_hdr(&self) -> Result<Histogram<u64>, HistogramError> {
+        let mut histogram = Histogram::new_with_bounds(1, MOST, DIGITS)?;
+        for (index, count) in &self.0 {
+            histogram.record_n(value_of(*index as usize), *count)?;
+        }
+        Ok(histogram)
+    }
+
+    /// Adds the counts of another.
+    pub fn merge(&mut self, other: &Self) {
+        self.0.extend_from_slice(&other.0);
+        self.0.sort_unstable_by_key(|(index, _)| *index);
+        self.0.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 += next.1;
+            }
+            same
+        });
+    }
+}
+
+/// HdrHistogram refused; its own words.
+#[derive(Debug, thiserror::Error)]
+pub enum HistogramError {
+    /// On making one.
+    #[error("histogram: {0}")]
+    Creation(#[from] CreationError),
+    /// On adding a value.
+    #[error("histogram: {0}")]
+    Record(#[from] RecordError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_those_of_hdrhistogram() {
+        let hdr = Histogram::<u64>::new_with_bounds(1, MOST, DIGITS).unwrap();
+        let mut value = 1u64;
+        while value < MOST {
+            for near in [value - 1, value, value + 1, value + value / 3] {
+                let near = near.clamp(1, MOST);
+                assert_eq!(value_of(index_of(near)), hdr.lowest_equivalent(near), "{near}");
+            }
+            value = value * 2 - value / 7;
+            value += 1;
+        }
+    }
+
+    #[test]
+    fn quantiles_are_within_a_thousandth() {
+        let live = LiveHistogram::default();
+        (1..=10_000u64).for_each(|value| live.record(value * 1000));
+        let mut sums = Buckets::default();
+        live.add_to(&mut sums);
+        let sparse = sums.since(&Buckets::default());
+        assert_eq!(sparse.count(), 10_000);
+        let p95 = sparse.to_hdr().unwrap().value_at_quantile(0.95) as f64;
+        assert!((p95 / 9_500_000.0 - 1.0).abs() < 0.001, "{p95}");
+    }
+
+    #[test]
+    fn merging_adds_counts_of_the_same_bucket() {
+        let mut one = Sparse(vec![(1, 2), (5, 1)]);
+        one.merge(&Sparse(vec![(0, 1), (5, 3)]));
+        assert_eq!(one, Sparse(vec![(0, 1), (1, 2), (5, 4)]));
+    }
+
+    #[test]
+    fn a_value_beyond_the_range_is_counted() {
+        let live = LiveHistogram::default();
+        live.record(u64::MAX);
+        let mut sums = Buckets::default();
+        live.add_to(&mut sums);
+        assert_eq!(sums.since(&Buckets::default()).count(), 1);
+    }
+}

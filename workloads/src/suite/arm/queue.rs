@@ -1,0 +1,182 @@
+//! The producer and the bounded set of buffers between it and the writers. Locked once per buffer, not per record.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::Condvar;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+use std::thread;
+use std::thread::JoinHandle;
+
+use loadprint_recording::clock::monotonic_ns;
+
+use super::record::Buffer;
+use super::record::Scenario;
+use super::record::Source;
+use crate::random::Rng;
+
+/// Who waited how long for the other side, since the phase began.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Waits {
+    /// The producer, because all buffers were full: the writers are the limit.
+    pub producer_ns: i64,
+    /// All writers together, because no buffer was full: the producer is the limit.
+    pub writers_ns: i64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    full: VecDeque<Buffer>,
+    empty: Vec<Buffer>,
+    stopping: bool,
+    closed: bool,
+    waits: Waits,
+}
+
+/// Buffers, full and empty.
+#[derive(Debug)]
+pub struct Queue {
+    records: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+    source: Mutex<Source>,
+    producer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Queue {
+    /// So many buffers of so many records, filled from the stream of `rng`.
+    pub fn new(scenario: Scenario, records: usize, buffers: usize, rng: Rng) -> Self {
+        let state = State {
+            empty: (0..buffers).map(|_| Buffer::default()).collect(),
+            closed: true,
+            ..State::default()
+        };
+        Self {
+            records,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            source: Mutex::new(Source::new(scenario, rng)),
+            producer: Mutex::new(None),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Whole after each change: a panic elsewhere does not spoil it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the producer; with `records` it ends by itself after so many.
+    pub fn start(queue: &Arc<Self>, records: Option<u64>) {
+        queue.stop();
+        let mut state = queue.lock();
+        (state.stopping, state.closed, state.waits) = (false, false, Waits::default());
+        let producer = Arc::clone(queue);
+        let named = thread::Builder::new().name("producer".to_owned());
+        match named.spawn(move || producer.produce(records)) {
+            Ok(handle) => *queue.producer.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle),
+            // Writers find the queue closed and end: the run then shows no events instead of hanging.
+            Err(_) => state.closed = true,
+        }
+    }
+
+    /// Ends the producer; full buffers stay for the writers.
+    pub fn stop(&self) {
+        self.lock().stopping = true;
+        self.changed.notify_all();
+        let handle = self.producer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(handle) = handle {
+            // A panic of the producer has been printed by then, and the writers find the queue closed.
+            drop(handle.join());
+            self.close();
+        }
+    }
+
+    fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    fn produce(&self, records: Option<u64>) {
+        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = records.unwrap_or(u64::MAX);
+        while left > 0 {
+            let Some(mut buffer) = self.take_empty() else { break };
+            let count = usize::try_from(left).unwrap_or(usize::MAX).min(self.records);
+            source.fill(&mut buffer, count);
+            left -= count as u64;
+            self.lock().full.push_back(buffer);
+            self.changed.notify_all();
+        }
+        self.close();
+    }
+
+    fn take_empty(&self) -> Option<Buffer> {
+        let mut state = self.lock();
+        let began = monotonic_ns();
+        while state.empty.is_empty() && !state.stopping {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.waits.producer_ns += monotonic_ns() - began;
+        if state.stopping { None } else { state.empty.pop() }
+    }
+
+    /// The oldest full buffer; waits for one; `None` when the producer has ended and all is taken.
+    pub fn pop(&self) -> Option<Buffer> {
+        let mut state = self.lock();
+        let began = monotonic_ns();
+        while state.full.is_empty() && !state.closed {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.waits.writers_ns += monotonic_ns() - began;
+        state.full.pop_front()
+    }
+
+    /// Gives a buffer back.
+    pub fn give_back(&self, buffer: Buffer) {
+        self.lock().empty.push(buffer);
+        self.changed.notify_all();
+    }
+
+    /// Who waited how long.
+    pub fn waits(&self) -> Waits {
+        self.lock().waits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::SCENARIOS;
+    use super::*;
+
+    fn queue(records: usize, buffers: usize) -> Arc<Queue> {
+        Arc::new(Queue::new(SCENARIOS[0], records, buffers, Rng::new(1, 1)))
+    }
+
+    #[test]
+    fn a_fixed_count_comes_out_whole_with_a_smaller_last_buffer() {
+        let queue = queue(10, 2);
+        Queue::start(&queue, Some(35));
+        let mut sizes = Vec::new();
+        while let Some(buffer) = queue.pop() {
+            sizes.push(buffer.records.len());
+            queue.give_back(buffer);
+        }
+        assert_eq!(sizes, [10, 10, 10, 5]);
+    }
+
+    #[test]
+    fn what_was_produced_before_stop_is_still_there_and_a_new_phase_starts_afresh() {
+        let queue = queue(10, 3);
+        Queue::start(&queue, None);
+        let first = queue.pop().unwrap();
+        queue.give_back(first);
+        queue.stop();
+        while let Some(buffer) = queue.pop() {
+            queue.give_back(buffer);
+        }
+        Queue::start(&queue, Some(1));
+        assert_eq!(queue.pop().unwrap().records.len(), 1);
+        assert!(queue.pop().is_none());
+    }
+}

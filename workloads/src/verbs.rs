@@ -1,0 +1,155 @@
+//! What the verbs do, between the command line and the engine.
+
+use std::fs::File;
+use std::io::Read;
+use std::time::Duration;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::anyhow;
+use serde_json::Map;
+use serde_json::Value as Json;
+use serde_json::json;
+
+use crate::cli::Verb;
+use crate::driver;
+use crate::driver::DbError;
+use crate::driver::connect::Account;
+use crate::driver::mysql::MysqlDriver;
+use crate::engine::Plan;
+use crate::options::Values;
+use crate::output::Output;
+use crate::workload::Setup;
+use crate::workload::WORKLOADS;
+use crate::workload::Workload;
+
+mod run;
+
+/// The list of workloads.
+pub fn list(as_json: bool) -> String {
+    let descriptors = WORKLOADS.iter().map(|workload| workload.descriptor());
+    if as_json {
+        let entries: Vec<Json> = descriptors
+            .map(|of| json!({"name": of.name, "summary": of.summary, "operation": of.operation, "types": of.types}))
+            .collect();
+        return format!("{:#}", Json::from(entries));
+    }
+    let lines = descriptors.map(|of| format!("{:<20}{}\n{:20}operation: {}", of.name, of.summary, "", of.operation));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Carries out a verb; the number is the exit status.
+///
+/// # Errors
+/// One line: place and mend.
+pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
+    let descriptor = workload.descriptor();
+    let mut account = Account::from_options(values)?;
+    account.database.get_or_insert_with(|| descriptor.database.to_owned());
+    let driver = MysqlDriver {
+        server_side: values.text("db-ps-mode")? == Some("auto"),
+        ignored: ignored(values)?,
+        account,
+    };
+    let seed = seed(values)?;
+    let threads = values.count("threads")?;
+    let output = Output::new(values.text("format")? == Some("json"));
+    if verb == Verb::Run {
+        let invocation = run::Invocation {
+            workload,
+            values,
+            driver: &driver,
+            seed,
+            plan: plan(values)?,
+            output: &output,
+        };
+        return invocation.run();
+    }
+    let setup = Setup {
+        driver: &driver,
+        values,
+        threads,
+        seed,
+        output: &output,
+    };
+    let place = |error: anyhow::Error| explain(error, &driver);
+    match verb {
+        Verb::Prepare => create_database(&driver).map_err(anyhow::Error::from).map_err(place)?,
+        Verb::Warmup | Verb::Cleanup | Verb::Run => {}
+    }
+    match verb {
+        Verb::Prepare => workload.prepare(&setup),
+        Verb::Warmup => workload.warmup(&setup),
+        Verb::Cleanup | Verb::Run => workload.cleanup(&setup),
+    }
+    .map_err(place)?;
+    Ok(0)
+}
+
+/// Adds the server and the mend to an error of the database.
+fn explain(error: anyhow::Error, driver: &MysqlDriver) -> anyhow::Error {
+    let Some(failure) = error.downcast_ref::<DbError>().map(|error| error.failure().clone()) else {
+        return error;
+    };
+    let mend = driver::mend(failure.errno).map_or_else(String::new, |mend| format!(": {mend}"));
+    anyhow!("{}: {error:#}{mend}", driver.account.describe())
+}
+
+/// `prepare` makes the database when it is missing; an account without that right needs none where there is one.
+fn create_database(driver: &MysqlDriver) -> Result<(), DbError> {
+    match driver::Driver::connect(driver) {
+        Err(error) if error.failure().errno == 1049 => {
+            let name = driver.account.database.as_deref().unwrap_or_default().replace('`', "``");
+            let mut connection = driver.connect_without_database()?;
+            connection.query(format!("CREATE DATABASE IF NOT EXISTS `{name}`").as_bytes())?;
+            Ok(())
+        }
+        other => other.map(drop),
+    }
+}
+
+fn ignored(values: &Values) -> Result<Vec<u32>> {
+    let text = values.text("mysql-ignore-errors")?.unwrap_or_default();
+    if text == "none" {
+        return Ok(Vec::new());
+    }
+    let number = |word: &str| {
+        let wrong = || format!("--mysql-ignore-errors={text}: `{word}` is not an error number");
+        word.trim().parse().with_context(wrong)
+    };
+    text.split(',').filter(|word| !word.is_empty()).map(number).collect()
+}
+
+fn seed(values: &Values) -> Result<u64> {
+    match u64::try_from(values.int("rand-seed")?)? {
+        0 => {
+            let mut bytes = [0; 8];
+            File::open("/dev/urandom")
+                .and_then(|mut file| file.read_exact(&mut bytes))
+                .context("/dev/urandom: give --rand-seed")?;
+            // Fits what --rand-seed takes, so that the run can be repeated.
+            Ok(u64::from_ne_bytes(bytes) >> 1 | 1)
+        }
+        given => Ok(given),
+    }
+}
+
+fn plan(values: &Values) -> Result<Plan> {
+    let span = |seconds: f64| (seconds > 0.0).then(|| Duration::from_secs_f64(seconds.min(1e9)));
+    let events = Some(u64::try_from(values.int("events")?)?).filter(|events| *events > 0);
+    // A fixed count is not cut short by a limit that nobody asked for.
+    let limited = events.is_none() || values.given("time")?;
+    Ok(Plan {
+        threads: values.count("threads")?,
+        time: span(values.number("time")?).filter(|_| limited),
+        events,
+        warmup: span(values.number("warmup-time")?),
+    })
+}
+
+/// The options as recorded, with the seed that was used.
+fn options_json(values: &Values, seed: u64) -> Json {
+    let mut options: Map<String, Json> = values.to_json();
+    options.insert("rand-seed".to_owned(), json!(seed));
+    Json::Object(options)
+}

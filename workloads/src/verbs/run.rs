@@ -1,0 +1,196 @@
+//! The verb `run`: engine, lines, run directory and exit status together.
+
+use std::path::Path;
+
+use anyhow::Result;
+use anyhow::anyhow;
+
+use super::explain;
+use super::options_json;
+use crate::driver::Driver;
+use crate::driver::mysql::MysqlDriver;
+use crate::engine;
+use crate::engine::Interval;
+use crate::engine::Observer;
+use crate::engine::Outcome;
+use crate::engine::Plan;
+use crate::options::Values;
+use crate::output::Output;
+use crate::recording::About;
+use crate::recording::Recording;
+use crate::report;
+use crate::result;
+use crate::server::Server;
+use crate::stats::Totals;
+use crate::workload::Load;
+use crate::workload::Workload;
+
+/// Everything `run` was asked for.
+pub struct Invocation<'a> {
+    pub workload: &'a dyn Workload,
+    pub values: &'a Values,
+    pub driver: &'a MysqlDriver,
+    pub seed: u64,
+    pub plan: Plan,
+    pub output: &'a Output,
+}
+
+impl Invocation<'_> {
+    /// Runs, prints, writes; the number is the exit status.
+    ///
+    /// # Errors
+    /// One line, also for a run that failed after its results were written.
+    pub fn run(&self) -> Result<u8> {
+        let values = self.values;
+        let load = self.workload.load(values, self.plan.threads, self.seed)?;
+        // Before the run directory is made: a server that does not answer leaves nothing behind.
+        let server = self.driver.connect().and_then(Server::read);
+        let mut watch = Watch {
+            server: server.map_err(|error| explain(error.into(), self.driver))?,
+            recording: values.text("out")?.map(|run| Recording::create(Path::new(run))).transpose()?,
+            output: self.output,
+            threads: self.plan.threads,
+            report_every: u32::try_from(values.int("report-interval")?)?,
+            percentile: u8::try_from(values.int("percentile")?)?,
+            pending: Totals::default(),
+            pending_ns: 0,
+        };
+        let types = self.workload.descriptor().types;
+        self.output.line(&format!(
+            "Running {} on {} with {} threads, seed {}",
+            self.workload.descriptor().name,
+            self.driver.account.describe(),
+            self.plan.threads,
+            self.seed
+        ));
+        let outcome = engine::run(load.as_ref(), self.driver, types.len(), &self.plan, &mut watch);
+        self.conclude(outcome, load.as_ref(), &watch)
+    }
+
+    fn conclude(&self, outcome: Result<Outcome>, load: &dyn Load, watch: &Watch<'_>) -> Result<u8> {
+        let (outcome, error) = match outcome {
+            Ok(outcome) => (outcome, None),
+            Err(error) => (Outcome::default(), Some(error)),
+        };
+        let failure = outcome.failure.clone().map(|failure| explain(failure.into(), self.driver));
+        // What a thread met comes first: the rest follows from it.
+        let error = failure.or_else(|| error.map(|error| explain(error, self.driver)));
+        let interrupted = outcome.signal.map(|signal| anyhow!("interrupted by signal {signal}"));
+        let reason = error.as_ref().or(interrupted.as_ref()).map(|error| format!("{error:#}"));
+        self.write(&outcome, load, watch, reason.as_deref())?;
+        match (error, outcome.signal) {
+            (Some(error), _) => Err(error),
+            (None, Some(signal)) => {
+                eprintln!("loadprint-load: interrupted by signal {signal}: the results hold what was measured until then");
+                Ok(u8::try_from(128 + signal).unwrap_or(2))
+            }
+            (None, None) => Ok(0),
+        }
+    }
+
+    /// Prints first: a full disk does not cost the figures.
+    fn write(&self, outcome: &Outcome, load: &dyn Load, watch: &Watch<'_>, reason: Option<&str>) -> Result<()> {
+        let descriptor = self.workload.descriptor();
+        let options = options_json(self.values, self.seed);
+        let mut result = None;
+        if let Some(measured) = &outcome.measured {
+            let invocation = result::Invocation {
+                descriptor,
+                options: &options,
+                threads: self.plan.threads,
+                seed: self.seed,
+                server: &self.driver.account.describe(),
+            };
+            let details = load.details();
+            self.output.line("");
+            self.output.line(&report::summary(measured, watch.percentile, &details)?);
+            let json = result::result_json(&invocation, outcome, measured, details, reason)?;
+            if self.values.text("format")? == Some("json") {
+                Output::default().line(&format!("{json:#}"));
+            }
+            result = Some(json);
+        }
+        let Some(recording) = &watch.recording else { return Ok(()) };
+        recording.write_server(&watch.server.to_json())?;
+        if let Some(json) = &result {
+            recording.write_result(json, descriptor.types)?;
+        }
+        recording.finish(&About {
+            workload: descriptor.name,
+            parameters: &options,
+            seed: self.seed,
+            operation: descriptor.operation,
+            server: watch.server.version(),
+            reason,
+        })
+    }
+}
+
+/// Prints lines, keeps intervals, stamps phases, reads the server at rest.
+struct Watch<'a> {
+    server: Server,
+    recording: Option<Recording>,
+    output: &'a Output,
+    threads: usize,
+    report_every: u32,
+    percentile: u8,
+    /// Intervals since the last line.
+    pending: Totals,
+    pending_ns: i64,
+}
+
+impl Watch<'_> {
+    fn report(&mut self, interval: &Interval) -> Result<()> {
+        self.pending.merge(&Totals::sum(&interval.totals));
+        self.pending_ns += interval.to_ns - interval.from_ns;
+        let wanted = i64::from(self.report_every) * 1_000_000_000;
+        // A last interval of some milliseconds gets no line, one of nearly the whole length does.
+        if self.report_every == 0 || self.pending_ns < wanted * 9 / 10 {
+            return Ok(());
+        }
+        let line = report::interval_line(
+            interval.to_ns as f64 / 1e9,
+            self.pending_ns as f64 / 1e9,
+            self.threads,
+            self.percentile,
+            &self.pending,
+        )?;
+        self.output.line(&line);
+        self.pending = Totals::default();
+        self.pending_ns = 0;
+        Ok(())
+    }
+}
+
+impl Observer for Watch<'_> {
+    fn begins(&mut self, phase: &str) -> Result<()> {
+        self.output.line(match phase {
+            "warmup" => "Warming up (not counted)",
+            _ => "Measuring",
+        });
+        self.pending = Totals::default();
+        self.pending_ns = 0;
+        self.recording.as_mut().map_or(Ok(()), |recording| recording.begins(phase))
+    }
+
+    fn interval(&mut self, phase: &str, interval: Interval) -> Result<()> {
+        self.report(&interval)?;
+        if let (Some(recording), "measure") = (&mut self.recording, phase) {
+            recording.keep(interval);
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, phase: &str) -> Result<()> {
+        self.recording.as_mut().map_or(Ok(()), |recording| recording.ended(phase))
+    }
+
+    fn at_rest_before(&mut self) -> Result<()> {
+        Ok(self.server.begin()?)
+    }
+
+    fn at_rest_after(&mut self) -> Result<()> {
+        self.server.end();
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! What a workload is, and the one list of them. A workload declares itself, prepares data, and gives each thread a session;
+//! it never looks at a clock and counts nothing itself.
+
+use anyhow::Result;
+use serde_json::Map;
+use serde_json::Value as Json;
+
+use crate::driver::DbError;
+use crate::driver::Driver;
+use crate::engine::client::Client;
+use crate::options::OptionSpec;
+use crate::options::Values;
+use crate::output::Output;
+use crate::suite::arm::ArmInsert;
+use crate::suite::oltp;
+
+/// All workloads.
+pub static WORKLOADS: &[&dyn Workload] = &[&oltp::READ_WRITE, &oltp::POINT_SELECT, &ArmInsert];
+
+/// What a workload says about itself.
+#[derive(Debug)]
+pub struct Descriptor {
+    /// As it is called on the command line.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// What one event is: the denominator of every figure per operation.
+    pub operation: &'static str,
+    /// Transaction types, each with its own latency histogram.
+    pub types: &'static [&'static str],
+    /// Tables of its own options.
+    pub options: &'static [&'static [OptionSpec]],
+    /// Database when `--mysql-db` is not given.
+    pub database: &'static str,
+}
+
+/// What `prepare`, `warmup` and `cleanup` work with.
+pub struct Setup<'a> {
+    /// Opens connections.
+    pub driver: &'a dyn Driver,
+    /// The options.
+    pub values: &'a Values,
+    /// Threads to use.
+    pub threads: usize,
+    /// The master seed.
+    pub seed: u64,
+    /// Where progress goes.
+    pub output: &'a Output,
+}
+
+/// A workload.
+pub trait Workload: Sync {
+    /// Its name, operation and options.
+    fn descriptor(&self) -> &Descriptor;
+
+    /// Makes tables and rows; the database exists.
+    fn prepare(&self, setup: &Setup<'_>) -> Result<()>;
+
+    /// Reads the data into the server's memory.
+    fn warmup(&self, setup: &Setup<'_>) -> Result<()>;
+
+    /// Removes what `prepare` made.
+    fn cleanup(&self, setup: &Setup<'_>) -> Result<()>;
+
+    /// What runs, by the options.
+    fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>>;
+}
+
+/// A workload with its options fixed: shared by all threads of a run.
+pub trait Load: Sync {
+    /// The state of one thread; connects nothing, prepares its statements on `client`.
+    fn session(&self, thread: usize, client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError>;
+
+    /// True if queued work is finished after the time is over; the phase then lasts until it is.
+    fn drains(&self) -> bool {
+        false
+    }
+
+    /// A phase begins, all threads waiting; `events` bounds the work of a load that drains.
+    fn begin(&self, _events: Option<u64>) {}
+
+    /// No further work for this phase.
+    fn stop(&self) {}
+
+    /// Facts about the phase that ended, for `result.json` and the summary.
+    fn details(&self) -> Map<String, Json> {
+        Map::new()
+    }
+}
+
+/// What one event achieved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// So many operations.
+    Done(u64),
+    /// There is no work left.
+    Exhausted,
+}
+
+/// One thread's part of a load.
+pub trait Session {
+    /// Runs one event. After an ignorable error it is called again.
+    fn event(&mut self, client: &mut Client<'_>) -> Result<Step, DbError>;
+}
+
+/// The workload of this name.
+pub fn find(name: &str) -> Option<&'static dyn Workload> {
+    WORKLOADS.iter().copied().find(|workload| workload.descriptor().name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_workload_declares_itself_fully_and_once() {
+        let mut names = HashSet::new();
+        for workload in WORKLOADS {
+            let descriptor = workload.descriptor();
+            assert!(names.insert(descriptor.name), "{} is listed twice", descriptor.name);
+            assert!(!descriptor.types.is_empty() && !descriptor.operation.is_empty());
+            let mut options = HashSet::new();
+            let tables = descriptor.options.iter().copied().chain([crate::cli::COMMON]);
+            for spec in tables.flatten() {
+                assert!(options.insert(spec.name), "{}: --{} twice", descriptor.name, spec.name);
+                assert!(!spec.help.is_empty() && !spec.name.contains('_'), "--{}", spec.name);
+                if let Some(default) = spec.default {
+                    assert!(spec.parse(default).is_ok(), "--{}: default {default}", spec.name);
+                }
+            }
+        }
+    }
+}
