@@ -14,8 +14,9 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 use rustix::process::Signal;
+use serde_json::Value;
+use serde_json::json;
 
-use crate::log;
 use crate::mounts;
 use crate::netns;
 use crate::netns::NetNs;
@@ -23,6 +24,7 @@ use crate::procfs;
 use crate::procfs::ProcessId;
 use crate::spawn::TOKEN_VARIABLE;
 use crate::state_dir::Holdings;
+use crate::state_dir::StateDir;
 
 /// How long killed processes may take to vanish.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -49,6 +51,26 @@ pub fn kill_all(find: impl Fn() -> Vec<ProcessId>, mut reap: impl FnMut()) -> Ve
         }
         thread::sleep(LOOK);
     }
+}
+
+/// Removes what a supervisor that was killed has left at a state directory, whose lock the caller holds.
+/// What that was; null when it ended in order.
+pub fn remove_what_was_left(dir: &StateDir) -> Result<Value> {
+    let Some(holdings) = dir.read_holdings()? else {
+        return Ok(Value::Null);
+    };
+    let left = remove_leftovers(&holdings);
+    if !left.is_empty() {
+        bail!(
+            "an earlier supervisor at {} left: {}",
+            dir.path().display(),
+            left.join("; ")
+        );
+    }
+    dir.remove("control.sock")
+        .and_then(|()| dir.remove("state.json"))
+        .context("state.json")?;
+    Ok(json!({"pid": holdings.pid, "interfaces": holdings.interfaces, "owned": holdings.owned}))
 }
 
 /// Removes everything that a supervisor which was killed has left, its processes included.
@@ -153,7 +175,6 @@ fn failures<'a, T: 'a>(
     let mut left = Vec::new();
     for item in items {
         if let Err(error) = action(item) {
-            log::line(&format!("{error:#}"));
             left.push(format!("{error:#}"));
         }
     }
@@ -162,6 +183,8 @@ fn failures<'a, T: 'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -177,7 +200,7 @@ mod tests {
         let (target, link) = (dir.path().join("target"), dir.path().join("link"));
         fs::create_dir(&target).unwrap();
         fs::write(target.join("file"), "kept").unwrap();
-        std::os::unix::fs::symlink(&target, &link).unwrap();
+        symlink(&target, &link).unwrap();
         assert_eq!(
             remove_owned(&[link.clone(), dir.path().join("absent")]),
             Vec::<String>::new()

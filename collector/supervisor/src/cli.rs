@@ -42,7 +42,7 @@ enum Verb {
     /// Start a supervisor; returns when its socket answers
     Start(Start),
     /// Start a process, pinned before it executes
-    Run(Run),
+    Run(Box<Run>),
     /// Wait for a process to end, for a slice of time, and say how it stands
     Wait(Wait),
     /// Send a process its stop signal; kill its tree when the stop timeout has passed

@@ -5,6 +5,8 @@ use std::io::BufReader;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::Context;
 use anyhow::Result;
@@ -12,31 +14,48 @@ use anyhow::bail;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::cleanup;
 use crate::protocol::Reply;
 use crate::protocol::Request;
 use crate::state_dir::StateDir;
+
+/// How often `end` looks at a supervisor that has the lock but no socket.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Sends one request and prints the answer.
 pub fn ask(path: &Path, request: &Request) -> Result<()> {
     let dir = StateDir::open(path).map_err(|_| absent(path))?;
     let stream = dir.connect().map_err(|_| absent(path))?;
-    print(&exchange(&stream, request, path)?)
+    let reply = send(&stream, request)
+        .with_context(|| format!("the supervisor at {} went away while answering", path.display()))?;
+    print(&reply.into_result()?)
 }
 
-/// Ends the supervisor and returns when its last process is gone; one that has gone already is no error.
+/// Ends the supervisor and returns when its last process is gone. One that has gone already is no error; what it left
+/// if it was killed is removed here.
 pub fn end(path: &Path) -> Result<()> {
-    let gone = || json!({"ended": ended_reason(path), "was_running": false});
     let Ok(dir) = StateDir::open(path) else {
-        return print(&gone());
+        return print(&json!({"ended": null, "was_running": false}));
     };
     let lock = dir.open_lock()?;
-    let reply = match dir.connect() {
-        Ok(stream) => exchange(&stream, &Request::End, path),
-        Err(_) => Ok(gone()),
+    let reply = loop {
+        if let Ok(stream) = dir.connect() {
+            break Some(send(&stream, &Request::End));
+        }
+        if lock.try_take()? {
+            break None;
+        }
+        // It holds the lock without a socket: it is just starting or just ending.
+        thread::sleep(LOOK);
     };
     // The guard and the daemon share this lock until the last of them has exited.
     lock.wait()?;
-    print(&reply?)
+    // Without an answer it was already exiting, or was killed.
+    if let Some(Ok(reply)) = reply {
+        return print(&reply.into_result()?);
+    }
+    let cleaned = cleanup::remove_what_was_left(&dir)?;
+    print(&json!({"ended": ended_reason(path), "was_running": false, "cleaned": cleaned}))
 }
 
 /// Prints one line; a closed pipe is an error, not a panic.
@@ -44,22 +63,16 @@ pub fn print(value: &Value) -> Result<()> {
     writeln!(std::io::stdout(), "{value}").context("cannot print the answer")
 }
 
-fn exchange(stream: &UnixStream, request: &Request, path: &Path) -> Result<Value> {
+fn send(stream: &UnixStream, request: &Request) -> Result<Reply> {
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
-    let went_away = || format!("the supervisor at {} went away while answering", path.display());
-    (&mut &*stream).write_all(&line).with_context(went_away)?;
+    (&mut &*stream).write_all(&line)?;
     let mut answer = String::new();
-    BufReader::new(stream)
-        .read_line(&mut answer)
-        .with_context(went_away)?;
+    BufReader::new(stream).read_line(&mut answer)?;
     if answer.is_empty() {
-        bail!(went_away());
+        bail!("no answer");
     }
-    match serde_json::from_str(&answer).context("the answer of the supervisor is not understood")? {
-        Reply::Ok(value) => Ok(value),
-        Reply::Error(message) => bail!(message),
-    }
+    serde_json::from_str(&answer).context("not understood; are both sides of one version?")
 }
 
 fn absent(path: &Path) -> anyhow::Error {

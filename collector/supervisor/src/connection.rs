@@ -7,6 +7,7 @@ use std::io::Read;
 use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -80,13 +81,10 @@ impl Drop for OpenRequest<'_> {
     }
 }
 
-fn serve(shared: &Shared, stream: &UnixStream, dir: &PathBuf) {
+fn serve(shared: &Shared, stream: &UnixStream, dir: &Path) {
     let Ok(request) = read_request(stream) else { return };
     let open = OpenRequest::new(shared);
-    let reply = match request.and_then(|request| answer(shared, request, stream, dir)) {
-        Ok(value) => Reply::Ok(value),
-        Err(error) => Reply::Error(format!("{error:#}").replace('\n', "; ")),
-    };
+    let reply = Reply::from(request.and_then(|request| answer(shared, request, stream, dir)));
     if let Ok(mut line) = serde_json::to_vec(&reply) {
         line.push(b'\n');
         // The caller may have gone: what it asked for is done all the same.
@@ -107,7 +105,7 @@ fn read_request(stream: &UnixStream) -> Result<Result<Request>> {
     Ok(serde_json::from_str(&line).context("the request is not understood; are both sides of one version?"))
 }
 
-fn answer(shared: &Shared, request: Request, stream: &UnixStream, dir: &PathBuf) -> Result<Value> {
+fn answer(shared: &Shared, request: Request, stream: &UnixStream, dir: &Path) -> Result<Value> {
     match request {
         Request::Status => Ok(status::document(&mut shared.lock(), dir)),
         Request::End => end(shared),

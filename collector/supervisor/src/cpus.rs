@@ -21,8 +21,8 @@ pub enum CpuListError {
     #[error("CPU list {asked}: this host has no CPU {missing} (online: {online})")]
     Missing {
         asked: String,
-        missing: CpuSet,
-        online: CpuSet,
+        missing: String,
+        online: String,
     },
     /// The list of online CPUs cannot be read.
     #[error("{ONLINE}: {0}")]
@@ -59,8 +59,8 @@ impl CpuSet {
         }
         Err(CpuListError::Missing {
             asked: text.to_owned(),
-            missing,
-            online,
+            missing: missing.to_string(),
+            online: online.to_string(),
         })
     }
 

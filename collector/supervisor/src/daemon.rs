@@ -21,7 +21,10 @@ use rustix::process::wait;
 use serde_json::Value;
 use serde_json::json;
 use signal_hook::consts::SIGCHLD;
+use signal_hook::consts::SIGHUP;
 use signal_hook::consts::TERM_SIGNALS;
+use signal_hook::flag;
+use signal_hook::low_level::pipe;
 
 use crate::cleanup;
 use crate::connection;
@@ -96,11 +99,11 @@ impl<'a> Daemon<'a> {
         woken.set_nonblocking(true)?;
         wake.set_nonblocking(true)?;
         let terminated = Arc::new(AtomicBool::new(false));
-        for signal in TERM_SIGNALS.iter().copied().chain([signal_hook::consts::SIGHUP]) {
-            signal_hook::flag::register(signal, Arc::clone(&terminated)).context("signal")?;
-            signal_hook::low_level::pipe::register(signal, wake.try_clone()?).context("signal")?;
+        for signal in TERM_SIGNALS.iter().copied().chain([SIGHUP]) {
+            flag::register(signal, Arc::clone(&terminated)).context("signal")?;
+            pipe::register(signal, wake.try_clone()?).context("signal")?;
         }
-        signal_hook::low_level::pipe::register(SIGCHLD, wake.try_clone()?).context("signal")?;
+        pipe::register(SIGCHLD, wake.try_clone()?).context("signal")?;
         let controller = match options.controller_pid {
             Some(pid) => Some(ProcessId::of(pid).with_context(|| format!("controller {pid} is gone"))?),
             None => None,
@@ -127,10 +130,7 @@ impl<'a> Daemon<'a> {
         self.sleep(until_tick.min(lease_left));
         self.reap();
         while let Some(job) = self.shared.next_job() {
-            let reply = match jobs::perform(self, job.request) {
-                Ok(value) => Reply::Ok(value),
-                Err(error) => Reply::Error(format!("{error:#}").replace('\n', "; ")),
-            };
+            let reply = Reply::from(jobs::perform(self, job.request));
             // A caller that has gone needs no answer.
             drop(job.reply.send(reply));
         }
@@ -247,6 +247,9 @@ impl<'a> Daemon<'a> {
         let mut left = self.remove_all();
         if let Err(error) = self.dir.remove("control.sock") {
             left.push(format!("control.sock: {error}"));
+        }
+        for line in &left {
+            log::line(&format!("left behind: {line}"));
         }
         let mut state = self.shared.lock();
         state.left = left;

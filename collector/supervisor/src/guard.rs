@@ -78,23 +78,7 @@ fn prepare(options: &Options) -> Result<(StateDir, Lock, Value)> {
         let dir = dir.path().display();
         bail!("a supervisor runs at {dir}{pid}; end it with `loadprint-supervise end --state {dir}`");
     }
-    let mut cleaned = Value::Null;
-    if let Some(holdings) = dir.read_holdings()? {
-        let left = cleanup::remove_leftovers(&holdings);
-        if !left.is_empty() {
-            bail!(
-                "an earlier supervisor at {} left: {}",
-                dir.path().display(),
-                left.join("; ")
-            );
-        }
-        log::line(&format!(
-            "removed what the supervisor with pid {} had left",
-            holdings.pid
-        ));
-        cleaned = json!({"pid": holdings.pid, "interfaces": holdings.interfaces, "owned": holdings.owned});
-        dir.remove("state.json").context("state.json")?;
-    }
+    let cleaned = cleanup::remove_what_was_left(&dir)?;
     dir.remove("status.json").context("status.json")?;
     mounts::enter_private_namespace()?;
     set_child_subreaper(Some(getpid())).context("PR_SET_CHILD_SUBREAPER")?;
@@ -147,6 +131,9 @@ fn clean_after(status: WaitStatus, dir: &StateDir) -> Result<()> {
     let mut left = cleanup::kill_all(|| descendants(me), reap);
     if let Some(holdings) = dir.read_holdings()? {
         left.extend(cleanup::remove_leftovers(&holdings));
+    }
+    for line in &left {
+        log::line(&format!("left behind: {line}"));
     }
     if !dir.path().exists() {
         return Ok(());

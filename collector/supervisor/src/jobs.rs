@@ -2,6 +2,7 @@
 //! state.json as soon as it holds something; a death before that is covered by what vanishes with the daemon.
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -152,7 +153,7 @@ fn refuse_running(state: &State, name: &str) -> Result<()> {
     }
 }
 
-fn find_netns(state: &State, name: &str) -> Result<Arc<std::os::fd::OwnedFd>> {
+fn find_netns(state: &State, name: &str) -> Result<Arc<OwnedFd>> {
     if let Some(netns) = state.namespaces.iter().find(|netns| netns.name == name) {
         return Ok(Arc::clone(&netns.descriptor));
     }

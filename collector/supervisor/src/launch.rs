@@ -66,10 +66,9 @@ pub fn start(options: &Options) -> Result<()> {
             log_path.display()
         );
     }
-    match serde_json::from_str(&line).context("the supervisor's first line is not understood")? {
-        Reply::Ok(ready) => client::print(&ready),
-        Reply::Error(message) => bail!(message),
-    }
+    let reply: Reply =
+        serde_json::from_str(&line).context("the supervisor's first line is not understood")?;
+    client::print(&reply.into_result()?)
 }
 
 fn guard_command(options: &Options, log: File) -> Result<Command> {

@@ -77,7 +77,7 @@ fn fill_dev(destination: &Path) -> Result<()> {
             .with_context(|| format!("cannot bind /dev/{name} at {}", node.display()))?;
     }
     for (name, goal) in LINKS {
-        symlink(goal, destination.join(name)).with_context(|| format!("{name}"))?;
+        symlink(goal, destination.join(name)).with_context(|| format!("/dev/{name}"))?;
     }
     let shm = destination.join("shm");
     fs::create_dir(&shm).and_then(|()| fs::set_permissions(&shm, PermissionsExt::from_mode(0o1777)))?;

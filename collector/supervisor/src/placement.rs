@@ -47,7 +47,7 @@ impl Placement {
         if !process.is_alive() {
             return;
         }
-        let look_for_children = self.samples < TREE_EVERY || self.samples % TREE_EVERY == 0;
+        let look_for_children = self.samples < TREE_EVERY || self.samples.is_multiple_of(TREE_EVERY);
         if look_for_children {
             self.tree = vec![process.pid];
         }

@@ -148,15 +148,20 @@ mod tests {
 
     #[test]
     fn stat_with_blanks_and_parentheses_in_its_name() {
-        let line = "8 (a) b) (c) S 1 8 8 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 17 3 0 0 0 0 0\n";
+        // Linux 6.18, a program named `a) S 9` under `taskset -c 1`.
+        let line = "27951 (a) S 9) R 27948 27948 20208 0 -1 4194304 178 0 1 0 0 0 0 0 20 0 1 0 245907 3133440 407 \
+                    18446744073709551615 94363605397504 94363605417385 140723158969712 0 0 0 0 0 0 0 0 0 17 1 0 0 0 \
+                    0 0 94363605433392 94363605435008 94364306030592 140723158973090 140723158973128 \
+                    140723158973128 140723158974434 0
+";
         let stat = parse_stat(line).unwrap();
         assert_eq!(
             stat,
             Stat {
-                state: b'S',
-                parent: 1,
-                start_time: 4711,
-                processor: 3
+                state: b'R',
+                parent: 27948,
+                start_time: 245907,
+                processor: 1
             }
         );
     }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Result;
+use anyhow::bail;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
@@ -70,4 +72,23 @@ pub enum Reply {
     Ok(Value),
     /// Not done, and why.
     Error(String),
+}
+
+impl Reply {
+    /// The value, or the message as an error.
+    pub fn into_result(self) -> Result<Value> {
+        match self {
+            Self::Ok(value) => Ok(value),
+            Self::Error(message) => bail!(message),
+        }
+    }
+}
+
+impl From<Result<Value>> for Reply {
+    fn from(result: Result<Value>) -> Self {
+        match result {
+            Ok(value) => Self::Ok(value),
+            Err(error) => Self::Error(format!("{error:#}").replace('\n', "; ")),
+        }
+    }
 }

@@ -1,0 +1,206 @@
+//! A supervisor of its own for each test: the real binary, as root, in a fresh state directory. Conditions are polled
+//! under one deadline; nothing is slept through. What a test starts ends with it, also when it fails.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+use std::time::Instant;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The deadline of everything that is waited for.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A started supervisor.
+#[derive(Debug)]
+pub struct Supervisor {
+    /// Parent of the state directory and scratch space.
+    pub scratch: TempDir,
+    /// The state directory.
+    pub dir: PathBuf,
+    /// The daemon.
+    pub pid: u32,
+    /// The daemon's parent.
+    pub guard: u32,
+    /// What `start` said.
+    pub ready: Value,
+}
+
+impl Supervisor {
+    /// Starts one with a long lease.
+    pub fn start() -> Self {
+        Self::start_with(&["--lease", "120s"])
+    }
+
+    /// Starts one with other options.
+    pub fn start_with(options: &[&str]) -> Self {
+        Self::start_in(scratch(), options)
+    }
+
+    /// Starts one in a scratch directory that may hold what another left.
+    pub fn start_in(scratch: TempDir, options: &[&str]) -> Self {
+        let dir = scratch.path().join("state");
+        let ready = supervise("start", &dir, options).unwrap();
+        let pid = number(&ready["pid"]);
+        Self {
+            scratch,
+            dir,
+            pid,
+            guard: parent_of(pid),
+            ready,
+        }
+    }
+
+    /// Runs a verb; the printed JSON, or the one line of the error.
+    pub fn ask(&self, verb: &str, arguments: &[&str]) -> Result<Value, String> {
+        supervise(verb, &self.dir, arguments)
+    }
+
+    /// Starts a shell script under a name; its pid.
+    pub fn run_script(&self, name: &str, options: &[&str], script: &str) -> u32 {
+        let mut arguments = vec![name];
+        arguments.extend(options);
+        arguments.extend(["--", "sh", "-c", script]);
+        number(&self.ask("run", &arguments).unwrap()["pid"])
+    }
+
+    /// Waits until the process has ended; its report.
+    pub fn wait(&self, name: &str) -> Value {
+        let report = self.ask("wait", &[name, "--for", "30s"]).unwrap();
+        assert_ne!(report["state"], "running", "{report}");
+        report
+    }
+
+    /// A process's output so far.
+    pub fn output(&self, name: &str) -> String {
+        fs::read_to_string(self.dir.join(format!("{name}.stdout"))).unwrap_or_default()
+    }
+
+    /// Waits for a whole line of output that is a pid.
+    pub fn printed_pid(&self, name: &str) -> u32 {
+        until("a pid in the output", || {
+            let output = self.output(name);
+            output
+                .strip_suffix('\n')
+                .and_then(|text| text.lines().last()?.trim().parse().ok())
+        })
+    }
+
+    /// status.json, once the supervisor has ended.
+    pub fn ended(&self) -> Value {
+        until("the supervisor has ended", || {
+            let gone = !is_alive(self.pid) && !is_alive(self.guard);
+            gone.then(|| serde_json::from_slice(&fs::read(self.dir.join("status.json")).ok()?).ok())
+                .flatten()
+        })
+    }
+
+    /// Leaves everything as it is and gives the scratch directory to a successor.
+    pub fn into_scratch(mut self) -> TempDir {
+        self.dir = PathBuf::new();
+        std::mem::replace(&mut self.scratch, scratch())
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        if self.dir.exists() {
+            drop(supervise("end", &self.dir, &[]));
+        }
+    }
+}
+
+/// A scratch directory; its path is short enough and only root's.
+pub fn scratch() -> TempDir {
+    assert!(
+        rustix::process::geteuid().is_root(),
+        "these tests need root: run them with sudo"
+    );
+    tempfile::tempdir().unwrap()
+}
+
+/// Runs the binary.
+pub fn supervise(verb: &str, dir: &Path, arguments: &[&str]) -> Result<Value, String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_loadprint-supervise"));
+    command.arg(verb).arg("--state").arg(dir).args(arguments);
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    if output.status.success() {
+        assert_eq!(stderr, "");
+        return Ok(serde_json::from_slice(&output.stdout).unwrap());
+    }
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    Err(stderr
+        .strip_prefix("loadprint-supervise: ")
+        .unwrap()
+        .trim_end()
+        .to_owned())
+}
+
+/// Polls until there is a value.
+pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "not within {DEADLINE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Polls until the process is gone (or a zombie that its parent has yet to collect).
+pub fn until_dead(pid: u32) {
+    until(&format!("process {pid} is gone"), || {
+        (!is_alive(pid)).then_some(())
+    });
+}
+
+/// Whether the pid is a process that is not a zombie.
+pub fn is_alive(pid: u32) -> bool {
+    stat_field(pid, 3).is_some_and(|state| state != "Z")
+}
+
+/// The parent's pid.
+pub fn parent_of(pid: u32) -> u32 {
+    stat_field(pid, 4).unwrap().parse().unwrap()
+}
+
+fn stat_field(pid: u32, number: usize) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(
+        text.rsplit_once(')')?
+            .1
+            .split_ascii_whitespace()
+            .nth(number - 3)?
+            .to_owned(),
+    )
+}
+
+/// SIGKILL and the like.
+pub fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// A JSON number as a pid.
+pub fn number(value: &Value) -> u32 {
+    u32::try_from(value.as_u64().unwrap()).unwrap()
+}
+
+/// Whether the host has a network interface of this name.
+pub fn has_interface(name: &str) -> bool {
+    fs::symlink_metadata(format!("/sys/class/net/{name}")).is_ok()
+}
+
+/// A path as text.
+pub fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}

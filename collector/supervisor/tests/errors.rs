@@ -1,0 +1,159 @@
+//! Every mistake is one line that names the place and the mend, with exit status 2 (checked by the helper).
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use common::Supervisor;
+use common::supervise;
+use common::text;
+
+#[test]
+fn mistakes_of_a_command() {
+    let supervisor = Supervisor::start();
+    supervisor.run_script("server", &[], "exec sleep 1000");
+    let file = supervisor.scratch.path().join("file");
+    fs::write(&file, "").unwrap();
+    let cases: &[(&str, &[&str], &str)] = &[
+        ("wait", &["sever"], "no process `sever`; there are: server"),
+        ("stop", &["load"], "no process `load`; there are: server"),
+        (
+            "run",
+            &["x", "--", "/no/such"],
+            "cannot start `x`: program not found: /no/such (or its interpreter)",
+        ),
+        (
+            "run",
+            &["x", "--", "/etc"],
+            "cannot start `x`: cannot execute /etc: Permission denied (os error 13)",
+        ),
+        (
+            "run",
+            &["x", "--cpus", "0,99", "--", "true"],
+            "CPU list 0,99: this host has no CPU 99 (online: ",
+        ),
+        (
+            "run",
+            &["x", "--cpus", "0;1", "--", "true"],
+            "CPU list `0;1` is not like 0-3,8",
+        ),
+        (
+            "run",
+            &["x", "--stop-signal", "STOPP", "--", "true"],
+            "unknown signal `STOPP`",
+        ),
+        (
+            "run",
+            &["x", "--user", "nobodyy", "--", "true"],
+            "--user nobodyy: looked in /etc/passwd",
+        ),
+        (
+            "run",
+            &["x", "--cwd", "/nowhere", "--", "true"],
+            "cannot start `x`: working directory /nowhere: No such",
+        ),
+        (
+            "run",
+            &["x", "--chroot", "/nowhere", "--", "true"],
+            "--chroot /nowhere: No such file",
+        ),
+        (
+            "run",
+            &["x", "--stdout", "/nowhere/f", "--", "true"],
+            "--stdout /nowhere/f: No such file",
+        ),
+        ("run", &["../x", "--", "true"], "name `../x` must be"),
+        (
+            "run",
+            &["x", "--env", "hunter2", "--", "true"],
+            "--env number 1 is not KEY=VALUE",
+        ),
+        (
+            "run",
+            &["x", "--netns", "load", "--", "true"],
+            "no network namespace `load`: none was made here",
+        ),
+        (
+            "mount",
+            &["--proc", "/nowhere"],
+            "mount point /nowhere (make it first): No such file",
+        ),
+        (
+            "mount",
+            &["--bind", text(&file), "/usr"],
+            "must both be directories or both be files",
+        ),
+        ("own", &["/srv"], "/srv is too close to the root to be removed"),
+        ("own", &["/srv/x/../../etc"], "goes up with `..`"),
+        ("own", &["/dev/.."], "goes up with `..`"),
+        ("note", &["[1]"], "a note is a JSON object"),
+        ("note", &["{"], "the note is not JSON"),
+        (
+            "netns",
+            &["n", "--host-address", "198.18.0.1", "--peer-address", "x"],
+            "is not like 198.18.0.1/30",
+        ),
+    ];
+    for (verb, arguments, expected) in cases {
+        let error = supervisor.ask(verb, arguments).unwrap_err();
+        assert!(error.contains(expected), "{verb} {arguments:?}: {error}");
+    }
+    assert_eq!(
+        supervisor.ask("status", &[]).unwrap()["processes"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn no_supervisor_there() {
+    let scratch = common::scratch();
+    let dir = scratch.path().join("state");
+    for arguments in [
+        &["wait", "x"][..],
+        &["stop", "x"],
+        &["status"],
+        &["own", "/a/b"],
+        &["note", "{}"],
+    ] {
+        let error = supervise(arguments[0], &dir, &arguments[1..]).unwrap_err();
+        assert!(
+            error.starts_with(&format!("no supervisor at {}; start one with", dir.display())),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn mistakes_of_start() {
+    let scratch = common::scratch();
+    let open = scratch.path().join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, PermissionsExt::from_mode(0o755)).unwrap();
+    let file = scratch.path().join("file");
+    fs::write(&file, "").unwrap();
+    let damaged = scratch.path().join("damaged");
+    fs::create_dir(&damaged).unwrap();
+    fs::set_permissions(&damaged, PermissionsExt::from_mode(0o700)).unwrap();
+    fs::write(damaged.join("state.json"), "{\"boot_id\":").unwrap();
+    let fresh = scratch.path().join("fresh");
+    for (dir, arguments, expected) in [
+        (&open, &[][..], "is open to other users (mode 0755"),
+        (&file, &[], "is not a directory"),
+        (&damaged, &[], "state.json is damaged"),
+        (
+            &fresh,
+            &["--controller-pid", "4194305"],
+            "--controller-pid 4194305: there is no such process",
+        ),
+        (&fresh, &["--lease", "10ms"], "--lease is under a second"),
+    ] {
+        let error = supervise("start", dir, arguments).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+}

@@ -1,0 +1,203 @@
+//! Mounts that nobody else sees, network namespaces behind a veth pair, CPU sets; and that they leave no trace.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+mod common;
+
+use std::fs;
+use std::fs::File;
+use std::io::Read;
+use std::io::Write;
+use std::net::TcpListener;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::sync::mpsc::channel;
+use std::thread;
+
+use common::Supervisor;
+use common::has_interface;
+use common::text;
+use common::until;
+use rustix::thread::LinkNameSpaceType;
+use rustix::thread::move_into_link_name_space;
+use serde_json::Value;
+
+#[test]
+fn mounts_are_seen_inside_only_and_leave_their_source_alone() {
+    let supervisor = Supervisor::start();
+    let (source, destination) = (
+        supervisor.scratch.path().join("source"),
+        supervisor.scratch.path().join("own/data"),
+    );
+    fs::create_dir(&source).unwrap();
+    fs::create_dir_all(&destination).unwrap();
+    fs::write(source.join("ibdata1"), "kept").unwrap();
+    supervisor
+        .ask("own", &[text(destination.parent().unwrap())])
+        .unwrap();
+    supervisor
+        .ask("mount", &["--bind", text(&source), text(&destination)])
+        .unwrap();
+    supervisor.run_script(
+        "inside",
+        &[],
+        &format!("cat {}/ibdata1; exec sleep 1000", text(&destination)),
+    );
+    until("the file seen inside", || {
+        (supervisor.output("inside") == "kept").then_some(())
+    });
+    assert!(!destination.join("ibdata1").exists());
+    assert!(
+        !fs::read_to_string("/proc/self/mountinfo")
+            .unwrap()
+            .contains(text(&destination))
+    );
+    supervisor.ask("end", &[]).unwrap();
+    assert!(!destination.exists());
+    assert_eq!(fs::read_to_string(source.join("ibdata1")).unwrap(), "kept");
+}
+
+#[test]
+fn the_guard_undoes_mounts_before_it_removes_owned_paths() {
+    let supervisor = Supervisor::start();
+    let (source, destination) = (
+        supervisor.scratch.path().join("source"),
+        supervisor.scratch.path().join("own/data"),
+    );
+    fs::create_dir(&source).unwrap();
+    fs::create_dir_all(&destination).unwrap();
+    fs::write(source.join("ibdata1"), "kept").unwrap();
+    supervisor
+        .ask("mount", &["--bind", text(&source), text(&destination)])
+        .unwrap();
+    supervisor
+        .ask("own", &[text(destination.parent().unwrap())])
+        .unwrap();
+    common::signal(supervisor.pid, rustix::process::Signal::KILL);
+    assert_eq!(supervisor.ended()["left"], serde_json::json!([]));
+    assert!(!destination.exists());
+    assert_eq!(fs::read_to_string(source.join("ibdata1")).unwrap(), "kept");
+}
+
+#[test]
+fn unmount_takes_back_one_mount() {
+    let supervisor = Supervisor::start();
+    let destination = supervisor.scratch.path().join("proc");
+    fs::create_dir(&destination).unwrap();
+    supervisor.ask("mount", &["--proc", text(&destination)]).unwrap();
+    supervisor.ask("unmount", &[text(&destination)]).unwrap();
+    supervisor.run_script("inside", &[], &format!("ls {}", text(&destination)));
+    supervisor.wait("inside");
+    assert_eq!(supervisor.output("inside"), "");
+    let error = supervisor.ask("unmount", &[text(&destination)]).unwrap_err();
+    assert!(error.ends_with("was not mounted by this supervisor"), "{error}");
+}
+
+#[test]
+fn a_namespace_answers_through_its_veth_pair() {
+    let supervisor = Supervisor::start();
+    let netns = supervisor
+        .ask(
+            "netns",
+            &[
+                "load",
+                "--host-address",
+                "198.18.204.1/30",
+                "--peer-address",
+                "198.18.204.2/30",
+            ],
+        )
+        .unwrap();
+    let interface = netns["host_interface"].as_str().unwrap();
+    let inside = supervisor.run_script("inside", &["--netns", "load"], "exec sleep 1000");
+    // The host end is the server's side, as in a campaign; the connection comes from inside.
+    let server = TcpListener::bind("198.18.204.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    let (give, take) = channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let namespace = File::open(format!("/proc/{inside}/ns/net")).unwrap();
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(b"echo\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            give.send(answer).unwrap();
+        });
+        let (mut stream, peer) = server.accept().unwrap();
+        assert_eq!(peer.ip().to_string(), "198.18.204.2");
+        let mut request = [0; 5];
+        stream.read_exact(&mut request).unwrap();
+        stream.write_all(&request).unwrap();
+    });
+    assert_eq!(take.recv().unwrap(), "echo\n");
+    assert!(has_interface(interface));
+    let addresses = fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
+    assert!(!addresses.contains(interface), "{addresses}");
+    supervisor.ask("end", &[]).unwrap();
+    assert!(!has_interface(interface));
+}
+
+#[test]
+fn what_is_taken_is_refused() {
+    let supervisor = Supervisor::start();
+    let make = |name: &str, host: &str, peer: &str| {
+        supervisor.ask("netns", &[name, "--host-address", host, "--peer-address", peer])
+    };
+    make("load", "198.18.205.1/30", "198.18.205.2/30").unwrap();
+    let error = make("load", "198.18.206.1/30", "198.18.206.2/30").unwrap_err();
+    assert!(error.contains("`load` exists"), "{error}");
+    let error = make("other", "198.18.205.3/29", "198.18.205.2/29").unwrap_err();
+    assert!(error.contains("is taken: 198.18.205.1/30 is on lp"), "{error}");
+    let error = make("other", "198.18.207.1/30", "198.18.208.2/30").unwrap_err();
+    assert!(error.contains("two addresses of one network"), "{error}");
+    let error = supervisor
+        .ask("run", &["x", "--netns", "lod", "--", "true"])
+        .unwrap_err();
+    assert_eq!(error, "no network namespace `lod`; there are: load");
+    assert_eq!(
+        supervisor.ask("status", &[]).unwrap()["netns"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+/// The placement once enough samples were taken.
+fn placement(supervisor: &Supervisor, samples: u64) -> Value {
+    until("samples of the placement", || {
+        let report = supervisor.ask("wait", &["spinner", "--for", "100ms"]).unwrap();
+        let placement = report["placement"].clone();
+        (placement["samples"].as_u64()? >= samples).then_some(placement)
+    })
+}
+
+#[test]
+fn a_pinned_process_is_pinned_before_it_executes() {
+    let supervisor = Supervisor::start();
+    let script = "grep Cpus_allowed_list /proc/self/status; (while :; do :; done) & while :; do :; done";
+    supervisor.run_script("spinner", &["--cpus", "1"], script);
+    let placement = placement(&supervisor, 2);
+    assert_eq!(supervisor.output("spinner"), "Cpus_allowed_list:\t1\n");
+    assert_eq!(placement["cpus"], "1");
+    // The shell and its child.
+    assert_eq!(placement["threads"], 2, "{placement}");
+    assert_eq!(placement["outside_allowed"], 0, "{placement}");
+    assert_eq!(placement["outside_ran"], 0, "{placement}");
+}
+
+#[test]
+fn a_child_that_leaves_its_cpus_is_counted() {
+    let supervisor = Supervisor::start();
+    let script = "sh -c 'taskset -pc 1 $$ > /dev/null; while :; do :; done' & wait";
+    supervisor.run_script("spinner", &["--cpus", "0"], script);
+    let placement = placement(&supervisor, 3);
+    let count = |key: &str| placement[key].as_u64().unwrap();
+    assert!(
+        count("outside_allowed") > 0 && count("outside_ran") > 0,
+        "{placement}"
+    );
+    // The shell that waits stays where it is.
+    assert!(count("outside_allowed") <= count("samples"), "{placement}");
+}

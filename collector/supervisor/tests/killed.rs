@@ -1,0 +1,144 @@
+//! SIGKILL of the supervisor's own processes, and what the guard or the next `start` does about it.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+mod common;
+
+use std::fs;
+
+use common::Supervisor;
+use common::has_interface;
+use common::is_alive;
+use common::signal;
+use common::text;
+use common::until;
+use common::until_dead;
+use rustix::process::Signal;
+
+const ESCAPE: &str = "(setsid sh -c 'echo $$; exec sleep 1000' &) ; exec sleep 1000";
+
+struct Held {
+    child: u32,
+    grandchild: u32,
+    interface: String,
+    owned: std::path::PathBuf,
+}
+
+fn hold_one_of_each(supervisor: &Supervisor, network: &str) -> Held {
+    let owned = supervisor.scratch.path().join("owned");
+    fs::create_dir(&owned).unwrap();
+    fs::write(owned.join("file"), "x").unwrap();
+    supervisor.ask("own", &[text(&owned)]).unwrap();
+    let addresses = [format!("{network}.1/30"), format!("{network}.2/30")];
+    let netns = supervisor
+        .ask(
+            "netns",
+            &[
+                "load",
+                "--host-address",
+                &addresses[0],
+                "--peer-address",
+                &addresses[1],
+            ],
+        )
+        .unwrap();
+    let interface = netns["host_interface"].as_str().unwrap().to_owned();
+    assert!(has_interface(&interface));
+    let child = supervisor.run_script("tree", &["--netns", "load"], ESCAPE);
+    Held {
+        child,
+        grandchild: supervisor.printed_pid("tree"),
+        interface,
+        owned,
+    }
+}
+
+#[test]
+fn the_guard_cleans_up_after_the_daemon() {
+    let supervisor = Supervisor::start();
+    let held = hold_one_of_each(&supervisor, "198.18.201");
+    signal(supervisor.pid, Signal::KILL);
+    let status = supervisor.ended();
+    assert_eq!(status["ended"], "killed", "{status}");
+    assert!(!is_alive(held.child) && !is_alive(held.grandchild));
+    assert!(!has_interface(&held.interface) && !held.owned.exists());
+    let error = supervisor.ask("status", &[]).unwrap_err();
+    assert!(error.contains("the last one ended: killed"), "{error}");
+    let scratch = supervisor.into_scratch();
+    let next = Supervisor::start_in(scratch, &["--lease", "120s"]);
+    assert!(next.ready["cleaned"].is_null(), "{}", next.ready);
+}
+
+#[test]
+fn the_daemon_ends_in_order_without_its_guard() {
+    let supervisor = Supervisor::start();
+    let held = hold_one_of_each(&supervisor, "198.18.202");
+    signal(supervisor.guard, Signal::KILL);
+    let status = supervisor.ended();
+    assert_eq!(status["ended"], "signal", "{status}");
+    assert!(!is_alive(held.child) && !is_alive(held.grandchild));
+    assert!(!has_interface(&held.interface) && !held.owned.exists());
+}
+
+/// Kills daemon and guard; what is left is what neither PDEATHSIG nor the kernel removes.
+fn kill_both(supervisor: &Supervisor, held: &Held) {
+    // The daemon cannot act on the SIGTERM that its guard's death sends while it is stopped.
+    signal(supervisor.pid, Signal::STOP);
+    signal(supervisor.guard, Signal::KILL);
+    until_dead(supervisor.guard);
+    signal(supervisor.pid, Signal::KILL);
+    until_dead(supervisor.pid);
+    // Direct children die of PDEATHSIG.
+    until_dead(held.child);
+    assert!(is_alive(held.grandchild) && held.owned.exists());
+}
+
+#[test]
+fn the_next_start_cleans_up_after_both() {
+    let supervisor = Supervisor::start();
+    let held = hold_one_of_each(&supervisor, "198.18.203");
+    kill_both(&supervisor, &held);
+    let next = Supervisor::start_in(supervisor.into_scratch(), &["--lease", "120s"]);
+    assert_eq!(
+        next.ready["cleaned"]["interfaces"][0],
+        held.interface.as_str(),
+        "{}",
+        next.ready
+    );
+    assert!(!is_alive(held.grandchild) && !held.owned.exists());
+    until("the veth is gone", || {
+        (!has_interface(&held.interface)).then_some(())
+    });
+}
+
+#[test]
+fn end_cleans_up_after_both() {
+    let supervisor = Supervisor::start();
+    let held = hold_one_of_each(&supervisor, "198.18.209");
+    kill_both(&supervisor, &held);
+    let report = supervisor.ask("end", &[]).unwrap();
+    assert_eq!(report["cleaned"]["pid"], supervisor.pid, "{report}");
+    assert!(!is_alive(held.grandchild) && !held.owned.exists());
+    assert!(supervisor.ask("end", &[]).unwrap()["cleaned"].is_null());
+}
+
+#[test]
+fn what_is_not_its_own_is_left_alone() {
+    let bystander = common::scratch();
+    let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let state_dir = bystander.path().join("state");
+    fs::create_dir(&state_dir).unwrap();
+    fs::set_permissions(&state_dir, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    // A state file from before: same boot and pid, but of a process that started at another time.
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let left = serde_json::json!({
+        "boot_id": boot.trim(), "token": "of nobody", "pid": 1, "processes": [{"pid": other.id(), "start_time": 1}],
+        "mounts": [], "interfaces": ["lp1n0"], "owned": [],
+    });
+    fs::write(state_dir.join("state.json"), left.to_string()).unwrap();
+    let supervisor = Supervisor::start_in(bystander, &["--lease", "120s"]);
+    assert_eq!(supervisor.ready["cleaned"]["pid"], 1);
+    assert!(is_alive(other.id()));
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
