@@ -125,9 +125,14 @@ def _override(document: Document, override: str) -> None:
 
 
 def _describe(document: Document, error: ValidationError) -> str:
-    """Describe the first mistake in the file's order; the others are counted."""
+    """Describe the first mistake in the file's order; the others are counted.
+
+    A misspelt key is also a missing one: unknown keys come first.
+    """
     mistakes = error.errors()
-    first = min(mistakes, key=lambda mistake: _line(document.place(mistake["loc"])))
+    first = min(
+        mistakes, key=lambda one: (one["type"] != "extra_forbidden", _line(document.place(one["loc"])))
+    )
     loc = first["loc"]
     where = ".".join(str(part) for part in loc)
     if first["type"] == "extra_forbidden":

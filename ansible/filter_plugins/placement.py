@@ -1,0 +1,104 @@
+"""Filters that place server and load: which CPUs each gets, and which addresses their veth pair.
+
+They see only what `lscpu` and the host's address list say; that the separation holds is verified while the
+load runs.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+
+def _ranges(cpus: Iterable[int]) -> str:
+    """Write CPU numbers as /proc does: `0-3,8`."""
+    parts: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if parts and cpu == parts[-1][-1] + 1:
+            parts[-1].append(cpu)
+        else:
+            parts.append([cpu])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+def _numbers(cpus: str) -> set[int]:
+    """Read `0-3,8`."""
+    numbers: set[int] = set()
+    for part in cpus.split(","):
+        first, _, last = part.strip().partition("-")
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return numbers
+
+
+def cpu_sets(
+    rows: list[dict[str, Any]], server: str | None = None, load: str | None = None
+) -> dict[str, Any]:
+    """Split the online CPUs of one host between server and load.
+
+    `rows` is `cpus` of `lscpu --json`. Two or more sockets: the first half
+    serves; else the first half of the physical cores, thread siblings staying together; one core
+    cannot be split. Returns `server`, `load` (lists as in /proc), `separated`, `how`. Lists given by the campaign win.
+    """
+    if server and load:
+        return {
+            "server": server,
+            "load": load,
+            "separated": not _numbers(server) & _numbers(load),
+            "how": "as the campaign says",
+        }
+    sockets: dict[int, list[int]] = defaultdict(list)
+    cores: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for row in rows:
+        if str(row.get("online", True)).lower() not in {"true", "yes"}:
+            continue
+        # lscpu prints "-" where the kernel knows no socket or core: then every CPU is its own core.
+        cpu = int(row["cpu"])
+        socket = int(row["socket"]) if str(row.get("socket", "-")).isdigit() else 0
+        core = int(row["core"]) if str(row.get("core", "-")).isdigit() else cpu
+        sockets[socket].append(cpu)
+        cores[(socket, core)].append(cpu)
+    groups = (
+        [sockets[key] for key in sorted(sockets)]
+        if len(sockets) > 1
+        else [cores[key] for key in sorted(cores)]
+    )
+    every = _ranges(cpu for group in groups for cpu in group)
+    if len(groups) < 2:
+        return {
+            "server": every,
+            "load": every,
+            "separated": False,
+            "how": "not separated: there is one physical core",
+        }
+    half = (len(groups) + 1) // 2
+    return {
+        "server": _ranges(cpu for group in groups[:half] for cpu in group),
+        "load": _ranges(cpu for group in groups[half:] for cpu in group),
+        "separated": True,
+        "how": "by socket" if len(sockets) > 1 else "by physical core",
+    }
+
+
+def free_slash30(addresses: list[str], seed: str) -> dict[str, str]:
+    """Choose a /30 of 198.18.0.0/15 (RFC 2544: benchmarks between hosts) in which the host has no address.
+
+    `seed` (hexadecimal) spreads concurrent executions. Returns `host` and `peer`, without prefix length.
+    """
+    taken = {ipaddress.ip_address(address.partition("/")[0]) for address in addresses}
+    blocks = list(ipaddress.IPv4Network("198.18.0.0/15").subnets(new_prefix=30))
+    first = int(seed[:8], 16) % len(blocks)
+    for offset in range(len(blocks)):
+        host, peer = blocks[(first + offset) % len(blocks)].hosts()
+        if host not in taken and peer not in taken:
+            return {"host": str(host), "peer": str(peer)}
+    raise ValueError("198.18.0.0/15 is full on this host")
+
+
+class FilterModule:
+    """Registers the filters."""
+
+    def filters(self) -> dict[str, Any]:
+        """Name them."""
+        return {"cpu_sets": cpu_sets, "free_slash30": free_slash30}

@@ -1,0 +1,114 @@
+"""Executions: the order within blocks, the hash, and what is resumed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from loadprint.campaign_file import CampaignError, load
+from loadprint.campaign_model import Campaign
+from loadprint.execution import Plan, close_execution, digest, open_execution, order
+
+QUICK = Path(__file__).parents[2] / "ansible" / "campaigns" / "quick.yml"
+
+
+@pytest.fixture
+def campaign() -> Campaign:
+    return load(QUICK)
+
+
+def complete(plan: Plan, run: str, status: str = "complete") -> None:
+    assert plan.directory is not None
+    (plan.directory / run).mkdir()
+    (plan.directory / run / "run.json").write_text(json.dumps({"status": status}), encoding="utf-8")
+
+
+def test_every_block_holds_every_side_once_in_an_order_that_the_seed_repeats(
+    campaign: Campaign,
+) -> None:
+    runs = order(campaign, 7)
+    assert [run["id"] for run in runs] == [run["id"] for run in order(campaign, 7)]
+    assert Counter((run["block"], run["side"]) for run in runs) == {
+        (block, side): 1 for block in (1, 2, 3) for side in ("oltp", "insert")
+    }
+    assert [run["block"] for run in runs] == [1, 1, 2, 2, 3, 3]
+    assert runs[0]["rand_seed"] == runs[1]["rand_seed"] != runs[2]["rand_seed"]
+
+
+def test_seeds_reach_both_orders(campaign: Campaign) -> None:
+    first = Counter(order(campaign, seed)[0]["side"] for seed in range(200))
+    assert set(first) == {"oltp", "insert"}
+    assert min(first.values()) > 60
+
+
+def test_listed_order_is_kept(campaign: Campaign) -> None:
+    listed = load(QUICK, ["order=listed"])
+    assert [run["side"] for run in order(listed, 3)] == ["oltp", "insert"] * 3
+
+
+def test_the_hash_covers_campaign_binaries_and_hosts(campaign: Campaign, tmp_path: Path) -> None:
+    binary = tmp_path / "loadprint-load"
+    binary.write_bytes(b"one")
+    base = digest(campaign, [binary], ["server=a"])
+    assert base == digest(load(QUICK), [binary], ["server=a"])
+    assert base != digest(load(QUICK, ["repeats=4"]), [binary], ["server=a"])
+    assert base != digest(campaign, [binary], ["server=b"])
+    binary.write_bytes(b"two")
+    assert base != digest(campaign, [binary], ["server=a"])
+    with pytest.raises(CampaignError, match="setup builds it"):
+        digest(campaign, [tmp_path / "absent"])
+
+
+def test_an_unfinished_execution_goes_on_and_keeps_its_complete_runs(
+    campaign: Campaign, tmp_path: Path
+) -> None:
+    first = open_execution(campaign, "a" * 64, tmp_path)
+    assert first.directory is not None
+    assert (tmp_path / "quick" / "latest").resolve() == first.directory
+    done, failed, torn = first.todo[:3]
+    complete(first, done)
+    complete(first, failed, "failed")
+    (first.directory / torn).mkdir()
+    again = open_execution(campaign, "a" * 64, tmp_path)
+    assert again.directory == first.directory
+    assert again.document["seed"] == first.document["seed"]
+    assert again.todo == first.todo[1:]
+    assert not (first.directory / failed).exists()
+    assert not (first.directory / torn).exists()
+    assert (first.directory / done / "run.json").exists()
+    assert sum(run in line for run in (failed, torn) for line in again.said) == 2
+
+
+def test_other_hashes_new_and_complete_ones_start_anew(campaign: Campaign, tmp_path: Path) -> None:
+    first = open_execution(campaign, "a" * 64, tmp_path)
+    other = open_execution(campaign, "b" * 64, tmp_path)
+    assert first.directory is not None
+    assert other.directory != first.directory
+    for run in first.todo:
+        complete(first, run)
+    assert close_execution(first.directory).document["status"] == "complete"
+    # A start within the same second would want the same name: it must say so, not write into a complete one.
+    first.directory.rename(first.directory.with_name(f"20200101T000000Z-{'a' * 8}"))
+    third = open_execution(campaign, "a" * 64, tmp_path)
+    assert third.todo == [run["id"] for run in third.document["runs"]]
+
+
+def test_closing_leaves_what_failed_for_the_next_start(campaign: Campaign, tmp_path: Path) -> None:
+    plan = open_execution(campaign, "a" * 64, tmp_path)
+    assert plan.directory is not None
+    for run in plan.todo[:-1]:
+        complete(plan, run)
+    complete(plan, plan.todo[-1], "failed")
+    assert close_execution(plan.directory).document["status"] == "unfinished"
+    with pytest.raises(CampaignError, match="no execution here"):
+        close_execution(tmp_path)
+
+
+def test_a_torn_execution_file_is_passed_over(campaign: Campaign, tmp_path: Path) -> None:
+    torn = tmp_path / "quick" / f"20200101T000000Z-{'a' * 8}"
+    torn.mkdir(parents=True)
+    (torn / "execution.json").write_text('{"format_version": 1, "hash', encoding="utf-8")
+    plan = open_execution(campaign, "a" * 64, tmp_path)
+    assert plan.directory != torn

@@ -1,0 +1,71 @@
+"""Placement: how CPUs and addresses are shared out."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FILE = Path(__file__).parents[2] / "ansible" / "filter_plugins" / "placement.py"
+_spec = importlib.util.spec_from_file_location("placement", FILE)
+assert _spec is not None
+assert _spec.loader is not None
+placement = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(placement)
+
+
+def rows(*cpus: tuple[int, int, int]) -> list[dict[str, Any]]:
+    return [{"cpu": cpu, "core": core, "socket": socket, "online": True} for cpu, core, socket in cpus]
+
+
+def sets(found: dict[str, Any]) -> tuple[str, str, bool]:
+    return found["server"], found["load"], found["separated"]
+
+
+def test_sockets_come_first() -> None:
+    two = rows(*((cpu, cpu // 2, cpu % 2) for cpu in range(8)))
+    assert sets(placement.cpu_sets(two)) == ("0,2,4,6", "1,3,5,7", True)
+
+
+def test_thread_siblings_stay_together() -> None:
+    # As Linux numbers them: 0-3 are the first threads of four cores, 4-7 the second.
+    one = rows(*((cpu, cpu % 4, 0) for cpu in range(8)))
+    assert sets(placement.cpu_sets(one)) == ("0-1,4-5", "2-3,6-7", True)
+
+
+def test_one_core_is_not_separated_and_says_so() -> None:
+    found = placement.cpu_sets(rows((0, 0, 0), (1, 0, 0)))
+    assert sets(found) == ("0-1", "0-1", False)
+    assert "not separated" in found["how"]
+
+
+def test_offline_cpus_and_unknown_cores() -> None:
+    guest = [
+        {"cpu": 0, "core": "-", "socket": "-", "online": True},
+        {"cpu": 1, "core": "-", "socket": "-", "online": False},
+        {"cpu": 2, "core": "-", "socket": "-", "online": True},
+    ]
+    assert sets(placement.cpu_sets(guest)) == ("0", "2", True)
+
+
+def test_the_campaigns_lists_win_and_an_overlap_is_no_separation() -> None:
+    assert sets(placement.cpu_sets([], "0-3", "4")) == ("0-3", "4", True)
+    assert sets(placement.cpu_sets([], "0-3", "3-4")) == ("0-3", "3-4", False)
+
+
+def test_addresses_lie_in_the_benchmark_range_and_avoid_the_hosts() -> None:
+    first = placement.free_slash30([], "00000000ff")
+    assert first == {"host": "198.18.0.1", "peer": "198.18.0.2"}
+    assert placement.free_slash30(["198.18.0.2", "10.0.0.1"], "00000000ff")["host"] == "198.18.0.5"
+    last = placement.free_slash30([], f"{(1 << 15) - 1:08x}")
+    assert last == {"host": "198.19.255.253", "peer": "198.19.255.254"}
+
+
+def test_a_full_range_is_said() -> None:
+    every = [
+        f"198.{18 + third // 256}.{third % 256}.{last}" for third in range(512) for last in range(1, 255, 4)
+    ]
+    with pytest.raises(ValueError, match="full"):
+        placement.free_slash30(every, "0" * 8)
