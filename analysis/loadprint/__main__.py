@@ -1,4 +1,4 @@
-"""The command `loadprint`: picks a subcommand; the one place where an error becomes a line and an exit status."""
+"""The command `loadprint`: picks a subcommand; here an error becomes one line and an exit status."""
 
 from __future__ import annotations
 

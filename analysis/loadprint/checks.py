@@ -21,7 +21,7 @@ def grows(run: Measured) -> bool:
 
 
 def unsettled(name: str, runs: Sequence[Measured]) -> str:
-    """Why a side counts as never settled; empty when it settled, is exempt, or has too short a series to tell.
+    """Why a side counts as never settled; empty when it settled, is exempt, or its series is too short.
 
     A run drifts when Theil–Sen slope × window is 5 % of the mean or more and its interval excludes zero.
     """
@@ -45,7 +45,7 @@ def transient(name: str, runs: Sequence[Measured]) -> str:
 
 
 def client_bound(name: str, runs: Sequence[Measured]) -> str:
-    """Why the load generator, not the server, was the limit; empty when it was not (or nobody measured it)."""
+    """Why the load generator, not the server, was the limit; empty when it was not, or nobody measured."""
     reasons: dict[str, list[str]] = {}
     for run in runs:
         for what, value in _limits(run):

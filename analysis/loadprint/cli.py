@@ -28,9 +28,11 @@ INSPECT_EXAMPLES = """examples:
 def add_compare(subparsers: Any) -> None:
     """Register `compare`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "compare", help="lay sides beside a reference, with ratios", epilog=COMPARE_EXAMPLES,
+        "compare",
+        help="lay sides beside a reference, with ratios",
+        epilog=COMPARE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    )
     parser.add_argument("sides", nargs="+", metavar="SIDE")
     parser.add_argument(
         "--reference",
@@ -48,9 +50,11 @@ def add_compare(subparsers: Any) -> None:
 def add_inspect(subparsers: Any) -> None:
     """Register `inspect`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
-        "inspect", help="what a run directory holds, missed and cost", epilog=INSPECT_EXAMPLES,
+        "inspect",
+        help="what a run directory holds, missed and cost",
+        epilog=INSPECT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    )
     parser.add_argument("path", type=Path, metavar="RUN")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.set_defaults(run=run_inspect)

@@ -1,4 +1,4 @@
-"""One run's quantities from all its sources: the recorder's tables of each role and the generator's totals."""
+"""One run's quantities from all its sources: the recorder's tables and the generator's totals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
 
 @dataclass(frozen=True)
 class Measured:
-    """A run with what it did: quantities, CPU sets (None: not given), the window, and the per-second events."""
+    """A run with what it did; CPU sets are None where nobody gave them."""
 
     run: Run
     quantities: Quantities
@@ -47,7 +47,7 @@ class Measured:
 
 
 def gather(run: Run, store: Store) -> Measured:
-    """Read everything a comparison needs of one run. Raises InputError naming the file that cannot be used."""
+    """Read all that a comparison needs of one run. Raises InputError naming the file that cannot be used."""
     out = Quantities()
     _generator(run, out)
     server_cpus, load_cpus = cpuset(run, "server"), cpuset(run, "load")

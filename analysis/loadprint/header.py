@@ -1,4 +1,4 @@
-"""The lines above a table: what is compared, where it ran, what differs, and how far the sides were kept apart."""
+"""The lines above a table: what is compared, where it ran, what differs, how far apart the sides ran."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def facts(
         found.append(
             (
                 "harmless",
-                f"{len(harmless)} facts differ: {', '.join(harmless[:6])}{', …' if len(harmless) > 6 else ''}",
+                f"{len(harmless)} facts differ: {', '.join(harmless[:6])}"
+                + (", …" if len(harmless) > 6 else ""),
             )
         )
     warnings = (
@@ -67,7 +68,8 @@ def _describe(side: Side, runs: Sequence[Measured]) -> str:
     threads = result.get("threads")
     workload = result.get("workload") or runs[0].run.meta.get("workload") or "?"
     scenario = (result.get("options") or {}).get("scenario")
-    what = f"{side.label} ({workload}{f' {scenario}' if scenario else ''}{f', {threads} threads' if threads else ''})"
+    what = f"{side.label} ({workload}{f' {scenario}' if scenario else ''}"
+    what += f", {threads} threads)" if threads else ")"
     return f"{what}, operation: {runs[0].operation}"
 
 
@@ -130,7 +132,7 @@ def _host(run: Measured) -> str:
 
 def _placement(run: Measured) -> str:
     placement = run.run.meta.get("placement") or {}
-    server, load = _cpu_list(run.server_cpus), _cpu_list(run.load_cpus)
+    server, load = cpu_list(run.server_cpus), cpu_list(run.load_cpus)
     said = f"server CPUs {server}, load CPUs {load}"
     if placement.get("separated") is False or _overlap(run):
         return f"{said}: *not separated*{_because(placement)}"
@@ -146,7 +148,7 @@ def _because(placement: dict[str, Any]) -> str:
 
 
 def _overlap(run: Measured) -> bool:
-    """Whether server and load can have shared a core: no sets on a shared host, a common CPU, or thread siblings."""
+    """Whether server and load can have shared a core: no sets, a common CPU, or thread siblings."""
     if not run.shared_host:
         return False
     if run.server_cpus is None or run.load_cpus is None:
@@ -164,7 +166,8 @@ def _overlap(run: Measured) -> bool:
     return any(cores.get(cpu) in server_cores for cpu in run.load_cpus)
 
 
-def _cpu_list(cpus: tuple[int, ...] | None) -> str:
+def cpu_list(cpus: tuple[int, ...] | None) -> str:
+    """Write CPUs as taskset does."""
     if cpus is None:
         return "not given (whole host)"
     spans: list[list[int]] = []
@@ -179,7 +182,8 @@ def _cpu_list(cpus: tuple[int, ...] | None) -> str:
 def _window(run: Measured) -> str:
     if run.window is None:
         return ""
-    return f"{run.window.interval_ns / 1e9:g} s ticks{f', {run.window.missed} missed' if run.window.missed else ''}"
+    missed = f", {run.window.missed} missed" if run.window.missed else ""
+    return f"{run.window.seconds:.1f} s in ticks of {run.window.interval_ns / 1e9:g} s{missed}"
 
 
 def _repeats(side: Side) -> str:

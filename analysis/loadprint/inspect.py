@@ -1,4 +1,4 @@
-"""`loadprint inspect RUN`: what a run directory holds, what was missed, what failed, and what the recorder cost.
+"""`loadprint inspect RUN`: what a run directory holds, what was missed or failed, what the recorder cost.
 
 Works on torn and unfinished directories too: what cannot be said is left out with its reason.
 """

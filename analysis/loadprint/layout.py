@@ -1,4 +1,4 @@
-"""Cells as text, shared by the renderers for people: which columns there are and how a value, ratio or mark is written."""
+"""Cells as text, for renderers that people read: the columns, and how a value, ratio or mark is written."""
 
 from __future__ import annotations
 

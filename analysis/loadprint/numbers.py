@@ -1,4 +1,4 @@
-"""How numbers are written: one scale and one number of decimals per row, three significant digits, thousands apart."""
+"""How numbers are written: one scale and number of decimals a row, three significant digits."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What one run did per second, by name: the inputs of every derived metric.
 
-Names are `source.entity.field`, e.g. `disk.vda.reads`, `cpu.server.user`; rates are in base units (s, B, 1) per
+Names are `source.entity.field`, e.g. `disk.vda.reads`, `cpu.server.user`; rates are in base units (s, B, 1) a
 second. What was not measured is not in the mapping; `why` tells the reason.
 """
 
@@ -13,7 +13,7 @@ from loadprint.window import Floats, increase
 
 @dataclass(frozen=True)
 class Quantity:
-    """`rate`: base unit per second (or the plain value of a gauge); `count`: raw increase in the source's own unit.
+    """`rate`: base unit per second, or a gauge's value; `count`: raw increase in the source's own unit.
 
     `count` is None where the value has no coarse source, so that no resolution can be held against it.
     """
@@ -54,7 +54,7 @@ class Quantities:
     def counter(
         self, name: str, readings: Floats, seconds: float, unit: float, *, step_back: bool = False
     ) -> None:
-        """Add a counter from its readings over `seconds`; `unit` turns one step of the source into base units."""
+        """Add a counter from readings over `seconds`; `unit` turns a step of the source into base units."""
         risen = increase(readings, may_step_back=step_back)
         if risen is None or seconds <= 0:
             self.lack(name, "the kernel does not print this field")

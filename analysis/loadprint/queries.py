@@ -1,6 +1,6 @@
 """Queries over a recording's Parquet files: Ibis expressions, run by an embedded DuckDB.
 
-Results leave as NumPy arrays, because the Arrow way out of Ibis imports pandas (a fifth of a second of start-up).
+Results leave as NumPy arrays: the Arrow way out of Ibis imports pandas, a fifth of a second of start-up.
 Integers arrive as doubles: exact up to 2^53, which is 9 PB or 104 days of nanoseconds.
 """
 
@@ -69,8 +69,10 @@ def _plain(column: NDArray[Any]) -> NDArray[Any]:
     if not isinstance(column, np.ma.MaskedArray):
         return column
     if column.dtype.kind == "f":
-        return column.filled(np.nan)
-    return np.where(np.ma.getmaskarray(column), None, column.data)
+        return np.asarray(column.filled(np.nan))
+    plain = np.array(column.data, dtype=object)
+    plain[np.ma.getmaskarray(column)] = None
+    return plain
 
 
 def _first_line(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """The recording format: opens a run directory and hands out its parts as plain values.
 
-Only this module knows file names and JSON keys' places (docs/recording-format.md). It checks the manifest, and
-tolerates what a killed recorder leaves behind: what is missing is listed in `Run.problems`, never filled in.
+Only this module knows where things lie (docs/recording-format.md). It checks the manifest, and tolerates what
+a killed recorder leaves behind: what is missing is listed in `Run.problems`, never filled in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table as CSV (RFC 4180): raw numbers in base units (s, B, 1), a line per metric and side, a column per field."""
+"""The table as CSV (RFC 4180): raw numbers in base units (s, B, 1), a line per metric and side."""
 
 from __future__ import annotations
 
@@ -8,9 +8,24 @@ import io
 from loadprint.table import Table
 
 HEAD = (
-    "group", "metric", "label", "unit", "side", "reference", "value", "repeats", "kind", "ratio", "difference", "low", "high",
-    "p", "points", "mark", "notes",
-)  # fmt: skip
+    "group",
+    "metric",
+    "label",
+    "unit",
+    "side",
+    "reference",
+    "value",
+    "repeats",
+    "kind",
+    "ratio",
+    "difference",
+    "low",
+    "high",
+    "p",
+    "points",
+    "mark",
+    "notes",
+)
 
 
 def render(table: Table) -> str:
@@ -23,21 +38,25 @@ def render(table: Table) -> str:
             for side, cell, versus in zip(table.sides, row.cells, row.versus, strict=True):
                 notes = dict.fromkeys((*row.notes, *cell.notes, *(versus.notes if versus else ())))
                 repeats = " ".join("" if value is None else repr(value) for value in cell.repeats)
-                compared: list[object] = ["reference"] + [""] * 7
+                compared: list[object] = ["reference", *[""] * 7]
                 if versus:
-                    centre = {"ratio": [versus.centre, None], "difference": [None, versus.centre]}.get(
-                        versus.kind, [None, None]
-                    )
-                    compared = [
-                        versus.kind,
-                        *centre,
-                        versus.low,
-                        versus.high,
-                        versus.p,
-                        versus.points,
-                        versus.mark,
-                    ]
+                    ratio = versus.centre if versus.kind == "ratio" else None
+                    difference = versus.centre if versus.kind == "difference" else None
+                    estimate: list[object] = [ratio, difference, versus.low, versus.high, versus.p]
+                    compared = [versus.kind, *estimate, versus.points, versus.mark]
                 texts = "; ".join(table.footnotes[number - 1] for number in notes)
-                writer.writerow([group.key, row.key, row.label, row.unit, side.name, table.reference, cell.value, repeats,
-                                 *compared, texts])  # fmt: skip
+                writer.writerow(
+                    [
+                        group.key,
+                        row.key,
+                        row.label,
+                        row.unit,
+                        side.name,
+                        table.reference,
+                        cell.value,
+                        repeats,
+                        *compared,
+                        texts,
+                    ]
+                )
     return out.getvalue()

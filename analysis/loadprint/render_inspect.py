@@ -44,8 +44,8 @@ def render(report: RunReport, width: int = 100) -> str:
 
 def _role(console: Console, role: RoleReport) -> None:
     console.print(
-        f"\n{role.role} on {role.host}: {role.ticks:,} ticks of {role.interval_s:g} s over {role.span_s:.1f} s, "
-        f"{role.missed} missed, ended by {role.ended}, {role.torn_bytes} torn bytes dropped"
+        f"\n{role.role} on {role.host}: {role.ticks:,} ticks of {role.interval_s:g} s "
+        f"over {role.span_s:.1f} s, {role.missed} missed, ended by {role.ended}, {role.torn_bytes} torn bytes dropped"
     )
     if role.recorder_core_share is None:
         console.print(f"recorder   cost not measured: {role.recorder_cost_reason}")
@@ -64,6 +64,14 @@ def _role(console: Console, role: RoleReport) -> None:
         grid.add_column(head, justify="left" if head in ("probe", "status", "reason") else "right")
     for probe in role.probes:
         read = "" if probe.read_us is None else f"{probe.read_us:,.0f} µs"
-        grid.add_row(probe.name, probe.status, f"{probe.ticks:,}", str(probe.failed), str(probe.skipped), read,
-                     f"{probe.bytes / 1024:.1f}", probe.reason)  # fmt: skip
+        grid.add_row(
+            probe.name,
+            probe.status,
+            f"{probe.ticks:,}",
+            str(probe.failed),
+            str(probe.skipped),
+            read,
+            f"{probe.bytes / 1024:.1f}",
+            probe.reason,
+        )
     console.print(grid)

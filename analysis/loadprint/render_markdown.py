@@ -16,7 +16,9 @@ def render(table: Table) -> str:
         lines += ["", f"## {_safe(group.title)}", "", f"| {' | '.join(heads)} |"]
         lines.append("|" + "|".join([":--"] + ["--:"] * (len(heads) - 1)) + "|")
         lines += [
-            "| " + " | ".join(_safe(cell.text.strip()) for cell in layout.row(table, row, layout.everyone(table))) + " |"
+            "| "
+            + " | ".join(_safe(cell.text.strip()) for cell in layout.row(table, row, layout.everyone(table)))
+            + " |"
             for row in group.rows
         ]
     lines += ["", *table.sentences, ""]

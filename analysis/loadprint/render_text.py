@@ -61,7 +61,8 @@ def _widths(table: Table, shown: Sequence[int]) -> list[int]:
     rows = [layout.row(table, row, shown) for group in table.groups for row in group.rows]
     heads = layout.columns(table, shown)
     return [
-        max([cell_len(head), *(cell_len(row[place].text) for row in rows)]) for place, head in enumerate(heads)
+        max([cell_len(head), *(cell_len(row[place].text) for row in rows)])
+        for place, head in enumerate(heads)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Turns metrics and measured runs into rows: values of every repeat, ratios, intervals, marks and footnotes."""
+"""Metrics and measured runs to rows: values of every repeat, ratios, intervals, marks, footnotes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Footnotes:
 
 @dataclass(frozen=True)
 class Column:
-    """One side as the rows need it. `pairs` orders its runs like the reference's, None where they do not pair up."""
+    """One side as the rows need it; `paired`: its runs stand beside the reference's, block by block."""
 
     name: str
     runs: tuple[Measured, ...]
@@ -50,7 +50,7 @@ class RowBuilder:
         return self.aligned(metric, [metric] * len(self.columns))
 
     def aligned(self, metric: Metric, per_side: Sequence[Metric | None]) -> Row:
-        """Row whose sides read different devices: `per_side` is the metric of each, None where it has none."""
+        """Row whose sides may read different devices: `per_side` holds the metric of each, or None."""
         cells = tuple(self._cell(own, column) for own, column in zip(per_side, self.columns, strict=True))
         base = cells[self.reference]
         versus = tuple(
@@ -58,8 +58,19 @@ class RowBuilder:
             for position, cell in enumerate(cells)
         )
         notes = (self.footnotes.add(metric.footnote),) if metric.footnote else ()
-        return Row(metric.key, metric.label, metric.unit, metric.shown, metric.factor, metric.better, metric.headline,
-                   metric.formula, cells, versus, notes)  # fmt: skip
+        return Row(
+            metric.key,
+            metric.label,
+            metric.unit,
+            metric.shown,
+            metric.factor,
+            metric.better,
+            metric.headline,
+            metric.formula,
+            cells,
+            versus,
+            notes,
+        )
 
     def _cell(self, metric: Metric | None, column: Column) -> Cell:
         if metric is None:
@@ -104,7 +115,7 @@ class RowBuilder:
 
 
 def evaluate(metric: Metric, run: Measured) -> tuple[float | None, str]:
-    """Value of a metric in one run, and what is to be said about it (why it is missing, or that it is coarse)."""
+    """Value of a metric in one run, and what is to be said of it: why it is missing, or that it is coarse."""
     found = [run.quantities.get(name) for name in metric.needs]
     for name, quantity in zip(metric.needs, found, strict=True):
         if quantity is None:
@@ -137,8 +148,8 @@ def _marked(versus: Versus) -> Versus:
 def with_verdicts(rows: Sequence[Row], builder: RowBuilder) -> list[Row]:
     """Give headline rows a verdict and all others Benjamini-Hochberg marks, side by side.
 
-    A verdict needs a direction, one operation for both sides, an interval that excludes "no difference", and a
-    side that settled and was not client-bound.
+    A verdict needs a direction, one operation for both sides, an interval that excludes "no difference", and
+    a side that settled and was not client-bound.
     """
     rows = list(rows)
     for position, column in enumerate(builder.columns):

@@ -1,6 +1,6 @@
 """One or two sentences a person can use, from stated rules over the rows; each cites the rows it rests on.
 
-A rule speaks only where its ratio is far from 1 (a factor of FAR) and its interval, where there is one, agrees.
+A rule speaks only where a ratio is far from 1 (a factor of FAR) and its interval, if any, agrees.
 iowait never carries a sentence.
 """
 
@@ -61,7 +61,7 @@ def _where(table: Table, position: int) -> str:
     if 100 - kernel >= MOSTLY_USER:
         what = f"spends {100 - kernel:.0f} % of its busy server CPU in user mode: it exercises the engine"
     elif kernel >= MUCH_KERNEL:
-        what = f"spends {kernel:.0f} % of its busy server CPU in the kernel: it exercises network, disk and scheduler"
+        what = f"spends {kernel:.0f} % of its busy server CPU in the kernel: it exercises the kernel"
     else:
         return ""
     return f"{name} {what}, at {used:.0f} % utilisation [kernel mode, of busy; utilisation]."

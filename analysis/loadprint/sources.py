@@ -5,15 +5,14 @@ Sums over CPUs are taken in the query, before any difference, so that a 64-CPU h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import ibis
-import ibis.expr.types as ir
 import numpy as np
 
 from loadprint.quantities import Quantities
-from loadprint.queries import Columns, Store, number
+from loadprint.queries import Columns, Query, Store, number
 from loadprint.recording import Run
 from loadprint.window import Floats, Window
 
@@ -23,11 +22,21 @@ CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "ste
 CPU_HOST_FIELDS = ("ctxt", "intr", "softirqs", "processes")
 STEPS_BACK = frozenset({"idle", "iowait"})
 DISK_UNITS = {
-    "reads": 1.0, "read_merges": 1.0, "read_sectors": SECTOR, "read_ms": MILLISECOND,
-    "writes": 1.0, "write_merges": 1.0, "write_sectors": SECTOR, "write_ms": MILLISECOND,
-    "io_ms": MILLISECOND, "weighted_ms": MILLISECOND, "discards": 1.0, "discard_sectors": SECTOR,
-    "flushes": 1.0, "flush_ms": MILLISECOND,
-}  # fmt: skip
+    "reads": 1.0,
+    "read_merges": 1.0,
+    "read_sectors": SECTOR,
+    "read_ms": MILLISECOND,
+    "writes": 1.0,
+    "write_merges": 1.0,
+    "write_sectors": SECTOR,
+    "write_ms": MILLISECOND,
+    "io_ms": MILLISECOND,
+    "weighted_ms": MILLISECOND,
+    "discards": 1.0,
+    "discard_sectors": SECTOR,
+    "flushes": 1.0,
+    "flush_ms": MILLISECOND,
+}
 NIC_FIELDS = (
     "rx_bytes",
     "rx_packets",
@@ -50,7 +59,7 @@ class Source:
     store: Store
     out: Quantities
 
-    def rows(self, probe: str, query: Callable[[ir.Table], ir.Table]) -> Columns | None:
+    def rows(self, probe: str, query: Query) -> Columns | None:
         """Rows of a probe inside the window, ordered by tick; None when the probe left no table."""
         path = self.run.table(self.window.role, probe)
         if path is None or probe not in self.window.middle_ns:
@@ -76,7 +85,8 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> Non
     wanted = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
     sums = {name: number(ibis._[name]).sum() for name in CPU_FIELDS}
     rows = source.rows(
-        "cpu", lambda t: t.filter(t.cpu.isin(wanted)).group_by("tick").agg(seen=number(ibis._.count()), **sums)
+        "cpu",
+        lambda t: t.filter(t.cpu.isin(wanted)).group_by("tick").agg(seen=number(ibis._.count()), **sums),
     )
     if rows is None or len(rows["tick"]) < 2:
         source.out.lack(f"cpu.{side}", source.window.why_missing("cpu"))
@@ -93,14 +103,17 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> Non
 
 
 def _host_cpus(source: Source) -> float:
-    rows = source.rows("cpu", lambda t: t.filter(t.cpu != "all").group_by("tick").agg(seen=number(ibis._.count())))
+    rows = source.rows(
+        "cpu", lambda t: t.filter(t.cpu != "all").group_by("tick").agg(seen=number(ibis._.count()))
+    )
     return float(rows["seen"][-1]) if rows is not None and len(rows["seen"]) else float("nan")
 
 
 def host(source: Source) -> None:
     """Context switches, interrupts and forks of the whole host as `host.<field>`."""
     rows = source.rows(
-        "cpu", lambda t: t.filter(t.cpu == "all").select("tick", **{n: number(ibis._[n]) for n in CPU_HOST_FIELDS})
+        "cpu",
+        lambda t: t.filter(t.cpu == "all").select("tick", **{n: number(ibis._[n]) for n in CPU_HOST_FIELDS}),
     )
     if rows is None or len(rows["tick"]) < 2:
         source.out.lack("host", source.window.why_missing("cpu"))
@@ -112,27 +125,24 @@ def host(source: Source) -> None:
 
 def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     """Interrupts and softirqs on a set of CPUs as `interrupts.<side>` and `softirqs.<side>`."""
+    wanted = ["all"] if cpus is None else [side, *(str(cpu) for cpu in cpus)]
     for probe, key in (("interrupts", "line"), ("softirqs", "kind")):
-        wanted = ["all"] if cpus is None else [side, *(str(cpu) for cpu in cpus)]
-        rows = source.rows(
-            probe,
-            lambda t, key=key, wanted=wanted: t.filter((t[key] == "all") & t.cpus.isin(wanted)).select(
-                "tick", "cpus", count=number(ibis._["count"])
-            ),
-        )
+        rows = source.rows(probe, _totals(key, wanted))
         if rows is None or len(rows["tick"]) < 2:
-            reason = (
-                source.window.why_missing(probe)
-                if rows is None
-                else f"probe {probe} has no row of these CPUs"
-            )
+            reason = source.window.why_missing(probe) if rows is None else f"{probe} has no row of these CPUs"
             source.out.lack(f"{probe}.{side}", reason)
             continue
         if side in rows["cpus"]:  # the recorder's own sum of the set
             rows = {name: values[rows["cpus"] == side] for name, values in rows.items()}
         ticks, place = np.unique(rows["tick"], return_inverse=True)
-        totals = np.bincount(place, weights=rows["count"])
+        totals = np.bincount(place, weights=rows["count"]).astype(np.float64)
         source.out.counter(f"{probe}.{side}", totals, source.seconds(probe, ticks), 1.0)
+
+
+def _totals(key: str, wanted: Sequence[str]) -> Query:
+    return lambda t: t.filter((t[key] == "all") & t.cpus.isin(wanted)).select(
+        "tick", "cpus", count=number(ibis._["count"])
+    )
 
 
 def disk(source: Source) -> None:
@@ -146,7 +156,9 @@ def nic(source: Source) -> None:
 
 
 def _fixed_table(source: Source, probe: str, key: str, units: dict[str, float]) -> None:
-    rows = source.rows(probe, lambda t: t.select("tick", key, **{name: number(ibis._[name]) for name in units}))
+    rows = source.rows(
+        probe, lambda t: t.select("tick", key, **{name: number(ibis._[name]) for name in units})
+    )
     if rows is None:
         source.out.lack(probe, source.window.why_missing(probe))
         return
@@ -172,7 +184,8 @@ def pressure(source: Source) -> None:
 def tcp(source: Source) -> None:
     """TCP counters of the host as `tcp.<metric>`."""
     rows = source.rows(
-        "tcp", lambda t: t.filter(t.metric.isin(TCP_METRICS)).select("tick", "metric", value=number(ibis._.value))
+        "tcp",
+        lambda t: t.filter(t.metric.isin(TCP_METRICS)).select("tick", "metric", value=number(ibis._.value)),
     )
     if rows is None:
         source.out.lack("tcp", source.window.why_missing("tcp"))
@@ -184,7 +197,7 @@ def tcp(source: Source) -> None:
 
 
 def process(source: Source, hz: float) -> None:
-    """CPU, memory and I/O of each role's processes as `process.<role>.<field>`; CPU in cores, rss in bytes."""
+    """CPU, memory and I/O of each role's processes as `process.<role>.<field>`; CPU in cores, rss in B."""
     units = {
         "utime": 1 / hz,
         "stime": 1 / hz,
@@ -215,7 +228,7 @@ def process(source: Source, hz: float) -> None:
 
 
 def _sum_of_processes(source: Source, name: str, series: Columns, column: str, unit: float) -> None:
-    """Add the increases of all pids of a role; a pid that ends in the window counts until it was last seen."""
+    """Add the increases of all pids of a role; one that ends in the window counts until last seen."""
     parts = Quantities()
     for pid in np.unique(series["pid"]):
         chosen = series["pid"] == pid

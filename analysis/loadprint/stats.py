@@ -1,7 +1,7 @@
 """Statistics over runs: the run is the unit, never the second.
 
-Intervals are Student's t on the log of run means (paired within blocks, else Welch), as DESIGN asks and as
-`scipy.stats` computes them; only its special functions are imported, which is four times quicker. Pure functions.
+Intervals are Student's t on the log of run means, paired within blocks, else Welch's. Only scipy.special is
+imported, which is four times quicker than scipy.stats. Pure functions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LEAST_REPEATS = 3
 
 @dataclass(frozen=True)
 class Estimate:
-    """A centre with its 95 % interval and two-sided p of "no effect"; bounds and p are None without an interval."""
+    """A centre, its 95 % interval and the two-sided p of "no effect"; all but the centre may be None."""
 
     centre: float
     low: float | None = None
@@ -87,8 +87,9 @@ class Trend:
 def trend(series: NDArray[np.float64], most: int = 400) -> Trend | None:
     """Drift of an evenly spaced series; None below ten samples or for a mean of zero.
 
-    Slope: median of pairwise slopes (Sen 1968), interval from Kendall's variance, widened by the effective sample size
-    of a first-order autoregression of the residuals (Yue & Wang 2004). Long series are averaged to `most` blocks.
+    Slope: median of pairwise slopes (Sen 1968); interval from Kendall's variance, widened by the effective
+    sample size of a first-order autoregression of the residuals (Yue & Wang 2004). Long series are averaged
+    to `most` blocks.
     """
     if len(series) > most:
         width = -(-len(series) // most)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Cell:
-    """One side's value in base units: the mean of its repeats, and each of them (None: not measured there)."""
+    """One side's value in base units: the mean of its repeats, and each of them (None: not measured)."""
 
     value: float | None
     repeats: tuple[float | None, ...]
@@ -18,10 +18,10 @@ class Cell:
 class Versus:
     """A side against the reference.
 
-    `kind` says what `centre` is: `ratio`, `difference` (a repeat was 0: no log ratio), `inf` (reference is 0),
-    `?` (both are 0), or `none` (not comparable; the notes say why). `points` is the difference of percentages.
-    `mark` is `~` (cannot be told from 1), `*` (differs at a false discovery rate of 5 %), `better`, `worse`,
-    or empty.
+    `kind` says what `centre` is: `ratio`, `difference` (a repeat was 0: no log ratio), `inf` (reference is
+    0), `?` (both are 0), or `none` (not comparable; the notes say why). `points` is the difference of
+    percentages. `mark` is `~` (cannot be told from 1), `*` (differs at a false discovery rate of 5 %),
+    `better`, `worse`, or empty.
     """
 
     kind: str

@@ -1,15 +1,16 @@
 """Threads that come and go: first and last sight of each in the window, summed per role.
 
-A thread born in the window counts from zero, one that ended counts until it was last seen: what it did in its last
+A thread born in the window counts from zero, one that ended until it was last seen: what it did in its last
 interval is lost, and how many ended is said.
 """
 
 from __future__ import annotations
 
 import ibis
+import ibis.expr.types as ir
 import numpy as np
 
-from loadprint.queries import number
+from loadprint.queries import Columns, number
 from loadprint.sources import NANOSECOND, Source
 
 FIELDS = {
@@ -21,12 +22,12 @@ FIELDS = {
 
 
 def threads(source: Source) -> None:
-    """Switches, CPU time and run-queue delay as `threads.<role>.<field>`, and `threads.<role>.busiest` in cores."""
+    """Switches, CPU time and run-queue delay as `threads.<role>.<field>`; `busiest` thread in cores."""
     path = source.run.table(source.window.role, "threads")
     if path is None or "threads" not in source.window.middle_ns:
         source.out.lack("threads", source.window.why_missing("threads"))
         return
-    ends = {}
+    ends: dict[str, ir.Value] = {}
     for name in FIELDS:
         column = number(ibis._[name])
         ends |= {f"{name}_0": column.argmin(ibis._.tick), f"{name}_1": column.argmax(ibis._.tick)}
@@ -43,13 +44,13 @@ def threads(source: Source) -> None:
         source.out.lack("threads", "no thread was read inside the window")
         return
     begin, end = rows["born"].min(), rows["seen"].max()
-    seconds = source.seconds("threads", np.array([begin, end]))
     for role in sorted(set(rows["role"].tolist())):
         chosen = rows["role"] == role
-        _sum_role(source, role, {name: values[chosen] for name, values in rows.items()}, begin, end, seconds)
+        _sum_role(source, role, {name: values[chosen] for name, values in rows.items()}, begin, end)
 
 
-def _sum_role(source: Source, role: str, rows: dict, begin: float, end: float, seconds: float) -> None:
+def _sum_role(source: Source, role: str, rows: Columns, begin: float, end: float) -> None:
+    seconds = source.seconds("threads", np.array([begin, end]))
     if seconds <= 0:
         source.out.lack(f"threads.{role}", "threads were read only once inside the window")
         return

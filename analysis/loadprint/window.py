@@ -1,7 +1,7 @@
 """From cumulative counters to what happened in the measure phase.
 
-A window is the ticks that lie wholly inside the phase; a counter's increase is last − first over them, with wraps of
-32-bit counters added back and resets said. It cannot see a reset that happened and was overtaken within one interval.
+A window is the ticks that lie wholly inside the phase; a counter's increase is last − first over them, with
+wraps of 32-bit counters added back and resets said. A reset overtaken within one interval cannot be seen.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Increase:
 
 
 def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure") -> Window:
-    """Window of one role's ticks over a phase. Raises InputError when the phase or its ticks are not there."""
+    """Window of one role's ticks over a phase. Raises InputError when one of them is not there."""
     phase = run.phase(phase_name)
     if phase is None or phase.end_ns is None or phase.end_realtime_ns is None:
         state = "never began" if phase is None else "never ended"
@@ -69,9 +69,17 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
     described = store.metadata(path)
     rows = store.fetch(
         path,
-        lambda t: t.select("probe", "status", "reason", tick=number(t.tick), start=number(t.start_ns),
-                           end=number(t.end_ns), realtime=number(t.realtime_ns), missed=number(t.missed)),
-    )  # fmt: skip
+        lambda t: t.select(
+            "probe",
+            "status",
+            "reason",
+            tick=number(t.tick),
+            start=number(t.start_ns),
+            end=number(t.end_ns),
+            realtime=number(t.realtime_ns),
+            missed=number(t.missed),
+        ),
+    )
     same_boot = phase.boot_id is not None and phase.boot_id == run.fingerprint(role).get("boot_id")
     begin, end = phase.begin_ns, phase.end_ns
     if not same_boot:
@@ -131,8 +139,8 @@ def _unavailable(described: Any) -> dict[str, str]:
 def increase(values: Floats, *, may_step_back: bool = False) -> Increase | None:
     """Increase of one cumulative counter over its readings; None with fewer than two.
 
-    A fall from above 2^31 to a small number is a wrap of a 32-bit counter (the kernel prints /proc/diskstats times as
-    `unsigned int`), any other fall a reset, after which it counts from zero, as Prometheus' increase() does.
+    A fall from above 2^31 to a small number is a wrap of a 32-bit counter (the kernel prints the times of
+    /proc/diskstats as `unsigned int`), any other a reset, counted on from zero as Prometheus does.
     With `may_step_back` falls are taken as they are: idle and iowait can decrease (proc(5), /proc/stat).
     """
     known = values[~np.isnan(values)]

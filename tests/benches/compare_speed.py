@@ -1,0 +1,102 @@
+"""Times `loadprint compare` on two one-hour recordings of a 64-CPU host at 1 Hz, start-up included.
+
+Prints wall seconds and peak memory of five runs beside the bars (2 s, 500 MB); asserts nothing.
+    .venv/bin/python tests/benches/compare_speed.py [--cpus 64] [--seconds 3600] [--keep DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "analysis"))
+import recordings
+
+COMMAND = Path(sys.executable).parent / "loadprint"
+BARS = (2.0, 500.0)
+RUNS = 5
+
+
+def main() -> None:
+    """Make the recordings and time the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cpus", type=int, default=64)
+    parser.add_argument("--seconds", type=int, default=3600)
+    parser.add_argument("--keep", type=Path, help="make the recordings here, or use those that are here")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        parent = given.keep or Path(scratch)
+        runs = [make(parent / name, given.cpus, given.seconds, seed) for seed, name in enumerate(("a", "b"))]
+        size = sum(file.stat().st_size for run in runs for file in run.rglob("*") if file.is_file())
+        measured = [timed([str(COMMAND), "compare", *map(str, runs)]) for _ in range(RUNS)]
+    walls, peaks = [wall for wall, _ in measured], [peak for _, peak in measured]
+    print(f"two recordings of {given.seconds} s, {given.cpus} CPUs, {size / 1e6:.1f} MB together")
+    print(f"wall   median {statistics.median(walls):.2f} s (min {min(walls):.2f}, max {max(walls):.2f}); bar {BARS[0]} s")
+    print(f"memory max {max(peaks):.0f} MB; bar {BARS[1]:.0f} MB")
+
+
+def timed(command: list[str]) -> tuple[float, float]:
+    """Wall seconds and peak resident MB of one command."""
+    begin = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as child:
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        sys.exit(f"{' '.join(command)} ended with status {child.returncode}")
+    return time.monotonic() - begin, usage.ru_maxrss * 1024 / 1e6
+
+
+def make(path: Path, cpus: int, seconds: int, seed: int) -> Path:
+    """A run whose tables have the rows of a large host: 64 CPUs, 300 interrupt rows, 100 threads, noise in all."""
+    if path.exists():
+        return path
+    recordings.make_run(path, recordings.Host(seconds=seconds), roles={"server": {"cpus": f"0-{cpus // 2 - 1}"}, "load": {"cpus": f"{cpus // 2}-{cpus - 1}"}})
+    random = np.random.default_rng(seed)
+    ticks, server = seconds + 3, path / "server"
+    names = ["all", *map(str, range(cpus))]
+    host = {name: None for name in ("ctxt", "intr", "softirqs", "processes", "procs_running", "procs_blocked")}
+    columns = {name: counters(random, len(names), ticks, 12) for name in recordings.CPU}
+    columns |= {name: counters(random, len(names), ticks, 9000) for name in host}
+    save(server / "cpu.parquet", {"cpu": names}, ticks, columns)
+    lines = [f"{line}" for line in range(300)]
+    for probe, key in (("interrupts", "line"), ("softirqs", "kind")):
+        keys = [*lines, *["all"] * (cpus + 2)]
+        sets = [*["all"] * len(lines), "all", "server", *map(str, range(cpus))]
+        save(server / f"{probe}.parquet", {key: keys, "cpus": sets}, ticks, {"count": counters(random, len(keys), ticks, 500)})
+    roles = ["load"] * 50 + ["server"] * 50
+    fields = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches", "on_cpu_ns", "run_delay_ns", "timeslices")
+    ids = {"role": roles, "pid": [900] * 100, "tid": list(range(100))}
+    save(server / "threads.parquet", ids, ticks, {name: counters(random, 100, ticks, 1000) for name in fields})
+    recordings.write_manifest(path)
+    return path
+
+
+def counters(random: np.random.Generator, entities: int, ticks: int, rate: int) -> np.ndarray:
+    """Cumulative noise, entity after entity."""
+    return np.cumsum(random.poisson(rate, (entities, ticks)), axis=1).ravel()
+
+
+def save(path: Path, keys: dict[str, list], ticks: int, columns: dict[str, np.ndarray]) -> None:
+    """Write a table sorted by (entity, tick)."""
+    entities = len(next(iter(keys.values())))
+    data = {"tick": pa.array(np.tile(np.arange(ticks, dtype=np.uint32), entities))}
+    data |= {name: pa.array(np.repeat(np.array(values), ticks)) for name, values in keys.items()}
+    data |= {name: pa.array(values.astype(np.uint64)) for name, values in columns.items()}
+    old = pq.read_schema(path).metadata
+    encodings = {name: "DELTA_BINARY_PACKED" for name in ("tick", *columns)}
+    pq.write_table(pa.table(data).replace_schema_metadata(old), path, compression="zstd",
+                   use_dictionary=list(keys), column_encoding=encodings)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
