@@ -1,0 +1,178 @@
+//! The only door to the outside: the roots of `/proc` and `/sys`, and files under them that stay open.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use crate::NotRunning;
+use crate::ProbeError;
+
+/// Where `/proc` and `/sys` are.
+#[derive(Clone, Debug)]
+pub struct Host {
+    proc: PathBuf,
+    sys: PathBuf,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self::new("/proc", "/sys")
+    }
+}
+
+impl Host {
+    /// A host with these roots.
+    pub fn new(proc: impl Into<PathBuf>, sys: impl Into<PathBuf>) -> Self {
+        Self {
+            proc: proc.into(),
+            sys: sys.into(),
+        }
+    }
+
+    /// A path under `/proc`.
+    #[must_use]
+    pub fn proc(&self, name: &str) -> PathBuf {
+        self.proc.join(name)
+    }
+
+    /// A path under `/sys`.
+    #[must_use]
+    pub fn sys(&self, name: &str) -> PathBuf {
+        self.sys.join(name)
+    }
+
+    /// Opens a file under `/proc` to be read at every tick, and reads it once.
+    ///
+    /// # Errors
+    /// [`NotRunning::Unavailable`] with the reason and `mend`: what would make it work.
+    pub fn source(&self, name: &str, mend: &str) -> Result<Source, NotRunning> {
+        let opened =
+            Source::open(self.proc(name)).and_then(|mut source| source.read().map(drop).map(|()| source));
+        opened.map_err(|error| NotRunning::Unavailable(format!("{error}; {mend}")))
+    }
+}
+
+/// A file that is read whole, again and again, through one descriptor and into one buffer.
+#[derive(Debug)]
+pub struct Source {
+    file: File,
+    path: PathBuf,
+    buffer: Vec<u8>,
+}
+
+impl Source {
+    const FIRST_BUFFER: usize = 4096;
+
+    /// Opens `path`.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(path: PathBuf) -> Result<Self, ProbeError> {
+        match File::open(&path) {
+            Ok(file) => Ok(Self {
+                file,
+                path,
+                buffer: vec![],
+            }),
+            Err(source) => Err(ProbeError::Read {
+                path: path.display().to_string(),
+                source,
+            }),
+        }
+    }
+
+    /// Reads the file from its beginning.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&mut self) -> Result<&[u8], ProbeError> {
+        let mut length = 0;
+        loop {
+            if length == self.buffer.len() {
+                self.buffer.resize(2 * length, 0);
+            }
+            // Iterated seq_files return about a page at a time, so a short read is not the end; only an empty one is.
+            match self.file.read_at(&mut self.buffer[length..], length as u64) {
+                Ok(0) => return Ok(&self.buffer[..length]),
+                Ok(count) => length += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(source) => {
+                    return Err(ProbeError::Read {
+                        path: self.path(),
+                        source,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Reads the file and hands its text to `parse`; a parse error gets the path.
+    ///
+    /// # Errors
+    /// When the file cannot be read or parsed.
+    pub fn parse<T>(&mut self, parse: impl FnOnce(&[u8]) -> Result<T, ParseError>) -> Result<T, ProbeError> {
+        let text = self.read()?;
+        parse(text).map_err(|error| error.at(&self.path))
+    }
+
+    fn path(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+/// A parse error without its path, which the pure parsers do not know.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// Line from 1.
+    pub line: u32,
+    /// The field.
+    pub item: &'static str,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl ParseError {
+    /// The error with its path.
+    #[must_use]
+    pub fn at(self, path: &Path) -> ProbeError {
+        let path = path.display().to_string();
+        ProbeError::Parse {
+            path,
+            line: self.line,
+            item: self.item,
+            message: self.message,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_source_follows_its_file_and_grows_its_buffer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("stat");
+        fs::write(&path, "one").unwrap();
+        let mut source = Source::open(path.clone()).unwrap();
+        assert_eq!(source.read().unwrap(), b"one");
+        fs::write(&path, vec![b'x'; 3 * Source::FIRST_BUFFER]).unwrap();
+        assert_eq!(source.read().unwrap().len(), 3 * Source::FIRST_BUFFER);
+        fs::write(&path, "").unwrap();
+        assert_eq!(source.read().unwrap(), b"");
+    }
+
+    #[test]
+    fn what_is_not_there_names_the_path_and_the_mend() {
+        let host = Host::new("/nonexistent", "/nonexistent");
+        let error = host
+            .source("pressure/cpu", "boot with psi=1")
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("/nonexistent/pressure/cpu: "), "{error}");
+        assert!(error.ends_with("boot with psi=1"), "{error}");
+    }
+}

@@ -1,0 +1,159 @@
+//! What the probes are asked for, beyond which of them run.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What the probes are asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Processes to watch, each under a role.
+    pub processes: Vec<ProcessTarget>,
+    /// CPU sets for which interrupts and softirqs are summed.
+    pub cpusets: Vec<(String, CpuSet)>,
+    /// Record every interrupt line on every CPU, not only the sums.
+    pub full_matrix: bool,
+    /// Record partitions beside whole devices.
+    pub partitions: bool,
+    /// Probes that are marked so are read at every n-th tick.
+    pub threads_every: u32,
+    /// The recorder itself, watched under the role `recorder`.
+    pub recorder_pid: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            processes: vec![],
+            cpusets: vec![],
+            full_matrix: false,
+            partitions: false,
+            threads_every: 1,
+            recorder_pid: std::process::id(),
+        }
+    }
+}
+
+/// A process and the role it plays: `ROLE=PID`, `ROLE=@PIDFILE` or `ROLE=NAME`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessTarget {
+    /// The role, as it appears in the tables.
+    pub role: String,
+    /// How to find it.
+    pub find: Find,
+}
+
+/// How a process is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Find {
+    /// By number.
+    Pid(u32),
+    /// By the number in a file, which may come later than the recording.
+    PidFile(PathBuf),
+    /// All processes of this name, as in `/proc/PID/comm`.
+    Name(String),
+}
+
+impl FromStr for ProcessTarget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (role, target) = named(text, "ROLE=PID, ROLE=@PIDFILE or ROLE=NAME")?;
+        let find = if let Some(path) = target.strip_prefix('@') {
+            Find::PidFile(PathBuf::from(path))
+        } else if let Ok(pid) = target.parse() {
+            Find::Pid(pid)
+        } else {
+            Find::Name(target.to_owned())
+        };
+        Ok(Self {
+            role: role.to_owned(),
+            find,
+        })
+    }
+}
+
+/// A set of CPUs in the kernel's list format, `0-3,8` (cpuset(7)).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuSet {
+    cpus: Vec<u32>,
+}
+
+impl CpuSet {
+    /// True if `cpu` is in the set.
+    #[must_use]
+    pub fn contains(&self, cpu: u32) -> bool {
+        self.cpus.binary_search(&cpu).is_ok()
+    }
+
+    /// The CPUs in ascending order.
+    #[must_use]
+    pub fn cpus(&self) -> &[u32] {
+        &self.cpus
+    }
+}
+
+impl FromStr for CpuSet {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not a CPU list such as 0-3,8");
+        let mut cpus = vec![];
+        for range in text.split(',') {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let first: u32 = first.trim().parse().map_err(|_| wrong())?;
+            let last: u32 = last.trim().parse().map_err(|_| wrong())?;
+            // The kernel's own limit is 8192 CPUs; anything beyond is a typing error.
+            if first > last || last > 0xffff {
+                return Err(wrong());
+            }
+            cpus.extend(first..=last);
+        }
+        cpus.sort_unstable();
+        cpus.dedup();
+        Ok(Self { cpus })
+    }
+}
+
+/// `ROLE=LIST` as on the command line.
+///
+/// # Errors
+/// When there is no role or the list is not one.
+pub fn parse_cpuset(text: &str) -> Result<(String, CpuSet), String> {
+    let (role, list) = named(text, "ROLE=LIST, such as server=0-3")?;
+    Ok((role.to_owned(), list.parse()?))
+}
+
+fn named<'a>(text: &'a str, form: &str) -> Result<(&'a str, &'a str), String> {
+    match text.split_once('=') {
+        Some((role, rest)) if !role.is_empty() && !rest.is_empty() => Ok((role, rest)),
+        _ => Err(format!("`{text}` is not of the form {form}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists_are_the_kernels() {
+        let set: CpuSet = "0-2,8,2".parse().unwrap();
+        assert_eq!(set.cpus(), [0, 1, 2, 8]);
+        assert!(set.contains(8) && !set.contains(3));
+        for wrong in ["", "a", "3-1", "0,", "0-99999999"] {
+            assert!(wrong.parse::<CpuSet>().is_err(), "{wrong}");
+        }
+        assert!(parse_cpuset("0-3").unwrap_err().contains("ROLE=LIST"));
+    }
+
+    #[test]
+    fn processes_by_number_file_and_name() {
+        let find = |text: &str| text.parse::<ProcessTarget>().unwrap().find;
+        assert_eq!(find("server=42"), Find::Pid(42));
+        assert_eq!(
+            find("server=@/run/mysqld.pid"),
+            Find::PidFile("/run/mysqld.pid".into())
+        );
+        assert_eq!(find("server=mysqld"), Find::Name("mysqld".into()));
+        assert!("mysqld".parse::<ProcessTarget>().is_err());
+    }
+}

@@ -1,0 +1,211 @@
+//! `/proc/diskstats`: reads, writes, discards and flushes per block device, time in flight and queue.
+//!
+//! Whole devices, device mapper and md are recorded, partitions only on request: their I/O is in their disk already. RAM
+//! and loop devices without any I/O are left out. Times are sampled on completion; requests in flight are not in them.
+
+use std::collections::HashMap;
+
+use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Column;
+use loadprint_recording::schema::Schema;
+use loadprint_recording::schema::Text;
+use loadprint_recording::schema::Unit;
+use loadprint_recording::schema::text;
+
+use super::MOUNT_PROC;
+use super::fields::Cursor;
+use crate::Host;
+use crate::NotRunning;
+use crate::Options;
+use crate::Probe;
+use crate::ProbeEntry;
+use crate::ProbeError;
+use crate::host::ParseError;
+use crate::host::Source;
+
+/// The probe's line in the registry.
+pub const ENTRY: ProbeEntry = ProbeEntry {
+    name: "disk",
+    help: "reads, writes, discards and flushes per block device",
+    schema: &SCHEMA,
+    every_nth: false,
+    open,
+};
+
+static ENTITY: &[Text] = &[text("device")];
+static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
+const FIELDS: usize = 17;
+/// Kernels before 4.18 print this many fields, before 5.5 four more.
+const FIELDS_AT_LEAST: usize = 11;
+
+static COLUMNS: &[Column] = &[
+    Column::counter("reads", Unit::One, "reads completed", "/proc/diskstats field 4"),
+    Column::counter(
+        "read_merges",
+        Unit::One,
+        "reads merged before they were queued",
+        "/proc/diskstats field 5",
+    ),
+    Column::counter("read_sectors", Unit::Sector, "read", "/proc/diskstats field 6"),
+    Column::counter(
+        "read_ms",
+        Unit::Millisecond,
+        "summed over reads",
+        "/proc/diskstats field 7",
+    )
+    .lower(),
+    Column::counter("writes", Unit::One, "writes completed", "/proc/diskstats field 8"),
+    Column::counter(
+        "write_merges",
+        Unit::One,
+        "writes merged before they were queued",
+        "/proc/diskstats field 9",
+    ),
+    Column::counter(
+        "write_sectors",
+        Unit::Sector,
+        "written",
+        "/proc/diskstats field 10",
+    ),
+    Column::counter(
+        "write_ms",
+        Unit::Millisecond,
+        "summed over writes",
+        "/proc/diskstats field 11",
+    )
+    .lower(),
+    Column::gauge(
+        "in_flight",
+        Unit::One,
+        "requests in flight",
+        "/proc/diskstats field 12",
+    ),
+    Column::counter(
+        "io_ms",
+        Unit::Millisecond,
+        "with a request in flight",
+        "/proc/diskstats field 13",
+    ),
+    Column::counter(
+        "weighted_ms",
+        Unit::Millisecond,
+        "summed over requests",
+        "/proc/diskstats field 14",
+    )
+    .lower(),
+    Column::counter(
+        "discards",
+        Unit::One,
+        "discards completed",
+        "/proc/diskstats field 15, Linux 4.18",
+    ),
+    Column::counter(
+        "discard_merges",
+        Unit::One,
+        "discards merged",
+        "/proc/diskstats field 16, Linux 4.18",
+    ),
+    Column::counter(
+        "discard_sectors",
+        Unit::Sector,
+        "discarded",
+        "/proc/diskstats field 17, Linux 4.18",
+    ),
+    Column::counter(
+        "discard_ms",
+        Unit::Millisecond,
+        "summed over discards",
+        "/proc/diskstats field 18, Linux 4.18",
+    ),
+    Column::counter(
+        "flushes",
+        Unit::One,
+        "flushes that reached the device",
+        "/proc/diskstats field 19, Linux 5.5",
+    ),
+    Column::counter(
+        "flush_ms",
+        Unit::Millisecond,
+        "summed over flushes",
+        "/proc/diskstats field 20, Linux 5.5",
+    )
+    .lower(),
+];
+
+#[derive(Debug)]
+struct Disk {
+    file: Source,
+    host: Host,
+    partitions: bool,
+    /// Names seen, and whether they are partitions.
+    known: HashMap<Vec<u8>, bool>,
+}
+
+fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+    let file = host.source("diskstats", MOUNT_PROC)?;
+    Ok(Box::new(Disk {
+        file,
+        host: host.clone(),
+        partitions: options.partitions,
+        known: HashMap::new(),
+    }))
+}
+
+impl Probe for Disk {
+    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        let Self {
+            file,
+            host,
+            partitions,
+            known,
+        } = self;
+        file.parse(|text| parse(text, |name| *partitions || !is_partition(name, host, known), rows))
+    }
+}
+
+/// sysfs is asked once per name: a partition has a file `partition`. Without sysfs everything counts as a device.
+fn is_partition(name: &[u8], host: &Host, known: &mut HashMap<Vec<u8>, bool>) -> bool {
+    if let Some(&known) = known.get(name) {
+        return known;
+    }
+    // sysfs has `!` where a device's name has `/` (cciss!c0d0).
+    let file = String::from_utf8_lossy(name).replace('/', "!");
+    let partition = host.sys(&format!("class/block/{file}/partition")).exists();
+    known.insert(name.to_vec(), partition);
+    partition
+}
+
+/// Parses `/proc/diskstats` (Documentation/admin-guide/iostats.rst); devices that `wanted` refuses are left out.
+///
+/// ```text
+///  254       0 vda 152238 32674 9375858 81711 62958 91358 9090536 33473 0 21216 118363 32486 22 2534392 2772 11565 405
+/// ```
+///
+/// # Errors
+/// When a line has fewer fields than the oldest format or a field is not a number.
+pub fn parse(file: &[u8], mut wanted: impl FnMut(&[u8]) -> bool, rows: &mut Rows) -> Result<(), ParseError> {
+    let mut cursor = Cursor::new(file);
+    while !cursor.at_end() {
+        if cursor.uint("major")?.is_some() {
+            cursor.need_uint("minor")?;
+            let name = cursor
+                .word()
+                .ok_or_else(|| cursor.error("name", "the line ends before it"))?;
+            let mut fields = [None; FIELDS];
+            for (place, field) in fields.iter_mut().enumerate() {
+                *field = cursor.uint("field")?;
+                if field.is_none() && place < FIELDS_AT_LEAST {
+                    return Err(cursor.error("field", format!("the line ends after {place} of 11 fields")));
+                }
+            }
+            let idle = || fields.iter().all(|field| field.unwrap_or(0) == 0);
+            let memory = name.starts_with(b"loop") || name.starts_with(b"ram");
+            if !(memory && idle()) && wanted(name) {
+                rows.row(&[name]);
+                fields.iter().for_each(|field| rows.uint_or_null(*field));
+            }
+        }
+        cursor.next_line();
+    }
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! `/proc/interrupts`: sums per line and per CPU, and per line over each given CPU set; the whole matrix on request.
+//!
+//! With 256 CPUs and 2000 lines the file has half a million cells, nearly all of them zero: those are recognised by
+//! their eleven bytes and not parsed. Counts are 32-bit in the kernel and wrap.
+
+use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Column;
+use loadprint_recording::schema::Schema;
+use loadprint_recording::schema::Text;
+use loadprint_recording::schema::Unit;
+use loadprint_recording::schema::text;
+
+use super::MOUNT_PROC;
+use super::fields::Cursor;
+use super::fields::empty;
+use crate::Host;
+use crate::NotRunning;
+use crate::Options;
+use crate::Probe;
+use crate::ProbeEntry;
+use crate::ProbeError;
+use crate::host::ParseError;
+use crate::host::Source;
+use crate::options::CpuSet;
+
+/// The probe's line in the registry.
+pub const ENTRY: ProbeEntry = ProbeEntry {
+    name: "interrupts",
+    help: "interrupts per line, per CPU and per line over each CPU set",
+    schema: &SCHEMA,
+    every_nth: false,
+    open,
+};
+
+static ENTITY: &[Text] = &[text("line"), text("cpus")];
+static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
+static COLUMNS: &[Column] = &[
+    Column::counter(
+        "count",
+        Unit::One,
+        "interrupts; a CPU's cell wraps at 2^32",
+        "/proc/interrupts",
+    ),
+    Column::info(
+        "description",
+        "chip, trigger and device; on rows over all CPUs",
+        "/proc/interrupts",
+    ),
+];
+
+#[derive(Debug)]
+struct Interrupts {
+    file: Source,
+    matrix: Matrix,
+}
+
+fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+    let file = host.source("interrupts", MOUNT_PROC)?;
+    Ok(Box::new(Interrupts {
+        file,
+        matrix: Matrix::new(options, true),
+    }))
+}
+
+impl Probe for Interrupts {
+    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        let Self { file, matrix } = self;
+        file.parse(|text| matrix.parse(text, rows))
+    }
+}
+
+/// Sums a matrix of lines and CPUs as `/proc/interrupts` and `/proc/softirqs` print it.
+#[derive(Debug)]
+pub struct Matrix {
+    sets: Vec<(String, CpuSet)>,
+    full: bool,
+    described: bool,
+    /// The first line of the file, and per column the CPU's number and the sets it belongs to.
+    head: Vec<u8>,
+    cpus: Vec<(u32, String)>,
+    members: Vec<Vec<usize>>,
+    per_cpu: Vec<u64>,
+    per_set: Vec<u64>,
+}
+
+/// A cell of a line that never fired on this CPU.
+const ZERO: &[u8; 11] = b"          0";
+
+impl Matrix {
+    /// A matrix with or without a description behind the cells.
+    #[must_use]
+    pub fn new(options: &Options, described: bool) -> Self {
+        Self {
+            sets: options.cpusets.clone(),
+            full: options.full_matrix,
+            described,
+            head: vec![],
+            cpus: vec![],
+            members: vec![],
+            per_cpu: vec![],
+            per_set: vec![],
+        }
+    }
+
+    /// Parses the file (proc_interrupts(5), `kernel/irq/proc.c`; `fs/proc/softirqs.c`).
+    ///
+    /// ```text
+    ///            CPU0       CPU1
+    ///  36:          0     222022 PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0
+    /// LOC:     209869     233222   Local timer interrupts
+    /// ERR:          0
+    /// ```
+    /// `ERR` and `MIS` are counts of the host: they have a row over all CPUs only and are not in the sums per CPU.
+    ///
+    /// # Errors
+    /// When the first line names no CPUs, or a cell is not a number.
+    pub fn parse(&mut self, file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
+        let mut cursor = Cursor::new(file);
+        self.take_head(cursor.remainder(), &cursor)?;
+        cursor.next_line();
+        self.per_cpu.fill(0);
+        while !cursor.at_end() {
+            self.line(&mut cursor, rows)?;
+            cursor.next_line();
+        }
+        for ((_, name), count) in self.cpus.iter().zip(&self.per_cpu) {
+            rows.row(&[b"all", name.as_bytes()]);
+            self.cells(*count, None, rows);
+        }
+        Ok(())
+    }
+
+    /// Learns the columns; they change only when a CPU goes on- or offline.
+    fn take_head(&mut self, head: &[u8], cursor: &Cursor<'_>) -> Result<(), ParseError> {
+        if head == self.head && !head.is_empty() {
+            return Ok(());
+        }
+        let mut words = Cursor::new(head);
+        let mut cpus = vec![];
+        while let Some(word) = words.word() {
+            let number = word.strip_prefix(b"CPU").ok_or_else(|| empty("CPU0"))?;
+            let number: u32 = cursor.convert("CPU", number)?;
+            cpus.push((number, number.to_string()));
+        }
+        if cpus.is_empty() {
+            return Err(empty("CPU0"));
+        }
+        let sets = || self.sets.iter().enumerate();
+        self.members = cpus
+            .iter()
+            .map(|(cpu, _)| {
+                sets()
+                    .filter(|(_, (_, set))| set.contains(*cpu))
+                    .map(|(place, _)| place)
+                    .collect()
+            })
+            .collect();
+        self.per_cpu = vec![0; cpus.len()];
+        self.per_set = vec![0; self.sets.len()];
+        self.cpus = cpus;
+        self.head = head.to_vec();
+        Ok(())
+    }
+
+    fn line(&mut self, cursor: &mut Cursor<'_>, rows: &mut Rows) -> Result<(), ParseError> {
+        let Some(name) = cursor.until(b':').map(<[u8]>::trim_ascii) else {
+            return Ok(());
+        };
+        self.per_set.fill(0);
+        let (mut total, mut columns) = (0u64, 0);
+        let of_host = name == b"ERR" || name == b"MIS";
+        while columns < self.cpus.len() {
+            let count = if cursor.rest().starts_with(ZERO) {
+                cursor.skip(ZERO.len());
+                0
+            } else if let Some(count) = cursor.uint("count")? {
+                count
+            } else {
+                break;
+            };
+            if count > 0 && !of_host {
+                self.per_cpu[columns] += count;
+                self.members[columns]
+                    .iter()
+                    .for_each(|&set| self.per_set[set] += count);
+            }
+            if self.full && !of_host {
+                rows.row(&[name, self.cpus[columns].1.as_bytes()]);
+                self.cells(count, None, rows);
+            }
+            total += count;
+            columns += 1;
+        }
+        rows.row(&[name, b"all"]);
+        self.cells(total, Some(cursor.remainder()), rows);
+        if !of_host {
+            for ((role, _), count) in self.sets.iter().zip(&self.per_set) {
+                rows.row(&[name, role.as_bytes()]);
+                self.cells(*count, None, rows);
+            }
+        }
+        Ok(())
+    }
+
+    fn cells(&self, count: u64, description: Option<&[u8]>, rows: &mut Rows) {
+        rows.uint(count);
+        if self.described {
+            match description {
+                Some(text) if !text.is_empty() => rows.text(text),
+                _ => rows.null(),
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! `/proc/meminfo`: memory by use, dirty and written-back pages, huge pages. Every line that the kernel prints is a metric.
+
+use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Column;
+use loadprint_recording::schema::Schema;
+use loadprint_recording::schema::Unit;
+
+use super::MOUNT_PROC;
+use super::fields::Cursor;
+use super::fields::empty;
+use crate::Host;
+use crate::NotRunning;
+use crate::Options;
+use crate::Probe;
+use crate::ProbeEntry;
+use crate::ProbeError;
+use crate::host::ParseError;
+use crate::host::Source;
+
+/// The probe's line in the registry.
+pub const ENTRY: ProbeEntry = ProbeEntry {
+    name: "memory",
+    help: "memory by use, dirty pages, write-back, huge pages",
+    schema: &SCHEMA,
+    every_nth: false,
+    open,
+};
+
+static SCHEMA: Schema = Schema::metrics(METRICS);
+
+const fn size(name: &'static str, help: &'static str) -> Column {
+    Column::gauge(name, Unit::Kibibyte, help, "/proc/meminfo")
+}
+
+const fn pages(name: &'static str, help: &'static str) -> Column {
+    Column::gauge(name, Unit::One, help, "/proc/meminfo")
+}
+
+static METRICS: &[Column] = &[
+    size("MemTotal", "usable memory"),
+    size("MemFree", "unused"),
+    size(
+        "MemAvailable",
+        "the kernel's estimate of what can be had without swapping",
+    )
+    .higher(),
+    size("Buffers", "page cache of block devices"),
+    size("Cached", "page cache of files, shared memory included"),
+    size("SwapCached", "swapped out and still in memory"),
+    size("Active", "used recently"),
+    size("Inactive", "reclaimed first"),
+    size("Active(anon)", "anonymous, used recently"),
+    size("Inactive(anon)", "anonymous, reclaimed first"),
+    size("Active(file)", "page cache, used recently"),
+    size("Inactive(file)", "page cache, reclaimed first"),
+    size("Unevictable", "cannot be reclaimed"),
+    size("Mlocked", "locked by mlock"),
+    size("SwapTotal", "swap space"),
+    size("SwapFree", "swap space unused"),
+    size("Zswap", "compressed swap in memory"),
+    size("Zswapped", "swapped into compressed memory"),
+    size("Dirty", "waiting to be written back"),
+    size("Writeback", "being written back"),
+    size("AnonPages", "anonymous and mapped"),
+    size("Mapped", "files mapped"),
+    size("Shmem", "shared memory and tmpfs"),
+    size("KReclaimable", "of the kernel, reclaimable"),
+    size("Slab", "kernel objects"),
+    size("SReclaimable", "kernel objects, reclaimable"),
+    size("SUnreclaim", "kernel objects, not reclaimable"),
+    size("KernelStack", "kernel stacks"),
+    size("PageTables", "page tables"),
+    size("SecPageTables", "secondary page tables"),
+    size("NFS_Unstable", "sent to a server and not yet stable"),
+    size("Bounce", "bounce buffers"),
+    size("WritebackTmp", "write-back of FUSE"),
+    size("CommitLimit", "memory that may be promised"),
+    size("Committed_AS", "memory that has been promised"),
+    size("VmallocTotal", "address space of vmalloc"),
+    size("VmallocUsed", "used by vmalloc"),
+    size("VmallocChunk", "largest free piece of vmalloc"),
+    size("Percpu", "per-CPU data"),
+    size("HardwareCorrupted", "pages found broken").lower(),
+    size("AnonHugePages", "anonymous memory in huge pages"),
+    size("ShmemHugePages", "shared memory in huge pages"),
+    size("ShmemPmdMapped", "shared memory mapped by huge pages"),
+    size("FileHugePages", "page cache in huge pages"),
+    size("FilePmdMapped", "page cache mapped by huge pages"),
+    size("CmaTotal", "for contiguous allocations"),
+    size("CmaFree", "for contiguous allocations, unused"),
+    size("Balloon", "given back to the hypervisor"),
+    pages("HugePages_Total", "huge pages in the pool"),
+    pages("HugePages_Free", "huge pages unused"),
+    pages("HugePages_Rsvd", "huge pages promised"),
+    pages("HugePages_Surp", "huge pages beyond the pool"),
+    size("Hugepagesize", "size of a huge page"),
+    size("Hugetlb", "in huge pages of all sizes"),
+    size("DirectMap4k", "the kernel's map, in 4 kB pages"),
+    size("DirectMap2M", "the kernel's map, in 2 MB pages"),
+    size("DirectMap1G", "the kernel's map, in 1 GB pages"),
+];
+
+#[derive(Debug)]
+struct Memory {
+    file: Source,
+}
+
+fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+    Ok(Box::new(Memory {
+        file: host.source("meminfo", MOUNT_PROC)?,
+    }))
+}
+
+impl Probe for Memory {
+    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        self.file.parse(|text| parse(text, rows))
+    }
+}
+
+/// Parses `/proc/meminfo` (proc_meminfo(5), `fs/proc/meminfo.c`).
+///
+/// ```text
+/// MemTotal:       24684084 kB
+/// HugePages_Total:       0
+/// ```
+///
+/// # Errors
+/// When a line has no number, or there is none.
+pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
+    let mut cursor = Cursor::new(file);
+    while !cursor.at_end() {
+        if let Some(name) = cursor.until(b':') {
+            rows.row(&[name]);
+            rows.int(cursor.need_int("value")?);
+        }
+        cursor.next_line();
+    }
+    if rows.is_empty() {
+        Err(empty("MemTotal"))
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,18 @@
+//! Sources under `/proc`: one file each, with the format quoted above its parser.
+
+pub mod cpu;
+pub mod diskstats;
+pub mod fields;
+pub mod interrupts;
+pub mod meminfo;
+pub mod net_dev;
+pub mod pressure;
+pub mod process;
+pub mod snmp;
+pub mod softirqs;
+pub mod targets;
+pub mod threads;
+pub mod vmstat;
+
+/// What makes files under `/proc` readable where they are not.
+pub(crate) const MOUNT_PROC: &str = "mount /proc, or name its place with --proc-root";

@@ -1,0 +1,29 @@
+//! The one list of probes. A probe is added by its file and its line here; the tests walk the list.
+
+use crate::ProbeEntry;
+use crate::procfs::cpu;
+use crate::procfs::diskstats;
+use crate::procfs::interrupts;
+use crate::procfs::meminfo;
+use crate::procfs::net_dev;
+use crate::procfs::pressure;
+use crate::procfs::process;
+use crate::procfs::snmp;
+use crate::procfs::softirqs;
+use crate::procfs::threads;
+use crate::procfs::vmstat;
+
+/// All probes, in the order in which they are read at a tick.
+pub static PROBES: &[ProbeEntry] = &[
+    cpu::ENTRY,
+    interrupts::ENTRY,
+    softirqs::ENTRY,
+    diskstats::ENTRY,
+    net_dev::ENTRY,
+    snmp::ENTRY,
+    meminfo::ENTRY,
+    vmstat::ENTRY,
+    pressure::ENTRY,
+    process::ENTRY,
+    threads::ENTRY,
+];
