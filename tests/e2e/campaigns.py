@@ -1,0 +1,91 @@
+"""Runs the playbook as a user does, and waits for the points at which the tests break it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from . import ROOT
+
+TINY = Path(__file__).with_name("tiny.yml")
+
+
+def command(runs: Path, *arguments: str, campaign: Path = TINY) -> list[str]:
+    """Give the command line that runs a campaign with its results below `runs`."""
+    settings = (f"campaign_file={campaign}", f"campaign_runs_dir={runs}", *arguments)
+    return [str(ROOT / "characterize"), *(word for setting in settings for word in ("-e", setting))]
+
+
+def start(runs: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start a campaign in a session of its own, its output in `runs`/output."""
+    with (runs / "output").open("w") as output:
+        return subprocess.Popen(
+            command(runs, *arguments),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+
+
+def run(runs: Path, *arguments: str, campaign: Path = TINY) -> subprocess.CompletedProcess[str]:
+    """Run a campaign to its end."""
+    return subprocess.run(
+        command(runs, *arguments, campaign=campaign),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        check=False,
+        env=os.environ | {"COLUMNS": "100"},
+    )
+
+
+def status(runs: Path) -> dict[str, Any]:
+    """Read the supervisor's status of the campaign with results below `runs`; empty while there is none."""
+    for execution in runs.glob("*/2*"):
+        try:
+            text = Path(f"/dev/shm/loadprint-{execution.name}/status.json").read_text()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        return dict(json.loads(text))
+    return {}
+
+
+def running(runs: Path, name: str) -> int | None:
+    """Give the pid of a process of the campaign while it runs."""
+    for process in status(runs).get("processes", []):
+        if process["name"] == name and process["state"] == "running":
+            return int(process["pid"])
+    return None
+
+
+def wait_for(what: str, condition: Callable[[], Any], seconds: float = 120) -> Any:
+    """Poll until the condition gives something, and return that."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s"
+        time.sleep(0.05)
+    return found
+
+
+def measuring(runs: Path) -> str | None:
+    """Name the run whose load is in its measure phase now."""
+    for phases in runs.glob("*/2*/*/load/phases.jsonl"):
+        lines = [json.loads(line) for line in phases.read_text().splitlines()]
+        if lines and (lines[-1]["phase"], lines[-1]["event"]) == ("measure", "begin"):
+            return phases.parts[-3]
+    return None
+
+
+def statuses(runs: Path) -> dict[str, str]:
+    """Give {run: status} of the newest execution."""
+    executions = sorted(runs.glob("*/2*"))
+    files = executions[-1].glob("*/run.json") if executions else []
+    return {path.parent.name: json.loads(path.read_text())["status"] for path in files}

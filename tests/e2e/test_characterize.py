@@ -1,0 +1,79 @@
+"""The main job on a real server: the table it prints, what is in the runs, and that nothing is left."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from . import LOADPRINT, campaigns
+from .machine import Machine, look, settled
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Machine]:
+    runs = tmp_path_factory.mktemp("runs")
+    before = look()
+    done = campaigns.run(runs)
+    assert done.returncode == 0, done.stdout
+    return runs, done.stdout, before
+
+
+def test_nothing_is_left(finished: tuple[Path, str, Machine]) -> None:
+    runs, _, before = finished
+    assert settled(before, 1) == []
+    execution = next(runs.glob("tiny/2*"))
+    assert sorted(path.name for path in execution.iterdir() if path.is_dir()) == sorted(
+        campaigns.statuses(runs)
+    )
+
+
+def test_the_table_has_the_rows_of_the_published_one(finished: tuple[Path, str, Machine]) -> None:
+    _, output, _ = finished
+    for row in (
+        "%usr",
+        "%sys",
+        "%iowait",
+        "%idle",
+        "await",
+        "received",
+        "sent",
+        "context switches",
+        "interrupts",
+    ):
+        assert row in output, f"{row} is missing in:\n{output}"
+    table = output[output.index("reference") :]
+    assert max(len(line) for line in table.splitlines()) <= 100, table
+
+
+def test_statement_counts_are_the_servers_own(finished: tuple[Path, str, Machine]) -> None:
+    runs, _, _ = finished
+    seen = 0
+    for folder in runs.glob("tiny/2*/*oltp*/load"):
+        result = json.loads((folder / "result.json").read_text())
+        server = json.loads((folder / "server.json").read_text())
+        names = ("Com_select", "Com_insert", "Com_update", "Com_delete", "Com_begin", "Com_commit")
+        grown = {name: int(server["status_end"][name]) - int(server["status_begin"][name]) for name in names}
+        events, errors = result["events"], result["errors"]
+        assert errors == 0
+        assert (result["reads"], result["writes"], result["others"]) == (14 * events, 4 * events, 2 * events)
+        assert [grown[name] for name in names] == [14 * events, events, 2 * events, events, events, events]
+        assert result["commits"] == events
+        seen += 1
+    assert seen == 2
+
+
+def test_every_run_is_whole(finished: tuple[Path, str, Machine]) -> None:
+    runs, _, _ = finished
+    for folder in runs.glob("tiny/2*/b*"):
+        done = subprocess.run(
+            [LOADPRINT, "inspect", folder, "--format", "json"], capture_output=True, text=True, check=True
+        )
+        inspected = json.loads(done.stdout)
+        run = json.loads((folder / "run.json").read_text())
+        assert run["status"] == "complete"
+        assert run["placement"]["server"]["outside_allowed"] == 0, run["placement"]
+        assert run["placement"]["load"]["outside_ran"] == 0, run["placement"]
+        assert inspected

@@ -1,0 +1,108 @@
+"""Breaks a campaign as it breaks in practice: nothing may be left, nothing lost, and it must go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from . import campaigns
+from .machine import look, settled
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Iterator[Path]:
+    before = look()
+    yield tmp_path
+    # A server may take its time to shut down.
+    assert settled(before, 60) == []
+
+
+def test_a_server_that_dies_fails_its_run_only(runs: Path) -> None:
+    campaign = campaigns.start(runs)
+    broken = campaigns.wait_for("the first measure phase", lambda: campaigns.measuring(runs))
+    server = campaigns.running(runs, "server")
+    assert server is not None
+    os.kill(server, signal.SIGKILL)
+    campaign.wait()
+    output = (runs / "output").read_text()
+    statuses = campaigns.statuses(runs)
+    assert statuses.pop(broken) == "failed", output
+    assert set(statuses.values()) == {"complete"}, output
+    reason = json.loads(next(runs.glob(f"*/2*/{broken}/run.json")).read_text())["reason"]
+    assert "the server died" in reason
+    table = output[output.rindex("reference") :]
+    assert broken in output
+    assert table
+
+
+def test_an_interrupted_campaign_leaves_nothing_and_resumes(runs: Path) -> None:
+    before = look()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        campaign = campaigns.start(runs)
+        interrupted = campaigns.wait_for("a measure phase", lambda: campaigns.measuring(runs))
+        # A terminal sends Ctrl-C to the whole group; the others hit ansible-playbook alone.
+        (os.killpg if number == signal.SIGINT else os.kill)(campaign.pid, number)
+        campaign.wait()
+        assert settled(before, 60) == [], f"after {number.name}"
+        assert campaigns.statuses(runs)[interrupted] != "complete"
+        phases = next(runs.glob(f"*/2*/{interrupted}/load/phases.jsonl"))
+        phases.rename(phases.with_name("phases-of-the-interrupted"))
+    done = campaigns.run(runs)
+    assert done.returncode == 0, done.stdout
+    assert set(campaigns.statuses(runs).values()) == {"complete"}
+    assert len(list(runs.glob("*/2*"))) == 1, "it began a new execution"
+
+
+def test_complete_runs_are_kept_when_a_campaign_resumes(runs: Path) -> None:
+    campaign = campaigns.start(runs)
+    campaigns.wait_for("a complete run", lambda: "complete" in campaigns.statuses(runs).values())
+    os.kill(campaign.pid, signal.SIGTERM)
+    campaign.wait()
+    kept = {run for run, status in campaigns.statuses(runs).items() if status == "complete"}
+    written = {run: manifest(runs, run).stat().st_mtime_ns for run in kept}
+    done = campaigns.run(runs)
+    assert done.returncode == 0, done.stdout
+    assert written == {run: manifest(runs, run).stat().st_mtime_ns for run in kept}
+    assert set(campaigns.statuses(runs).values()) == {"complete"}
+
+
+def manifest(runs: Path, run: str) -> Path:
+    return next(runs.glob(f"*/2*/{run}/manifest.json"))
+
+
+def test_a_port_that_is_taken_is_named(runs: Path) -> None:
+    with socket.create_server(("127.0.0.1", 33306)):
+        done = campaigns.run(runs)
+    assert done.returncode != 0
+    assert "33306" in done.stdout
+    assert "server_port" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        ("repeats: 2", "repeat: 2", ":5: "),
+        (
+            "    workload: oltp_read_write\n    data: oltp",
+            "    workload: oltp_read_wirte\n    data: oltp",
+            "oltp_read_write",
+        ),
+        ("profile: durable", "profile: durabel", "durable"),
+        ("reference: oltp", "reference: olpt", ":4: "),
+    ],
+)
+def test_a_campaign_with_a_typo_says_where(runs: Path, before: str, after: str, named: str) -> None:
+    text = campaigns.TINY.read_text()
+    assert before in text
+    wrong = runs / "wrong.yml"
+    wrong.write_text(text.replace(before, after))
+    done = campaigns.run(runs, campaign=wrong)
+    assert done.returncode != 0
+    assert named in done.stdout, done.stdout
+    assert "Traceback" not in done.stdout
