@@ -1,2 +1,68 @@
-//! Placeholder.
-fn main() {}
+//! `loadprint-collect`: records what a host does, once a second, into a run directory.
+
+mod cli;
+mod fingerprint;
+mod list;
+mod placement;
+mod record;
+mod session;
+mod ticker;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use cli::Cli;
+use cli::Command;
+
+fn main() -> ExitCode {
+    let result = match Cli::try_parse() {
+        Ok(cli) => run(cli.command),
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            error.exit();
+        }
+        Err(error) => {
+            // clap's first line says what is wrong; the rest is usage that `--help` gives better.
+            let text = error.render().to_string();
+            let line = text
+                .lines()
+                .find(|line| !line.trim().is_empty())
+                .unwrap_or_default();
+            Err(anyhow::anyhow!(
+                "{}; see --help",
+                line.trim_start_matches("error: ")
+            ))
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("loadprint-collect: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Record(options) => record::run(&options),
+        Command::Finish { run } => finish(&run),
+        Command::Probes(options) => list::run(&options),
+    }
+}
+
+/// Finishes what a killed recorder left behind; there may be nothing to do.
+fn finish(run: &Path) -> anyhow::Result<()> {
+    if !run.join("run.json").exists() && !record::has_recording(run) {
+        anyhow::bail!(
+            "{}: not a run directory: it has neither run.json nor a recording",
+            run.display()
+        );
+    }
+    for finished in loadprint_recording::finish::run(run)? {
+        println!("{}", record::summary(&finished));
+    }
+    Ok(())
+}

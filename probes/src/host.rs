@@ -69,11 +69,19 @@ impl Source {
     /// # Errors
     /// When it cannot be opened.
     pub fn open(path: PathBuf) -> Result<Self, ProbeError> {
+        Self::sized(path, Self::FIRST_BUFFER)
+    }
+
+    /// Opens `path` with a buffer of `size` bytes, which grows as needed.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn sized(path: PathBuf, size: usize) -> Result<Self, ProbeError> {
         match File::open(&path) {
             Ok(file) => Ok(Self {
                 file,
                 path,
-                buffer: vec![],
+                buffer: vec![0; size],
             }),
             Err(source) => Err(ProbeError::Read {
                 path: path.display().to_string(),

@@ -1,0 +1,210 @@
+//! The command line: verbs, options and their help.
+
+use std::path::PathBuf;
+use std::time::Duration;
+use std::time::SystemTime;
+
+use clap::Args;
+use clap::Parser;
+use clap::Subcommand;
+use clap::ValueEnum;
+use loadprint_probes::Host;
+use loadprint_probes::Options;
+use loadprint_probes::options::CpuSet;
+use loadprint_probes::options::ProcessTarget;
+use loadprint_probes::options::parse_cpuset;
+
+const EXAMPLES: &str = "\
+Examples:
+  loadprint-collect record --out runs/try --duration 60s
+  loadprint-collect record --out RUN --process server=@/run/mysqld/mysqld.pid --cpuset server=0-7 --data-dir /var/lib/mysql
+  loadprint-collect finish RUN          after the recorder was killed
+  loadprint-collect probes              what can be read here, and why not";
+
+const RECORD_EXAMPLES: &str = "\
+Records until SIGTERM or SIGINT, --duration or --deadline, then writes the tables. A recorder that is killed loses the tick
+it was writing; `loadprint-collect finish RUN` writes the tables then.
+
+Examples:
+  loadprint-collect record --out runs/try --duration 60s
+  loadprint-collect record --out RUN --role load --process load=sysbench --interval 100ms
+  loadprint-collect record --out RUN --probes cpu,disk,process --process server=4242";
+
+/// Records what a host does.
+#[derive(Debug, Parser)]
+#[command(name = "loadprint-collect", version, about, after_help = EXAMPLES, max_term_width = 110)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Record into a run directory.
+    Record(Box<RecordOptions>),
+    /// Write the tables of leftover journals, and the manifest.
+    Finish {
+        /// The run directory.
+        run: PathBuf,
+    },
+    /// List the probes with their status on this host.
+    Probes(ProbesOptions),
+}
+
+/// Options of `record`.
+#[derive(Debug, Args)]
+#[command(after_help = RECORD_EXAMPLES)]
+pub struct RecordOptions {
+    /// The run directory; made if it is not there.
+    #[arg(long, value_name = "RUN")]
+    pub out: PathBuf,
+    /// The folder in the run directory: server, load, load-2, …
+    #[arg(long, value_name = "R", default_value = "server", value_parser = parse_role)]
+    pub role: String,
+    /// Time between ticks.
+    #[arg(long, value_name = "T", default_value = "1s", value_parser = parse_interval)]
+    pub interval: Duration,
+    /// Stop after this time.
+    #[arg(long, value_name = "T", value_parser = humantime::parse_duration)]
+    pub duration: Option<Duration>,
+    /// Stop at the latest after this time (90s, 2h) or at this time (2026-11-21T12:00:00Z), whatever happens to the caller.
+    #[arg(long, value_name = "T", value_parser = parse_deadline)]
+    pub deadline: Option<Deadline>,
+    /// Resolve the block devices of this data directory, and keep the journal off them.
+    #[arg(long, value_name = "D")]
+    pub data_dir: Option<PathBuf>,
+    /// Where the journal goes while recording [default: the run directory, or /dev/shm if that lies on the data device].
+    #[arg(long, value_name = "D")]
+    pub journal_dir: Option<PathBuf>,
+    /// Appears after the first sample with the recorder's process number, and goes when it ends.
+    #[arg(long, value_name = "F")]
+    pub pid_file: Option<PathBuf>,
+    /// Which probes, and what they watch.
+    #[command(flatten)]
+    pub probes: ProbeOptions,
+}
+
+/// Options of `probes`.
+#[derive(Debug, Args)]
+pub struct ProbesOptions {
+    /// text or json.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Which probes, and what they watch.
+    #[command(flatten)]
+    pub probes: ProbeOptions,
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For a person.
+    Text,
+    /// For a program.
+    Json,
+}
+
+/// Options that both `record` and `probes` have.
+#[derive(Debug, Args)]
+pub struct ProbeOptions {
+    /// Only these probes.
+    #[arg(
+        long = "probes",
+        value_name = "A,B",
+        value_delimiter = ',',
+        conflicts_with = "without"
+    )]
+    pub only: Vec<String>,
+    /// All probes but these.
+    #[arg(long, value_name = "C", value_delimiter = ',')]
+    pub without: Vec<String>,
+    /// Watch a process: ROLE=PID, ROLE=@PIDFILE or ROLE=NAME; may be repeated.
+    #[arg(long = "process", value_name = "ROLE=WHICH")]
+    pub processes: Vec<ProcessTarget>,
+    /// Sum interrupts over a CPU set: ROLE=LIST, such as server=0-7; may be repeated.
+    #[arg(long = "cpuset", value_name = "ROLE=LIST", value_parser = parse_cpuset)]
+    pub cpusets: Vec<(String, CpuSet)>,
+    /// Record every interrupt line on every CPU.
+    #[arg(long)]
+    pub full_matrix: bool,
+    /// Record partitions beside whole disks.
+    #[arg(long)]
+    pub partitions: bool,
+    /// Read threads at every n-th tick, and at the last one [default: about once a second].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub threads_every: Option<u32>,
+    /// The root of procfs.
+    #[arg(long, value_name = "P", default_value = "/proc")]
+    pub proc_root: PathBuf,
+    /// The root of sysfs.
+    #[arg(long, value_name = "S", default_value = "/sys")]
+    pub sys_root: PathBuf,
+}
+
+impl ProbeOptions {
+    /// The roots.
+    pub fn host(&self) -> Host {
+        Host::new(&self.proc_root, &self.sys_root)
+    }
+
+    /// What the probes are asked for, when they are read every `interval`.
+    pub fn options(&self, interval: Duration) -> Options {
+        let once_a_second = Duration::from_secs(1).div_duration_f64(interval).round().max(1.0) as u32;
+        Options {
+            processes: self.processes.clone(),
+            cpusets: self.cpusets.clone(),
+            full_matrix: self.full_matrix,
+            partitions: self.partitions,
+            threads_every: self.threads_every.unwrap_or(once_a_second),
+            recorder_pid: std::process::id(),
+        }
+    }
+}
+
+/// When to stop whatever happens.
+#[derive(Clone, Copy, Debug)]
+pub enum Deadline {
+    /// So long after the start.
+    After(Duration),
+    /// At this time.
+    At(SystemTime),
+}
+
+impl Deadline {
+    /// Time left from now.
+    pub fn left(self) -> Duration {
+        match self {
+            Self::After(duration) => duration,
+            Self::At(time) => time.duration_since(SystemTime::now()).unwrap_or_default(),
+        }
+    }
+}
+
+fn parse_deadline(text: &str) -> Result<Deadline, String> {
+    if let Ok(duration) = humantime::parse_duration(text) {
+        return Ok(Deadline::After(duration));
+    }
+    let wrong =
+        |_| format!("`{text}` is neither a time span such as 2h nor a time such as 2026-11-21T12:00:00Z");
+    humantime::parse_rfc3339_weak(text)
+        .map(Deadline::At)
+        .map_err(wrong)
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if interval < Duration::from_millis(1) || interval > Duration::from_secs(3600) {
+        return Err("the interval must lie between 1ms and 1h".to_owned());
+    }
+    Ok(interval)
+}
+
+fn parse_role(text: &str) -> Result<String, String> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if text.is_empty() || !text.bytes().all(fits) {
+        return Err("a role is a folder's name: letters, digits, - and _".to_owned());
+    }
+    Ok(text.to_owned())
+}

@@ -1,0 +1,87 @@
+//! CPUs as `/proc/cpuinfo` and `/sys/devices/system/cpu` describe them: sockets, cores, threads, NUMA, microcode, governor.
+
+use std::collections::BTreeSet;
+
+use loadprint_probes::Host;
+use loadprint_probes::options::CpuSet;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::json;
+
+use super::line;
+use super::names;
+use super::number;
+
+#[derive(Debug, Serialize)]
+struct Cpu {
+    cpu: u32,
+    package: Option<i64>,
+    core: Option<i64>,
+    siblings: Option<String>,
+}
+
+impl Cpu {
+    fn read(host: &Host, cpu: u32) -> Self {
+        let topology = |name: &str| host.sys(&format!("devices/system/cpu/cpu{cpu}/topology/{name}"));
+        Self {
+            cpu,
+            package: number(&topology("physical_package_id")),
+            core: number(&topology("core_id")),
+            siblings: line(&topology("thread_siblings_list")),
+        }
+    }
+}
+
+/// The object `cpus`.
+pub fn read(host: &Host) -> Value {
+    let cpuinfo = line(&host.proc("cpuinfo")).unwrap_or_default();
+    let field = |name: &str| {
+        let value = cpuinfo
+            .lines()
+            .find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
+        value.split_once(':').map(|(_, value)| value.trim().to_owned())
+    };
+    let list: Vec<Cpu> = online(host)
+        .into_iter()
+        .map(|number| Cpu::read(host, number))
+        .collect();
+    let packages: BTreeSet<_> = list.iter().filter_map(|cpu| cpu.package).collect();
+    let cores: BTreeSet<_> = list
+        .iter()
+        .filter_map(|cpu| Some((cpu.package?, cpu.core?)))
+        .collect();
+    let known = |count: usize| (count > 0).then_some(count);
+    let nodes = names(&host.sys("devices/system/node"));
+    let nodes: Vec<Value> = nodes
+        .iter()
+        .filter(|name| name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok()))
+        .map(|name| json!({"node": name, "cpus": line(&host.sys(&format!("devices/system/node/{name}/cpulist")))}))
+        .collect();
+    json!({
+        "model": field("model name"),
+        "sockets": known(packages.len()),
+        "cores": known(cores.len()),
+        "threads_per_core": known(cores.len()).map(|cores| list.len() / cores),
+        "numa": nodes,
+        "microcode": field("microcode"),
+        "online": list.len(),
+        "list": list,
+    })
+}
+
+/// The frequency governors in use; `None` where the kernel does not set the frequency.
+pub fn governors(host: &Host) -> Option<BTreeSet<String>> {
+    let path = |cpu| host.sys(&format!("devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"));
+    let found: BTreeSet<_> = online(host)
+        .into_iter()
+        .filter_map(|cpu| line(&path(cpu)))
+        .collect();
+    (!found.is_empty()).then_some(found)
+}
+
+fn online(host: &Host) -> Vec<u32> {
+    let list = line(&host.sys("devices/system/cpu/online")).unwrap_or_default();
+    list.parse::<CpuSet>()
+        .map(|set| set.cpus().to_vec())
+        .unwrap_or_default()
+}

@@ -1,0 +1,188 @@
+//! `fingerprint.json`: the host's hardware, kernel and settings, read once at the start. A fact that cannot be read is null.
+
+mod block;
+mod cpus;
+pub mod storage;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use loadprint_probes::Host;
+use loadprint_probes::options::CpuSet;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+/// Kernel settings that change what a database workload measures.
+const SYSCTL: &[&str] = &[
+    "vm.swappiness",
+    "vm.dirty_ratio",
+    "vm.dirty_background_ratio",
+    "vm.dirty_bytes",
+    "vm.dirty_background_bytes",
+    "vm.dirty_expire_centisecs",
+    "vm.dirty_writeback_centisecs",
+    "vm.overcommit_memory",
+    "vm.nr_hugepages",
+    "vm.zone_reclaim_mode",
+    "kernel.numa_balancing",
+    "kernel.sched_autogroup_enabled",
+    "kernel.perf_event_paranoid",
+    "kernel.randomize_va_space",
+    "kernel.watchdog",
+    "kernel.task_delayacct",
+    "fs.aio-max-nr",
+    "fs.file-max",
+    "net.core.somaxconn",
+    "net.core.netdev_max_backlog",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.default_qdisc",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+];
+
+/// Reads everything. `journal_dir` is where the recorder writes, `data_dir` what is under test.
+pub fn read(host: &Host, cpusets: &[(String, CpuSet)], data_dir: Option<&Path>, journal_dir: &Path) -> Value {
+    let config = kernel_config(host);
+    let config = |name: &str| config.as_ref().and_then(|config| config.get(name).cloned());
+    let sysctl: Map<String, Value> = SYSCTL
+        .iter()
+        .map(|name| ((*name).to_owned(), json!(line(&host.proc(&sysctl_path(name))))))
+        .collect();
+    let sets: Map<String, Value> = cpusets
+        .iter()
+        .map(|(role, set)| (role.clone(), json!(set.cpus())))
+        .collect();
+    let setting = |name: &str| chosen(line(&host.sys(&format!("kernel/mm/transparent_hugepage/{name}"))));
+    json!({
+        "host": host_name(host),
+        "boot_id": line(&host.proc("sys/kernel/random/boot_id")),
+        "kernel": {
+            "release": line(&host.proc("sys/kernel/osrelease")),
+            "version": line(&host.proc("sys/kernel/version")),
+        },
+        "cmdline": line(&host.proc("cmdline")),
+        "user_hz": rustix::param::clock_ticks_per_second(),
+        "config_hz": config("CONFIG_HZ").and_then(|hz| hz.parse::<u32>().ok()),
+        "cpu_accounting": {
+            "tick": config("CONFIG_TICK_CPU_ACCOUNTING"),
+            "full": config("CONFIG_VIRT_CPU_ACCOUNTING_GEN"),
+            "irq_time": config("CONFIG_IRQ_TIME_ACCOUNTING"),
+        },
+        "page_size": rustix::param::page_size(),
+        "cpus": cpus::read(host),
+        "mitigations": folder(&host.sys("devices/system/cpu/vulnerabilities")),
+        "memory": memory(host),
+        "sysctl": sysctl,
+        "thp": {"enabled": setting("enabled"), "defrag": setting("defrag")},
+        "governor": cpus::governors(host),
+        "clocksource": line(&host.sys("devices/system/clocksource/clocksource0/current_clocksource")),
+        "block_devices": block::devices(host),
+        "storage": storage::roles(host, data_dir, journal_dir),
+        "nics": block::nics(host),
+        "virtualisation": virtualisation(host),
+        "cpusets": sets,
+    })
+}
+
+/// The host's name, or null.
+pub fn host_name(host: &Host) -> Option<String> {
+    line(&host.proc("sys/kernel/hostname"))
+}
+
+/// A file's text without blanks at its ends; `None` if it cannot be read or is empty.
+fn line(path: &Path) -> Option<String> {
+    let text = fs::read(path).ok()?;
+    let text = String::from_utf8_lossy(&text).trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// A file's text as a number.
+fn number(path: &Path) -> Option<i64> {
+    line(path)?.parse().ok()
+}
+
+/// The one in brackets of `always [madvise] never`.
+fn chosen(text: Option<String>) -> Option<String> {
+    let text = text?;
+    let inside = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .map(|(word, _)| word.to_owned());
+    Some(inside.unwrap_or(text))
+}
+
+/// Every file of a folder with its text; `None` if there is no such folder.
+fn folder(path: &Path) -> Option<BTreeMap<String, Option<String>>> {
+    let entries = fs::read_dir(path).ok()?;
+    let file = |entry: fs::DirEntry| {
+        (
+            entry.file_name().to_string_lossy().into_owned(),
+            line(&entry.path()),
+        )
+    };
+    Some(entries.flatten().map(file).collect())
+}
+
+/// Names in a folder, sorted.
+fn names(path: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(path) else {
+        return vec![];
+    };
+    let mut names: Vec<_> = entries
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+fn sysctl_path(name: &str) -> String {
+    format!("sys/{}", name.replace('.', "/"))
+}
+
+fn memory(host: &Host) -> Value {
+    let text = line(&host.proc("meminfo")).unwrap_or_default();
+    let field = |name: &str| {
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        value.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    json!({"total_kB": field("MemTotal"), "swap_kB": field("SwapTotal"), "hugepage_kB": field("Hugepagesize")})
+}
+
+/// Options of the running kernel, where the distribution keeps them beside it; on a fake host there are none.
+fn kernel_config(host: &Host) -> Option<BTreeMap<String, String>> {
+    if host.proc("") != Path::new("/proc/") {
+        return None;
+    }
+    let release = line(&host.proc("sys/kernel/osrelease"))?;
+    let text = fs::read_to_string(format!("/boot/config-{release}")).ok()?;
+    let pair = |line: &str| {
+        line.split_once('=')
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    };
+    Some(text.lines().filter_map(pair).collect())
+}
+
+fn virtualisation(host: &Host) -> Value {
+    let dmi = |name: &str| line(&host.sys(&format!("class/dmi/id/{name}")));
+    let cpuinfo = line(&host.proc("cpuinfo")).unwrap_or_default();
+    let flags = cpuinfo
+        .lines()
+        .find(|line| line.starts_with("flags"))
+        .unwrap_or_default();
+    json!({
+        "guest": (!flags.is_empty()).then(|| flags.split_whitespace().any(|flag| flag == "hypervisor")),
+        "hypervisor": line(&host.sys("hypervisor/type")),
+        "vendor": dmi("sys_vendor"),
+        "product": dmi("product_name"),
+    })
+}

@@ -1,0 +1,210 @@
+//! From a path to its file system, its block device, and the whole disks below that: partitions, device mapper and md are
+//! followed down. A file system in memory or over a network has no disks.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use loadprint_probes::Host;
+use rustix::fs::major;
+use rustix::fs::minor;
+use serde_json::Value;
+use serde_json::json;
+
+use super::names;
+
+/// The list `storage`: where data, redo log and journal lie.
+pub fn roles(host: &Host, data_dir: Option<&Path>, journal_dir: &Path) -> Vec<Value> {
+    let mut roles = vec![];
+    if let Some(data) = data_dir {
+        roles.push(role(host, "data", data));
+        // Since MySQL 8.0.30 the redo log has a folder of its own, which may be a mount.
+        let redo = data.join("#innodb_redo");
+        roles.push(role(host, "redo", if redo.exists() { &redo } else { data }));
+        roles.push(role(host, "binlog", data));
+    }
+    roles.push(role(host, "journal", journal_dir));
+    roles
+}
+
+/// True if `a` and `b` lie on the same file system or on a common disk.
+pub fn share_a_disk(host: &Host, a: &Path, b: &Path) -> bool {
+    let (Some(a), Some(b)) = (Place::of(host, a), Place::of(host, b)) else {
+        return false;
+    };
+    let disks = a.disks(host);
+    if disks.is_empty() {
+        a.number == b.number && !a.in_memory()
+    } else {
+        !disks.is_disjoint(&b.disks(host))
+    }
+}
+
+fn role(host: &Host, name: &str, path: &Path) -> Value {
+    let place = Place::of(host, path);
+    json!({
+        "role": name,
+        "path": path,
+        "filesystem": place.as_ref().and_then(|place| place.filesystem.clone()),
+        "device": place.as_ref().and_then(|place| place.source.clone()),
+        "disks": place.map(|place| place.disks(host)),
+    })
+}
+
+/// What a path lies on.
+#[derive(Debug)]
+struct Place {
+    /// `major:minor` of the file system or of the device it is mounted from.
+    number: String,
+    filesystem: Option<String>,
+    source: Option<String>,
+}
+
+impl Place {
+    /// `None` if not even a parent of the path exists.
+    fn of(host: &Host, path: &Path) -> Option<Self> {
+        // A directory that is made later will lie where its nearest parent lies.
+        let there: PathBuf = path.ancestors().find_map(|parent| {
+            let parent = if parent.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                parent
+            };
+            fs::canonicalize(parent).ok()
+        })?;
+        let device = fs::metadata(&there).ok()?.dev();
+        let number = format!("{}:{}", major(device), minor(device));
+        let mounts = fs::read_to_string(host.proc("self/mountinfo")).unwrap_or_default();
+        let mount = mounts
+            .lines()
+            .filter_map(Mount::parse)
+            .filter(|mount| there.starts_with(&mount.point));
+        // Of several mounts on one point the last one hides the others.
+        let mount = mount.max_by_key(|mount| mount.point.components().count());
+        let (filesystem, source) = mount.map(|mount| (mount.filesystem, mount.source)).unzip();
+        let mut place = Self {
+            number,
+            filesystem,
+            source,
+        };
+        // btrfs and others number their file systems apart from any device: the mount's source tells it.
+        if !host.sys(&format!("dev/block/{}", place.number)).exists()
+            && let Some(source) = &place.source
+            && let Ok(metadata) = fs::metadata(source)
+            && source.starts_with('/')
+        {
+            place.number = format!("{}:{}", major(metadata.rdev()), minor(metadata.rdev()));
+        }
+        Some(place)
+    }
+
+    fn in_memory(&self) -> bool {
+        matches!(self.filesystem.as_deref(), Some("tmpfs" | "ramfs"))
+    }
+
+    fn disks(&self, host: &Host) -> BTreeSet<String> {
+        let mut disks = BTreeSet::new();
+        if let Ok(device) = fs::canonicalize(host.sys(&format!("dev/block/{}", self.number))) {
+            follow(&device, 0, &mut disks);
+        }
+        disks
+    }
+}
+
+/// Collects the whole disks below the device at sysfs path `device`.
+fn follow(device: &Path, depth: usize, disks: &mut BTreeSet<String>) {
+    // The kernel does not allow cycles; a damaged fake one must not hang.
+    if depth > 16 {
+        return;
+    }
+    let whole = if device.join("partition").exists() {
+        device.parent().unwrap_or(device)
+    } else {
+        device
+    };
+    let slaves = names(&whole.join("slaves"));
+    if slaves.is_empty() {
+        disks.extend(
+            whole
+                .file_name()
+                .map(|name| name.to_string_lossy().replace('!', "/")),
+        );
+    }
+    for slave in slaves {
+        if let Ok(slave) = fs::canonicalize(whole.join("slaves").join(slave)) {
+            follow(&slave, depth + 1, disks);
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    point: PathBuf,
+    filesystem: String,
+    source: String,
+}
+
+impl Mount {
+    /// Parses a line of `/proc/PID/mountinfo` (proc_pid_mountinfo(5)).
+    ///
+    /// ```text
+    /// 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+    /// ```
+    fn parse(line: &str) -> Option<Self> {
+        let (mount, device) = line.split_once(" - ")?;
+        let point = PathBuf::from(mount.split(' ').nth(4)?.replace("\\040", " "));
+        let mut device = device.split(' ');
+        Some(Self {
+            point,
+            filesystem: device.next()?.to_owned(),
+            source: device.next()?.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn mountinfo_as_in_its_manual_page() {
+        let line = r"36 35 98:0 /mnt1 /my\040disk rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
+        let mount = Mount::parse(line).unwrap();
+        assert_eq!(
+            (mount.point.as_path(), mount.filesystem.as_str()),
+            (Path::new("/my disk"), "ext3")
+        );
+        assert_eq!(mount.source, "/dev/root");
+        assert_eq!(Mount::parse("nonsense"), None);
+    }
+
+    #[test]
+    fn a_logical_volume_over_a_partition_is_its_disk() {
+        let sys = tempfile::tempdir().unwrap();
+        let root = sys.path();
+        let partition = root.join("devices/pci/nvme0n1/nvme0n1p2");
+        let mapper = root.join("devices/virtual/block/dm-0");
+        fs::create_dir_all(&partition).unwrap();
+        fs::create_dir_all(mapper.join("slaves")).unwrap();
+        fs::create_dir_all(root.join("dev/block")).unwrap();
+        fs::write(partition.join("partition"), "2\n").unwrap();
+        symlink(&partition, mapper.join("slaves/nvme0n1p2")).unwrap();
+        symlink(&mapper, root.join("dev/block/252:0")).unwrap();
+        let place = Place {
+            number: "252:0".to_owned(),
+            filesystem: None,
+            source: None,
+        };
+        let host = Host::new("/proc", root);
+        assert_eq!(place.disks(&host), BTreeSet::from(["nvme0n1".to_owned()]));
+        let nowhere = Place {
+            number: "0:45".to_owned(),
+            ..place
+        };
+        assert_eq!(nowhere.disks(&host), BTreeSet::new());
+    }
+}

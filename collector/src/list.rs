@@ -1,0 +1,55 @@
+//! `loadprint-collect probes`: what can be read on this host, and what is missing where it cannot.
+
+use std::time::Duration;
+
+use loadprint_recording::journal::Standing;
+use serde_json::json;
+
+use crate::cli::Format;
+use crate::cli::ProbesOptions;
+use crate::session::Opened;
+use crate::session::open_probes;
+
+/// Prints the list.
+///
+/// # Errors
+/// When a probe was named that is not there.
+pub fn run(options: &ProbesOptions) -> anyhow::Result<()> {
+    let asked = &options.probes;
+    let opened = open_probes(asked, &asked.host(), &asked.options(Duration::from_secs(1)))?;
+    match options.format {
+        Format::Json => println!("{:#}", opened.iter().map(describe).collect::<serde_json::Value>()),
+        Format::Text => opened.iter().for_each(print),
+    }
+    Ok(())
+}
+
+fn describe(opened: &Opened) -> serde_json::Value {
+    let (status, reason) = opened.standing();
+    let schema = opened.entry.schema;
+    let (key, meanings) = schema.meanings(|_| true);
+    let mut line = json!({
+        "name": opened.entry.name,
+        "status": status,
+        "reason": reason,
+        "help": opened.entry.help,
+        "shape": schema.shape,
+        "entity": schema.entity,
+    });
+    line[key] = meanings.into();
+    line
+}
+
+fn print(opened: &Opened) {
+    let (status, reason) = opened.standing();
+    let word = match status {
+        Standing::Running => "running",
+        Standing::Off => "off",
+        Standing::Unavailable => "unavailable",
+    };
+    println!(
+        "{:<11} {word:<12} {}",
+        opened.entry.name,
+        reason.unwrap_or(opened.entry.help)
+    );
+}

@@ -1,0 +1,255 @@
+//! `loadprint-collect record`: from the command line to a finished run directory.
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use loadprint_recording::FORMAT_VERSION;
+use loadprint_recording::clock;
+use loadprint_recording::finish;
+use loadprint_recording::finish::Finished;
+use loadprint_recording::finish::JOURNAL;
+use loadprint_recording::journal::End;
+use loadprint_recording::journal::Ended;
+use loadprint_recording::journal::Header;
+use loadprint_recording::journal::Writer;
+use loadprint_recording::json::write_atomic;
+use loadprint_recording::manifest;
+use rustix::process::Resource;
+use rustix::process::Rlimit;
+use rustix::process::getrlimit;
+use rustix::process::setrlimit;
+use serde_json::json;
+
+use crate::cli::RecordOptions;
+use crate::fingerprint;
+use crate::placement;
+use crate::session::Session;
+use crate::session::open_probes;
+use crate::ticker::Schedule;
+use crate::ticker::Stop;
+
+/// Program and version, as they stand in every table.
+const WRITER: &str = concat!("loadprint-collect ", env!("CARGO_PKG_VERSION"));
+
+/// Records until it is told to stop, then writes the tables.
+///
+/// # Errors
+/// When the run directory cannot be used, has this role's recording already, or fills up.
+pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
+    // Signals are taken before anything is there that would be left behind.
+    let stop = Stop::on_signals().context("cannot take over SIGTERM and SIGINT")?;
+    raise_descriptor_limit();
+    let role_dir = options.out.join(&options.role);
+    refuse_second(&role_dir)?;
+    let probe_options = options.probes.options(options.interval);
+    let host = options.probes.host();
+    let probes = open_probes(&options.probes, &host, &probe_options)?;
+    fs::create_dir_all(&role_dir)
+        .with_context(|| format!("{}: cannot make the run directory", role_dir.display()))?;
+    let dir = placement::journal_dir(
+        &host,
+        &role_dir,
+        options.journal_dir.as_deref(),
+        options.data_dir.as_deref(),
+    );
+    let facts = fingerprint::read(&host, &probe_options.cpusets, options.data_dir.as_deref(), &dir);
+    write_atomic(&role_dir.join("fingerprint.json"), &facts)?;
+    let interval_ns = i64::try_from(options.interval.as_nanos())?;
+    let header = Header {
+        format_version: FORMAT_VERSION,
+        role: options.role.clone(),
+        interval_ns,
+        boot_id: clock::boot_id_under(&options.probes.proc_root).or_else(|_| clock::boot_id())?,
+        writer: WRITER.to_owned(),
+        started_monotonic_ns: clock::monotonic_ns(),
+        started_realtime_ns: clock::realtime_ns(),
+        probes: probes.iter().map(|opened| opened.header()).collect(),
+    };
+    let path = placement::journal_path(&role_dir, &options.role, &dir)?;
+    let journal = Writer::create(&path, &header)?;
+    let mut session = Session::new(probes, journal, probe_options.threads_every);
+    let pid_file = PidFile {
+        path: options.pid_file.clone(),
+    };
+    let ended = take_ticks(options, interval_ns, &stop, &mut session, &pid_file).with_context(|| {
+        format!(
+            "{} ticks are kept; make room, then: loadprint-collect finish {}",
+            session.ticks(),
+            options.out.display()
+        )
+    })?;
+    let (journal, last_tick, missed) = session.end();
+    // Without an end frame the journal counts as torn and has all its ticks; there may be room for the tables still.
+    if let Err(error) = journal.end(&End {
+        ended,
+        last_tick,
+        missed,
+    }) {
+        eprintln!("loadprint-collect: {error}");
+    }
+    let finished = finish::journal(&role_dir.join(JOURNAL)).with_context(|| {
+        format!(
+            "the journal is kept; mend this, then: loadprint-collect finish {}",
+            options.out.display()
+        )
+    })?;
+    write_run_json(options, &header)?;
+    manifest::write(&options.out)?;
+    drop(pid_file);
+    eprintln!("{}", summary(&finished));
+    Ok(())
+}
+
+/// Takes ticks until a signal, the duration or the deadline; the last one lies at the very end.
+fn take_ticks(
+    options: &RecordOptions,
+    interval_ns: i64,
+    stop: &Stop,
+    session: &mut Session,
+    pid_file: &PidFile,
+) -> anyhow::Result<Ended> {
+    let start = clock::monotonic_ns();
+    let limit =
+        |left: std::time::Duration| start.saturating_add(i64::try_from(left.as_nanos()).unwrap_or(i64::MAX));
+    let limits = [
+        options
+            .duration
+            .map(|duration| (limit(duration), Ended::Duration)),
+        options
+            .deadline
+            .map(|deadline| (limit(deadline.left()), Ended::Deadline)),
+    ];
+    let end = limits.into_iter().flatten().min_by_key(|(time, _)| *time);
+    let mut schedule = Schedule::new(start, interval_ns);
+    loop {
+        let due = schedule.next(clock::monotonic_ns());
+        let until = end.map_or(due.intended_ns, |(time, _)| time.min(due.intended_ns));
+        if stop.wait_until(until)? {
+            session.tick(Schedule::last(due, clock::monotonic_ns()), true)?;
+            return Ok(Ended::Signal);
+        }
+        if let Some((time, ended)) = end
+            && time <= due.intended_ns
+        {
+            session.tick(Schedule::last(due, time), true)?;
+            return Ok(ended);
+        }
+        session.tick(due, false)?;
+        if session.ticks() == 1 {
+            pid_file.write()?;
+        }
+    }
+}
+
+/// One line on what a recording holds.
+pub fn summary(finished: &Finished) -> String {
+    let Finished {
+        role,
+        ticks,
+        missed,
+        torn_bytes,
+        ended,
+        tables,
+    } = finished;
+    let rows: u64 = tables.iter().map(|(_, rows)| rows).sum();
+    let ended = match ended {
+        Ended::Torn => format!("torn, {torn_bytes} bytes dropped"),
+        Ended::Signal => "stopped by a signal".to_owned(),
+        Ended::Duration => "whole duration".to_owned(),
+        Ended::Deadline => "stopped by its deadline".to_owned(),
+    };
+    format!(
+        "{role}: {ticks} ticks, {missed} missed, {rows} rows in {} tables, {ended}",
+        tables.len()
+    )
+}
+
+/// True if a role of `run` has a journal or tables.
+pub fn has_recording(run: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(run) else {
+        return false;
+    };
+    entries.flatten().any(|entry| is_recorded(&entry.path()))
+}
+
+fn is_recorded(role_dir: &Path) -> bool {
+    role_dir.join(JOURNAL).symlink_metadata().is_ok() || role_dir.join("ticks.parquet").exists()
+}
+
+fn refuse_second(role_dir: &Path) -> anyhow::Result<()> {
+    if is_recorded(role_dir) {
+        anyhow::bail!(
+            "{}: holds a recording already; name another --out or --role",
+            role_dir.display()
+        );
+    }
+    Ok(())
+}
+
+/// The orchestrator writes run.json; a recorder that ran alone says itself what the run was.
+fn write_run_json(options: &RecordOptions, header: &Header) -> anyhow::Result<()> {
+    let path = options.out.join("run.json");
+    if path.exists() {
+        return Ok(());
+    }
+    let out = fs::canonicalize(&options.out).unwrap_or_else(|_| options.out.clone());
+    let cpus = options
+        .probes
+        .cpusets
+        .iter()
+        .find(|(role, _)| *role == options.role);
+    let run = json!({
+        "format_version": FORMAT_VERSION,
+        "id": out.file_name().map(|name| name.to_string_lossy()),
+        "roles": {&options.role: {
+            "host": fingerprint::host_name(&options.probes.host()),
+            "cpus": cpus.map(|(_, set)| set.cpus()),
+        }},
+        "versions": {"loadprint-collect": env!("CARGO_PKG_VERSION")},
+        "status": "complete",
+        "started_realtime_ns": header.started_realtime_ns,
+        "ended_realtime_ns": clock::realtime_ns(),
+    });
+    Ok(write_atomic(&path, &run)?)
+}
+
+/// Every thread that is watched takes two descriptors.
+fn raise_descriptor_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    if current != maximum
+        && let Err(error) = setrlimit(Resource::Nofile, raised)
+    {
+        eprintln!("loadprint-collect: cannot raise the limit on open files, threads may be missed: {error}");
+    }
+}
+
+/// Removed when the recording ends, however it ends.
+struct PidFile {
+    path: Option<PathBuf>,
+}
+
+impl PidFile {
+    /// The file is whole when it appears: whoever waits for it reads it at once.
+    fn write(&self) -> anyhow::Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let beside = path.with_extension("new");
+        fs::write(&beside, format!("{}\n", std::process::id()))
+            .and_then(|()| fs::rename(&beside, path))
+            .with_context(|| format!("{}: cannot write the pid file", path.display()))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // It is not there if the first sample never came.
+            drop(fs::remove_file(path));
+        }
+    }
+}
