@@ -22,10 +22,7 @@ FIRST = 1_000 * SECOND  # monotonic stamp of tick 0
 
 Rows = list[dict[str, Any]]
 CPU = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
-DISK = (
-    "reads read_merges read_sectors read_ms writes write_merges write_sectors write_ms in_flight io_ms weighted_ms "
-    "discards discard_merges discard_sectors discard_ms flushes flush_ms"
-).split()
+DISK = ["reads", "read_merges", "read_sectors", "read_ms", "writes", "write_merges", "write_sectors", "write_ms", "in_flight", "io_ms", "weighted_ms", "discards", "discard_merges", "discard_sectors", "discard_ms", "flushes", "flush_ms"]
 
 
 @dataclass
@@ -63,7 +60,9 @@ class Host:
     options: Mapping[str, Any] = field(default_factory=dict)
     latency_ms: float = 10.0
     series: Callable[[int], int] | None = None
-    variables: Mapping[str, str] = field(default_factory=lambda: {"innodb_flush_log_at_trx_commit": "1", "port": "3306"})
+    variables: Mapping[str, str] = field(
+        default_factory=lambda: {"innodb_flush_log_at_trx_commit": "1", "port": "3306"}
+    )
     host: str = "db1"
 
 
@@ -140,39 +139,82 @@ def _probes(host: Host, ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
     }  # fmt: skip
 
 
-NIC = (
-    "rx_bytes rx_packets rx_errors rx_drops rx_fifo rx_frame rx_compressed rx_multicast "
-    "tx_bytes tx_packets tx_errors tx_drops tx_fifo tx_collisions tx_carrier tx_compressed"
-).split()
+NIC = ["rx_bytes", "rx_packets", "rx_errors", "rx_drops", "rx_fifo", "rx_frame", "rx_compressed", "rx_multicast", "tx_bytes", "tx_packets", "tx_errors", "tx_drops", "tx_fifo", "tx_collisions", "tx_carrier", "tx_compressed"]
 
 
 def _cpu(host: Host, ticks: range) -> Rows:
     total = {name: sum(rates.get(name, 0) for rates in host.cpus.values()) for name in CPU}
     extra = ("ctxt", "intr", "softirqs", "processes", "procs_running", "procs_blocked")
     rates = {"ctxt": 4000, "intr": 900, "softirqs": 400}
-    rows = [{"tick": t, "cpu": cpu, **grown(host.cpus[cpu], CPU, t), **dict.fromkeys(extra)} for cpu in host.cpus for t in ticks]
-    return rows + [{"tick": t, "cpu": "all", **grown(total, CPU, t, 2000), **grown(rates, extra, t)} for t in ticks]
+    rows = [
+        {"tick": t, "cpu": cpu, **grown(host.cpus[cpu], CPU, t), **dict.fromkeys(extra)}
+        for cpu in host.cpus
+        for t in ticks
+    ]
+    return rows + [
+        {"tick": t, "cpu": "all", **grown(total, CPU, t, 2000), **grown(rates, extra, t)} for t in ticks
+    ]
 
 
 def _interrupts(ticks: range, key: str, rate: int) -> Rows:
     sets = {"all": 3, "0": 1, "1": 2, "server": 1}
-    return [{"tick": t, key: "all", "cpus": c, "count": rate * n * t, "description": None} for c, n in sets.items() for t in ticks]
+    return [
+        {"tick": t, key: "all", "cpus": c, "count": rate * n * t, "description": None}
+        for c, n in sets.items()
+        for t in ticks
+    ]
 
 
 def _processes(host: Host, ticks: range) -> Rows:
-    roles = {"server": (900, host.server_ticks), "load": (901, host.load_ticks), "recorder": (902, {"stime": 1})}
-    names = ("utime", "stime", "cutime", "cstime", "read_bytes", "write_bytes", "rchar", "wchar", "syscr", "syscw", "minflt", "majflt")
+    roles = {
+        "server": (900, host.server_ticks),
+        "load": (901, host.load_ticks),
+        "recorder": (902, {"stime": 1}),
+    }
+    names = (
+        "utime",
+        "stime",
+        "cutime",
+        "cstime",
+        "read_bytes",
+        "write_bytes",
+        "rchar",
+        "wchar",
+        "syscr",
+        "syscw",
+        "minflt",
+        "majflt",
+    )
     return [
-        {"tick": t, "role": role, "pid": pid, "comm": role, "starttime": 5, "threads": 4, "rss": 8 << 20, **grown(rates, names, t)}
+        {
+            "tick": t,
+            "role": role,
+            "pid": pid,
+            "comm": role,
+            "starttime": 5,
+            "threads": 4,
+            "rss": 8 << 20,
+            **grown(rates, names, t),
+        }
         for role, (pid, rates) in roles.items()
         for t in ticks
     ]
 
 
 def _threads(host: Host, ticks: range) -> Rows:
-    names = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches", "on_cpu_ns", "run_delay_ns", "timeslices")
+    names = (
+        "voluntary_ctxt_switches",
+        "nonvoluntary_ctxt_switches",
+        "on_cpu_ns",
+        "run_delay_ns",
+        "timeslices",
+    )
     rates = {
-        "server": {"voluntary_ctxt_switches": host.switches, "nonvoluntary_ctxt_switches": 0, "on_cpu_ns": SECOND // 8},
+        "server": {
+            "voluntary_ctxt_switches": host.switches,
+            "nonvoluntary_ctxt_switches": 0,
+            "on_cpu_ns": SECOND // 8,
+        },
         "load": {"voluntary_ctxt_switches": 700, "on_cpu_ns": SECOND // 3, "run_delay_ns": 1_000_000},
     }
     return [
@@ -193,9 +235,13 @@ def _ticks(path: Path, ticks: range, probes: list[str]) -> None:
     described = {"probe": "ticks", "role": "server", "shape": "table", "probes": listed, "ticks": len(ticks), "missed": 0,
                  "torn_bytes": 0, "ended": "signal"}  # fmt: skip
     schema_first = sorted(rows, key=lambda row: (row["tick"], row["probe"]))
-    table = pa.Table.from_pylist(schema_first).set_column(8, "reason", pa.array([None] * len(rows), pa.string()))
+    table = pa.Table.from_pylist(schema_first).set_column(
+        8, "reason", pa.array([None] * len(rows), pa.string())
+    )
     meta = {"format_version": 1, "interval_ns": SECOND, "boot_id": BOOT, **described}
-    pq.write_table(table.replace_schema_metadata({"loadprint": json.dumps(meta)}), path / "server" / "ticks.parquet")
+    pq.write_table(
+        table.replace_schema_metadata({"loadprint": json.dumps(meta)}), path / "server" / "ticks.parquet"
+    )
 
 
 def _fingerprint(path: Path, host: Host) -> None:
@@ -213,13 +259,27 @@ def _load(path: Path, host: Host) -> None:
               for event, at in (("begin", begin), ("end", end))]  # fmt: skip
     (path / "load" / "phases.jsonl").write_text("".join(json.dumps(stamp) + "\n" for stamp in stamps))
     seconds = host.seconds + 1
-    latency = {name: host.latency_ms * n for name, n in (("min", 0.5), ("mean", 1), ("p50", 0.9), ("p95", 2), ("p99", 3), ("p999", 4), ("max", 9))}
+    latency = {
+        name: host.latency_ms * n
+        for name, n in (
+            ("min", 0.5),
+            ("mean", 1),
+            ("p50", 0.9),
+            ("p95", 2),
+            ("p99", 3),
+            ("p999", 4),
+            ("max", 9),
+        )
+    }
     write_json(path / "load" / "result.json", {
         "format_version": 1, "workload": host.workload, "operation": host.operation, "options": dict(host.options), "threads": 4,
         "seed": 7, "events": host.events * seconds, "queries": host.statements * seconds, "commits": host.commits * seconds,
         "errors": 0, "reconnects": 0, "seconds": seconds, "latency_ms": latency,
     })  # fmt: skip
-    write_json(path / "load" / "server.json", {"version": "9.7.4", "version_comment": "MySQL", "variables": dict(host.variables)})
+    write_json(
+        path / "load" / "server.json",
+        {"version": "9.7.4", "version_comment": "MySQL", "variables": dict(host.variables)},
+    )
     series = host.series or (lambda second: host.events + second % 3)
     rows = [{"second": s, "type": "event", "events": series(s)} for s in range(seconds)]
     write_table(path / "load" / "throughput.parquet", rows, {"probe": "throughput", "shape": "table"})

@@ -41,7 +41,9 @@ def main() -> None:
         measured = [timed([str(COMMAND), "compare", *map(str, runs)]) for _ in range(RUNS)]
     walls, peaks = [wall for wall, _ in measured], [peak for _, peak in measured]
     print(f"two recordings of {given.seconds} s, {given.cpus} CPUs, {size / 1e6:.1f} MB together")
-    print(f"wall   median {statistics.median(walls):.2f} s (min {min(walls):.2f}, max {max(walls):.2f}); bar {BARS[0]} s")
+    print(
+        f"wall   median {statistics.median(walls):.2f} s (min {min(walls):.2f}, max {max(walls):.2f}); bar {BARS[0]} s"
+    )
     print(f"memory max {max(peaks):.0f} MB; bar {BARS[1]:.0f} MB")
 
 
@@ -60,11 +62,15 @@ def make(path: Path, cpus: int, seconds: int, seed: int) -> Path:
     """A run whose tables have the rows of a large host: 64 CPUs, 300 interrupt rows, 100 threads, noise in all."""
     if path.exists():
         return path
-    recordings.make_run(path, recordings.Host(seconds=seconds), roles={"server": {"cpus": f"0-{cpus // 2 - 1}"}, "load": {"cpus": f"{cpus // 2}-{cpus - 1}"}})
+    recordings.make_run(
+        path,
+        recordings.Host(seconds=seconds),
+        roles={"server": {"cpus": f"0-{cpus // 2 - 1}"}, "load": {"cpus": f"{cpus // 2}-{cpus - 1}"}},
+    )
     random = np.random.default_rng(seed)
     ticks, server = seconds + 3, path / "server"
     names = ["all", *map(str, range(cpus))]
-    host = {name: None for name in ("ctxt", "intr", "softirqs", "processes", "procs_running", "procs_blocked")}
+    host = dict.fromkeys(("ctxt", "intr", "softirqs", "processes", "procs_running", "procs_blocked"))
     columns = {name: counters(random, len(names), ticks, 12) for name in recordings.CPU}
     columns |= {name: counters(random, len(names), ticks, 9000) for name in host}
     save(server / "cpu.parquet", {"cpu": names}, ticks, columns)
@@ -72,11 +78,24 @@ def make(path: Path, cpus: int, seconds: int, seed: int) -> Path:
     for probe, key in (("interrupts", "line"), ("softirqs", "kind")):
         keys = [*lines, *["all"] * (cpus + 2)]
         sets = [*["all"] * len(lines), "all", "server", *map(str, range(cpus))]
-        save(server / f"{probe}.parquet", {key: keys, "cpus": sets}, ticks, {"count": counters(random, len(keys), ticks, 500)})
+        save(
+            server / f"{probe}.parquet",
+            {key: keys, "cpus": sets},
+            ticks,
+            {"count": counters(random, len(keys), ticks, 500)},
+        )
     roles = ["load"] * 50 + ["server"] * 50
-    fields = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches", "on_cpu_ns", "run_delay_ns", "timeslices")
+    fields = (
+        "voluntary_ctxt_switches",
+        "nonvoluntary_ctxt_switches",
+        "on_cpu_ns",
+        "run_delay_ns",
+        "timeslices",
+    )
     ids = {"role": roles, "pid": [900] * 100, "tid": list(range(100))}
-    save(server / "threads.parquet", ids, ticks, {name: counters(random, 100, ticks, 1000) for name in fields})
+    save(
+        server / "threads.parquet", ids, ticks, {name: counters(random, 100, ticks, 1000) for name in fields}
+    )
     recordings.write_manifest(path)
     return path
 
@@ -93,7 +112,7 @@ def save(path: Path, keys: dict[str, list], ticks: int, columns: dict[str, np.nd
     data |= {name: pa.array(np.repeat(np.array(values), ticks)) for name, values in keys.items()}
     data |= {name: pa.array(values.astype(np.uint64)) for name, values in columns.items()}
     old = pq.read_schema(path).metadata
-    encodings = {name: "DELTA_BINARY_PACKED" for name in ("tick", *columns)}
+    encodings = dict.fromkeys(("tick", *columns), "DELTA_BINARY_PACKED")
     pq.write_table(pa.table(data).replace_schema_metadata(old), path, compression="zstd",
                    use_dictionary=list(keys), column_encoding=encodings)  # fmt: skip
 

@@ -1,0 +1,59 @@
+"""Shared parts of the analysis tests: runs to compare, and golden files."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from recordings import Host, make_execution
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "compare"
+
+
+@pytest.fixture
+def golden() -> Callable[[str, str], None]:
+    """Compare text with a golden file; LOADPRINT_BLESS=1 rewrites it."""
+
+    def check(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if os.environ.get("LOADPRINT_BLESS"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        expected = path.read_text(encoding="utf-8")
+        changes = "\n".join(
+            difflib.unified_diff(expected.splitlines(), text.splitlines(), str(path), "now", lineterm="")
+        )
+        assert text == expected, f"{changes}\nrewrite with LOADPRINT_BLESS=1 python -m pytest tests/analysis"
+
+    return check
+
+
+def oltp(k: int = 0) -> Host:
+    """Repeat k of a transaction workload; repeats differ by about one percent."""
+    return Host(events=100 + k, statements=2000 + 20 * k, commits=100 + k)
+
+
+def insert(k: int = 0) -> Host:
+    """Repeat k of an insert workload with another operation, busier and with six times the switches."""
+    busy = {"user": 60 + k, "system": 14, "softirq": 6, "iowait": 10, "idle": 10 - k}
+    return Host(
+        events=250 + 3 * k,
+        statements=1250 + 9 * k,
+        commits=250 + 2 * k,
+        operation="ARM transaction",
+        workload="arm_insert",
+        options={"scenario": "ctx5"},
+        server_ticks={"utime": 60 + k, "stime": 12},
+        switches=9000 + 100 * k,
+        cpus={"0": busy, "1": {"user": 20, "system": 10, "idle": 70}},
+    )
+
+
+@pytest.fixture
+def execution(tmp_path: Path) -> Path:
+    """Three repeats of `oltp` and `insert`, paired in blocks."""
+    sides = {"oltp": [oltp(k) for k in (0, 1, 2)], "insert": [insert(k) for k in (0, 2, 1)]}
+    return make_execution(tmp_path / "execution", sides, "oltp")

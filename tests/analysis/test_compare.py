@@ -1,0 +1,219 @@
+"""Whole comparisons against golden outputs, and what a cell may claim."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import insert, oltp
+from loadprint import render_csv, render_json, render_markdown, render_text
+from loadprint.compare import compare
+from loadprint.sides import resolve
+from loadprint.table import Row, Table, Versus
+from recordings import Host, make_execution, make_run, write_json, write_manifest
+
+Golden = Callable[[str, str], None]
+
+
+def table_of(*words: Path | str, reference: str | None = None, only_costs: bool = False) -> Table:
+    sides, declared = resolve([str(word) for word in words])
+    return compare(sides, reference or declared, only_costs=only_costs)
+
+
+def row(table: Table, key: str) -> Row:
+    found = table.row(key)
+    assert found is not None
+    return found
+
+
+def versus(table: Table, key: str) -> Versus:
+    found = next(v for v in row(table, key).versus if v is not None)
+    return found
+
+
+def notes(table: Table, numbers: tuple[int, ...]) -> str:
+    return "; ".join(table.footnotes[number - 1] for number in numbers)
+
+
+def test_text(execution: Path, golden: Golden) -> None:
+    text = render_text.render(table_of(execution))
+    assert max(map(len, text.splitlines())) <= render_text.WIDTH
+    golden("three_repeats.txt", text)
+
+
+def test_markdown(execution: Path, golden: Golden) -> None:
+    golden("three_repeats.md", render_markdown.render(table_of(execution)))
+
+
+def test_csv(execution: Path, golden: Golden) -> None:
+    text = render_csv.render(table_of(execution))
+    golden("three_repeats.csv", text)
+    rows = {(r["metric"], r["side"]): r for r in csv.DictReader(io.StringIO(text))}
+    assert float(rows["disk_vda_write_kb", "oltp"]["value"]) == pytest.approx(1600 * 512)
+    assert float(rows["latency_mean", "oltp"]["value"]) == pytest.approx(0.010)
+
+
+def test_json(execution: Path, golden: Golden) -> None:
+    text = render_json.render(table_of(execution, only_costs=True))
+    assert json.loads(text)["reference"] == "oltp"
+    golden("costs.json", text)
+
+
+def test_one_repeat_has_no_interval_and_no_verdict(tmp_path: Path, golden: Golden) -> None:
+    execution = make_execution(tmp_path / "x", {"oltp": [oltp(), oltp(1)], "insert": [insert()]}, "oltp")
+    table = table_of(execution)
+    compared = [v for group in table.groups for r in group.rows for v in r.versus if v]
+    assert all(v.low is None and v.mark == "" for v in compared)
+    golden("few_repeats.txt", render_text.render(table))
+
+
+def test_the_same_operation_carries_verdicts_and_ratios(tmp_path: Path, golden: Golden) -> None:
+    slower = [replace(oltp(k), events=80 + k, server_ticks={"utime": 14 + k, "stime": 3}) for k in (0, 1, 2)]
+    execution = make_execution(tmp_path / "x", {"old": [oltp(k) for k in (0, 1, 2)], "new": slower}, "old")
+    table = table_of(execution)
+    assert versus(table, "operations").mark == "worse"
+    assert versus(table, "server_cpu_per_operation").mark == "worse"
+    assert versus(table, "disk_vda_reads").mark == "~"
+    assert table.row("server_cpu_per_statement") is None
+    golden("same_operation.txt", render_text.render(table))
+
+
+def test_three_sides_take_a_table_each(tmp_path: Path, golden: Golden) -> None:
+    sides = {name: [oltp(k + n) for k in (0, 1, 2)] for n, name in enumerate(("base", "first", "second"))}
+    text = render_text.render(table_of(make_execution(tmp_path / "x", sides, "base"), only_costs=True))
+    assert max(map(len, text.splitlines())) <= render_text.WIDTH
+    golden("three_sides.txt", text)
+
+
+def test_different_operations_have_values_and_no_ratio(execution: Path) -> None:
+    table = table_of(execution)
+    found = versus(table, "server_cpu_per_operation")
+    assert (found.kind, found.centre) == ("none", None)
+    assert "different operations" in notes(table, found.notes)
+    assert row(table, "server_cpu_per_operation").cells[0].value == pytest.approx(0.12 / 101, rel=1e-3)
+    assert versus(table, "server_cpu_per_commit").kind == "ratio"
+
+
+def test_the_reference_can_be_named(execution: Path) -> None:
+    ahead, back = table_of(execution), table_of(execution, reference="insert")
+    a, b = versus(ahead, "statements").centre, versus(back, "statements").centre
+    assert a is not None
+    assert b == pytest.approx(1 / a)
+    assert back.sides[0].name == "oltp"
+
+
+def test_percentages_differ_in_points(execution: Path) -> None:
+    assert versus(table_of(execution), "cpu_server_iowait").points == pytest.approx(-10.0)
+
+
+def test_a_base_of_zero_and_a_zero_repeat(tmp_path: Path) -> None:
+    quiet = [replace(oltp(k), disks={"vda": {"writes": 10}}) for k in (0, 1, 2)]
+    patchy = [
+        replace(oltp(k), disks={"vda": {"writes": 10, "reads": 9 * k, "read_sectors": 8}}) for k in (0, 1, 2)
+    ]
+    table = table_of(make_execution(tmp_path / "x", {"quiet": quiet, "patchy": patchy}, "quiet"))
+    assert versus(table, "disk_vda_read_kb").kind == "inf"
+    assert versus(table, "disk_vda_flushes").kind == "?"
+    back = table_of(tmp_path / "x", reference="patchy")
+    found = versus(back, "disk_vda_reads")
+    assert (found.kind, found.centre) == ("difference", pytest.approx(-9.0))
+    wait = row(table, "disk_vda_r_await")
+    assert wait.cells[0].value is None
+    assert "nothing to divide by" in notes(table, wait.cells[0].notes)
+
+
+def test_missing_repeats_are_listed_with_their_reasons(execution: Path) -> None:
+    failed = execution / "b2-oltp-r2" / "run.json"
+    write_json(
+        failed, json.loads(failed.read_text()) | {"status": "failed", "reason": "the server died: signal 9"}
+    )
+    for file in sorted((execution / "b3-oltp-r3").rglob("*"), reverse=True):
+        file.unlink() if file.is_file() else file.rmdir()
+    table = table_of(execution)
+    assert table.sides[0].missing == (
+        ("b2-oltp-r2", "failed: the server died: signal 9"),
+        ("b3-oltp-r3", "its run.json is missing"),
+    )
+    assert "the server died" in dict(table.facts)["repeats"]
+
+
+def test_a_missing_probe_says_why(execution: Path) -> None:
+    for run in execution.glob("b*"):
+        path = run / "server" / "ticks.parquet"
+        ticks = pq.read_table(path)
+        kept = ticks.filter(pa.compute.not_equal(ticks["probe"], "threads"))
+        described = json.loads(ticks.schema.metadata[b"loadprint"])
+        described["probes"] = [
+            {"name": "threads", "status": "unavailable", "reason": "no right to read /proc/900/task"}
+        ]
+        pq.write_table(kept.replace_schema_metadata({"loadprint": json.dumps(described)}), path)
+        write_manifest(run)
+    table = table_of(execution)
+    switches = row(table, "switches_server")
+    assert switches.cells[0].value is None
+    assert "no right to read" in notes(table, switches.cells[0].notes)
+
+
+def test_a_client_bound_side_is_warned_of_and_has_no_verdict(tmp_path: Path) -> None:
+    bound = {"0": dict(oltp().cpus["0"]), "1": {"user": 80, "system": 5, "idle": 15}}
+    sides = {
+        "a": [oltp(k) for k in (0, 1, 2)],
+        "b": [replace(oltp(k), events=50 + k, cpus=bound) for k in (0, 1, 2)],
+    }
+    table = table_of(make_execution(tmp_path / "x", sides, "a"))
+    assert any("b is client-bound" in text and "85 %" in text for text in table.warnings)
+    assert versus(table, "operations").mark == "*"
+
+
+def test_a_side_that_drifts_never_settled_and_inserts_are_exempt(tmp_path: Path) -> None:
+    def falling(second: int) -> int:
+        return 200 - 4 * second + second % 3
+
+    sides = {"a": [oltp(k) for k in (0, 1, 2)], "b": [replace(oltp(k), series=falling) for k in (0, 1, 2)]}
+    table = table_of(make_execution(tmp_path / "x", sides, "a"))
+    assert any(text.startswith("b never settled") for text in table.warnings)
+    inserts = {
+        "a": [insert(k) for k in (0, 1, 2)],
+        "b": [replace(insert(k), series=falling) for k in (0, 1, 2)],
+    }
+    assert not any(
+        "settled" in text for text in table_of(make_execution(tmp_path / "y", inserts, "a")).warnings
+    )
+
+
+def test_settings_that_differ_are_told_material_or_harmless(tmp_path: Path) -> None:
+    relaxed = Host(variables={"innodb_flush_log_at_trx_commit": "2", "port": "3307"})
+    a, b = make_run(tmp_path / "a"), make_run(tmp_path / "b", relaxed)
+    table = table_of(a, b)
+    assert "server.innodb_flush_log_at_trx_commit: 1 | 2" in dict(table.facts)["differs"]
+    assert "server.port" in dict(table.facts)["harmless"]
+    assert any("material" in text for text in table.warnings)
+
+
+def test_hosts_without_separate_cores_are_not_separated(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        path = make_run(tmp_path / name)
+        fingerprint = json.loads((path / "server" / "fingerprint.json").read_text())
+        fingerprint["cpus"]["list"][1]["core"] = 0
+        write_json(path / "server" / "fingerprint.json", fingerprint)
+        write_manifest(path)
+    assert "*not separated*" in dict(table_of(tmp_path / "a", tmp_path / "b").facts)["placement"]
+
+
+def test_the_compare_path_imports_no_heavy_library(execution: Path) -> None:
+    code = (
+        "import sys; from loadprint.__main__ import main; main(sys.argv[1:]);"
+        "print([m for m in ('pandas', 'scipy.stats', 'statsmodels', 'arch', 'pydantic') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, "compare", str(execution), "-o", str(execution / "out.txt")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,49 @@
+"""What `loadprint inspect` says of whole, torn and spoiled run directories."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from loadprint.__main__ import main
+from loadprint.inspect import inspect
+from recordings import make_run
+
+
+def test_a_whole_run(tmp_path: Path) -> None:
+    report = inspect(make_run(tmp_path / "run"))
+    role = report.roles[0]
+    assert (report.manifest, report.problems) == ("intact", ())
+    assert report.phases == (("measure", 21.0),)
+    assert (role.ticks, role.missed, role.ended, role.torn_bytes) == (23, 0, "signal", 0)
+    assert role.recorder_core_share == pytest.approx(0.01)
+    assert role.recorder_cpu_us_per_sample == pytest.approx(10_000, rel=0.05)
+    assert role.recorder_rss_bytes == 8 << 20
+    energy = next(probe for probe in role.probes if probe.name == "energy")
+    assert (energy.status, energy.ticks, energy.reason) == ("unavailable", 0, "no powercap here")
+
+
+def test_a_torn_run_names_the_command_that_finishes_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = make_run(tmp_path / "run")
+    (path / "server" / "journal").write_bytes(b"LPJRNL\0\1")
+    (path / "manifest.json").unlink()
+    assert main(["inspect", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert f"loadprint-collect finish {path}" in said
+    assert "manifest missing" in said
+
+
+def test_what_does_not_match_the_manifest_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = make_run(tmp_path / "run")
+    (path / "server" / "nic.parquet").write_bytes(b"PAR1")
+    (path / "load" / "server.json").unlink()
+    assert main(["inspect", str(path), "--format", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["manifest"] == "broken"
+    assert any("server/nic.parquet has 4 bytes" in text for text in report["problems"])
+    assert any("load/server.json" in text for text in report["problems"])
