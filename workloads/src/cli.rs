@@ -20,35 +20,115 @@ use crate::workload::Workload;
 
 /// Options of every workload.
 pub const COMMON: &[OptionSpec] = &[
-    OptionSpec::new("mysql-host", Kind::Text("HOST"), None, "server; localhost means the unix socket [default: localhost]"),
-    OptionSpec::new("mysql-port", Kind::Int(1, 65_535), None, "TCP port [default: 3306]"),
+    OptionSpec::new(
+        "mysql-host",
+        Kind::Text("HOST"),
+        None,
+        "server; localhost means the unix socket [default: localhost]",
+    ),
+    OptionSpec::new(
+        "mysql-port",
+        Kind::Int(1, 65_535),
+        None,
+        "TCP port [default: 3306]",
+    ),
     OptionSpec::new("mysql-socket", Kind::Text("PATH"), None, "unix socket"),
-    OptionSpec::new("mysql-user", Kind::Text("USER"), None, "account [default: sbtest]"),
-    OptionSpec::new("mysql-password-file", Kind::Text("FILE"), None, "file with the password, mode 0600; else the option file, else MYSQL_PWD"),
-    OptionSpec::new("defaults-file", Kind::Text("FILE"), None, "option file of mode 0600, group [client]: user, password, host, port, socket"),
-    OptionSpec::new("mysql-db", Kind::Text("NAME"), None, "database [default: that of the workload]"),
+    OptionSpec::new(
+        "mysql-user",
+        Kind::Text("USER"),
+        None,
+        "account [default: sbtest]",
+    ),
+    OptionSpec::new(
+        "mysql-password-file",
+        Kind::Text("FILE"),
+        None,
+        "file with the password, mode 0600; else the option file, else MYSQL_PWD",
+    ),
+    OptionSpec::new(
+        "defaults-file",
+        Kind::Text("FILE"),
+        None,
+        "option file of mode 0600, group [client]: user, password, host, port, socket",
+    ),
+    OptionSpec::new(
+        "mysql-db",
+        Kind::Text("NAME"),
+        None,
+        "database [default: that of the workload]",
+    ),
     OptionSpec::new(
         "mysql-ssl",
         Kind::Choice(&["disabled", "preferred", "required", "off", "on"]),
         Some("disabled"),
         "TLS; off and on are disabled and required",
     ),
-    OptionSpec::new("mysql-ignore-errors", Kind::Text("LIST"), Some("1213,1020,1205"), "error numbers that restart the event; `none` for no number"),
+    OptionSpec::new(
+        "mysql-ignore-errors",
+        Kind::Text("LIST"),
+        Some("1213,1020,1205"),
+        "error numbers that restart the event; `none` for no number",
+    ),
     OptionSpec::new(
         "db-ps-mode",
         Kind::Choice(&["auto", "disable"]),
         Some("auto"),
         "auto: statements prepared on the server once per connection; disable: plain text",
     ),
-    OptionSpec::new("threads", Kind::Int(1, 10_000), Some("1"), "threads, each with one connection"),
-    OptionSpec::new("time", Kind::Duration, Some("10"), "length of the measurement; 0: no limit (the default with --events)"),
-    OptionSpec::new("events", Kind::Int(0, i64::MAX), Some("0"), "events to run, all threads together; 0: no limit"),
-    OptionSpec::new("warmup-time", Kind::Duration, Some("0"), "run so long first, on the same connections, uncounted"),
-    OptionSpec::new("report-interval", Kind::Int(0, 86_400), Some("1"), "seconds between lines; 0: none"),
-    OptionSpec::new("percentile", Kind::Int(1, 100), Some("95"), "latency percentile of the text"),
-    OptionSpec::new("rand-seed", Kind::Int(0, i64::MAX), Some("0"), "master seed; the same one gives the same statements; 0: drawn, and recorded"),
-    OptionSpec::new("out", Kind::Text("RUN"), None, "run: run directory for the results; without it nothing is written"),
-    OptionSpec::new("format", Kind::Choice(&["text", "json"]), Some("text"), "json: the result on stdout, everything else on stderr"),
+    OptionSpec::new(
+        "threads",
+        Kind::Int(1, 10_000),
+        Some("1"),
+        "threads, each with one connection",
+    ),
+    OptionSpec::new(
+        "time",
+        Kind::Duration,
+        Some("10"),
+        "length of the measurement; 0: no limit (the default with --events)",
+    ),
+    OptionSpec::new(
+        "events",
+        Kind::Int(0, i64::MAX),
+        Some("0"),
+        "events to run, all threads together; 0: no limit",
+    ),
+    OptionSpec::new(
+        "warmup-time",
+        Kind::Duration,
+        Some("0"),
+        "run so long first, on the same connections, uncounted",
+    ),
+    OptionSpec::new(
+        "report-interval",
+        Kind::Int(0, 86_400),
+        Some("1"),
+        "seconds between lines; 0: none",
+    ),
+    OptionSpec::new(
+        "percentile",
+        Kind::Int(1, 100),
+        Some("95"),
+        "latency percentile of the text",
+    ),
+    OptionSpec::new(
+        "rand-seed",
+        Kind::Int(0, i64::MAX),
+        Some("0"),
+        "master seed; the same one gives the same statements; 0: drawn, and recorded",
+    ),
+    OptionSpec::new(
+        "out",
+        Kind::Text("RUN"),
+        None,
+        "run: run directory for the results; without it nothing is written",
+    ),
+    OptionSpec::new(
+        "format",
+        Kind::Choice(&["text", "json"]),
+        Some("text"),
+        "json: the result on stdout, everything else on stderr",
+    ),
 ];
 
 const EXAMPLES: &str = "Examples:
@@ -73,8 +153,16 @@ pub enum Verb {
 }
 
 const VERBS: [(Verb, &str, &str); 4] = [
-    (Verb::Prepare, "prepare", "Create the workload's database, tables and rows"),
-    (Verb::Warmup, "warmup", "Read the workload's data into the server's memory"),
+    (
+        Verb::Prepare,
+        "prepare",
+        "Create the workload's database, tables and rows",
+    ),
+    (
+        Verb::Warmup,
+        "warmup",
+        "Read the workload's data into the server's memory",
+    ),
     (Verb::Run, "run", "Run the workload and print what it did"),
     (Verb::Cleanup, "cleanup", "Drop the workload's tables"),
 ];
@@ -107,7 +195,10 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Invocation> {
     }
     let command = command();
     let program = [String::from("loadprint-load")];
-    let matches = match command.clone().try_get_matches_from(program.into_iter().chain(arguments)) {
+    let matches = match command
+        .clone()
+        .try_get_matches_from(program.into_iter().chain(arguments))
+    {
         Ok(matches) => matches,
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             return Ok(Invocation::Print(error.render().to_string()));
@@ -116,7 +207,9 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Invocation> {
     };
     match matches.subcommand() {
         Some(("list", of)) => Ok(Invocation::List {
-            json: of.get_one::<String>("format").is_some_and(|format| format == "json"),
+            json: of
+                .get_one::<String>("format")
+                .is_some_and(|format| format == "json"),
         }),
         Some(("help", of)) => help(command, of.get_one::<String>("workload")),
         Some((verb, of)) => verb_of(verb, of),
@@ -136,7 +229,10 @@ fn hyphens(argument: String) -> String {
 }
 
 fn verb_of(verb: &str, of: &ArgMatches) -> Result<Invocation> {
-    let verb = VERBS.iter().find(|(_, name, _)| *name == verb).map(|(verb, ..)| *verb);
+    let verb = VERBS
+        .iter()
+        .find(|(_, name, _)| *name == verb)
+        .map(|(verb, ..)| *verb);
     let (Some(verb), Some((name, of))) = (verb, of.subcommand()) else {
         bail!("a workload is missing: {}", names());
     };
@@ -149,11 +245,20 @@ fn verb_of(verb: &str, of: &ArgMatches) -> Result<Invocation> {
 }
 
 fn specs(workload: &dyn Workload) -> impl Iterator<Item = &OptionSpec> {
-    workload.descriptor().options.iter().copied().chain([COMMON]).flatten()
+    workload
+        .descriptor()
+        .options
+        .iter()
+        .copied()
+        .chain([COMMON])
+        .flatten()
 }
 
 fn names() -> String {
-    let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.descriptor().name).collect();
+    let names: Vec<&str> = WORKLOADS
+        .iter()
+        .map(|workload| workload.descriptor().name)
+        .collect();
     names.join(", ")
 }
 
@@ -163,7 +268,9 @@ fn help(command: Command, name: Option<&String>) -> Result<Invocation> {
         return Ok(Invocation::Print(command.render_long_help().to_string()));
     };
     command.build();
-    let of = command.find_subcommand_mut("run").and_then(|run| run.find_subcommand_mut(name));
+    let of = command
+        .find_subcommand_mut("run")
+        .and_then(|run| run.find_subcommand_mut(name));
     match of {
         Some(of) => Ok(Invocation::Print(of.render_help().to_string())),
         None => bail!("unknown workload `{name}`: {}", names()),
@@ -200,7 +307,9 @@ fn command() -> Command {
         for workload in WORKLOADS {
             let descriptor = workload.descriptor();
             let about = format!("{}\nOperation: {}", descriptor.summary, descriptor.operation);
-            let of_workload = Command::new(descriptor.name).about(descriptor.summary).long_about(about);
+            let of_workload = Command::new(descriptor.name)
+                .about(descriptor.summary)
+                .long_about(about);
             of_verb = of_verb.subcommand(of_workload.args(specs(*workload).map(argument)));
         }
         command = command.subcommand(of_verb);
@@ -216,8 +325,16 @@ fn argument(spec: &OptionSpec) -> Arg {
     if let Some(default) = spec.default {
         help = format!("{help} [default: {default}]");
     }
-    let argument = Arg::new(spec.name).long(spec.name).action(ArgAction::Set).help(help).overrides_with(spec.name);
-    let heading = if COMMON.iter().any(|common| common.name == spec.name) { "Options of every workload" } else { "Options" };
+    let argument = Arg::new(spec.name)
+        .long(spec.name)
+        .action(ArgAction::Set)
+        .help(help)
+        .overrides_with(spec.name);
+    let heading = if COMMON.iter().any(|common| common.name == spec.name) {
+        "Options of every workload"
+    } else {
+        "Options"
+    };
     let argument = argument.help_heading(heading);
     match spec.kind {
         Kind::Flag => argument
@@ -237,7 +354,8 @@ fn argument(spec: &OptionSpec) -> Arg {
 fn one_line(error: &clap::Error) -> anyhow::Error {
     let text = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
-        Some(ContextValue::Strings(texts)) => texts.first().cloned(),
+        // Clap sorts suggestions by likeness, the best one last.
+        Some(ContextValue::Strings(texts)) => texts.last().cloned(),
         _ => None,
     };
     let nearest = |suggestion: Option<String>, otherwise: &str| match suggestion {
@@ -250,16 +368,25 @@ fn one_line(error: &clap::Error) -> anyhow::Error {
             let suggestion = text(ContextKind::SuggestedSubcommand);
             anyhow!(
                 "unknown verb or workload `{given}`: {}",
-                nearest(suggestion, "`loadprint-load list` shows the workloads, `loadprint-load --help` the verbs")
+                nearest(
+                    suggestion,
+                    "`loadprint-load list` shows the workloads, `loadprint-load --help` the verbs"
+                )
             )
         }
         ErrorKind::UnknownArgument => {
             let given = text(ContextKind::InvalidArg).unwrap_or_default();
             let suggestion = text(ContextKind::SuggestedArg);
-            anyhow!("unknown option `{given}`: {}", nearest(suggestion, "`loadprint-load help WORKLOAD` shows the options"))
+            anyhow!(
+                "unknown option `{given}`: {}",
+                nearest(suggestion, "`loadprint-load help WORKLOAD` shows the options")
+            )
         }
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            anyhow!("a verb or a workload is missing: `loadprint-load --help`; the workloads are {}", names())
+            anyhow!(
+                "a verb or a workload is missing: `loadprint-load --help`; the workloads are {}",
+                names()
+            )
         }
         _ => {
             let whole = error.to_string();
@@ -287,9 +414,14 @@ mod tests {
     #[test]
     fn names_take_underscores_and_bare_flags_mean_on() {
         let parsed = parse_words("run oltp_read_write --table_size=77 --skip-trx --threads 3").unwrap();
-        let Invocation::Verb(verb, workload, values) = parsed else { panic!("no verb") };
+        let Invocation::Verb(verb, workload, values) = parsed else {
+            panic!("no verb")
+        };
         assert_eq!((verb, workload.descriptor().name), (Verb::Run, "oltp_read_write"));
-        assert_eq!((values.int("table-size").unwrap(), values.int("threads").unwrap()), (77, 3));
+        assert_eq!(
+            (values.int("table-size").unwrap(), values.int("threads").unwrap()),
+            (77, 3)
+        );
         assert!(values.flag("skip-trx").unwrap() && values.flag("auto-inc").unwrap());
     }
 
@@ -299,10 +431,16 @@ mod tests {
             ("run oltp_read_wite", "did you mean `oltp_read_write`?"),
             ("rum oltp_read_write", "did you mean `run`?"),
             ("run oltp_read_write --tabels=4", "did you mean `--tables`?"),
-            ("run oltp_read_write --threads=0", "--threads=0 takes a whole number from 1 to 10000"),
+            (
+                "run oltp_read_write --threads=0",
+                "--threads=0 takes a whole number from 1 to 10000",
+            ),
             ("run arm_insert --scenario=ctx3", "takes one of simple, parent"),
             ("run", "the workloads are oltp_read_write"),
-            ("run oltp_read_write --mysql-password=word", "--mysql-password-file"),
+            (
+                "run oltp_read_write --mysql-password=word",
+                "--mysql-password-file",
+            ),
         ] {
             let line = refusal(words);
             assert!(line.contains(part) && !line.contains('\n'), "{words}: {line}");
@@ -317,7 +455,13 @@ mod tests {
 
     #[test]
     fn help_shows_the_options_of_a_workload() {
-        let Ok(Invocation::Print(text)) = parse_words("help arm_insert") else { panic!("no help") };
-        assert!(text.contains("--scenario") && text.contains("--mysql-socket") && !text.contains("--point-selects"));
+        let Ok(Invocation::Print(text)) = parse_words("help arm_insert") else {
+            panic!("no help")
+        };
+        assert!(
+            text.contains("--scenario")
+                && text.contains("--mysql-socket")
+                && !text.contains("--point-selects")
+        );
     }
 }

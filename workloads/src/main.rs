@@ -30,14 +30,19 @@ fn main() -> ExitCode {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             let text = format!("{error:#}");
-            eprintln!("loadprint-load: {}", text.split_whitespace().collect::<Vec<_>>().join(" "));
+            eprintln!(
+                "loadprint-load: {}",
+                text.split_whitespace().collect::<Vec<_>>().join(" ")
+            );
             ExitCode::from(2)
         }
     }
 }
 
 fn run() -> Result<u8> {
-    let arguments = env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    let arguments = env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned());
     match cli::parse(arguments)? {
         Invocation::Print(text) => Output::default().line(text.trim_end()),
         Invocation::List { json } => Output::default().line(&verbs::list(json)),

@@ -90,8 +90,15 @@ impl OptionSpec {
 }
 
 fn seconds(text: &str) -> Option<f64> {
-    let plain = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-    plain.or_else(|| humantime::parse_duration(text).ok().map(|span| span.as_secs_f64()))
+    let plain = text
+        .parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite() && *number >= 0.0);
+    plain.or_else(|| {
+        humantime::parse_duration(text)
+            .ok()
+            .map(|span| span.as_secs_f64())
+    })
 }
 
 /// A parsed value.
@@ -133,7 +140,10 @@ impl Values {
     pub fn defaults(tables: &[&[OptionSpec]], given: &[(&str, &str)]) -> Self {
         let mut values = Self::default();
         for spec in tables.iter().copied().flatten() {
-            let text = given.iter().find(|(name, _)| *name == spec.name).map(|(_, text)| *text);
+            let text = given
+                .iter()
+                .find(|(name, _)| *name == spec.name)
+                .map(|(_, text)| *text);
             values.add(spec, text).unwrap();
         }
         values
@@ -237,7 +247,10 @@ mod tests {
     #[test]
     fn a_default_is_not_given() {
         let values = Values::defaults(&[&[THREADS]], &[]);
-        assert_eq!((values.int("threads").unwrap(), values.given("threads").unwrap()), (1, false));
+        assert_eq!(
+            (values.int("threads").unwrap(), values.given("threads").unwrap()),
+            (1, false)
+        );
         assert!(values.int("tables").is_err());
     }
 }

@@ -15,11 +15,36 @@ pub const OPTIONS: &[OptionSpec] = &[
         Some("special"),
         "distribution of keys; special is the default of sysbench 1.0, uniform that of later ones",
     ),
-    OptionSpec::new("rand-spec-iter", Kind::Int(1, 1000), Some("12"), "uniforms that gaussian and special add up"),
-    OptionSpec::new("rand-spec-pct", Kind::Int(1, 100), Some("1"), "percent of keys that are special"),
-    OptionSpec::new("rand-spec-res", Kind::Int(0, 99), Some("75"), "percent of draws that are special"),
-    OptionSpec::new("rand-pareto-h", Kind::Number(0.001, 0.999), Some("0.2"), "parameter h of pareto"),
-    OptionSpec::new("rand-zipfian-exp", Kind::Number(0.0, 20.0), Some("0.8"), "exponent of zipfian"),
+    OptionSpec::new(
+        "rand-spec-iter",
+        Kind::Int(1, 1000),
+        Some("12"),
+        "uniforms that gaussian and special add up",
+    ),
+    OptionSpec::new(
+        "rand-spec-pct",
+        Kind::Int(1, 100),
+        Some("1"),
+        "percent of keys that are special",
+    ),
+    OptionSpec::new(
+        "rand-spec-res",
+        Kind::Int(0, 99),
+        Some("75"),
+        "percent of draws that are special",
+    ),
+    OptionSpec::new(
+        "rand-pareto-h",
+        Kind::Number(0.001, 0.999),
+        Some("0.2"),
+        "parameter h of pareto",
+    ),
+    OptionSpec::new(
+        "rand-zipfian-exp",
+        Kind::Number(0.0, 20.0),
+        Some("0.8"),
+        "exponent of zipfian",
+    ),
 ];
 
 /// A generator owned by one thread.
@@ -51,7 +76,10 @@ impl Rng {
         let [first, mut second] = self.state;
         let sum = first.wrapping_add(second);
         second ^= first;
-        self.state = [first.rotate_left(24) ^ second ^ (second << 16), second.rotate_left(37)];
+        self.state = [
+            first.rotate_left(24) ^ second ^ (second << 16),
+            second.rotate_left(37),
+        ];
         sum
     }
 
@@ -164,7 +192,7 @@ fn special(rng: &mut Rng, span: f64, iterations: u32, pct: f64, res: f64) -> f64
         return mean(rng, iterations) * span;
     }
     let window = span * pct / 100.0;
-    (choice * (window + 1.0)).floor() + span / 2.0 - window / 2.0
+    choice * (window + 1.0) + span / 2.0 - window / 2.0
 }
 
 /// Rejection-inversion sampling from 1..=n (Hörmann and Derflinger, ACM TOMACS 6(3), 1996).
@@ -209,7 +237,11 @@ mod tests {
         let first: Vec<u64> = (0..3).map(|_| splitmix64(&mut state)).collect();
         assert_eq!(
             first,
-            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
+            [
+                6_457_827_717_110_365_317,
+                3_203_168_211_198_807_973,
+                9_817_491_932_198_370_423
+            ]
         );
     }
 
@@ -245,8 +277,16 @@ mod tests {
             }
             hits.sort_unstable_by(|a, b| b.cmp(a));
             let share = |keys: usize| f64::from(hits[..keys].iter().sum::<u32>()) / 400_000.0;
-            assert!((share(100) - hottest_1).abs() < 0.01, "{name} 1 %: {}", share(100));
-            assert!((share(1000) - hottest_10).abs() < 0.01, "{name} 10 %: {}", share(1000));
+            assert!(
+                (share(100) - hottest_1).abs() < 0.01,
+                "{name} 1 %: {}",
+                share(100)
+            );
+            assert!(
+                (share(1000) - hottest_10).abs() < 0.01,
+                "{name} 10 %: {}",
+                share(1000)
+            );
         }
     }
 
@@ -282,6 +322,10 @@ mod tests {
         let text = String::from_utf8(text.to_vec()).unwrap();
         let groups: Vec<&str> = text.split('-').collect();
         assert_eq!(groups.len(), 5);
-        assert!(groups.iter().all(|group| group.len() == 11 && group.bytes().all(|b| b.is_ascii_digit())));
+        assert!(
+            groups
+                .iter()
+                .all(|group| group.len() == 11 && group.bytes().all(|b| b.is_ascii_digit()))
+        );
     }
 }

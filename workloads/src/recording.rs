@@ -38,7 +38,10 @@ impl Recording {
         let load = run.join("load");
         let result = load.join("result.json");
         if result.exists() {
-            bail!("{}: there is a result already: give --out a new directory", result.display());
+            bail!(
+                "{}: there is a result already: give --out a new directory",
+                result.display()
+            );
         }
         fs::create_dir_all(&load).with_context(|| format!("--out {}", load.display()))?;
         let boot_id = clock::boot_id()?;
@@ -74,7 +77,12 @@ impl Recording {
 
     /// Writes series and result.
     pub fn write_result(&self, result: &Json, types: &[&str]) -> Result<()> {
-        series::write_throughput(&self.load.join("throughput.parquet"), &self.intervals, types, &self.boot_id)?;
+        series::write_throughput(
+            &self.load.join("throughput.parquet"),
+            &self.intervals,
+            types,
+            &self.boot_id,
+        )?;
         series::write_latency(&self.load.join("latency.hlog"), &self.intervals, types)?;
         Ok(write_atomic(&self.load.join("result.json"), result)?)
     }
@@ -85,7 +93,10 @@ impl Recording {
         if path.exists() {
             return Ok(());
         }
-        let id = self.run.file_name().map(|name| name.to_string_lossy().into_owned());
+        let id = self
+            .run
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
         write_atomic(
             &path,
             &json!({

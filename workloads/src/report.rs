@@ -10,7 +10,11 @@ use crate::stats::Totals;
 use crate::stats::histogram::HistogramError;
 
 fn per_second(count: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+    if seconds > 0.0 {
+        count as f64 / seconds
+    } else {
+        0.0
+    }
 }
 
 fn milliseconds(nanoseconds: f64) -> f64 {
@@ -26,7 +30,10 @@ pub fn interval_line(
     totals: &Totals,
 ) -> Result<String, HistogramError> {
     let rate = |count: u64| per_second(count, seconds);
-    let latency = totals.latency.to_hdr()?.value_at_quantile(f64::from(percentile) / 100.0);
+    let latency = totals
+        .latency
+        .to_hdr()?
+        .value_at_quantile(f64::from(percentile) / 100.0);
     Ok(format!(
         "[ {elapsed_s:.0}s ] thds: {threads} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,{percentile}%): {:.2} \
          err/s: {:.2} reconn/s: {:.2}",
@@ -42,7 +49,11 @@ pub fn interval_line(
 }
 
 /// The blocks at the end, as sysbench 1.0 prints them, and the workload's own facts.
-pub fn summary(measured: &Measured, percentile: u8, details: &Map<String, Json>) -> Result<String, HistogramError> {
+pub fn summary(
+    measured: &Measured,
+    percentile: u8,
+    details: &Map<String, Json>,
+) -> Result<String, HistogramError> {
     let totals = Totals::sum(&measured.totals);
     let rate = |count: u64| per_second(count, measured.seconds);
     let (reads, writes) = (totals.get(Counter::Reads), totals.get(Counter::Writes));
@@ -79,9 +90,18 @@ General statistics:
         let rows = totals.get(Counter::Rows);
         let commits = totals.get(Counter::Commits);
         let line = |name: &str, value: String| format!("    {:<37}{value}\n", format!("{name}:"));
-        text.push_str(&line("commits", format!("{commits} ({:.2} per sec.)", rate(commits))));
-        text.push_str(&line("rows written", format!("{rows} ({:.2} per sec.)", rate(rows))));
-        text.push_str(&line("drain after the time was over", format!("{:.4}s", measured.drain_seconds)));
+        text.push_str(&line(
+            "commits",
+            format!("{commits} ({:.2} per sec.)", rate(commits)),
+        ));
+        text.push_str(&line(
+            "rows written",
+            format!("{rows} ({:.2} per sec.)", rate(rows)),
+        ));
+        text.push_str(&line(
+            "drain after the time was over",
+            format!("{:.4}s", measured.drain_seconds),
+        ));
         for (name, value) in details {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             text.push_str(&line(&name.replace('_', " "), value));

@@ -44,8 +44,11 @@ pub fn result_json(
         let value = json!({"count": totals.latency.count(), "latency_ms": latency_json(totals)?});
         transactions.insert((*name).to_owned(), value);
     }
-    let errors_by_code: Map<String, Json> =
-        outcome.errors_by_code.iter().map(|(code, count)| (code.to_string(), json!(count))).collect();
+    let errors_by_code: Map<String, Json> = outcome
+        .errors_by_code
+        .iter()
+        .map(|(code, count)| (code.to_string(), json!(count)))
+        .collect();
     let per_thread: Vec<Json> = measured
         .per_thread
         .iter()

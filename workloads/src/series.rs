@@ -29,17 +29,43 @@ use crate::engine::Interval;
 use crate::stats::Counter;
 use crate::stats::Totals;
 
-/// Columns that count, with the help text of their metadata.
-const COUNTS: [(&str, fn(&Totals) -> u64, &str); 9] = [
-    ("events", |totals| totals.get(Counter::Events), "operations that ended in this second"),
+/// A column that counts: name, value, help text of its metadata.
+type Count = (&'static str, fn(&Totals) -> u64, &'static str);
+
+const COUNTS: [Count; 9] = [
+    (
+        "events",
+        |totals| totals.get(Counter::Events),
+        "operations that ended in this second",
+    ),
     ("queries", Totals::queries, "client statements"),
-    ("reads", |totals| totals.get(Counter::Reads), "statements that gave a result set"),
-    ("writes", |totals| totals.get(Counter::Writes), "statements that affected rows"),
-    ("others", |totals| totals.get(Counter::Others), "statements that did neither"),
-    ("commits", |totals| totals.get(Counter::Commits), "explicit commits"),
+    (
+        "reads",
+        |totals| totals.get(Counter::Reads),
+        "statements that gave a result set",
+    ),
+    (
+        "writes",
+        |totals| totals.get(Counter::Writes),
+        "statements that affected rows",
+    ),
+    (
+        "others",
+        |totals| totals.get(Counter::Others),
+        "statements that did neither",
+    ),
+    (
+        "commits",
+        |totals| totals.get(Counter::Commits),
+        "explicit commits",
+    ),
     ("rows", |totals| totals.get(Counter::Rows), "rows written"),
     ("errors", |totals| totals.get(Counter::Errors), "ignored errors"),
-    ("reconnects", |totals| totals.get(Counter::Reconnects), "connections opened again"),
+    (
+        "reconnects",
+        |totals| totals.get(Counter::Reconnects),
+        "connections opened again",
+    ),
 ];
 
 /// Writes `throughput.parquet`: one row per interval and transaction type, counts of that interval.
@@ -56,18 +82,45 @@ pub fn write_throughput(path: &Path, intervals: &[Interval], types: &[&str], boo
             intervals.iter().filter_map(of_type)
         })
         .collect();
-    let latencies = rows.iter().map(|(_, _, totals)| p95_ms(totals)).collect::<Result<Vec<_>>>()?;
+    let latencies = rows
+        .iter()
+        .map(|(_, _, totals)| p95_ms(totals))
+        .collect::<Result<Vec<_>>>()?;
     let mut columns: Vec<(&str, ArrayRef, bool)> = vec![
-        ("second", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.1.number))), false),
-        ("monotonic_ns", Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.1.monotonic_ns))), false),
-        ("realtime_ns", Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.1.realtime_ns))), false),
-        ("type", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.0))), false),
+        (
+            "second",
+            Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.1.number))),
+            false,
+        ),
+        (
+            "monotonic_ns",
+            Arc::new(Int64Array::from_iter_values(
+                rows.iter().map(|row| row.1.monotonic_ns),
+            )),
+            false,
+        ),
+        (
+            "realtime_ns",
+            Arc::new(Int64Array::from_iter_values(
+                rows.iter().map(|row| row.1.realtime_ns),
+            )),
+            false,
+        ),
+        (
+            "type",
+            Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.0))),
+            false,
+        ),
     ];
     for (name, count, _) in COUNTS {
         let counts = rows.iter().map(|(_, _, totals)| count(totals));
         columns.push((name, Arc::new(UInt64Array::from_iter_values(counts)), false));
     }
-    columns.push(("latency_p95_ms", Arc::new(Float64Array::from_iter(latencies)), true));
+    columns.push((
+        "latency_p95_ms",
+        Arc::new(Float64Array::from_iter(latencies)),
+        true,
+    ));
     let batch = RecordBatch::try_from_iter_with_nullable(columns).context("throughput table")?;
     write_table(path, &metadata(boot_id), &[batch])?;
     Ok(())
@@ -78,7 +131,9 @@ fn p95_ms(totals: &Totals) -> Result<Option<f64>> {
     if totals.latency.count() == 0 {
         return Ok(None);
     }
-    Ok(Some(totals.latency.to_hdr()?.value_at_quantile(0.95) as f64 / 1e6))
+    Ok(Some(
+        totals.latency.to_hdr()?.value_at_quantile(0.95) as f64 / 1e6,
+    ))
 }
 
 fn metadata(boot_id: &str) -> Json {
@@ -112,7 +167,9 @@ pub fn write_latency(path: &Path, intervals: &[Interval], types: &[&str]) -> Res
     let mut text = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
     let nanoseconds = |ns: i64| Duration::from_nanos(u64::try_from(ns).unwrap_or(0));
-    let began = intervals.first().map_or(0, |first| first.realtime_ns - first.to_ns);
+    let began = intervals
+        .first()
+        .map_or(0, |first| first.realtime_ns - first.to_ns);
     let began = SystemTime::UNIX_EPOCH + nanoseconds(began);
     let mut log = IntervalLogWriterBuilder::new()
         .add_comment("[Histogram log format version 1.3]")

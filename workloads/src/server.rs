@@ -89,10 +89,19 @@ fn pairs(rows: Vec<Row>) -> Map<String, Json> {
 
 /// By the name's last word; switches and numbers of such names (`disconnect_on_expired_password`) are policy, not secrets.
 fn is_secret(name: &str, value: &Json) -> bool {
-    const WORDS: [&str; 7] = ["password", "passwd", "pwd", "auth", "secret", "token", "secret_key"];
+    const WORDS: [&str; 7] = [
+        "password",
+        "passwd",
+        "pwd",
+        "auth",
+        "secret",
+        "token",
+        "secret_key",
+    ];
     let named = WORDS.iter().any(|word| name.ends_with(word));
     let text = value.as_str().unwrap_or_default();
-    let harmless = text.is_empty() || matches!(text, "ON" | "OFF" | "YES" | "NO") || text.parse::<f64>().is_ok();
+    let harmless =
+        text.is_empty() || matches!(text, "ON" | "OFF" | "YES" | "NO") || text.parse::<f64>().is_ok();
     named && !harmless
 }
 
@@ -103,7 +112,10 @@ mod tests {
     #[test]
     fn secrets_are_told_from_policies() {
         assert!(is_secret("wsrep_sst_auth", &json!("root:word")));
-        assert!(is_secret("authentication_ldap_simple_bind_root_pwd", &json!("word")));
+        assert!(is_secret(
+            "authentication_ldap_simple_bind_root_pwd",
+            &json!("word")
+        ));
         assert!(!is_secret("disconnect_on_expired_password", &json!("ON")));
         assert!(!is_secret("report_password", &json!("")));
         assert!(!is_secret("datadir", &json!("/srv/data")));

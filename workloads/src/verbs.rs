@@ -34,7 +34,12 @@ pub fn list(as_json: bool) -> String {
             .collect();
         return format!("{:#}", Json::from(entries));
     }
-    let lines = descriptors.map(|of| format!("{:<20}{}\n{:20}operation: {}", of.name, of.summary, "", of.operation));
+    let lines = descriptors.map(|of| {
+        format!(
+            "{:<20}{}\n{:20}operation: {}",
+            of.name, of.summary, "", of.operation
+        )
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -45,7 +50,9 @@ pub fn list(as_json: bool) -> String {
 pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
     let descriptor = workload.descriptor();
     let mut account = Account::from_options(values)?;
-    account.database.get_or_insert_with(|| descriptor.database.to_owned());
+    account
+        .database
+        .get_or_insert_with(|| descriptor.database.to_owned());
     let driver = MysqlDriver {
         server_side: values.text("db-ps-mode")? == Some("auto"),
         ignored: ignored(values)?,
@@ -74,7 +81,9 @@ pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
     };
     let place = |error: anyhow::Error| explain(error, &driver);
     match verb {
-        Verb::Prepare => create_database(&driver).map_err(anyhow::Error::from).map_err(place)?,
+        Verb::Prepare => create_database(&driver)
+            .map_err(anyhow::Error::from)
+            .map_err(place)?,
         Verb::Warmup | Verb::Cleanup | Verb::Run => {}
     }
     match verb {
@@ -88,7 +97,10 @@ pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
 
 /// Adds the server and the mend to an error of the database.
 fn explain(error: anyhow::Error, driver: &MysqlDriver) -> anyhow::Error {
-    let Some(failure) = error.downcast_ref::<DbError>().map(|error| error.failure().clone()) else {
+    let Some(failure) = error
+        .downcast_ref::<DbError>()
+        .map(|error| error.failure().clone())
+    else {
         return error;
     };
     let mend = driver::mend(failure.errno).map_or_else(String::new, |mend| format!(": {mend}"));
@@ -99,7 +111,12 @@ fn explain(error: anyhow::Error, driver: &MysqlDriver) -> anyhow::Error {
 fn create_database(driver: &MysqlDriver) -> Result<(), DbError> {
     match driver::Driver::connect(driver) {
         Err(error) if error.failure().errno == 1049 => {
-            let name = driver.account.database.as_deref().unwrap_or_default().replace('`', "``");
+            let name = driver
+                .account
+                .database
+                .as_deref()
+                .unwrap_or_default()
+                .replace('`', "``");
             let mut connection = driver.connect_without_database()?;
             connection.query(format!("CREATE DATABASE IF NOT EXISTS `{name}`").as_bytes())?;
             Ok(())
@@ -117,7 +134,10 @@ fn ignored(values: &Values) -> Result<Vec<u32>> {
         let wrong = || format!("--mysql-ignore-errors={text}: `{word}` is not an error number");
         word.trim().parse().with_context(wrong)
     };
-    text.split(',').filter(|word| !word.is_empty()).map(number).collect()
+    text.split(',')
+        .filter(|word| !word.is_empty())
+        .map(number)
+        .collect()
 }
 
 fn seed(values: &Values) -> Result<u64> {

@@ -105,7 +105,10 @@ pub trait Session {
 
 /// The workload of this name.
 pub fn find(name: &str) -> Option<&'static dyn Workload> {
-    WORKLOADS.iter().copied().find(|workload| workload.descriptor().name == name)
+    WORKLOADS
+        .iter()
+        .copied()
+        .find(|workload| workload.descriptor().name == name)
 }
 
 #[cfg(test)]
@@ -119,13 +122,26 @@ mod tests {
         let mut names = HashSet::new();
         for workload in WORKLOADS {
             let descriptor = workload.descriptor();
-            assert!(names.insert(descriptor.name), "{} is listed twice", descriptor.name);
+            assert!(
+                names.insert(descriptor.name),
+                "{} is listed twice",
+                descriptor.name
+            );
             assert!(!descriptor.types.is_empty() && !descriptor.operation.is_empty());
             let mut options = HashSet::new();
             let tables = descriptor.options.iter().copied().chain([crate::cli::COMMON]);
             for spec in tables.flatten() {
-                assert!(options.insert(spec.name), "{}: --{} twice", descriptor.name, spec.name);
-                assert!(!spec.help.is_empty() && !spec.name.contains('_'), "--{}", spec.name);
+                assert!(
+                    options.insert(spec.name),
+                    "{}: --{} twice",
+                    descriptor.name,
+                    spec.name
+                );
+                assert!(
+                    !spec.help.is_empty() && !spec.name.contains('_'),
+                    "--{}",
+                    spec.name
+                );
                 if let Some(default) = spec.default {
                     assert!(spec.parse(default).is_ok(), "--{}: default {default}", spec.name);
                 }

@@ -134,12 +134,12 @@ mod tests {
     fn a_password_file_that_others_can_read_is_refused_with_the_mend() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("secret");
-        fs::write(&path, "word\n").unwrap();
+        fs::write(&path, "quite-secret\n").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let refusal = read_password(&path).unwrap_err().to_string();
         assert!(refusal.contains("chmod 600"), "{refusal}");
-        assert!(!refusal.contains("word"), "{refusal}");
+        assert!(!refusal.contains("quite-secret"), "{refusal}");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(read_password(&path).unwrap(), "word");
+        assert_eq!(read_password(&path).unwrap(), "quite-secret");
     }
 }

@@ -24,7 +24,8 @@ pub struct DryRun {
     pub log: Log,
     /// The first so many `COMMIT`s fail with error 1213.
     pub deadlocks: Arc<Mutex<usize>>,
-    opened: Mutex<usize>,
+    /// How many connections there were.
+    pub opened: Mutex<usize>,
 }
 
 impl Driver for DryRun {

@@ -126,12 +126,12 @@ pub fn mend(errno: u32) -> Option<&'static str> {
         1062 => "the data are not as prepared: run cleanup and prepare, or leave out --skip-trx",
         1114 | 1021 | 3675 => "make room on the server's data device",
         1461 => "raise max_prepared_stmt_count, lower --threads or --tables, or use --db-ps-mode=disable",
-        2002 | 2003 | 2005 => {
-            "is the server running? check --mysql-host and --mysql-port, or --mysql-socket"
-        }
+        2002 | 2003 | 2005 => "is the server running? check --mysql-host and --mysql-port, or --mysql-socket",
         2006 | 2013 | 2055 => "the server went away: see its error log",
         2026 => "check --mysql-ssl against the server's TLS set-up",
-        2059 => "the account's authentication plugin is not in this client: use caching_sha2_password or mysql_native_password",
+        2059 => {
+            "the account's authentication plugin is not in this client: use caching_sha2_password or mysql_native_password"
+        }
         _ => return None,
     })
 }

@@ -144,7 +144,9 @@ impl Connection for MysqlConnection {
             Some(Body::Text(template)) => {
                 let mysql = self.mysql;
                 // SAFETY: the connection is open.
-                template.fill(&mut self.text, values, |text, bytes| unsafe { escape(mysql, text, bytes) });
+                template.fill(&mut self.text, values, |text, bytes| unsafe {
+                    escape(mysql, text, bytes)
+                });
                 // SAFETY: as above.
                 unsafe { run_text(mysql, &self.text) }
             }
@@ -171,7 +173,8 @@ impl Connection for MysqlConnection {
 
     fn reconnect(&mut self) -> Result<(), DbError> {
         self.close();
-        self.mysql = connect(&self.driver.account, self.with_database).map_err(|failure| self.classify(failure))?;
+        self.mysql =
+            connect(&self.driver.account, self.with_database).map_err(|failure| self.classify(failure))?;
         for sql in self.on_connect.clone() {
             self.query(sql.as_bytes())?;
         }
@@ -232,7 +235,13 @@ pub unsafe fn failure_from(errno: c_uint, sqlstate: *const c_char, message: *con
 /// `mysql` must be a handle from mysql_init.
 unsafe fn failure_of(mysql: *mut sys::MYSQL) -> Failure {
     // SAFETY: the strings belong to the handle and are copied at once.
-    unsafe { failure_from(sys::mysql_errno(mysql), sys::mysql_sqlstate(mysql), sys::mysql_error(mysql)) }
+    unsafe {
+        failure_from(
+            sys::mysql_errno(mysql),
+            sys::mysql_sqlstate(mysql),
+            sys::mysql_error(mysql),
+        )
+    }
 }
 
 /// mysql_library_init once per process, mysql_thread_init once per thread; mysql_thread_end when the thread ends.
@@ -319,7 +328,11 @@ unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account) -> Result<(), F
     let charset = c"utf8mb4";
     // SAFETY: each option takes a pointer to the type given here (C API reference, mysql_options) and copies the value.
     unsafe {
-        sys::mysql_options(mysql, option::MYSQL_OPT_SSL_MODE, ptr::from_ref(&ssl).cast::<c_void>());
+        sys::mysql_options(
+            mysql,
+            option::MYSQL_OPT_SSL_MODE,
+            ptr::from_ref(&ssl).cast::<c_void>(),
+        );
         sys::mysql_options(
             mysql,
             option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY,

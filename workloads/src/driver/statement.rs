@@ -58,7 +58,11 @@ impl Slot {
 
     /// Puts a value into the buffers; false if it does not fit the declared type.
     fn set(&self, value: Value<'_>) -> bool {
-        self.is_null.set(if value == Value::Null { sys::TRUE } else { sys::FALSE });
+        self.is_null.set(if value == Value::Null {
+            sys::TRUE
+        } else {
+            sys::FALSE
+        });
         match (value, self.kind) {
             (Value::Null, _) => true,
             (Value::Int(number), ParamType::Int) => match i32::try_from(number) {
@@ -153,7 +157,9 @@ impl ServerStatement {
                 sys::mysql_stmt_free_result(self.handle);
                 return Ok(Effect::Read);
             }
-            Ok(super::mysql::effect_of(sys::mysql_stmt_affected_rows(self.handle)))
+            Ok(super::mysql::effect_of(sys::mysql_stmt_affected_rows(
+                self.handle,
+            )))
         }
     }
 

@@ -37,7 +37,12 @@ impl Template {
     }
 
     /// Writes the statement into `text`, which is emptied first; `escape` appends bytes as they may stand between single quotes.
-    pub fn fill(&self, text: &mut Vec<u8>, values: &[Value<'_>], mut escape: impl FnMut(&mut Vec<u8>, &[u8])) {
+    pub fn fill(
+        &self,
+        text: &mut Vec<u8>,
+        values: &[Value<'_>],
+        mut escape: impl FnMut(&mut Vec<u8>, &[u8]),
+    ) {
         text.clear();
         let mut values = values.iter().zip(self.params.iter());
         for (position, piece) in self.pieces.iter().enumerate() {
@@ -51,7 +56,12 @@ impl Template {
     }
 }
 
-fn append(text: &mut Vec<u8>, value: Value<'_>, param: ParamType, escape: &mut impl FnMut(&mut Vec<u8>, &[u8])) {
+fn append(
+    text: &mut Vec<u8>,
+    value: Value<'_>,
+    param: ParamType,
+    escape: &mut impl FnMut(&mut Vec<u8>, &[u8]),
+) {
     // Writing to a Vec cannot fail.
     match (value, param) {
         (Value::Null, _) => text.extend_from_slice(b"NULL"),
@@ -81,9 +91,19 @@ mod tests {
 
     #[test]
     fn each_hole_is_filled_by_its_type() {
-        let params = [ParamType::Char(9), ParamType::Int, ParamType::Binary(2), ParamType::Int];
+        let params = [
+            ParamType::Char(9),
+            ParamType::Int,
+            ParamType::Binary(2),
+            ParamType::Int,
+        ];
         let template = Template::new("UPDATE t SET c=?, d='?' WHERE id=? AND b=? AND n=?", &params);
-        let values = [Value::Bytes(b"a-b"), Value::Int(-7), Value::Bytes(&[0, 255]), Value::Null];
+        let values = [
+            Value::Bytes(b"a-b"),
+            Value::Int(-7),
+            Value::Bytes(&[0, 255]),
+            Value::Null,
+        ];
         let mut text = b"left over".to_vec();
         template.fill(&mut text, &values, plain);
         assert_eq!(

@@ -85,7 +85,8 @@ impl<'a> Client<'a> {
     /// The event is over: its latency, including retries, and what it did count now.
     pub(super) fn succeed(&mut self, events: u64) {
         let nanoseconds = monotonic_ns() - self.began_ns;
-        self.stats.latency(self.kind, u64::try_from(nanoseconds).unwrap_or(0));
+        self.stats
+            .latency(self.kind, u64::try_from(nanoseconds).unwrap_or(0));
         self.stats.add(self.kind, Counter::Events, events);
         self.stats.add(self.kind, Counter::Rows, self.rows);
         self.stats.add(self.kind, Counter::Commits, self.commits);

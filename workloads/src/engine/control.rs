@@ -42,7 +42,9 @@ impl Control {
         let left = events.map_or(0, |events| i64::try_from(events).unwrap_or(i64::MAX));
         self.budget.left.store(left, Relaxed);
         self.budget.limited.store(u8::from(events.is_some()), Relaxed);
-        self.state.fetch_update(Relaxed, Relaxed, |state| (state == FINISH).then_some(GO)).ok();
+        self.state
+            .fetch_update(Relaxed, Relaxed, |state| (state == FINISH).then_some(GO))
+            .ok();
     }
 
     /// The time is over: threads finish their event; a load that drains goes on until it is empty.

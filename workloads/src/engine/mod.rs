@@ -112,7 +112,13 @@ pub struct Outcome {
 ///
 /// # Errors
 /// From the observer, or when a thread cannot be started; errors of the database are in the outcome.
-pub fn run(load: &dyn Load, driver: &dyn Driver, types: usize, plan: &Plan, observer: &mut dyn Observer) -> Result<Outcome> {
+pub fn run(
+    load: &dyn Load,
+    driver: &dyn Driver,
+    types: usize,
+    plan: &Plan,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
     let control = Arc::new(Control::default());
     let gate = Arc::new(Gate::new(plan.threads));
     control::on_signals(&control, &gate)?;
@@ -249,7 +255,9 @@ impl Run<'_> {
         observer.interval(name, ticks.take(self.stats))?;
         Ok(Length {
             total_ns: end_ns - ticks.begin_ns,
-            drain_ns: finished_ns.filter(|_| drains).map_or(0, |finished| end_ns - finished),
+            drain_ns: finished_ns
+                .filter(|_| drains)
+                .map_or(0, |finished| end_ns - finished),
         })
     }
 }

@@ -77,7 +77,11 @@ impl Buckets {
     pub fn since(&self, earlier: &Self) -> Sparse {
         let pairs = self.0.iter().zip(&earlier.0).enumerate();
         let grown = pairs.filter(|(_, (now, before))| now > before);
-        Sparse(grown.map(|(index, (now, before))| (index as u32, now - before)).collect())
+        Sparse(
+            grown
+                .map(|(index, (now, before))| (index as u32, now - before))
+                .collect(),
+        )
     }
 }
 

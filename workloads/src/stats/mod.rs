@@ -160,7 +160,10 @@ mod tests {
         threads[1].latency(1, 5000);
         let totals = Snapshot::take(&threads).since(&before);
         assert_eq!((totals[0].get(Counter::Reads), totals[0].queries()), (2, 3));
-        assert_eq!((totals[1].get(Counter::Events), totals[1].latency.count()), (1, 1));
+        assert_eq!(
+            (totals[1].get(Counter::Events), totals[1].latency.count()),
+            (1, 1)
+        );
         assert_eq!(Totals::sum(&totals).get(Counter::LatencyNs), 5000);
     }
 }

@@ -21,13 +21,21 @@ pub fn for_each(
     thread::scope(|scope| {
         let body = move |first: usize| -> Result<()> {
             let mut connection = setup.driver.connect()?;
-            (first..=count).step_by(threads).try_for_each(|number| work(connection.as_mut(), number))
+            (first..=count)
+                .step_by(threads)
+                .try_for_each(|number| work(connection.as_mut(), number))
         };
-        let handles: Vec<_> = (1..=threads).map(|first| scope.spawn(move || body(first))).collect();
+        let handles: Vec<_> = (1..=threads)
+            .map(|first| scope.spawn(move || body(first)))
+            .collect();
         // All are joined before the first error is passed on.
         let results: Vec<_> = handles
             .into_iter()
-            .map(|handle| handle.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a thread panicked"))))
+            .map(|handle| {
+                handle
+                    .join()
+                    .unwrap_or_else(|_| Err(anyhow::anyhow!("a thread panicked")))
+            })
             .collect();
         results.into_iter().collect()
     })

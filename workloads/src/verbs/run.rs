@@ -47,7 +47,10 @@ impl Invocation<'_> {
         let server = self.driver.connect().and_then(Server::read);
         let mut watch = Watch {
             server: server.map_err(|error| explain(error.into(), self.driver))?,
-            recording: values.text("out")?.map(|run| Recording::create(Path::new(run))).transpose()?,
+            recording: values
+                .text("out")?
+                .map(|run| Recording::create(Path::new(run)))
+                .transpose()?,
             output: self.output,
             threads: self.plan.threads,
             report_every: u32::try_from(values.int("report-interval")?)?,
@@ -72,16 +75,26 @@ impl Invocation<'_> {
             Ok(outcome) => (outcome, None),
             Err(error) => (Outcome::default(), Some(error)),
         };
-        let failure = outcome.failure.clone().map(|failure| explain(failure.into(), self.driver));
+        let failure = outcome
+            .failure
+            .clone()
+            .map(|failure| explain(failure.into(), self.driver));
         // What a thread met comes first: the rest follows from it.
         let error = failure.or_else(|| error.map(|error| explain(error, self.driver)));
-        let interrupted = outcome.signal.map(|signal| anyhow!("interrupted by signal {signal}"));
-        let reason = error.as_ref().or(interrupted.as_ref()).map(|error| format!("{error:#}"));
+        let interrupted = outcome
+            .signal
+            .map(|signal| anyhow!("interrupted by signal {signal}"));
+        let reason = error
+            .as_ref()
+            .or(interrupted.as_ref())
+            .map(|error| format!("{error:#}"));
         self.write(&outcome, load, watch, reason.as_deref())?;
         match (error, outcome.signal) {
             (Some(error), _) => Err(error),
             (None, Some(signal)) => {
-                eprintln!("loadprint-load: interrupted by signal {signal}: the results hold what was measured until then");
+                eprintln!(
+                    "loadprint-load: interrupted by signal {signal}: the results hold what was measured until then"
+                );
                 Ok(u8::try_from(128 + signal).unwrap_or(2))
             }
             (None, None) => Ok(0),
@@ -89,7 +102,13 @@ impl Invocation<'_> {
     }
 
     /// Prints first: a full disk does not cost the figures.
-    fn write(&self, outcome: &Outcome, load: &dyn Load, watch: &Watch<'_>, reason: Option<&str>) -> Result<()> {
+    fn write(
+        &self,
+        outcome: &Outcome,
+        load: &dyn Load,
+        watch: &Watch<'_>,
+        reason: Option<&str>,
+    ) -> Result<()> {
         let descriptor = self.workload.descriptor();
         let options = options_json(self.values, self.seed);
         let mut result = None;
@@ -103,14 +122,17 @@ impl Invocation<'_> {
             };
             let details = load.details();
             self.output.line("");
-            self.output.line(&report::summary(measured, watch.percentile, &details)?);
+            self.output
+                .line(&report::summary(measured, watch.percentile, &details)?);
             let json = result::result_json(&invocation, outcome, measured, details, reason)?;
             if self.values.text("format")? == Some("json") {
                 Output::default().line(&format!("{json:#}"));
             }
             result = Some(json);
         }
-        let Some(recording) = &watch.recording else { return Ok(()) };
+        let Some(recording) = &watch.recording else {
+            return Ok(());
+        };
         recording.write_server(&watch.server.to_json())?;
         if let Some(json) = &result {
             recording.write_result(json, descriptor.types)?;
@@ -170,7 +192,9 @@ impl Observer for Watch<'_> {
         });
         self.pending = Totals::default();
         self.pending_ns = 0;
-        self.recording.as_mut().map_or(Ok(()), |recording| recording.begins(phase))
+        self.recording
+            .as_mut()
+            .map_or(Ok(()), |recording| recording.begins(phase))
     }
 
     fn interval(&mut self, phase: &str, interval: Interval) -> Result<()> {
@@ -182,7 +206,9 @@ impl Observer for Watch<'_> {
     }
 
     fn ended(&mut self, phase: &str) -> Result<()> {
-        self.recording.as_mut().map_or(Ok(()), |recording| recording.ended(phase))
+        self.recording
+            .as_mut()
+            .map_or(Ok(()), |recording| recording.ended(phase))
     }
 
     fn at_rest_before(&mut self) -> Result<()> {

@@ -42,10 +42,30 @@ const OPTIONS: &[OptionSpec] = &[
         Some("multi"),
         "multi: one INSERT per record and one multi-row INSERT per detail table",
     ),
-    OptionSpec::new("arm-buffer-bytes", Kind::Int(200, 1 << 30), Some("196608"), "size of a buffer; one buffer is one database transaction"),
-    OptionSpec::new("records-per-commit", Kind::Int(0, 10_000_000), Some("0"), "records in a buffer; 0: by its bytes and the size of a record"),
-    OptionSpec::new("arm-buffers", Kind::Int(0, 65_536), Some("0"), "buffers between producer and writers; 0: 1024 with --events, else two per thread, so that the drain stays short"),
-    OptionSpec::new("parent-key", Kind::Flag, Some("off"), "prepare: an index on parent_corr"),
+    OptionSpec::new(
+        "arm-buffer-bytes",
+        Kind::Int(200, 1 << 30),
+        Some("196608"),
+        "size of a buffer; one buffer is one database transaction",
+    ),
+    OptionSpec::new(
+        "records-per-commit",
+        Kind::Int(0, 10_000_000),
+        Some("0"),
+        "records in a buffer; 0: by its bytes and the size of a record",
+    ),
+    OptionSpec::new(
+        "arm-buffers",
+        Kind::Int(0, 65_536),
+        Some("0"),
+        "buffers between producer and writers; 0: 1024 with --events, else two per thread, so that the drain stays short",
+    ),
+    OptionSpec::new(
+        "parent-key",
+        Kind::Flag,
+        Some("off"),
+        "prepare: an index on parent_corr",
+    ),
 ];
 
 /// The buffers of the published study.
@@ -76,7 +96,9 @@ impl Workload for ArmInsert {
     }
 
     fn warmup(&self, setup: &Setup<'_>) -> Result<()> {
-        setup.output.line("arm_insert reads nothing: there is nothing to warm up");
+        setup
+            .output
+            .line("arm_insert reads nothing: there is nothing to warm up");
         Ok(())
     }
 
@@ -118,7 +140,12 @@ struct ArmLoad {
 impl Load for ArmLoad {
     fn session(&self, thread: usize, client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError> {
         let queue = Arc::clone(&self.queue);
-        Ok(Box::new(writer::Writer::open(queue, self.scenario, thread, client)?))
+        Ok(Box::new(writer::Writer::open(
+            queue,
+            self.scenario,
+            thread,
+            client,
+        )?))
     }
 
     fn drains(&self) -> bool {
@@ -140,8 +167,14 @@ impl Load for ArmLoad {
         details.insert("record_bytes".to_owned(), json!(self.scenario.record_bytes()));
         details.insert("records_per_commit".to_owned(), json!(self.records));
         details.insert("buffers".to_owned(), json!(self.buffers));
-        details.insert("queue_full_seconds".to_owned(), json!(waits.producer_ns as f64 / 1e9));
-        details.insert("writers_idle_seconds".to_owned(), json!(waits.writers_ns as f64 / 1e9));
+        details.insert(
+            "queue_full_seconds".to_owned(),
+            json!(waits.producer_ns as f64 / 1e9),
+        );
+        details.insert(
+            "writers_idle_seconds".to_owned(),
+            json!(waits.writers_ns as f64 / 1e9),
+        );
         details
     }
 }

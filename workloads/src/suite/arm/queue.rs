@@ -84,7 +84,11 @@ impl Queue {
     pub fn stop(&self) {
         self.lock().stopping = true;
         self.changed.notify_all();
-        let handle = self.producer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let handle = self
+            .producer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(handle) = handle {
             // A panic of the producer has been printed by then, and the writers find the queue closed.
             drop(handle.join());
@@ -101,7 +105,9 @@ impl Queue {
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         let mut left = records.unwrap_or(u64::MAX);
         while left > 0 {
-            let Some(mut buffer) = self.take_empty() else { break };
+            let Some(mut buffer) = self.take_empty() else {
+                break;
+            };
             let count = usize::try_from(left).unwrap_or(usize::MAX).min(self.records);
             source.fill(&mut buffer, count);
             left -= count as u64;

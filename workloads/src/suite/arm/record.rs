@@ -49,7 +49,8 @@ impl Scenario {
 }
 
 /// Rows of `arm_tran_def`, `arm_metric_def` and `arm_ctx_def`.
-pub const DEFINITIONS: [(&str, usize); 3] = [("arm_tran_def", 50), ("arm_metric_def", 3), ("arm_ctx_def", 20)];
+pub const DEFINITIONS: [(&str, usize); 3] =
+    [("arm_tran_def", 50), ("arm_metric_def", 3), ("arm_ctx_def", 20)];
 
 /// A correlator.
 pub type Correlator = [u8; 16];
@@ -165,7 +166,12 @@ mod tests {
             assert_eq!(buffer.records.len(), 7);
             assert_eq!(buffer.metrics.len(), 7 * scenario.metrics);
             assert_eq!(buffer.contexts.len(), 7 * scenario.contexts);
-            assert!(buffer.records.iter().all(|record| record.parent_corr.is_some() == scenario.parent));
+            assert!(
+                buffer
+                    .records
+                    .iter()
+                    .all(|record| record.parent_corr.is_some() == scenario.parent)
+            );
         }
     }
 }

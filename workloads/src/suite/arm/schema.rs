@@ -28,18 +28,32 @@ pub fn prepare(setup: &Setup<'_>) -> Result<()> {
     let mut connection = setup.driver.connect()?;
     let parent_key = setup.values.flag("parent-key")?;
     for (table, columns) in TABLES {
-        let key = if parent_key && table == "arm_tran" { ", KEY k_parent (parent_corr)" } else { "" };
+        let key = if parent_key && table == "arm_tran" {
+            ", KEY k_parent (parent_corr)"
+        } else {
+            ""
+        };
         setup.output.line(&format!("Creating table '{table}'..."));
         let sql = format!("CREATE TABLE {table} ({columns}{key}) ENGINE=InnoDB");
-        connection.query(sql.as_bytes()).with_context(|| format!("prepare {table}"))?;
+        connection
+            .query(sql.as_bytes())
+            .with_context(|| format!("prepare {table}"))?;
     }
     for (table, rows) in DEFINITIONS {
-        setup.output.line(&format!("Creating table '{table}', {rows} rows..."));
-        let create = format!("CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, name VARCHAR(64) NOT NULL) ENGINE=InnoDB");
-        connection.query(create.as_bytes()).with_context(|| format!("prepare {table}"))?;
+        setup
+            .output
+            .line(&format!("Creating table '{table}', {rows} rows..."));
+        let create = format!(
+            "CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, name VARCHAR(64) NOT NULL) ENGINE=InnoDB"
+        );
+        connection
+            .query(create.as_bytes())
+            .with_context(|| format!("prepare {table}"))?;
         let names: Vec<String> = (1..=rows).map(|id| format!("({id}, '{table} {id}')")).collect();
         let insert = format!("INSERT INTO {table} VALUES {}", names.join(", "));
-        connection.query(insert.as_bytes()).with_context(|| format!("prepare {table}"))?;
+        connection
+            .query(insert.as_bytes())
+            .with_context(|| format!("prepare {table}"))?;
     }
     Ok(())
 }
@@ -47,7 +61,10 @@ pub fn prepare(setup: &Setup<'_>) -> Result<()> {
 /// Drops the tables.
 pub fn cleanup(setup: &Setup<'_>) -> Result<()> {
     let mut connection = setup.driver.connect()?;
-    let names = TABLES.iter().map(|(table, _)| table).chain(DEFINITIONS.iter().map(|(table, _)| table));
+    let names = TABLES
+        .iter()
+        .map(|(table, _)| table)
+        .chain(DEFINITIONS.iter().map(|(table, _)| table));
     for table in names {
         setup.output.line(&format!("Dropping table '{table}'..."));
         connection.query(format!("DROP TABLE IF EXISTS {table}").as_bytes())?;

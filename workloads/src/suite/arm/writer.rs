@@ -48,20 +48,37 @@ impl Writer {
     ) -> Result<Self, DbError> {
         let first = (thread as i64) << ID_BITS;
         let last = first | ((1 << ID_BITS) - 1);
-        let used = client.rows(&format!("SELECT MAX(id) FROM arm_tran WHERE id BETWEEN {first} AND {last}"))?;
+        let used = client.rows(&format!(
+            "SELECT MAX(id) FROM arm_tran WHERE id BETWEEN {first} AND {last}"
+        ))?;
         let used = used.first().and_then(|row| row.first()?.as_deref()?.parse().ok());
         let detail = |client: &mut Client<'_>, table: &str, value: ParamType, rows: usize| {
             let row = [BigInt, Int, Int, value];
-            let sql = format!("INSERT INTO {table} VALUES {}", vec!["(?, ?, ?, ?)"; rows].join(", "));
-            (rows > 0).then(|| client.prepare(&sql, &row.repeat(rows))).transpose()
+            let sql = format!(
+                "INSERT INTO {table} VALUES {}",
+                vec!["(?, ?, ?, ?)"; rows].join(", ")
+            );
+            (rows > 0)
+                .then(|| client.prepare(&sql, &row.repeat(rows)))
+                .transpose()
         };
         let writer = Self {
             queue,
             scenario,
             next_id: used.unwrap_or(first) + 1,
             tran: client.prepare(TRAN, &TRAN_TYPES)?,
-            metrics: detail(client, "arm_metric (tran_id, pos, mdef, val)", BigInt, scenario.metrics)?,
-            contexts: detail(client, "arm_ctx (tran_id, pos, pdef, val)", Char(32), scenario.contexts)?,
+            metrics: detail(
+                client,
+                "arm_metric (tran_id, pos, mdef, val)",
+                BigInt,
+                scenario.metrics,
+            )?,
+            contexts: detail(
+                client,
+                "arm_ctx (tran_id, pos, pdef, val)",
+                Char(32),
+                scenario.contexts,
+            )?,
             commit: client.prepare("COMMIT", &[])?,
             buffer: None,
         };
@@ -86,7 +103,10 @@ impl Writer {
                 Value::Int(record.resp_ns),
                 Value::Int(record.status),
                 Value::Bytes(&record.corr),
-                record.parent_corr.as_ref().map_or(Value::Null, |corr| Value::Bytes(corr)),
+                record
+                    .parent_corr
+                    .as_ref()
+                    .map_or(Value::Null, |corr| Value::Bytes(corr)),
             ]);
             client.execute(self.tran, &values)?;
             if let Some(statement) = self.metrics {

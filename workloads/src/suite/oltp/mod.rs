@@ -11,9 +11,9 @@ use crate::engine::client::Client;
 use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
+use crate::random;
 use crate::random::Distribution;
 use crate::random::Rng;
-use crate::random;
 use crate::workload::Descriptor;
 use crate::workload::Load;
 use crate::workload::Session;
@@ -24,22 +24,97 @@ const MANY: i64 = 1_000_000;
 
 const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new("tables", Kind::Int(1, 100_000), Some("1"), "number of tables"),
-    OptionSpec::new("table-size", Kind::Int(1, i32::MAX as i64), Some("10000"), "rows per table"),
+    OptionSpec::new(
+        "table-size",
+        Kind::Int(1, i32::MAX as i64),
+        Some("10000"),
+        "rows per table",
+    ),
     OptionSpec::new("range-size", Kind::Int(1, MANY), Some("100"), "rows of a range"),
-    OptionSpec::new("point-selects", Kind::Int(0, MANY), Some("10"), "point selects per transaction; 1 in oltp_point_select"),
-    OptionSpec::new("range-selects", Kind::Flag, Some("on"), "off leaves out all range selects"),
-    OptionSpec::new("simple-ranges", Kind::Int(0, MANY), Some("1"), "simple range selects per transaction"),
-    OptionSpec::new("sum-ranges", Kind::Int(0, MANY), Some("1"), "SELECT SUM() per transaction"),
-    OptionSpec::new("order-ranges", Kind::Int(0, MANY), Some("1"), "SELECT ... ORDER BY per transaction"),
-    OptionSpec::new("distinct-ranges", Kind::Int(0, MANY), Some("1"), "SELECT DISTINCT per transaction"),
-    OptionSpec::new("index-updates", Kind::Int(0, MANY), Some("1"), "updates of an indexed column per transaction"),
-    OptionSpec::new("non-index-updates", Kind::Int(0, MANY), Some("1"), "updates of a column without index per transaction"),
-    OptionSpec::new("delete-inserts", Kind::Int(0, MANY), Some("1"), "DELETE + INSERT of one row per transaction"),
-    OptionSpec::new("skip-trx", Kind::Flag, Some("off"), "no BEGIN and COMMIT: every statement commits itself"),
-    OptionSpec::new("auto-inc", Kind::Flag, Some("on"), "prepare: ids from AUTO_INCREMENT"),
-    OptionSpec::new("secondary", Kind::Flag, Some("off"), "prepare: a secondary index in place of the primary key"),
-    OptionSpec::new("create-secondary", Kind::Flag, Some("on"), "prepare: an index on k"),
-    OptionSpec::new("mysql-storage-engine", Kind::Text("ENGINE"), Some("innodb"), "prepare: storage engine"),
+    OptionSpec::new(
+        "point-selects",
+        Kind::Int(0, MANY),
+        Some("10"),
+        "point selects per transaction; 1 in oltp_point_select",
+    ),
+    OptionSpec::new(
+        "range-selects",
+        Kind::Flag,
+        Some("on"),
+        "off leaves out all range selects",
+    ),
+    OptionSpec::new(
+        "simple-ranges",
+        Kind::Int(0, MANY),
+        Some("1"),
+        "simple range selects per transaction",
+    ),
+    OptionSpec::new(
+        "sum-ranges",
+        Kind::Int(0, MANY),
+        Some("1"),
+        "SELECT SUM() per transaction",
+    ),
+    OptionSpec::new(
+        "order-ranges",
+        Kind::Int(0, MANY),
+        Some("1"),
+        "SELECT ... ORDER BY per transaction",
+    ),
+    OptionSpec::new(
+        "distinct-ranges",
+        Kind::Int(0, MANY),
+        Some("1"),
+        "SELECT DISTINCT per transaction",
+    ),
+    OptionSpec::new(
+        "index-updates",
+        Kind::Int(0, MANY),
+        Some("1"),
+        "updates of an indexed column per transaction",
+    ),
+    OptionSpec::new(
+        "non-index-updates",
+        Kind::Int(0, MANY),
+        Some("1"),
+        "updates of a column without index per transaction",
+    ),
+    OptionSpec::new(
+        "delete-inserts",
+        Kind::Int(0, MANY),
+        Some("1"),
+        "DELETE + INSERT of one row per transaction",
+    ),
+    OptionSpec::new(
+        "skip-trx",
+        Kind::Flag,
+        Some("off"),
+        "no BEGIN and COMMIT: every statement commits itself",
+    ),
+    OptionSpec::new(
+        "auto-inc",
+        Kind::Flag,
+        Some("on"),
+        "prepare: ids from AUTO_INCREMENT",
+    ),
+    OptionSpec::new(
+        "secondary",
+        Kind::Flag,
+        Some("off"),
+        "prepare: a secondary index in place of the primary key",
+    ),
+    OptionSpec::new(
+        "create-secondary",
+        Kind::Flag,
+        Some("on"),
+        "prepare: an index on k",
+    ),
+    OptionSpec::new(
+        "mysql-storage-engine",
+        Kind::Text("ENGINE"),
+        Some("innodb"),
+        "prepare: storage engine",
+    ),
 ];
 
 /// A script of the family.
@@ -51,34 +126,34 @@ pub struct Oltp {
 
 /// oltp_read_write: 14 reads and 4 writes in a transaction.
 pub static READ_WRITE: Oltp = Oltp {
-        descriptor: Descriptor {
-            name: "oltp_read_write",
-            summary: "sysbench's mixed transaction: 10 point selects, 4 range selects, 2 updates, delete + insert",
-            operation: "sysbench event (one transaction)",
-            types: &["oltp_read_write"],
-            options: &[OPTIONS, random::OPTIONS],
-            database: "sbtest",
-        },
-        counts: Counts::of_options,
-    };
+    descriptor: Descriptor {
+        name: "oltp_read_write",
+        summary: "sysbench's mixed transaction: 10 point selects, 4 range selects, 2 updates, delete + insert",
+        operation: "sysbench event (one transaction)",
+        types: &["oltp_read_write"],
+        options: &[OPTIONS, random::OPTIONS],
+        database: "sbtest",
+    },
+    counts: Counts::of_options,
+};
 
 /// oltp_point_select: one SELECT by primary key, committed by itself.
 pub static POINT_SELECT: Oltp = Oltp {
-        descriptor: Descriptor {
-            name: "oltp_point_select",
-            summary: "sysbench's point select by primary key",
-            operation: "sysbench event (one point select)",
-            types: &["oltp_point_select"],
-            options: &[OPTIONS, random::OPTIONS],
-            database: "sbtest",
-        },
-        counts: |_| {
-            Ok(Counts {
-                point_selects: 1,
-                ..Counts::default()
-            })
-        },
-    };
+    descriptor: Descriptor {
+        name: "oltp_point_select",
+        summary: "sysbench's point select by primary key",
+        operation: "sysbench event (one point select)",
+        types: &["oltp_point_select"],
+        options: &[OPTIONS, random::OPTIONS],
+        database: "sbtest",
+    },
+    counts: |_| {
+        Ok(Counts {
+            point_selects: 1,
+            ..Counts::default()
+        })
+    },
+};
 
 /// How many statements of each kind make a transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

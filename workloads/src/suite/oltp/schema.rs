@@ -29,18 +29,30 @@ fn create(setup: &Setup<'_>, connection: &mut dyn Connection, table: usize) -> R
     setup.output.line(&format!("Creating table 'sbtest{table}'..."));
     connection.query(definition(values, table)?.as_bytes())?;
     let rows = values.int("table-size")?;
-    setup.output.line(&format!("Inserting {rows} records into 'sbtest{table}'"));
+    setup
+        .output
+        .line(&format!("Inserting {rows} records into 'sbtest{table}'"));
     fill(setup, connection, table, rows)?;
     if values.flag("create-secondary")? {
-        setup.output.line(&format!("Creating a secondary index on 'sbtest{table}'..."));
+        setup
+            .output
+            .line(&format!("Creating a secondary index on 'sbtest{table}'..."));
         connection.query(format!("CREATE INDEX k_{table} ON sbtest{table}(k)").as_bytes())?;
     }
     Ok(())
 }
 
 fn definition(values: &Values, table: usize) -> Result<String> {
-    let id = if values.flag("auto-inc")? { "INTEGER NOT NULL AUTO_INCREMENT" } else { "INTEGER NOT NULL" };
-    let key = if values.flag("secondary")? { "KEY xid" } else { "PRIMARY KEY" };
+    let id = if values.flag("auto-inc")? {
+        "INTEGER NOT NULL AUTO_INCREMENT"
+    } else {
+        "INTEGER NOT NULL"
+    };
+    let key = if values.flag("secondary")? {
+        "KEY xid"
+    } else {
+        "PRIMARY KEY"
+    };
     let engine = values.text("mysql-storage-engine")?.unwrap_or("innodb");
     Ok(format!(
         "CREATE TABLE sbtest{table}(\n  id {id},\n  k INTEGER DEFAULT '0' NOT NULL,\n  c CHAR(120) DEFAULT '' NOT NULL,\n  \
@@ -87,7 +99,9 @@ fn fill(setup: &Setup<'_>, connection: &mut dyn Connection, table: usize, rows: 
 fn progress(setup: &Setup<'_>, table: usize, done: i64, rows: i64, told: i64) -> i64 {
     let tenth = done * 10 / rows;
     if rows >= 100_000 && tenth > told {
-        setup.output.line(&format!("sbtest{table}: {} % of {rows} records", tenth * 10));
+        setup
+            .output
+            .line(&format!("sbtest{table}: {} % of {rows} records", tenth * 10));
     }
     tenth.max(told)
 }

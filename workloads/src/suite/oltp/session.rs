@@ -39,7 +39,11 @@ impl Key {
         match self {
             Self::PointSelect => ("SELECT c FROM sbtest", " WHERE id=?", &[INT]),
             Self::SimpleRange => ("SELECT c FROM sbtest", " WHERE id BETWEEN ? AND ?", &[INT, INT]),
-            Self::SumRange => ("SELECT SUM(k) FROM sbtest", " WHERE id BETWEEN ? AND ?", &[INT, INT]),
+            Self::SumRange => (
+                "SELECT SUM(k) FROM sbtest",
+                " WHERE id BETWEEN ? AND ?",
+                &[INT, INT],
+            ),
             Self::OrderRange => (
                 "SELECT c FROM sbtest",
                 " WHERE id BETWEEN ? AND ? ORDER BY c",
@@ -128,7 +132,11 @@ impl OltpSession {
         self.keys.draw(&mut self.rng, 1, self.table_size)
     }
 
-    fn run(client: &mut Client<'_>, statement: Option<StatementId>, values: &[Value<'_>]) -> Result<(), DbError> {
+    fn run(
+        client: &mut Client<'_>,
+        statement: Option<StatementId>,
+        values: &[Value<'_>],
+    ) -> Result<(), DbError> {
         match statement {
             Some(statement) => client.execute(statement, values),
             None => Ok(()),
@@ -186,7 +194,12 @@ impl OltpSession {
             self.rng.digits(&mut c);
             self.rng.digits(&mut pad);
             Self::run(client, table[Key::Delete as usize], &[Value::Int(id)])?;
-            let row = [Value::Int(id), Value::Int(k), Value::Bytes(&c), Value::Bytes(&pad)];
+            let row = [
+                Value::Int(id),
+                Value::Int(k),
+                Value::Bytes(&c),
+                Value::Bytes(&pad),
+            ];
             Self::run(client, table[Key::Insert as usize], &row)?;
         }
         Ok(())

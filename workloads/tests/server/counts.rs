@@ -1,0 +1,147 @@
+//! What the generator says it did against what the server counted, and the files of a run directory.
+
+use crate::common::Bench;
+use crate::common::growth;
+use crate::common::json;
+use serde_json::Value;
+
+fn number(result: &Value, key: &str) -> u64 {
+    result[key].as_u64().unwrap()
+}
+
+/// Runs 14/4/2 statements a transaction and compares each counter of the server.
+fn oltp_counts(bench: &Bench, mode: &str, seed: u64) {
+    let run = bench.path(&format!("run-{mode}"));
+    bench.succeed(&format!(
+        "run oltp_read_write --tables=2 --table-size=1000 --rand-type=uniform --threads=2 --warmup-time=1 --time=2 \
+         --db-ps-mode={mode} --mysql-ignore-errors=none --rand-seed={seed} --out={}",
+        run.display()
+    ));
+    let (result, server) = (
+        json(&run.join("load/result.json")),
+        json(&run.join("load/server.json")),
+    );
+    let events = number(&result, "events");
+    assert!(events > 0);
+    for (counter, per_event) in [
+        ("Com_select", 14),
+        ("Com_update", 2),
+        ("Com_delete", 1),
+        ("Com_insert", 1),
+        ("Com_begin", 1),
+        ("Com_commit", 1),
+    ] {
+        assert_eq!(growth(&server, counter), per_event * events, "{counter}, {mode}");
+    }
+    for (key, per_event) in [
+        ("queries", 20),
+        ("reads", 14),
+        ("writes", 4),
+        ("others", 2),
+        ("commits", 1),
+    ] {
+        assert_eq!(number(&result, key), per_event * events, "{key}, {mode}");
+    }
+    // The statement that reads the counters is the only other one.
+    assert_eq!(growth(&server, "Questions"), 20 * events + 1);
+    assert_eq!(growth(&server, "Com_stmt_prepare"), 0);
+    assert_eq!(growth(&server, "Connections"), 0);
+    let prepared = growth(&server, "Com_stmt_execute");
+    match mode {
+        "auto" => assert!(prepared >= 18 * events, "{prepared}"),
+        _ => assert_eq!(prepared, 0),
+    }
+}
+
+#[test]
+fn oltp_statements_equal_the_server_s_counters_in_both_protocols() {
+    let bench = Bench::new("oltp_counts");
+    bench.succeed("prepare oltp_read_write --tables=2 --table-size=1000 --threads=2");
+    // One thread would hide a lost count; two on 1000 rows can deadlock, and then the run fails and says so.
+    oltp_counts(&bench, "auto", 5);
+    // Another seed: the same one would set columns to the values they have, and such an UPDATE affects no row.
+    oltp_counts(&bench, "disable", 6);
+}
+
+#[test]
+fn arm_rows_and_commits_equal_the_server_s_counters() {
+    let bench = Bench::new("arm_counts");
+    bench.succeed("prepare arm_insert");
+    for (scenario, statements, rows, records) in [
+        ("parent", 1, 1, 1755),
+        ("metrics", 2, 4, 1170),
+        ("ctx5", 2, 6, 585),
+    ] {
+        let run = bench.path(scenario);
+        let events = 4000;
+        bench.succeed(&format!(
+            "run arm_insert --scenario={scenario} --threads=2 --events={events} --out={}",
+            run.display()
+        ));
+        let (result, server) = (
+            json(&run.join("load/result.json")),
+            json(&run.join("load/server.json")),
+        );
+        assert_eq!(number(&result, "events"), events);
+        assert_eq!(number(&result, "rows"), rows * events);
+        assert_eq!(growth(&server, "Com_insert"), statements * events);
+        assert_eq!(growth(&server, "Com_commit"), number(&result, "commits"));
+        assert_eq!(number(&result, "commits"), events.div_ceil(records));
+        assert_eq!(result["details"]["records_per_commit"], records);
+    }
+}
+
+#[test]
+fn a_run_alone_leaves_a_whole_directory_and_is_not_overwritten() {
+    let bench = Bench::new("directory");
+    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let run = bench.path("run");
+    let words = format!(
+        "run oltp_point_select --table-size=1000 --threads=2 --time=2 --rand-seed=9 --out={}",
+        run.display()
+    );
+    let text = bench.succeed(&words);
+    assert!(
+        text.lines().any(|line| line.starts_with("[ 1s ] thds: 2 tps: ")),
+        "{text}"
+    );
+
+    let about = json(&run.join("run.json"));
+    assert_eq!(
+        (about["status"].as_str(), about["seed"].as_u64()),
+        (Some("complete"), Some(9))
+    );
+    let files = json(&run.join("manifest.json"))["files"].clone();
+    for name in [
+        "phases.jsonl",
+        "result.json",
+        "server.json",
+        "throughput.parquet",
+        "latency.hlog",
+    ] {
+        assert!(
+            files[format!("load/{name}")]["bytes"].as_u64() > Some(0),
+            "{name}: {files}"
+        );
+    }
+    let again = bench.load(&words);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(crate::common::only_line(&again).contains("new directory"));
+}
+
+#[test]
+fn an_orchestrator_s_run_json_stays_and_json_goes_to_standard_output() {
+    let bench = Bench::new("orchestrated");
+    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let run = bench.path("run");
+    std::fs::create_dir(&run).unwrap();
+    std::fs::write(run.join("run.json"), "{}").unwrap();
+    let words = format!(
+        "run oltp_point_select --table-size=1000 --time=1 --format=json --out={}",
+        run.display()
+    );
+    let printed: Value = serde_json::from_str(&bench.succeed(&words)).unwrap();
+    assert_eq!(printed, json(&run.join("load/result.json")));
+    assert_eq!(json(&run.join("run.json")), serde_json::json!({}));
+    assert!(!run.join("manifest.json").exists());
+}

@@ -1,0 +1,15 @@
+//! The generator's binary against a real server, which `./test` starts and names in LOADPRINT_TEST_SOCKET (and, where the account
+//! needs a password, LOADPRINT_TEST_DEFAULTS). Without it every test fails and says so.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of a test fails by panicking"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod counts;
+mod errors;
+mod sysbench;
