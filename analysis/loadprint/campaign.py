@@ -20,6 +20,7 @@ _EXAMPLES = """examples:
   loadprint campaign mine.yml --runs runs        opens runs/CAMPAIGN/<UTC start>-<hash8>/
   loadprint campaign --close runs/quick/latest   marks it complete, or unfinished
 """
+_WORKLOADS = "what `loadprint-load list --format json` says; names are checked against it"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -38,6 +39,7 @@ def add_parser(subparsers: Any) -> None:
         "--binary", action="append", default=[], type=Path, metavar="PATH", help="part of the hash"
     )
     parser.add_argument("--host", action="append", default=[], metavar="ROLE=NAME", help="part of the hash")
+    parser.add_argument("--workloads", type=json.loads, default=[], metavar="JSON", help=_WORKLOADS)
     parser.add_argument("--new", action="store_true", help="do not resume an unfinished execution")
     parser.add_argument(
         "--close", type=Path, metavar="EXECUTION", help="mark an execution complete or unfinished"
@@ -71,11 +73,12 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         return close_execution(arguments.close.resolve())
     if arguments.file is None:
         raise CampaignError("give a campaign file, for example ansible/campaigns/quick.yml")
-    campaign = load(arguments.file, arguments.overrides)
+    operations = {entry["name"]: entry.get("operation") for entry in arguments.workloads}
+    campaign = load(arguments.file, arguments.overrides, list(operations))
     hashed = digest(campaign, arguments.binary, arguments.host)
     if arguments.runs is None:
-        return plan(campaign, hashed)
-    return open_execution(campaign, hashed, arguments.runs.resolve(), new=arguments.new)
+        return plan(campaign, hashed, operations)
+    return open_execution(campaign, hashed, arguments.runs.resolve(), operations, new=arguments.new)
 
 
 def _as_json(result: Plan) -> dict[str, Any]:

@@ -44,18 +44,32 @@ class Document:
         return self.name
 
 
-def load(path: Path, overrides: Sequence[str] = ()) -> Campaign:
-    """Read, override and validate the campaign in `path`; `overrides` are `a.b=value` with YAML values.
+def load(path: Path, overrides: Sequence[str] = (), workloads: Sequence[str] = ()) -> Campaign:
+    """Read, override and validate the campaign in `path`.
 
-    Raises CampaignError.
+    `overrides` are `a.b=value` with YAML values; `workloads` are the names that the generator knows (none:
+    not checked). Raises CampaignError.
     """
     document = _compose(path)
     for override in overrides:
         _override(document, override)
     try:
-        return Campaign.model_validate(document.data)
+        campaign = Campaign.model_validate(document.data)
     except ValidationError as error:
         raise CampaignError(_describe(document, error)) from None
+    if workloads:
+        _check_workloads(document, campaign, workloads)
+    return campaign
+
+
+def _check_workloads(document: Document, campaign: Campaign, known: Sequence[str]) -> None:
+    for group, entries in (("data", campaign.data), ("sides", campaign.sides)):
+        for name, entry in entries.items():
+            if entry.workload not in known:
+                near = difflib.get_close_matches(entry.workload, known, n=1)
+                hint = f'did you mean "{near[0]}"?' if near else f"there are: {', '.join(known)}"
+                place = document.place((group, name, "workload"))
+                raise CampaignError(f'{place}: unknown workload "{entry.workload}" in {group}.{name}; {hint}')
 
 
 def _compose(path: Path) -> Document:
@@ -130,9 +144,8 @@ def _describe(document: Document, error: ValidationError) -> str:
     A misspelt key is also a missing one: unknown keys come first.
     """
     mistakes = error.errors()
-    first = min(
-        mistakes, key=lambda one: (one["type"] != "extra_forbidden", _line(document.place(one["loc"])))
-    )
+    unknown = [mistake for mistake in mistakes if mistake["type"] == "extra_forbidden"]
+    first = min(unknown or mistakes, key=lambda mistake: _line(document.place(mistake["loc"])))
     loc = first["loc"]
     where = ".".join(str(part) for part in loc)
     if first["type"] == "extra_forbidden":

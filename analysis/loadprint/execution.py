@@ -12,7 +12,7 @@ import os
 import random
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,12 +75,16 @@ def order(campaign: Campaign, seed: int) -> list[dict[str, Any]]:
     return runs
 
 
-def plan(campaign: Campaign, hashed: str) -> Plan:
-    """Plan an execution without opening it; the seed is drawn where the campaign gives none."""
+def plan(campaign: Campaign, hashed: str, operations: Mapping[str, str | None] | None = None) -> Plan:
+    """Plan an execution without opening it; the seed is drawn where the campaign gives none.
+
+    `operations` says what one operation of a workload is.
+    """
     seed = campaign.seed if campaign.seed is not None else secrets.randbelow(1 << 31)
     sides = {name: side.model_dump(mode="json") for name, side in campaign.sides.items()}
     for name, side in sides.items():
         side["label"] = side["label"] or name
+        side["operation"] = (operations or {}).get(side["workload"])
     runs = order(campaign, seed)
     document = {
         "format_version": FORMAT_VERSION,
@@ -98,12 +102,19 @@ def plan(campaign: Campaign, hashed: str) -> Plan:
     return Plan(document, [run["id"] for run in runs])
 
 
-def open_execution(campaign: Campaign, hashed: str, runs_directory: Path, *, new: bool = False) -> Plan:
+def open_execution(
+    campaign: Campaign,
+    hashed: str,
+    runs_directory: Path,
+    operations: Mapping[str, str | None] | None = None,
+    *,
+    new: bool = False,
+) -> Plan:
     """Resume the newest unfinished execution with this hash, or start a new one; `latest` links to it."""
     parent = runs_directory / campaign.name
     opened = None if new else _resume(parent, hashed)
     if opened is None:
-        opened = plan(campaign, hashed)
+        opened = plan(campaign, hashed, operations)
         started = datetime.now(UTC)
         opened.directory = parent / f"{started:%Y%m%dT%H%M%SZ}-{hashed[:8]}"
         opened.document["started"] = started.isoformat(timespec="seconds")

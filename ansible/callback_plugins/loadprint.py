@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import threading
@@ -16,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible.plugins.callback.default import CallbackModule as Default
+from ansible.plugins.callback.default import CallbackModule as Default  # type: ignore[import-untyped]
 
 DOCUMENTATION = """
 name: loadprint
@@ -47,6 +48,15 @@ def stay_on(cpus: str | None) -> None:
 def minutes(seconds: float) -> str:
     """Write a time left: `40 s`, `4 min`."""
     return f"{max(seconds, 0):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def brief(line: str) -> str:
+    """Shorten a report line of the load, which has sysbench's form; other lines pass."""
+    found = re.search(r"tps: ([\d.]+) qps: ([\d.]+).*lat \(ms,(\d+)%\): ([\d.]+)", line)
+    if not found:
+        return line
+    tps, qps, percentile, latency = found.groups()
+    return f"{float(tps):,.0f} tps, {float(qps):,.0f} qps, p{percentile} {float(latency):.1f} ms"
 
 
 class Progress:
@@ -87,20 +97,20 @@ class Progress:
         throughput = self._throughput()
         return "  ".join([*parts, throughput] if throughput else parts)
 
-    def _throughput(self) -> str | None:
+    def _throughput(self) -> str:
         if self.status is None:
-            return None
+            return ""
         try:
             status = json.loads(self.status.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            return None
+            return ""
         for process in status.get("processes", []):
             if process.get("name") in {"load", "prepare"} and process.get("state") == "running":
-                return process.get("last_line")
-        return None
+                return brief(str(process.get("last_line") or ""))
+        return ""
 
 
-class CallbackModule(Default):
+class CallbackModule(Default):  # type: ignore[misc]
     """Ansible's default output with -v, else lines about the campaign."""
 
     CALLBACK_VERSION = 2.0
@@ -114,17 +124,19 @@ class CallbackModule(Default):
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._rewritten = False
+        self._printed = time.monotonic()
         self._ticker: threading.Thread | None = None
 
     @property
     def _quiet(self) -> bool:
-        return self._display.verbosity == 0
+        return bool(self._display.verbosity == 0)
 
     def _say(self, text: str) -> None:
         with self._lock:
             self._clear()
             self._display.display(text)
             sys.stdout.flush()
+            self._printed = time.monotonic()
 
     def _clear(self) -> None:
         if self._rewritten:
@@ -132,7 +144,6 @@ class CallbackModule(Default):
             self._rewritten = False
 
     def _tick(self) -> None:
-        last_line, last_printed = None, time.monotonic()
         while not self._stop.wait(EVERY_S):
             stay_on(self._progress.note.get("controller_cpus"))
             line = self._progress.line()
@@ -143,8 +154,7 @@ class CallbackModule(Default):
                     sys.stdout.write("\r\033[K" + line[: shutil.get_terminal_size().columns - 1])
                     sys.stdout.flush()
                     self._rewritten = True
-            elif line != last_line and time.monotonic() - last_printed >= LINE_EVERY_S:
-                last_line, last_printed = line, time.monotonic()
+            elif time.monotonic() - self._printed >= LINE_EVERY_S:
                 self._say(line)
 
     def v2_playbook_on_start(self, playbook: Any) -> None:

@@ -39,7 +39,8 @@ def cpu_sets(
 
     `rows` is `cpus` of `lscpu --json`. Two or more sockets: the first half
     serves; else the first half of the physical cores, thread siblings staying together; one core
-    cannot be split. Returns `server`, `load` (lists as in /proc), `separated`, `how`. Lists given by the campaign win.
+    cannot be split. Returns `server`, `load` (lists as in /proc), `separated`, `how`. Lists given by the
+    campaign win.
     """
     if server and load:
         return {

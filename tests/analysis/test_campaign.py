@@ -153,3 +153,14 @@ def test_the_command_prints_the_plan_and_exits_2_on_a_mistake(tmp_path: Path) ->
     assert bad.returncode == 2
     assert bad.stdout == ""
     assert len(bad.stderr.splitlines()) == 1
+
+
+def test_an_unknown_workload_is_named_with_its_line(tmp_path: Path) -> None:
+    known = ["oltp_read_write", "arm_insert"]
+    assert load(QUICK, workloads=known).sides["oltp"].workload == "oltp_read_write"
+    path = changed(tmp_path, "workload: arm_insert", "workload: arm_inset")
+    with pytest.raises(
+        CampaignError, match=r'unknown workload "arm_inset" in data.insert; did you mean'
+    ) as error:
+        load(path, workloads=known)
+    assert str(error.value).startswith(f"{path}:{line_of(path, 'arm_inset')}: ")
