@@ -1,0 +1,244 @@
+//! Journal and tables from outside: every shape, every torn tail, damage, and random recordings that must come back.
+
+mod common;
+
+use std::fs;
+
+use common::Random;
+use common::header;
+use common::random_rows;
+use common::schemas;
+use common::write_journal;
+use loadprint_recording::finish;
+use loadprint_recording::journal::Decoder;
+use loadprint_recording::journal::Ended;
+use loadprint_recording::journal::Frame;
+use loadprint_recording::journal::Reader;
+use loadprint_recording::journal::Status;
+use loadprint_recording::journal::Writer;
+use loadprint_recording::rows::Rows;
+use tempfile::tempdir;
+
+/// Reads all ticks back: per tick, per probe, its status and rows in words.
+fn read_back(path: &std::path::Path) -> Vec<Vec<(Status, Option<String>, Vec<String>)>> {
+    let mut reader = Reader::open(path).unwrap();
+    let schemas: Vec<_> = reader
+        .header()
+        .probes
+        .iter()
+        .map(|probe| probe.schema.clone())
+        .collect();
+    let mut decoders: Vec<_> = schemas.iter().map(Decoder::new).collect();
+    let mut rows = Rows::default();
+    let mut ticks = vec![];
+    while let Some(frame) = reader.next_frame().unwrap() {
+        let Frame::Tick(mut tick) = frame else { continue };
+        if tick.is_key {
+            decoders.iter_mut().for_each(Decoder::forget);
+        }
+        let mut sections = vec![];
+        while let Some(section) = tick.next_section() {
+            let section = section.unwrap();
+            decoders[section.probe].decode(&section, &mut rows).unwrap();
+            let words = common::words(&rows, schemas[section.probe].columns.len());
+            sections.push((section.status, section.reason.map(str::to_owned), words));
+        }
+        ticks.push(sections);
+    }
+    ticks
+}
+
+#[test]
+fn random_recordings_come_back() {
+    for seed in 0..40 {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let mut random = Random::new(seed);
+        let mut writer = Writer::create(&path, &header(&schemas())).unwrap();
+        let mut expected = vec![];
+        // More than two key ticks.
+        for tick in 0..150 {
+            let stamp = common::stamp(&mut random, tick);
+            writer.begin(stamp);
+            let mut sections = vec![];
+            for (probe, schema) in schemas().iter().enumerate() {
+                let width = schema.columns.len();
+                let mut rows = Rows::default();
+                let status = [
+                    Status::Ok,
+                    Status::Ok,
+                    Status::Ok,
+                    Status::Failed,
+                    Status::Skipped,
+                ][random.below(5) as usize];
+                if status == Status::Ok {
+                    random_rows(&mut random, schema, &mut rows);
+                }
+                let start = stamp.start_ns + random.below(1000) as i64;
+                writer.probe(
+                    probe,
+                    status,
+                    (start, start + random.below(1000) as i64),
+                    "it was not there",
+                    &rows,
+                );
+                let reason = (status == Status::Failed).then(|| "it was not there".to_owned());
+                sections.push((status, reason, common::words(&rows, width)));
+            }
+            writer.commit().unwrap();
+            expected.push(sections);
+        }
+        drop(writer);
+        assert_eq!(read_back(&path), expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_tail_torn_at_any_byte_costs_the_tick_it_is_in() {
+    let dir = tempdir().unwrap();
+    let whole = dir.path().join("whole");
+    let ends = write_journal(&whole, 5);
+    let bytes = fs::read(&whole).unwrap();
+    let all = read_back(&whole);
+    let path = dir.path().join("torn");
+    for length in 0..=bytes.len() {
+        fs::write(&path, &bytes[..length]).unwrap();
+        // `ends` holds the end of the header, of each tick, and of the end frame.
+        let Some(ticks) = ends.iter().rposition(|end| *end <= length as u64) else {
+            let error = Reader::open(&path).unwrap_err().to_string();
+            assert!(error.starts_with(path.to_str().unwrap()), "{error}");
+            continue;
+        };
+        let ticks = ticks.min(5);
+        assert_eq!(read_back(&path), all[..ticks], "torn at byte {length}");
+        let mut reader = Reader::open(&path).unwrap();
+        while reader.next_frame().unwrap().is_some() {}
+        let good = ends.iter().rfind(|end| **end <= length as u64).unwrap();
+        assert_eq!(reader.torn_bytes(), length as u64 - good, "torn at byte {length}");
+    }
+}
+
+#[test]
+fn a_damaged_byte_ends_the_journal_where_it_is() {
+    let dir = tempdir().unwrap();
+    let whole = dir.path().join("whole");
+    let ends = write_journal(&whole, 5);
+    let bytes = fs::read(&whole).unwrap();
+    let all = read_back(&whole);
+    let path = dir.path().join("damaged");
+    for place in ends[0] as usize..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 0x10;
+        fs::write(&path, &damaged).unwrap();
+        let ticks = ends.iter().rposition(|end| *end <= place as u64).unwrap().min(5);
+        assert_eq!(read_back(&path), all[..ticks], "damaged at byte {place}");
+    }
+}
+
+#[test]
+fn what_is_not_a_journal_is_refused_in_one_line() {
+    let dir = tempdir().unwrap();
+    let whole = dir.path().join("whole");
+    write_journal(&whole, 1);
+    let mut other_version = fs::read(&whole).unwrap();
+    other_version[7] = 9;
+    let mut damaged = fs::read(&whole).unwrap();
+    damaged[30] ^= 1;
+    for (content, expected) in [
+        (vec![], "empty: nothing was recorded; remove it"),
+        (b"PAR1, or anything else".to_vec(), "not a journal"),
+        (b"LPJ".to_vec(), "not a journal"),
+        (other_version, "another version"),
+        (damaged, "header is damaged"),
+    ] {
+        let path = dir.path().join("journal");
+        fs::write(&path, content).unwrap();
+        let error = finish::journal(&path).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.lines().count() == 1, "{error}");
+        assert!(path.exists(), "what cannot be read must stay");
+    }
+}
+
+/// Frames with a good checksum whose content no writer made: they must be refused, never believed, never a panic.
+#[test]
+fn forged_frames_are_errors() {
+    let dir = tempdir().unwrap();
+    let whole = dir.path().join("whole");
+    let ends = write_journal(&whole, 3);
+    let bytes = fs::read(&whole).unwrap();
+    let mut random = Random::new(7);
+    let path = dir.path().join("journal");
+    for _ in 0..400 {
+        let mut forged = bytes.clone();
+        let tick = random.below(3) as usize;
+        let (start, end) = (ends[tick] as usize, ends[tick + 1] as usize);
+        for _ in 0..=random.below(3) {
+            let place = start + 8 + random.below((end - start - 8) as u64) as usize;
+            forged[place] = random.below(256) as u8;
+        }
+        let sum = crc32c::crc32c(&forged[start + 8..end]);
+        forged[start + 4..start + 8].copy_from_slice(&sum.to_le_bytes());
+        fs::write(&path, &forged).unwrap();
+        if let Err(error) = finish::journal(&path) {
+            assert_eq!(error.to_string().lines().count(), 1, "{error}");
+        }
+    }
+}
+
+#[test]
+fn finish_writes_tables_and_removes_the_journal() {
+    let dir = tempdir().unwrap();
+    let role = dir.path().join("server");
+    fs::create_dir(&role).unwrap();
+    write_journal(&role.join("journal"), 70);
+    let finished = finish::run(dir.path()).unwrap();
+    assert_eq!(
+        (finished[0].ticks, finished[0].missed, finished[0].torn_bytes),
+        (70, 0, 0)
+    );
+    assert_eq!(finished[0].ended, Ended::Duration);
+    assert!(!role.join("journal").exists());
+    for name in ["disk", "memory", "latency", "ticks"] {
+        assert!(role.join(format!("{name}.parquet")).exists(), "{name}");
+    }
+    assert!(dir.path().join("manifest.json").exists());
+    assert_eq!(
+        finish::run(dir.path()).unwrap(),
+        [],
+        "finishing twice does no harm"
+    );
+}
+
+#[test]
+fn finish_says_what_was_torn() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let ends = write_journal(&path, 10);
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(ends[10] - 3)
+        .unwrap();
+    let finished = finish::journal(&path).unwrap();
+    assert_eq!((finished.ticks, finished.ended), (9, Ended::Torn));
+    assert_eq!(finished.torn_bytes, ends[10] - 3 - ends[9]);
+}
+
+#[test]
+fn a_journal_elsewhere_is_found_by_its_link() {
+    let dir = tempdir().unwrap();
+    let (role, memory) = (dir.path().join("server"), dir.path().join("shm"));
+    fs::create_dir(&role).unwrap();
+    fs::create_dir(&memory).unwrap();
+    write_journal(&memory.join("loadprint-1-server.journal"), 3);
+    std::os::unix::fs::symlink(memory.join("loadprint-1-server.journal"), role.join("journal")).unwrap();
+    assert_eq!(finish::run(dir.path()).unwrap().len(), 1);
+    assert!(role.join("journal").symlink_metadata().is_err());
+    assert_eq!(fs::read_dir(&memory).unwrap().count(), 0);
+    assert!(role.join("disk.parquet").exists());
+
+    std::os::unix::fs::symlink(memory.join("gone"), role.join("journal")).unwrap();
+    let error = finish::run(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("run finish on the host that recorded"), "{error}");
+}
