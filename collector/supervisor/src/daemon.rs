@@ -45,8 +45,8 @@ use crate::status;
 use crate::stop;
 
 const TICK: Duration = Duration::from_secs(1);
-/// Ticks cost at most 1/500 of the time: with many threads to look at they come less often.
-const TICK_SHARE: u32 = 500;
+/// Placement samples take at most 1/500 of the time: with many threads to look at they come less often than ticks.
+const PLACEMENT_SHARE: u32 = 500;
 /// How long callers may take to read their last answer.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -62,6 +62,7 @@ pub struct Daemon<'a> {
     woken: UnixStream,
     terminated: Arc<AtomicBool>,
     next_tick: Instant,
+    next_placement: Instant,
 }
 
 /// Serves until the end; returns when everything has been removed.
@@ -120,6 +121,7 @@ impl<'a> Daemon<'a> {
             woken,
             terminated,
             next_tick: Instant::now(),
+            next_placement: Instant::now(),
         })
     }
 
@@ -160,6 +162,17 @@ impl<'a> Daemon<'a> {
         if self.controller.is_some_and(|controller| !controller.is_alive()) {
             self.shared.begin_end(Reason::Controller);
         }
+        if begin >= self.next_placement {
+            self.sample_placement();
+            self.next_placement = begin + begin.elapsed() * PLACEMENT_SHARE;
+        }
+        if let Err(error) = self.write_status() {
+            log::line(&format!("{error:#}"));
+        }
+        self.next_tick = begin + TICK;
+    }
+
+    fn sample_placement(&self) {
         for process in &mut self.shared.lock().processes {
             if let (ProcessState::Running, Some(cpus), Some(placement)) =
                 (process.state, &process.cpus, &mut process.placement)
@@ -167,10 +180,6 @@ impl<'a> Daemon<'a> {
                 placement.sample(process.id, cpus);
             }
         }
-        if let Err(error) = self.write_status() {
-            log::line(&format!("{error:#}"));
-        }
-        self.next_tick = begin + TICK.max(begin.elapsed() * TICK_SHARE);
     }
 
     /// Collects every child that has ended, adopted ones included.

@@ -1,4 +1,5 @@
-//! Checks that a pinned process stays where it was put: once a second, every thread of it and of its descendants,
+//! Checks that a pinned process stays where it was put: once a second (less often where that would take more than
+//! 1/500 of the time), every thread of it and of its descendants,
 //! by its allowed CPUs and the CPU it last ran on (field 39 of proc_pid_stat(5)). What a thread does between two
 //! samples is not seen; allowed CPUs come from sched_getaffinity(2), which leaves out CPUs that are offline.
 

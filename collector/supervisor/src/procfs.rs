@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::fs::File;
+use std::io::Read;
 
 use rustix::process::Pid;
 use rustix::process::PidfdFlags;
@@ -61,7 +63,11 @@ impl ProcessId {
 
 /// Reads and parses a stat file of a process or thread; `None` when it is gone.
 pub fn read_stat(path: &str) -> Option<Stat> {
-    parse_stat(&fs::read_to_string(path).ok()?)
+    // One read: the kernel gives the whole line at once, and read_to_string would ask six times. The longest line
+    // (52 fields of 20 digits, a name of 64 bytes) fits.
+    let mut buffer = [0; 1280];
+    let read = File::open(path).ok()?.read(&mut buffer).ok()?;
+    parse_stat(&String::from_utf8_lossy(buffer.get(..read)?))
 }
 
 /// Parses `pid (comm) state ppid … starttime(22) … processor(39) …`; comm may hold blanks and parentheses.

@@ -9,105 +9,79 @@ use std::os::unix::fs::PermissionsExt;
 
 use common::Supervisor;
 use common::supervise;
-use common::text;
+
+/// A command line without `--state`, and what its error must hold.
+const MISTAKES: &[(&str, &str)] = &[
+    ("wait sever", "no process `sever`; there are: server"),
+    ("stop load", "no process `load`; there are: server"),
+    (
+        "run x -- /no/such",
+        "cannot start `x`: program not found: /no/such (or its interpreter)",
+    ),
+    (
+        "run x -- /etc",
+        "cannot start `x`: cannot execute /etc: Permission denied (os error 13)",
+    ),
+    (
+        "run x --cpus 0,99 -- true",
+        "CPU list 0,99: this host has no CPU 99 (online: ",
+    ),
+    ("run x --cpus 0;1 -- true", "CPU list `0;1` is not like 0-3,8"),
+    ("run x --stop-signal STOPP -- true", "unknown signal `STOPP`"),
+    (
+        "run x --user nobodyy -- true",
+        "--user nobodyy: looked in /etc/passwd",
+    ),
+    (
+        "run x --cwd /nowhere -- true",
+        "cannot start `x`: working directory /nowhere: No such",
+    ),
+    (
+        "run x --chroot /nowhere -- true",
+        "--chroot /nowhere: No such file",
+    ),
+    (
+        "run x --stdout /nowhere/f -- true",
+        "--stdout /nowhere/f: No such file",
+    ),
+    ("run ../x -- true", "name `../x` must be"),
+    ("run x --env hunter2 -- true", "--env number 1 is not KEY=VALUE"),
+    (
+        "run x --netns load -- true",
+        "no network namespace `load`: none was made here",
+    ),
+    (
+        "mount --proc /nowhere",
+        "mount point /nowhere (make it first): No such file",
+    ),
+    (
+        "mount --bind /etc/passwd /usr",
+        "must both be directories or both be files",
+    ),
+    ("unmount /usr", "/usr was not mounted by this supervisor"),
+    ("own /srv", "/srv is too close to the root to be removed"),
+    ("own /srv/x/../../etc", "goes up with `..`"),
+    ("own srv/x", "srv/x is not an absolute path"),
+    ("note [1]", "a note is a JSON object"),
+    ("note {", "the note is not JSON"),
+    (
+        "netns n --host-address 198.18.0.1 --peer-address x",
+        "is not like 198.18.0.1/30",
+    ),
+];
 
 #[test]
 fn mistakes_of_a_command() {
     let supervisor = Supervisor::start();
     supervisor.run_script("server", &[], "exec sleep 1000");
-    let file = supervisor.scratch.path().join("file");
-    fs::write(&file, "").unwrap();
-    let cases: &[(&str, &[&str], &str)] = &[
-        ("wait", &["sever"], "no process `sever`; there are: server"),
-        ("stop", &["load"], "no process `load`; there are: server"),
-        (
-            "run",
-            &["x", "--", "/no/such"],
-            "cannot start `x`: program not found: /no/such (or its interpreter)",
-        ),
-        (
-            "run",
-            &["x", "--", "/etc"],
-            "cannot start `x`: cannot execute /etc: Permission denied (os error 13)",
-        ),
-        (
-            "run",
-            &["x", "--cpus", "0,99", "--", "true"],
-            "CPU list 0,99: this host has no CPU 99 (online: ",
-        ),
-        (
-            "run",
-            &["x", "--cpus", "0;1", "--", "true"],
-            "CPU list `0;1` is not like 0-3,8",
-        ),
-        (
-            "run",
-            &["x", "--stop-signal", "STOPP", "--", "true"],
-            "unknown signal `STOPP`",
-        ),
-        (
-            "run",
-            &["x", "--user", "nobodyy", "--", "true"],
-            "--user nobodyy: looked in /etc/passwd",
-        ),
-        (
-            "run",
-            &["x", "--cwd", "/nowhere", "--", "true"],
-            "cannot start `x`: working directory /nowhere: No such",
-        ),
-        (
-            "run",
-            &["x", "--chroot", "/nowhere", "--", "true"],
-            "--chroot /nowhere: No such file",
-        ),
-        (
-            "run",
-            &["x", "--stdout", "/nowhere/f", "--", "true"],
-            "--stdout /nowhere/f: No such file",
-        ),
-        ("run", &["../x", "--", "true"], "name `../x` must be"),
-        (
-            "run",
-            &["x", "--env", "hunter2", "--", "true"],
-            "--env number 1 is not KEY=VALUE",
-        ),
-        (
-            "run",
-            &["x", "--netns", "load", "--", "true"],
-            "no network namespace `load`: none was made here",
-        ),
-        (
-            "mount",
-            &["--proc", "/nowhere"],
-            "mount point /nowhere (make it first): No such file",
-        ),
-        (
-            "mount",
-            &["--bind", text(&file), "/usr"],
-            "must both be directories or both be files",
-        ),
-        ("own", &["/srv"], "/srv is too close to the root to be removed"),
-        ("own", &["/srv/x/../../etc"], "goes up with `..`"),
-        ("own", &["/dev/.."], "goes up with `..`"),
-        ("note", &["[1]"], "a note is a JSON object"),
-        ("note", &["{"], "the note is not JSON"),
-        (
-            "netns",
-            &["n", "--host-address", "198.18.0.1", "--peer-address", "x"],
-            "is not like 198.18.0.1/30",
-        ),
-    ];
-    for (verb, arguments, expected) in cases {
-        let error = supervisor.ask(verb, arguments).unwrap_err();
-        assert!(error.contains(expected), "{verb} {arguments:?}: {error}");
+    for (line, expected) in MISTAKES {
+        let (verb, arguments) = line.split_once(' ').unwrap();
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let error = supervisor.ask(verb, &arguments).unwrap_err();
+        assert!(error.contains(expected), "{line}: {error}");
     }
-    assert_eq!(
-        supervisor.ask("status", &[]).unwrap()["processes"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    let status = supervisor.ask("status", &[]).unwrap();
+    assert_eq!(status["processes"].as_array().unwrap().len(), 1);
 }
 
 #[test]

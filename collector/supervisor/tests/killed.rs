@@ -5,6 +5,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use common::Supervisor;
 use common::has_interface;
@@ -128,7 +129,7 @@ fn what_is_not_its_own_is_left_alone() {
     let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     let state_dir = bystander.path().join("state");
     fs::create_dir(&state_dir).unwrap();
-    fs::set_permissions(&state_dir, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    fs::set_permissions(&state_dir, PermissionsExt::from_mode(0o700)).unwrap();
     // A state file from before: same boot and pid, but of a process that started at another time.
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let left = serde_json::json!({
