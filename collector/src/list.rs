@@ -27,7 +27,6 @@ pub fn run(options: &ProbesOptions) -> anyhow::Result<()> {
 fn describe(opened: &Opened) -> serde_json::Value {
     let (status, reason) = opened.standing();
     let schema = opened.entry.schema;
-    let (key, meanings) = schema.meanings(|_| true);
     let mut line = json!({
         "name": opened.entry.name,
         "status": status,
@@ -36,7 +35,7 @@ fn describe(opened: &Opened) -> serde_json::Value {
         "shape": schema.shape,
         "entity": schema.entity,
     });
-    line[key] = meanings.into();
+    schema.describe(&mut line, |_| true);
     line
 }
 

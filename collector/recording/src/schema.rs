@@ -182,12 +182,17 @@ impl Column {
         self
     }
 
-    /// What a table's metadata says of this column.
+    /// What a table's metadata says of this column: `better` only where it is not neither, `source` only where it is not
+    /// `shared`, because in short recordings the metadata outweighs the data.
     #[must_use]
-    pub fn meaning(&self) -> Value {
-        let mut meaning = json!({
-            "unit": self.unit, "kind": self.kind, "better": self.better, "help": self.help, "source": self.source,
-        });
+    pub fn meaning(&self, shared: Option<&str>) -> Value {
+        let mut meaning = json!({"unit": self.unit, "kind": self.kind, "help": self.help});
+        if self.better != Better::Neither {
+            meaning["better"] = json!(self.better);
+        }
+        if shared != Some(&self.source) {
+            meaning["source"] = json!(self.source);
+        }
         if !self.bounds.is_empty() {
             meaning["bounds"] = json!(self.bounds);
         }
@@ -235,16 +240,27 @@ impl Schema {
         }
     }
 
-    /// `columns` or `metrics` of a table's metadata, and the key it goes under; of metrics only those in `seen`.
-    #[must_use]
-    pub fn meanings(&self, seen: impl Fn(&str) -> bool) -> (&'static str, Map<String, Value>) {
-        let describe = |column: &Column| (column.name.to_string(), column.meaning());
-        match self.shape {
-            Shape::Metrics => {
-                let known = self.metrics.iter().filter(|metric| seen(&metric.name));
-                ("metrics", known.map(describe).collect())
+    /// Adds `columns` or `metrics` to a table's metadata, of metrics only those in `seen`; a source that all metrics share is
+    /// said once.
+    pub fn describe(&self, meta: &mut Value, seen: impl Fn(&str) -> bool) {
+        let describe = |columns: &[Column], shared| -> Map<String, Value> {
+            let seen = columns.iter().filter(|column| seen(&column.name));
+            seen.map(|column| (column.name.to_string(), column.meaning(shared)))
+                .collect()
+        };
+        match (self.shape, self.metrics.first()) {
+            (Shape::Metrics, Some(first)) => {
+                meta["source"] = json!(first.source);
+                meta["metrics"] = describe(&self.metrics, Some(&first.source)).into();
             }
-            Shape::Table | Shape::Histogram => ("columns", self.columns.iter().map(describe).collect()),
+            (Shape::Metrics, None) => meta["metrics"] = json!({}),
+            (Shape::Table | Shape::Histogram, _) => {
+                let columns = self
+                    .columns
+                    .iter()
+                    .map(|column| (column.name.to_string(), column.meaning(None)));
+                meta["columns"] = columns.collect::<Map<_, _>>().into();
+            }
         }
     }
 }
@@ -280,11 +296,12 @@ mod tests {
         let schema = Schema::table(ENTITY, COLUMNS);
         let text = serde_json::to_string(&schema).unwrap();
         assert_eq!(serde_json::from_str::<Schema>(&text).unwrap(), schema);
-        let (key, meanings) = schema.meanings(|_| false);
-        assert_eq!(key, "columns");
-        assert_eq!(meanings["in_flight"]["better"], "lower");
-        assert_eq!(meanings["reads"]["unit"], "1");
-        assert!(meanings["reads"].get("bounds").is_none());
+        let mut meta = json!({});
+        schema.describe(&mut meta, |_| false);
+        assert_eq!(meta["columns"]["in_flight"]["better"], "lower");
+        assert_eq!(meta["columns"]["reads"]["unit"], "1");
+        assert_eq!(meta["columns"]["reads"]["source"], "/proc/diskstats field 4");
+        assert!(meta["columns"]["reads"].get("bounds").is_none());
     }
 
     #[test]
@@ -293,7 +310,12 @@ mod tests {
             Column::counter("pgfault", Unit::One, "faults", "/proc/vmstat"),
             Column::counter("gone", Unit::One, "not on this kernel", "/proc/vmstat"),
         ];
-        let (key, meanings) = Schema::metrics(KNOWN).meanings(|name| name == "pgfault");
-        assert_eq!((key, meanings.len()), ("metrics", 1));
+        let mut meta = json!({});
+        Schema::metrics(KNOWN).describe(&mut meta, |name| name == "pgfault");
+        let pgfault = json!({"unit": "1", "kind": "counter", "help": "faults"});
+        assert_eq!(
+            meta,
+            json!({"source": "/proc/vmstat", "metrics": {"pgfault": pgfault}})
+        );
     }
 }

@@ -30,6 +30,23 @@ use crate::json;
 /// The metadata key that every table carries.
 pub const METADATA_KEY: &str = "loadprint";
 
+/// How integers are encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Integers {
+    /// Differences, for long series.
+    Delta,
+    /// As they are. Where a block of differences spans several series the jumps between them cost more than they save.
+    Plain,
+}
+
+impl Integers {
+    /// The smaller one for tables that are sorted by entity and have `rows` rows of each.
+    #[must_use]
+    pub fn for_series(rows: u64) -> Self {
+        if rows < 256 { Self::Plain } else { Self::Delta }
+    }
+}
+
 /// Writes `batches` (at least one, all of one schema) as a table with `meta` under the key `loadprint`.
 ///
 /// # Errors
@@ -39,7 +56,7 @@ pub fn write_table(path: &Path, meta: &Value, batches: &[RecordBatch]) -> Result
         .first()
         .ok_or_else(|| Error::format(path, "no rows to write"))?;
     let rows = batches.iter().cloned().map(Ok);
-    write_stream(path, meta, &first.schema(), rows).map(drop)
+    write_stream(path, meta, Integers::Delta, &first.schema(), rows).map(drop)
 }
 
 /// Writes batches as they come, so that the whole table need not be in memory; returns the number of rows.
@@ -49,6 +66,7 @@ pub fn write_table(path: &Path, meta: &Value, batches: &[RecordBatch]) -> Result
 pub fn write_stream(
     path: &Path,
     meta: &Value,
+    integers: Integers,
     schema: &SchemaRef,
     batches: impl IntoIterator<Item = Result<RecordBatch>>,
 ) -> Result<u64> {
@@ -56,7 +74,7 @@ pub fn write_stream(
     json::replace(path, |file| {
         // The Arrow copy of the schema would double the footer; Parquet's own types carry all that is used here.
         let options = ArrowWriterOptions::new()
-            .with_properties(properties(schema, meta))
+            .with_properties(properties(schema, meta, integers))
             .with_skip_arrow_metadata(true);
         let file = file.try_clone().at(path)?;
         let mut writer =
@@ -104,10 +122,14 @@ pub fn read_meta(path: &Path) -> Result<Value> {
     serde_json::from_str(text).map_err(|error| Error::format(path, error))
 }
 
-fn properties(schema: &Schema, meta: &Value) -> WriterProperties {
+fn properties(schema: &Schema, meta: &Value, integers: Integers) -> WriterProperties {
+    let (encoding, level) = match integers {
+        Integers::Delta => (Encoding::DELTA_BINARY_PACKED, ZstdLevel::default()),
+        Integers::Plain => (Encoding::PLAIN, ZstdLevel::try_new(9).unwrap_or_default()),
+    };
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_2_0)
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_compression(Compression::ZSTD(level))
         // Tables are small and read whole: statistics and page indexes would outweigh the data.
         .set_statistics_enabled(EnabledStatistics::None)
         .set_offset_index_disabled(true)
@@ -127,7 +149,7 @@ fn properties(schema: &Schema, meta: &Value) -> WriterProperties {
         if kind.is_integer() {
             builder = builder
                 .set_column_dictionary_enabled(column.clone(), false)
-                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+                .set_column_encoding(column, encoding);
         }
     }
     builder.build()

@@ -1,8 +1,12 @@
 //! Journal and tables from outside: every shape, every torn tail, damage, and random recordings that must come back.
 
+#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+
 mod common;
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use common::Random;
 use common::header;
@@ -19,8 +23,11 @@ use loadprint_recording::journal::Writer;
 use loadprint_recording::rows::Rows;
 use tempfile::tempdir;
 
-/// Reads all ticks back: per tick, per probe, its status and rows in words.
-fn read_back(path: &std::path::Path) -> Vec<Vec<(Status, Option<String>, Vec<String>)>> {
+/// Status, reason and rows in words of one probe at one tick.
+type Taken = (Status, Option<String>, Vec<String>);
+
+/// Reads all ticks back.
+fn read_back(path: &Path) -> Vec<Vec<Taken>> {
     let mut reader = Reader::open(path).unwrap();
     let schemas: Vec<_> = reader
         .header()
@@ -232,13 +239,13 @@ fn a_journal_elsewhere_is_found_by_its_link() {
     fs::create_dir(&role).unwrap();
     fs::create_dir(&memory).unwrap();
     write_journal(&memory.join("loadprint-1-server.journal"), 3);
-    std::os::unix::fs::symlink(memory.join("loadprint-1-server.journal"), role.join("journal")).unwrap();
+    symlink(memory.join("loadprint-1-server.journal"), role.join("journal")).unwrap();
     assert_eq!(finish::run(dir.path()).unwrap().len(), 1);
     assert!(role.join("journal").symlink_metadata().is_err());
     assert_eq!(fs::read_dir(&memory).unwrap().count(), 0);
     assert!(role.join("disk.parquet").exists());
 
-    std::os::unix::fs::symlink(memory.join("gone"), role.join("journal")).unwrap();
+    symlink(memory.join("gone"), role.join("journal")).unwrap();
     let error = finish::run(dir.path()).unwrap_err().to_string();
     assert!(error.contains("run finish on the host that recorded"), "{error}");
 }

@@ -1,5 +1,7 @@
 //! The tables that `finish` writes, read with the Parquet reader alone: order, types, missing values, metadata.
 
+#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+
 mod common;
 
 use std::fs::File;

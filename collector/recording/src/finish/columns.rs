@@ -25,6 +25,7 @@ use crate::rows::entity_parts;
 use crate::schema::Schema;
 use crate::schema::Shape;
 use crate::schema::Type;
+use crate::table::Integers;
 
 /// Enough rows for the encodings, few enough to be modest in memory.
 const BATCH: usize = 64 * 1024;
@@ -74,6 +75,11 @@ impl Columns {
 
     pub(super) fn len(&self) -> usize {
         self.tick.len()
+    }
+
+    /// How the integers of series this long are encoded.
+    pub(super) fn integers(&self) -> Integers {
+        Integers::for_series((self.len() / self.keys.len().max(1)) as u64)
     }
 
     /// True if the first entity column ever was `name`.

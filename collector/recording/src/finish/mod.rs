@@ -82,16 +82,21 @@ pub fn journal(link: &Path) -> Result<Finished> {
         if probe.status == Standing::Running {
             let columns = collect(&journal, index, header)?;
             let path = dir.join(format!("{}.parquet", probe.name));
-            let (key, meanings) = probe.schema.meanings(|name| columns.has_entity(name));
             let mut meta = metadata(
                 header,
                 &probe.name,
                 json!(probe.schema.shape),
                 json!(probe.schema.entity),
             );
-            meta[key] = Value::Object(meanings);
+            probe.schema.describe(&mut meta, |name| columns.has_entity(name));
             let rows = columns.len() as u64;
-            table::write_stream(&path, &meta, &columns.schema(), columns.batches(&path))?;
+            table::write_stream(
+                &path,
+                &meta,
+                columns.integers(),
+                &columns.schema(),
+                columns.batches(&path),
+            )?;
             drop(columns);
             tables.push((probe.name.clone(), rows));
         }

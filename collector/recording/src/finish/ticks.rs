@@ -23,6 +23,7 @@ use crate::journal::Reader;
 use crate::journal::Section;
 use crate::journal::Stamp;
 use crate::table;
+use crate::table::Integers;
 
 #[derive(Default)]
 struct Stamps {
@@ -55,7 +56,13 @@ pub(super) fn write(path: &Path, journal: &Path, survey: &Survey) -> Result<u64>
             .batch(&probe.name)
             .map_err(|error| Error::format(path, error))
     });
-    table::write_stream(path, &meta, &Arc::new(schema()), batches)
+    table::write_stream(
+        path,
+        &meta,
+        Integers::for_series(survey.ticks),
+        &Arc::new(schema()),
+        batches,
+    )
 }
 
 fn collect(journal: &Path, probe: usize) -> Result<Stamps> {

@@ -1,5 +1,6 @@
 //! A small recording with every shape and type, and a seeded source of random ones.
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::borrow::Cow;
 use std::path::Path;
