@@ -53,6 +53,8 @@ def client_bound(name: str, runs: Sequence[Measured]) -> str:
     if not reasons:
         return ""
     said = "; ".join(f"{what} {' / '.join(values)}" for what, values in reasons.items())
+    own = [found.rate for run in runs if (found := run.quantities.get("process.load.cpu"))]
+    said += f" (its own process used {100 * sum(own) / len(own):.0f} % of a core)" if own else ""
     return f"{name} is client-bound: {said}. Its server was not driven to its limit"
 
 
@@ -61,7 +63,7 @@ def _limits(run: Measured) -> list[tuple[str, str]]:
     q = run.quantities
     busiest, delay = q.get("threads.load.busiest"), q.get("threads.load.run_delay_ns")
     if busiest and busiest.rate > THREAD_BUSY:
-        found.append(("a load thread was on CPU", f"{100 * busiest.rate:.0f} %"))
+        found.append(("a load thread was on CPU for", f"{100 * busiest.rate:.0f} %"))
     states = [
         q.get(f"cpu.load.{s}")
         for s in ("user", "nice", "system", "irq", "softirq", "iowait", "steal", "idle")
@@ -70,10 +72,10 @@ def _limits(run: Measured) -> list[tuple[str, str]]:
     if len(times) == len(states) and run.load_cpus is not None and sum(times) > 0:
         busy = sum(times[:5]) / sum(times)
         if busy > SET_BUSY:
-            found.append(("the load's CPUs were busy", f"{100 * busy:.0f} %"))
+            found.append(("its CPUs were busy for", f"{100 * busy:.0f} %"))
     events, latency = q.get("load.events"), q.get("latency.mean")
     if delay and events and latency and events.rate > 0 and latency.rate > 0:
         share = delay.rate / events.rate / latency.rate
         if share > DELAY_SHARE:
-            found.append(("waiting for a CPU took of the mean latency", f"{100 * share:.0f} %"))
+            found.append(("share of mean latency spent waiting for a CPU", f"{100 * share:.0f} %"))
     return found

@@ -89,7 +89,7 @@ def _oddities(side: Side, runs: Sequence[Measured]) -> list[str]:
     """Resets, wraps, missed ticks and failed reads."""
     notes = []
     for run in runs:
-        told = list(dict.fromkeys(run.quantities.notes))
+        told = list(dict.fromkeys(run.quantities.oddities))
         if run.window:
             told += [f"{run.window.missed} ticks missed in the window"] if run.window.missed else []
             told += [f"probe {probe}: {reason}" for probe, reason in run.window.failures.items()]
@@ -142,7 +142,7 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
     disk = disks[0].per_side if disks else nothing
     nic = next((device.per_side for device in nics if device.name != "lo"), nothing)
     where = [costs.Where(d, n, not (threads or shared)) for d, n in zip(disk, nic, strict=True)]
-    operations = " | ".join(dict.fromkeys(run.operation for run in runs))
+    operations = " | ".join(dict.fromkeys(run.operation.partition(" (")[0] for run in runs))
     own = replace(costs.OPERATION, title=f"Cost per operation ({operations})")
     groups = []
     for work in (own,) if builder.same_operation else (own, *costs.OTHER_WORK):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from loadprint.gather import Measured
 
 ROLES = ("data", "redo", "binlog")
+LEAST_BYTES = 1000  # a second, in any run: less is housekeeping, not the workload
 STACKED = ("loop", "dm-", "md", "ram", "zram", "sr", "fd")
 
 
@@ -44,15 +45,15 @@ def disks(sides: Sequence[Sequence[Measured]]) -> list[Device]:
 
 
 def interfaces(sides: Sequence[Sequence[Measured]]) -> list[Device]:
-    """Interfaces that carried bytes, busiest first; `lo` last, because it counts every byte twice."""
+    """Interfaces that carried a kB a second, busiest first; `lo` last, because it counts every byte twice."""
     carried: Counter[str] = Counter()
     for run in (run for runs in sides for run in runs):
         for name in run.quantities.entities("nic"):
             both = [run.quantities.get(f"nic.{name}.{way}_bytes") for way in ("rx", "tx")]
-            carried[name] += sum(way.count or 0.0 for way in both if way)  # type: ignore[assignment]
-    used = [name for name, count in carried.most_common() if count and name != "lo"]
+            carried[name] = max(carried[name], int(sum(way.rate for way in both if way)))
+    used = [name for name, rate in carried.most_common() if rate >= LEAST_BYTES and name != "lo"]
     found = [Device(f"Network {name}", (name,) * len(sides)) for name in used]
-    if carried["lo"]:
+    if carried["lo"] >= LEAST_BYTES:
         found.append(Device("Network lo (counts every byte twice)", ("lo",) * len(sides)))
     return found
 

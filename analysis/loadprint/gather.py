@@ -104,6 +104,8 @@ def _hz(run: Run, role: str) -> float:
 def _server_side(run: Run, store: Store, out: Quantities, cpus: Sequence[int] | None) -> Window:
     role = run.roles[0]
     window = measure_window(run, role, store)
+    out.lack("nic.none", "no interface but lo carried traffic: unix socket, or server and load spoke over lo")
+    out.lack("disk.none", "no disk of the server was used")
     source = sources.Source(run, window, store, out)
     sources.cpu(source, "server", cpus, _hz(run, role))
     sources.host(source)

@@ -31,10 +31,17 @@ def facts(
         ("host", _each(sides, measured, _host)),
         ("placement", _each(sides, measured, _placement)),
         ("warm-up", str(execution.get("warm_promise") or "none declared")),
-        ("window", _each(sides, measured, _window)),
+        (
+            "window",
+            "; ".join(f"{side.name} {_windows(runs)}" for side, runs in zip(sides, measured, strict=True)),
+        ),
         ("seed", str(execution.get("seed") or _joined(str(run.run.meta.get("seed")) for run in everyone))),
         ("repeats", "; ".join(_repeats(side) for side in sides)),
-        ("recorder", _each(sides, measured, _recorder)),
+        (
+            "recorder",
+            "; ".join(f"{side.name} {_recorder(runs)}" for side, runs in zip(sides, measured, strict=True)),
+        ),
+        ("notes", "; ".join(_notes(sides, measured))),
     ]
     different = differences(measured)
     material = [d for d in different if d.material]
@@ -70,7 +77,7 @@ def _describe(side: Side, runs: Sequence[Measured]) -> str:
     scenario = (result.get("options") or {}).get("scenario")
     what = f"{side.label} ({workload}{f' {scenario}' if scenario else ''}"
     what += f", {threads} threads)" if threads else ")"
-    return f"{what}, operation: {runs[0].operation}"
+    return f"{what}, counts {runs[0].operation.partition(' (')[0]}s"
 
 
 def _campaign(campaign: dict[str, Any]) -> str:
@@ -97,7 +104,8 @@ def _server(run: Measured) -> str:
     if not server:
         return "not recorded (load/server.json is missing)"
     variables = server.get("variables") or {}
-    said = " ".join(str(server.get(key)) for key in ("version_comment", "version") if server.get(key))
+    version = str(server.get("version"))
+    said = f"{'MariaDB' if 'mariadb' in version.lower() else 'MySQL'} {version.partition('-')[0]}"
     sync = [
         f"{short} {variables[name]}"
         for name, short in (
@@ -124,10 +132,15 @@ def _host(run: Measured) -> str:
         parts = [
             str(cpus.get("model") or ""),
             f"{len(listed)} CPUs" if listed else "",
-            f"Linux {found.get('kernel')}",
+            f"Linux {_kernel(found)}",
         ]
         told.append(", ".join([f"{role} on {found.get('host') or '?'}", *(part for part in parts if part)]))
     return "; ".join(told) or "no recorder ran"
+
+
+def _kernel(fingerprint: dict[str, Any]) -> str:
+    kernel = fingerprint.get("kernel")
+    return str(kernel.get("release") if isinstance(kernel, dict) else kernel)
 
 
 def _placement(run: Measured) -> str:
@@ -136,14 +149,15 @@ def _placement(run: Measured) -> str:
     said = f"server CPUs {server}, load CPUs {load}"
     if placement.get("separated") is False or _overlap(run):
         return f"{said}: *not separated*{_because(placement)}"
+    said += f", by {placement['connection']}" if placement.get("connection") else ""
     verified = placement.get("verified")
     if verified is None:
-        return f"{said}, not verified"
-    return f"{said}, verified while running" if verified else f"{said}: *not separated*{_because(placement)}"
+        return f"{said}; not verified"
+    return f"{said}; verified while running" if verified else f"{said}: *not separated*{_because(placement)}"
 
 
 def _because(placement: dict[str, Any]) -> str:
-    reason = placement.get("reason") or placement.get("note")
+    reason = placement.get("reason") or placement.get("how")
     return f" ({reason})" if reason else ""
 
 
@@ -179,11 +193,21 @@ def cpu_list(cpus: tuple[int, ...] | None) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
-def _window(run: Measured) -> str:
-    if run.window is None:
-        return ""
-    missed = f", {run.window.missed} missed" if run.window.missed else ""
-    return f"{run.window.seconds:.1f} s in ticks of {run.window.interval_ns / 1e9:g} s{missed}"
+def _windows(runs: Sequence[Measured]) -> str:
+    """Measured seconds of each repeat, and the interval of the recorder."""
+    seconds = [f"{run.quantities.values['load.seconds'].rate:.1f}" for run in runs if run.run.result]
+    intervals = {run.window.interval_ns / 1e9 for run in runs if run.window}
+    ticks = " / ".join(f"{interval:g} s" for interval in sorted(intervals))
+    return f"{' / '.join(seconds) or '?'} s{f', a tick every {ticks}' if ticks else ''}"
+
+
+def _notes(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[str]:
+    """What happened in windows and does no harm: each text once, with its sides."""
+    told: dict[str, list[str]] = {}
+    for side, runs in zip(sides, measured, strict=True):
+        for note in dict.fromkeys(note for run in runs for note in run.quantities.notes):
+            told.setdefault(note, []).append(side.name)
+    return [f"{note} ({', '.join(names)})" for note, names in told.items()]
 
 
 def _repeats(side: Side) -> str:
@@ -191,8 +215,9 @@ def _repeats(side: Side) -> str:
     return f"{side.name} {len(side.runs)}{missing}"
 
 
-def _recorder(run: Measured) -> str:
-    user, system = run.quantities.get("process.recorder.utime"), run.quantities.get("process.recorder.stime")
-    if not user or not system:
-        return run.quantities.why("process.recorder.utime")
-    return f"{100 * (user.rate + system.rate):.2f} % of a core"
+def _recorder(runs: Sequence[Measured]) -> str:
+    """CPU share of the recorder, over all repeats of a side."""
+    shares = [found.rate for run in runs if (found := run.quantities.get("process.recorder.cpu"))]
+    if not shares:
+        return f"not measured: {runs[0].quantities.why('process.recorder.cpu')}"
+    return f"{100 * sum(shares) / len(shares):.2f} % of a core"

@@ -47,6 +47,7 @@ class RoleReport:
     torn_bytes: int
     recorder_cpu_us_per_sample: float | None
     recorder_core_share: float | None
+    recorder_cpu_steps: int
     recorder_rss_bytes: float | None
     recorder_cost_reason: str
     probes: tuple[ProbeReport, ...]
@@ -127,6 +128,7 @@ def _role(run: Run, role: str, store: Store) -> RoleReport:
         torn_bytes=int(described.get("torn_bytes") or 0),
         recorder_cpu_us_per_sample=_times(cost.get("cpu"), 1e6 * span / samples),
         recorder_core_share=cost.get("cpu"),
+        recorder_cpu_steps=int(cost.get("steps", 0)),
         recorder_rss_bytes=cost.get("rss"),
         recorder_cost_reason=reason,
         probes=tuple(_probe(run, role, probe, rows) for probe in _probe_list(described, rows)),
@@ -185,4 +187,7 @@ def _cost(
     hz = run.fingerprint(role).get("user_hz") or 100
     process(Source(run, window, store, out), float(hz))
     found = {name: q.rate for name in ("cpu", "rss") if (q := out.get(f"process.recorder.{name}"))}
+    whole = out.get("process.recorder.cpu")
+    if whole and whole.count is not None:
+        found["steps"] = whole.count
     return found, "" if found else out.why("process.recorder")

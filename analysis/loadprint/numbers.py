@@ -20,6 +20,8 @@ def decimals(values: Iterable[float], digits: int = 3) -> int:
 
 def number(value: float, places: int) -> str:
     """A value with thousands separators."""
+    if value == 0:
+        return "0"
     text = f"{value:,.{places}f}"
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
 

@@ -28,7 +28,8 @@ class Quantities:
 
     values: dict[str, Quantity] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what happened and does no harm
+    oddities: list[str] = field(default_factory=list)  # what a reader should be warned of
 
     def put(self, name: str, rate: float, count: float | None = None) -> None:
         """Add a quantity."""
@@ -60,7 +61,7 @@ class Quantities:
             self.lack(name, "the kernel does not print this field")
             return
         if risen.wraps:
-            self.notes.append(f"{name} wrapped at 2^32 {risen.wraps}x; added back")
+            self.oddities.append(f"{name} wrapped at 2^32 {risen.wraps}x; added back")
         if risen.resets:
-            self.notes.append(f"{name} was reset {risen.resets}x; counted on from zero")
+            self.oddities.append(f"{name} was reset {risen.resets}x; counted on from zero")
         self.put(name, risen.amount * unit / seconds, risen.amount)

@@ -43,9 +43,9 @@ def render(report: RunReport, width: int = 100) -> str:
 
 
 def _role(console: Console, role: RoleReport) -> None:
+    span = f"{role.ticks:,} ticks of {role.interval_s:g} s over {role.span_s:.1f} s, {role.missed} missed"
     console.print(
-        f"\n{role.role} on {role.host}: {role.ticks:,} ticks of {role.interval_s:g} s "
-        f"over {role.span_s:.1f} s, {role.missed} missed, ended by {role.ended}, {role.torn_bytes} torn bytes dropped"
+        f"\n{role.role} on {role.host}: {span}, ended by {role.ended}, {role.torn_bytes} torn bytes dropped"
     )
     if role.recorder_core_share is None:
         console.print(f"recorder   cost not measured: {role.recorder_cost_reason}")
@@ -57,7 +57,7 @@ def _role(console: Console, role: RoleReport) -> None:
         )
         console.print(
             f"recorder   {role.recorder_cpu_us_per_sample:,.0f} µs of CPU a sample, "
-            f"{100 * role.recorder_core_share:.3f} % of a core{rss}"
+            f"{100 * role.recorder_core_share:.3f} % of a core ({role.recorder_cpu_steps} clock steps){rss}"
         )
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for head in ("probe", "status", "ticks", "failed", "skipped", "read", "KiB", "reason"):

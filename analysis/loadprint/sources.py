@@ -5,7 +5,8 @@ Sums over CPUs are taken in the query, before any difference, so that a 64-CPU h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import ibis
@@ -17,6 +18,9 @@ from loadprint.recording import Run
 from loadprint.window import Floats, Window
 
 SECTOR = 512  # bytes, whatever the device's own block size (Documentation/block/stat.rst)
+VETH = "veth"
+# the supervisor names its end of a veth pair after its process, so that it differs from run to run
+SUPERVISORS_VETH = re.compile(r"lp\d+n\d+")
 MILLISECOND, MICROSECOND, NANOSECOND = 1e-3, 1e-6, 1e-9
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 CPU_HOST_FIELDS = ("ctxt", "intr", "softirqs", "processes")
@@ -92,7 +96,7 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> Non
         source.out.lack(f"cpu.{side}", source.window.why_missing("cpu"))
         return
     if (rows["seen"] != rows["seen"][-1]).any():
-        source.out.notes.append(f"a CPU of the {side} set came or went during the window")
+        source.out.oddities.append(f"a CPU of the {side} set came or went during the window")
         alike = rows["seen"] == rows["seen"][-1]
         rows = {name: values[alike] for name, values in rows.items()}
     seconds = source.seconds("cpu", rows["tick"])
@@ -151,11 +155,17 @@ def disk(source: Source) -> None:
 
 
 def nic(source: Source) -> None:
-    """Interfaces as `nic.<interface>.<field>`."""
-    _fixed_table(source, "nic", "interface", dict.fromkeys(NIC_FIELDS, 1.0))
+    """Interfaces as `nic.<interface>.<field>`; the veth pair of a run is `veth`, whatever its number."""
+    _fixed_table(source, "nic", "interface", dict.fromkeys(NIC_FIELDS, 1.0), _without_number)
 
 
-def _fixed_table(source: Source, probe: str, key: str, units: dict[str, float]) -> None:
+def _without_number(interface: str) -> str:
+    return VETH if SUPERVISORS_VETH.fullmatch(interface) else interface
+
+
+def _fixed_table(
+    source: Source, probe: str, key: str, units: dict[str, float], name_of: Callable[[str], str] = str
+) -> None:
     rows = source.rows(
         probe, lambda t: t.select("tick", key, **{name: number(ibis._[name]) for name in units})
     )
@@ -163,9 +173,11 @@ def _fixed_table(source: Source, probe: str, key: str, units: dict[str, float]) 
         source.out.lack(probe, source.window.why_missing(probe))
         return
     for entity, series in source.entities(probe, rows, key):
+        if len(series["tick"]) < 2:
+            continue
         seconds = source.seconds(probe, series["tick"])
         for name, unit in units.items():
-            source.out.counter(f"{probe}.{entity}.{name}", series[name], seconds, unit)
+            source.out.counter(f"{probe}.{name_of(entity)}.{name}", series[name], seconds, unit)
 
 
 def pressure(source: Source) -> None:
@@ -224,7 +236,16 @@ def process(source: Source, hz: float) -> None:
                 f"process.{role}.cpu", sum(q.rate for q in both if q), sum(q.count or 0 for q in both if q)
             )
         if not np.isnan(series["rss"]).all():
-            source.out.put(f"process.{role}.rss", float(np.nanmax(series["rss"])))
+            source.out.put(f"process.{role}.rss", float(np.nanmax(series["rss"])) * _rss_unit(source))
+
+
+def _rss_unit(source: Source) -> float:
+    """Bytes of one step of `rss`: /proc/PID/stat counts pages."""
+    path = source.run.table(source.window.role, "process")
+    columns = source.store.metadata(path).get("columns") if path else None
+    unit = ((columns or {}).get("rss") or {}).get("unit", "page")
+    page = source.run.fingerprint(source.window.role).get("page_size") or 4096
+    return {"page": float(page), "kB": 1024.0}.get(unit, 1.0)
 
 
 def _sum_of_processes(source: Source, name: str, series: Columns, column: str, unit: float) -> None:
@@ -238,6 +259,6 @@ def _sum_of_processes(source: Source, name: str, series: Columns, column: str, u
     if not parts.values:
         source.out.lack(name, "no readings: the field needs the right to read this process's /proc files")
         return
-    source.out.notes += [f"{name}: pid {note}" for note in parts.notes]
+    source.out.oddities += [f"{name}: pid {note}" for note in parts.oddities]
     found = parts.values.values()
     source.out.put(name, sum(q.rate for q in found), sum(q.count or 0.0 for q in found))

@@ -70,6 +70,4 @@ def _sum_role(source: Source, role: str, rows: Columns, begin: float, end: float
     source.out.put(f"threads.{role}.number", float(len(rows["born"])))
     ended = int((rows["seen"] < end).sum())
     if ended:
-        source.out.notes.append(
-            f"{ended} {role} threads ended in the window; their last interval is not counted"
-        )
+        source.out.notes.append(f"{role} threads ended in the window; their last interval is not counted")

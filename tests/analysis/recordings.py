@@ -1,6 +1,6 @@
 """Makes run directories as docs/recording-format.md describes them, from counter values chosen by the test.
 
-A host here does the same in every second, so that every rate is known by hand. It is written with pyarrow alone.
+A host here does the same in every second, so that every rate is known by hand. Written with pyarrow alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,25 @@ FIRST = 1_000 * SECOND  # monotonic stamp of tick 0
 
 Rows = list[dict[str, Any]]
 CPU = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
-DISK = ["reads", "read_merges", "read_sectors", "read_ms", "writes", "write_merges", "write_sectors", "write_ms", "in_flight", "io_ms", "weighted_ms", "discards", "discard_merges", "discard_sectors", "discard_ms", "flushes", "flush_ms"]
+DISK = [
+    "reads",
+    "read_merges",
+    "read_sectors",
+    "read_ms",
+    "writes",
+    "write_merges",
+    "write_sectors",
+    "write_ms",
+    "in_flight",
+    "io_ms",
+    "weighted_ms",
+    "discards",
+    "discard_merges",
+    "discard_sectors",
+    "discard_ms",
+    "flushes",
+    "flush_ms",
+]
 
 
 @dataclass
@@ -32,17 +50,27 @@ class Host:
     seconds: int = 20
     cpus: Mapping[str, Mapping[str, int]] = field(
         default_factory=lambda: {
-            # jiffies a second (they add up to 100): exactly 10 % usr, 5 % sys, 20 % iowait on the server's CPU
+            # jiffies a second (they add up to 100): exactly 10 % usr, 4 % sys, 20 % iowait on CPU 0
             "0": {"user": 10, "system": 4, "softirq": 1, "iowait": 20, "idle": 65},
             "1": {"user": 30, "system": 10, "idle": 60},
         }
     )
     disks: Mapping[str, Mapping[str, int]] = field(
         default_factory=lambda: {
-            "vda": {"reads": 10, "read_sectors": 320, "read_ms": 20, "writes": 40, "write_sectors": 1600, "write_ms": 120,
-                    "io_ms": 100, "weighted_ms": 140, "flushes": 8, "flush_ms": 16}
+            "vda": {
+                "reads": 10,
+                "read_sectors": 320,
+                "read_ms": 20,
+                "writes": 40,
+                "write_sectors": 1600,
+                "write_ms": 120,
+                "io_ms": 100,
+                "weighted_ms": 140,
+                "flushes": 8,
+                "flush_ms": 16,
+            }
         }
-    )  # fmt: skip
+    )
     nics: Mapping[str, Mapping[str, int]] = field(
         default_factory=lambda: {
             "veth0": {"rx_bytes": 102_400, "rx_packets": 500, "tx_bytes": 1_024_000, "tx_packets": 900},
@@ -78,9 +106,18 @@ def make_run(path: Path, host: Host | None = None, **meta: Any) -> Path:
         write_table(path / "server" / f"{name}.parquet", rows, {"probe": name, "role": "server", **described})
     _fingerprint(path, host)
     _load(path, host)
-    run = {"format_version": 1, "id": path.name, "side": path.name, "workload": host.workload, "status": "complete",
-           "operation": host.operation, "roles": {"server": {"host": host.host, "cpus": "0"}, "load": {"host": host.host, "cpus": "1"}},
-           "placement": {"verified": True}, "seed": 7, **meta}  # fmt: skip
+    run = {
+        "format_version": 1,
+        "id": path.name,
+        "side": path.name,
+        "workload": host.workload,
+        "status": "complete",
+        "operation": host.operation,
+        "roles": {"server": {"host": host.host, "cpus": "0"}, "load": {"host": host.host, "cpus": "1"}},
+        "placement": {"verified": True},
+        "seed": 7,
+        **meta,
+    }
     write_json(path / "run.json", run)
     write_manifest(path)
     return path
@@ -127,19 +164,61 @@ def _probes(host: Host, ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
         "cpu": (_cpu(host, ticks), table),
         "interrupts": (_interrupts(ticks, "line", 300), table),
         "softirqs": (_interrupts(ticks, "kind", 150), table),
-        "disk": ([{"tick": t, "device": d, **grown(r, DISK, t)} for d, r in host.disks.items() for t in ticks], table),
-        "nic": ([{"tick": t, "interface": n, **grown(r, NIC, t)} for n, r in host.nics.items() for t in ticks], table),
+        "disk": (
+            [{"tick": t, "device": d, **grown(r, DISK, t)} for d, r in host.disks.items() for t in ticks],
+            table,
+        ),
+        "nic": (
+            [{"tick": t, "interface": n, **grown(r, NIC, t)} for n, r in host.nics.items() for t in ticks],
+            table,
+        ),
         "pressure": (
-            [{"tick": t, "resource": r, "severity": s, "total_us": 50_000 * t, "avg10": 0.0, "avg60": 0.0, "avg300": 0.0}
-             for r, s in (("cpu", "some"), ("io", "full"), ("io", "some")) for t in ticks], table),
+            [
+                {
+                    "tick": t,
+                    "resource": r,
+                    "severity": s,
+                    "total_us": 50_000 * t,
+                    "avg10": 0.0,
+                    "avg60": 0.0,
+                    "avg300": 0.0,
+                }
+                for r, s in (("cpu", "some"), ("io", "full"), ("io", "some"))
+                for t in ticks
+            ],
+            table,
+        ),
         "process": (_processes(host, ticks), table),
         "threads": (_threads(host, ticks), table),
-        "tcp": ([{"metric": m, "tick": t, "value": 5 * t} for m in ("Tcp.OutSegs", "Tcp.RetransSegs") for t in ticks],
-                {"shape": "metrics"}),
-    }  # fmt: skip
+        "tcp": (
+            [
+                {"metric": m, "tick": t, "value": 5 * t}
+                for m in ("Tcp.OutSegs", "Tcp.RetransSegs")
+                for t in ticks
+            ],
+            {"shape": "metrics"},
+        ),
+    }
 
 
-NIC = ["rx_bytes", "rx_packets", "rx_errors", "rx_drops", "rx_fifo", "rx_frame", "rx_compressed", "rx_multicast", "tx_bytes", "tx_packets", "tx_errors", "tx_drops", "tx_fifo", "tx_collisions", "tx_carrier", "tx_compressed"]
+NIC = [
+    "rx_bytes",
+    "rx_packets",
+    "rx_errors",
+    "rx_drops",
+    "rx_fifo",
+    "rx_frame",
+    "rx_compressed",
+    "rx_multicast",
+    "tx_bytes",
+    "tx_packets",
+    "tx_errors",
+    "tx_drops",
+    "tx_fifo",
+    "tx_collisions",
+    "tx_carrier",
+    "tx_compressed",
+]
 
 
 def _cpu(host: Host, ticks: range) -> Rows:
@@ -193,7 +272,7 @@ def _processes(host: Host, ticks: range) -> Rows:
             "comm": role,
             "starttime": 5,
             "threads": 4,
-            "rss": 8 << 20,
+            "rss": 2048,
             **grown(rates, names, t),
         }
         for role, (pid, rates) in roles.items()
@@ -226,14 +305,32 @@ def _threads(host: Host, ticks: range) -> Rows:
 
 def _ticks(path: Path, ticks: range, probes: list[str]) -> None:
     rows = [
-        {"tick": t, "probe": probe, "intended_ns": read_at(t), "start_ns": read_at(t), "end_ns": read_at(t) + 100_000,
-         "realtime_ns": REALTIME + t * SECOND, "status": "ok", "missed": 0, "reason": None}
-        for t in ticks for probe in probes
-    ]  # fmt: skip
+        {
+            "tick": t,
+            "probe": probe,
+            "intended_ns": read_at(t),
+            "start_ns": read_at(t),
+            "end_ns": read_at(t) + 100_000,
+            "realtime_ns": REALTIME + t * SECOND,
+            "status": "ok",
+            "missed": 0,
+            "reason": None,
+        }
+        for t in ticks
+        for probe in probes
+    ]
     listed = [{"name": name, "status": "running", "reason": None} for name in probes]
     listed.append({"name": "energy", "status": "unavailable", "reason": "no powercap here"})
-    described = {"probe": "ticks", "role": "server", "shape": "table", "probes": listed, "ticks": len(ticks), "missed": 0,
-                 "torn_bytes": 0, "ended": "signal"}  # fmt: skip
+    described = {
+        "probe": "ticks",
+        "role": "server",
+        "shape": "table",
+        "probes": listed,
+        "ticks": len(ticks),
+        "missed": 0,
+        "torn_bytes": 0,
+        "ended": "signal",
+    }
     schema_first = sorted(rows, key=lambda row: (row["tick"], row["probe"]))
     table = pa.Table.from_pylist(schema_first).set_column(
         8, "reason", pa.array([None] * len(rows), pa.string())
@@ -245,18 +342,39 @@ def _ticks(path: Path, ticks: range, probes: list[str]) -> None:
 
 
 def _fingerprint(path: Path, host: Host) -> None:
-    write_json(path / "server" / "fingerprint.json", {
-        "host": host.host, "boot_id": BOOT, "kernel": "6.1.0", "user_hz": 100, "cpusets": {"server": [0], "load": [1]},
-        "cpus": {"model": "Test CPU", "list": [{"cpu": 0, "package": 0, "core": 0}, {"cpu": 1, "package": 0, "core": 1}]},
-        "block_devices": [{"name": name} for name in host.disks],
-        "storage": [{"role": "data", "path": "/srv", "disks": ["vda"]}, {"role": "redo", "path": "/srv", "disks": ["vda"]}],
-    })  # fmt: skip
+    write_json(
+        path / "server" / "fingerprint.json",
+        {
+            "host": host.host,
+            "boot_id": BOOT,
+            "kernel": "6.1.0",
+            "user_hz": 100,
+            "cpusets": {"server": [0], "load": [1]},
+            "cpus": {
+                "model": "Test CPU",
+                "list": [{"cpu": 0, "package": 0, "core": 0}, {"cpu": 1, "package": 0, "core": 1}],
+            },
+            "block_devices": [{"name": name} for name in host.disks],
+            "storage": [
+                {"role": "data", "path": "/srv", "disks": ["vda"]},
+                {"role": "redo", "path": "/srv", "disks": ["vda"]},
+            ],
+        },
+    )
 
 
 def _load(path: Path, host: Host) -> None:
     begin, end = FIRST + SECOND // 2, FIRST + host.seconds * SECOND + 3 * SECOND // 2
-    stamps = [{"phase": "measure", "event": event, "monotonic_ns": at, "realtime_ns": REALTIME + at - FIRST, "boot_id": BOOT}
-              for event, at in (("begin", begin), ("end", end))]  # fmt: skip
+    stamps = [
+        {
+            "phase": "measure",
+            "event": event,
+            "monotonic_ns": at,
+            "realtime_ns": REALTIME + at - FIRST,
+            "boot_id": BOOT,
+        }
+        for event, at in (("begin", begin), ("end", end))
+    ]
     (path / "load" / "phases.jsonl").write_text("".join(json.dumps(stamp) + "\n" for stamp in stamps))
     seconds = host.seconds + 1
     latency = {
@@ -271,11 +389,24 @@ def _load(path: Path, host: Host) -> None:
             ("max", 9),
         )
     }
-    write_json(path / "load" / "result.json", {
-        "format_version": 1, "workload": host.workload, "operation": host.operation, "options": dict(host.options), "threads": 4,
-        "seed": 7, "events": host.events * seconds, "queries": host.statements * seconds, "commits": host.commits * seconds,
-        "errors": 0, "reconnects": 0, "seconds": seconds, "latency_ms": latency,
-    })  # fmt: skip
+    write_json(
+        path / "load" / "result.json",
+        {
+            "format_version": 1,
+            "workload": host.workload,
+            "operation": host.operation,
+            "options": dict(host.options),
+            "threads": 4,
+            "seed": 7,
+            "events": host.events * seconds,
+            "queries": host.statements * seconds,
+            "commits": host.commits * seconds,
+            "errors": 0,
+            "reconnects": 0,
+            "seconds": seconds,
+            "latency_ms": latency,
+        },
+    )
     write_json(
         path / "load" / "server.json",
         {"version": "9.7.4", "version_comment": "MySQL", "variables": dict(host.variables)},
@@ -294,9 +425,19 @@ def make_execution(path: Path, sides: Mapping[str, list[Host]], reference: str) 
             run = f"b{k}-{name}-r{k}"
             runs.append({"id": run, "block": k, "side": name, "repeat": k})
             make_run(path / run, host, side=name, block=k, repeat=k)
-    write_json(path / "execution.json", {
-        "format_version": 1, "campaign": {"name": "test", "title": "a campaign of the tests"}, "hash": "0" * 64, "seed": 42,
-        "reference": reference, "sides": {name: {"label": name.upper()} for name in sides}, "runs": runs,
-        "warm_promise": "none: the hosts of this test are always warm", "status": "complete", "notes": [],
-    })  # fmt: skip
+    write_json(
+        path / "execution.json",
+        {
+            "format_version": 1,
+            "campaign": {"name": "test", "title": "a campaign of the tests"},
+            "hash": "0" * 64,
+            "seed": 42,
+            "reference": reference,
+            "sides": {name: {"label": name.upper()} for name in sides},
+            "runs": runs,
+            "warm_promise": "none: the hosts of this test are always warm",
+            "status": "complete",
+            "notes": [],
+        },
+    )
     return path

@@ -10,30 +10,31 @@ import pytest
 from loadprint.__main__ import main
 from recordings import make_run, write_manifest
 
+Spoiler = Callable[[Path], object]
 
-def lose(name: str) -> Callable[[Path], None]:
+
+def lose(name: str) -> Spoiler:
     return lambda run: (run / name).unlink()
 
 
-def cut(name: str, keep: int = 200) -> Callable[[Path], None]:
+def cut(name: str, keep: int = 200) -> Spoiler:
     return lambda run: (run / name).write_bytes((run / name).read_bytes()[:keep])
 
 
-def write(name: str, text: str) -> Callable[[Path], None]:
+def write(name: str, text: str) -> Spoiler:
     return lambda run: (run / name).write_text(text)
 
 
-def unlisted(spoil: Callable[[Path], None]) -> Callable[[Path], None]:
+def unlisted(spoil: Spoiler) -> Spoiler:
     """Spoil a file and make the manifest agree with it, so that the reader itself must notice."""
-
-    def both(run: Path) -> None:
-        spoil(run)
-        write_manifest(run)
-
-    return both
+    return both(spoil, write_manifest)
 
 
-def flip(name: str) -> Callable[[Path], None]:
+def both(first: Spoiler, second: Spoiler) -> Spoiler:
+    return lambda run: (first(run), second(run))
+
+
+def flip(name: str) -> Spoiler:
     def change(run: Path) -> None:
         octets = bytearray((run / name).read_bytes())
         octets[len(octets) // 2] ^= 1
@@ -42,13 +43,13 @@ def flip(name: str) -> Callable[[Path], None]:
     return change
 
 
-SPOILED = {
+SPOILED: dict[str, tuple[Spoiler, str]] = {
     "run.json lost": (lose("run.json"), "holds no run.json"),
     "run.json broken": (write("run.json", '{"id": 1,\n'), "not JSON at line"),
     "run.json a list": (write("run.json", "[]"), "no JSON object"),
     "newer format": (unlisted(write("run.json", '{"format_version": 99}')), "format version 99"),
     "never finished": (write("server/journal", "LPJRNL"), "loadprint-collect finish"),
-    "journal alone": (lambda run: (write("server/journal", "x")(run), lose("run.json")(run)), "loadprint-collect finish"),
+    "journal alone": (both(write("server/journal", "x"), lose("run.json")), "loadprint-collect finish"),
     "table cut": (cut("server/cpu.parquet"), "server/cpu.parquet"),
     "table cut, manifest agrees": (unlisted(cut("server/cpu.parquet")), "server/cpu.parquet"),
     "table empty": (unlisted(cut("server/ticks.parquet", 0)), "server/ticks.parquet"),
@@ -58,8 +59,11 @@ SPOILED = {
     "no measure phase": (unlisted(write("load/phases.jsonl", "")), "never began"),
     "garbled phases": (unlisted(write("load/phases.jsonl", "x\n{}\n")), "phases.jsonl line 1"),
     "manifest garbled": (write("manifest.json", '{"files": 3}'), "no list of files"),
-    "CPUs garbled": (unlisted(write("run.json", '{"status": "complete", "roles": {"server": {"cpus": "a-b"}}}')), "CPU list"),
-}  # fmt: skip
+    "CPUs garbled": (
+        unlisted(write("run.json", '{"status": "complete", "roles": {"server": {"cpus": "a"}}}')),
+        "CPU list",
+    ),
+}
 
 
 def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:

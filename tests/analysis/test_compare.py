@@ -125,7 +125,8 @@ def test_a_base_of_zero_and_a_zero_repeat(tmp_path: Path) -> None:
     assert versus(table, "disk_vda_flushes").kind == "?"
     back = table_of(tmp_path / "x", reference="patchy")
     found = versus(back, "disk_vda_reads")
-    assert (found.kind, found.centre) == ("difference", pytest.approx(-9.0))
+    assert found.kind == "difference"
+    assert found.centre == pytest.approx(-9.0)
     wait = row(table, "disk_vda_r_await")
     assert wait.cells[0].value is None
     assert "nothing to divide by" in notes(table, wait.cells[0].notes)
@@ -150,7 +151,9 @@ def test_a_missing_probe_says_why(execution: Path) -> None:
     for run in execution.glob("b*"):
         path = run / "server" / "ticks.parquet"
         ticks = pq.read_table(path)
-        kept = ticks.filter(pa.compute.not_equal(ticks["probe"], "threads"))
+        kept = pa.Table.from_pylist(
+            [row for row in ticks.to_pylist() if row["probe"] != "threads"], ticks.schema
+        )
         described = json.loads(ticks.schema.metadata[b"loadprint"])
         described["probes"] = [
             {"name": "threads", "status": "unavailable", "reason": "no right to read /proc/900/task"}

@@ -19,6 +19,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert (role.ticks, role.missed, role.ended, role.torn_bytes) == (23, 0, "signal", 0)
     assert role.recorder_core_share == pytest.approx(0.01)
     assert role.recorder_cpu_us_per_sample == pytest.approx(10_000, rel=0.05)
+    assert role.recorder_cpu_steps == 22
     assert role.recorder_rss_bytes == 8 << 20
     energy = next(probe for probe in role.probes if probe.name == "energy")
     assert (energy.status, energy.ticks, energy.reason) == ("unavailable", 0, "no powercap here")

@@ -89,7 +89,7 @@ def published() -> list[dict[str, str]]:
 
 
 def cell(text: str) -> tuple[float, float]:
-    """Bounds of a printed number: half a unit of its last digit; a number that lost its last digit has ten."""
+    """Bounds of a printed number: half a unit of its last digit; ten units where that digit was lost."""
     groups = text.split(",")
     if len(groups) > 1 and len(groups[-1]) == 2:
         low = float("".join(groups)) * 10

@@ -107,19 +107,20 @@ def test_a_value_under_three_steps_of_its_source_is_flagged(tmp_path: Path) -> N
 def test_a_wrapped_disk_time_is_added_back_and_said(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run")
     table = pq.read_table(path / "server" / "disk.parquet")
-    wrapped = [(2**32 - 100 + value) % 2**32 for value in table["write_ms"].to_pylist()]
+    times = [int(value or 0) for value in table["write_ms"].to_pylist()]
+    wrapped = [(2**32 - 100 + value) % 2**32 for value in times]
     place = table.schema.get_field_index("write_ms")
     pq.write_table(table.set_column(place, "write_ms", pa.array(wrapped)), path / "server" / "disk.parquet")
     run = gather(open_run(path), Store())
     assert value(run, "disk_vda_w_await") == pytest.approx(0.003)
-    whole = [2**32 - 1500 + value for value in table["write_ms"].to_pylist()]
+    whole = [2**32 - 1500 + value for value in times]
     pq.write_table(
         table.set_column(place, "write_ms", pa.array([v % 2**32 for v in whole])),
         path / "server" / "disk.parquet",
     )
     run = gather(open_run(path), Store())
     assert value(run, "disk_vda_w_await") == pytest.approx(0.003)
-    assert any("wrapped" in note for note in run.quantities.notes)
+    assert any("wrapped" in note for note in run.quantities.oddities)
 
 
 def test_threads_that_come_and_go_are_counted_and_said(tmp_path: Path) -> None:
@@ -140,7 +141,7 @@ def test_threads_that_come_and_go_are_counted_and_said(tmp_path: Path) -> None:
     )
     run = gather(open_run(path), Store())
     assert value(run, "switches_server") == pytest.approx(1500 + 40 * 5 / 20)
-    assert any("1 server threads ended" in note for note in run.quantities.notes)
+    assert any("server threads ended" in note for note in run.quantities.notes)
 
 
 def test_a_probe_without_a_table_is_missing_with_its_reason(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +43,8 @@ def main() -> None:
     walls, peaks = [wall for wall, _ in measured], [peak for _, peak in measured]
     print(f"two recordings of {given.seconds} s, {given.cpus} CPUs, {size / 1e6:.1f} MB together")
     print(
-        f"wall   median {statistics.median(walls):.2f} s (min {min(walls):.2f}, max {max(walls):.2f}); bar {BARS[0]} s"
+        f"wall   median {statistics.median(walls):.2f} s "
+        f"(min {min(walls):.2f}, max {max(walls):.2f}); bar {BARS[0]} s"
     )
     print(f"memory max {max(peaks):.0f} MB; bar {BARS[1]:.0f} MB")
 
@@ -59,7 +61,7 @@ def timed(command: list[str]) -> tuple[float, float]:
 
 
 def make(path: Path, cpus: int, seconds: int, seed: int) -> Path:
-    """A run whose tables have the rows of a large host: 64 CPUs, 300 interrupt rows, 100 threads, noise in all."""
+    """Run whose tables have the rows of a large host: many CPUs, 300 interrupt lines, 100 threads, noise."""
     if path.exists():
         return path
     recordings.make_run(
@@ -92,7 +94,7 @@ def make(path: Path, cpus: int, seconds: int, seed: int) -> Path:
         "run_delay_ns",
         "timeslices",
     )
-    ids = {"role": roles, "pid": [900] * 100, "tid": list(range(100))}
+    ids: dict[str, list[Any]] = {"role": roles, "pid": [900] * 100, "tid": list(range(100))}
     save(
         server / "threads.parquet", ids, ticks, {name: counters(random, 100, ticks, 1000) for name in fields}
     )
@@ -105,7 +107,7 @@ def counters(random: np.random.Generator, entities: int, ticks: int, rate: int) 
     return np.cumsum(random.poisson(rate, (entities, ticks)), axis=1).ravel()
 
 
-def save(path: Path, keys: dict[str, list], ticks: int, columns: dict[str, np.ndarray]) -> None:
+def save(path: Path, keys: dict[str, list[Any]], ticks: int, columns: dict[str, np.ndarray]) -> None:
     """Write a table sorted by (entity, tick)."""
     entities = len(next(iter(keys.values())))
     data = {"tick": pa.array(np.tile(np.arange(ticks, dtype=np.uint32), entities))}
@@ -113,8 +115,9 @@ def save(path: Path, keys: dict[str, list], ticks: int, columns: dict[str, np.nd
     data |= {name: pa.array(values.astype(np.uint64)) for name, values in columns.items()}
     old = pq.read_schema(path).metadata
     encodings = dict.fromkeys(("tick", *columns), "DELTA_BINARY_PACKED")
-    pq.write_table(pa.table(data).replace_schema_metadata(old), path, compression="zstd",
-                   use_dictionary=list(keys), column_encoding=encodings)  # fmt: skip
+    dictionary: Any = list(keys)  # the published types know only a flag here
+    table = pa.table(data).replace_schema_metadata(old)
+    pq.write_table(table, path, compression="zstd", use_dictionary=dictionary, column_encoding=encodings)
 
 
 if __name__ == "__main__":
