@@ -122,7 +122,7 @@ fn latency_block(totals: &Totals, percentile: u8) -> Result<String, HistogramErr
          min:                              {:>10.2}
          avg:                              {:>10.2}
          max:                              {:>10.2}
-         {percentile:>3}th percentile:                 {:>10.2}
+        {percentile:>3}th percentile:                  {:>10.2}
          sum:                              {:>10.2}
 
 ",
@@ -192,7 +192,7 @@ mod tests {
             "SQL statistics:\n    queries performed:\n        read:                            140\n",
             "    transactions:                        10     (5.00 per sec.)\n",
             "    total time:                          2.0000s\n",
-            "95th percentile:                       2.00\n",
+            "\n         95th percentile:                        2.00\n",
             "    events (avg/stddev):           5.0000/1.00\n",
         ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");

@@ -79,10 +79,9 @@ fn no_server() {
 #[test]
 fn an_unknown_database_then_missing_tables() {
     let bench = Bench::new("missing");
-    let unknown = bench
-        .command("run oltp_read_write --mysql-db=loadprint_no_such_database")
-        .output()
-        .unwrap();
+    // The later --mysql-db wins.
+    let mut command = bench.command("run oltp_read_write");
+    let unknown = command.arg("--mysql-db=loadprint_no_such_database").output().unwrap();
     refused(&unknown, &["error 1049", "prepare"]);
     // Makes the database, not the tables of the other workload.
     bench.succeed("prepare arm_insert");
