@@ -52,23 +52,23 @@ def _parts(table: Table, width: int) -> list[list[int]]:
     """Which sides share a table: all where they fit, else the reference with one other at a time."""
     everyone = layout.everyone(table)
     reference = next(place for place in everyone if table.sides[place].name == table.reference)
-    if sum(_widths(table, everyone)) + GAP * len(layout.columns(table, everyone)) <= width:
+    if sum(each + GAP for each in _widths(table, everyone) if each) - GAP <= width:
         return [everyone]
     return [sorted((reference, place)) for place in everyone if place != reference]
 
 
 def _widths(table: Table, shown: Sequence[int]) -> list[int]:
+    """Width of every column; 0 where no row has anything in it."""
     rows = [layout.row(table, row, shown) for group in table.groups for row in group.rows]
-    heads = layout.columns(table, shown)
-    return [
-        max([cell_len(head), *(cell_len(row[place].text) for row in rows)])
-        for place, head in enumerate(heads)
-    ]
+    widths = []
+    for place, head in enumerate(layout.columns(table, shown)):
+        widest = max((cell_len(row[place].text) for row in rows), default=0)
+        widths.append(max(widest, cell_len(head)) if widest else 0)
+    return widths
 
 
 def _grid(table: Table, shown: Sequence[int]) -> Iterator[Text]:
     widths = _widths(table, shown)
-    widths[-1] = max(widths[-1], 0)
     yield _line([layout.Text(head) for head in layout.columns(table, shown)], widths, "bold")
     for group in table.groups:
         yield Text("")
@@ -78,9 +78,11 @@ def _grid(table: Table, shown: Sequence[int]) -> Iterator[Text]:
 
 
 def _line(cells: Sequence[layout.Text], widths: Sequence[int], style: str = "") -> Text:
-    """Label and unit to the left, everything else to the right; superscripts hang in the gap."""
+    """Label and unit to the left, everything else to the right; empty columns are left out."""
     line = Text()
     for place, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        if width == 0:
+            continue
         blank = " " * (width - cell_len(cell.text))
         padded = cell.text + blank if place < 2 else blank + cell.text
         line.append(padded + " " * GAP, style=style or STYLES.get(cell.mark, ""))
