@@ -211,4 +211,6 @@ def require_intact(run: Run) -> None:
     """Raise InputError for the first file that does not match the manifest."""
     for problem in check_manifest(run):
         name, _, what = problem.partition(" ")
-        raise InputError(run.path / name, what, COPY_AGAIN)
+        # run.json is written last but one: an interruption in between leaves an older manifest
+        mend = f"run `loadprint-collect finish {run.path}`" if name == "run.json" else COPY_AGAIN
+        raise InputError(run.path / name, what, mend)

@@ -54,6 +54,10 @@ SPOILED: dict[str, tuple[Spoiler, str]] = {
     "table cut, manifest agrees": (unlisted(cut("server/cpu.parquet")), "server/cpu.parquet"),
     "table empty": (unlisted(cut("server/ticks.parquet", 0)), "server/ticks.parquet"),
     "one bit": (flip("server/disk.parquet"), "checksum"),
+    "run.json newer than the manifest": (
+        write("run.json", '{"status": "complete"}'),
+        "loadprint-collect finish",
+    ),
     "file lost": (lose("server/nic.parquet"), "is not there"),
     "no seconds": (unlisted(write("load/result.json", '{"events": 5}')), "`seconds`"),
     "no measure phase": (unlisted(write("load/phases.jsonl", "")), "never began"),
