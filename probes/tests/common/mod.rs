@@ -1,0 +1,80 @@
+//! The fake host of `tests/fixtures/host` and its rows in words.
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed test stops where it failed"
+)]
+
+use std::path::PathBuf;
+
+use loadprint_probes::Host;
+use loadprint_probes::Options;
+use loadprint_probes::ProbeEntry;
+use loadprint_recording::rows::Rows;
+use loadprint_recording::rows::Value;
+use loadprint_recording::schema::Type;
+
+/// A path under the repository's `tests`.
+pub fn tests(path: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests")).join(path)
+}
+
+pub fn host(tick: &str) -> Host {
+    Host::new(
+        tests(&format!("fixtures/host/{tick}/proc")),
+        tests(&format!("fixtures/host/{tick}/sys")),
+    )
+}
+
+/// The fixture's server is watched, its CPUs are split, and process 777 is the recorder.
+pub fn options() -> Options {
+    Options {
+        processes: vec!["server=4242".parse().unwrap()],
+        cpusets: vec![
+            ("server".to_owned(), "0-1".parse().unwrap()),
+            ("load".to_owned(), "2-3".parse().unwrap()),
+        ],
+        recorder_pid: 777,
+        ..Options::default()
+    }
+}
+
+/// One sample of a probe on the fake host.
+pub fn sample(entry: &ProbeEntry, tick: &str, options: &Options) -> Rows {
+    let mut probe =
+        (entry.open)(&host(tick), options).unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+    let mut rows = Rows::default();
+    probe
+        .sample(&mut rows)
+        .unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+    rows
+}
+
+/// One line per row: entity, then column=value; what is missing is left out.
+pub fn words(entry: &ProbeEntry, rows: &Rows) -> Vec<String> {
+    let columns = &entry.schema.columns;
+    let row = |row| {
+        let mut line: Vec<String> = vec![
+            rows.entity(row)
+                .map(String::from_utf8_lossy)
+                .collect::<Vec<_>>()
+                .join("/"),
+        ];
+        for (place, column) in columns.iter().enumerate() {
+            let value = match (rows.value(row, place, columns.len()), column.storage) {
+                (Value::Null, _) => continue,
+                (Value::Bits(bits), Type::Int64) => bits.cast_signed().to_string(),
+                (Value::Bits(bits), Type::Double) => f64::from_bits(bits).to_string(),
+                (Value::Bits(bits), _) => bits.to_string(),
+                (Value::Text(text), _) => format!("`{}`", String::from_utf8_lossy(text)),
+                (Value::List(list), _) => format!("{list:?}"),
+            };
+            line.push(format!("{}={value}", column.name));
+        }
+        line.join(" ")
+    };
+    let mut lines: Vec<_> = (0..rows.len()).map(row).collect();
+    lines.sort();
+    lines
+}

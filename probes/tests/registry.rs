@@ -1,0 +1,159 @@
+//! Walks the list of probes: what every probe must have, and what must not happen to any.
+#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use loadprint_probes::Host;
+use loadprint_probes::NotRunning;
+use loadprint_probes::Options;
+use loadprint_probes::PROBES;
+use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Kind;
+use loadprint_recording::schema::Schema;
+use loadprint_recording::schema::Type;
+
+#[test]
+fn every_probe_declares_itself() {
+    let mut names = BTreeSet::new();
+    for entry in PROBES {
+        assert!(names.insert(entry.name), "two probes are called {}", entry.name);
+        assert!(
+            !entry.help.is_empty() && !entry.schema.entity.is_empty(),
+            "{}",
+            entry.name
+        );
+        assert!(
+            entry.schema.columns.len() <= Schema::MAX_COLUMNS,
+            "{}",
+            entry.name
+        );
+        let mut columns = BTreeSet::new();
+        for column in entry.schema.columns.iter().chain(entry.schema.metrics.iter()) {
+            let name = format!("{}.{}", entry.name, column.name);
+            assert!(columns.insert(&column.name), "{name} is declared twice");
+            assert!(!column.help.is_empty(), "{name} has no help");
+            assert!(!column.source.is_empty(), "{name} has no source");
+            assert_eq!(column.kind == Kind::Info, column.storage == Type::Text, "{name}");
+            assert!(
+                !column.help.ends_with('.'),
+                "{name}: help is a phrase, not a sentence"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_probe_has_fixtures_and_whole_rows() {
+    for entry in PROBES {
+        for tick in ["t0", "t1"] {
+            let rows = common::sample(entry, tick, &common::options());
+            assert!(
+                !rows.is_empty(),
+                "{}: add its files to tests/fixtures/host/{tick}",
+                entry.name
+            );
+            assert!(rows.has_width(entry.schema.columns.len()), "{}", entry.name);
+            let keys: BTreeSet<Vec<_>> = (0..rows.len()).map(|row| rows.entity(row).collect()).collect();
+            assert_eq!(keys.len(), rows.len(), "{}: two rows of one entity", entry.name);
+        }
+    }
+}
+
+/// Metrics that are described must be spelt as a kernel spells them: the fixture has some of each probe's.
+#[test]
+fn described_metrics_occur() {
+    for entry in PROBES.iter().filter(|entry| !entry.schema.metrics.is_empty()) {
+        let rows = common::sample(entry, "t0", &common::options());
+        let lines = common::words(entry, &rows);
+        let known = entry.schema.metrics.iter().filter(|metric| {
+            lines
+                .iter()
+                .any(|line| line.split(' ').next() == Some(&metric.name))
+        });
+        assert!(known.count() >= 5, "{}", entry.name);
+    }
+}
+
+#[test]
+fn a_host_without_files_has_unavailable_probes_with_a_mend() {
+    let host = Host::new("/nonexistent", "/nonexistent");
+    for entry in PROBES {
+        match (entry.open)(&host, &Options::default()) {
+            Ok(_) => assert_eq!(entry.name, "process", "processes may come later"),
+            Err(NotRunning::Off(reason)) => assert!(reason.contains("--process"), "{reason}"),
+            Err(NotRunning::Unavailable(reason)) => {
+                assert!(
+                    reason.starts_with("/nonexistent/") && reason.contains("; "),
+                    "{reason}"
+                );
+            }
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+fn files(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, found)
+        } else {
+            found.push(path)
+        }
+    }
+}
+
+/// Every file of the fake /proc in turn is cut short in every line, and garbled: an error names the file, and nothing panics.
+#[test]
+fn damaged_files_are_errors_with_a_place() {
+    let dir = tempfile::tempdir().unwrap();
+    copy(&common::tests("fixtures/host/t0/proc"), dir.path());
+    let host = Host::new(dir.path(), common::tests("fixtures/host/t0/sys"));
+    let mut paths = vec![];
+    files(dir.path(), &mut paths);
+    for path in paths {
+        let whole = fs::read(&path).unwrap();
+        let mut probes: Vec<_> = PROBES
+            .iter()
+            .map(|entry| (entry.open)(&host, &common::options()).unwrap())
+            .collect();
+        let mut rows = Rows::default();
+        probes.iter_mut().for_each(|probe| {
+            rows.clear();
+            probe.sample(&mut rows).unwrap();
+        });
+        let garbled = whole
+            .iter()
+            .map(|byte| if byte.is_ascii_digit() { b'?' } else { *byte })
+            .collect();
+        let cuts = (0..whole.len()).step_by(3).map(|length| whole[..length].to_vec());
+        for damaged in cuts.chain([garbled]) {
+            fs::write(&path, &damaged).unwrap();
+            for probe in &mut probes {
+                rows.clear();
+                if let Err(error) = probe.sample(&mut rows) {
+                    let error = error.to_string();
+                    assert!(error.starts_with(path.to_str().unwrap()), "{error}");
+                    assert_eq!(error.lines().count(), 1, "{error}");
+                }
+            }
+        }
+        fs::write(&path, &whole).unwrap();
+    }
+}
