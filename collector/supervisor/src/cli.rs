@@ -134,7 +134,8 @@ struct Wait {
     target: Target,
     /// The process's name
     name: String,
-    /// Return after this time although it still runs
+    /// Return after this time although it still runs. A wait holds the lease: on a remote target, where it may
+    /// outlive its playbook, keep it short
     #[arg(long = "for", default_value = "20s", value_parser = duration)]
     slice: Duration,
 }

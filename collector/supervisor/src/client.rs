@@ -1,5 +1,6 @@
 //! The caller's side of the control socket.
 
+use std::fs;
 use std::io::BufRead;
 use std::io::BufReader;
 use std::io::Write;
@@ -7,20 +8,26 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
+use std::time::Instant;
 
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use rustix::net::sockopt::socket_peercred;
 use serde_json::Value;
 use serde_json::json;
 
 use crate::cleanup;
+use crate::procfs::ProcessId;
+use crate::procfs::read_stat;
 use crate::protocol::Reply;
 use crate::protocol::Request;
 use crate::state_dir::StateDir;
 
 /// How often `end` looks at a supervisor that has the lock but no socket.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long two processes that have let go of their lock may take to exit.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Sends one request and prints the answer.
 pub fn ask(path: &Path, request: &Request) -> Result<()> {
@@ -38,8 +45,10 @@ pub fn end(path: &Path) -> Result<()> {
         return print(&json!({"ended": null, "was_running": false}));
     };
     let lock = dir.open_lock()?;
+    let mut processes = Vec::new();
     let reply = loop {
         if let Ok(stream) = dir.connect() {
+            processes = daemon_and_guard(&stream);
             break Some(send(&stream, &Request::End));
         }
         if lock.try_take()? {
@@ -50,6 +59,11 @@ pub fn end(path: &Path) -> Result<()> {
     };
     // The guard and the daemon share this lock until the last of them has exited.
     lock.wait()?;
+    // A process lets go of its files before its namespaces, and with them the mounts.
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline && processes.iter().any(|process| process.is_alive()) {
+        thread::sleep(Duration::from_millis(1));
+    }
     // Without an answer it was already exiting, or was killed.
     if let Some(Ok(reply)) = reply {
         return print(&reply.into_result()?);
@@ -61,6 +75,24 @@ pub fn end(path: &Path) -> Result<()> {
 /// Prints one line; a closed pipe is an error, not a panic.
 pub fn print(value: &Value) -> Result<()> {
     writeln!(std::io::stdout(), "{value}").context("cannot print the answer")
+}
+
+/// The process that listens, and its parent.
+fn daemon_and_guard(stream: &UnixStream) -> Vec<ProcessId> {
+    let Ok(peer) = socket_peercred(stream) else {
+        return Vec::new();
+    };
+    let daemon = peer.pid.as_raw_nonzero().get().unsigned_abs();
+    let guard = read_stat(&format!("/proc/{daemon}/stat")).map(|stat| stat.parent);
+    // The guard may have been killed; then the parent is init, or a subreaper of somebody else's.
+    let is_ours = |pid: &u32| {
+        fs::read_link(format!("/proc/{pid}/exe")).ok() == fs::read_link(format!("/proc/{daemon}/exe")).ok()
+    };
+    [Some(daemon), guard.filter(is_ours)]
+        .into_iter()
+        .flatten()
+        .filter_map(ProcessId::of)
+        .collect()
 }
 
 fn send(stream: &UnixStream, request: &Request) -> Result<Reply> {
@@ -88,7 +120,7 @@ fn absent(path: &Path) -> anyhow::Error {
 
 /// Why the supervisor that was here ended, from its status.json.
 fn ended_reason(path: &Path) -> Option<String> {
-    let text = std::fs::read(path.join("status.json")).ok()?;
+    let text = fs::read(path.join("status.json")).ok()?;
     let status: Value = serde_json::from_slice(&text).ok()?;
     Some(status.get("ended")?.as_str()?.to_owned())
 }
