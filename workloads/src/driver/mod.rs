@@ -5,6 +5,7 @@ pub mod connect;
 #[cfg(test)]
 pub mod dry_run;
 pub mod mysql;
+mod open;
 mod statement;
 mod template;
 

@@ -1,16 +1,12 @@
 //! A safe connection on libmysqlclient, with server-side or client-side prepared statements.
 //! Result sets are read whole and not looked at, as sysbench does; rows are only fetched by `rows`.
 
-use std::cell::RefCell;
 use std::ffi::CStr;
-use std::ffi::CString;
 use std::ffi::c_char;
 use std::ffi::c_uint;
 use std::ffi::c_ulong;
-use std::ffi::c_void;
 use std::ptr;
 use std::slice;
-use std::sync::OnceLock;
 
 use mysqlclient_sys as sys;
 
@@ -24,11 +20,11 @@ use super::Row;
 use super::StatementId;
 use super::Value;
 use super::connect::Account;
+use super::open::attach_thread;
+use super::open::open;
 use super::statement::ServerStatement;
 use super::template::Template;
 
-/// CLIENT_MULTI_STATEMENTS of mysql_com.h: sysbench opens its connections with it.
-const CLIENT_MULTI_STATEMENTS: c_ulong = 1 << 16;
 /// ER_UNSUPPORTED_PS: the server cannot prepare this kind of statement.
 const ER_UNSUPPORTED_PS: u32 = 1295;
 /// CR_UNKNOWN_ERROR, for what this driver says itself.
@@ -59,7 +55,7 @@ impl MysqlDriver {
 
     fn open(&self, with_database: bool) -> Result<MysqlConnection, DbError> {
         attach_thread();
-        let mysql = connect(&self.account, with_database).map_err(DbError::Fatal)?;
+        let mysql = open(&self.account, with_database).map_err(DbError::Fatal)?;
         Ok(MysqlConnection {
             statements: Vec::new(),
             on_connect: Vec::new(),
@@ -174,7 +170,7 @@ impl Connection for MysqlConnection {
     fn reconnect(&mut self) -> Result<(), DbError> {
         self.close();
         self.mysql =
-            connect(&self.driver.account, self.with_database).map_err(|failure| self.classify(failure))?;
+            open(&self.driver.account, self.with_database).map_err(|failure| self.classify(failure))?;
         for sql in self.on_connect.clone() {
             self.query(sql.as_bytes())?;
         }
@@ -231,9 +227,11 @@ pub unsafe fn failure_from(errno: c_uint, sqlstate: *const c_char, message: *con
     }
 }
 
+/// Copies the last error of a connection.
+///
 /// # Safety
 /// `mysql` must be a handle from mysql_init.
-unsafe fn failure_of(mysql: *mut sys::MYSQL) -> Failure {
+pub unsafe fn failure_of(mysql: *mut sys::MYSQL) -> Failure {
     // SAFETY: the strings belong to the handle and are copied at once.
     unsafe {
         failure_from(
@@ -242,105 +240,6 @@ unsafe fn failure_of(mysql: *mut sys::MYSQL) -> Failure {
             sys::mysql_error(mysql),
         )
     }
-}
-
-/// mysql_library_init once per process, mysql_thread_init once per thread; mysql_thread_end when the thread ends.
-fn attach_thread() {
-    struct Attached;
-    impl Drop for Attached {
-        fn drop(&mut self) {
-            // SAFETY: pairs with the mysql_thread_init of this thread.
-            unsafe { sys::mysql_thread_end() };
-        }
-    }
-    static LIBRARY: OnceLock<()> = OnceLock::new();
-    thread_local!(static ATTACHED: RefCell<Option<Attached>> = const { RefCell::new(None) });
-    LIBRARY.get_or_init(|| {
-        // SAFETY: null arguments are the documented form (mysql_library_init is a macro for this); `OnceLock` keeps other threads out.
-        unsafe { sys::mysql_server_init(0, ptr::null_mut(), ptr::null_mut()) };
-    });
-    ATTACHED.with_borrow_mut(|attached| {
-        attached.get_or_insert_with(|| {
-            // SAFETY: the library is initialised.
-            unsafe { sys::mysql_thread_init() };
-            Attached
-        });
-    });
-}
-
-fn connect(account: &Account, with_database: bool) -> Result<*mut sys::MYSQL, Failure> {
-    let text = |value: &Option<String>| -> Result<Option<CString>, Failure> {
-        let cut = |_| local_failure("a connection option holds a zero byte");
-        value.as_deref().map(CString::new).transpose().map_err(cut)
-    };
-    let host = text(&account.host)?;
-    let user = text(&account.user)?;
-    let password = text(&account.password)?;
-    let socket = text(&account.socket)?;
-    let database = text(&account.database.clone().filter(|_| with_database))?;
-    let pointer = |value: &Option<CString>| value.as_ref().map_or(ptr::null(), |text| text.as_ptr());
-    // SAFETY: the library is initialised; null asks it to allocate the handle.
-    let mysql = unsafe { sys::mysql_init(ptr::null_mut()) };
-    if mysql.is_null() {
-        return Err(local_failure("mysql_init: out of memory"));
-    }
-    // SAFETY: the handle is fresh and not connected.
-    let set = unsafe { set_options(mysql, account) };
-    // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that outlives the call.
-    let connected = set.is_ok()
-        && !unsafe {
-            sys::mysql_real_connect(
-                mysql,
-                pointer(&host),
-                pointer(&user),
-                pointer(&password),
-                pointer(&database),
-                account.port.map_or(0, c_uint::from),
-                pointer(&socket),
-                CLIENT_MULTI_STATEMENTS,
-            )
-        }
-        .is_null();
-    if connected {
-        return Ok(mysql);
-    }
-    // SAFETY: the handle is closed here and not used again.
-    let failure = unsafe {
-        let failure = failure_of(mysql);
-        sys::mysql_close(mysql);
-        failure
-    };
-    Err(set.err().unwrap_or(failure))
-}
-
-/// # Safety
-/// `mysql` must come from mysql_init and not be connected yet.
-unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account) -> Result<(), Failure> {
-    use sys::mysql_option as option;
-    if let Some(file) = &account.option_file {
-        let path = CString::new(file.as_os_str().as_encoded_bytes())
-            .map_err(|_| local_failure("--defaults-file holds a zero byte"))?;
-        // SAFETY: the library copies the string.
-        unsafe { sys::mysql_options(mysql, option::MYSQL_READ_DEFAULT_FILE, path.as_ptr().cast()) };
-    }
-    let ssl: c_uint = account.ssl as c_uint;
-    let yes = sys::TRUE;
-    let charset = c"utf8mb4";
-    // SAFETY: each option takes a pointer to the type given here (C API reference, mysql_options) and copies the value.
-    unsafe {
-        sys::mysql_options(
-            mysql,
-            option::MYSQL_OPT_SSL_MODE,
-            ptr::from_ref(&ssl).cast::<c_void>(),
-        );
-        sys::mysql_options(
-            mysql,
-            option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY,
-            ptr::from_ref(&yes).cast::<c_void>(),
-        );
-        sys::mysql_options(mysql, option::MYSQL_SET_CHARSET_NAME, charset.as_ptr().cast());
-    }
-    Ok(())
 }
 
 /// Appends `bytes` as they may stand between single quotes.

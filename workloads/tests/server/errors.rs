@@ -81,7 +81,10 @@ fn an_unknown_database_then_missing_tables() {
     let bench = Bench::new("missing");
     // The later --mysql-db wins.
     let mut command = bench.command("run oltp_read_write");
-    let unknown = command.arg("--mysql-db=loadprint_no_such_database").output().unwrap();
+    let unknown = command
+        .arg("--mysql-db=loadprint_no_such_database")
+        .output()
+        .unwrap();
     refused(&unknown, &["error 1049", "prepare"]);
     // Makes the database, not the tables of the other workload.
     bench.succeed("prepare arm_insert");
