@@ -24,15 +24,16 @@ fn main() -> ExitCode {
             error.exit();
         }
         Err(error) => {
-            // clap's first line says what is wrong; the rest is usage that `--help` gives better.
+            // clap's first paragraph says what is wrong; the rest is usage that `--help` gives better.
             let text = error.render().to_string();
-            let line = text
+            let paragraph: Vec<_> = text
                 .lines()
-                .find(|line| !line.trim().is_empty())
-                .unwrap_or_default();
+                .map(str::trim)
+                .take_while(|line| !line.is_empty())
+                .collect();
             Err(anyhow::anyhow!(
                 "{}; see --help",
-                line.trim_start_matches("error: ")
+                paragraph.join(" ").trim_start_matches("error: ")
             ))
         }
     };

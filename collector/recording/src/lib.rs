@@ -23,12 +23,12 @@ pub const FORMAT_VERSION: u32 = 1;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// The refusal.
-        source: io::Error,
+        /// The refusal. It is in the message, so it is not offered as `source()` a second time.
+        cause: io::Error,
     },
     /// The content is not what the format says.
     #[error("{}: {message}", path.display())]
@@ -47,8 +47,8 @@ impl Error {
     /// True if the file system is full or a quota is used up.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        matches!(self, Self::Io { source, .. }
-            if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+        matches!(self, Self::Io { cause, .. }
+            if matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
     }
 
     fn format(path: &Path, message: impl ToString) -> Self {
@@ -66,9 +66,9 @@ trait At<T> {
 
 impl<T> At<T> for io::Result<T> {
     fn at(self, path: &Path) -> Result<T> {
-        self.map_err(|source| Error::Io {
+        self.map_err(|cause| Error::Io {
             path: path.to_owned(),
-            source,
+            cause,
         })
     }
 }

@@ -67,7 +67,7 @@ pub fn verify(run_dir: &Path) -> Result<Vec<String>> {
                 "{name}: {} bytes crc32c {}, the manifest says {} bytes crc32c {}",
                 found.bytes, found.crc32c, expected.bytes, expected.crc32c
             )),
-            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            Err(Error::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => {
                 wrong.push(format!("{name}: missing"));
             }
             Err(error) => return Err(error),

@@ -158,9 +158,9 @@ fn properties(schema: &Schema, meta: &Value, integers: Integers) -> WriterProper
 fn parquet_error(path: &Path, error: ParquetError) -> Error {
     match error {
         ParquetError::External(inner) => match inner.downcast() {
-            Ok(source) => Error::Io {
+            Ok(cause) => Error::Io {
                 path: path.to_owned(),
-                source: *source,
+                cause: *cause,
             },
             Err(inner) => Error::format(path, inner),
         },

@@ -1,0 +1,129 @@
+//! Runs the real binary.
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed test stops where it failed"
+)]
+
+use std::fs;
+use std::fs::File;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Command;
+use std::process::Output;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+use std::time::Instant;
+
+use arrow_array::Array;
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt32Type;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+pub fn collect(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_loadprint-collect"));
+    command
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// A recorder that is killed when the test ends, however it ends.
+pub struct Recorder(pub Option<Child>);
+
+impl Recorder {
+    /// Starts `record --out RUN …` and waits for the pid file, which appears after the first sample.
+    pub fn start(run: &Path, arguments: &[&str]) -> Self {
+        let pid_file = run.with_extension("pid");
+        let mut command = collect(&[
+            "record",
+            "--out",
+            run.to_str().unwrap(),
+            "--pid-file",
+            pid_file.to_str().unwrap(),
+        ]);
+        let recorder = Self(Some(command.args(arguments).spawn().unwrap()));
+        wait_for("the pid file", || pid_file.exists());
+        let pid = fs::read_to_string(&pid_file).unwrap();
+        assert_eq!(pid.trim(), recorder.0.as_ref().unwrap().id().to_string());
+        recorder
+    }
+
+    pub fn signal(&self, signal: i32) {
+        let pid = self.0.as_ref().unwrap().id();
+        let status = Command::new("kill")
+            .arg(format!("-{signal}"))
+            .arg(pid.to_string())
+            .status()
+            .unwrap();
+        assert!(status.success());
+    }
+
+    pub fn wait(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+/// Polls until `is_so`; the limit is far beyond what any machine needs.
+pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "waited in vain for {what}"
+        );
+        sleep(Duration::from_millis(5));
+    }
+}
+
+pub fn read(path: PathBuf) -> RecordBatch {
+    let file = File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    reader
+        .with_batch_size(1 << 24)
+        .build()
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+}
+
+pub fn strings(batch: &RecordBatch, column: &str) -> Vec<String> {
+    let column = batch.column_by_name(column).unwrap().as_string::<i32>();
+    (0..column.len())
+        .map(|row| {
+            if column.is_null(row) {
+                String::new()
+            } else {
+                column.value(row).to_owned()
+            }
+        })
+        .collect()
+}
+
+pub fn ticks_of(batch: &RecordBatch) -> Vec<u32> {
+    batch
+        .column_by_name("tick")
+        .unwrap()
+        .as_primitive::<UInt32Type>()
+        .values()
+        .to_vec()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
