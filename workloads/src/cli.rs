@@ -1,5 +1,8 @@
 //! The command line: verbs, workloads and their option tables turned into clap commands, and every mistake into one line.
 
+mod common;
+mod mistake;
+
 use anyhow::Result;
 use anyhow::anyhow;
 use anyhow::bail;
@@ -7,8 +10,6 @@ use clap::Arg;
 use clap::ArgAction;
 use clap::ArgMatches;
 use clap::Command;
-use clap::error::ContextKind;
-use clap::error::ContextValue;
 use clap::error::ErrorKind;
 
 use crate::options::Kind;
@@ -17,119 +18,8 @@ use crate::options::Values;
 use crate::workload;
 use crate::workload::WORKLOADS;
 use crate::workload::Workload;
-
-/// Options of every workload.
-pub const COMMON: &[OptionSpec] = &[
-    OptionSpec::new(
-        "mysql-host",
-        Kind::Text("HOST"),
-        None,
-        "server; localhost means the unix socket [default: localhost]",
-    ),
-    OptionSpec::new(
-        "mysql-port",
-        Kind::Int(1, 65_535),
-        None,
-        "TCP port [default: 3306]",
-    ),
-    OptionSpec::new("mysql-socket", Kind::Text("PATH"), None, "unix socket"),
-    OptionSpec::new(
-        "mysql-user",
-        Kind::Text("USER"),
-        None,
-        "account [default: sbtest]",
-    ),
-    OptionSpec::new(
-        "mysql-password-file",
-        Kind::Text("FILE"),
-        None,
-        "file with the password, mode 0600; else the option file, else MYSQL_PWD",
-    ),
-    OptionSpec::new(
-        "defaults-file",
-        Kind::Text("FILE"),
-        None,
-        "option file of mode 0600, group [client]: user, password, host, port, socket",
-    ),
-    OptionSpec::new(
-        "mysql-db",
-        Kind::Text("NAME"),
-        None,
-        "database [default: that of the workload]",
-    ),
-    OptionSpec::new(
-        "mysql-ssl",
-        Kind::Choice(&["disabled", "preferred", "required", "off", "on"]),
-        Some("disabled"),
-        "TLS; off and on are disabled and required",
-    ),
-    OptionSpec::new(
-        "mysql-ignore-errors",
-        Kind::Text("LIST"),
-        Some("1213,1020,1205"),
-        "error numbers that restart the event; `none` for no number",
-    ),
-    OptionSpec::new(
-        "db-ps-mode",
-        Kind::Choice(&["auto", "disable"]),
-        Some("auto"),
-        "auto: statements prepared on the server once per connection; disable: plain text",
-    ),
-    OptionSpec::new(
-        "threads",
-        Kind::Int(1, 10_000),
-        Some("1"),
-        "threads, each with one connection",
-    ),
-    OptionSpec::new(
-        "time",
-        Kind::Duration,
-        Some("10"),
-        "length of the measurement; 0: no limit (the default with --events)",
-    ),
-    OptionSpec::new(
-        "events",
-        Kind::Int(0, i64::MAX),
-        Some("0"),
-        "events to run, all threads together; 0: no limit",
-    ),
-    OptionSpec::new(
-        "warmup-time",
-        Kind::Duration,
-        Some("0"),
-        "run so long first, on the same connections, uncounted",
-    ),
-    OptionSpec::new(
-        "report-interval",
-        Kind::Int(0, 86_400),
-        Some("1"),
-        "seconds between lines; 0: none",
-    ),
-    OptionSpec::new(
-        "percentile",
-        Kind::Int(1, 100),
-        Some("95"),
-        "latency percentile of the text",
-    ),
-    OptionSpec::new(
-        "rand-seed",
-        Kind::Int(0, i64::MAX),
-        Some("0"),
-        "master seed; the same one gives the same statements; 0: drawn, and recorded",
-    ),
-    OptionSpec::new(
-        "out",
-        Kind::Text("RUN"),
-        None,
-        "run: run directory for the results; without it nothing is written",
-    ),
-    OptionSpec::new(
-        "format",
-        Kind::Choice(&["text", "json"]),
-        Some("text"),
-        "json: the result on stdout, everything else on stderr",
-    ),
-];
+pub use common::COMMON;
+use mistake::one_line;
 
 const EXAMPLES: &str = "Examples:
   loadprint-load prepare oltp_read_write --defaults-file=my.cnf --tables=4 --table-size=100000 --threads=4
@@ -347,52 +237,6 @@ fn argument(spec: &OptionSpec) -> Arg {
         Kind::Number(..) => argument.value_name("X"),
         Kind::Duration => argument.value_name("SECONDS"),
         Kind::Text(word) => argument.value_name(word),
-    }
-}
-
-/// Clap's error as one line with the nearest name.
-fn one_line(error: &clap::Error) -> anyhow::Error {
-    let text = |kind: ContextKind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.clone()),
-        // Clap sorts suggestions by likeness, the best one last.
-        Some(ContextValue::Strings(texts)) => texts.last().cloned(),
-        _ => None,
-    };
-    let nearest = |suggestion: Option<String>, otherwise: &str| match suggestion {
-        Some(name) => format!("did you mean `{name}`?"),
-        None => otherwise.to_owned(),
-    };
-    match error.kind() {
-        ErrorKind::InvalidSubcommand => {
-            let given = text(ContextKind::InvalidSubcommand).unwrap_or_default();
-            let suggestion = text(ContextKind::SuggestedSubcommand);
-            anyhow!(
-                "unknown verb or workload `{given}`: {}",
-                nearest(
-                    suggestion,
-                    "`loadprint-load list` shows the workloads, `loadprint-load --help` the verbs"
-                )
-            )
-        }
-        ErrorKind::UnknownArgument => {
-            let given = text(ContextKind::InvalidArg).unwrap_or_default();
-            let suggestion = text(ContextKind::SuggestedArg);
-            anyhow!(
-                "unknown option `{given}`: {}",
-                nearest(suggestion, "`loadprint-load help WORKLOAD` shows the options")
-            )
-        }
-        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            anyhow!(
-                "a verb or a workload is missing: `loadprint-load --help`; the workloads are {}",
-                names()
-            )
-        }
-        _ => {
-            let whole = error.to_string();
-            let first = whole.lines().next().unwrap_or_default();
-            anyhow!("{}", first.trim_start_matches("error: "))
-        }
     }
 }
 

@@ -1,0 +1,117 @@
+//! The options that every workload has: connection, protocol, length, output.
+
+use crate::options::Kind;
+use crate::options::OptionSpec;
+
+/// Options of every workload.
+pub const COMMON: &[OptionSpec] = &[
+    OptionSpec::new(
+        "mysql-host",
+        Kind::Text("HOST"),
+        None,
+        "server; localhost means the unix socket [default: localhost]",
+    ),
+    OptionSpec::new(
+        "mysql-port",
+        Kind::Int(1, 65_535),
+        None,
+        "TCP port [default: 3306]",
+    ),
+    OptionSpec::new("mysql-socket", Kind::Text("PATH"), None, "unix socket"),
+    OptionSpec::new(
+        "mysql-user",
+        Kind::Text("USER"),
+        None,
+        "account [default: sbtest]",
+    ),
+    OptionSpec::new(
+        "mysql-password-file",
+        Kind::Text("FILE"),
+        None,
+        "file with the password, mode 0600; else the option file, else MYSQL_PWD",
+    ),
+    OptionSpec::new(
+        "defaults-file",
+        Kind::Text("FILE"),
+        None,
+        "option file of mode 0600, group [client]: user, password, host, port, socket",
+    ),
+    OptionSpec::new(
+        "mysql-db",
+        Kind::Text("NAME"),
+        None,
+        "database [default: that of the workload]",
+    ),
+    OptionSpec::new(
+        "mysql-ssl",
+        Kind::Choice(&["disabled", "preferred", "required", "off", "on"]),
+        Some("disabled"),
+        "TLS; off and on are disabled and required",
+    ),
+    OptionSpec::new(
+        "mysql-ignore-errors",
+        Kind::Text("LIST"),
+        Some("1213,1020,1205"),
+        "error numbers that restart the event; `none` for no number",
+    ),
+    OptionSpec::new(
+        "db-ps-mode",
+        Kind::Choice(&["auto", "disable"]),
+        Some("auto"),
+        "auto: statements prepared on the server once per connection; disable: plain text",
+    ),
+    OptionSpec::new(
+        "threads",
+        Kind::Int(1, 10_000),
+        Some("1"),
+        "threads, each with one connection",
+    ),
+    OptionSpec::new(
+        "time",
+        Kind::Duration,
+        Some("10"),
+        "length of the measurement; 0: no limit (the default with --events)",
+    ),
+    OptionSpec::new(
+        "events",
+        Kind::Int(0, i64::MAX),
+        Some("0"),
+        "events to run, all threads together; 0: no limit",
+    ),
+    OptionSpec::new(
+        "warmup-time",
+        Kind::Duration,
+        Some("0"),
+        "run so long first, on the same connections, uncounted",
+    ),
+    OptionSpec::new(
+        "report-interval",
+        Kind::Int(0, 86_400),
+        Some("1"),
+        "seconds between lines; 0: none",
+    ),
+    OptionSpec::new(
+        "percentile",
+        Kind::Int(1, 100),
+        Some("95"),
+        "latency percentile of the text",
+    ),
+    OptionSpec::new(
+        "rand-seed",
+        Kind::Int(0, i64::MAX),
+        Some("0"),
+        "master seed; the same one gives the same statements; 0: drawn, and recorded",
+    ),
+    OptionSpec::new(
+        "out",
+        Kind::Text("RUN"),
+        None,
+        "run: run directory for the results; without it nothing is written",
+    ),
+    OptionSpec::new(
+        "format",
+        Kind::Choice(&["text", "json"]),
+        Some("text"),
+        "json: the result on stdout, everything else on stderr",
+    ),
+];
