@@ -20,6 +20,7 @@ from loadprint.threads import threads
 from loadprint.window import Window, measure_window
 
 USER_HZ = 100.0
+LEAST_FOR_P999 = 10_000
 LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
 
 
@@ -154,9 +155,12 @@ def _generator(run: Run, out: Quantities) -> None:
         else:
             out.lack(f"load.{name}", f"the workload does not count {name}")
     latency = run.result.get("latency_ms") or {}
+    timed = sum(kind.get("count", 0) for kind in (run.result.get("transactions") or {}).values())
     for name in LATENCIES:
         value = latency.get(name)
-        if isinstance(value, int | float) and math.isfinite(value):
+        if name == "p999" and timed < LEAST_FOR_P999:
+            out.lack("latency.p999", f"p99.9 of fewer than {LEAST_FOR_P999:,} transactions is its maximum")
+        elif isinstance(value, int | float) and math.isfinite(value):
             out.put(f"latency.{name}", value / 1e3, None)
         else:
             out.lack(f"latency.{name}", "the generator did not report it")

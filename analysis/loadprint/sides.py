@@ -84,12 +84,17 @@ def _side(path: Path, execution: dict[str, Any], name: str) -> Side:
                 (planned["id"], "not run" if not directory.is_dir() else "its run.json is missing")
             )
             continue
-        run = open_run(directory)
-        if run.status != "complete":
-            missing.append((planned["id"], _why(run)))
+        try:
+            run = open_run(directory)
+            if run.status != "complete":
+                missing.append((planned["id"], _why(run)))
+                continue
+            _require_finished(run)
+            require_intact(run)
+        except InputError as error:
+            # one spoiled repeat must not hide the others
+            missing.append((planned["id"], str(error)))
             continue
-        _require_finished(run)
-        require_intact(run)
         runs.append(run)
     if not runs:
         reasons = "; ".join(f"{run}: {reason}" for run, reason in missing) or "the plan has no run of it"

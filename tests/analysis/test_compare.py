@@ -147,6 +147,14 @@ def test_missing_repeats_are_listed_with_their_reasons(execution: Path) -> None:
     assert "the server died" in dict(table.facts)["repeats"]
 
 
+def test_a_spoiled_repeat_is_missing_and_the_others_are_compared(execution: Path) -> None:
+    (execution / "b2-oltp-r2" / "load" / "result.json").write_text("{")
+    table = table_of(execution)
+    assert [run for run, _ in table.sides[0].missing] == ["b2-oltp-r2"]
+    assert "result.json" in table.sides[0].missing[0][1]
+    assert row(table, "operations").cells[0].value is not None
+
+
 def test_a_missing_probe_says_why(execution: Path) -> None:
     for run in execution.glob("b*"):
         path = run / "server" / "ticks.parquet"
