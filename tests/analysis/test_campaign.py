@@ -34,7 +34,7 @@ def test_quick_is_valid_and_resolved_to_seconds_and_bytes() -> None:
     assert campaign.server.redo_capacity == 128 << 20
     assert campaign.phases.measure == 20.0
     assert campaign.sides["insert"].options == {"scenario": "ctx5"}
-    assert campaign.warm.redo_capacities_written == 0.25
+    assert campaign.warm.redo_capacities_written == 0.1
 
 
 @pytest.mark.parametrize(
