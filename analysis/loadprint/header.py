@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from loadprint import warm
 from loadprint.comparability import differences
 from loadprint.gather import Measured
 from loadprint.sides import Side
@@ -31,6 +32,7 @@ def facts(
         ("host", _each(sides, measured, _host)),
         ("placement", _each(sides, measured, _placement)),
         ("warm-up", str(execution.get("warm_promise") or "none declared")),
+        ("warmed", "; ".join(_warmed(sides, measured))),
         (
             "window",
             "; ".join(f"{side.name} {_windows(runs)}" for side, runs in zip(sides, measured, strict=True)),
@@ -67,7 +69,19 @@ def facts(
         if material
         else []
     )
+    promised = (campaign.get("warm") or {}).get("redo_capacities_written")
+    for side, runs in zip(sides, measured, strict=True):
+        if broken := warm.broken_promise([run.run for run in runs], promised):
+            warnings.append(f"{side.name}: {broken}; lengthen phases.warmup")
     return [(label, text) for label, text in found if text], warnings
+
+
+def _warmed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[str]:
+    told = [
+        (side.name, warm.reached([run.run for run in runs]))
+        for side, runs in zip(sides, measured, strict=True)
+    ]
+    return [f"{name} {text}" for name, text in told if text]
 
 
 def _describe(side: Side, runs: Sequence[Measured]) -> str:

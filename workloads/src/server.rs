@@ -18,6 +18,7 @@ pub struct Server {
     version: Json,
     comment: Json,
     variables: Map<String, Json>,
+    status_warmup: Option<Map<String, Json>>,
     status_begin: Option<Map<String, Json>>,
     status_end: Option<Map<String, Json>>,
 }
@@ -40,6 +41,7 @@ impl Server {
             version: of("version"),
             comment: of("version_comment"),
             variables,
+            status_warmup: None,
             status_begin: None,
             status_end: None,
         })
@@ -48,6 +50,12 @@ impl Server {
     /// The version, for `run.json`.
     pub fn version(&self) -> &Json {
         &self.version
+    }
+
+    /// Reads the counters before `warmup`: how much it wrote tells how warm the server is.
+    pub fn warm_up(&mut self) -> Result<(), DbError> {
+        self.status_warmup = Some(self.status()?);
+        Ok(())
     }
 
     /// Reads the counters before `measure`.
@@ -72,6 +80,7 @@ impl Server {
             "version": self.version,
             "version_comment": self.comment,
             "variables": self.variables,
+            "status_warmup": self.status_warmup,
             "status_begin": self.status_begin,
             "status_end": self.status_end,
         })

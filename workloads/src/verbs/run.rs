@@ -192,6 +192,9 @@ impl Observer for Watch<'_> {
         });
         self.pending = Totals::default();
         self.pending_ns = 0;
+        if phase == "warmup" {
+            self.server.warm_up()?;
+        }
         self.recording
             .as_mut()
             .map_or(Ok(()), |recording| recording.begins(phase))
