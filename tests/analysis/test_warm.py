@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from loadprint.recording import Run, open_run
 from loadprint.warm import broken_promise, reached, redo_capacities_written
-
-from .recordings import make_run, write_json, write_manifest
+from recordings import make_run, write_json, write_manifest
 
 MYSQL = {
     "variables": {"innodb_redo_log_capacity": "1000"},
@@ -27,7 +27,7 @@ MARIADB = {
 }
 
 
-def run_with(path: Path, server: dict[str, object]) -> Run:
+def run_with(path: Path, server: Mapping[str, object]) -> Run:
     make_run(path)
     file = path / "load" / "server.json"
     write_json(file, json.loads(file.read_text()) | server)
@@ -36,7 +36,7 @@ def run_with(path: Path, server: dict[str, object]) -> Run:
 
 
 @pytest.mark.parametrize("server", [MYSQL, MARIADB])
-def test_redo_is_counted_in_capacities(tmp_path: Path, server: dict[str, object]) -> None:
+def test_redo_is_counted_in_capacities(tmp_path: Path, server: Mapping[str, object]) -> None:
     run = run_with(tmp_path / "run", server)
     assert redo_capacities_written(run) == pytest.approx(0.25)
     assert broken_promise([run], 0.25) == ""
