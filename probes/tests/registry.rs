@@ -11,6 +11,8 @@ use loadprint_probes::Host;
 use loadprint_probes::NotRunning;
 use loadprint_probes::Options;
 use loadprint_probes::PROBES;
+use loadprint_probes::Probe;
+use loadprint_probes::ProbeEntry;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Kind;
 use loadprint_recording::schema::Schema;
@@ -133,11 +135,13 @@ fn damaged_files_are_errors_with_a_place() {
             .iter()
             .map(|entry| (entry.open)(&host, &common::options()).unwrap())
             .collect();
-        let mut rows = Rows::default();
-        probes.iter_mut().for_each(|probe| {
-            rows.clear();
-            probe.sample(&mut rows).unwrap();
-        });
+        let mut rows: Vec<_> = probes.iter().map(|_| Rows::default()).collect();
+        let first = words(&mut probes, &mut rows);
+        assert_eq!(
+            words(&mut probes, &mut rows),
+            first,
+            "what is known from the sample before is used"
+        );
         let garbled = whole
             .iter()
             .map(|byte| if byte.is_ascii_digit() { b'?' } else { *byte })
@@ -145,9 +149,9 @@ fn damaged_files_are_errors_with_a_place() {
         let cuts = (0..whole.len()).step_by(3).map(|length| whole[..length].to_vec());
         for damaged in cuts.chain([garbled]) {
             fs::write(&path, &damaged).unwrap();
-            for probe in &mut probes {
+            for (probe, rows) in probes.iter_mut().zip(&mut rows) {
                 rows.clear();
-                if let Err(error) = probe.sample(&mut rows) {
+                if let Err(error) = probe.sample(rows) {
                     let error = error.to_string();
                     assert!(error.starts_with(path.to_str().unwrap()), "{error}");
                     assert_eq!(error.lines().count(), 1, "{error}");
@@ -155,5 +159,20 @@ fn damaged_files_are_errors_with_a_place() {
             }
         }
         fs::write(&path, &whole).unwrap();
+        assert_eq!(
+            words(&mut probes, &mut rows),
+            first,
+            "{} is whole again",
+            path.display()
+        );
     }
+}
+
+fn words(probes: &mut [Box<dyn Probe>], rows: &mut [Rows]) -> Vec<Vec<String>> {
+    let sample = |((probe, rows), entry): ((&mut Box<dyn Probe>, &mut Rows), &ProbeEntry)| {
+        rows.clear();
+        probe.sample(rows).unwrap();
+        common::words(entry, rows)
+    };
+    probes.iter_mut().zip(rows).zip(PROBES).map(sample).collect()
 }

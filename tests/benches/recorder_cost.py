@@ -60,7 +60,8 @@ def start(
 ) -> dict[str, subprocess.Popen[bytes]]:
     """Start all of them; each goes on longer than it is measured."""
     files = [str(path) for name in FILES if (path := Path("/proc") / name).exists()]
-    count = str(samples + 10)
+    whole = samples + max(10, 3000 // interval_ms)
+    count = str(whole)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     commands = {
         "pread": [RELEASE / "examples/pread_loop", str(interval_ms), count, *files],
@@ -70,7 +71,7 @@ def start(
                 "--interval",
                 f"{interval_ms}ms",
                 "--duration",
-                f"{(samples + 10) * interval_ms}ms",
+                f"{whole * interval_ms}ms",
             ),
         ],
     }

@@ -2,6 +2,9 @@
 //!
 //! A row is its entity (one string per entity column) and one cell per value column. Nothing here is allocated per value.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+
 use crate::journal::varint;
 
 /// One value of a row.
@@ -30,20 +33,37 @@ pub enum Value<'a> {
 }
 
 /// The rows of one probe at one tick.
+///
+/// Entities are nearly always those of the tick before, so they stay in place when the rows are cleared: a row that comes
+/// again in its place is compared and not copied, and the journal sees from [`Rows::generation`] that all are the same.
 #[derive(Debug, Default)]
 pub struct Rows {
     keys: Vec<u8>,
+    /// Ends of the keys of this tick's rows and, until one differs, of the rows of the tick before.
     key_ends: Vec<usize>,
+    len: usize,
+    generation: u64,
+    differs: bool,
+    has_nulls: bool,
     cells: Vec<Cell>,
     bytes: Vec<u8>,
     lists: Vec<u64>,
 }
 
+/// Generations differ between all rows of the program.
+static GENERATIONS: AtomicU64 = AtomicU64::new(1);
+
 impl Rows {
     /// Forgets all rows and keeps the memory.
     pub fn clear(&mut self) {
-        self.keys.clear();
-        self.key_ends.clear();
+        if self.len < self.key_ends.len() {
+            // Rows are gone: what relied on them must look again.
+            self.drop_keys_from(self.len);
+            self.generation = GENERATIONS.fetch_add(1, Ordering::Relaxed);
+        }
+        self.len = 0;
+        self.differs = false;
+        self.has_nulls = false;
         self.cells.clear();
         self.bytes.clear();
         self.lists.clear();
@@ -52,32 +72,64 @@ impl Rows {
     /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.key_ends.len()
+        self.len
     }
 
     /// True if there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.key_ends.is_empty()
+        self.len == 0
     }
 
     /// True if every row has exactly `width` cells.
     #[must_use]
     pub fn has_width(&self, width: usize) -> bool {
-        self.cells.len() == self.len() * width
+        self.cells.len() == self.len * width
+    }
+
+    /// True if any cell is missing.
+    pub(crate) fn has_nulls(&self) -> bool {
+        self.has_nulls
+    }
+
+    /// Two times of the same generation and number of rows have the same entities in the same order.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Begins a row; `entity` has one string per entity column. Its cells follow.
     pub fn row(&mut self, entity: &[&[u8]]) {
+        let comes_again = self.rest_before().is_some_and(|mut before| {
+            entity.iter().all(|part| {
+                varint::take(&mut before) == Some(part.len() as u64)
+                    && varint::take_bytes(&mut before, part.len() as u64) == Some(part)
+            })
+        });
+        if comes_again {
+            self.len += 1;
+            return;
+        }
+        self.differ();
         for part in entity {
             varint::put(&mut self.keys, part.len() as u64);
             self.keys.extend_from_slice(part);
         }
-        self.key_ends.push(self.keys.len());
+        self.end_key();
     }
 
     /// Begins a row whose only entity string is `pieces` one after the other.
     pub fn row_joined(&mut self, pieces: &[&[u8]]) {
+        let comes_again = self.expected().is_some_and(|mut before| {
+            let mut all = pieces.iter();
+            all.all(|piece| varint::take_bytes(&mut before, piece.len() as u64) == Some(piece))
+                && before.is_empty()
+        });
+        if comes_again {
+            self.len += 1;
+            return;
+        }
+        self.differ();
         varint::put(
             &mut self.keys,
             pieces.iter().map(|piece| piece.len() as u64).sum(),
@@ -85,21 +137,63 @@ impl Rows {
         for piece in pieces {
             self.keys.extend_from_slice(piece);
         }
-        self.key_ends.push(self.keys.len());
+        self.end_key();
+    }
+
+    /// The only entity string of the row that was in this place at the tick before.
+    #[must_use]
+    pub fn expected(&self) -> Option<&[u8]> {
+        let mut before = self.rest_before()?;
+        let length = varint::take(&mut before)?;
+        varint::take_bytes(&mut before, length)
+    }
+
+    /// Begins the row that was in this place at the tick before; false if there was none.
+    pub fn row_again(&mut self) -> bool {
+        let there = self.rest_before().is_some();
+        self.len += usize::from(there);
+        there
     }
 
     pub(crate) fn row_encoded(&mut self, key: &[u8]) {
+        self.differ();
         self.keys.extend_from_slice(key);
+        self.end_key();
+    }
+
+    /// The key that was in this place at the tick before.
+    fn rest_before(&self) -> Option<&[u8]> {
+        (!self.differs && self.len < self.key_ends.len()).then(|| self.key(self.len))
+    }
+
+    /// From here on the rows are not those of the tick before.
+    fn differ(&mut self) {
+        if !self.differs {
+            self.drop_keys_from(self.len);
+            self.differs = true;
+            self.generation = GENERATIONS.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn drop_keys_from(&mut self, len: usize) {
+        self.key_ends.truncate(len);
+        self.keys.truncate(self.key_ends.last().copied().unwrap_or(0));
+    }
+
+    fn end_key(&mut self) {
         self.key_ends.push(self.keys.len());
+        self.len += 1;
     }
 
     /// Appends a cell that the source did not print.
     pub fn null(&mut self) {
+        self.has_nulls = true;
         self.cells.push(Cell::Null);
     }
 
     /// Appends `count` cells that the source did not print.
     pub fn nulls(&mut self, count: usize) {
+        self.has_nulls = true;
         self.cells.extend((0..count).map(|_| Cell::Null));
     }
 
@@ -110,6 +204,7 @@ impl Rows {
 
     /// Appends an unsigned integer, or a missing cell.
     pub fn uint_or_null(&mut self, value: Option<u64>) {
+        self.has_nulls |= value.is_none();
         self.cells.push(value.map_or(Cell::Null, Cell::Bits));
     }
 
@@ -139,8 +234,10 @@ impl Rows {
 
     /// Drops all rows from number `len` on, where every row has `width` cells: for a source that fails half way.
     pub fn truncate(&mut self, len: usize, width: usize) {
-        self.key_ends.truncate(len);
-        self.keys.truncate(self.key_ends.last().copied().unwrap_or(0));
+        if self.differs {
+            self.drop_keys_from(len);
+        }
+        self.len = len;
         self.cells.truncate(len * width);
     }
 
@@ -200,5 +297,28 @@ mod tests {
         assert!(rows.has_width(2) && rows.len() == 1);
         rows.clear();
         assert!(rows.is_empty());
+    }
+
+    #[test]
+    fn a_generation_is_one_order_of_entities() {
+        let mut rows = Rows::default();
+        let fill = |rows: &mut Rows, names: &[&str]| {
+            rows.clear();
+            names.iter().for_each(|name| rows.row(&[name.as_bytes()]));
+            (rows.generation(), rows.len())
+        };
+        let first = fill(&mut rows, &["a", "b", "c"]);
+        assert_eq!(fill(&mut rows, &["a", "b", "c"]), first);
+        // Fewer rows are told apart by their number, and more after that by their generation.
+        assert_eq!(fill(&mut rows, &["a", "b"]), (first.0, 2));
+        assert_ne!(fill(&mut rows, &["a", "b", "c"]).0, first.0);
+        let third = fill(&mut rows, &["a", "x", "c"]);
+        assert_eq!(rows.entity(2).next(), Some(b"c".as_slice()));
+        assert_ne!(fill(&mut Rows::default(), &["a", "x", "c"]), third);
+
+        rows.clear();
+        assert_eq!(rows.expected(), Some(b"a".as_slice()));
+        assert!(rows.row_again() && rows.row_again() && rows.row_again() && !rows.row_again());
+        assert_eq!((rows.generation(), rows.len()), third);
     }
 }

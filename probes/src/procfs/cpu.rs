@@ -137,7 +137,7 @@ struct Cpu {
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Box::new(Cpu {
-        stat: host.source("stat", MOUNT_PROC)?,
+        stat: host.source("stat", MOUNT_PROC)?.in_one_read(),
     }))
 }
 

@@ -63,6 +63,16 @@ impl<'a> Cursor<'a> {
         Some(word)
     }
 
+    /// Goes behind `word` and `mark` if they come next.
+    pub fn take(&mut self, word: &[u8], mark: u8) -> bool {
+        let behind = self
+            .rest
+            .strip_prefix(word)
+            .and_then(|rest| rest.strip_prefix(&[mark]));
+        self.rest = behind.unwrap_or(self.rest);
+        behind.is_some()
+    }
+
     /// The rest of this line without blanks at its ends.
     #[must_use]
     pub fn remainder(&self) -> &'a [u8] {

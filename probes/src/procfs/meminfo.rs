@@ -81,7 +81,7 @@ struct Memory {
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Box::new(Memory {
-        file: host.source("meminfo", MOUNT_PROC)?,
+        file: host.source("meminfo", MOUNT_PROC)?.in_one_read(),
     }))
 }
 
@@ -103,7 +103,10 @@ impl Probe for Memory {
 pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
     let mut cursor = Cursor::new(file);
     while !cursor.at_end() {
-        if let Some(name) = cursor.until(b':') {
+        if rows.expected().is_some_and(|name| cursor.take(name, b':')) {
+            rows.row_again();
+            rows.int(cursor.need_int("value")?);
+        } else if let Some(name) = cursor.until(b':') {
             rows.row(&[name]);
             rows.int(cursor.need_int("value")?);
         }

@@ -59,7 +59,12 @@ struct Pressure {
 }
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let file = |resource| Ok((resource, host.source(&format!("pressure/{resource}"), MEND)?));
+    let file = |resource| {
+        Ok((
+            resource,
+            host.source(&format!("pressure/{resource}"), MEND)?.in_one_read(),
+        ))
+    };
     let mut files = vec![file("cpu")?, file("io")?, file("memory")?];
     // Only kernels with CONFIG_IRQ_TIME_ACCOUNTING have it, from 6.1 on.
     files.extend(file("irq"));

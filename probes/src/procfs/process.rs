@@ -171,8 +171,8 @@ impl Watched {
             role,
             pid,
             pid_text: pid.to_string(),
-            stat,
-            io: io.ok(),
+            stat: stat.in_one_read(),
+            io: io.ok().map(Source::in_one_read),
         }))
     }
 

@@ -86,23 +86,35 @@ struct Tcp {
     snmp: Source,
     netstat: Source,
     sockstat: Source,
+    heads: [Heads; 2],
+}
+
+/// The lines of names of one file as they were at the sample before: while they are the same, so are the metrics.
+#[derive(Debug, Default)]
+pub struct Heads {
+    /// Each line and its number of names.
+    lines: Vec<(Vec<u8>, usize)>,
+    /// The rows' generation, and where in them this file's began.
+    place: (u64, usize),
 }
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let snmp = host.source("net/snmp", MOUNT_PROC)?;
-    let netstat = host.source("net/netstat", MOUNT_PROC)?;
-    let sockstat = host.source("net/sockstat", MOUNT_PROC)?;
+    let snmp = host.source("net/snmp", MOUNT_PROC)?.in_one_read();
+    let netstat = host.source("net/netstat", MOUNT_PROC)?.in_one_read();
+    let sockstat = host.source("net/sockstat", MOUNT_PROC)?.in_one_read();
     Ok(Box::new(Tcp {
         snmp,
         netstat,
         sockstat,
+        heads: Default::default(),
     }))
 }
 
 impl Probe for Tcp {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.snmp.parse(|text| parse(text, rows))?;
-        self.netstat.parse(|text| parse(text, rows))?;
+        let [snmp, netstat] = &mut self.heads;
+        self.snmp.parse(|text| parse(text, snmp, rows))?;
+        self.netstat.parse(|text| parse(text, netstat, rows))?;
         self.sockstat.parse(|text| parse_sockstat(text, rows))
     }
 }
@@ -117,23 +129,40 @@ impl Probe for Tcp {
 ///
 /// # Errors
 /// When the two lines do not belong together, or a value is not a number.
-pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
+pub fn parse(file: &[u8], heads: &mut Heads, rows: &mut Rows) -> Result<(), ParseError> {
     let before = rows.len();
+    let mut known = std::mem::take(&mut heads.lines);
     let mut names = Cursor::new(file);
     while !names.at_end() {
+        let head = names.remainder();
         let mut values = names.clone();
         values.next_line();
         let Some(protocol) = names.until(b':') else { break };
         if values.until(b':') != Some(protocol) {
             return Err(values.error("protocol", "the line of numbers is missing"));
         }
-        while let Some(name) = names.word() {
-            rows.row_joined(&[protocol, b".", name]);
-            rows.int(values.need_int("value")?);
+        let start = rows.len();
+        let line = known.get_mut(heads.lines.len());
+        match line {
+            Some((line, count)) if line == head && heads.place == (rows.generation(), before) => {
+                for _ in 0..*count {
+                    rows.row_again();
+                    rows.int(values.need_int("value")?);
+                }
+                heads.lines.push((std::mem::take(line), *count));
+            }
+            _ => {
+                while let Some(name) = names.word() {
+                    rows.row_joined(&[protocol, b".", name]);
+                    rows.int(values.need_int("value")?);
+                }
+                heads.lines.push((head.to_vec(), rows.len() - start));
+            }
         }
         values.next_line();
         names = values;
     }
+    heads.place = (rows.generation(), before);
     if rows.len() == before {
         Err(empty("Ip"))
     } else {

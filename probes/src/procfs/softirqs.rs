@@ -42,7 +42,7 @@ struct Softirqs {
 }
 
 fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let file = host.source("softirqs", MOUNT_PROC)?;
+    let file = host.source("softirqs", MOUNT_PROC)?.in_one_read();
     Ok(Box::new(Softirqs {
         file,
         matrix: Matrix::new(options, false),

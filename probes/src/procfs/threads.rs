@@ -168,9 +168,9 @@ impl Thread {
         // Servers have hundreds of threads: the buffers start at what these files usually need.
         let file = |name: &str, buffer| Source::sized(host.proc(&format!("{pid}/task/{tid}/{name}")), buffer);
         // Without CONFIG_SCHED_INFO there is no schedstat; its columns are then null.
-        let schedstat = file("schedstat", 128).ok();
+        let schedstat = file("schedstat", 128).ok().map(Source::in_one_read);
         Ok(Self {
-            status: file("status", 2048)?,
+            status: file("status", 2048)?.in_one_read(),
             schedstat,
             seen: true,
             pid: pid.to_string(),

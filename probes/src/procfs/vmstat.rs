@@ -112,7 +112,10 @@ impl Probe for Vmstat {
 pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
     let mut cursor = Cursor::new(file);
     while !cursor.at_end() {
-        if let Some(name) = cursor.word() {
+        if rows.expected().is_some_and(|name| cursor.take(name, b' ')) {
+            rows.row_again();
+            rows.int(cursor.need_int("value")?);
+        } else if let Some(name) = cursor.word() {
             rows.row(&[name]);
             rows.int(cursor.need_int("value")?);
         }

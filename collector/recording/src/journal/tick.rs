@@ -69,6 +69,10 @@ pub(super) struct Encoder {
     text_numbers: HashMap<Box<[u8]>, u32>,
     order: Vec<u32>,
     nulls: Vec<u64>,
+    /// Of the rows of the tick before; 0 after a key tick.
+    generation: u64,
+    /// True if any row of `memory` has a missing cell.
+    has_nulls: bool,
 }
 
 impl Encoder {
@@ -110,6 +114,8 @@ impl Encoder {
 
     /// Starts from nothing, as at every key tick.
     pub(super) fn forget(&mut self) {
+        self.generation = 0;
+        self.has_nulls = false;
         self.memory.clear();
         self.numbers.clear();
         self.text_numbers.clear();
@@ -118,14 +124,10 @@ impl Encoder {
     /// Fills `self.order`; writes nothing and returns true if the rows are those of the tick before.
     fn encode_keys(&mut self, rows: &Rows, width: usize, out: &mut Vec<u8>) -> bool {
         let memory = &mut self.memory;
-        let same = memory.order.len() == rows.len()
-            && memory
-                .order
-                .iter()
-                .enumerate()
-                .all(|(row, &number)| *memory.keys[number as usize] == *rows.key(row));
+        let as_before = self.generation == rows.generation() && memory.order.len() == rows.len();
+        self.generation = rows.generation();
         self.order.clear();
-        if same {
+        if as_before {
             self.order.extend_from_slice(&memory.order);
             return true;
         }
@@ -152,6 +154,10 @@ impl Encoder {
 
     /// Writes nothing and returns true if the same cells are missing as before.
     fn encode_nulls(&mut self, rows: &Rows, width: usize, out: &mut Vec<u8>) -> bool {
+        if !rows.has_nulls() && !self.has_nulls {
+            return true;
+        }
+        self.has_nulls = true;
         self.nulls.clear();
         let mut same = true;
         for (row, &number) in self.order.iter().enumerate() {
