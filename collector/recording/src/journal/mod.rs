@@ -2,6 +2,7 @@
 //!
 //! The grammar is in `docs/recording-format.md`. The writer makes one `write` per tick and keeps its buffers.
 
+mod body;
 mod reader;
 mod tick;
 pub(crate) mod varint;
@@ -11,9 +12,9 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use crate::schema::Schema;
+pub use body::Decoder;
 pub use reader::Frame;
 pub use reader::Reader;
-pub use tick::Decoder;
 pub use tick::Section;
 pub use tick::Tick;
 pub use writer::Writer;

@@ -14,7 +14,7 @@ use super::KEY_TICK_EVERY;
 use super::MAGIC;
 use super::Stamp;
 use super::Status;
-use super::tick::Encoder;
+use super::body::Encoder;
 use super::tick::put_stamp;
 use super::varint;
 use crate::At;

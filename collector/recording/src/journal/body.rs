@@ -1,0 +1,324 @@
+//! The rows of one probe at one tick as bytes: differences from the tick before. The grammar is in `tick.rs`.
+
+use std::collections::HashMap;
+
+use super::Section;
+use super::varint;
+use crate::rows::Rows;
+use crate::rows::Value;
+use crate::schema::Column;
+use crate::schema::Schema;
+use crate::schema::Type;
+
+const SAME_KEYS: u8 = 1;
+const SAME_NULLS: u8 = 2;
+
+/// What encoder and decoder both remember of a probe between ticks, since the last key tick.
+#[derive(Debug, Default)]
+struct Memory {
+    /// Encoded entities by number.
+    keys: Vec<Box<[u8]>>,
+    /// Key numbers of the rows of the tick before.
+    order: Vec<u32>,
+    /// Missing cells by key number, one bit per column.
+    nulls: Vec<u64>,
+    /// Last values by key number and column.
+    values: Vec<u64>,
+    /// Last buckets by key number and column, for columns that hold buckets.
+    lists: HashMap<usize, Vec<u64>>,
+    /// Strings by number.
+    texts: Vec<Box<[u8]>>,
+}
+
+impl Memory {
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.order.clear();
+        self.nulls.clear();
+        self.values.clear();
+        self.lists.clear();
+        self.texts.clear();
+    }
+
+    fn add_key(&mut self, key: &[u8], width: usize) -> u32 {
+        self.keys.push(key.into());
+        self.nulls.push(0);
+        self.values.resize(self.values.len() + width, 0);
+        self.keys.len() as u32 - 1
+    }
+}
+
+/// Turns the rows of one probe into bytes.
+#[derive(Debug, Default)]
+pub(super) struct Encoder {
+    memory: Memory,
+    numbers: HashMap<Box<[u8]>, u32>,
+    text_numbers: HashMap<Box<[u8]>, u32>,
+    order: Vec<u32>,
+    nulls: Vec<u64>,
+    /// Of the rows of the tick before; 0 after a key tick.
+    generation: u64,
+    /// True if any row of `memory` has a missing cell.
+    has_nulls: bool,
+}
+
+impl Encoder {
+    /// Appends the body of `rows` to `out`; every row has `width` cells.
+    pub(super) fn encode(&mut self, rows: &Rows, width: usize, out: &mut Vec<u8>) {
+        if rows.is_empty() {
+            return;
+        }
+        let flags = out.len();
+        out.push(0);
+        if self.encode_keys(rows, width, out) {
+            out[flags] |= SAME_KEYS;
+        }
+        if self.encode_nulls(rows, width, out) {
+            out[flags] |= SAME_NULLS;
+        }
+        for (row, &number) in self.order.iter().enumerate() {
+            let first = number as usize * width;
+            for column in 0..width {
+                match rows.value(row, column, width) {
+                    Value::Null => {}
+                    Value::Bits(bits) => {
+                        let before = &mut self.memory.values[first + column];
+                        varint::put_signed(out, bits.wrapping_sub(*before).cast_signed());
+                        *before = bits;
+                    }
+                    Value::Text(text) => {
+                        let slot = first + column;
+                        encode_text(&mut self.memory, &mut self.text_numbers, slot, text, out);
+                    }
+                    Value::List(list) => {
+                        encode_list(self.memory.lists.entry(first + column).or_default(), list, out);
+                    }
+                }
+            }
+        }
+        std::mem::swap(&mut self.order, &mut self.memory.order);
+    }
+
+    /// Starts from nothing, as at every key tick.
+    pub(super) fn forget(&mut self) {
+        self.generation = 0;
+        self.has_nulls = false;
+        self.memory.clear();
+        self.numbers.clear();
+        self.text_numbers.clear();
+    }
+
+    /// Fills `self.order`; writes nothing and returns true if the rows are those of the tick before.
+    fn encode_keys(&mut self, rows: &Rows, width: usize, out: &mut Vec<u8>) -> bool {
+        let memory = &mut self.memory;
+        let as_before = self.generation == rows.generation() && memory.order.len() == rows.len();
+        self.generation = rows.generation();
+        self.order.clear();
+        if as_before {
+            self.order.extend_from_slice(&memory.order);
+            return true;
+        }
+        varint::put(out, rows.len() as u64);
+        for row in 0..rows.len() {
+            let key = rows.key(row);
+            let number = match self.numbers.get(key) {
+                Some(&number) => {
+                    varint::put(out, u64::from(number) + 1);
+                    number
+                }
+                None => {
+                    varint::put(out, 0);
+                    out.extend_from_slice(key);
+                    let number = memory.add_key(key, width);
+                    self.numbers.insert(key.into(), number);
+                    number
+                }
+            };
+            self.order.push(number);
+        }
+        false
+    }
+
+    /// Writes nothing and returns true if the same cells are missing as before.
+    fn encode_nulls(&mut self, rows: &Rows, width: usize, out: &mut Vec<u8>) -> bool {
+        if !rows.has_nulls() && !self.has_nulls {
+            return true;
+        }
+        self.has_nulls = true;
+        self.nulls.clear();
+        let mut same = true;
+        for (row, &number) in self.order.iter().enumerate() {
+            let mask = (0..width)
+                .filter(|&column| rows.value(row, column, width) == Value::Null)
+                .fold(0u64, |mask, column| mask | 1 << column);
+            same &= self.memory.nulls[number as usize] == mask;
+            self.nulls.push(mask);
+        }
+        if !same {
+            for (&number, &mask) in self.order.iter().zip(&self.nulls) {
+                varint::put(out, mask);
+                self.memory.nulls[number as usize] = mask;
+            }
+        }
+        same
+    }
+}
+
+/// Texts are numbered as they appear; `slot` remembers number + 1 of the cell's last text.
+fn encode_text(
+    memory: &mut Memory,
+    numbers: &mut HashMap<Box<[u8]>, u32>,
+    slot: usize,
+    text: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let before = memory.values[slot];
+    if before > 0 && *memory.texts[before as usize - 1] == *text {
+        varint::put(out, before);
+        return;
+    }
+    if let Some(&number) = numbers.get(text) {
+        memory.values[slot] = u64::from(number) + 1;
+        varint::put(out, u64::from(number) + 1);
+        return;
+    }
+    varint::put(out, 0);
+    varint::put(out, text.len() as u64);
+    out.extend_from_slice(text);
+    numbers.insert(text.into(), memory.texts.len() as u32);
+    memory.texts.push(text.into());
+    memory.values[slot] = memory.texts.len() as u64;
+}
+
+fn encode_list(before: &mut Vec<u64>, list: &[u64], out: &mut Vec<u8>) {
+    varint::put(out, list.len() as u64);
+    before.resize(list.len(), 0);
+    for (value, before) in list.iter().zip(before) {
+        varint::put_signed(out, value.wrapping_sub(*before).cast_signed());
+        *before = *value;
+    }
+}
+
+/// Turns the bodies of one probe back into rows, tick by tick from a key tick on.
+#[derive(Debug)]
+pub struct Decoder {
+    memory: Memory,
+    entities: usize,
+    types: Vec<Type>,
+    row_nulls: Vec<u64>,
+}
+
+impl Decoder {
+    /// A decoder for a probe with `schema`.
+    #[must_use]
+    pub fn new(schema: &Schema) -> Self {
+        let types = schema
+            .columns
+            .iter()
+            .map(|column: &Column| column.storage)
+            .collect();
+        Self {
+            memory: Memory::default(),
+            entities: schema.entity.len(),
+            types,
+            row_nulls: vec![],
+        }
+    }
+
+    /// Starts from nothing; to be called at every key tick, before its sections are decoded.
+    pub fn forget(&mut self) {
+        self.memory.clear();
+    }
+
+    /// Replaces `rows` by the rows of `section`; `None` if the bytes are not those of a writer.
+    pub fn decode(&mut self, section: &Section<'_>, rows: &mut Rows) -> Option<()> {
+        rows.clear();
+        let mut body = section.body;
+        let Some((&flags, rest)) = body.split_first() else {
+            return Some(());
+        };
+        body = rest;
+        if flags & SAME_KEYS == 0 {
+            self.take_keys(&mut body)?;
+        }
+        self.row_nulls.clear();
+        for &number in &self.memory.order {
+            let nulls = &mut self.memory.nulls[number as usize];
+            if flags & SAME_NULLS == 0 {
+                *nulls = varint::take(&mut body)?;
+            }
+            self.row_nulls.push(*nulls);
+        }
+        for row in 0..self.memory.order.len() {
+            self.take_row(row, &mut body, rows)?;
+        }
+        body.is_empty().then_some(())
+    }
+
+    fn take_keys(&mut self, body: &mut &[u8]) -> Option<()> {
+        let count = varint::take(body)?;
+        self.memory.order.clear();
+        for _ in 0..count {
+            let number = match varint::take(body)? {
+                0 => {
+                    let start = *body;
+                    for _ in 0..self.entities {
+                        let length = varint::take(body)?;
+                        varint::take_bytes(body, length)?;
+                    }
+                    self.memory
+                        .add_key(&start[..start.len() - body.len()], self.types.len())
+                }
+                number => u32::try_from(number - 1).ok()?,
+            };
+            if number as usize >= self.memory.keys.len() {
+                return None;
+            }
+            self.memory.order.push(number);
+        }
+        Some(())
+    }
+
+    fn take_row(&mut self, row: usize, body: &mut &[u8], rows: &mut Rows) -> Option<()> {
+        let memory = &mut self.memory;
+        let number = memory.order[row] as usize;
+        rows.row_encoded(&memory.keys[number]);
+        for (column, storage) in self.types.iter().enumerate() {
+            let slot = number * self.types.len() + column;
+            if self.row_nulls[row] & 1 << column != 0 {
+                rows.null();
+                continue;
+            }
+            match storage {
+                Type::Uint64 | Type::Int64 | Type::Double => {
+                    let value = memory.values[slot].wrapping_add(varint::take_signed(body)?.cast_unsigned());
+                    memory.values[slot] = value;
+                    rows.uint(value);
+                }
+                Type::Text => {
+                    let mut text = varint::take(body)?;
+                    if text == 0 {
+                        let length = varint::take(body)?;
+                        memory.texts.push(varint::take_bytes(body, length)?.into());
+                        text = memory.texts.len() as u64;
+                    }
+                    rows.text(memory.texts.get(usize::try_from(text - 1).ok()?)?);
+                }
+                Type::Buckets => {
+                    let length = varint::take(body)?;
+                    // Each bucket takes a byte at least: a damaged length cannot make this allocate more than the frame.
+                    let length = usize::try_from(length)
+                        .ok()
+                        .filter(|&length| length <= body.len())?;
+                    let list = memory.lists.entry(slot).or_default();
+                    list.resize(length, 0);
+                    for value in list.iter_mut() {
+                        *value = value.wrapping_add(varint::take_signed(body)?.cast_unsigned());
+                    }
+                    rows.list(list);
+                }
+            }
+        }
+        Some(())
+    }
+}
