@@ -42,6 +42,7 @@ def cost_metrics(work: Work, where: Where) -> tuple[Metric, ...]:
     disk, nic = where.disk or "none", where.nic or "none"
     switches = ("host.ctxt",) if where.host_switches else SERVER_SWITCHES
     scope = "whole host" if where.host_switches else "server threads"
+    traffic = ("B", "kB" if work.per == "CPU-second" else "B")
     rows = [
         _cost(work, "switches", f"context switches, {scope}", ("1", ""), *switches),
         _cost(work, "interrupts", "interrupts, server's CPUs", ("1", ""), "interrupts.server"),
@@ -50,8 +51,8 @@ def cost_metrics(work: Work, where: Where) -> tuple[Metric, ...]:
         _cost(work, "disk_flushes", "disk flushes", ("1", ""), f"disk.{disk}.flushes"),
         _cost(work, "disk_read_kb", "disk read", ("B", "kB"), f"disk.{disk}.read_sectors"),
         _cost(work, "disk_write_kb", "disk written", ("B", "kB"), f"disk.{disk}.write_sectors"),
-        _cost(work, "net_rx", "network received", ("B", "B"), f"nic.{nic}.rx_bytes"),
-        _cost(work, "net_tx", "network sent", ("B", "B"), f"nic.{nic}.tx_bytes"),
+        _cost(work, "net_rx", "network received", traffic, f"nic.{nic}.rx_bytes"),
+        _cost(work, "net_tx", "network sent", traffic, f"nic.{nic}.tx_bytes"),
     ]
     return (*(_yield(work) if work.per == "CPU-second" else _cpu(work)), *rows)
 

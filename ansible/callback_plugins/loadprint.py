@@ -106,7 +106,9 @@ class Progress:
             return ""
         for process in status.get("processes", []):
             if process.get("name") in {"load", "prepare"} and process.get("state") == "running":
-                return brief(str(process.get("last_line") or ""))
+                line = str(process.get("last_line") or "")
+                # the load's other lines only name the phase, which stands here already
+                return brief(line) if process["name"] == "prepare" or "tps: " in line else ""
         return ""
 
 

@@ -55,9 +55,7 @@ def resident_kb(pid: int) -> int:
     return int(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
 
 
-def start(
-    run: Path, samples: int, interval_ms: int, *, sadc: bool
-) -> dict[str, subprocess.Popen[bytes]]:
+def start(run: Path, samples: int, interval_ms: int, *, sadc: bool) -> dict[str, subprocess.Popen[bytes]]:
     """Start all of them; each goes on longer than it is measured."""
     files = [str(path) for name in FILES if (path := Path("/proc") / name).exists()]
     whole = samples + max(10, 3000 // interval_ms)
@@ -77,9 +75,7 @@ def start(
     }
     if sadc:
         commands["sadc"] = [SADC, "-S", "XALL", "1", count, run.with_suffix(".sa")]
-    return {
-        name: subprocess.Popen(command, **quiet) for name, command in commands.items()
-    }
+    return {name: subprocess.Popen(command, **quiet) for name, command in commands.items()}
 
 
 def measure(samples: int, interval_ms: int, *, sadc: bool) -> dict[str, float]:
@@ -129,15 +125,10 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--interval-ms", type=int, default=1000)
-    parser.add_argument(
-        "--no-sadc", action="store_true", help="sadc takes whole seconds only"
-    )
+    parser.add_argument("--no-sadc", action="store_true", help="sadc takes whole seconds only")
     asked = parser.parse_args()
     sadc = not asked.no_sadc and asked.interval_ms == 1000 and SADC.exists()
-    rounds = [
-        measure(asked.samples, asked.interval_ms, sadc=sadc)
-        for _ in range(asked.rounds)
-    ]
+    rounds = [measure(asked.samples, asked.interval_ms, sadc=sadc) for _ in range(asked.rounds)]
     missed = False
     names = ["pread", "recorder", *(["sadc"] if sadc else [])]
     for name in names:
@@ -149,18 +140,14 @@ def main() -> int:
         ratios = sorted(found["recorder"] / found[other] for found in rounds)
         missed |= statistics.median(ratios) > bar
         spread = f"{ratios[0]:.2f} to {ratios[-1]:.2f} over {len(ratios)} rounds"
-        print(
-            f"recorder / {other}: {statistics.median(ratios):.2f} ({spread}; bar {bar})"
-        )
+        print(f"recorder / {other}: {statistics.median(ratios):.2f} ({spread}; bar {bar})")
     resident = max(found["resident_kb"] for found in rounds) / 1024
     missed |= resident > 15
     print(f"recorder resident: {resident:.1f} MB at most (bar 15)")
     if sadc:
         ours, theirs = sizes(max(asked.samples, 60))
         missed |= ours / theirs > 0.25
-        print(
-            f"bytes per sample: {ours:.0f} of {theirs:.0f}, {ours / theirs:.3f} (bar 0.25)"
-        )
+        print(f"bytes per sample: {ours:.0f} of {theirs:.0f}, {ours / theirs:.3f} (bar 0.25)")
     return int(missed)
 
 
