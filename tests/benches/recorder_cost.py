@@ -1,10 +1,11 @@
-"""What a sample of the recorder costs, beside a bare pread of the same files and beside `sadc -S XALL`, all at once.
+"""What a sample of the recorder costs, beside a bare pread of the same files and `sadc -S XALL`, all at once.
 
     python3 tests/benches/recorder_cost.py [--samples 60] [--rounds 5] [--interval-ms 1000] [--no-sadc]
 
-The three run at the same time and cadence, so that caches and clock frequency are the same for all. CPU time is that of
-/proc/PID/schedstat (ns on a CPU, to the context switch), not the clock tick's. Start-up is left out: time counts from the
-second sample to the last. Standard library only; needs `cargo build --release -p loadprint-collect --examples`.
+The three run at the same time and cadence, so that caches and clock frequency are the same for all. CPU time
+is that of /proc/PID/schedstat (ns on a CPU, to the context switch), not the clock tick's. Start-up is left out:
+time counts from the second sample to the last. Standard library only; needs
+`cargo build --release -p loadprint-collect --examples`.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def measure(samples: int, interval_ms: int, *, sadc: bool) -> dict[str, float]:
 
 
 def sizes(samples: int) -> tuple[float, float]:
-    """Bytes per sample of a finished recording and of sadc's file, both of `samples` samples at 1 Hz, taken at once."""
+    """Bytes per sample of a finished recording and of sadc's file, both of `samples` samples at 1 Hz."""
     with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory:
         run, other = Path(directory) / "run", Path(directory) / "other.sa"
         sadc = subprocess.Popen([SADC, "-S", "XALL", "1", str(samples), other])
@@ -133,9 +134,8 @@ def main() -> int:
     names = ["pread", "recorder", *(["sadc"] if sadc else [])]
     for name in names:
         values = [found[name] for found in rounds]
-        print(
-            f"{name:9} {statistics.median(values):8.1f} us/sample   {' '.join(f'{value:.0f}' for value in values)}"
-        )
+        each = " ".join(f"{value:.0f}" for value in values)
+        print(f"{name:9} {statistics.median(values):8.1f} us/sample   {each}")
     for other, bar in [("pread", 1.3), *([("sadc", 0.35)] if sadc else [])]:
         ratios = sorted(found["recorder"] / found[other] for found in rounds)
         missed |= statistics.median(ratios) > bar
