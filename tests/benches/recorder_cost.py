@@ -3,9 +3,8 @@
     python3 tests/benches/recorder_cost.py [--samples 60] [--rounds 5] [--interval-ms 1000] [--no-sadc]
 
 The three run at the same time and cadence, so that caches and clock frequency are the same for all. CPU time
-is that of /proc/PID/schedstat (ns on a CPU, to the context switch), not the clock tick's. Start-up is left out:
-time counts from the second sample to the last. Standard library only; needs
-`cargo build --release -p loadprint-collect --examples`.
+is that of /proc/PID/schedstat (ns on a CPU, to the context switch), not the clock tick's; start-up is out.
+Standard library only; needs `cargo build --release -p loadprint-collect --examples`.
 """
 
 from __future__ import annotations
@@ -21,28 +20,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 RELEASE = ROOT / "target/release"
 SADC = Path("/usr/lib/sysstat/sadc")
-FILES = [
-    *(
-        "stat",
-        "interrupts",
-        "softirqs",
-        "diskstats",
-        "net/dev",
-        "net/snmp",
-        "net/netstat",
-        "net/sockstat",
-    ),
-    *(
-        "meminfo",
-        "vmstat",
-        "pressure/cpu",
-        "pressure/io",
-        "pressure/memory",
-        "self/stat",
-        "self/io",
-    ),
-]
-"""Under /proc: what the recorder's standard probes read."""
 
 
 def cpu_ns(pid: int) -> int:
@@ -57,26 +34,31 @@ def resident_kb(pid: int) -> int:
 
 
 def start(run: Path, samples: int, interval_ms: int, *, sadc: bool) -> dict[str, subprocess.Popen[bytes]]:
-    """Start all of them; each goes on longer than it is measured."""
-    files = [str(path) for name in FILES if (path := Path("/proc") / name).exists()]
+    """Start all of them, each to go on longer than it is measured. pread gets the files of the recorder."""
     whole = samples + max(10, 3000 // interval_ms)
-    count = str(whole)
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    commands = {
-        "pread": [RELEASE / "examples/pread_loop", str(interval_ms), count, *files],
-        "recorder": [
-            *(RELEASE / "loadprint-collect", "record", "--out", run),
-            *(
-                "--interval",
-                f"{interval_ms}ms",
-                "--duration",
-                f"{whole * interval_ms}ms",
-            ),
-        ],
-    }
+    pid_file = run.with_suffix(".pid")
+    times = f"--interval {interval_ms}ms --duration {whole * interval_ms}ms --pid-file {pid_file}"
+    commands = {"recorder": f"{RELEASE}/loadprint-collect record --out {run} {times}"}
     if sadc:
-        commands["sadc"] = [SADC, "-S", "XALL", "1", count, run.with_suffix(".sa")]
-    return {name: subprocess.Popen(command, **quiet) for name, command in commands.items()}
+        commands["sadc"] = f"{SADC} -S XALL 1 {whole} {run.with_suffix('.sa')}"
+    running = {name: background(command) for name, command in commands.items()}
+    while not pid_file.exists():
+        time.sleep(0.01)
+    files = " ".join(open_files(running["recorder"].pid))
+    running["pread"] = background(f"{RELEASE}/examples/pread_loop {interval_ms} {whole} {files}")
+    return running
+
+
+def background(command: str) -> subprocess.Popen[bytes]:
+    """Start a command whose output nobody needs."""
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command.split(), stdout=quiet, stderr=quiet)
+
+
+def open_files(pid: int) -> list[str]:
+    """List the files under /proc that a process has open."""
+    links = [str(descriptor.readlink()) for descriptor in Path(f"/proc/{pid}/fd").iterdir()]
+    return sorted(link for link in links if link.startswith("/proc/"))
 
 
 def measure(samples: int, interval_ms: int, *, sadc: bool) -> dict[str, float]:
@@ -102,17 +84,9 @@ def sizes(samples: int) -> tuple[float, float]:
     """Bytes per sample of a finished recording and of sadc's file, both of `samples` samples at 1 Hz."""
     with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory:
         run, other = Path(directory) / "run", Path(directory) / "other.sa"
-        sadc = subprocess.Popen([SADC, "-S", "XALL", "1", str(samples), other])
-        duration = f"{samples - 1}s"
-        record = [
-            RELEASE / "loadprint-collect",
-            "record",
-            "--out",
-            run,
-            "--duration",
-            duration,
-        ]
-        subprocess.run(record, check=True, capture_output=True)
+        sadc = background(f"{SADC} -S XALL 1 {samples} {other}")
+        record = f"{RELEASE}/loadprint-collect record --out {run} --duration {samples - 1}s"
+        subprocess.run(record.split(), check=True, capture_output=True)
         sadc.wait()
         whole = sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
         return whole / samples, other.stat().st_size / samples
