@@ -17,8 +17,8 @@ from loadprint.table import Group, Row, SideHead, Table
 
 UTILISATION_GAP = 10.0  # points beyond which CPU time per operation is not the same thing
 UTILISATION_NOTE = (
-    "utilisation differs by more than ten points: CPU time is thread time, "
-    "a busy sibling or a lower clock inflates it"
+    "the sides' utilisation differs by more than ten points: shared cores and clock frequency "
+    "weigh differently on their CPU times"
 )
 METHOD = (
     "value: mean of the repeats; ratio: of geometric means, to {reference}; "

@@ -64,10 +64,12 @@ SERVER_SWITCHES = (
     "threads.server.nonvoluntary_ctxt_switches",
 )
 
-CLOSED_LOOP = "closed loop: latency is threads / throughput, not a second finding; no verdict"
-IOWAIT = "iowait is idle time with a blocked I/O: busy CPUs hide it; no sentence rests on it alone"
+CLOSED_LOOP = "in a closed loop latency follows from throughput (threads / rate): shown, not judged"
+IOWAIT = "iowait: a CPU had nothing to run while an I/O was pending; a busy CPU shows none of it"
 NOT_SATURATION = "%util is no sign of saturation on a device that serves requests in parallel"
-NO_FLUSH = 'with a write-through cache no flush reaches the device: 0 flushes is not "no fsync"'
+NO_FLUSH = (
+    "flushes that reach the device; none arrive where its cache writes through, whatever the server syncs"
+)
 
 
 def _same(value: float) -> float:

@@ -1,4 +1,4 @@
-"""One or two sentences a person can use, from stated rules over the rows; each cites the rows it rests on.
+"""Plain sentences by fixed rules, at most a few; each names the rows that it was made from.
 
 A rule speaks only where a ratio is far from 1 (a factor of FAR) and its interval, if any, agrees.
 iowait never carries a sentence.
