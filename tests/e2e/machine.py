@@ -13,7 +13,7 @@ WATCHED = ("/tmp", "/dev/shm", "/run/netns", "/var/lib", "/etc", "/sys/class/net
 
 @dataclass(frozen=True)
 class Machine:
-    """One look at the machine; two looks are equal when nothing was left."""
+    """One look at the machine."""
 
     processes: frozenset[tuple[int, str]]
     mounts: tuple[str, ...]
@@ -46,12 +46,17 @@ def ours() -> list[tuple[int, str]]:
 
 
 def settled(before: Machine, seconds: float) -> list[str]:
-    """Wait until the machine is as before; list what differs when it is not so after that many seconds."""
+    """Wait until nothing is left since `before`; list what still is after that many seconds."""
     deadline = time.monotonic() + seconds
-    while (now := look()) != before and time.monotonic() < deadline:
+    while (left := added(before, look())) and time.monotonic() < deadline:
         time.sleep(0.2)
+    return left
+
+
+def added(before: Machine, now: Machine) -> list[str]:
+    """List what is there now and was not before, or is mounted otherwise."""
     return [
         *(f"process {pid} {command}" for pid, command in sorted(now.processes - before.processes)),
         *(f"mount {line}" for line in sorted(set(now.mounts) ^ set(before.mounts))),
-        *(f"file {name}" for name in sorted(now.files ^ before.files)),
+        *(f"file {name}" for name in sorted(now.files - before.files)),
     ]
