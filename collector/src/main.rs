@@ -1,5 +1,6 @@
 //! `loadprint-collect`: records what a host does, once a second, into a run directory.
 
+mod alone;
 mod cli;
 mod fingerprint;
 mod list;
@@ -62,8 +63,10 @@ fn finish(run: &Path) -> anyhow::Result<()> {
             run.display()
         );
     }
-    for finished in loadprint_recording::finish::run(run)? {
-        println!("{}", record::summary(&finished));
+    let finished = loadprint_recording::finish::run(run)?;
+    for role in &finished {
+        println!("{}", record::summary(role));
+        alone::write_run_json(run, role)?;
     }
-    Ok(())
+    Ok(loadprint_recording::manifest::write(run)?)
 }

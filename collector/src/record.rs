@@ -20,8 +20,8 @@ use rustix::process::Resource;
 use rustix::process::Rlimit;
 use rustix::process::getrlimit;
 use rustix::process::setrlimit;
-use serde_json::json;
 
+use crate::alone;
 use crate::cli::RecordOptions;
 use crate::fingerprint;
 use crate::placement;
@@ -95,7 +95,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
             options.out.display()
         )
     })?;
-    write_run_json(options, &header)?;
+    alone::write_run_json(&options.out, &finished)?;
     manifest::write(&options.out)?;
     drop(pid_file);
     eprintln!("{}", summary(&finished));
@@ -152,6 +152,7 @@ pub fn summary(finished: &Finished) -> String {
         torn_bytes,
         ended,
         tables,
+        ..
     } = finished;
     let rows: u64 = tables.iter().map(|(_, rows)| rows).sum();
     let ended = match ended {
@@ -186,33 +187,6 @@ fn refuse_second(role_dir: &Path) -> anyhow::Result<()> {
         );
     }
     Ok(())
-}
-
-/// The orchestrator writes run.json; a recorder that ran alone says itself what the run was.
-fn write_run_json(options: &RecordOptions, header: &Header) -> anyhow::Result<()> {
-    let path = options.out.join("run.json");
-    if path.exists() {
-        return Ok(());
-    }
-    let out = fs::canonicalize(&options.out).unwrap_or_else(|_| options.out.clone());
-    let cpus = options
-        .probes
-        .cpusets
-        .iter()
-        .find(|(role, _)| *role == options.role);
-    let run = json!({
-        "format_version": FORMAT_VERSION,
-        "id": out.file_name().map(|name| name.to_string_lossy()),
-        "roles": {&options.role: {
-            "host": fingerprint::host_name(&options.probes.host()),
-            "cpus": cpus.map(|(_, set)| set.cpus()),
-        }},
-        "versions": {"loadprint-collect": env!("CARGO_PKG_VERSION")},
-        "status": "complete",
-        "started_realtime_ns": header.started_realtime_ns,
-        "ended_realtime_ns": clock::realtime_ns(),
-    });
-    Ok(write_atomic(&path, &run)?)
 }
 
 /// Every thread that is watched takes two descriptors.

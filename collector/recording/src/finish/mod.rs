@@ -35,6 +35,8 @@ pub const JOURNAL: &str = "journal";
 pub struct Finished {
     /// The role that it recorded.
     pub role: String,
+    /// When it began, CLOCK_REALTIME.
+    pub started_realtime_ns: i64,
     /// Ticks taken.
     pub ticks: u64,
     /// Ticks missed.
@@ -115,6 +117,7 @@ pub fn journal(link: &Path) -> Result<Finished> {
     remove(link, &journal)?;
     Ok(Finished {
         role: header.role.clone(),
+        started_realtime_ns: header.started_realtime_ns,
         ticks: survey.ticks,
         missed: survey.missed,
         torn_bytes: survey.torn_bytes,

@@ -1,0 +1,44 @@
+//! run.json of a recorder that ran alone. Where an orchestrator runs it, the orchestrator has written that file before.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use loadprint_recording::FORMAT_VERSION;
+use loadprint_recording::clock;
+use loadprint_recording::finish::Finished;
+use loadprint_recording::journal::Ended;
+use loadprint_recording::json::write_atomic;
+use serde_json::Value;
+use serde_json::json;
+
+/// Says what the run was, unless run.json is there. A torn journal makes it a failed run, whose end nobody saw.
+///
+/// # Errors
+/// When the fingerprint beside the tables cannot be read, or the file cannot be written.
+pub fn write_run_json(run_dir: &Path, finished: &Finished) -> anyhow::Result<()> {
+    let path = run_dir.join("run.json");
+    if path.exists() {
+        return Ok(());
+    }
+    let file = run_dir.join(&finished.role).join("fingerprint.json");
+    let place = || format!("{}: cannot be read", file.display());
+    let fingerprint: Value =
+        serde_json::from_slice(&fs::read(&file).with_context(place)?).with_context(place)?;
+    let whole = fs::canonicalize(run_dir).unwrap_or_else(|_| run_dir.to_owned());
+    let torn = matches!(finished.ended, Ended::Torn);
+    let run = json!({
+        "format_version": FORMAT_VERSION,
+        "id": whole.file_name().map(|name| name.to_string_lossy()),
+        "roles": {&finished.role: {
+            "host": fingerprint["host"],
+            "cpus": fingerprint["cpusets"][&finished.role],
+        }},
+        "versions": {"loadprint-collect": env!("CARGO_PKG_VERSION")},
+        "status": if torn { "failed" } else { "complete" },
+        "reason": torn.then_some("the recorder was killed: the recording is torn"),
+        "started_realtime_ns": finished.started_realtime_ns,
+        "ended_realtime_ns": (!torn).then(clock::realtime_ns),
+    });
+    Ok(write_atomic(&path, &run)?)
+}
