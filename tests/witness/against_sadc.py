@@ -4,12 +4,15 @@
 
 The raw counters of the sa file come from `sadf -r -O debug` (sadf(1)), stamped with the uptime at which
 sadc read them; ours are interpolated linearly to those stamps. sadc stamps to 10 ms, so a counter that moves
-in bursts may differ by one burst in the window. Exit status 1 when a row differs by more than the tolerance.
+in bursts may differ by one burst in the window. Of a run with a load only its phase `measure` counts.
+Exit status 1 when a row differs by more than the tolerance.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import subprocess
 import sys
 import time
@@ -105,6 +108,22 @@ class Recording:
             WHERE probe = ? AND {ENTITY[probe]} = ? AND {column} IS NOT NULL ORDER BY tick"""
         return duckdb.execute(query, [probe, entity]).fetchall()
 
+    def measured(self) -> tuple[float, float]:
+        """Give the first and last tick of the phase `measure`, or all time where no load wrote its phases.
+
+        Ticks, because between the last one before the phase and the first one in it the load pauses.
+        """
+        phases = self.folder.parent / "load" / "phases.jsonl"
+        if not phases.exists():
+            return -math.inf, math.inf
+        stamps = [json.loads(line) for line in phases.read_text().splitlines()]
+        offset = time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
+        begin, end = [stamp["monotonic_ns"] for stamp in stamps if stamp["phase"] == "measure"]
+        query = f"""SELECT min(end_ns) / 1e9, max(start_ns) / 1e9 FROM '{self.folder}/ticks.parquet'
+            WHERE start_ns >= ? AND end_ns <= ?"""
+        first, last = duckdb.execute(query, [begin, end]).fetchall()[0]
+        return first + offset, last + offset
+
     def entities(self, probe: str) -> list[str]:
         """List the entities of a table probe."""
         query = f"SELECT DISTINCT {ENTITY[probe]} FROM '{self.folder}/{probe}.parquet' ORDER BY 1"
@@ -165,7 +184,12 @@ def main() -> int:
     bad = 0
     print(f"{'counter':28} {'loadprint':>16} {'sadc':>16} {'difference':>11}")
     run = Recording(arguments.run / arguments.role)
-    for name, ours, theirs in rows(run, sadc_counters(arguments.sa)):
+    begin, end = run.measured()
+    sadc = {
+        key: [point for point in series if begin <= point[0] <= end]
+        for key, series in sadc_counters(arguments.sa).items()
+    }
+    for name, ours, theirs in rows(run, sadc):
         if ours == 0 and theirs == 0:
             continue
         difference = ours / theirs - 1 if theirs else float("inf")
