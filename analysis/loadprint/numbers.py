@@ -19,11 +19,10 @@ def decimals(values: Iterable[float], digits: int = 3) -> int:
 
 
 def number(value: float, places: int) -> str:
-    """A value with thousands separators."""
+    """A value with thousands separators; one that its row's decimals would hide, as 1.9e-5."""
     if value == 0:
         return "0"
-    text = f"{value:,.{places}f}"
-    return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
+    return _tiny(value) if round(value, places) == 0 else f"{value:,.{places}f}"
 
 
 def ratio(value: float) -> str:
@@ -43,4 +42,12 @@ def points(value: float) -> str:
 
 def signed(value: float, factor: float, places: int) -> str:
     """A difference in the row's own unit."""
-    return f"{value * factor:+,.{places}f}".replace("-", "\u2212")
+    shown = value * factor
+    hidden = shown != 0 and round(shown, places) == 0
+    text = ("+" if shown > 0 else "") + _tiny(shown) if hidden else f"{shown:+,.{places}f}"
+    return f"\u2212{text[1:]}" if text.startswith("-") else text
+
+
+def _tiny(value: float) -> str:
+    mantissa, _, exponent = f"{value:.1e}".partition("e")
+    return f"{mantissa}e{int(exponent)}"

@@ -10,7 +10,7 @@ from loadprint import numbers
 from loadprint.table import Row, Table, Versus
 
 FAR = 1.5
-MOSTLY_USER, MUCH_KERNEL = 70.0, 35.0
+MOSTLY_USER, MOSTLY_KERNEL = 70.0, 50.0
 COSTS = (
     ("server_cpu_per_{}", "{} × the server CPU"),
     ("switches_per_{}", "{} × the context switches"),
@@ -60,7 +60,7 @@ def _where(table: Table, position: int) -> str:
     name = table.sides[position].name
     if 100 - kernel >= MOSTLY_USER:
         what = f"spends {100 - kernel:.0f} % of its busy server CPU in user mode: it exercises the engine"
-    elif kernel >= MUCH_KERNEL:
+    elif kernel >= MOSTLY_KERNEL:
         what = f"spends {kernel:.0f} % of its busy server CPU in the kernel: it exercises the kernel"
     else:
         return ""

@@ -39,13 +39,17 @@ def start(run: Path, samples: int, interval_ms: int, *, sadc: bool) -> dict[str,
     pid_file = run.with_suffix(".pid")
     times = f"--interval {interval_ms}ms --duration {whole * interval_ms}ms --pid-file {pid_file}"
     commands = {"recorder": f"{RELEASE}/loadprint-collect record --out {run} {times}"}
-    if sadc:
-        commands["sadc"] = f"{SADC} -S XALL 1 {whole} {run.with_suffix('.sa')}"
-    running = {name: background(command) for name, command in commands.items()}
+    running = {"recorder": background(commands["recorder"])}
     while not pid_file.exists():
         time.sleep(0.01)
     files = " ".join(open_files(running["recorder"].pid))
-    running["pread"] = background(f"{RELEASE}/examples/pread_loop {interval_ms} {whole} {files}")
+    commands["pread"] = f"{RELEASE}/examples/pread_loop {interval_ms} {whole} {files}"
+    if sadc:
+        commands["sadc"] = f"{SADC} -S XALL 1 {whole} {run.with_suffix('.sa')}"
+    # Each reads at its own third of the interval: right behind another it would find warm caches.
+    for name in [name for name in commands if name not in running]:
+        time.sleep(interval_ms / 3000)
+        running[name] = background(commands[name])
     return running
 
 
