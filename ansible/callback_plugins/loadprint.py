@@ -192,7 +192,10 @@ class CallbackModule(Default):  # type: ignore[misc]
             return
         self._progress.status = Path(command[command.index("--state") + 1]) / "status.json"
         if command[1] == "note":
-            self._progress.begin(json.loads(command[-1]))
+            note = json.loads(command[-1])
+            if note == self._progress.note:
+                return  # every host is told
+            self._progress.begin(note)
             stay_on(self._progress.note.get("controller_cpus"))
             line = self._progress.line()
             if line:
