@@ -12,14 +12,14 @@ use loadprint_recording::json::write_atomic;
 use serde_json::Value;
 use serde_json::json;
 
-/// Says what the run was, unless run.json is there. A torn journal makes it a failed run, whose end nobody saw.
+/// Says what the run was, unless run.json is there; true if it was written. A torn journal makes it a failed run, whose end nobody saw.
 ///
 /// # Errors
 /// When the fingerprint beside the tables cannot be read, or the file cannot be written.
-pub fn write_run_json(run_dir: &Path, finished: &Finished) -> anyhow::Result<()> {
+pub fn write_run_json(run_dir: &Path, finished: &Finished) -> anyhow::Result<bool> {
     let path = run_dir.join("run.json");
     if path.exists() {
-        return Ok(());
+        return Ok(false);
     }
     let file = run_dir.join(&finished.role).join("fingerprint.json");
     let place = || format!("{}: cannot be read", file.display());
@@ -40,5 +40,6 @@ pub fn write_run_json(run_dir: &Path, finished: &Finished) -> anyhow::Result<()>
         "started_realtime_ns": finished.started_realtime_ns,
         "ended_realtime_ns": (!torn).then(clock::realtime_ns),
     });
-    Ok(write_atomic(&path, &run)?)
+    write_atomic(&path, &run)?;
+    Ok(true)
 }

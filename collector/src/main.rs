@@ -63,10 +63,12 @@ fn finish(run: &Path) -> anyhow::Result<()> {
             run.display()
         );
     }
-    let finished = loadprint_recording::finish::run(run)?;
-    for role in &finished {
-        println!("{}", record::summary(role));
-        alone::write_run_json(run, role)?;
+    for role in loadprint_recording::finish::run(run)? {
+        println!("{}", record::summary(&role));
+        if alone::write_run_json(run, &role)? {
+            // The manifest that the tables came with does not know this file.
+            loadprint_recording::manifest::write(run)?;
+        }
     }
-    Ok(loadprint_recording::manifest::write(run)?)
+    Ok(())
 }
