@@ -93,6 +93,11 @@ def is_number(word: str) -> bool:
     return word.lstrip("-").replace(".", "", 1).isdigit()
 
 
+def uptime_at_zero() -> float:
+    """Give the uptime at which CLOCK_MONOTONIC was 0: it stands still while the machine is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
 @dataclass
 class Recording:
     """The tables of one role of a run, read by DuckDB with no code of the project."""
@@ -101,9 +106,8 @@ class Recording:
 
     def series(self, probe: str, column: str, entity: str) -> Series:
         """Read one counter of one entity with the middle of each read as its stamp."""
-        offset = time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
         query = f"""
-            SELECT (start_ns + end_ns) / 2e9 + {offset}, {column}::DOUBLE
+            SELECT (start_ns + end_ns) / 2e9 + {uptime_at_zero()}, {column}::DOUBLE
             FROM '{self.folder}/{probe}.parquet' JOIN '{self.folder}/ticks.parquet' USING (tick)
             WHERE probe = ? AND {ENTITY[probe]} = ? AND {column} IS NOT NULL ORDER BY tick"""
         return duckdb.execute(query, [probe, entity]).fetchall()
@@ -117,12 +121,11 @@ class Recording:
         if not phases.exists():
             return -math.inf, math.inf
         stamps = [json.loads(line) for line in phases.read_text().splitlines()]
-        offset = time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
         begin, end = [stamp["monotonic_ns"] for stamp in stamps if stamp["phase"] == "measure"]
         query = f"""SELECT min(end_ns) / 1e9, max(start_ns) / 1e9 FROM '{self.folder}/ticks.parquet'
             WHERE start_ns >= ? AND end_ns <= ?"""
         first, last = duckdb.execute(query, [begin, end]).fetchall()[0]
-        return first + offset, last + offset
+        return first + uptime_at_zero(), last + uptime_at_zero()
 
     def entities(self, probe: str) -> list[str]:
         """List the entities of a table probe."""
