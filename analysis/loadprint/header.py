@@ -8,6 +8,7 @@ from typing import Any
 from loadprint import warm
 from loadprint.comparability import differences
 from loadprint.gather import Measured
+from loadprint.rows import STEPS
 from loadprint.sides import Side
 
 MOST_LISTED = 12
@@ -225,7 +226,9 @@ def _repeats(side: Side) -> str:
 
 def _recorder(runs: Sequence[Measured]) -> str:
     """CPU share of the recorder, over all repeats of a side."""
-    shares = [found.rate for run in runs if (found := run.quantities.get("process.recorder.cpu"))]
-    if not shares:
+    found = [cost for run in runs if (cost := run.quantities.get("process.recorder.cpu"))]
+    if not found:
         return f"not measured: {runs[0].quantities.why('process.recorder.cpu')}"
-    return f"{100 * sum(shares) / len(shares):.2f} % of a core"
+    if sum(cost.count or 0 for cost in found) < STEPS:
+        return "under three steps of its clock"
+    return f"{100 * sum(cost.rate for cost in found) / len(found):.2f} % of a core"
