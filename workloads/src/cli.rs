@@ -38,11 +38,13 @@ pub enum Verb {
     Warmup,
     /// Runs the load.
     Run,
+    /// Checks the data by the workload's rules.
+    Check,
     /// Removes what prepare made.
     Cleanup,
 }
 
-const VERBS: [(Verb, &str, &str); 4] = [
+const VERBS: [(Verb, &str, &str); 5] = [
     (
         Verb::Prepare,
         "prepare",
@@ -54,6 +56,11 @@ const VERBS: [(Verb, &str, &str); 4] = [
         "Read the workload's data into the server's memory",
     ),
     (Verb::Run, "run", "Run the workload and print what it did"),
+    (
+        Verb::Check,
+        "check",
+        "Check the data by the workload's own consistency rules; exit status 1 if one is broken",
+    ),
     (Verb::Cleanup, "cleanup", "Drop the workload's tables"),
 ];
 
@@ -103,7 +110,7 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Invocation> {
         }),
         Some(("help", of)) => help(command, of.get_one::<String>("workload")),
         Some((verb, of)) => verb_of(verb, of),
-        None => bail!("a verb is missing: list, prepare, warmup, run or cleanup"),
+        None => bail!("a verb is missing: list, prepare, warmup, run, check or cleanup"),
     }
 }
 

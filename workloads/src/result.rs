@@ -71,6 +71,7 @@ pub fn result_json(
         "writes": totals.get(Counter::Writes),
         "others": totals.get(Counter::Others),
         "commits": totals.get(Counter::Commits),
+        "rollbacks": totals.get(Counter::Rollbacks),
         "rows": totals.get(Counter::Rows),
         "errors": totals.get(Counter::Errors),
         "reconnects": totals.get(Counter::Reconnects),

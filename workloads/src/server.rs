@@ -47,6 +47,11 @@ impl Server {
         })
     }
 
+    /// The connection, for what else is read at rest.
+    pub fn connection(&mut self) -> &mut dyn Connection {
+        self.connection.as_mut()
+    }
+
     /// The version, for `run.json`.
     pub fn version(&self) -> &Json {
         &self.version

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::anyhow;
+use anyhow::bail;
 use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
@@ -84,15 +85,40 @@ pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
         Verb::Prepare => create_database(&driver)
             .map_err(anyhow::Error::from)
             .map_err(place)?,
-        Verb::Warmup | Verb::Cleanup | Verb::Run => {}
+        Verb::Warmup | Verb::Cleanup | Verb::Run | Verb::Check => {}
     }
     match verb {
         Verb::Prepare => workload.prepare(&setup),
         Verb::Warmup => workload.warmup(&setup),
+        Verb::Check => return check(workload, &setup).map_err(place),
         Verb::Cleanup | Verb::Run => workload.cleanup(&setup),
     }
     .map_err(place)?;
     Ok(0)
+}
+
+/// Prints a line for each rule; the exit status is 1 if one is broken.
+fn check(workload: &dyn Workload, setup: &Setup<'_>) -> Result<u8> {
+    let findings = workload.check(setup)?;
+    if findings.is_empty() {
+        bail!("{} has no rules to check", workload.descriptor().name);
+    }
+    for finding in &findings {
+        setup.output.line(&match &finding.broken {
+            None => format!("holds   {}", finding.rule),
+            Some(place) => format!("BROKEN  {}: {place}", finding.rule),
+        });
+    }
+    let broken = findings.iter().filter(|finding| finding.broken.is_some());
+    let broken = broken.count();
+    let json: Vec<Json> = findings
+        .iter()
+        .map(|finding| json!({"rule": finding.rule, "holds": finding.broken.is_none(), "broken": finding.broken}))
+        .collect();
+    if setup.values.text("format")? == Some("json") {
+        Output::default().line(&format!("{:#}", Json::from(json)));
+    }
+    Ok(u8::from(broken > 0))
 }
 
 /// Adds the server and the mend to an error of the database.

@@ -5,6 +5,7 @@ use anyhow::Result;
 use serde_json::Map;
 use serde_json::Value as Json;
 
+use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::driver::Driver;
 use crate::engine::client::Client;
@@ -48,6 +49,15 @@ pub struct Setup<'a> {
     pub output: &'a Output,
 }
 
+/// What `check` found out about one rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule.
+    pub rule: String,
+    /// Where it is broken, or nothing.
+    pub broken: Option<String>,
+}
+
 /// A workload.
 pub trait Workload: Sync {
     /// Its name, operation and options.
@@ -58,6 +68,16 @@ pub trait Workload: Sync {
 
     /// Reads the data into the server's memory.
     fn warmup(&self, setup: &Setup<'_>) -> Result<()>;
+
+    /// Judges whether the tables are what the options say; before anything runs.
+    fn preflight(&self, _values: &Values, _threads: usize, _connection: &mut dyn Connection) -> Result<()> {
+        Ok(())
+    }
+
+    /// Checks the data by the rules of the workload, one finding a rule.
+    fn check(&self, _setup: &Setup<'_>) -> Result<Vec<Finding>> {
+        Ok(Vec::new())
+    }
 
     /// Removes what `prepare` made.
     fn cleanup(&self, setup: &Setup<'_>) -> Result<()>;
@@ -82,16 +102,30 @@ pub trait Load: Sync {
     /// No further work for this phase.
     fn stop(&self) {}
 
-    /// Facts about the phase that ended, for `result.json` and the summary.
-    fn details(&self) -> Map<String, Json> {
+    /// Reads what the workload counts on the server itself; before and after `measure`, nothing moving.
+    fn at_rest(&self, _moment: Moment, _connection: &mut dyn Connection) -> Result<(), DbError> {
+        Ok(())
+    }
+
+    /// Facts about the phase that ended and lasted so long, for `result.json` and the summary.
+    fn details(&self, _seconds: f64) -> Map<String, Json> {
         Map::new()
     }
+}
+
+/// When a load may look at the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// `measure` is about to begin.
+    Before,
+    /// `measure` has ended.
+    After,
 }
 
 /// What one event achieved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// So many operations.
+    /// So many operations; none if the transaction counts as no operation of its own.
     Done(u64),
     /// There is no work left.
     Exhausted,

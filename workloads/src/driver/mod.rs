@@ -96,7 +96,15 @@ pub trait Connection {
     /// Runs it and reads its whole result.
     fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Effect, DbError>;
 
-    /// Runs a text.
+    /// Runs it and gives its rows; several result sets (of a CALL) one after the other in one list.
+    fn fetch(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+        rows: &mut Vec<Row>,
+    ) -> Result<Effect, DbError>;
+
+    /// Runs a text; all its result sets are read.
     fn query(&mut self, sql: &[u8]) -> Result<Effect, DbError>;
 
     /// Runs a text now and after each reconnect.

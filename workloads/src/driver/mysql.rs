@@ -110,6 +110,32 @@ impl MysqlConnection {
         Ok(Body::Text(Template::new(sql, params)))
     }
 
+    fn run(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+        rows: Option<&mut Vec<Row>>,
+    ) -> Result<Effect, DbError> {
+        let found = self.statements.get(statement.0).map(|statement| &statement.body);
+        let result = match (found, rows) {
+            (Some(Body::Server(statement)), None) => statement.execute(values),
+            (Some(Body::Server(statement)), Some(rows)) => statement.fetch(values, rows),
+            (Some(Body::Text(template)), rows) => {
+                let mysql = self.mysql;
+                // SAFETY: the connection is open.
+                template.fill(&mut self.text, values, |text, bytes| unsafe {
+                    escape(mysql, text, bytes)
+                });
+                // SAFETY: as above.
+                unsafe { run_text(mysql, &self.text, rows) }
+            }
+            (Some(Body::Lost) | None, _) => {
+                Err(local_failure("the statement is not prepared on this connection"))
+            }
+        };
+        result.map_err(|failure| self.classify(failure))
+    }
+
     fn close(&mut self) {
         for statement in &mut self.statements {
             if matches!(statement.body, Body::Server(_)) {
@@ -134,26 +160,21 @@ impl Connection for MysqlConnection {
     }
 
     fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Effect, DbError> {
-        let found = self.statements.get(statement.0).map(|statement| &statement.body);
-        let result = match found {
-            Some(Body::Server(statement)) => statement.execute(values),
-            Some(Body::Text(template)) => {
-                let mysql = self.mysql;
-                // SAFETY: the connection is open.
-                template.fill(&mut self.text, values, |text, bytes| unsafe {
-                    escape(mysql, text, bytes)
-                });
-                // SAFETY: as above.
-                unsafe { run_text(mysql, &self.text) }
-            }
-            Some(Body::Lost) | None => Err(local_failure("the statement is not prepared on this connection")),
-        };
-        result.map_err(|failure| self.classify(failure))
+        self.run(statement, values, None)
+    }
+
+    fn fetch(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+        rows: &mut Vec<Row>,
+    ) -> Result<Effect, DbError> {
+        self.run(statement, values, Some(rows))
     }
 
     fn query(&mut self, sql: &[u8]) -> Result<Effect, DbError> {
         // SAFETY: `self.mysql` is an open connection of this thread.
-        unsafe { run_text(self.mysql, sql) }.map_err(|failure| self.classify(failure))
+        unsafe { run_text(self.mysql, sql, None) }.map_err(|failure| self.classify(failure))
     }
 
     fn on_connect(&mut self, sql: &str) -> Result<(), DbError> {
@@ -163,8 +184,11 @@ impl Connection for MysqlConnection {
     }
 
     fn rows(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
+        let mut rows = Vec::new();
         // SAFETY: `self.mysql` is an open connection of this thread.
-        unsafe { fetch_rows(self.mysql, sql) }.map_err(|failure| self.classify(failure))
+        unsafe { run_text(self.mysql, sql.as_bytes(), Some(&mut rows)) }
+            .map_err(|failure| self.classify(failure))?;
+        Ok(rows)
     }
 
     fn reconnect(&mut self) -> Result<(), DbError> {
@@ -262,44 +286,53 @@ unsafe fn escape(mysql: *mut sys::MYSQL, text: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
+/// Runs a text and reads all its result sets, into `rows` where they are wanted. Read if there was one, else by the rows affected.
+///
 /// # Safety
 /// `mysql` must be an open connection of this thread.
-unsafe fn run_text(mysql: *mut sys::MYSQL, sql: &[u8]) -> Result<Effect, Failure> {
-    // SAFETY: pointer and length describe `sql`; results are freed before the next call.
+unsafe fn run_text(
+    mysql: *mut sys::MYSQL,
+    sql: &[u8],
+    mut rows: Option<&mut Vec<Row>>,
+) -> Result<Effect, Failure> {
+    // SAFETY: pointer and length describe `sql`; each result is freed before the next one is asked for.
     unsafe {
         if sys::mysql_real_query(mysql, sql.as_ptr().cast(), sql.len() as c_ulong) != 0 {
             return Err(failure_of(mysql));
         }
-        let result = sys::mysql_store_result(mysql);
-        if !result.is_null() {
-            sys::mysql_free_result(result);
-            return Ok(Effect::Read);
+        let mut effect = None;
+        loop {
+            let result = sys::mysql_store_result(mysql);
+            if !result.is_null() {
+                if let Some(rows) = rows.as_deref_mut() {
+                    read_rows(result, rows);
+                }
+                sys::mysql_free_result(result);
+                effect = Some(Effect::Read);
+            } else if sys::mysql_field_count(mysql) > 0 {
+                return Err(failure_of(mysql));
+            }
+            // 0: another result, -1: there was none, else an error.
+            match sys::mysql_next_result(mysql) {
+                0 => {}
+                -1 => break,
+                _ => return Err(failure_of(mysql)),
+            }
         }
-        if sys::mysql_field_count(mysql) > 0 {
-            return Err(failure_of(mysql));
-        }
-        Ok(effect_of(sys::mysql_affected_rows(mysql)))
+        Ok(effect.unwrap_or_else(|| effect_of(sys::mysql_affected_rows(mysql))))
     }
 }
 
 /// # Safety
-/// `mysql` must be an open connection of this thread.
-unsafe fn fetch_rows(mysql: *mut sys::MYSQL, sql: &str) -> Result<Vec<Row>, Failure> {
+/// `result` must be a stored result of a connection of this thread.
+unsafe fn read_rows(result: *mut sys::MYSQL_RES, rows: &mut Vec<Row>) {
     // SAFETY: a row is an array of as many pointers and lengths as there are fields; it is copied before the next fetch.
     unsafe {
-        if sys::mysql_real_query(mysql, sql.as_ptr().cast(), sql.len() as c_ulong) != 0 {
-            return Err(failure_of(mysql));
-        }
-        let result = sys::mysql_store_result(mysql);
-        if result.is_null() {
-            return Err(failure_of(mysql));
-        }
         let fields = sys::mysql_num_fields(result) as usize;
-        let mut rows = Vec::new();
         loop {
             let row = sys::mysql_fetch_row(result);
             if row.is_null() {
-                break;
+                return;
             }
             let values = slice::from_raw_parts(row, fields);
             let lengths = slice::from_raw_parts(sys::mysql_fetch_lengths(result), fields);
@@ -311,7 +344,5 @@ unsafe fn fetch_rows(mysql: *mut sys::MYSQL, sql: &str) -> Result<Vec<Row>, Fail
             };
             rows.push(values.iter().zip(lengths).map(cell).collect());
         }
-        sys::mysql_free_result(result);
-        Ok(rows)
     }
 }

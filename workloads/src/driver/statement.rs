@@ -1,6 +1,7 @@
 //! One server-side prepared statement: parameters are bound once to buffers of this process, then only the buffers change.
 
 use std::cell::Cell;
+use std::ffi::c_uint;
 use std::ffi::c_ulong;
 use std::ffi::c_void;
 use std::mem;
@@ -11,6 +12,7 @@ use mysqlclient_sys as sys;
 use super::Effect;
 use super::Failure;
 use super::ParamType;
+use super::Row;
 use super::Value;
 
 /// The buffers of one parameter; the client library holds pointers into them, hence cells and a fixed address.
@@ -93,6 +95,16 @@ impl Slot {
     }
 }
 
+/// A column as text, without room for its value.
+fn text_bind((length, null): (&Cell<c_ulong>, &Cell<sys::my_bool>)) -> sys::MYSQL_BIND {
+    // SAFETY: all-zero bytes are a valid MYSQL_BIND: the C documentation asks for memset(bind, 0).
+    let mut bind: sys::MYSQL_BIND = unsafe { mem::zeroed() };
+    bind.buffer_type = sys::enum_field_types::MYSQL_TYPE_STRING;
+    bind.length = length.as_ptr();
+    bind.is_null = null.as_ptr();
+    bind
+}
+
 /// A prepared statement on the server.
 #[derive(Debug)]
 pub struct ServerStatement {
@@ -136,6 +148,15 @@ impl ServerStatement {
 
     /// Runs the statement; a result set is read into memory and let go.
     pub fn execute(&self, values: &[Value<'_>]) -> Result<Effect, Failure> {
+        self.run(values, None)
+    }
+
+    /// Runs the statement and appends the rows of its result set, every value as text.
+    pub fn fetch(&self, values: &[Value<'_>], rows: &mut Vec<Row>) -> Result<Effect, Failure> {
+        self.run(values, Some(rows))
+    }
+
+    fn run(&self, values: &[Value<'_>], rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure> {
         for (position, (slot, value)) in self.slots.iter().zip(values).enumerate() {
             if !slot.set(*value) {
                 return Err(super::mysql::local_failure(&format!(
@@ -154,12 +175,55 @@ impl ServerStatement {
                 if sys::mysql_stmt_store_result(self.handle) != 0 {
                     return Err(self.failure());
                 }
+                let read = rows.map_or(Ok(()), |rows| self.read_rows(rows));
                 sys::mysql_stmt_free_result(self.handle);
-                return Ok(Effect::Read);
+                return read.map(|()| Effect::Read);
             }
             Ok(super::mysql::effect_of(sys::mysql_stmt_affected_rows(
                 self.handle,
             )))
+        }
+    }
+
+    /// # Safety
+    /// A result set must be stored.
+    unsafe fn read_rows(&self, rows: &mut Vec<Row>) -> Result<(), Failure> {
+        // SAFETY: the handle is prepared.
+        let columns = unsafe { sys::mysql_stmt_field_count(self.handle) } as usize;
+        let lengths = vec![Cell::new(0 as c_ulong); columns];
+        let nulls = vec![Cell::new(sys::FALSE); columns];
+        // No room at first: each fetch tells the lengths, then each column is copied by itself.
+        let mut binds: Vec<sys::MYSQL_BIND> = lengths.iter().zip(&nulls).map(text_bind).collect();
+        // SAFETY: there are as many binds as columns; the cells live until the end of this function, and all rows are fetched by then.
+        if unsafe { sys::mysql_stmt_bind_result(self.handle, binds.as_mut_ptr()) } != sys::FALSE {
+            return Err(self.failure());
+        }
+        loop {
+            // SAFETY: bound above.
+            match unsafe { sys::mysql_stmt_fetch(self.handle) } as u32 {
+                1 => return Err(self.failure()),
+                sys::MYSQL_NO_DATA => return Ok(()),
+                _ => {}
+            }
+            let mut row = Row::with_capacity(columns);
+            for (column, (length, null)) in lengths.iter().zip(&nulls).enumerate() {
+                if null.get() != sys::FALSE {
+                    row.push(None);
+                    continue;
+                }
+                let mut text = vec![0_u8; length.get() as usize];
+                let mut bind = text_bind((length, null));
+                bind.buffer = text.as_mut_ptr().cast();
+                bind.buffer_length = text.len() as c_ulong;
+                // SAFETY: a row has been fetched, and the buffer has the room that the bind says.
+                if unsafe { sys::mysql_stmt_fetch_column(self.handle, &raw mut bind, column as c_uint, 0) }
+                    != 0
+                {
+                    return Err(self.failure());
+                }
+                row.push(Some(String::from_utf8_lossy(&text).into_owned()));
+            }
+            rows.push(row);
         }
     }
 

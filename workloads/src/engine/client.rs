@@ -20,6 +20,7 @@ pub struct Client<'a> {
     began_ns: i64,
     rows: u64,
     commits: u64,
+    rollbacks: u64,
 }
 
 impl<'a> Client<'a> {
@@ -32,6 +33,7 @@ impl<'a> Client<'a> {
             began_ns: 0,
             rows: 0,
             commits: 0,
+            rollbacks: 0,
         }
     }
 
@@ -55,6 +57,31 @@ impl<'a> Client<'a> {
         let effect = self.connection.execute(statement, values)?;
         self.count(effect);
         Ok(())
+    }
+
+    /// As [`Client::execute`], and gives the rows, every value as text.
+    pub fn fetch(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
+        let mut rows = Vec::new();
+        let effect = self.connection.fetch(statement, values, &mut rows)?;
+        self.count(effect);
+        Ok(rows)
+    }
+
+    /// Runs a text and counts it; for statements that are never prepared.
+    pub fn query(&mut self, sql: &[u8]) -> Result<(), DbError> {
+        let effect = self.connection.query(sql)?;
+        self.count(effect);
+        Ok(())
+    }
+
+    /// The event ended in a transaction that the workload itself rolled back.
+    pub fn rolled_back(&mut self) {
+        self.rollbacks += 1;
+    }
+
+    /// A commit that no statement of its own asked for, as inside a procedure.
+    pub fn committed(&mut self) {
+        self.commits += 1;
     }
 
     /// As [`Client::execute`], for the statement that commits.
@@ -90,12 +117,13 @@ impl<'a> Client<'a> {
         self.stats.add(self.kind, Counter::Events, events);
         self.stats.add(self.kind, Counter::Rows, self.rows);
         self.stats.add(self.kind, Counter::Commits, self.commits);
-        (self.rows, self.commits) = (0, 0);
+        self.stats.add(self.kind, Counter::Rollbacks, self.rollbacks);
+        (self.rows, self.commits, self.rollbacks) = (0, 0, 0);
     }
 
     /// An ignorable error: undo what the event did, so that nothing of it is committed by the next BEGIN.
     pub(super) fn retry_after(&mut self, error: &DbError) -> Result<(), DbError> {
-        (self.rows, self.commits) = (0, 0);
+        (self.rows, self.commits, self.rollbacks) = (0, 0, 0);
         self.stats.add(self.kind, Counter::Errors, 1);
         if error.connection_lost() {
             self.connection.reconnect()?;

@@ -23,6 +23,8 @@ pub enum Counter {
     Others,
     /// Explicit COMMITs of events that succeeded.
     Commits,
+    /// Transactions that the workload rolled back by its own rules.
+    Rollbacks,
     /// Rows written by events that succeeded.
     Rows,
     /// Ignored errors.

@@ -23,6 +23,7 @@ use crate::result;
 use crate::server::Server;
 use crate::stats::Totals;
 use crate::workload::Load;
+use crate::workload::Moment;
 use crate::workload::Workload;
 
 /// Everything `run` was asked for.
@@ -43,10 +44,16 @@ impl Invocation<'_> {
     pub fn run(&self) -> Result<u8> {
         let values = self.values;
         let load = self.workload.load(values, self.plan.threads, self.seed)?;
-        // Before the run directory is made: a server that does not answer leaves nothing behind.
+        // Before the run directory is made: a server that does not answer, or tables that do not fit, leave nothing behind.
         let server = self.driver.connect().and_then(Server::read);
+        let mut server = server.map_err(|error| explain(error.into(), self.driver))?;
+        let fits = self
+            .workload
+            .preflight(values, self.plan.threads, server.connection());
+        fits.map_err(|error| explain(error, self.driver))?;
         let mut watch = Watch {
-            server: server.map_err(|error| explain(error.into(), self.driver))?,
+            load: load.as_ref(),
+            server,
             recording: values
                 .text("out")?
                 .map(|run| Recording::create(Path::new(run)))
@@ -120,7 +127,7 @@ impl Invocation<'_> {
                 seed: self.seed,
                 server: &self.driver.account.describe(),
             };
-            let details = load.details();
+            let details = load.details(measured.seconds);
             self.output.line("");
             self.output
                 .line(&report::summary(measured, watch.percentile, &details)?);
@@ -150,6 +157,7 @@ impl Invocation<'_> {
 
 /// Prints lines, keeps intervals, stamps phases, reads the server at rest.
 struct Watch<'a> {
+    load: &'a dyn Load,
     server: Server,
     recording: Option<Recording>,
     output: &'a Output,
@@ -215,11 +223,12 @@ impl Observer for Watch<'_> {
     }
 
     fn at_rest_before(&mut self) -> Result<()> {
+        self.load.at_rest(Moment::Before, self.server.connection())?;
         Ok(self.server.begin()?)
     }
 
     fn at_rest_after(&mut self) -> Result<()> {
         self.server.end();
-        Ok(())
+        Ok(self.load.at_rest(Moment::After, self.server.connection())?)
     }
 }

@@ -160,7 +160,7 @@ impl Load for ArmLoad {
         self.queue.stop();
     }
 
-    fn details(&self) -> Map<String, Json> {
+    fn details(&self, _seconds: f64) -> Map<String, Json> {
         let waits = self.queue.waits();
         let mut details = Map::new();
         details.insert("scenario".to_owned(), json!(self.scenario.name));
