@@ -16,6 +16,8 @@ use crate::workload::Descriptor;
 pub struct Invocation<'a> {
     /// The workload.
     pub descriptor: &'a Descriptor,
+    /// What one event is.
+    pub operation: &'a str,
     /// All options.
     pub options: &'a Json,
     /// Threads.
@@ -58,7 +60,7 @@ pub fn result_json(
         "format_version": FORMAT_VERSION,
         "workload": descriptor.name,
         "generator": "native",
-        "operation": descriptor.operation,
+        "operation": invocation.operation,
         "options": invocation.options,
         "threads": invocation.threads,
         "seed": invocation.seed,

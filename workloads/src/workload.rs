@@ -91,6 +91,16 @@ pub trait Load: Sync {
     /// The state of one thread; connects nothing, prepares its statements on `client`.
     fn session(&self, thread: usize, client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError>;
 
+    /// What one event is, where the options decide it; else what the descriptor says.
+    fn operation(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Connections, each with a thread of its own, for so many `--threads`: more where a client of the workload has several.
+    fn connections(&self, threads: usize) -> usize {
+        threads
+    }
+
     /// True if queued work is finished after the time is over; the phase then lasts until it is.
     fn drains(&self) -> bool {
         false

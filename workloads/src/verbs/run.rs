@@ -73,7 +73,9 @@ impl Invocation<'_> {
             self.plan.threads,
             self.seed
         ));
-        let outcome = engine::run(load.as_ref(), self.driver, types.len(), &self.plan, &mut watch);
+        let mut plan = self.plan.clone();
+        plan.threads = load.connections(plan.threads);
+        let outcome = engine::run(load.as_ref(), self.driver, types.len(), &plan, &mut watch);
         self.conclude(outcome, load.as_ref(), &watch)
     }
 
@@ -122,6 +124,7 @@ impl Invocation<'_> {
         if let Some(measured) = &outcome.measured {
             let invocation = result::Invocation {
                 descriptor,
+                operation: load.operation().unwrap_or(descriptor.operation),
                 options: &options,
                 threads: self.plan.threads,
                 seed: self.seed,
@@ -148,7 +151,7 @@ impl Invocation<'_> {
             workload: descriptor.name,
             parameters: &options,
             seed: self.seed,
-            operation: descriptor.operation,
+            operation: load.operation().unwrap_or(descriptor.operation),
             server: watch.server.version(),
             reason,
         })
