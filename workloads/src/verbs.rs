@@ -17,6 +17,7 @@ use crate::driver;
 use crate::driver::DbError;
 use crate::driver::connect::Account;
 use crate::driver::mysql::MysqlDriver;
+use crate::driver::protocol::Mode;
 use crate::engine::Plan;
 use crate::options::Values;
 use crate::output::Output;
@@ -55,7 +56,7 @@ pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
         .database
         .get_or_insert_with(|| descriptor.database.to_owned());
     let driver = MysqlDriver {
-        server_side: values.text("db-ps-mode")? == Some("auto"),
+        mode: Mode::from_options(values)?,
         ignored: ignored(values)?,
         account,
     };

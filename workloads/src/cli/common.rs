@@ -61,6 +61,33 @@ pub const COMMON: &[OptionSpec] = &[
         "auto: statements prepared on the server once per connection; disable: plain text",
     ),
     OptionSpec::new(
+        "protocol",
+        Kind::Choice(&[
+            "auto",
+            "text",
+            "emulated",
+            "ps",
+            "ps_cached",
+            "ps_uncached",
+            "sql_prepare",
+        ]),
+        Some("auto"),
+        "how statements go to the server: text built per call; text from a parsed template; prepared at the start; prepared at first use, in a cache; \
+         prepared and closed for each call; PREPARE, SET and EXECUTE as text. auto: ps, or emulated with --db-ps-mode=disable",
+    ),
+    OptionSpec::new(
+        "ps-cache-size",
+        Kind::Int(0, 1_000_000),
+        Some("25"),
+        "ps_cached: statements kept per connection",
+    ),
+    OptionSpec::new(
+        "ps-cache-sql-limit",
+        Kind::Int(0, 1_000_000_000),
+        Some("256"),
+        "ps_cached: statements with a text longer than so many bytes go as text",
+    ),
+    OptionSpec::new(
         "threads",
         Kind::Int(1, 10_000),
         Some("1"),

@@ -5,9 +5,14 @@ pub mod connect;
 #[cfg(test)]
 pub mod dry_run;
 pub mod mysql;
+mod named;
 mod open;
+pub mod protocol;
 mod statement;
 mod template;
+mod text;
+
+use protocol::Calls;
 
 /// The type of one parameter of a statement, as it goes over the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +120,11 @@ pub trait Connection {
 
     /// Opens the connection again, with the same statements under the same ids.
     fn reconnect(&mut self) -> Result<(), DbError>;
+
+    /// What it sent so far to prepare, run and close statements.
+    fn calls(&self) -> Calls {
+        Calls::default()
+    }
 }
 
 /// Opens connections.
@@ -134,7 +144,7 @@ pub fn mend(errno: u32) -> Option<&'static str> {
         1054 | 1146 => "run `loadprint-load prepare WORKLOAD` with the same options first",
         1062 => "the data are not as prepared: run cleanup and prepare, or leave out --skip-trx",
         1114 | 1021 | 3675 => "make room on the server's data device",
-        1461 => "raise max_prepared_stmt_count, lower --threads or --tables, or use --db-ps-mode=disable",
+        1461 => "raise max_prepared_stmt_count, lower --threads or --tables, or use --protocol=text",
         2002 | 2003 | 2005 => "is the server running? check --mysql-host and --mysql-port, or --mysql-socket",
         2006 | 2013 | 2055 => "the server went away: see its error log",
         2026 => "check --mysql-ssl against the server's TLS set-up",

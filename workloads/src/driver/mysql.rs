@@ -1,13 +1,14 @@
-//! A safe connection on libmysqlclient, with server-side or client-side prepared statements.
-//! Result sets are read whole and not looked at, as sysbench does; rows are only fetched by `rows`.
+//! A safe connection on libmysqlclient that runs statements by the protocol it was told.
+//! Result sets are read whole and not looked at, as sysbench does; rows are only kept by `fetch` and `rows`.
 
 use std::ffi::CStr;
 use std::ffi::c_char;
 use std::ffi::c_uint;
-use std::ffi::c_ulong;
+use std::mem;
+use std::num::NonZeroUsize;
 use std::ptr;
-use std::slice;
 
+use lru::LruCache;
 use mysqlclient_sys as sys;
 
 use super::Connection;
@@ -20,10 +21,16 @@ use super::Row;
 use super::StatementId;
 use super::Value;
 use super::connect::Account;
+use super::named::Named;
 use super::open::attach_thread;
 use super::open::open;
+use super::protocol::Calls;
+use super::protocol::Mode;
+use super::protocol::Protocol;
 use super::statement::ServerStatement;
 use super::template::Template;
+use super::text::escape;
+use super::text::run_text;
 
 /// ER_UNSUPPORTED_PS: the server cannot prepare this kind of statement.
 const ER_UNSUPPORTED_PS: u32 = 1295;
@@ -35,8 +42,8 @@ const CR_UNKNOWN_ERROR: u32 = 2000;
 pub struct MysqlDriver {
     /// Where and as whom.
     pub account: Account,
-    /// True: statements are prepared on the server.
-    pub server_side: bool,
+    /// How statements go to the server.
+    pub mode: Mode,
     /// Error numbers that only restart the event.
     pub ignored: Vec<u32>,
 }
@@ -58,6 +65,8 @@ impl MysqlDriver {
         let mysql = open(&self.account, with_database).map_err(DbError::Fatal)?;
         Ok(MysqlConnection {
             statements: Vec::new(),
+            cache: NonZeroUsize::new(self.mode.cache_size).map(LruCache::new),
+            calls: Calls::default(),
             on_connect: Vec::new(),
             text: Vec::new(),
             driver: self.clone(),
@@ -67,9 +76,20 @@ impl MysqlDriver {
     }
 }
 
+/// What a connection keeps of a statement.
 enum Body {
+    /// The text itself; cut at its holes for each call.
+    Text,
+    /// The text, cut once.
+    Template(Template),
+    /// A handle of the server.
     Server(ServerStatement),
-    Text(Template),
+    /// A handle of the server in the cache, or made when it is needed.
+    Cached,
+    /// A handle made and closed for each call.
+    Uncached,
+    /// Prepared by the text PREPARE.
+    Named(Named),
     /// Lost with its connection; made again by `reconnect`.
     Lost,
 }
@@ -82,6 +102,9 @@ struct Statement {
 
 struct MysqlConnection {
     statements: Vec<Statement>,
+    /// Handles by the position of their statement.
+    cache: Option<LruCache<usize, ServerStatement>>,
+    calls: Calls,
     on_connect: Vec<String>,
     text: Vec<u8>,
     driver: MysqlDriver,
@@ -98,49 +121,104 @@ impl MysqlConnection {
         }
     }
 
-    fn make(&self, sql: &str, params: &[ParamType]) -> Result<Body, Failure> {
-        if self.driver.server_side {
-            // SAFETY: `self.mysql` is open, of this thread, and closed only after its statements are dropped.
-            match unsafe { ServerStatement::prepare(self.mysql, sql, params) } {
-                Ok(statement) => return Ok(Body::Server(statement)),
-                Err(failure) if failure.errno == ER_UNSUPPORTED_PS => {}
-                Err(failure) => return Err(failure),
+    /// Makes the statement at `position` as the protocol wants it at the start.
+    fn make(&mut self, position: usize, sql: &str, params: &[ParamType]) -> Result<Body, Failure> {
+        let made = match self.driver.mode.protocol {
+            Protocol::Text => Ok(Body::Text),
+            Protocol::Emulated => Ok(Body::Template(Template::new(sql, params))),
+            Protocol::Ps => prepare(self.mysql, &mut self.calls, sql, params).map(Body::Server),
+            Protocol::PsCached if sql.len() > self.driver.mode.cache_sql_limit => Ok(Body::Text),
+            Protocol::PsCached => Ok(Body::Cached),
+            Protocol::PsUncached => Ok(Body::Uncached),
+            Protocol::SqlPrepare => self.name(position, sql, params).map(Body::Named),
+        };
+        match made {
+            Err(failure) if failure.errno == ER_UNSUPPORTED_PS => {
+                Ok(Body::Template(Template::new(sql, params)))
             }
+            made => made,
         }
-        Ok(Body::Text(Template::new(sql, params)))
     }
 
+    fn name(&mut self, position: usize, sql: &str, params: &[ParamType]) -> Result<Named, Failure> {
+        self.fill(
+            &Named::prepare(position, sql.len()),
+            &[Value::Bytes(sql.as_bytes())],
+        );
+        self.calls.prepares += 1;
+        // SAFETY: `self.mysql` is open and of this thread.
+        unsafe { run_text(self.mysql, &self.text, None) }?;
+        Ok(Named::new(position, params))
+    }
+
+    fn fill(&mut self, template: &Template, values: &[Value<'_>]) {
+        fill(self.mysql, &mut self.text, template, values);
+    }
+
+    /// Runs the statement at `position`.
     fn run(
         &mut self,
-        statement: StatementId,
+        position: usize,
         values: &[Value<'_>],
-        rows: Option<&mut Vec<Row>>,
-    ) -> Result<Effect, DbError> {
-        let found = self.statements.get(statement.0).map(|statement| &statement.body);
-        let result = match (found, rows) {
-            (Some(Body::Server(statement)), None) => statement.execute(values),
-            (Some(Body::Server(statement)), Some(rows)) => statement.fetch(values, rows),
-            (Some(Body::Text(template)), rows) => {
-                let mysql = self.mysql;
-                // SAFETY: the connection is open.
-                template.fill(&mut self.text, values, |text, bytes| unsafe {
-                    escape(mysql, text, bytes)
-                });
-                // SAFETY: as above.
-                unsafe { run_text(mysql, &self.text, rows) }
-            }
-            (Some(Body::Lost) | None, _) => {
-                Err(local_failure("the statement is not prepared on this connection"))
-            }
+        mut rows: Option<&mut Vec<Row>>,
+    ) -> Result<Effect, Failure> {
+        let mysql = self.mysql;
+        let Some(Statement { sql, params, body }) = self.statements.get(position) else {
+            return Err(local_failure("the statement is not prepared on this connection"));
         };
-        result.map_err(|failure| self.classify(failure))
+        let result = match body {
+            Body::Server(statement) => {
+                self.calls.executes += 1;
+                return statement.run(values, rows);
+            }
+            Body::Template(template) => {
+                fill(mysql, &mut self.text, template, values);
+                // SAFETY: `self.mysql` is open and of this thread.
+                return unsafe { run_text(mysql, &self.text, rows) };
+            }
+            Body::Text => {
+                fill(mysql, &mut self.text, &Template::new(sql, params), values);
+                // SAFETY: as above.
+                return unsafe { run_text(mysql, &self.text, rows) };
+            }
+            Body::Named(named) => {
+                if let Some(set) = &named.set {
+                    fill(mysql, &mut self.text, set, values);
+                    // SAFETY: as above.
+                    unsafe { run_text(mysql, &self.text, None) }?;
+                }
+                self.calls.executes += 1;
+                // SAFETY: as above.
+                return unsafe { run_text(mysql, named.execute.as_bytes(), rows) };
+            }
+            Body::Cached => {
+                let cache = self.cache.as_mut();
+                run_cached(mysql, &mut self.calls, cache, (position, sql, params), values, rows.as_deref_mut())
+            }
+            Body::Uncached => {
+                run_uncached(mysql, &mut self.calls, (sql, params), values, rows.as_deref_mut())
+            }
+            Body::Lost => Err(local_failure("the statement is not prepared on this connection")),
+        };
+        match result {
+            Err(failure) if failure.errno == ER_UNSUPPORTED_PS => {
+                self.statements[position].body =
+                    Body::Template(Template::new(sql, params));
+                self.run(position, values, rows)
+            }
+            result => result,
+        }
     }
 
+    /// Closes the statements, then the connection. On one that was lost no statement is closed: the server did that.
     fn close(&mut self) {
         for statement in &mut self.statements {
-            if matches!(statement.body, Body::Server(_)) {
-                statement.body = Body::Lost;
+            if let Body::Server(statement) = mem::replace(&mut statement.body, Body::Lost) {
+                self.calls.closes += u64::from(statement.close());
             }
+        }
+        while let Some((_, statement)) = self.cache.as_mut().and_then(LruCache::pop_lru) {
+            self.calls.closes += u64::from(statement.close());
         }
         // SAFETY: the handle is closed once (it is null afterwards, which mysql_close takes), after its statements.
         unsafe { sys::mysql_close(self.mysql) };
@@ -150,17 +228,20 @@ impl MysqlConnection {
 
 impl Connection for MysqlConnection {
     fn prepare(&mut self, sql: &str, params: &[ParamType]) -> Result<StatementId, DbError> {
-        let body = self.make(sql, params).map_err(|failure| self.classify(failure))?;
+        let position = self.statements.len();
+        let body = self.make(position, sql, params);
+        let body = body.map_err(|failure| self.classify(failure))?;
         self.statements.push(Statement {
             sql: sql.to_owned(),
             params: params.into(),
             body,
         });
-        Ok(StatementId(self.statements.len() - 1))
+        Ok(StatementId(position))
     }
 
     fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Effect, DbError> {
-        self.run(statement, values, None)
+        self.run(statement.0, values, None)
+            .map_err(|failure| self.classify(failure))
     }
 
     fn fetch(
@@ -169,7 +250,8 @@ impl Connection for MysqlConnection {
         values: &[Value<'_>],
         rows: &mut Vec<Row>,
     ) -> Result<Effect, DbError> {
-        self.run(statement, values, Some(rows))
+        self.run(statement.0, values, Some(rows))
+            .map_err(|failure| self.classify(failure))
     }
 
     fn query(&mut self, sql: &[u8]) -> Result<Effect, DbError> {
@@ -199,11 +281,21 @@ impl Connection for MysqlConnection {
             self.query(sql.as_bytes())?;
         }
         for position in 0..self.statements.len() {
-            let Statement { sql, params, .. } = &self.statements[position];
-            let body = self.make(sql, params).map_err(|failure| self.classify(failure))?;
-            self.statements[position].body = body;
+            let statement = &mut self.statements[position];
+            let (sql, params) = (mem::take(&mut statement.sql), mem::take(&mut statement.params));
+            let body = self.make(position, &sql, &params);
+            self.statements[position] = Statement {
+                sql,
+                params,
+                body: Body::Lost,
+            };
+            self.statements[position].body = body.map_err(|failure| self.classify(failure))?;
         }
         Ok(())
+    }
+
+    fn calls(&self) -> Calls {
+        self.calls
     }
 }
 
@@ -211,6 +303,64 @@ impl Drop for MysqlConnection {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Prepares a statement on the server and counts it.
+fn prepare(
+    mysql: *mut sys::MYSQL,
+    calls: &mut Calls,
+    sql: &str,
+    params: &[ParamType],
+) -> Result<ServerStatement, Failure> {
+    calls.prepares += 1;
+    // SAFETY: the connection is open, of this thread, and closed only after its statements.
+    unsafe { ServerStatement::prepare(mysql, sql, params) }
+}
+
+/// Runs a statement of the cache; one that is not in it is prepared and takes the place of the least recently used.
+fn run_cached(
+    mysql: *mut sys::MYSQL,
+    calls: &mut Calls,
+    cache: Option<&mut LruCache<usize, ServerStatement>>,
+    (position, sql, params): (usize, &str, &[ParamType]),
+    values: &[Value<'_>],
+    rows: Option<&mut Vec<Row>>,
+) -> Result<Effect, Failure> {
+    let Some(cache) = cache else {
+        return run_uncached(mysql, calls, (sql, params), values, rows);
+    };
+    if let Some(statement) = cache.get(&position) {
+        calls.executes += 1;
+        return statement.run(values, rows);
+    }
+    let statement = prepare(mysql, calls, sql, params)?;
+    calls.executes += 1;
+    let effect = statement.run(values, rows);
+    if let Some((_, evicted)) = cache.push(position, statement) {
+        calls.closes += u64::from(evicted.close());
+    }
+    effect
+}
+
+/// Prepares, runs and closes a statement.
+fn run_uncached(
+    mysql: *mut sys::MYSQL,
+    calls: &mut Calls,
+    (sql, params): (&str, &[ParamType]),
+    values: &[Value<'_>],
+    rows: Option<&mut Vec<Row>>,
+) -> Result<Effect, Failure> {
+    let statement = prepare(mysql, calls, sql, params)?;
+    calls.executes += 1;
+    let effect = statement.run(values, rows);
+    calls.closes += u64::from(statement.close());
+    effect
+}
+
+/// Writes the statement into `text`.
+fn fill(mysql: *mut sys::MYSQL, text: &mut Vec<u8>, template: &Template, values: &[Value<'_>]) {
+    // SAFETY: the connection is open.
+    template.fill(text, values, |text, bytes| unsafe { escape(mysql, text, bytes) });
 }
 
 /// Sysbench's rule for a statement without a result set.
@@ -263,86 +413,5 @@ pub unsafe fn failure_of(mysql: *mut sys::MYSQL) -> Failure {
             sys::mysql_sqlstate(mysql),
             sys::mysql_error(mysql),
         )
-    }
-}
-
-/// Appends `bytes` as they may stand between single quotes.
-///
-/// # Safety
-/// `mysql` must be an open connection.
-unsafe fn escape(mysql: *mut sys::MYSQL, text: &mut Vec<u8>, bytes: &[u8]) {
-    text.reserve(bytes.len() * 2 + 1);
-    // SAFETY: the library writes at most 2 n + 1 bytes, for which there is room behind the current end; it says how many.
-    unsafe {
-        let end = text.as_mut_ptr().add(text.len()).cast::<c_char>();
-        let written = sys::mysql_real_escape_string_quote(
-            mysql,
-            end,
-            bytes.as_ptr().cast(),
-            bytes.len() as c_ulong,
-            b'\'' as c_char,
-        );
-        text.set_len(text.len() + written as usize);
-    }
-}
-
-/// Runs a text and reads all its result sets, into `rows` where they are wanted. Read if there was one, else by the rows affected.
-///
-/// # Safety
-/// `mysql` must be an open connection of this thread.
-unsafe fn run_text(
-    mysql: *mut sys::MYSQL,
-    sql: &[u8],
-    mut rows: Option<&mut Vec<Row>>,
-) -> Result<Effect, Failure> {
-    // SAFETY: pointer and length describe `sql`; each result is freed before the next one is asked for.
-    unsafe {
-        if sys::mysql_real_query(mysql, sql.as_ptr().cast(), sql.len() as c_ulong) != 0 {
-            return Err(failure_of(mysql));
-        }
-        let mut effect = None;
-        loop {
-            let result = sys::mysql_store_result(mysql);
-            if !result.is_null() {
-                if let Some(rows) = rows.as_deref_mut() {
-                    read_rows(result, rows);
-                }
-                sys::mysql_free_result(result);
-                effect = Some(Effect::Read);
-            } else if sys::mysql_field_count(mysql) > 0 {
-                return Err(failure_of(mysql));
-            }
-            // 0: another result, -1: there was none, else an error.
-            match sys::mysql_next_result(mysql) {
-                0 => {}
-                -1 => break,
-                _ => return Err(failure_of(mysql)),
-            }
-        }
-        Ok(effect.unwrap_or_else(|| effect_of(sys::mysql_affected_rows(mysql))))
-    }
-}
-
-/// # Safety
-/// `result` must be a stored result of a connection of this thread.
-unsafe fn read_rows(result: *mut sys::MYSQL_RES, rows: &mut Vec<Row>) {
-    // SAFETY: a row is an array of as many pointers and lengths as there are fields; it is copied before the next fetch.
-    unsafe {
-        let fields = sys::mysql_num_fields(result) as usize;
-        loop {
-            let row = sys::mysql_fetch_row(result);
-            if row.is_null() {
-                return;
-            }
-            let values = slice::from_raw_parts(row, fields);
-            let lengths = slice::from_raw_parts(sys::mysql_fetch_lengths(result), fields);
-            let cell = |(value, length): (&*mut c_char, &c_ulong)| {
-                (!value.is_null()).then(|| {
-                    let bytes = slice::from_raw_parts(value.cast::<u8>(), *length as usize);
-                    String::from_utf8_lossy(bytes).into_owned()
-                })
-            };
-            rows.push(values.iter().zip(lengths).map(cell).collect());
-        }
     }
 }

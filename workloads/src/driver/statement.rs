@@ -146,17 +146,8 @@ impl ServerStatement {
         Ok(statement)
     }
 
-    /// Runs the statement; a result set is read into memory and let go.
-    pub fn execute(&self, values: &[Value<'_>]) -> Result<Effect, Failure> {
-        self.run(values, None)
-    }
-
-    /// Runs the statement and appends the rows of its result set, every value as text.
-    pub fn fetch(&self, values: &[Value<'_>], rows: &mut Vec<Row>) -> Result<Effect, Failure> {
-        self.run(values, Some(rows))
-    }
-
-    fn run(&self, values: &[Value<'_>], rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure> {
+    /// Runs the statement. Each result set is read into memory; its rows are appended to `rows` where they are wanted, every value as text.
+    pub fn run(&self, values: &[Value<'_>], mut rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure> {
         for (position, (slot, value)) in self.slots.iter().zip(values).enumerate() {
             if !slot.set(*value) {
                 return Err(super::mysql::local_failure(&format!(
@@ -171,18 +162,34 @@ impl ServerStatement {
             if sys::mysql_stmt_execute(self.handle) != 0 {
                 return Err(self.failure());
             }
-            if sys::mysql_stmt_field_count(self.handle) > 0 {
-                if sys::mysql_stmt_store_result(self.handle) != 0 {
-                    return Err(self.failure());
+            let mut effect = None;
+            loop {
+                if sys::mysql_stmt_field_count(self.handle) > 0 {
+                    if sys::mysql_stmt_store_result(self.handle) != 0 {
+                        return Err(self.failure());
+                    }
+                    let read = rows.as_deref_mut().map_or(Ok(()), |rows| self.read_rows(rows));
+                    sys::mysql_stmt_free_result(self.handle);
+                    read?;
+                    effect = Some(Effect::Read);
                 }
-                let read = rows.map_or(Ok(()), |rows| self.read_rows(rows));
-                sys::mysql_stmt_free_result(self.handle);
-                return read.map(|()| Effect::Read);
+                // 0: another result, of a CALL; -1: there was none, else an error.
+                match sys::mysql_stmt_next_result(self.handle) {
+                    0 => {}
+                    -1 => break,
+                    _ => return Err(self.failure()),
+                }
             }
-            Ok(super::mysql::effect_of(sys::mysql_stmt_affected_rows(
-                self.handle,
-            )))
+            let affected = || super::mysql::effect_of(sys::mysql_stmt_affected_rows(self.handle));
+            Ok(effect.unwrap_or_else(affected))
         }
+    }
+
+    /// Closes the statement; true if the server was told.
+    pub fn close(mut self) -> bool {
+        let handle = mem::replace(&mut self.handle, ptr::null_mut());
+        // SAFETY: closed once: `drop` leaves a null handle alone. The connection is still open, see `MysqlConnection`.
+        unsafe { sys::mysql_stmt_close(handle) == sys::FALSE }
     }
 
     /// # Safety
@@ -241,7 +248,9 @@ impl ServerStatement {
 
 impl Drop for ServerStatement {
     fn drop(&mut self) {
-        // SAFETY: `handle` came from mysql_stmt_init and is closed once; its connection is still open, see `MysqlConnection`.
-        unsafe { sys::mysql_stmt_close(self.handle) };
+        if !self.handle.is_null() {
+            // SAFETY: `handle` came from mysql_stmt_init and is closed once; its connection is still open, see `MysqlConnection`.
+            unsafe { sys::mysql_stmt_close(self.handle) };
+        }
     }
 }

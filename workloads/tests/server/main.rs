@@ -12,4 +12,5 @@
 mod common;
 mod counts;
 mod errors;
+mod protocols;
 mod sysbench;
