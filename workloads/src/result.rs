@@ -26,6 +26,8 @@ pub struct Invocation<'a> {
     pub seed: u64,
     /// Where the server was.
     pub server: &'a str,
+    /// How statements went to it.
+    pub protocol: &'a str,
 }
 
 /// The content of `result.json`, as `docs/recording-format.md` says.
@@ -65,6 +67,7 @@ pub fn result_json(
         "threads": invocation.threads,
         "seed": invocation.seed,
         "server": invocation.server,
+        "protocol": invocation.protocol,
         "status": if reason.is_none() { "complete" } else { "failed" },
         "reason": reason,
         "events": totals.get(Counter::Events),
@@ -76,7 +79,16 @@ pub fn result_json(
         "rollbacks": totals.get(Counter::Rollbacks),
         "rows": totals.get(Counter::Rows),
         "errors": totals.get(Counter::Errors),
-        "reconnects": totals.get(Counter::Reconnects),
+        "reconnects": totals.get(Counter::Reconnects) + totals.get(Counter::Reopens),
+        "reconnects_by_cause": {
+            "asked": totals.get(Counter::Reopens),
+            "error": totals.get(Counter::Reconnects),
+        },
+        "protocol_calls": {
+            "prepares": totals.get(Counter::Prepares),
+            "executes": totals.get(Counter::Executes),
+            "closes": totals.get(Counter::Closes),
+        },
         "seconds": measured.seconds,
         "drain_seconds": measured.drain_seconds,
         "latency_ms": latency_json(&totals)?,

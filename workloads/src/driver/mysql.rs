@@ -193,7 +193,14 @@ impl MysqlConnection {
             }
             Body::Cached => {
                 let cache = self.cache.as_mut();
-                run_cached(mysql, &mut self.calls, cache, (position, sql, params), values, rows.as_deref_mut())
+                run_cached(
+                    mysql,
+                    &mut self.calls,
+                    cache,
+                    (position, sql, params),
+                    values,
+                    rows.as_deref_mut(),
+                )
             }
             Body::Uncached => {
                 run_uncached(mysql, &mut self.calls, (sql, params), values, rows.as_deref_mut())
@@ -202,8 +209,7 @@ impl MysqlConnection {
         };
         match result {
             Err(failure) if failure.errno == ER_UNSUPPORTED_PS => {
-                self.statements[position].body =
-                    Body::Template(Template::new(sql, params));
+                self.statements[position].body = Body::Template(Template::new(sql, params));
                 self.run(position, values, rows)
             }
             result => result,

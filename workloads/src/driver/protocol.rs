@@ -116,9 +116,6 @@ mod tests {
     #[test]
     fn a_connection_keeps_as_many_statements_as_its_protocol_says() {
         let kept = |word| mode(&[("protocol", word)]).handles(90);
-        assert_eq!(
-            WORDS.map(|(word, _)| kept(word)),
-            [0, 0, 90, 25, 1, 90]
-        );
+        assert_eq!(WORDS.map(|(word, _)| kept(word)), [0, 0, 90, 25, 1, 90]);
     }
 }

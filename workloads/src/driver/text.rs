@@ -47,6 +47,7 @@ pub unsafe fn run_text(
             return Err(failure_of(mysql));
         }
         let mut effect = None;
+        let mut affected = 0;
         loop {
             let result = sys::mysql_store_result(mysql);
             if !result.is_null() {
@@ -57,15 +58,17 @@ pub unsafe fn run_text(
                 effect = Some(Effect::Read);
             } else if sys::mysql_field_count(mysql) > 0 {
                 return Err(failure_of(mysql));
+            } else {
+                affected += sys::mysql_affected_rows(mysql);
             }
-            // 0: another result, -1: there was none, else an error.
-            match sys::mysql_next_result(mysql) {
-                0 => {}
-                -1 => break,
-                _ => return Err(failure_of(mysql)),
+            // Asked first, because mysql_next_result clears the number of rows.
+            if sys::mysql_more_results(mysql) == sys::FALSE {
+                return Ok(effect.unwrap_or_else(|| effect_of(affected)));
+            }
+            if sys::mysql_next_result(mysql) != 0 {
+                return Err(failure_of(mysql));
             }
         }
-        Ok(effect.unwrap_or_else(|| effect_of(sys::mysql_affected_rows(mysql))))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::driver::ParamType;
 use crate::driver::Row;
 use crate::driver::StatementId;
 use crate::driver::Value;
+use crate::driver::protocol::Calls;
 use crate::stats::Counter;
 use crate::stats::ThreadStats;
 
@@ -21,6 +22,8 @@ pub struct Client<'a> {
     rows: u64,
     commits: u64,
     rollbacks: u64,
+    /// What of the connection's calls has been counted.
+    calls: Calls,
 }
 
 impl<'a> Client<'a> {
@@ -34,6 +37,7 @@ impl<'a> Client<'a> {
             rows: 0,
             commits: 0,
             rollbacks: 0,
+            calls: Calls::default(),
         }
     }
 
@@ -107,6 +111,17 @@ impl<'a> Client<'a> {
             Effect::Other => Counter::Others,
         };
         self.stats.add(self.kind, counter, 1);
+    }
+
+    /// Brings the counters of what the connection sent up to date: before each wait, so that no event pays for it.
+    pub(super) fn rest(&mut self) {
+        let (now, before) = (self.connection.calls(), self.calls);
+        self.stats
+            .add(0, Counter::Prepares, now.prepares - before.prepares);
+        self.stats
+            .add(0, Counter::Executes, now.executes - before.executes);
+        self.stats.add(0, Counter::Closes, now.closes - before.closes);
+        self.calls = now;
     }
 
     /// The event is over: its latency, including retries, and what it did count now.

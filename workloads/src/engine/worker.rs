@@ -34,13 +34,16 @@ pub fn work(run: Run<'_>, number: usize, driver: &dyn Driver) {
     let result = driver.connect().and_then(|connection| {
         let mut client = Client::new(connection, &run.stats[number]);
         let mut session = run.load.session(number, &mut client)?;
-        while run.gate.wait() == Order::Run {
+        loop {
+            client.rest();
+            if run.gate.wait() != Order::Run {
+                return Ok(());
+            }
             let began = monotonic_ns();
             let ended = events(&run, &mut client, session.as_mut());
             run.workers[number].ran_ns.store(monotonic_ns() - began, Relaxed);
             ended?;
         }
-        Ok(())
     });
     if let Err(failure) = result {
         seat.fail(failure);

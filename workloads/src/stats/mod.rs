@@ -29,8 +29,16 @@ pub enum Counter {
     Rows,
     /// Ignored errors.
     Errors,
-    /// Connections opened again.
+    /// Connections opened again after an error.
     Reconnects,
+    /// Connections opened again because `--reconnect` asks for it.
+    Reopens,
+    /// Statements sent to be prepared; this counter and the next two are brought up to date when a phase is over.
+    Prepares,
+    /// Prepared statements run.
+    Executes,
+    /// Prepared statements closed.
+    Closes,
     /// Latencies added up, nanoseconds.
     LatencyNs,
 }

@@ -129,6 +129,7 @@ impl Invocation<'_> {
                 threads: self.plan.threads,
                 seed: self.seed,
                 server: &self.driver.account.describe(),
+                protocol: self.driver.mode.protocol.word(),
             };
             let details = load.details(measured.seconds);
             self.output.line("");
