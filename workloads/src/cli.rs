@@ -241,6 +241,7 @@ fn argument(spec: &OptionSpec) -> Arg {
             .value_name("on|off"),
         Kind::Choice(_) => argument.value_name("WORD"),
         Kind::Int(..) => argument.value_name("N"),
+        Kind::Ints(..) => argument.value_name("N[,N...]"),
         Kind::Number(..) => argument.value_name("X"),
         Kind::Duration => argument.value_name("SECONDS"),
         Kind::Text(word) => argument.value_name(word),

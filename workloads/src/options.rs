@@ -14,6 +14,8 @@ use serde_json::Value as Json;
 pub enum Kind {
     /// A whole number in this range, both ends included.
     Int(i64, i64),
+    /// Whole numbers in this range, separated by commas; one alone is an `Int`.
+    Ints(i64, i64),
     /// A decimal number in this range, both ends included.
     Number(f64, f64),
     /// `on` or `off`; the bare option means `on`.
@@ -65,6 +67,17 @@ impl OptionSpec {
                 Ok(number) if (least..=most).contains(&number) => Ok(Parsed::Int(number)),
                 _ => Err(format!("takes a whole number from {least} to {most}")),
             },
+            Kind::Ints(least, most) => {
+                let number = |word: &str| word.trim().parse().ok();
+                let numbers: Option<Vec<i64>> = text.split(',').map(number).collect();
+                match numbers.filter(|all| all.iter().all(|one| (least..=most).contains(one))) {
+                    Some(numbers) if numbers.len() == 1 => Ok(Parsed::Int(numbers[0])),
+                    Some(numbers) => Ok(Parsed::Ints(numbers)),
+                    None => Err(format!(
+                        "takes a whole number from {least} to {most}, or several separated by commas"
+                    )),
+                }
+            }
             Kind::Number(least, most) => match text.parse() {
                 Ok(number) if (least..=most).contains(&number) => Ok(Parsed::Number(number)),
                 _ => Err(format!("takes a number from {least} to {most}")),
@@ -106,6 +119,8 @@ fn seconds(text: &str) -> Option<f64> {
 pub enum Parsed {
     /// Of `Int`.
     Int(i64),
+    /// Of `Ints`, when there are several.
+    Ints(Vec<i64>),
     /// Of `Number` and `Duration` (seconds).
     Number(f64),
     /// Of `Flag`.
@@ -117,7 +132,14 @@ pub enum Parsed {
 /// The options of one invocation: all that are declared, with their values.
 #[derive(Debug, Clone, Default)]
 pub struct Values {
-    values: BTreeMap<&'static str, (Option<Parsed>, bool)>,
+    values: BTreeMap<&'static str, Entry>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    spec: OptionSpec,
+    parsed: Option<Parsed>,
+    given: bool,
 }
 
 impl Values {
@@ -131,8 +153,26 @@ impl Values {
             Ok(parsed) => parsed,
             Err(wanted) => bail!("--{}={} {wanted}", spec.name, text.unwrap_or_default()),
         };
-        self.values.insert(spec.name, (parsed, given.is_some()));
+        let entry = Entry {
+            spec: *spec,
+            parsed,
+            given: given.is_some(),
+        };
+        self.values.insert(spec.name, entry);
         Ok(())
+    }
+
+    /// The same with these options set, as if they stood on the command line.
+    ///
+    /// # Errors
+    /// As [`Values::add`], and when there is no such option.
+    pub fn with(&self, options: &[(&'static str, String)]) -> Result<Self> {
+        let mut values = self.clone();
+        for (name, text) in options {
+            let spec = self.entry(name)?.spec;
+            values.add(&spec, Some(text))?;
+        }
+        Ok(values)
     }
 
     /// All defaults of these tables; what a test starts from.
@@ -149,7 +189,7 @@ impl Values {
         values
     }
 
-    fn entry(&self, name: &str) -> Result<&(Option<Parsed>, bool)> {
+    fn entry(&self, name: &str) -> Result<&Entry> {
         self.values
             .get(name)
             .with_context(|| format!("option --{name} is not declared for this workload"))
@@ -157,8 +197,17 @@ impl Values {
 
     /// A whole number that has a default.
     pub fn int(&self, name: &str) -> Result<i64> {
-        match self.entry(name)? {
-            (Some(Parsed::Int(number)), _) => Ok(*number),
+        match &self.entry(name)?.parsed {
+            Some(Parsed::Int(number)) => Ok(*number),
+            _ => bail!("--{name} has no whole number"),
+        }
+    }
+
+    /// The numbers of a list, at least one.
+    pub fn ints(&self, name: &str) -> Result<Vec<i64>> {
+        match &self.entry(name)?.parsed {
+            Some(Parsed::Int(number)) => Ok(vec![*number]),
+            Some(Parsed::Ints(numbers)) => Ok(numbers.clone()),
             _ => bail!("--{name} has no whole number"),
         }
     }
@@ -170,40 +219,41 @@ impl Values {
 
     /// A whole number, only if it was given.
     pub fn given_int(&self, name: &str) -> Result<Option<i64>> {
-        match self.entry(name)? {
-            (Some(Parsed::Int(number)), true) => Ok(Some(*number)),
+        let entry = self.entry(name)?;
+        match &entry.parsed {
+            Some(Parsed::Int(number)) if entry.given => Ok(Some(*number)),
             _ => Ok(None),
         }
     }
 
     /// A number or a duration in seconds.
     pub fn number(&self, name: &str) -> Result<f64> {
-        match self.entry(name)? {
-            (Some(Parsed::Number(number)), _) => Ok(*number),
+        match &self.entry(name)?.parsed {
+            Some(Parsed::Number(number)) => Ok(*number),
             _ => bail!("--{name} has no number"),
         }
     }
 
     /// On or off.
     pub fn flag(&self, name: &str) -> Result<bool> {
-        match self.entry(name)? {
-            (Some(Parsed::Flag(flag)), _) => Ok(*flag),
+        match &self.entry(name)?.parsed {
+            Some(Parsed::Flag(flag)) => Ok(*flag),
             _ => bail!("--{name} is neither on nor off"),
         }
     }
 
     /// A text, if there is one.
     pub fn text(&self, name: &str) -> Result<Option<&str>> {
-        match self.entry(name)? {
-            (Some(Parsed::Text(text)), _) => Ok(Some(text)),
-            (None, _) => Ok(None),
+        match &self.entry(name)?.parsed {
+            Some(Parsed::Text(text)) => Ok(Some(text)),
+            None => Ok(None),
             _ => bail!("--{name} has no text"),
         }
     }
 
     /// True if the option stood on the command line.
     pub fn given(&self, name: &str) -> Result<bool> {
-        Ok(self.entry(name)?.1)
+        Ok(self.entry(name)?.given)
     }
 
     /// All values for `result.json`; no option holds a secret, only names of files that do.
@@ -211,13 +261,14 @@ impl Values {
         let json = |parsed: &Option<Parsed>| match parsed {
             None => Json::Null,
             Some(Parsed::Int(number)) => Json::from(*number),
+            Some(Parsed::Ints(numbers)) => Json::from(numbers.clone()),
             Some(Parsed::Number(number)) => Json::from(*number),
             Some(Parsed::Flag(flag)) => Json::from(*flag),
             Some(Parsed::Text(text)) => Json::from(text.as_str()),
         };
         self.values
             .iter()
-            .map(|(name, (parsed, _))| ((*name).to_owned(), json(parsed)))
+            .map(|(name, entry)| ((*name).to_owned(), json(&entry.parsed)))
             .collect()
     }
 }
@@ -242,6 +293,23 @@ mod tests {
         let mut values = Values::default();
         let error = values.add(&THREADS, Some("9")).unwrap_err().to_string();
         assert_eq!(error, "--threads=9 takes a whole number from 1 to 8");
+    }
+
+    #[test]
+    fn a_list_of_one_is_a_number_and_an_override_counts_as_given() {
+        let list = OptionSpec::new("threads", Kind::Ints(1, 8), Some("1"), "");
+        let values = Values::defaults(&[&[list]], &[("threads", "1,4,8")]);
+        assert_eq!(values.ints("threads").unwrap(), [1, 4, 8]);
+        assert!(values.int("threads").is_err());
+        let one = values.with(&[("threads", "4".to_owned())]).unwrap();
+        assert_eq!(
+            (one.int("threads").unwrap(), one.given("threads").unwrap()),
+            (4, true)
+        );
+        for wrong in ["", "1,", "1,9", "two"] {
+            assert!(list.parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(values.with(&[("tables", "4".to_owned())]).is_err());
     }
 
     #[test]

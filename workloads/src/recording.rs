@@ -35,14 +35,8 @@ impl Recording {
     /// # Errors
     /// When it cannot be made or is in use.
     pub fn create(run: &Path) -> Result<Self> {
+        refuse_results(run)?;
         let load = run.join("load");
-        let result = load.join("result.json");
-        if result.exists() {
-            bail!(
-                "{}: there is a result already: give --out a new directory",
-                result.display()
-            );
-        }
         fs::create_dir_all(&load).with_context(|| format!("--out {}", load.display()))?;
         let boot_id = clock::boot_id()?;
         Ok(Self {
@@ -123,6 +117,21 @@ impl Recording {
         )?;
         Ok(manifest::write(&self.run)?)
     }
+}
+
+/// Refuses a run directory that holds results already.
+///
+/// # Errors
+/// Names the result.
+pub fn refuse_results(run: &Path) -> Result<()> {
+    let result = run.join("load/result.json");
+    if result.exists() {
+        bail!(
+            "{}: there is a result already: give --out a new directory",
+            result.display()
+        );
+    }
+    Ok(())
 }
 
 /// What `run.json` says about a run of this tool alone.

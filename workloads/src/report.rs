@@ -134,6 +134,49 @@ fn latency_block(totals: &Totals, percentile: u8) -> Result<String, HistogramErr
     ))
 }
 
+/// One line for each result of several runs.
+pub fn points_table(results: &[Json]) -> String {
+    let name = |result: &Json| result["point"].as_str().unwrap_or("-").to_owned();
+    let width = results.iter().map(|result| name(result).len()).max().unwrap_or(0);
+    let width = width.max("point".len());
+    let mut text = format!(
+        "{:<width$} {:>8} {:>10} {:>12} {:>12} {:>12} {:>10} {:>10} {:>8}\n",
+        "point", "threads", "seconds", "events/s", "queries/s", "lat avg ms", "p95 ms", "p99 ms", "errors"
+    );
+    for result in results {
+        let number = |value: &Json| value.as_f64().unwrap_or(0.0);
+        let seconds = number(&result["seconds"]);
+        let rate = |key: &str| {
+            if seconds > 0.0 {
+                number(&result[key]) / seconds
+            } else {
+                0.0
+            }
+        };
+        let latency = |key: &str| match result["latency_ms"][key].as_f64() {
+            Some(value) => format!("{value:.2}"),
+            None => "-".to_owned(),
+        };
+        let failed = if result["status"] == "failed" {
+            "  failed"
+        } else {
+            ""
+        };
+        text.push_str(&format!(
+            "{:<width$} {:>8} {seconds:>10.2} {:>12.2} {:>12.2} {:>12} {:>10} {:>10} {:>8}{failed}\n",
+            name(result),
+            number(&result["threads"]),
+            rate("events"),
+            rate("queries"),
+            latency("mean"),
+            latency("p95"),
+            latency("p99"),
+            number(&result["errors"]),
+        ));
+    }
+    text.trim_end().to_owned()
+}
+
 fn fairness_block(per_thread: &[(u64, f64)]) -> String {
     let (events, events_sd) = mean_and_deviation(per_thread.iter().map(|(events, _)| *events as f64));
     let (seconds, seconds_sd) = mean_and_deviation(per_thread.iter().map(|(_, seconds)| *seconds));

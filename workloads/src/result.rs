@@ -14,6 +14,8 @@ use crate::workload::Descriptor;
 
 /// What the result repeats of the invocation.
 pub struct Invocation<'a> {
+    /// Its name among several runs of one command, or nothing.
+    pub point: &'a str,
     /// The workload.
     pub descriptor: &'a Descriptor,
     /// What one event is.
@@ -62,6 +64,7 @@ pub fn result_json(
         "format_version": FORMAT_VERSION,
         "workload": descriptor.name,
         "generator": "native",
+        "point": Some(invocation.point).filter(|name| !name.is_empty()),
         "operation": invocation.operation,
         "options": invocation.options,
         "threads": invocation.threads,

@@ -26,6 +26,7 @@ use crate::workload::WORKLOADS;
 use crate::workload::Workload;
 
 mod run;
+mod sweep;
 
 /// The list of workloads.
 pub fn list(as_json: bool) -> String {
@@ -50,30 +51,14 @@ pub fn list(as_json: bool) -> String {
 /// # Errors
 /// One line: place and mend.
 pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
-    let descriptor = workload.descriptor();
-    let mut account = Account::from_options(values)?;
-    account
-        .database
-        .get_or_insert_with(|| descriptor.database.to_owned());
-    let driver = MysqlDriver {
-        mode: Mode::from_options(values)?,
-        ignored: ignored(values)?,
-        account,
-    };
     let seed = seed(values)?;
-    let threads = values.count("threads")?;
     let output = Output::new(values.text("format")? == Some("json"));
     if verb == Verb::Run {
-        let invocation = run::Invocation {
-            workload,
-            values,
-            driver: &driver,
-            seed,
-            plan: plan(values)?,
-            output: &output,
-        };
-        return invocation.run();
+        return sweep::run(workload, values, seed, &output);
     }
+    let driver = driver_of(workload, values)?;
+    let threads = values.ints("threads")?.into_iter().max().unwrap_or(1);
+    let threads = usize::try_from(threads)?;
     let setup = Setup {
         driver: &driver,
         values,
@@ -96,6 +81,19 @@ pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
     }
     .map_err(place)?;
     Ok(0)
+}
+
+/// Connects as these options say.
+fn driver_of(workload: &dyn Workload, values: &Values) -> Result<MysqlDriver> {
+    let mut account = Account::from_options(values)?;
+    account
+        .database
+        .get_or_insert_with(|| workload.descriptor().database.to_owned());
+    Ok(MysqlDriver {
+        mode: Mode::from_options(values)?,
+        ignored: ignored(values)?,
+        account,
+    })
 }
 
 /// Prints a line for each rule; the exit status is 1 if one is broken.

@@ -58,6 +58,15 @@ pub struct Finding {
     pub broken: Option<String>,
 }
 
+/// One of several runs that a workload's options ask for, as the steps of a benchmark.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Point {
+    /// Names its run directory; empty where the options ask for one run.
+    pub name: String,
+    /// Options of this run, over those of the command line.
+    pub options: Vec<(&'static str, String)>,
+}
+
 /// A workload.
 pub trait Workload: Sync {
     /// Its name, operation and options.
@@ -68,6 +77,11 @@ pub trait Workload: Sync {
 
     /// Reads the data into the server's memory.
     fn warmup(&self, setup: &Setup<'_>) -> Result<()>;
+
+    /// The runs that these options ask for, in their order; `--threads` has one number in `values` by then.
+    fn points(&self, _values: &Values) -> Result<Vec<Point>> {
+        Ok(vec![Point::default()])
+    }
 
     /// Judges whether the tables are what the options say; before anything runs.
     fn preflight(&self, _values: &Values, _threads: usize, _connection: &mut dyn Connection) -> Result<()> {
@@ -99,6 +113,11 @@ pub trait Load: Sync {
     /// Connections, each with a thread of its own, for so many `--threads`: more where a client of the workload has several.
     fn connections(&self, threads: usize) -> usize {
         threads
+    }
+
+    /// Statements that one connection keeps prepared, for the budget of the server.
+    fn handles(&self) -> usize {
+        0
     }
 
     /// True if queued work is finished after the time is over; the phase then lasts until it is.

@@ -89,9 +89,9 @@ pub const COMMON: &[OptionSpec] = &[
     ),
     OptionSpec::new(
         "threads",
-        Kind::Int(1, 10_000),
+        Kind::Ints(1, 10_000),
         Some("1"),
-        "threads, each with one connection",
+        "threads, each with one connection; run: of a list such as 1,2,4,8 every number is a run of its own",
     ),
     OptionSpec::new(
         "time",

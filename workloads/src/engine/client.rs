@@ -2,6 +2,7 @@
 
 use loadprint_recording::clock::monotonic_ns;
 
+use super::control::Control;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::driver::Effect;
@@ -17,6 +18,7 @@ use crate::stats::ThreadStats;
 pub struct Client<'a> {
     connection: Box<dyn Connection>,
     stats: &'a ThreadStats,
+    control: &'a Control,
     kind: usize,
     began_ns: i64,
     rows: u64,
@@ -27,11 +29,12 @@ pub struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// Counts into `stats`.
-    pub fn new(connection: Box<dyn Connection>, stats: &'a ThreadStats) -> Self {
+    /// Counts into `stats`, and sleeps no longer than `control` lets it.
+    pub fn new(connection: Box<dyn Connection>, stats: &'a ThreadStats, control: &'a Control) -> Self {
         Self {
             connection,
             stats,
+            control,
             kind: 0,
             began_ns: 0,
             rows: 0,
@@ -97,8 +100,19 @@ impl<'a> Client<'a> {
 
     /// A transaction of this type starts now; what the session did before was waiting for work. Without this call an event is of the first type.
     pub fn start(&mut self, kind: usize) {
+        self.start_at(kind, monotonic_ns());
+    }
+
+    /// As [`Client::start`], for a transaction that was due at this moment of CLOCK_MONOTONIC: its latency counts from there.
+    pub fn start_at(&mut self, kind: usize, intended_ns: i64) {
         self.kind = kind;
-        self.began_ns = monotonic_ns();
+        self.began_ns = intended_ns;
+    }
+
+    /// Sleeps until this moment of CLOCK_MONOTONIC, as a user who thinks or a schedule of the session's own;
+    /// false, and at once, when the phase is over: the session then gives `Step::Exhausted`.
+    pub fn pause_until(&mut self, moment_ns: i64) -> bool {
+        self.control.sleep_until(moment_ns)
     }
 
     fn count(&mut self, effect: Effect) {

@@ -1,30 +1,25 @@
 //! The switches of a run that every thread looks at between two events: go on, finish, abort, and how many events are left.
+//! A thread that sleeps until a moment sleeps on them, so that the end of the phase wakes it.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicI32;
+use std::num::NonZeroU32;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::AtomicU8;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
 
-use anyhow::Context;
-use anyhow::Result;
-use signal_hook::consts::SIGINT;
-use signal_hook::consts::SIGTERM;
-use signal_hook::iterator::Signals;
+use loadprint_recording::clock::monotonic_ns;
+use rustix::thread::futex;
+use rustix::time::Timespec;
 
-use super::gate::Gate;
-
-const GO: u8 = 0;
-const FINISH: u8 = 1;
-const ABORT: u8 = 2;
+const GO: u32 = 0;
+const FINISH: u32 = 1;
+const ABORT: u32 = 2;
 
 /// The switches. Written a few times in a run, read after each event.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Control {
-    state: AtomicU8,
-    signal: AtomicI32,
+    state: AtomicU32,
     /// Apart from the switches, because with `--events` every event writes it.
     budget: Budget,
 }
@@ -49,12 +44,18 @@ impl Control {
 
     /// The time is over: threads finish their event; a load that drains goes on until it is empty.
     pub fn finish(&self) {
-        self.state.fetch_max(FINISH, Relaxed);
+        self.raise(FINISH);
     }
 
     /// Threads finish their event and nothing more.
     pub fn abort(&self) {
-        self.state.fetch_max(ABORT, Relaxed);
+        self.raise(ABORT);
+    }
+
+    fn raise(&self, state: u32) {
+        self.state.fetch_max(state, Relaxed);
+        // An address that nobody sleeps on is no error; there is no other one here.
+        futex::wake(&self.state, futex::Flags::PRIVATE, i32::MAX as u32).ok();
     }
 
     /// True after [`Control::abort`].
@@ -72,36 +73,34 @@ impl Control {
         self.budget.limited.load(Relaxed) == 0 || self.budget.left.fetch_sub(1, Relaxed) > 0
     }
 
-    /// The signal that ended the run.
-    pub fn signal(&self) -> Option<i32> {
-        Some(self.signal.load(Relaxed)).filter(|signal| *signal != 0)
-    }
-}
-
-/// SIGINT and SIGTERM abort the run cleanly; a second one ends the process at once.
-///
-/// # Errors
-/// When the handlers cannot be set.
-pub fn on_signals(control: &Arc<Control>, gate: &Arc<Gate>) -> Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("set signal handlers")?;
-    let (control, gate) = (Arc::clone(control), Arc::clone(gate));
-    thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            for signal in signals.forever() {
-                if control.signal.swap(signal, Relaxed) != 0 {
-                    std::process::exit(128 + signal);
-                }
-                control.abort();
-                gate.nudge();
+    /// Sleeps until this moment of CLOCK_MONOTONIC; false, and at once, when the phase is over or aborted.
+    pub fn sleep_until(&self, moment_ns: i64) -> bool {
+        while self.state.load(Relaxed) == GO {
+            if monotonic_ns() >= moment_ns {
+                return true;
             }
-        })
-        .context("start the signal thread")?;
-    Ok(())
+            let timeout = Timespec {
+                tv_sec: moment_ns / 1_000_000_000,
+                tv_nsec: moment_ns % 1_000_000_000,
+            };
+            // Ends by time, by a change of the state or for no reason: the loop looks which. Unlike futex::wait, this takes a moment.
+            futex::wait_bitset(
+                &self.state,
+                futex::Flags::PRIVATE,
+                GO,
+                Some(&timeout),
+                NonZeroU32::MAX,
+            )
+            .ok();
+        }
+        false
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     #[test]
@@ -120,5 +119,19 @@ mod tests {
         control.abort();
         control.start(None);
         assert!(!control.may_go_on(true));
+    }
+
+    #[test]
+    fn a_sleeper_wakes_at_its_moment_and_at_the_end_of_the_phase() {
+        let control = Control::default();
+        let moment = monotonic_ns() + 2_000_000;
+        assert!(control.sleep_until(moment) && monotonic_ns() >= moment);
+        let far = monotonic_ns() + 3_600_000_000_000;
+        thread::scope(|scope| {
+            let sleepers: Vec<_> = (0..3).map(|_| scope.spawn(|| control.sleep_until(far))).collect();
+            control.finish();
+            assert!(sleepers.into_iter().all(|sleeper| !sleeper.join().unwrap()));
+        });
+        assert!(!control.sleep_until(0), "the phase is over");
     }
 }

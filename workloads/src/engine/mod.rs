@@ -4,6 +4,7 @@
 pub mod client;
 pub mod control;
 pub mod gate;
+pub mod interrupts;
 mod worker;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use control::Control;
 use gate::Gate;
 use gate::Order;
 use gate::Wake;
+use interrupts::Interrupts;
 use worker::Worker;
 
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -117,11 +119,12 @@ pub fn run(
     driver: &dyn Driver,
     types: usize,
     plan: &Plan,
+    interrupts: &Interrupts,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let control = Arc::new(Control::default());
     let gate = Arc::new(Gate::new(plan.threads));
-    control::on_signals(&control, &gate)?;
+    let _watched = interrupts.watch(&control, &gate);
     let stats: Vec<ThreadStats> = (0..plan.threads).map(|_| ThreadStats::new(types)).collect();
     let workers: Vec<Worker> = (0..plan.threads).map(|_| Worker::default()).collect();
     let errors = Mutex::new(Vec::new());
@@ -154,7 +157,7 @@ pub fn run(
         Ok(Outcome {
             measured: result?,
             failure: gate.failure(),
-            signal: control.signal(),
+            signal: interrupts.signal(),
             errors_by_code: errors.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         })
     })

@@ -64,7 +64,15 @@ fn run_dry(name: &str, given: &[(&str, &str)], seed: u64, plan: &Plan, driver: &
     let load = workload.load(&values, plan.threads, seed).unwrap();
     let mut notes = Notes::default();
     let types = workload.descriptor().types.len();
-    let outcome = run(load.as_ref(), driver, types, plan, &mut notes).unwrap();
+    let outcome = run(
+        load.as_ref(),
+        driver,
+        types,
+        plan,
+        &Interrupts::default(),
+        &mut notes,
+    )
+    .unwrap();
     (outcome, notes)
 }
 

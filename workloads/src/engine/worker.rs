@@ -32,7 +32,7 @@ impl Worker {
 pub fn work(run: Run<'_>, number: usize, driver: &dyn Driver) {
     let seat = Seat::new(run.gate);
     let result = driver.connect().and_then(|connection| {
-        let mut client = Client::new(connection, &run.stats[number]);
+        let mut client = Client::new(connection, &run.stats[number], run.control);
         let mut session = run.load.session(number, &mut client)?;
         loop {
             client.rest();

@@ -1,9 +1,10 @@
-//! The verb `run`: engine, lines, run directory and exit status together.
+//! One run of the verb `run`: engine, lines, run directory and exit status together.
 
 use std::path::Path;
 
 use anyhow::Result;
 use anyhow::anyhow;
+use serde_json::Value as Json;
 
 use super::explain;
 use super::options_json;
@@ -14,6 +15,7 @@ use crate::engine::Interval;
 use crate::engine::Observer;
 use crate::engine::Outcome;
 use crate::engine::Plan;
+use crate::engine::interrupts::Interrupts;
 use crate::options::Values;
 use crate::output::Output;
 use crate::recording::About;
@@ -26,22 +28,36 @@ use crate::workload::Load;
 use crate::workload::Moment;
 use crate::workload::Workload;
 
-/// Everything `run` was asked for.
+/// Everything one run was asked for.
 pub struct Invocation<'a> {
+    /// Its name among several; empty if it is the only one.
+    pub point: &'a str,
     pub workload: &'a dyn Workload,
     pub values: &'a Values,
     pub driver: &'a MysqlDriver,
     pub seed: u64,
     pub plan: Plan,
     pub output: &'a Output,
+    pub interrupts: &'a Interrupts,
+}
+
+/// How a run ended.
+pub struct Ended {
+    /// The content of `result.json`, also of a run that failed in `measure`.
+    pub result: Option<Json>,
+    /// The exit status, or one line.
+    pub status: Result<u8>,
 }
 
 impl Invocation<'_> {
-    /// Runs, prints, writes; the number is the exit status.
-    ///
-    /// # Errors
-    /// One line, also for a run that failed after its results were written.
-    pub fn run(&self) -> Result<u8> {
+    /// Runs, prints, writes.
+    pub fn run(&self) -> Ended {
+        let mut result = None;
+        let status = self.try_run(&mut result);
+        Ended { result, status }
+    }
+
+    fn try_run(&self, result: &mut Option<Json>) -> Result<u8> {
         let values = self.values;
         let load = self.workload.load(values, self.plan.threads, self.seed)?;
         // Before the run directory is made: a server that does not answer, or tables that do not fit, leave nothing behind.
@@ -75,11 +91,24 @@ impl Invocation<'_> {
         ));
         let mut plan = self.plan.clone();
         plan.threads = load.connections(plan.threads);
-        let outcome = engine::run(load.as_ref(), self.driver, types.len(), &plan, &mut watch);
-        self.conclude(outcome, load.as_ref(), &watch)
+        let outcome = engine::run(
+            load.as_ref(),
+            self.driver,
+            types.len(),
+            &plan,
+            self.interrupts,
+            &mut watch,
+        );
+        self.conclude(outcome, load.as_ref(), &watch, result)
     }
 
-    fn conclude(&self, outcome: Result<Outcome>, load: &dyn Load, watch: &Watch<'_>) -> Result<u8> {
+    fn conclude(
+        &self,
+        outcome: Result<Outcome>,
+        load: &dyn Load,
+        watch: &Watch<'_>,
+        result: &mut Option<Json>,
+    ) -> Result<u8> {
         let (outcome, error) = match outcome {
             Ok(outcome) => (outcome, None),
             Err(error) => (Outcome::default(), Some(error)),
@@ -97,7 +126,7 @@ impl Invocation<'_> {
             .as_ref()
             .or(interrupted.as_ref())
             .map(|error| format!("{error:#}"));
-        self.write(&outcome, load, watch, reason.as_deref())?;
+        self.write(&outcome, load, watch, reason.as_deref(), result)?;
         match (error, outcome.signal) {
             (Some(error), _) => Err(error),
             (None, Some(signal)) => {
@@ -117,12 +146,13 @@ impl Invocation<'_> {
         load: &dyn Load,
         watch: &Watch<'_>,
         reason: Option<&str>,
+        result: &mut Option<Json>,
     ) -> Result<()> {
         let descriptor = self.workload.descriptor();
         let options = options_json(self.values, self.seed);
-        let mut result = None;
         if let Some(measured) = &outcome.measured {
             let invocation = result::Invocation {
+                point: self.point,
                 descriptor,
                 operation: load.operation().unwrap_or(descriptor.operation),
                 options: &options,
@@ -135,17 +165,19 @@ impl Invocation<'_> {
             self.output.line("");
             self.output
                 .line(&report::summary(measured, watch.percentile, &details)?);
-            let json = result::result_json(&invocation, outcome, measured, details, reason)?;
-            if self.values.text("format")? == Some("json") {
-                Output::default().line(&format!("{json:#}"));
-            }
-            result = Some(json);
+            *result = Some(result::result_json(
+                &invocation,
+                outcome,
+                measured,
+                details,
+                reason,
+            )?);
         }
         let Some(recording) = &watch.recording else {
             return Ok(());
         };
         recording.write_server(&watch.server.to_json())?;
-        if let Some(json) = &result {
+        if let Some(json) = result {
             recording.write_result(json, descriptor.types)?;
         }
         recording.finish(&About {

@@ -13,4 +13,5 @@ mod common;
 mod counts;
 mod errors;
 mod protocols;
+mod sweep;
 mod sysbench;

@@ -1,0 +1,109 @@
+//! SIGINT and SIGTERM: the first one ends the run cleanly, and the runs that would follow it; a second one ends the process at once.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::thread;
+
+use anyhow::Context;
+use anyhow::Result;
+use signal_hook::consts::SIGINT;
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
+
+use super::control::Control;
+use super::gate::Gate;
+
+/// What came, and whom it concerns.
+#[derive(Debug, Default)]
+struct State {
+    signal: Option<i32>,
+    run: Option<(Arc<Control>, Arc<Gate>)>,
+}
+
+/// The signals of this process; shared by all runs of one command.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupts(Arc<Mutex<State>>);
+
+impl Interrupts {
+    /// Takes the signals over from the system.
+    ///
+    /// # Errors
+    /// When the handlers cannot be set.
+    pub fn install() -> Result<Self> {
+        let mut signals = Signals::new([SIGINT, SIGTERM]).context("set signal handlers")?;
+        let interrupts = Self::default();
+        let told = interrupts.clone();
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || signals.forever().for_each(|signal| told.came(signal)))
+            .context("start the signal thread")?;
+        Ok(interrupts)
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        // Whole after each change: a panic elsewhere does not spoil it.
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn came(&self, signal: i32) {
+        self.with(|state| {
+            if state.signal.is_some() {
+                std::process::exit(128 + signal);
+            }
+            state.signal = Some(signal);
+            if let Some((control, gate)) = &state.run {
+                control.abort();
+                gate.nudge();
+            }
+        });
+    }
+
+    /// A run that the signals abort until the guard is dropped; at once, if one has come before.
+    pub fn watch(&self, control: &Arc<Control>, gate: &Arc<Gate>) -> Watched {
+        self.with(|state| {
+            state.run = Some((Arc::clone(control), Arc::clone(gate)));
+            if state.signal.is_some() {
+                control.abort();
+                gate.nudge();
+            }
+        });
+        Watched(self.clone())
+    }
+
+    /// The signal that came first.
+    pub fn signal(&self) -> Option<i32> {
+        self.with(|state| state.signal)
+    }
+}
+
+/// A run that the signals concern.
+#[derive(Debug)]
+pub struct Watched(Interrupts);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.0.with(|state| state.run = None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_ends_this_run_and_the_next_one_but_none_that_is_over() {
+        let interrupts = Interrupts::default();
+        let run = || (Arc::new(Control::default()), Arc::new(Gate::new(1)));
+        let ((over, its_gate), (this, gate), (next, next_gate)) = (run(), run(), run());
+        drop(interrupts.watch(&over, &its_gate));
+        let watched = interrupts.watch(&this, &gate);
+        assert!(!this.aborted() && interrupts.signal().is_none());
+        interrupts.came(SIGTERM);
+        assert!(this.aborted() && !over.aborted());
+        assert_eq!(interrupts.signal(), Some(SIGTERM));
+        drop(watched);
+        let _watched = interrupts.watch(&next, &next_gate);
+        assert!(next.aborted());
+    }
+}

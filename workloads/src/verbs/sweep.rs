@@ -1,0 +1,134 @@
+//! The verb `run`: every number of `--threads` with every point of the workload, one run after the other, and a table of them.
+
+use std::path::Path;
+
+use anyhow::Result;
+use anyhow::bail;
+use serde_json::Value as Json;
+
+use super::driver_of;
+use super::plan;
+use super::run::Ended;
+use super::run::Invocation;
+use crate::engine::interrupts::Interrupts;
+use crate::options::Values;
+use crate::output::Output;
+use crate::recording;
+use crate::report;
+use crate::workload::Workload;
+
+/// One of the runs.
+struct Planned {
+    /// Empty if it is the only one.
+    name: String,
+    values: Values,
+}
+
+/// Runs all points in their order; the first one that fails or is interrupted is the last one.
+///
+/// # Errors
+/// One line, also for a run that failed after its results were written.
+pub fn run(workload: &dyn Workload, values: &Values, seed: u64, output: &Output) -> Result<u8> {
+    let points = planned(workload, values)?;
+    refuse_results(&points)?;
+    let several = points.len() > 1;
+    let interrupts = Interrupts::install()?;
+    let mut results = Vec::new();
+    let mut status = Ok(0);
+    for (number, point) in (1..).zip(&points) {
+        if several {
+            output.line(&format!("\nPoint {number} of {}: {}", points.len(), point.name));
+        }
+        let ended = one(workload, point, seed, output, &interrupts);
+        results.extend(ended.result);
+        status = match ended.status {
+            Err(error) if several => Err(error.context(format!("point {}", point.name))),
+            other => other,
+        };
+        if !matches!(status, Ok(0)) {
+            break;
+        }
+    }
+    if several && !results.is_empty() {
+        output.line(&format!("\n{}", report::points_table(&results)));
+    }
+    if values.text("format")? == Some("json") && !results.is_empty() {
+        let json = if several {
+            Json::from(results)
+        } else {
+            results.remove(0)
+        };
+        Output::default().line(&format!("{json:#}"));
+    }
+    status
+}
+
+fn one(
+    workload: &dyn Workload,
+    point: &Planned,
+    seed: u64,
+    output: &Output,
+    interrupts: &Interrupts,
+) -> Ended {
+    let values = &point.values;
+    let of_options = driver_of(workload, values).and_then(|driver| Ok((driver, plan(values)?)));
+    match of_options {
+        Ok((driver, plan)) => Invocation {
+            point: &point.name,
+            workload,
+            values,
+            driver: &driver,
+            seed,
+            plan,
+            output,
+            interrupts,
+        }
+        .run(),
+        Err(error) => Ended {
+            result: None,
+            status: Err(error),
+        },
+    }
+}
+
+/// Threads outside, points inside, so that the steps of a benchmark follow each other.
+fn planned(workload: &dyn Workload, values: &Values) -> Result<Vec<Planned>> {
+    let threads = values.ints("threads")?;
+    let mut all: Vec<Planned> = Vec::new();
+    for count in &threads {
+        let values = values.with(&[("threads", count.to_string())])?;
+        for point in workload.points(&values)? {
+            let parts = [
+                (threads.len() > 1).then(|| format!("t{count}")),
+                Some(point.name).filter(|name| !name.is_empty()),
+            ];
+            let name = parts.into_iter().flatten().collect::<Vec<_>>().join("-");
+            if all.iter().any(|other| other.name == name) {
+                bail!("point `{name}` twice: give each number of --threads once");
+            }
+            all.push(Planned {
+                name,
+                values: values.with(&point.options)?,
+            });
+        }
+    }
+    if let [single] = all.as_mut_slice() {
+        single.name.clear();
+    } else if let Some(out) = values.text("out")? {
+        for point in &mut all {
+            let directory = Path::new(out).join(&point.name).display().to_string();
+            point.values = point.values.with(&[("out", directory)])?;
+        }
+    }
+    Ok(all)
+}
+
+/// Before the first point runs: the last one would be a late moment to find out.
+fn refuse_results(points: &[Planned]) -> Result<()> {
+    for point in points {
+        if let Some(out) = point.values.text("out")? {
+            recording::refuse_results(Path::new(out))?;
+        }
+    }
+    Ok(())
+}

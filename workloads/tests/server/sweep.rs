@@ -1,0 +1,49 @@
+//! Several runs of one command: a run directory each, one table, one JSON array.
+
+use serde_json::Value;
+
+use crate::common::Bench;
+use crate::common::json;
+use crate::common::only_line;
+
+#[test]
+fn a_list_of_threads_is_a_run_for_each_number() {
+    let bench = Bench::new("sweep");
+    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let out = bench.path("sweep");
+    let words = format!(
+        "run oltp_point_select --table-size=1000 --threads=1,3 --events=300 --format=json --out={}",
+        out.display()
+    );
+    let output = bench.load(&words);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{told}");
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for (position, (name, threads)) in [("t1", 1), ("t3", 3)].into_iter().enumerate() {
+        let result = json(&out.join(name).join("load/result.json"));
+        assert_eq!(printed[position], result);
+        assert_eq!(
+            (&result["threads"], &result["events"]),
+            (&Value::from(threads), &Value::from(300))
+        );
+        assert_eq!(result["point"], name);
+        assert_eq!(result["options"]["threads"], threads);
+        assert_eq!(
+            json(&out.join(name).join("run.json"))["status"],
+            "complete",
+            "{name}"
+        );
+        let row = told
+            .lines()
+            .find(|line| line.starts_with(&format!("{name} ")))
+            .unwrap();
+        assert_eq!(row.split_whitespace().nth(1), Some(threads.to_string().as_str()));
+    }
+    assert!(!out.join("load").exists());
+    // The second point has a result: refused before the first one runs.
+    std::fs::remove_dir_all(out.join("t1")).unwrap();
+    let again = bench.load(&words);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(only_line(&again).contains("new directory"));
+    assert!(!out.join("t1").exists());
+}
