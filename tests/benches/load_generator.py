@@ -1,0 +1,303 @@
+"""The load generator beside sysbench and beside the floor, in turns on one private server.
+
+    .venv/bin/python tests/benches/load_generator.py [--quick] [--threads 1,8,64] [--rounds 5] [--seconds 1]
+
+For each cell (threads x workload x protocol x transport): throughput, and queries per second of the
+client's CPU time, as ratios to sysbench: geometric means over the rounds with 95 % intervals (t on
+logarithms). The floor is `workloads/examples/floor.rs`: packets made beforehand on a raw socket. Throughput
+is what each tool prints; CPU time is that of the child (wait4) less that of a run of one event: start-up,
+connecting and preparing. Server and clients keep to CPUs of their own. Needs sysbench, root for
+`tests/with-server`, and `cargo build --release -p loadprint-load --bins --examples`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import t as student
+
+ROOT = Path(__file__).resolve().parents[2]
+RELEASE = ROOT / "target/release"
+DATABASE = "sbtest"
+SERVER = (
+    "--skip-networking=0 --bind-address=127.0.0.1 --port={port} --performance-schema=OFF "
+    "--max-connections=400 --innodb-buffer-pool-size=512M --innodb-redo-log-capacity=1G --max-prepared-stmt-count=100000"
+)
+TOOLS = ("ours", "sysbench", "floor")
+COLUMNS = (
+    "workload | protocol | transport | threads | sysbench kq/s | sysbench kq/CPU-s "
+    "| ours: throughput | ours: per CPU-s | multiplexed: throughput | multiplexed: per CPU-s "
+    "| floor: throughput | floor: per CPU-s"
+)
+HEAD = f"| {COLUMNS} |\n|{'---|' * (COLUMNS.count('|') + 1)}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is the same for all tools of a comparison."""
+
+    threads: int
+    workload: str
+    protocol: str
+    transport: str
+
+    def __str__(self) -> str:
+        return f"{self.workload} {self.protocol} {self.transport} {self.threads}"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One run of one tool."""
+
+    queries: int
+    seconds: float
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Geometric mean over rounds, and its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ({self.low:.2f}–{self.high:.2f})"
+
+
+def main() -> None:
+    """Start a server where there is none, then measure."""
+    given = arguments()
+    if "LOADPRINT_TEST_SOCKET" not in os.environ:
+        options = SERVER.format(port=given.port)
+        os.environ["LOADPRINT_TEST_SERVER_OPTIONS"] = options
+        os.execv(ROOT / "tests/with-server", ["with-server", sys.executable, *sys.argv])
+    bench = Bench(given)
+    bench.pin_server()
+    bench.prepare()
+    rows = []
+    for cell in cells(given):
+        rows.append(row(cell, bench.measure(cell)))
+        if given.format == "markdown":
+            if len(rows) == 1:
+                print(HEAD)
+            print(markdown(rows[-1]), flush=True)
+    if given.format == "json":
+        print(json.dumps(rows, indent=1, default=asdict))
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--threads", default="1,2,4,8,16,32,64", type=numbers)
+    parser.add_argument("--workloads", default="oltp_point_select,oltp_read_write", type=words)
+    parser.add_argument("--protocols", default="text,prepared", type=words)
+    parser.add_argument("--transports", default="socket,tcp", type=words)
+    parser.add_argument("--tools", default=",".join(TOOLS), type=words, help="sysbench always runs")
+    parser.add_argument("--rounds", type=int, default=6, help="at least 2")
+    parser.add_argument("--seconds", type=int, default=1, help="of one run")
+    parser.add_argument("--quick", action="store_true", help="1 and 8 threads, unix socket, 3 rounds")
+    parser.add_argument("--format", choices=("markdown", "json"), default="markdown")
+    parser.add_argument("--table-size", type=int, default=100_000)
+    parser.add_argument("--port", type=int, default=33407)
+    parser.add_argument("--server-cpus", default="0", type=numbers)
+    parser.add_argument("--client-cpus", default="1", type=numbers)
+    given = parser.parse_args()
+    if given.quick:
+        given.threads, given.transports, given.rounds = [1, 8], ["socket"], 3
+    given.rounds = max(given.rounds, 2)
+    return given
+
+
+def words(text: str) -> list[str]:
+    """Split a list."""
+    return text.split(",")
+
+
+def numbers(text: str) -> list[int]:
+    """Split a list of numbers."""
+    return [int(word) for word in words(text)]
+
+
+def cells(given: argparse.Namespace) -> Iterator[Cell]:
+    """All that was asked for."""
+    for workload, protocol, transport, threads in product(
+        given.workloads, given.protocols, given.transports, given.threads
+    ):
+        yield Cell(threads, workload, protocol, transport)
+
+
+class Bench:
+    """The server of `tests/with-server`, and the tools on it."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self.given = given
+        self.socket = os.environ["LOADPRINT_TEST_SOCKET"]
+        self.defaults = os.environ["LOADPRINT_TEST_DEFAULTS"]
+
+    def pin_server(self) -> None:
+        """Keep the server, whose threads inherit, and the children of this process on their CPUs."""
+        pid = int((Path(self.socket).parent / "mysqld.pid").read_text())
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), self.given.server_cpus)
+        os.sched_setaffinity(0, self.given.client_cpus)
+
+    def prepare(self) -> None:
+        """Tables by the real sysbench, and all of it read once."""
+        cell = Cell(1, "oltp_read_write", "prepared", "socket")
+        for verb in ("prepare", "prewarm"):
+            with self.sysbench(cell, verb, "--time=0") as command:
+                subprocess.run(command, check=verb == "prepare", stdout=subprocess.DEVNULL)
+
+    def measure(self, cell: Cell) -> dict[str, list[Sample]]:
+        """Rounds of all tools, each round in the opposite order of the one before."""
+        tools = [tool for tool in TOOLS if tool == "sysbench" or tool in self.given.tools]
+        if cell.workload != "oltp_point_select" or cell.threads < 8:
+            tools = [tool for tool in tools if tool != "multiplexed"]
+        start_up = {tool: min(self.run(tool, cell, None).cpu_s for _ in range(2)) for tool in tools}
+        samples: dict[str, list[Sample]] = {tool: [] for tool in tools}
+        for number in range(self.given.rounds):
+            for tool in tools if number % 2 == 0 else reversed(tools):
+                sample = self.run(tool, cell, self.given.seconds)
+                cpu_s = sample.cpu_s - start_up[tool]
+                samples[tool].append(Sample(sample.queries, sample.seconds, cpu_s))
+        return samples
+
+    def run(self, tool: str, cell: Cell, seconds: int | None) -> Sample:
+        """One run; without seconds of one event, for what comes before it."""
+        if tool == "floor":
+            command = self.floor(cell, seconds or 0)
+            output, cpu_s = timed(command)
+            return Sample(*figures(r"queries (\d+) seconds ([\d.]+)", output), cpu_s)
+        length = "--events=1 --time=0" if seconds is None else f"--events=0 --time={seconds}"
+        if tool == "sysbench":
+            with self.sysbench(cell, "run", *length.split()) as command:
+                output, cpu_s = timed(command)
+            queries, _ = figures(r"total: +(\d+)()", output)
+            return Sample(queries, figures(r"()total time: +([\d.]+)s", output)[1], cpu_s)
+        command = [f"{RELEASE}/loadprint-load", "run", *self.common(cell), *length.split()]
+        command += [f"--defaults-file={self.defaults}", "--report-interval=0", "--format=json"]
+        if tool == "multiplexed":
+            command.append("--multiplex=on")
+        output, cpu_s = timed(command)
+        result = json.loads(output)
+        return Sample(result["queries"], result["seconds"], cpu_s)
+
+    def common(self, cell: Cell) -> list[str]:
+        """Options that both generators know."""
+        where = [f"--mysql-socket={self.socket}"]
+        if cell.transport == "tcp":
+            where = ["--mysql-host=127.0.0.1", f"--mysql-port={self.given.port}"]
+        mode = "disable" if cell.protocol == "text" else "auto"
+        size = f"--tables=1 --table-size={self.given.table_size}"
+        options = (
+            f"{size} --threads={cell.threads} --rand-type=uniform --db-ps-mode={mode} --mysql-db={DATABASE}"
+        )
+        return [cell.workload, *where, *options.split()]
+
+    def sysbench(self, cell: Cell, verb: str, *further: str) -> Configured:
+        """Its command, with the account in a file of its own."""
+        return Configured(self.defaults, ["sysbench", *self.common(cell), *further], verb)
+
+    def floor(self, cell: Cell, seconds: int) -> list[str]:
+        """Its command."""
+        where = self.socket if cell.transport == "socket" else f"127.0.0.1:{self.given.port}"
+        workload = cell.workload.removeprefix("oltp_")
+        facts = (workload, cell.protocol, cell.threads, seconds, self.given.table_size)
+        return [f"{RELEASE}/examples/floor", where, self.defaults, DATABASE, *map(str, facts)]
+
+
+class Configured:
+    """A command of sysbench whose account stands in a private file for as long as it is used."""
+
+    def __init__(self, defaults: str, command: list[str], verb: str) -> None:
+        self.defaults, self.command, self.verb = defaults, command, verb
+
+    def __enter__(self) -> list[str]:
+        pairs = (line.partition("=") for line in Path(self.defaults).read_text().splitlines())
+        account = {name: value for name, _, value in pairs if name in ("user", "password")}
+        self.file = tempfile.NamedTemporaryFile("w", suffix=".cnf")
+        self.file.writelines(f"mysql-{name}={value}\n" for name, value in account.items())
+        self.file.flush()
+        return [self.command[0], f"--config-file={self.file.name}", *self.command[1:], self.verb]
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+
+def timed(command: list[str]) -> tuple[str, float]:
+    """Output and CPU seconds of one command."""
+    with (
+        tempfile.TemporaryFile("w+") as complaint,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaint, text=True) as child,
+    ):
+        output = child.stdout.read() if child.stdout else ""
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        complaint.seek(0)
+        said = complaint.read()
+    if child.returncode:
+        sys.exit(f"{' '.join(command)} ended with status {child.returncode}: {said}{output}")
+    return output, usage.ru_utime + usage.ru_stime
+
+
+def figures(pattern: str, output: str) -> tuple[int, float]:
+    """Queries and seconds of a tool's output."""
+    found = re.search(pattern, output)
+    if not found:
+        sys.exit(f"{pattern} is not in:\n{output}")
+    return int(found[1] or 0), float(found[2] or 0)
+
+
+def ratio(ours: list[float], theirs: list[float]) -> Ratio:
+    """Geometric mean of the rounds' ratios; t interval of their logarithms."""
+    logs = [math.log(a / b) for a, b in zip(ours, theirs, strict=True)]
+    centre = statistics.fmean(logs)
+    half = student.ppf(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    return Ratio(math.exp(centre), math.exp(centre - half), math.exp(centre + half))
+
+
+def row(cell: Cell, samples: dict[str, list[Sample]]) -> dict[str, Any]:
+    """All figures of a cell: what sysbench did, and each other tool's ratios to it."""
+    rate = {tool: [one.queries / one.seconds for one in of] for tool, of in samples.items()}
+    cheap = {tool: [one.queries / one.cpu_s for one in of] for tool, of in samples.items()}
+    figures: dict[str, Any] = asdict(cell) | {
+        "sysbench_queries_per_s": statistics.geometric_mean(rate["sysbench"]),
+        "sysbench_queries_per_cpu_s": statistics.geometric_mean(cheap["sysbench"]),
+    }
+    for tool in samples:
+        if tool != "sysbench":
+            figures[tool] = {
+                "throughput": ratio(rate[tool], rate["sysbench"]),
+                "per_cpu_s": ratio(cheap[tool], cheap["sysbench"]),
+            }
+    return figures
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """One row of the table."""
+    cells = [figures[name] for name in ("workload", "protocol", "transport", "threads")]
+    cells += [f"{figures[f'sysbench_queries_per_{unit}'] / 1000:.1f}" for unit in ("s", "cpu_s")]
+    for tool, name in product(("ours", "multiplexed", "floor"), ("throughput", "per_cpu_s")):
+        cells.append(figures[tool][name] if tool in figures else "")
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,457 @@
+//! The least that a thread-per-connection client can spend: packets made beforehand, one send per statement, replies read and not
+//! looked at beyond where they end. `tests/benches/load_generator.py` runs it beside the generator and sysbench.
+//!
+//! ```text
+//! floor SOCKET|HOST:PORT DEFAULTS_FILE DATABASE point_select|read_write text|prepared THREADS SECONDS TABLE_SIZE
+//! ```
+//! Prints `queries N seconds S`. Logs in and prepares by libmysqlclient, then takes its socket.
+
+use std::env;
+use std::ffi::CString;
+use std::ffi::c_uint;
+use std::ffi::c_ulong;
+use std::io;
+use std::ptr;
+use std::sync::Barrier;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+use mysqlclient_sys as sys;
+
+const CLIENT_DEPRECATE_EOF: c_ulong = 1 << 24;
+const CLIENT_QUERY_ATTRIBUTES: c_ulong = 1 << 27;
+const COM_QUERY: u8 = 3;
+const COM_STMT_EXECUTE: u8 = 0x17;
+/// Transactions made beforehand for each connection.
+const PREBUILT: usize = 256;
+
+/// One statement: its text with `?`, and how many rows of the table it takes as parameters (an id, or both ends of a range).
+#[derive(Clone, Copy)]
+enum Params {
+    None,
+    Id,
+    Range,
+    Text,
+    Row,
+}
+
+const POINT_SELECT: &[(&str, Params)] = &[("SELECT c FROM sbtest1 WHERE id=?", Params::Id)];
+const READ_WRITE: &[(&str, Params)] = &[
+    ("BEGIN", Params::None),
+    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
+    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
+    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
+    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
+    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
+    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
+    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
+    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
+    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
+    ("SELECT c FROM sbtest1 WHERE id=?", Params::Id),
+    ("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?", Params::Range),
+    (
+        "SELECT SUM(k) FROM sbtest1 WHERE id BETWEEN ? AND ?",
+        Params::Range,
+    ),
+    (
+        "SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c",
+        Params::Range,
+    ),
+    (
+        "SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c",
+        Params::Range,
+    ),
+    ("UPDATE sbtest1 SET k=k+1 WHERE id=?", Params::Id),
+    ("UPDATE sbtest1 SET c=? WHERE id=?", Params::Text),
+    ("DELETE FROM sbtest1 WHERE id=?", Params::Id),
+    (
+        "INSERT INTO sbtest1 (id, k, c, pad) VALUES (?, ?, ?, ?)",
+        Params::Row,
+    ),
+    ("COMMIT", Params::None),
+];
+
+struct Given {
+    server: String,
+    defaults: String,
+    database: String,
+    statements: &'static [(&'static str, Params)],
+    prepared: bool,
+    threads: usize,
+    seconds: f64,
+    rows: u32,
+}
+
+fn main() -> Result<()> {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let [
+        server,
+        defaults,
+        database,
+        workload,
+        protocol,
+        threads,
+        seconds,
+        rows,
+    ] = words.as_slice()
+    else {
+        bail!("eight arguments: SERVER DEFAULTS DATABASE WORKLOAD PROTOCOL THREADS SECONDS TABLE_SIZE");
+    };
+    let given = Given {
+        server: server.clone(),
+        defaults: defaults.clone(),
+        database: database.clone(),
+        statements: if workload == "read_write" {
+            READ_WRITE
+        } else {
+            POINT_SELECT
+        },
+        prepared: protocol == "prepared",
+        threads: threads.parse().context("THREADS")?,
+        seconds: seconds.parse().context("SECONDS")?,
+        rows: rows.parse().context("TABLE_SIZE")?,
+    };
+    // SAFETY: null arguments are the documented form; no other thread runs yet.
+    unsafe { sys::mysql_server_init(0, ptr::null_mut(), ptr::null_mut()) };
+    let (barrier, over) = (Barrier::new(given.threads + 1), AtomicBool::new(false));
+    let (given, barrier, over) = (&given, &barrier, &over);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..given.threads)
+            .map(|number| scope.spawn(move || client(given, number, barrier, over)))
+            .collect();
+        barrier.wait();
+        let begin = Instant::now();
+        thread::sleep(Duration::from_secs_f64(given.seconds));
+        over.store(true, Relaxed);
+        let mut queries = 0;
+        for thread in threads {
+            match thread.join() {
+                Ok(done) => queries += done?,
+                Err(_) => bail!("a thread panicked"),
+            }
+        }
+        println!("queries {queries} seconds {:.6}", begin.elapsed().as_secs_f64());
+        Ok(())
+    })
+}
+
+/// Runs statements until the time is over; gives how many.
+fn client(given: &Given, number: usize, barrier: &Barrier, over: &AtomicBool) -> Result<u64> {
+    let opened = Connection::open(given, number as u64 + 1);
+    barrier.wait();
+    let mut connection = opened?;
+    let mut queries = 0;
+    for transaction in (0..PREBUILT).cycle() {
+        if over.load(Relaxed) {
+            break;
+        }
+        let first = transaction * given.statements.len();
+        for statement in first..first + given.statements.len() {
+            queries += 1;
+            if !connection.exchange(statement)? {
+                // A deadlock: the server has rolled back.
+                break;
+            }
+        }
+    }
+    Ok(queries)
+}
+
+struct Connection {
+    fd: libc::c_int,
+    polled: bool,
+    deprecate_eof: bool,
+    packets: Vec<Vec<u8>>,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    fn open(given: &Given, seed: u64) -> Result<Self> {
+        let text = |text: &str| CString::new(text).context("a zero byte in an argument");
+        let (file, database) = (text(&given.defaults)?, text(&given.database)?);
+        let tcp = given
+            .server
+            .rsplit_once(':')
+            .map(|(host, port)| (text(host), port.parse()));
+        let (host, port, socket) = match tcp {
+            Some((host, port)) => (Some(host?), port.context("PORT")?, None),
+            None => (None, 0, Some(text(&given.server)?)),
+        };
+        let pointer = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
+        // SAFETY: a fresh handle; options are copied; all strings live until the call returns.
+        unsafe {
+            let mysql = sys::mysql_init(ptr::null_mut());
+            let (disabled, yes): (c_uint, bool) = (1, true);
+            sys::mysql_options(
+                mysql,
+                sys::mysql_option::MYSQL_READ_DEFAULT_FILE,
+                file.as_ptr().cast(),
+            );
+            sys::mysql_options(
+                mysql,
+                sys::mysql_option::MYSQL_OPT_SSL_MODE,
+                (&raw const disabled).cast(),
+            );
+            sys::mysql_options(
+                mysql,
+                sys::mysql_option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY,
+                (&raw const yes).cast(),
+            );
+            let user = ptr::null();
+            let open = sys::mysql_real_connect(
+                mysql,
+                pointer(&host),
+                user,
+                user,
+                database.as_ptr(),
+                port,
+                pointer(&socket),
+                0,
+            );
+            if open.is_null() {
+                bail!(
+                    "{}: {}",
+                    given.server,
+                    std::ffi::CStr::from_ptr(sys::mysql_error(mysql)).to_string_lossy()
+                );
+            }
+            let capabilities = (*mysql).client_flag & (*mysql).server_capabilities;
+            let attributes = capabilities & CLIENT_QUERY_ATTRIBUTES != 0;
+            let mut builder = Builder {
+                given,
+                random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                attributes,
+            };
+            let packets = builder.packets(mysql)?;
+            Ok(Self {
+                fd: (*mysql).net.fd,
+                polled: socket.is_some(),
+                deprecate_eof: capabilities & CLIENT_DEPRECATE_EOF != 0,
+                packets,
+                buffer: vec![0; 1 << 16],
+            })
+        }
+    }
+
+    /// Sends a packet and reads its whole reply; false for an error of the server.
+    fn exchange(&mut self, packet: usize) -> Result<bool> {
+        let packet = &self.packets[packet];
+        // SAFETY: pointer and length describe the packet.
+        let sent = unsafe { libc::send(self.fd, packet.as_ptr().cast(), packet.len(), libc::MSG_NOSIGNAL) };
+        if sent != packet.len() as isize {
+            return Err(io::Error::last_os_error()).context("send");
+        }
+        let mut end = Ends {
+            columns: None,
+            left: 0,
+            deprecate_eof: self.deprecate_eof,
+        };
+        let (mut filled, mut at) = (0, 0);
+        loop {
+            filled += self.receive(filled)?;
+            while filled - at >= 5 {
+                let length =
+                    u32::from_le_bytes([self.buffer[at], self.buffer[at + 1], self.buffer[at + 2], 0])
+                        as usize;
+                if filled - at < 4 + length {
+                    break;
+                }
+                let payload = &self.buffer[at + 4..at + 4 + length];
+                at += 4 + length;
+                if let Some(good) = end.packet(payload) {
+                    return Ok(good);
+                }
+            }
+            if at > 0 && filled == self.buffer.len() {
+                self.buffer.copy_within(at..filled, 0);
+                (filled, at) = (filled - at, 0);
+            }
+        }
+    }
+
+    fn receive(&mut self, filled: usize) -> Result<usize> {
+        let room = &mut self.buffer[filled..];
+        // SAFETY: pointer and length describe the room; the pollfd lives for the call.
+        let got = unsafe {
+            if self.polled {
+                let mut wanted = libc::pollfd {
+                    fd: self.fd,
+                    events: libc::POLLIN,
+                    revents: 0,
+                };
+                libc::poll(&raw mut wanted, 1, -1);
+            }
+            libc::recv(self.fd, room.as_mut_ptr().cast(), room.len(), 0)
+        };
+        match usize::try_from(got) {
+            Ok(0) => bail!("the server closed the connection"),
+            Ok(got) => Ok(got),
+            Err(_) => Err(io::Error::last_os_error()).context("recv"),
+        }
+    }
+}
+
+/// Finds the end of a reply.
+struct Ends {
+    columns: Option<u64>,
+    left: u64,
+    deprecate_eof: bool,
+}
+
+impl Ends {
+    /// The next packet; Some when it was the last one, true unless it was an error.
+    fn packet(&mut self, payload: &[u8]) -> Option<bool> {
+        match (payload[0], self.columns) {
+            (0xff, _) => Some(false),
+            (0, None) => Some(true),
+            (count, None) => {
+                self.columns = Some(u64::from(count));
+                self.left = u64::from(count) + u64::from(!self.deprecate_eof);
+                None
+            }
+            _ if self.left > 0 => {
+                self.left -= 1;
+                None
+            }
+            (0xfe, _) if payload.len() < 0xff_ffff => Some(true),
+            _ => None,
+        }
+    }
+}
+
+/// Makes packets.
+struct Builder<'a> {
+    given: &'a Given,
+    random: u64,
+    attributes: bool,
+}
+
+impl Builder<'_> {
+    /// # Safety
+    /// `mysql` must be connected.
+    unsafe fn packets(&mut self, mysql: *mut sys::MYSQL) -> Result<Vec<Vec<u8>>> {
+        let statements = self.given.statements;
+        let mut ids = Vec::new();
+        for (sql, _) in statements {
+            // BEGIN cannot be prepared.
+            if !self.given.prepared || *sql == "BEGIN" {
+                ids.push(None);
+                continue;
+            }
+            // SAFETY: connected by the contract; the text is described by pointer and length.
+            unsafe {
+                let handle = sys::mysql_stmt_init(mysql);
+                if sys::mysql_stmt_prepare(handle, sql.as_ptr().cast(), sql.len() as c_ulong) != 0 {
+                    bail!("cannot prepare {sql}");
+                }
+                ids.push(Some((*handle).stmt_id as u32));
+            }
+        }
+        let mut packets = Vec::new();
+        for _ in 0..PREBUILT {
+            let mut last = 1;
+            for ((sql, params), id) in statements.iter().zip(&ids) {
+                // The INSERT puts back the row that the DELETE took.
+                let row = if matches!(params, Params::Row) {
+                    last
+                } else {
+                    self.row()
+                };
+                last = row;
+                let values = values(*params, row);
+                let payload = match id {
+                    Some(id) => self.execute(*id, &values),
+                    None => self.query(sql, &values),
+                };
+                let mut packet = (payload.len() as u32).to_le_bytes().to_vec();
+                packet.extend(payload);
+                packets.push(packet);
+            }
+        }
+        Ok(packets)
+    }
+
+    /// xorshift64*: any will do here.
+    fn row(&mut self) -> u32 {
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        let high = self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        (high % u64::from(self.given.rows)) as u32 + 1
+    }
+
+    fn query(&self, sql: &str, values: &[Literal]) -> Vec<u8> {
+        let mut text = vec![COM_QUERY];
+        if self.attributes {
+            text.extend([0, 1]);
+        }
+        let mut values = values.iter();
+        for (position, piece) in sql.split('?').enumerate() {
+            if position > 0 {
+                match values.next() {
+                    Some(Literal::Int(number)) => text.extend(number.to_string().bytes()),
+                    Some(Literal::Text(word)) => text.extend(format!("'{word}'").bytes()),
+                    None => {}
+                }
+            }
+            text.extend(piece.bytes());
+        }
+        text
+    }
+
+    /// The types go with every packet: that a statement's first one has come is not known beforehand.
+    fn execute(&self, id: u32, values: &[Literal]) -> Vec<u8> {
+        let mut packet = vec![COM_STMT_EXECUTE];
+        packet.extend(id.to_le_bytes());
+        packet.extend([if self.attributes { 8 } else { 0 }, 1, 0, 0, 0]);
+        if self.attributes {
+            packet.push(values.len() as u8);
+        }
+        if values.is_empty() {
+            return packet;
+        }
+        // No NULLs (at most eight parameters), types follow.
+        packet.extend([0, 1]);
+        for value in values {
+            packet.extend(match value {
+                Literal::Int(_) => [3, 0],
+                Literal::Text(_) => [254, 0],
+            });
+            if self.attributes {
+                packet.push(0);
+            }
+        }
+        for value in values {
+            match value {
+                Literal::Int(number) => packet.extend(number.to_le_bytes()),
+                Literal::Text(word) => {
+                    packet.push(word.len() as u8);
+                    packet.extend(word.bytes());
+                }
+            }
+        }
+        packet
+    }
+}
+
+enum Literal {
+    Int(u32),
+    Text(String),
+}
+
+fn values(params: Params, row: u32) -> Vec<Literal> {
+    let text = |length: usize| Literal::Text(format!("{row:011}-").repeat(10)[..length].to_owned());
+    match params {
+        Params::None => Vec::new(),
+        Params::Id => vec![Literal::Int(row)],
+        Params::Range => vec![Literal::Int(row), Literal::Int(row + 99)],
+        Params::Text => vec![text(119), Literal::Int(row)],
+        Params::Row => vec![Literal::Int(row), Literal::Int(row), text(119), text(59)],
+    }
+}
