@@ -1,6 +1,7 @@
 //! A database of its own per test on the server that `./test` starts, and the generator's binary.
 
 pub mod proxy;
+pub mod sql;
 
 use std::env;
 use std::fs;

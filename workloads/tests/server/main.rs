@@ -8,6 +8,7 @@
     reason = "a helper of a test fails by panicking"
 )]
 
+mod arm;
 #[path = "../common/mod.rs"]
 mod common;
 mod counts;

@@ -1,19 +1,25 @@
 //! Inserts of Application Response Measurement records, as a monitoring data path writes them: one producer fills buffers,
-//! writer threads store each buffer as one database transaction. Seven scenarios differ in the detail rows per record.
+//! writer threads store each buffer as one database transaction. Scenarios differ in the detail rows per record.
 
+mod bulk;
+mod check;
+mod mix;
 mod queue;
 mod record;
 mod schema;
+mod statements;
+mod tally;
 mod writer;
 
 use std::sync::Arc;
 
-use anyhow::Context;
 use anyhow::Result;
+use anyhow::bail;
 use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
+use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::engine::client::Client;
 use crate::options::Kind;
@@ -21,26 +27,62 @@ use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::random::Rng;
 use crate::workload::Descriptor;
+use crate::workload::Finding;
 use crate::workload::Load;
+use crate::workload::Moment;
 use crate::workload::Session;
 use crate::workload::Setup;
 use crate::workload::Workload;
+use mix::Mix;
 use queue::Queue;
-use record::SCENARIOS;
-use record::Scenario;
+use record::Full;
+use record::Source;
+use tally::Tally;
 
 const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "scenario",
-        Kind::Choice(&["simple", "parent", "metrics", "ctx1", "ctx5", "ctx10", "ctx20"]),
+        Kind::Text("LIST"),
         Some("simple"),
-        "detail of a record: none, a parent correlator, 3 metrics, or 1 to 20 context values",
+        "detail of a record: simple, parent (a correlator), metrics (3), ctx1, ctx5, ctx10, ctx20 (context values), custom; \
+         a list or `all`: one run after the other",
+    ),
+    OptionSpec::new(
+        "mix",
+        Kind::Text("LIST"),
+        None,
+        "scenarios drawn record by record, with weights, such as simple:50,ctx5:50",
+    ),
+    OptionSpec::new(
+        "parent",
+        Kind::Flag,
+        Some("off"),
+        "of the scenario custom: records have a parent correlator",
+    ),
+    OptionSpec::new(
+        "metrics",
+        Kind::Int(0, 127),
+        Some("0"),
+        "of the scenario custom: rows in arm_metric per record",
+    ),
+    OptionSpec::new(
+        "contexts",
+        Kind::Int(0, 127),
+        Some("0"),
+        "of the scenario custom: rows in arm_ctx per record",
     ),
     OptionSpec::new(
         "arm-mode",
-        Kind::Choice(&["multi"]),
+        Kind::Choice(&["multi", "row", "bulk"]),
         Some("multi"),
-        "multi: one INSERT per record and one multi-row INSERT per detail table",
+        "multi: one INSERT per record and one multi-row INSERT per detail table; row: one INSERT per row; \
+         bulk: multi-row INSERTs of a whole buffer into each table, as text, at most 512 KiB each",
+    ),
+    OptionSpec::new(
+        "ids",
+        Kind::Choice(&["client", "server"]),
+        Some("client"),
+        "client: thread << 40 | sequence; server: AUTO_INCREMENT and LAST_INSERT_ID(), one right edge for all",
     ),
     OptionSpec::new(
         "arm-buffer-bytes",
@@ -61,6 +103,12 @@ const OPTIONS: &[OptionSpec] = &[
         "buffers between producer and writers; 0: 1024 with --events, else two per thread, so that the drain stays short",
     ),
     OptionSpec::new(
+        "verify",
+        Kind::Flag,
+        Some("off"),
+        "count the rows of all tables before and after the measurement and compare with what was committed",
+    ),
+    OptionSpec::new(
         "parent-key",
         Kind::Flag,
         Some("off"),
@@ -72,6 +120,8 @@ const OPTIONS: &[OptionSpec] = &[
 const STUDY_BUFFERS: usize = 1024;
 /// Keeps the producer's stream apart from those of threads.
 const PRODUCER_STREAM: u64 = 1 << 33;
+/// Writers that wait for a longer part of their time are not the limit.
+const IDLE_SHARE: f64 = 0.05;
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "arm_insert",
@@ -102,50 +152,95 @@ impl Workload for ArmInsert {
         Ok(())
     }
 
+    fn preflight(&self, _values: &Values, _threads: usize, connection: &mut dyn Connection) -> Result<()> {
+        check::preflight(connection)
+    }
+
+    fn check(&self, setup: &Setup<'_>) -> Result<Vec<Finding>> {
+        check::findings(setup)
+    }
+
     fn cleanup(&self, setup: &Setup<'_>) -> Result<()> {
         schema::cleanup(setup)
     }
 
     fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
-        let name = values.text("scenario")?.unwrap_or_default();
-        let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name);
-        let scenario = *scenario.with_context(|| format!("--scenario={name} is not a scenario"))?;
-        let records = match values.count("records-per-commit")? {
-            0 => scenario.records_in(values.count("arm-buffer-bytes")?),
-            given => given,
+        let mix = Mix::of(values)?;
+        for option in ["parent", "metrics", "contexts"] {
+            if values.given(option)? && !mix.scenarios().any(|scenario| scenario.name == "custom") {
+                bail!("--{option} belongs to the scenario custom: add --scenario=custom, or custom to --mix");
+            }
+        }
+        let full = match values.count("records-per-commit")? {
+            0 => Full::Bytes(values.count("arm-buffer-bytes")?),
+            given => Full::Records(given),
         };
         let buffers = match values.count("arm-buffers")? {
             0 if values.int("events")? > 0 => STUDY_BUFFERS,
             0 => 2 * threads,
             given => given,
         };
-        let rng = Rng::new(seed, PRODUCER_STREAM);
+        let source = Source::new(mix.clone(), full, Rng::new(seed, PRODUCER_STREAM));
         Ok(Box::new(ArmLoad {
-            scenario,
-            records,
+            threads,
+            full,
             buffers,
-            queue: Arc::new(Queue::new(scenario, records, buffers, rng)),
+            verify: values.flag("verify")?,
+            shared: Arc::new(Shared {
+                queue: Arc::new(Queue::new(source, buffers)),
+                mix,
+                mode: match values.text("arm-mode")? {
+                    Some("row") => Mode::Row,
+                    Some("bulk") => Mode::Bulk,
+                    _ => Mode::Multi,
+                },
+                server_ids: values.text("ids")? == Some("server"),
+                tally: Tally::default(),
+            }),
         }))
     }
 }
 
+/// How a buffer becomes statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Row,
+    Multi,
+    Bulk,
+}
+
+impl Mode {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Row => "row",
+            Self::Multi => "multi",
+            Self::Bulk => "bulk",
+        }
+    }
+}
+
+/// What all writers use.
+struct Shared {
+    queue: Arc<Queue>,
+    mix: Mix,
+    mode: Mode,
+    server_ids: bool,
+    tally: Tally,
+}
+
 /// The workload with its options.
 struct ArmLoad {
-    scenario: Scenario,
-    records: usize,
+    threads: usize,
+    full: Full,
     buffers: usize,
-    queue: Arc<Queue>,
+    verify: bool,
+    shared: Arc<Shared>,
 }
 
 impl Load for ArmLoad {
     fn session(&self, thread: usize, client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError> {
-        let queue = Arc::clone(&self.queue);
-        Ok(Box::new(writer::Writer::open(
-            queue,
-            self.scenario,
-            thread,
-            client,
-        )?))
+        let shared = Arc::clone(&self.shared);
+        Ok(Box::new(writer::Writer::open(shared, thread, client)?))
     }
 
     fn drains(&self) -> bool {
@@ -153,28 +248,66 @@ impl Load for ArmLoad {
     }
 
     fn begin(&self, events: Option<u64>) {
-        Queue::start(&self.queue, events);
+        self.shared.tally.reset();
+        Queue::start(&self.shared.queue, events);
     }
 
     fn stop(&self) {
-        self.queue.stop();
+        self.shared.queue.stop();
     }
 
-    fn details(&self, _seconds: f64) -> Map<String, Json> {
-        let waits = self.queue.waits();
+    fn at_rest(&self, moment: Moment, connection: &mut dyn Connection) -> Result<(), DbError> {
+        if self.verify {
+            self.shared.tally.count(moment, connection)?;
+        }
+        Ok(())
+    }
+
+    fn details(&self, seconds: f64) -> Map<String, Json> {
+        let (shared, waits, sums) = (&self.shared, self.shared.queue.waits(), self.shared.tally.sums());
+        let per_second = |count: u64| {
+            if seconds > 0.0 {
+                count as f64 / seconds
+            } else {
+                0.0
+            }
+        };
+        let (full_seconds, idle_seconds) = (waits.producer_ns as f64 / 1e9, waits.writers_ns as f64 / 1e9);
+        let idle = idle_seconds > IDLE_SHARE * seconds * self.threads as f64;
         let mut details = Map::new();
-        details.insert("scenario".to_owned(), json!(self.scenario.name));
-        details.insert("record_bytes".to_owned(), json!(self.scenario.record_bytes()));
-        details.insert("records_per_commit".to_owned(), json!(self.records));
-        details.insert("buffers".to_owned(), json!(self.buffers));
-        details.insert(
-            "queue_full_seconds".to_owned(),
-            json!(waits.producer_ns as f64 / 1e9),
+        let mut tell = |name: &str, value: Json| drop(details.insert(name.to_owned(), value));
+        tell("scenario", json!(shared.mix.label()));
+        tell("arm_mode", json!(shared.mode.name()));
+        tell("ids", json!(if shared.server_ids { "server" } else { "client" }));
+        tell("threads", json!(self.threads));
+        tell("record_bytes", json!(shared.mix.record_bytes()));
+        tell(
+            "records_per_commit",
+            records_per_commit(self.full, &shared.mix, sums),
         );
-        details.insert(
-            "writers_idle_seconds".to_owned(),
-            json!(waits.writers_ns as f64 / 1e9),
-        );
+        tell("buffers", json!(self.buffers));
+        tell("rows_per_second", json!(per_second(sums.rows)));
+        tell("statements_per_second", json!(per_second(sums.statements)));
+        tell("queue_full_seconds", json!(full_seconds));
+        tell("writers_idle_seconds", json!(idle_seconds));
+        // Not when buffers were lacking as well: then both sides waited for something else, such as one long commit.
+        let waited = full_seconds > IDLE_SHARE * seconds;
+        tell("producer_bound", json!(idle && !waited));
+        if let Some(growth) = shared.tally.growth() {
+            tell("rows_counted", json!(growth));
+            tell("verified", json!(growth == sums.rows));
+        }
         details
+    }
+}
+
+/// What fits into a buffer; the mean of the run where buffers of one size hold records of several.
+fn records_per_commit(full: Full, mix: &Mix, sums: tally::Sums) -> Json {
+    match full {
+        Full::Records(records) => json!(records),
+        Full::Bytes(bytes) if mix.scenarios().count() == 1 => {
+            json!(((bytes as f64 / mix.record_bytes()) as usize).max(1))
+        }
+        Full::Bytes(_) => json!((sums.commits > 0).then(|| sums.records as f64 / sums.commits as f64)),
     }
 }

@@ -12,9 +12,7 @@ use std::thread::JoinHandle;
 use loadprint_recording::clock::monotonic_ns;
 
 use super::record::Buffer;
-use super::record::Scenario;
 use super::record::Source;
-use crate::random::Rng;
 
 /// Who waited how long for the other side, since the phase began.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,7 +35,6 @@ struct State {
 /// Buffers, full and empty.
 #[derive(Debug)]
 pub struct Queue {
-    records: usize,
     state: Mutex<State>,
     changed: Condvar,
     source: Mutex<Source>,
@@ -45,18 +42,17 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// So many buffers of so many records, filled from the stream of `rng`.
-    pub fn new(scenario: Scenario, records: usize, buffers: usize, rng: Rng) -> Self {
+    /// So many buffers, filled from `source`.
+    pub fn new(source: Source, buffers: usize) -> Self {
         let state = State {
             empty: (0..buffers).map(|_| Buffer::default()).collect(),
             closed: true,
             ..State::default()
         };
         Self {
-            records,
             state: Mutex::new(state),
             changed: Condvar::new(),
-            source: Mutex::new(Source::new(scenario, rng)),
+            source: Mutex::new(source),
             producer: Mutex::new(None),
         }
     }
@@ -108,9 +104,8 @@ impl Queue {
             let Some(mut buffer) = self.take_empty() else {
                 break;
             };
-            let count = usize::try_from(left).unwrap_or(usize::MAX).min(self.records);
-            source.fill(&mut buffer, count);
-            left -= count as u64;
+            source.fill(&mut buffer, usize::try_from(left).unwrap_or(usize::MAX));
+            left -= buffer.records.len() as u64;
             self.lock().full.push_back(buffer);
             self.changed.notify_all();
         }
@@ -152,11 +147,16 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use super::super::mix::Mix;
+    use super::super::record::Full;
     use super::super::record::SCENARIOS;
     use super::*;
+    use crate::random::Rng;
 
     fn queue(records: usize, buffers: usize) -> Arc<Queue> {
-        Arc::new(Queue::new(SCENARIOS[0], records, buffers, Rng::new(1, 1)))
+        let mix = Mix::only(SCENARIOS[0]);
+        let source = Source::new(mix, Full::Records(records), Rng::new(1, 1));
+        Arc::new(Queue::new(source, buffers))
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! ARM records and the buffers they travel in. The values are random, their sizes and cardinalities fixed.
 
+use super::mix::Mix;
 use crate::random::Rng;
 
 /// What a record carries beside its fixed columns.
@@ -15,7 +16,8 @@ pub struct Scenario {
     pub contexts: usize,
 }
 
-const fn scenario(name: &'static str, parent: bool, metrics: usize, contexts: usize) -> Scenario {
+/// A scenario of this name.
+pub const fn scenario(name: &'static str, parent: bool, metrics: usize, contexts: usize) -> Scenario {
     Scenario {
         name,
         parent,
@@ -40,12 +42,6 @@ impl Scenario {
     pub const fn record_bytes(self) -> usize {
         96 + 16 * self.parent as usize + 24 * self.metrics + 48 * self.contexts
     }
-
-    /// Records in a buffer of so many bytes, at least one.
-    pub const fn records_in(self, bytes: usize) -> usize {
-        let records = bytes / self.record_bytes();
-        if records == 0 { 1 } else { records }
-    }
 }
 
 /// Rows of `arm_tran_def`, `arm_metric_def` and `arm_ctx_def`.
@@ -55,7 +51,7 @@ pub const DEFINITIONS: [(&str, usize); 3] =
 /// A correlator.
 pub type Correlator = [u8; 16];
 
-/// The fixed part of a record.
+/// A record: its columns in `arm_tran`, and how many detail rows belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
     pub def_id: i64,
@@ -66,9 +62,11 @@ pub struct Record {
     pub status: i64,
     pub corr: Correlator,
     pub parent_corr: Option<Correlator>,
+    pub metrics: usize,
+    pub contexts: usize,
 }
 
-/// A buffer: records with their detail rows, `metrics` and `contexts` of the scenario per record.
+/// A buffer: records, and the detail rows of all of them one after the other.
 #[derive(Debug, Default)]
 pub struct Buffer {
     pub records: Vec<Record>,
@@ -76,44 +74,95 @@ pub struct Buffer {
     pub contexts: Vec<[u8; 32]>,
 }
 
+impl Buffer {
+    /// Rows of the buffer in all tables.
+    pub fn rows(&self) -> usize {
+        self.records.len() + self.metrics.len() + self.contexts.len()
+    }
+
+    /// Each record with its metrics and context values.
+    pub fn each(&self) -> impl Iterator<Item = (&Record, &[i64], &[[u8; 32]])> {
+        let (mut metrics, mut contexts) = (self.metrics.as_slice(), self.contexts.as_slice());
+        self.records.iter().map(move |record| {
+            let (of_record, rest) = metrics.split_at(record.metrics);
+            metrics = rest;
+            let (values, rest) = contexts.split_at(record.contexts);
+            contexts = rest;
+            (record, of_record, values)
+        })
+    }
+}
+
+/// When a buffer is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Full {
+    /// With so many records.
+    Records(usize),
+    /// When the next record would make it larger than this; a buffer holds at least one.
+    Bytes(usize),
+}
+
 /// Makes records.
 #[derive(Debug)]
 pub struct Source {
-    scenario: Scenario,
+    mix: Mix,
+    full: Full,
+    /// Drawn for a buffer in which it found no room.
+    next: Option<Scenario>,
     rng: Rng,
     now_us: i64,
 }
 
 impl Source {
     /// The stream of `rng`; the first record starts at a fixed moment, so that the same seed gives the same rows.
-    pub fn new(scenario: Scenario, rng: Rng) -> Self {
+    pub fn new(mix: Mix, full: Full, rng: Rng) -> Self {
         Self {
-            scenario,
+            mix,
+            full,
+            next: None,
             rng,
             now_us: 1_700_000_000_000_000,
         }
     }
 
-    /// Fills a buffer with so many records.
-    pub fn fill(&mut self, buffer: &mut Buffer, records: usize) {
+    /// Fills a buffer, with no more than `most` records.
+    pub fn fill(&mut self, buffer: &mut Buffer, most: usize) {
         buffer.records.clear();
         buffer.metrics.clear();
         buffer.contexts.clear();
-        for _ in 0..records {
-            let record = self.record();
-            buffer.records.push(record);
-            for _ in 0..self.scenario.metrics {
-                buffer.metrics.push(self.rng.uniform(0, 1_000_000_000));
+        let mut bytes = 0;
+        while buffer.records.len() < most {
+            let scenario = match self.next.take() {
+                Some(scenario) => scenario,
+                None => self.mix.draw(&mut self.rng),
+            };
+            bytes += scenario.record_bytes();
+            let full = match self.full {
+                Full::Records(records) => buffer.records.len() == records,
+                Full::Bytes(room) => bytes > room && !buffer.records.is_empty(),
+            };
+            if full {
+                self.next = Some(scenario);
+                return;
             }
-            for _ in 0..self.scenario.contexts {
-                let mut value = [0; 32];
-                self.hexadecimal(&mut value);
-                buffer.contexts.push(value);
-            }
+            self.append(buffer, scenario);
         }
     }
 
-    fn record(&mut self) -> Record {
+    fn append(&mut self, buffer: &mut Buffer, scenario: Scenario) {
+        let record = self.record(scenario);
+        buffer.records.push(record);
+        for _ in 0..scenario.metrics {
+            buffer.metrics.push(self.rng.uniform(0, 1_000_000_000));
+        }
+        for _ in 0..scenario.contexts {
+            let mut value = [0; 32];
+            self.hexadecimal(&mut value);
+            buffer.contexts.push(value);
+        }
+    }
+
+    fn record(&mut self, scenario: Scenario) -> Record {
         let rng = &mut self.rng;
         self.now_us += rng.uniform(0, 100);
         Record {
@@ -125,7 +174,9 @@ impl Source {
             // ARM 4.0: 0 good, 1 aborted, 2 failed.
             status: if rng.unit() < 0.98 { 0 } else { rng.uniform(1, 2) },
             corr: correlator(rng),
-            parent_corr: self.scenario.parent.then(|| correlator(rng)),
+            parent_corr: scenario.parent.then(|| correlator(rng)),
+            metrics: scenario.metrics,
+            contexts: scenario.contexts,
         }
     }
 
@@ -150,28 +201,59 @@ fn correlator(rng: &mut Rng) -> Correlator {
 mod tests {
     use super::*;
 
+    fn filled(mix: Mix, full: Full) -> Buffer {
+        let mut buffer = Buffer::default();
+        let mut source = Source::new(mix, full, Rng::new(1, 1));
+        source.fill(&mut buffer, 3);
+        source.fill(&mut buffer, usize::MAX);
+        buffer
+    }
+
     #[test]
     fn commit_sizes_are_those_of_the_record_model() {
-        let sizes = SCENARIOS.map(|scenario| scenario.records_in(196_608));
+        let sizes = SCENARIOS.map(|scenario| filled(Mix::only(scenario), Full::Bytes(196_608)).records.len());
         assert_eq!(sizes, [2048, 1755, 1170, 1365, 585, 341, 186]);
+        assert_eq!(
+            filled(Mix::only(SCENARIOS[6]), Full::Bytes(200)).records.len(),
+            1,
+            "never an empty buffer"
+        );
     }
 
     #[test]
     fn a_buffer_holds_the_details_of_each_record() {
         for scenario in SCENARIOS {
-            let mut buffer = Buffer::default();
-            let mut source = Source::new(scenario, Rng::new(1, 1));
-            source.fill(&mut buffer, 3);
-            source.fill(&mut buffer, 7);
+            let buffer = filled(Mix::only(scenario), Full::Records(7));
             assert_eq!(buffer.records.len(), 7);
-            assert_eq!(buffer.metrics.len(), 7 * scenario.metrics);
-            assert_eq!(buffer.contexts.len(), 7 * scenario.contexts);
-            assert!(
-                buffer
-                    .records
-                    .iter()
-                    .all(|record| record.parent_corr.is_some() == scenario.parent)
-            );
+            assert_eq!(buffer.rows(), 7 * (1 + scenario.metrics + scenario.contexts));
+            for (record, metrics, contexts) in buffer.each() {
+                assert_eq!(record.parent_corr.is_some(), scenario.parent);
+                assert_eq!(
+                    (metrics.len(), contexts.len()),
+                    (scenario.metrics, scenario.contexts)
+                );
+            }
         }
+    }
+
+    #[test]
+    fn a_record_without_room_comes_first_in_the_next_buffer() {
+        let mix = Mix::parse("simple:1,ctx20:1", None).unwrap();
+        let mut source = Source::new(mix.clone(), Full::Bytes(2000), Rng::new(3, 3));
+        let (mut split, mut whole) = (Vec::new(), Buffer::default());
+        let mut buffer = Buffer::default();
+        while split.len() < 100 {
+            source.fill(&mut buffer, usize::MAX);
+            split.extend_from_slice(&buffer.records);
+        }
+        Source::new(mix, Full::Records(100), Rng::new(3, 3)).fill(&mut whole, 100);
+        let carried = |records: &[Record]| {
+            records[..100]
+                .iter()
+                .filter(|record| record.contexts == 20)
+                .count()
+        };
+        assert!((30..70).contains(&carried(&split)) && (30..70).contains(&carried(&whole.records)));
+        assert!(split.iter().all(|record| record.contexts % 20 == 0));
     }
 }

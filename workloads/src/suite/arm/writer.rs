@@ -1,154 +1,130 @@
-//! One writer: takes a buffer and stores it as one database transaction, record by record with its detail rows.
+//! One writer: takes a buffer and stores it as one database transaction.
 
 use std::sync::Arc;
 
-use super::queue::Queue;
+use super::Mode;
+use super::Shared;
+use super::bulk::Bulk;
 use super::record::Buffer;
-use super::record::Scenario;
+use super::statements::Statements;
 use crate::driver::DbError;
-use crate::driver::ParamType;
 use crate::driver::StatementId;
-use crate::driver::Value;
 use crate::engine::client::Client;
 use crate::workload::Session;
 use crate::workload::Step;
 
-use ParamType::BigInt;
-use ParamType::Binary;
-use ParamType::Char;
-use ParamType::Int;
-
 /// A writer numbers its records from `thread << 40`, so that writers do not meet at one edge of the primary key.
 const ID_BITS: u32 = 40;
 
-const TRAN: &str = "INSERT INTO arm_tran (id, def_id, app_id, user_id, start_us, resp_ns, status, corr, parent_corr) \
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
-const TRAN_TYPES: [ParamType; 9] = [BigInt, Int, Int, Int, BigInt, BigInt, Int, Binary(16), Binary(16)];
+enum How {
+    Prepared(Statements),
+    Bulk(Bulk),
+}
+
+/// A buffer that is not yet committed: an ignored error writes it again, under the same ids.
+struct Taken {
+    buffer: Buffer,
+    first: i64,
+    /// The connection broke: the server may have committed it all the same.
+    in_doubt: bool,
+}
 
 /// Statements and position of one writer.
 pub struct Writer {
-    queue: Arc<Queue>,
-    scenario: Scenario,
+    shared: Arc<Shared>,
     next_id: i64,
-    tran: StatementId,
-    metrics: Option<StatementId>,
-    contexts: Option<StatementId>,
+    how: How,
     commit: StatementId,
-    /// Taken, not yet committed: an ignored error writes it again.
-    buffer: Option<Buffer>,
+    taken: Option<Taken>,
 }
 
 impl Writer {
-    /// Prepares the statements of the scenario and finds the first free id of this thread.
-    pub fn open(
-        queue: Arc<Queue>,
-        scenario: Scenario,
-        thread: usize,
-        client: &mut Client<'_>,
-    ) -> Result<Self, DbError> {
+    /// Prepares the statements of the mix and finds the first free id of this thread.
+    pub fn open(shared: Arc<Shared>, thread: usize, client: &mut Client<'_>) -> Result<Self, DbError> {
         let first = (thread as i64) << ID_BITS;
         let last = first | ((1 << ID_BITS) - 1);
         let used = client.rows(&format!(
             "SELECT MAX(id) FROM arm_tran WHERE id BETWEEN {first} AND {last}"
         ))?;
-        let used = used.first().and_then(|row| row.first()?.as_deref()?.parse().ok());
-        let detail = |client: &mut Client<'_>, table: &str, value: ParamType, rows: usize| {
-            let row = [BigInt, Int, Int, value];
-            let sql = format!(
-                "INSERT INTO {table} VALUES {}",
-                vec!["(?, ?, ?, ?)"; rows].join(", ")
-            );
-            (rows > 0)
-                .then(|| client.prepare(&sql, &row.repeat(rows)))
-                .transpose()
+        let used: Option<i64> = used.first().and_then(|row| row.first()?.as_deref()?.parse().ok());
+        let server_ids = shared.server_ids;
+        let how = match shared.mode {
+            Mode::Bulk => How::Bulk(Bulk::open(client, server_ids)?),
+            mode => {
+                let single = mode == Mode::Row;
+                How::Prepared(Statements::prepare(client, &shared.mix, server_ids, single)?)
+            }
         };
-        let writer = Self {
-            queue,
-            scenario,
-            next_id: used.unwrap_or(first) + 1,
-            tran: client.prepare(TRAN, &TRAN_TYPES)?,
-            metrics: detail(
-                client,
-                "arm_metric (tran_id, pos, mdef, val)",
-                BigInt,
-                scenario.metrics,
-            )?,
-            contexts: detail(
-                client,
-                "arm_ctx (tran_id, pos, pdef, val)",
-                Char(32),
-                scenario.contexts,
-            )?,
-            commit: client.prepare("COMMIT", &[])?,
-            buffer: None,
-        };
+        let commit = client.prepare("COMMIT", &[])?;
         // After the SELECT, which would otherwise open a transaction that lasts until the first COMMIT.
         client.on_connect("SET autocommit=0")?;
-        Ok(writer)
+        Ok(Self {
+            shared,
+            next_id: used.unwrap_or(first) + 1,
+            how,
+            commit,
+            taken: None,
+        })
     }
 
-    fn store(&mut self, client: &mut Client<'_>, buffer: &Buffer) -> Result<(), DbError> {
-        let (metrics, contexts) = (self.scenario.metrics, self.scenario.contexts);
-        let mut values = Vec::with_capacity(4 * metrics.max(contexts).max(3));
-        for (position, record) in buffer.records.iter().enumerate() {
-            let id = Value::Int(self.next_id);
-            self.next_id += 1;
-            values.clear();
-            values.extend([
-                id,
-                Value::Int(record.def_id),
-                Value::Int(record.app_id),
-                Value::Int(record.user_id),
-                Value::Int(record.start_us),
-                Value::Int(record.resp_ns),
-                Value::Int(record.status),
-                Value::Bytes(&record.corr),
-                record
-                    .parent_corr
-                    .as_ref()
-                    .map_or(Value::Null, |corr| Value::Bytes(corr)),
-            ]);
-            client.execute(self.tran, &values)?;
-            if let Some(statement) = self.metrics {
-                let rows = buffer.metrics[position * metrics..][..metrics].iter();
-                values.clear();
-                for (number, row) in (1..).zip(rows) {
-                    values.extend([id, Value::Int(number), Value::Int(number), Value::Int(*row)]);
-                }
-                client.execute(statement, &values)?;
-            }
-            if let Some(statement) = self.contexts {
-                let rows = buffer.contexts[position * contexts..][..contexts].iter();
-                values.clear();
-                for (number, row) in (1..).zip(rows) {
-                    values.extend([id, Value::Int(number), Value::Int(number), Value::Bytes(row)]);
-                }
-                client.execute(statement, &values)?;
-            }
+    /// Writes and commits; the number of statements.
+    fn store(&mut self, client: &mut Client<'_>, taken: &Taken) -> Result<u64, DbError> {
+        if taken.in_doubt && self.committed(client, taken.first)? {
+            client.committed();
+            return Ok(0);
         }
-        client.commit(self.commit)
+        let statements = match &mut self.how {
+            How::Prepared(statements) => statements.store(client, &taken.buffer, taken.first)?,
+            How::Bulk(bulk) => bulk.store(client, &taken.buffer, taken.first)?,
+        };
+        client.commit(self.commit)?;
+        Ok(statements + 1)
+    }
+
+    /// Whether a buffer whose COMMIT got no answer is in the tables; with ids of the server nobody can tell.
+    fn committed(&self, client: &mut Client<'_>, first: i64) -> Result<bool, DbError> {
+        if self.shared.server_ids {
+            return Ok(false);
+        }
+        let found = client.rows(&format!("SELECT id FROM arm_tran WHERE id = {first}"))?;
+        Ok(!found.is_empty())
     }
 }
 
 impl Session for Writer {
     fn event(&mut self, client: &mut Client<'_>) -> Result<Step, DbError> {
-        let buffer = match self.buffer.take() {
+        let taken = match self.taken.take() {
             Some(again) => again,
-            None => match self.queue.pop() {
-                Some(taken) => {
+            None => match self.shared.queue.pop() {
+                Some(buffer) => {
                     client.start(0);
-                    taken
+                    let first = self.next_id;
+                    self.next_id += buffer.records.len() as i64;
+                    Taken {
+                        buffer,
+                        first,
+                        in_doubt: false,
+                    }
                 }
                 None => return Ok(Step::Exhausted),
             },
         };
-        let stored = self.store(client, &buffer);
-        if let Err(error) = stored {
-            self.buffer = Some(buffer);
-            return Err(error);
+        match self.store(client, &taken) {
+            Ok(statements) => {
+                let records = taken.buffer.records.len() as u64;
+                self.shared
+                    .tally
+                    .committed(records, taken.buffer.rows() as u64, statements);
+                self.shared.queue.give_back(taken.buffer);
+                Ok(Step::Done(records))
+            }
+            Err(error) => {
+                self.taken = Some(Taken {
+                    in_doubt: taken.in_doubt || error.connection_lost(),
+                    ..taken
+                });
+                Err(error)
+            }
         }
-        let records = buffer.records.len() as u64;
-        self.queue.give_back(buffer);
-        Ok(Step::Done(records))
     }
 }

@@ -1,0 +1,117 @@
+//! Whether the tables are there, and whether what stands in them is what the scenarios write.
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+
+use super::mix::Mix;
+use super::mix::named;
+use super::record::SCENARIOS;
+use super::record::Scenario;
+use crate::driver::Connection;
+use crate::workload::Finding;
+use crate::workload::Setup;
+
+/// The columns that the statements name.
+const WANTED: [(&str, &str); 3] = [
+    (
+        "arm_tran",
+        "id, def_id, app_id, user_id, start_us, resp_ns, status, corr, parent_corr",
+    ),
+    ("arm_metric", "tran_id, pos, mdef, val"),
+    ("arm_ctx", "tran_id, pos, pdef, val"),
+];
+
+/// Judges the tables before a run.
+pub fn preflight(connection: &mut dyn Connection) -> Result<()> {
+    for (table, columns) in WANTED {
+        let found = connection.rows(&format!(
+            "SELECT column_name FROM information_schema.columns \
+             WHERE table_schema = DATABASE() AND table_name = '{table}' ORDER BY ordinal_position"
+        ))?;
+        let found: Vec<String> = found.into_iter().flatten().flatten().collect();
+        if found.is_empty() {
+            bail!("table {table} is missing: run `loadprint-load prepare arm_insert` first");
+        }
+        let found = found.join(", ");
+        if found != columns {
+            bail!(
+                "table {table} has the columns {found}; arm_insert writes {columns}: run cleanup and prepare, or give another --mysql-db"
+            );
+        }
+    }
+    Ok(())
+}
+
+const RECORDS: &str = "SELECT parent, metrics, contexts, COUNT(*), SUM(gaps) FROM ( \
+     SELECT t.parent_corr IS NOT NULL AS parent, COALESCE(m.n, 0) AS metrics, COALESCE(c.n, 0) AS contexts, \
+     COALESCE(m.n, 0) <> COALESCE(m.last, 0) OR COALESCE(c.n, 0) <> COALESCE(c.last, 0) AS gaps FROM arm_tran t \
+     LEFT JOIN (SELECT tran_id, COUNT(*) AS n, MAX(pos) AS last FROM arm_metric GROUP BY tran_id) m ON m.tran_id = t.id \
+     LEFT JOIN (SELECT tran_id, COUNT(*) AS n, MAX(pos) AS last FROM arm_ctx GROUP BY tran_id) c ON c.tran_id = t.id \
+     ) AS records GROUP BY parent, metrics, contexts ORDER BY parent, metrics, contexts";
+
+/// The rules; without `--scenario` and `--mix` a record may be of any scenario of the study.
+pub fn findings(setup: &Setup<'_>) -> Result<Vec<Finding>> {
+    let mut connection = setup.driver.connect()?;
+    preflight(connection.as_mut())?;
+    let allowed = allowed(setup)?;
+    let mut findings = Vec::new();
+    for table in ["arm_metric", "arm_ctx"] {
+        let orphans = connection.rows(&format!(
+            "SELECT COUNT(*), MIN(tran_id) FROM {table} WHERE NOT EXISTS (SELECT * FROM arm_tran WHERE id = tran_id)"
+        ))?;
+        let orphans = orphans.first().context("COUNT gave no row")?;
+        let cell = |column: usize| orphans.get(column).cloned().flatten().unwrap_or_default();
+        findings.push(Finding {
+            rule: format!("each row of {table} belongs to a record"),
+            broken: (cell(0) != "0")
+                .then(|| format!("{} do not, the first with tran_id {}", cell(0), cell(1))),
+        });
+    }
+    let mut counts = Vec::new();
+    let (mut strange, mut gaps) = (Vec::new(), 0);
+    for row in connection.rows(RECORDS)? {
+        let cell = |column: usize| -> Option<u64> { row.get(column)?.as_deref()?.parse().ok() };
+        let [parent, metrics, contexts, count] = [0, 1, 2, 3].map(|column| cell(column).unwrap_or_default());
+        gaps += cell(4).unwrap_or_default();
+        let same = |scenario: &&Scenario| {
+            (
+                u64::from(scenario.parent),
+                scenario.metrics as u64,
+                scenario.contexts as u64,
+            ) == (parent, metrics, contexts)
+        };
+        match allowed.iter().find(same) {
+            Some(scenario) => counts.push(format!("{count} {}", scenario.name)),
+            None => strange.push(format!(
+                "{count} records with parent {parent}, metrics {metrics}, contexts {contexts}"
+            )),
+        }
+    }
+    findings.push(Finding {
+        rule: "details of a record are numbered without gaps".to_owned(),
+        broken: (gaps > 0).then(|| format!("not so in {gaps} records")),
+    });
+    let names: Vec<&str> = allowed.iter().map(|scenario| scenario.name).collect();
+    let counts = if counts.is_empty() {
+        "none".to_owned()
+    } else {
+        counts.join(", ")
+    };
+    findings.push(Finding {
+        rule: format!("each record has the details of {} ({counts})", names.join(" or ")),
+        broken: (!strange.is_empty()).then(|| strange.join(", ")),
+    });
+    Ok(findings)
+}
+
+fn allowed(setup: &Setup<'_>) -> Result<Vec<Scenario>> {
+    let values = setup.values;
+    if values.text("mix")?.is_some() {
+        return Ok(Mix::of(values)?.scenarios().collect());
+    }
+    if !values.given("scenario")? {
+        return Ok(SCENARIOS.to_vec());
+    }
+    named(values)
+}

@@ -1,0 +1,260 @@
+//! ARM inserts: statements by the server's counters for every mode and scenario, rows in the tables, retries without duplicates.
+
+use std::io::BufRead;
+use std::io::BufReader;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::common::Bench;
+use crate::common::growth;
+use crate::common::json;
+use crate::common::only_line;
+use crate::common::sql::Sql;
+
+/// Name, parent, metrics, contexts.
+const SCENARIOS: [(&str, bool, u64, u64); 8] = [
+    ("simple", false, 0, 0),
+    ("parent", true, 0, 0),
+    ("metrics", false, 3, 0),
+    ("ctx1", false, 0, 1),
+    ("ctx5", false, 0, 5),
+    ("ctx10", false, 0, 10),
+    ("ctx20", false, 0, 20),
+    ("custom", true, 4, 25),
+];
+const EVENTS: u64 = 230;
+const PER_COMMIT: u64 = 50;
+
+fn number(result: &Value, key: &str) -> u64 {
+    result[key]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{key}: {}", result[key]))
+}
+
+/// Statements that insert, for all records of a run.
+fn inserts(mode: &str, metrics: u64, contexts: u64) -> u64 {
+    match mode {
+        "row" => EVENTS * (1 + metrics + contexts),
+        "multi" => EVENTS * (1 + metrics.min(1) + contexts.min(1)),
+        _ => EVENTS.div_ceil(PER_COMMIT) * (1 + metrics.min(1) + contexts.min(1)),
+    }
+}
+
+fn run(bench: &Bench, name: &str, words: &str) -> (Value, Value) {
+    let run = bench.path(name);
+    bench.succeed(&format!("run arm_insert {words} --out={}", run.display()));
+    (
+        json(&run.join("load/result.json")),
+        json(&run.join("load/server.json")),
+    )
+}
+
+#[test]
+fn every_mode_and_scenario_sends_the_statements_it_says() {
+    let bench = Bench::new("arm_modes");
+    bench.succeed("prepare arm_insert");
+    let sql = Sql::open(&bench);
+    for mode in ["row", "multi", "bulk"] {
+        for ids in ["client", "server"] {
+            for (scenario, parent, metrics, contexts) in SCENARIOS {
+                let custom = if scenario == "custom" {
+                    "--parent --metrics=4 --contexts=25"
+                } else {
+                    ""
+                };
+                for table in ["arm_tran", "arm_metric", "arm_ctx"] {
+                    sql.rows(&format!("TRUNCATE TABLE {table}"));
+                }
+                let name = format!("{mode}-{ids}-{scenario}");
+                let (result, server) = run(
+                    &bench,
+                    &name,
+                    &format!(
+                        "--scenario={scenario} {custom} --arm-mode={mode} --ids={ids} --threads=2 --events={EVENTS} \
+                         --records-per-commit={PER_COMMIT} --verify --report-interval=0"
+                    ),
+                );
+                let rows = EVENTS * (1 + metrics + contexts);
+                let commits = EVENTS.div_ceil(PER_COMMIT);
+                assert_eq!(number(&result, "events"), EVENTS, "{name}");
+                assert_eq!(number(&result, "rows"), rows, "{name}");
+                assert_eq!(number(&result, "commits"), commits, "{name}");
+                assert_eq!(
+                    growth(&server, "Com_insert"),
+                    inserts(mode, metrics, contexts),
+                    "{name}"
+                );
+                assert_eq!(growth(&server, "Com_commit"), commits, "{name}");
+                // The statement that reads the counters is the only other one.
+                assert_eq!(
+                    growth(&server, "Questions"),
+                    number(&result, "queries") + 1,
+                    "{name}"
+                );
+                assert_eq!(
+                    result["details"]["verified"], true,
+                    "{name}: {}",
+                    result["details"]
+                );
+                let count = |table: &str| sql.number(&format!("SELECT COUNT(*) FROM {table}")) as u64;
+                assert_eq!(count("arm_tran"), EVENTS, "{name}");
+                assert_eq!(count("arm_metric"), EVENTS * metrics, "{name}");
+                assert_eq!(count("arm_ctx"), EVENTS * contexts, "{name}");
+                let parents = sql.number("SELECT COUNT(parent_corr) FROM arm_tran") as u64;
+                assert_eq!(parents, if parent { EVENTS } else { 0 }, "{name}");
+                bench.succeed(&format!("check arm_insert --scenario={scenario} {custom}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn long_bulk_statements_are_cut_and_their_details_still_belong_to_their_records() {
+    let bench = Bench::new("arm_cut");
+    bench.succeed("prepare arm_insert");
+    for ids in ["client", "server"] {
+        let (result, server) = run(
+            &bench,
+            ids,
+            &format!(
+                "--scenario=ctx5 --arm-mode=bulk --ids={ids} --threads=2 --events=20000 --records-per-commit=10000"
+            ),
+        );
+        // 10,000 records of more than 100 bytes each are more than one statement of 512 KiB; their 50,000 details more than four.
+        assert_eq!(number(&result, "commits"), 2);
+        assert!(growth(&server, "Com_insert") > 2 * (2 + 4), "{ids}");
+        bench.succeed("check arm_insert --scenario=ctx5");
+    }
+    let sql = Sql::open(&bench);
+    assert_eq!(sql.number("SELECT COUNT(*) FROM arm_tran"), 40_000);
+}
+
+#[test]
+fn a_mix_is_drawn_record_by_record_and_a_list_is_several_runs() {
+    let bench = Bench::new("arm_mix");
+    bench.succeed("prepare arm_insert");
+    let (result, _) = run(
+        &bench,
+        "mix",
+        "--mix=simple:3,ctx5:1,custom:1 --metrics=2 --events=2000 --threads=2 --verify",
+    );
+    assert_eq!(result["details"]["verified"], true);
+    let sql = Sql::open(&bench);
+    let with = |table: &str| sql.number(&format!("SELECT COUNT(DISTINCT tran_id) FROM {table}"));
+    // Four standard deviations of a binomial with p = 1/5.
+    assert!((328..472).contains(&with("arm_ctx")) && (328..472).contains(&with("arm_metric")));
+    bench.succeed("check arm_insert --mix=simple,ctx5,custom --metrics=2");
+    let broken = bench.load("check arm_insert --scenario=simple");
+    assert_eq!(broken.status.code(), Some(1));
+}
+
+#[test]
+fn check_finds_details_without_a_record() {
+    let bench = Bench::new("arm_orphans");
+    bench.succeed("prepare arm_insert");
+    run(&bench, "run", "--scenario=ctx5 --events=100");
+    let sql = Sql::open(&bench);
+    sql.rows("DELETE FROM arm_tran ORDER BY id LIMIT 1");
+    sql.rows("DELETE FROM arm_ctx WHERE pos = 3 ORDER BY tran_id DESC LIMIT 1");
+    let output = bench.load("check arm_insert");
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in [
+        "holds   each row of arm_metric belongs to a record",
+        "BROKEN  each row of arm_ctx belongs to a record: 5 do not",
+        "BROKEN  details of a record are numbered without gaps: not so in 1 records",
+        "1 records with parent 0, metrics 0, contexts 4",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+}
+
+#[test]
+fn a_lock_wait_writes_the_buffer_again_without_duplicates() {
+    let bench = Bench::new("arm_retry");
+    bench.succeed("prepare arm_insert");
+    for (mode, ids) in [("multi", "client"), ("bulk", "server"), ("row", "server")] {
+        let sql = Sql::open(&bench);
+        let before = sql.number("SELECT COUNT(*) FROM arm_ctx");
+        let timeout = sql.number("SELECT @@global.innodb_lock_wait_timeout");
+        // New connections wait one second; the gap behind the last row is locked, so that every insert of a detail waits.
+        sql.rows("SET GLOBAL innodb_lock_wait_timeout = 1");
+        sql.rows("BEGIN");
+        sql.rows("SELECT * FROM arm_ctx WHERE tran_id >= 0 FOR UPDATE");
+        let mut child = bench
+            .command(&format!(
+                "run arm_insert --scenario=ctx5 --arm-mode={mode} --ids={ids} --events=100 --records-per-commit=10 --format=json"
+            ))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.as_mut().unwrap()).lines();
+        // A line per second tells the errors of that second.
+        let hit = lines
+            .map(Result::unwrap)
+            .find(|line| line.contains("err/s: ") && !line.contains("err/s: 0.00"));
+        sql.rows("ROLLBACK");
+        sql.rows(&format!("SET GLOBAL innodb_lock_wait_timeout = {timeout}"));
+        assert!(hit.is_some(), "no lock wait was met");
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{mode} {ids}");
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(number(&result, "events"), 100, "{mode} {ids}");
+        assert_eq!(
+            result["errors_by_code"]["1205"],
+            number(&result, "errors"),
+            "{mode} {ids}"
+        );
+        assert_eq!(
+            sql.number("SELECT COUNT(*) FROM arm_ctx") - before,
+            500,
+            "{mode} {ids}"
+        );
+        bench.succeed("check arm_insert --scenario=ctx5");
+    }
+}
+
+#[test]
+fn buffers_filled_in_time_are_written_afterwards_and_that_time_counts() {
+    let bench = Bench::new("arm_drain");
+    bench.succeed("prepare arm_insert");
+    // 64 buffers of 500 records with 21 rows each are full before the first of them is written.
+    let (result, server) = run(
+        &bench,
+        "run",
+        "--scenario=ctx20 --arm-mode=row --threads=1 --time=1 --records-per-commit=500 --arm-buffers=64",
+    );
+    let of = |key: &str| result[key].as_f64().unwrap();
+    assert!(of("drain_seconds") > 0.0 && of("seconds") - of("drain_seconds") >= 1.0);
+    assert!(
+        result["per_thread"][0]["seconds"].as_f64().unwrap() <= of("seconds"),
+        "the last commit is inside"
+    );
+    let sql = Sql::open(&bench);
+    let records = sql.number("SELECT COUNT(*) FROM arm_tran") as u64;
+    assert_eq!(number(&result, "events"), records);
+    assert!(records >= 64 * 500, "the drain was counted: {records}");
+    assert_eq!(growth(&server, "Com_commit"), records / 500);
+    assert_eq!(result["details"]["producer_bound"], false);
+    assert!(result["details"]["queue_full_seconds"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn wrong_tables_and_options_are_told_before_anything_runs() {
+    let bench = Bench::new("arm_wrong");
+    bench.succeed("prepare oltp_read_write --table-size=10");
+    let refused = |words: &str, part: &str| {
+        let output = bench.load(words);
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        let line = only_line(&output);
+        assert!(line.contains(part), "`{part}` is not in: {line}");
+    };
+    refused("run arm_insert", "prepare arm_insert");
+    bench.succeed("prepare arm_insert");
+    refused("run arm_insert --metrics=3", "--scenario=custom");
+    refused("run arm_insert --scenario=ctx7", "`ctx7` is not a scenario");
+    Sql::open(&bench).rows("ALTER TABLE arm_ctx DROP COLUMN val");
+    refused("run arm_insert", "arm_ctx has the columns tran_id, pos, pdef;");
+}
