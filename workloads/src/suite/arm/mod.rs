@@ -30,6 +30,7 @@ use crate::workload::Descriptor;
 use crate::workload::Finding;
 use crate::workload::Load;
 use crate::workload::Moment;
+use crate::workload::Point;
 use crate::workload::Session;
 use crate::workload::Setup;
 use crate::workload::Workload;
@@ -152,6 +153,21 @@ impl Workload for ArmInsert {
         Ok(())
     }
 
+    fn points(&self, values: &Values) -> Result<Vec<Point>> {
+        if values.text("mix")?.is_some() {
+            return Ok(vec![Point::default()]);
+        }
+        let names = mix::scenarios(values)?;
+        if names.len() == 1 {
+            return Ok(vec![Point::default()]);
+        }
+        let point = |name: String| Point {
+            name: name.clone(),
+            options: vec![("scenario", name)],
+        };
+        Ok(names.into_iter().map(point).collect())
+    }
+
     fn preflight(&self, _values: &Values, _threads: usize, connection: &mut dyn Connection) -> Result<()> {
         check::preflight(connection)
     }
@@ -241,6 +257,13 @@ impl Load for ArmLoad {
     fn session(&self, thread: usize, client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError> {
         let shared = Arc::clone(&self.shared);
         Ok(Box::new(writer::Writer::open(shared, thread, client)?))
+    }
+
+    fn handles(&self) -> usize {
+        match self.shared.mode {
+            Mode::Bulk => 1,
+            mode => 1 + statements::handles(&self.shared.mix, mode == Mode::Row),
+        }
     }
 
     fn drains(&self) -> bool {

@@ -56,30 +56,19 @@ impl Statements {
                 ("(?, ?, ?, ?)", vec![BigInt, Int, Int, value])
             };
             let mut statements = vec![None; rows.last().map_or(0, |most| most + 1)];
-            for count in rows.into_iter().filter(|count| *count > 0) {
+            for count in rows {
                 let sql = format!("INSERT INTO {table} VALUES {}", vec![row; count].join(", "));
                 statements[count] = Some(client.prepare(&sql, &types.repeat(count))?);
             }
             Ok(Detail(statements))
         };
-        let sizes = |rows: BTreeSet<usize>| {
-            let one = |count: usize| if single { count.min(1) } else { count };
-            rows.into_iter().map(one).collect::<BTreeSet<usize>>()
-        };
+        let (metrics, contexts) = sizes(mix, single);
         Ok(Self {
             server_ids,
             single,
             tran,
-            metrics: detail(
-                "arm_metric (tran_id, pos, mdef, val)",
-                BigInt,
-                sizes(mix.scenarios().map(|scenario| scenario.metrics).collect()),
-            )?,
-            contexts: detail(
-                "arm_ctx (tran_id, pos, pdef, val)",
-                Char(32),
-                sizes(mix.scenarios().map(|scenario| scenario.contexts).collect()),
-            )?,
+            metrics: detail("arm_metric (tran_id, pos, mdef, val)", BigInt, metrics)?,
+            contexts: detail("arm_ctx (tran_id, pos, pdef, val)", Char(32), contexts)?,
         })
     }
 
@@ -125,6 +114,21 @@ impl Statements {
             rows_each,
         }
     }
+}
+
+/// The row counts that need a statement, for metrics and for context values.
+fn sizes(mix: &Mix, single: bool) -> (BTreeSet<usize>, BTreeSet<usize>) {
+    let size = |rows: usize| if single { rows.min(1) } else { rows };
+    let metrics = mix.scenarios().map(|scenario| size(scenario.metrics));
+    let contexts = mix.scenarios().map(|scenario| size(scenario.contexts));
+    let some = |rows: &usize| *rows > 0;
+    (metrics.filter(some).collect(), contexts.filter(some).collect())
+}
+
+/// Statements that one connection prepares.
+pub fn handles(mix: &Mix, single: bool) -> usize {
+    let (metrics, contexts) = sizes(mix, single);
+    1 + metrics.len() + contexts.len()
 }
 
 /// The rows of one record in one detail table.
