@@ -13,10 +13,26 @@ use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::output::Output;
 use crate::suite::arm::ArmInsert;
-use crate::suite::oltp;
+use crate::suite::lookup::Lookup;
+use crate::suite::oltp::bulk_insert::BulkInsert;
+use crate::suite::oltp::scripts;
 
 /// All workloads.
-pub static WORKLOADS: &[&dyn Workload] = &[&oltp::READ_WRITE, &oltp::POINT_SELECT, &ArmInsert];
+pub static WORKLOADS: &[&dyn Workload] = &[
+    &scripts::READ_WRITE,
+    &scripts::READ_ONLY,
+    &scripts::WRITE_ONLY,
+    &scripts::POINT_SELECT,
+    &scripts::UPDATE_INDEX,
+    &scripts::UPDATE_NON_INDEX,
+    &scripts::DELETE,
+    &scripts::INSERT,
+    &BulkInsert,
+    &scripts::RANDOM_POINTS,
+    &scripts::RANDOM_RANGES,
+    &Lookup,
+    &ArmInsert,
+];
 
 /// What a workload says about itself.
 #[derive(Debug)]
@@ -164,6 +180,11 @@ pub enum Step {
 pub trait Session {
     /// Runs one event. After an ignorable error it is called again.
     fn event(&mut self, client: &mut Client<'_>) -> Result<Step, DbError>;
+
+    /// After all phases: sends what the session still holds back. Nothing of it is counted.
+    fn finish(&mut self, _client: &mut Client<'_>) -> Result<(), DbError> {
+        Ok(())
+    }
 }
 
 /// The workload of this name.

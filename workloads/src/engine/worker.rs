@@ -37,7 +37,7 @@ pub fn work(run: Run<'_>, number: usize, driver: &dyn Driver) {
         loop {
             client.rest();
             if run.gate.wait() != Order::Run {
-                return Ok(());
+                return session.finish(&mut client);
             }
             let began = monotonic_ns();
             let ended = events(&run, &mut client, session.as_mut());

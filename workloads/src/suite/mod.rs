@@ -1,5 +1,7 @@
 //! The workloads themselves, one folder per suite.
 
 pub mod arm;
+pub mod lookup;
 pub mod oltp;
 mod parallel;
+mod sbtest;

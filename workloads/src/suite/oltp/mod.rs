@@ -1,189 +1,78 @@
-//! Sysbench's OLTP scripts on its `sbtest` schema, statement for statement (src/lua/oltp_common.lua of sysbench 1.0.20).
-//! Data prepared by either tool serve the other.
+//! Sysbench's SQL scripts, statement for statement (src/lua/ of sysbench 1.0.20). Data prepared by either tool serve the other.
 
-mod schema;
-mod session;
+pub mod bulk_insert;
+mod insert;
+mod options;
+mod random_select;
+pub mod scripts;
+pub mod session;
+pub mod statements;
 
 use anyhow::Result;
+use anyhow::bail;
 
-use crate::driver::DbError;
-use crate::engine::client::Client;
-use crate::options::Kind;
-use crate::options::OptionSpec;
+use crate::driver::Connection;
 use crate::options::Values;
-use crate::random;
 use crate::random::Distribution;
-use crate::random::Rng;
+use crate::suite::sbtest::check;
+use crate::suite::sbtest::preflight;
+use crate::suite::sbtest::schema;
 use crate::workload::Descriptor;
+use crate::workload::Finding;
 use crate::workload::Load;
-use crate::workload::Session;
 use crate::workload::Setup;
 use crate::workload::Workload;
+use insert::Inserts;
+use random_select::RandomSelect;
+use session::Groups;
+use statements::Group;
 
-const MANY: i64 = 1_000_000;
-
-const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::new("tables", Kind::Int(1, 100_000), Some("1"), "number of tables"),
-    OptionSpec::new(
-        "table-size",
-        Kind::Int(1, i32::MAX as i64),
-        Some("10000"),
-        "rows per table",
-    ),
-    OptionSpec::new("range-size", Kind::Int(1, MANY), Some("100"), "rows of a range"),
-    OptionSpec::new(
-        "point-selects",
-        Kind::Int(0, MANY),
-        Some("10"),
-        "point selects per transaction; 1 in oltp_point_select",
-    ),
-    OptionSpec::new(
-        "range-selects",
-        Kind::Flag,
-        Some("on"),
-        "off leaves out all range selects",
-    ),
-    OptionSpec::new(
-        "simple-ranges",
-        Kind::Int(0, MANY),
-        Some("1"),
-        "simple range selects per transaction",
-    ),
-    OptionSpec::new(
-        "sum-ranges",
-        Kind::Int(0, MANY),
-        Some("1"),
-        "SELECT SUM() per transaction",
-    ),
-    OptionSpec::new(
-        "order-ranges",
-        Kind::Int(0, MANY),
-        Some("1"),
-        "SELECT ... ORDER BY per transaction",
-    ),
-    OptionSpec::new(
-        "distinct-ranges",
-        Kind::Int(0, MANY),
-        Some("1"),
-        "SELECT DISTINCT per transaction",
-    ),
-    OptionSpec::new(
-        "index-updates",
-        Kind::Int(0, MANY),
-        Some("1"),
-        "updates of an indexed column per transaction",
-    ),
-    OptionSpec::new(
-        "non-index-updates",
-        Kind::Int(0, MANY),
-        Some("1"),
-        "updates of a column without index per transaction",
-    ),
-    OptionSpec::new(
-        "delete-inserts",
-        Kind::Int(0, MANY),
-        Some("1"),
-        "DELETE + INSERT of one row per transaction",
-    ),
-    OptionSpec::new(
-        "skip-trx",
-        Kind::Flag,
-        Some("off"),
-        "no BEGIN and COMMIT: every statement commits itself",
-    ),
-    OptionSpec::new(
-        "auto-inc",
-        Kind::Flag,
-        Some("on"),
-        "prepare: ids from AUTO_INCREMENT",
-    ),
-    OptionSpec::new(
-        "secondary",
-        Kind::Flag,
-        Some("off"),
-        "prepare: a secondary index in place of the primary key",
-    ),
-    OptionSpec::new(
-        "create-secondary",
-        Kind::Flag,
-        Some("on"),
-        "prepare: an index on k",
-    ),
-    OptionSpec::new(
-        "mysql-storage-engine",
-        Kind::Text("ENGINE"),
-        Some("innodb"),
-        "prepare: storage engine",
-    ),
-];
-
-/// A script of the family.
+/// A script.
 #[derive(Debug)]
 pub struct Oltp {
     descriptor: Descriptor,
-    counts: fn(&Values) -> Result<Counts>,
+    event: Event,
 }
 
-/// oltp_read_write: 14 reads and 4 writes in a transaction.
-pub static READ_WRITE: Oltp = Oltp {
-    descriptor: Descriptor {
-        name: "oltp_read_write",
-        summary: "sysbench's mixed transaction: 10 point selects, 4 range selects, 2 updates, delete + insert",
-        operation: "sysbench event (one transaction)",
-        types: &["oltp_read_write"],
-        options: &[OPTIONS, random::OPTIONS],
-        database: "sbtest",
-    },
-    counts: Counts::of_options,
-};
-
-/// oltp_point_select: one SELECT by primary key, committed by itself.
-pub static POINT_SELECT: Oltp = Oltp {
-    descriptor: Descriptor {
-        name: "oltp_point_select",
-        summary: "sysbench's point select by primary key",
-        operation: "sysbench event (one point select)",
-        types: &["oltp_point_select"],
-        options: &[OPTIONS, random::OPTIONS],
-        database: "sbtest",
-    },
-    counts: |_| {
-        Ok(Counts {
-            point_selects: 1,
-            ..Counts::default()
-        })
-    },
-};
-
-/// How many statements of each kind make a transaction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    transaction: bool,
-    point_selects: usize,
-    simple_ranges: usize,
-    sum_ranges: usize,
-    order_ranges: usize,
-    distinct_ranges: usize,
-    index_updates: usize,
-    non_index_updates: usize,
-    delete_inserts: usize,
+/// What one event of a script runs.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    /// Groups of statements between BEGIN and COMMIT, without them by `--skip-trx`.
+    Transaction(&'static [Group]),
+    /// Groups of statements, each committed by itself.
+    Groups(&'static [Group]),
+    /// A text INSERT.
+    Insert,
+    /// SELECT … WHERE k IN (…).
+    RandomPoints,
+    /// SELECT … WHERE k BETWEEN … OR ….
+    RandomRanges,
 }
 
-impl Counts {
-    fn of_options(values: &Values) -> Result<Self> {
-        let ranges = values.flag("range-selects")?;
-        let range = |name| Ok::<_, anyhow::Error>(if ranges { values.count(name)? } else { 0 });
-        Ok(Self {
-            transaction: !values.flag("skip-trx")?,
-            point_selects: values.count("point-selects")?,
-            simple_ranges: range("simple-ranges")?,
-            sum_ranges: range("sum-ranges")?,
-            order_ranges: range("order-ranges")?,
-            distinct_ranges: range("distinct-ranges")?,
-            index_updates: values.count("index-updates")?,
-            non_index_updates: values.count("non-index-updates")?,
-            delete_inserts: values.count("delete-inserts")?,
-        })
+impl Oltp {
+    /// The tables it works on; two scripts know one only.
+    fn tables(&self, values: &Values) -> Result<usize> {
+        match (self.event, values.count("tables")?) {
+            (Event::RandomPoints | Event::RandomRanges, tables) if tables > 1 => {
+                bail!(
+                    "--tables={tables}: {} works on one table, sbtest1: leave --tables out",
+                    self.descriptor.name
+                )
+            }
+            (_, tables) => Ok(tables),
+        }
+    }
+
+    /// True if ids come from the client and could meet those of `prepare`: then there are none.
+    fn starts_empty(&self, values: &Values) -> Result<bool> {
+        Ok(matches!(self.event, Event::Insert) && !values.flag("auto-inc")?)
+    }
+
+    fn rows(&self, values: &Values) -> Result<i64> {
+        if self.starts_empty(values)? {
+            return Ok(0);
+        }
+        values.int("table-size")
     }
 }
 
@@ -193,43 +82,50 @@ impl Workload for Oltp {
     }
 
     fn prepare(&self, setup: &Setup<'_>) -> Result<()> {
-        schema::prepare(setup)
+        self.tables(setup.values)?;
+        let distribution = Distribution::from_options(setup.values)?;
+        schema::prepare(setup, distribution, self.rows(setup.values)?)
     }
 
     fn warmup(&self, setup: &Setup<'_>) -> Result<()> {
+        self.tables(setup.values)?;
         schema::warmup(setup)
     }
 
+    fn preflight(&self, values: &Values, _threads: usize, connection: &mut dyn Connection) -> Result<()> {
+        let (name, tables) = (self.descriptor.name, self.tables(values)?);
+        preflight::tables(connection, name, tables, preflight::OLTP)?;
+        match self.event {
+            // Needs no rows, adds its own.
+            Event::Insert => Ok(()),
+            _ => preflight::rows(connection, name, tables, values.int("table-size")?),
+        }
+    }
+
+    fn check(&self, setup: &Setup<'_>) -> Result<Vec<Finding>> {
+        let values = setup.values;
+        let only = !matches!(self.event, Event::Insert);
+        let rules = check::oltp_rules(self.rows(values)?, only, values.flag("create-secondary")?);
+        let tables = self.tables(values)?;
+        check::check(setup, self.descriptor.name, tables, preflight::OLTP, &rules)
+    }
+
     fn cleanup(&self, setup: &Setup<'_>) -> Result<()> {
-        schema::cleanup(setup)
+        schema::cleanup(setup, self.tables(setup.values)?)
     }
 
-    fn load(&self, values: &Values, _threads: usize, seed: u64) -> Result<Box<dyn Load>> {
-        Ok(Box::new(OltpLoad {
-            counts: (self.counts)(values)?,
-            tables: values.count("tables")?,
-            table_size: values.int("table-size")?,
-            range_size: values.int("range-size")?,
-            keys: Distribution::from_options(values)?,
-            seed,
-        }))
-    }
-}
-
-/// A script with its options.
-#[derive(Debug)]
-struct OltpLoad {
-    counts: Counts,
-    tables: usize,
-    table_size: i64,
-    range_size: i64,
-    keys: Distribution,
-    seed: u64,
-}
-
-impl Load for OltpLoad {
-    fn session(&self, thread: usize, client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError> {
-        let rng = Rng::new(self.seed, thread as u64);
-        Ok(Box::new(session::OltpSession::open(self, client, rng)?))
+    fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
+        self.tables(values)?;
+        let distribution = Distribution::from_options(values)?;
+        Ok(match self.event {
+            Event::Transaction(groups) => {
+                let transaction = !values.flag("skip-trx")?;
+                Box::new(Groups::new(groups, transaction, distribution, values, seed)?)
+            }
+            Event::Groups(groups) => Box::new(Groups::new(groups, false, distribution, values, seed)?),
+            Event::Insert => Box::new(Inserts::new(distribution, values, threads, seed)?),
+            Event::RandomPoints => Box::new(RandomSelect::points(distribution, values, threads, seed)?),
+            Event::RandomRanges => Box::new(RandomSelect::ranges(distribution, values, threads, seed)?),
+        })
     }
 }

@@ -1,223 +1,194 @@
-//! One thread of an OLTP script: its statements for each table, and the event.
+//! One thread of a script of statement groups: its handles for each table, and the event.
 
-use super::Counts;
-use super::OltpLoad;
+use anyhow::Result;
+
+use super::statements::Group;
+use super::statements::MOST_PARAMS;
+use super::statements::Param;
+use super::statements::Statement;
 use crate::driver::DbError;
 use crate::driver::ParamType;
 use crate::driver::StatementId;
 use crate::driver::Value;
 use crate::engine::client::Client;
+use crate::options::Values;
 use crate::random::Distribution;
+use crate::random::Keys;
 use crate::random::Rng;
+use crate::workload::Load;
 use crate::workload::Session;
 use crate::workload::Step;
 
-const INT: ParamType = ParamType::Int;
-const C: ParamType = ParamType::Char(120);
-const PAD: ParamType = ParamType::Char(60);
-
-/// The kinds of statement there are per table.
-#[derive(Debug, Clone, Copy)]
-#[repr(usize)]
-enum Key {
-    PointSelect,
-    SimpleRange,
-    SumRange,
-    OrderRange,
-    DistinctRange,
-    IndexUpdate,
-    NonIndexUpdate,
-    Delete,
-    Insert,
+/// Groups of statements with the options fixed.
+#[derive(Debug)]
+pub struct Groups {
+    /// How often, and what.
+    groups: Vec<(usize, &'static [Statement])>,
+    transaction: bool,
+    tables: usize,
+    /// From an id to the last of its range.
+    reach: i64,
+    keys: Keys,
+    seed: u64,
 }
 
-const KEYS: usize = Key::Insert as usize + 1;
-
-impl Key {
-    /// Text around the table's number, and the parameters.
-    const fn definition(self) -> (&'static str, &'static str, &'static [ParamType]) {
-        match self {
-            Self::PointSelect => ("SELECT c FROM sbtest", " WHERE id=?", &[INT]),
-            Self::SimpleRange => ("SELECT c FROM sbtest", " WHERE id BETWEEN ? AND ?", &[INT, INT]),
-            Self::SumRange => (
-                "SELECT SUM(k) FROM sbtest",
-                " WHERE id BETWEEN ? AND ?",
-                &[INT, INT],
-            ),
-            Self::OrderRange => (
-                "SELECT c FROM sbtest",
-                " WHERE id BETWEEN ? AND ? ORDER BY c",
-                &[INT, INT],
-            ),
-            Self::DistinctRange => (
-                "SELECT DISTINCT c FROM sbtest",
-                " WHERE id BETWEEN ? AND ? ORDER BY c",
-                &[INT, INT],
-            ),
-            Self::IndexUpdate => ("UPDATE sbtest", " SET k=k+1 WHERE id=?", &[INT]),
-            Self::NonIndexUpdate => ("UPDATE sbtest", " SET c=? WHERE id=?", &[C, INT]),
-            Self::Delete => ("DELETE FROM sbtest", " WHERE id=?", &[INT]),
-            Self::Insert => (
-                "INSERT INTO sbtest",
-                " (id, k, c, pad) VALUES (?, ?, ?, ?)",
-                &[INT, INT, C, PAD],
-            ),
-        }
-    }
-}
-
-/// Statements and random state of one thread.
-pub struct OltpSession {
-    counts: Counts,
-    begin: Option<StatementId>,
-    commit: Option<StatementId>,
-    /// By table, from 0, and key; only the keys that the script uses.
-    statements: Vec<[Option<StatementId>; KEYS]>,
-    table_size: i64,
-    range_size: i64,
-    keys: Distribution,
-    rng: Rng,
-}
-
-impl OltpSession {
-    /// Prepares a statement for each table and kind that is used: `tables × kinds + 2` handles.
-    pub fn open(load: &OltpLoad, client: &mut Client<'_>, rng: Rng) -> Result<Self, DbError> {
-        let counts = load.counts;
-        let used = [
-            (Key::PointSelect, counts.point_selects),
-            (Key::SimpleRange, counts.simple_ranges),
-            (Key::SumRange, counts.sum_ranges),
-            (Key::OrderRange, counts.order_ranges),
-            (Key::DistinctRange, counts.distinct_ranges),
-            (Key::IndexUpdate, counts.index_updates),
-            (Key::NonIndexUpdate, counts.non_index_updates),
-            (Key::Delete, counts.delete_inserts),
-            (Key::Insert, counts.delete_inserts),
-        ];
-        let mut session = Self {
-            counts,
-            begin: None,
-            commit: None,
-            statements: vec![[None; KEYS]; load.tables],
-            table_size: load.table_size,
-            range_size: load.range_size,
-            keys: load.keys,
-            rng,
-        };
-        if counts.transaction {
-            session.begin = Some(client.prepare("BEGIN", &[])?);
-            session.commit = Some(client.prepare("COMMIT", &[])?);
-        }
-        for (position, statements) in session.statements.iter_mut().enumerate() {
-            for (key, _) in used.iter().filter(|(_, count)| *count > 0) {
-                let (before, after, params) = key.definition();
-                let sql = format!("{before}{}{after}", position + 1);
-                statements[*key as usize] = Some(client.prepare(&sql, params)?);
+impl Groups {
+    /// Leaves out groups that the options turn off.
+    ///
+    /// # Errors
+    /// If the workload does not declare an option.
+    pub fn new(
+        groups: &'static [Group],
+        transaction: bool,
+        distribution: Distribution,
+        values: &Values,
+        seed: u64,
+    ) -> Result<Self> {
+        let mut used = Vec::new();
+        for group in groups {
+            let times = group.repeat.times(values)?;
+            if times > 0 {
+                used.push((times, group.statements));
             }
         }
-        Ok(session)
-    }
-
-    /// A table for a group of statements, uniformly.
-    fn table(&mut self) -> [Option<StatementId>; KEYS] {
-        let last = i64::try_from(self.statements.len()).unwrap_or(i64::MAX) - 1;
-        let position = self.rng.uniform(0, last);
-        usize::try_from(position)
-            .ok()
-            .and_then(|position| self.statements.get(position).copied())
-            .unwrap_or([None; KEYS])
-    }
-
-    fn id(&mut self) -> i64 {
-        self.keys.draw(&mut self.rng, 1, self.table_size)
-    }
-
-    fn run(
-        client: &mut Client<'_>,
-        statement: Option<StatementId>,
-        values: &[Value<'_>],
-    ) -> Result<(), DbError> {
-        match statement {
-            Some(statement) => client.execute(statement, values),
-            None => Ok(()),
-        }
-    }
-
-    fn ranges(&mut self, client: &mut Client<'_>, key: Key, count: usize) -> Result<(), DbError> {
-        if count == 0 {
-            return Ok(());
-        }
-        let statement = self.table()[key as usize];
-        for _ in 0..count {
-            let id = self.id();
-            let last = (id + self.range_size - 1).min(i64::from(i32::MAX));
-            Self::run(client, statement, &[Value::Int(id), Value::Int(last)])?;
-        }
-        Ok(())
-    }
-
-    fn by_id(&mut self, client: &mut Client<'_>, key: Key, count: usize) -> Result<(), DbError> {
-        if count == 0 {
-            return Ok(());
-        }
-        let statement = self.table()[key as usize];
-        for _ in 0..count {
-            let id = self.id();
-            Self::run(client, statement, &[Value::Int(id)])?;
-        }
-        Ok(())
-    }
-
-    fn non_index_updates(&mut self, client: &mut Client<'_>) -> Result<(), DbError> {
-        if self.counts.non_index_updates == 0 {
-            return Ok(());
-        }
-        let statement = self.table()[Key::NonIndexUpdate as usize];
-        for _ in 0..self.counts.non_index_updates {
-            let mut c = [0; 119];
-            self.rng.digits(&mut c);
-            let id = self.id();
-            Self::run(client, statement, &[Value::Bytes(&c), Value::Int(id)])?;
-        }
-        Ok(())
-    }
-
-    fn delete_inserts(&mut self, client: &mut Client<'_>) -> Result<(), DbError> {
-        if self.counts.delete_inserts == 0 {
-            return Ok(());
-        }
-        let table = self.table();
-        for _ in 0..self.counts.delete_inserts {
-            let id = self.id();
-            let k = self.id();
-            let (mut c, mut pad) = ([0; 119], [0; 59]);
-            self.rng.digits(&mut c);
-            self.rng.digits(&mut pad);
-            Self::run(client, table[Key::Delete as usize], &[Value::Int(id)])?;
-            let row = [
-                Value::Int(id),
-                Value::Int(k),
-                Value::Bytes(&c),
-                Value::Bytes(&pad),
-            ];
-            Self::run(client, table[Key::Insert as usize], &row)?;
-        }
-        Ok(())
+        let ranges = used.iter().flat_map(|(_, statements)| statements.iter());
+        let ranges = ranges
+            .flat_map(|statement| statement.params)
+            .any(|param| *param == Param::LastId);
+        Ok(Self {
+            groups: used,
+            transaction,
+            tables: values.count("tables")?,
+            reach: if ranges { values.int("range-size")? - 1 } else { 0 },
+            keys: distribution.over(1, values.int("table-size")?),
+            seed,
+        })
     }
 }
 
-impl Session for OltpSession {
+impl Load for Groups {
+    fn session(&self, thread: usize, client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError> {
+        let rng = Rng::new(self.seed, thread as u64);
+        Ok(Box::new(GroupsSession::open(self, client, rng)?))
+    }
+
+    fn handles(&self) -> usize {
+        let statements: usize = self.groups.iter().map(|(_, statements)| statements.len()).sum();
+        statements * self.tables + if self.transaction { 2 } else { 0 }
+    }
+}
+
+/// A statement of one connection: a handle for each table.
+struct Prepared {
+    by_table: Box<[StatementId]>,
+    params: &'static [Param],
+}
+
+impl Prepared {
+    fn new(client: &mut Client<'_>, statement: &Statement, tables: usize) -> Result<Self, DbError> {
+        let kinds: Vec<ParamType> = statement.params.iter().map(|param| param.kind()).collect();
+        let by_table: Result<_, DbError> = (1..=tables)
+            .map(|table| client.prepare(&statement.on(table), &kinds))
+            .collect();
+        Ok(Self {
+            by_table: by_table?,
+            params: statement.params,
+        })
+    }
+}
+
+struct GroupsSession {
+    begin: Option<StatementId>,
+    commit: Option<StatementId>,
+    groups: Box<[(usize, Box<[Prepared]>)]>,
+    last_table: i64,
+    draw: Draw,
+}
+
+/// Random state, and buffers for what is drawn: an event allocates nothing.
+struct Draw {
+    rng: Rng,
+    keys: Keys,
+    reach: i64,
+    id: i64,
+    k: i64,
+    c: [u8; 119],
+    pad: [u8; 59],
+}
+
+impl Draw {
+    /// The values of a statement; the id has been drawn.
+    fn values(&mut self, params: &[Param]) -> [Value<'_>; MOST_PARAMS] {
+        for param in params {
+            match param {
+                Param::Id | Param::LastId => {}
+                Param::K => self.k = self.keys.draw(&mut self.rng),
+                Param::C => self.rng.digits(&mut self.c),
+                Param::Pad => self.rng.digits(&mut self.pad),
+            }
+        }
+        let mut values = [Value::Null; MOST_PARAMS];
+        for (value, param) in values.iter_mut().zip(params) {
+            *value = match param {
+                Param::Id => Value::Int(self.id),
+                // The column is a signed INT.
+                Param::LastId => Value::Int((self.id + self.reach).min(i64::from(i32::MAX))),
+                Param::K => Value::Int(self.k),
+                Param::C => Value::Bytes(&self.c),
+                Param::Pad => Value::Bytes(&self.pad),
+            };
+        }
+        values
+    }
+}
+
+impl GroupsSession {
+    /// Prepares a statement for each table and kind that is used: `tables × kinds + 2` handles.
+    fn open(load: &Groups, client: &mut Client<'_>, rng: Rng) -> Result<Self, DbError> {
+        let mut transaction = |sql| load.transaction.then(|| client.prepare(sql, &[])).transpose();
+        let (begin, commit) = (transaction("BEGIN")?, transaction("COMMIT")?);
+        let mut groups = Vec::new();
+        for (times, statements) in &load.groups {
+            let prepared: Result<_, DbError> = statements
+                .iter()
+                .map(|statement| Prepared::new(client, statement, load.tables))
+                .collect();
+            groups.push((*times, prepared?));
+        }
+        Ok(Self {
+            begin,
+            commit,
+            groups: groups.into(),
+            last_table: i64::try_from(load.tables).unwrap_or(i64::MAX) - 1,
+            draw: Draw {
+                rng,
+                keys: load.keys,
+                reach: load.reach,
+                id: 0,
+                k: 0,
+                c: [0; 119],
+                pad: [0; 59],
+            },
+        })
+    }
+}
+
+impl Session for GroupsSession {
     fn event(&mut self, client: &mut Client<'_>) -> Result<Step, DbError> {
-        let counts = self.counts;
-        Self::run(client, self.begin, &[])?;
-        self.by_id(client, Key::PointSelect, counts.point_selects)?;
-        self.ranges(client, Key::SimpleRange, counts.simple_ranges)?;
-        self.ranges(client, Key::SumRange, counts.sum_ranges)?;
-        self.ranges(client, Key::OrderRange, counts.order_ranges)?;
-        self.ranges(client, Key::DistinctRange, counts.distinct_ranges)?;
-        self.by_id(client, Key::IndexUpdate, counts.index_updates)?;
-        self.non_index_updates(client)?;
-        self.delete_inserts(client)?;
+        let draw = &mut self.draw;
+        if let Some(begin) = self.begin {
+            client.execute(begin, &[])?;
+        }
+        for (times, statements) in &self.groups {
+            let table = draw.rng.uniform(0, self.last_table) as usize;
+            for _ in 0..*times {
+                draw.id = draw.keys.draw(&mut draw.rng);
+                for statement in statements {
+                    let values = draw.values(statement.params);
+                    client.execute(statement.by_table[table], &values[..statement.params.len()])?;
+                }
+            }
+        }
         if let Some(commit) = self.commit {
             client.commit(commit)?;
         }

@@ -1,10 +1,11 @@
 //! The `sbtest` tables: made, filled, read into memory and dropped, by the statements of sysbench 1.0.20.
 
-use std::fmt::Write;
+use std::io::Write;
 
 use anyhow::Context;
 use anyhow::Result;
 
+use super::bulk::Bulk;
 use crate::driver::Connection;
 use crate::options::Values;
 use crate::random::Distribution;
@@ -12,27 +13,35 @@ use crate::random::Rng;
 use crate::suite::parallel;
 use crate::workload::Setup;
 
-/// BULK_PACKET_SIZE of sysbench: an INSERT is sent before it outgrows this.
-const PACKET: usize = 512 * 1024;
 /// Keeps the rows of `prepare` apart from the streams of the threads of `run`.
 const PREPARE_STREAM: u64 = 1 << 32;
 
-/// Creates and fills the tables.
-pub fn prepare(setup: &Setup<'_>) -> Result<()> {
+/// Creates the tables and fills each with so many rows; k is drawn by `distribution`.
+///
+/// # Errors
+/// Of the server, with the table.
+pub fn prepare(setup: &Setup<'_>, distribution: Distribution, rows: i64) -> Result<()> {
     parallel::for_each(setup, setup.values.count("tables")?, |connection, table| {
-        create(setup, connection, table).with_context(|| format!("prepare sbtest{table}"))
+        create(setup, connection, table, distribution, rows).with_context(|| format!("prepare sbtest{table}"))
     })
 }
 
-fn create(setup: &Setup<'_>, connection: &mut dyn Connection, table: usize) -> Result<()> {
+fn create(
+    setup: &Setup<'_>,
+    connection: &mut dyn Connection,
+    table: usize,
+    distribution: Distribution,
+    rows: i64,
+) -> Result<()> {
     let values = setup.values;
     setup.output.line(&format!("Creating table 'sbtest{table}'..."));
     connection.query(definition(values, table)?.as_bytes())?;
-    let rows = values.int("table-size")?;
-    setup
-        .output
-        .line(&format!("Inserting {rows} records into 'sbtest{table}'"));
-    fill(setup, connection, table, rows)?;
+    if rows > 0 {
+        setup
+            .output
+            .line(&format!("Inserting {rows} records into 'sbtest{table}'"));
+        fill(setup, connection, table, distribution, rows)?;
+    }
     if values.flag("create-secondary")? {
         setup
             .output
@@ -54,43 +63,48 @@ fn definition(values: &Values, table: usize) -> Result<String> {
         "PRIMARY KEY"
     };
     let engine = values.text("mysql-storage-engine")?.unwrap_or("innodb");
+    let options = values.text("create-table-options")?.unwrap_or_default();
     Ok(format!(
         "CREATE TABLE sbtest{table}(\n  id {id},\n  k INTEGER DEFAULT '0' NOT NULL,\n  c CHAR(120) DEFAULT '' NOT NULL,\n  \
-         pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n) /*! ENGINE = {engine} */ "
+         pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n) /*! ENGINE = {engine} */ {options}"
     ))
 }
 
-fn fill(setup: &Setup<'_>, connection: &mut dyn Connection, table: usize, rows: i64) -> Result<()> {
+fn fill(
+    setup: &Setup<'_>,
+    connection: &mut dyn Connection,
+    table: usize,
+    distribution: Distribution,
+    rows: i64,
+) -> Result<()> {
     let auto_inc = setup.values.flag("auto-inc")?;
     let columns = if auto_inc { "k, c, pad" } else { "id, k, c, pad" };
-    let head = format!("INSERT INTO sbtest{table}({columns}) VALUES");
-    let keys = Distribution::from_options(setup.values)?;
+    let keys = distribution.over(1, rows);
     let mut rng = Rng::new(setup.seed, PREPARE_STREAM + table as u64);
     let (mut c, mut pad) = ([0; 119], [0; 59]);
-    let mut insert = String::with_capacity(PACKET);
-    let mut row = String::new();
+    let mut bulk = Bulk::new(&format!("INSERT INTO sbtest{table}({columns}) VALUES"));
+    let mut row = Vec::new();
     let mut told = 0;
     for id in 1..=rows {
         rng.digits(&mut c);
         rng.digits(&mut pad);
-        let k = keys.draw(&mut rng, 1, rows);
+        let k = keys.draw(&mut rng);
         row.clear();
-        row.push('(');
+        row.push(b'(');
         if !auto_inc {
             write!(row, "{id}, ")?;
         }
         let (c, pad) = (str::from_utf8(&c)?, str::from_utf8(&pad)?);
         write!(row, "{k}, '{c}', '{pad}')")?;
-        if insert.len() + row.len() + 1 > PACKET {
-            connection.query(insert.as_bytes())?;
-            insert.clear();
+        if let Some(insert) = bulk.full(row.len()) {
+            connection.query(insert)?;
+            bulk.clear();
             told = progress(setup, table, id - 1, rows, told);
         }
-        insert.push_str(if insert.is_empty() { &head } else { "," });
-        insert.push_str(&row);
+        bulk.push(&row);
     }
-    if !insert.is_empty() {
-        connection.query(insert.as_bytes())?;
+    if let Some(insert) = bulk.rest() {
+        connection.query(insert)?;
     }
     Ok(())
 }
@@ -106,29 +120,49 @@ fn progress(setup: &Setup<'_>, table: usize, done: i64, rows: i64, told: i64) ->
     tenth.max(told)
 }
 
-/// Reads every table by its primary key and by its secondary index, as sysbench's `prewarm` does.
+/// Reads every table by its key and by its secondary index, as sysbench's `prewarm` does.
+///
+/// # Errors
+/// Of the server, with the table.
 pub fn warmup(setup: &Setup<'_>) -> Result<()> {
-    let rows = setup.values.int("table-size")?;
-    parallel::for_each(setup, setup.values.count("tables")?, |connection, table| {
+    let values = setup.values;
+    let rows = values.int("table-size")?;
+    // sysbench names PRIMARY also where --secondary has made no such key.
+    let key = if values.flag("secondary")? {
+        "xid"
+    } else {
+        "PRIMARY"
+    };
+    let room = "2*1024*1024*1024";
+    parallel::for_each(setup, values.count("tables")?, |connection, table| {
+        // The first table of a connection.
+        if table <= setup.threads {
+            connection.query(format!("SET tmp_table_size={room}").as_bytes())?;
+            connection.query(format!("SET max_heap_table_size={room}").as_bytes())?;
+        }
         setup.output.line(&format!("Prewarming table sbtest{table}"));
         for sql in [
-            "SET tmp_table_size=2*1024*1024*1024".to_owned(),
-            "SET max_heap_table_size=2*1024*1024*1024".to_owned(),
             format!("ANALYZE TABLE sbtest{table}"),
-            format!("SELECT AVG(id) FROM (SELECT * FROM sbtest{table} FORCE KEY (PRIMARY) LIMIT {rows}) t"),
+            format!("SELECT AVG(id) FROM (SELECT * FROM sbtest{table} FORCE KEY ({key}) LIMIT {rows}) t"),
             format!("SELECT COUNT(*) FROM (SELECT * FROM sbtest{table} WHERE k LIKE '%0%' LIMIT {rows}) t"),
         ] {
-            connection.query(sql.as_bytes())?;
+            let place = || format!("warm up sbtest{table}");
+            connection.query(sql.as_bytes()).with_context(place)?;
         }
         Ok(())
     })
 }
 
-/// Drops the tables.
-pub fn cleanup(setup: &Setup<'_>) -> Result<()> {
-    parallel::for_each(setup, setup.values.count("tables")?, |connection, table| {
+/// Drops so many tables.
+///
+/// # Errors
+/// Of the server, with the table.
+pub fn cleanup(setup: &Setup<'_>, tables: usize) -> Result<()> {
+    parallel::for_each(setup, tables, |connection, table| {
         setup.output.line(&format!("Dropping table 'sbtest{table}'..."));
-        connection.query(format!("DROP TABLE IF EXISTS sbtest{table}").as_bytes())?;
+        let place = || format!("drop sbtest{table}");
+        let sql = format!("DROP TABLE IF EXISTS sbtest{table}");
+        connection.query(sql.as_bytes()).with_context(place)?;
         Ok(())
     })
 }

@@ -1,0 +1,210 @@
+//! Sysbench's distributions, and the keys of a table drawn by one of them.
+
+use anyhow::Result;
+
+use super::Rng;
+use super::scramble::Scramble;
+use super::zipf::Zipf;
+use crate::options::Values;
+
+/// How keys are drawn, whatever the range.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Distribution {
+    shape: Shape,
+    scramble: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Shape {
+    /// All alike.
+    Uniform,
+    /// Mean of so many uniforms (Irwin-Hall).
+    Gaussian { iterations: u32 },
+    /// Sysbench 1.0: a share `res` % of draws falls into the middle `pct` % of the range. As there, one uniform chooses
+    /// the branch and the value, so that only a part of the middle is used.
+    Special { iterations: u32, pct: f64, res: f64 },
+    /// `u` to the power ln h / ln (1 − h).
+    Pareto { power: f64 },
+    /// Zipf's law.
+    Zipfian { exponent: f64 },
+}
+
+impl Distribution {
+    /// By `--rand-type`, the `--rand-*` parameters and `--scramble`.
+    ///
+    /// # Errors
+    /// If the workload does not declare them.
+    pub fn from_options(values: &Values) -> Result<Self> {
+        let iterations = u32::try_from(values.int("rand-spec-iter")?)?;
+        let h = values.number("rand-pareto-h")?;
+        let shape = match values.text("rand-type")?.unwrap_or_default() {
+            "uniform" => Shape::Uniform,
+            "gaussian" => Shape::Gaussian { iterations },
+            "pareto" => Shape::Pareto {
+                power: h.ln() / (1.0 - h).ln(),
+            },
+            "zipfian" => Shape::Zipfian {
+                exponent: values.number("rand-zipfian-exp")?,
+            },
+            _ => Shape::Special {
+                iterations,
+                pct: values.int("rand-spec-pct")? as f64,
+                res: values.int("rand-spec-res")? as f64,
+            },
+        };
+        Ok(Self {
+            shape,
+            scramble: values.flag("scramble")?,
+        })
+    }
+
+    /// All alike, whatever the options say.
+    pub const fn uniform() -> Self {
+        Self {
+            shape: Shape::Uniform,
+            scramble: false,
+        }
+    }
+
+    /// The keys from `least` to `most`, both included, fewer than 2³².
+    pub fn over(self, least: i64, most: i64) -> Keys {
+        let width = (most - least + 1) as f64;
+        let exponent = match self.shape {
+            Shape::Zipfian { exponent } => exponent,
+            _ => 0.0,
+        };
+        Keys {
+            least,
+            last: most - least,
+            width,
+            shape: self.shape,
+            zipf: Zipf::new(width, exponent),
+            scramble: self
+                .scramble
+                .then(|| Scramble::new(u64::try_from(most - least + 1).unwrap_or(1))),
+        }
+    }
+}
+
+/// A range of keys and how they are drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct Keys {
+    least: i64,
+    /// Distance from the least to the greatest key.
+    last: i64,
+    width: f64,
+    shape: Shape,
+    /// The constants of `Zipfian`; of no use to the others.
+    zipf: Zipf,
+    scramble: Option<Scramble>,
+}
+
+impl Keys {
+    /// A key.
+    pub fn draw(&self, rng: &mut Rng) -> i64 {
+        let offset = match self.shape {
+            Shape::Uniform => rng.unit() * self.width,
+            Shape::Gaussian { iterations } => mean(rng, iterations) * self.width,
+            Shape::Special { iterations, pct, res } => special(rng, self.width - 1.0, iterations, pct, res),
+            Shape::Pareto { power } => rng.unit().powf(power) * self.width,
+            Shape::Zipfian { .. } => self.zipf.draw(rng) - 1.0,
+        };
+        let offset = (offset as i64).min(self.last);
+        let offset = match self.scramble {
+            None => offset,
+            Some(scramble) => scramble.apply(offset as u64) as i64,
+        };
+        self.least + offset
+    }
+}
+
+fn mean(rng: &mut Rng, iterations: u32) -> f64 {
+    (0..iterations).map(|_| rng.unit()).sum::<f64>() / f64::from(iterations)
+}
+
+/// sb_rand_special of sysbench 1.0 (src/sb_rand.c), over offsets 0..=span.
+fn special(rng: &mut Rng, span: f64, iterations: u32, pct: f64, res: f64) -> f64 {
+    let choice = rng.unit();
+    let reach = choice * span * (100.0 / (100.0 - res));
+    if reach < span {
+        return mean(rng, iterations) * span;
+    }
+    let window = span * pct / 100.0;
+    choice * (window + 1.0) + span / 2.0 - window / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::OPTIONS;
+    use super::*;
+
+    const NAMES: [&str; 5] = ["uniform", "gaussian", "special", "pareto", "zipfian"];
+
+    fn distribution(name: &str, scramble: &str) -> Distribution {
+        let values = Values::defaults(&[OPTIONS], &[("rand-type", name), ("scramble", scramble)]);
+        Distribution::from_options(&values).unwrap()
+    }
+
+    /// How often each of the keys 1..=10,000 came in 400,000 draws.
+    fn hits(distribution: Distribution) -> Vec<u32> {
+        let keys = distribution.over(1, 10_000);
+        let mut rng = Rng::new(1, 0);
+        let mut hits = vec![0u32; 10_000];
+        for _ in 0..400_000 {
+            hits[usize::try_from(keys.draw(&mut rng) - 1).unwrap()] += 1;
+        }
+        hits
+    }
+
+    /// Shares of draws on the hottest 1 % and 10 % of 10,000 keys, measured on sysbench with 400,000 draws.
+    #[test]
+    fn skew_is_that_of_sysbench_scrambled_or_not() {
+        let targets = [
+            ("uniform", 0.015, 0.129),
+            ("gaussian", 0.052, 0.451),
+            ("special", 0.762, 0.865),
+            ("pareto", 0.527, 0.728),
+            ("zipfian", 0.301, 0.574),
+        ];
+        for ((name, hottest_1, hottest_10), scramble) in targets
+            .into_iter()
+            .flat_map(|target| ["off", "on"].map(|scramble| (target, scramble)))
+        {
+            let mut hits = hits(distribution(name, scramble));
+            hits.sort_unstable_by(|a, b| b.cmp(a));
+            let share = |keys: usize| f64::from(hits[..keys].iter().sum::<u32>()) / 400_000.0;
+            for (keys, target) in [(100, hottest_1), (1000, hottest_10)] {
+                let share = share(keys);
+                assert!(
+                    (share - target).abs() < 0.01,
+                    "{name}, {keys} keys, scramble {scramble}: {share}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn special_uses_the_upper_part_of_its_window_only() {
+        let hits = hits(distribution("special", "off"));
+        let hot: Vec<usize> = (1..=10_000).filter(|key| hits[key - 1] > 500).collect();
+        assert_eq!((hot.first(), hot.last()), (Some(&4975), Some(&5051)));
+    }
+
+    #[test]
+    fn scrambled_hot_keys_are_no_neighbours() {
+        let hits = hits(distribution("special", "on"));
+        let hot: Vec<usize> = (1..=10_000).filter(|key| hits[key - 1] > 500).collect();
+        assert_eq!(hot.len(), 77);
+        // 10,000 ÷ 77 is 130; no gap of golden multiples is larger than about twice that or smaller than a third.
+        let gaps: Vec<usize> = hot.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.iter().all(|gap| (43..=260).contains(gap)), "{gaps:?}");
+    }
+
+    #[test]
+    fn a_range_of_one_key_gives_that_key() {
+        for (name, scramble) in NAMES.into_iter().flat_map(|name| [(name, "off"), (name, "on")]) {
+            let keys = distribution(name, scramble).over(5, 5);
+            assert_eq!(keys.draw(&mut Rng::new(1, 1)), 5, "{name}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! bulk_insert: each thread appends rows to its own table through a buffer of 512 KiB. One event is one row appended to the buffer,
+//! so that most events send nothing; the statement counts say how many were sent.
+
+use std::io::Write;
+
+use anyhow::Result;
+
+use crate::driver::Connection;
+use crate::driver::DbError;
+use crate::engine::client::Client;
+use crate::options::Values;
+use crate::suite::parallel;
+use crate::suite::sbtest::bulk::Bulk;
+use crate::suite::sbtest::check;
+use crate::suite::sbtest::check::Rule;
+use crate::suite::sbtest::preflight;
+use crate::suite::sbtest::schema;
+use crate::workload::Descriptor;
+use crate::workload::Finding;
+use crate::workload::Load;
+use crate::workload::Session;
+use crate::workload::Setup;
+use crate::workload::Step;
+use crate::workload::Workload;
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "bulk_insert",
+    summary: "sysbench's bulk insert: one table per thread, rows of two numbers gathered into INSERTs of 512 KiB",
+    operation: "sysbench event (one row appended to the buffer)",
+    types: &["bulk_insert"],
+    options: &[],
+    database: "sbtest",
+};
+
+/// The workload `bulk_insert`.
+#[derive(Debug)]
+pub struct BulkInsert;
+
+impl Workload for BulkInsert {
+    fn descriptor(&self) -> &Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn prepare(&self, setup: &Setup<'_>) -> Result<()> {
+        parallel::for_each(setup, setup.threads, |connection, table| {
+            setup.output.line(&format!("Creating table 'sbtest{table}'..."));
+            let sql = format!(
+                "        CREATE TABLE IF NOT EXISTS sbtest{table} (\n          id INTEGER NOT NULL,\n          \
+                 k INTEGER DEFAULT '0' NOT NULL,\n          PRIMARY KEY (id))"
+            );
+            connection.query(sql.as_bytes())?;
+            Ok(())
+        })
+    }
+
+    fn warmup(&self, setup: &Setup<'_>) -> Result<()> {
+        setup
+            .output
+            .line("bulk_insert reads nothing: there is nothing to warm up");
+        Ok(())
+    }
+
+    fn preflight(&self, _values: &Values, threads: usize, connection: &mut dyn Connection) -> Result<()> {
+        preflight::tables(connection, DESCRIPTOR.name, threads, preflight::BULK)?;
+        preflight::empty(connection, DESCRIPTOR.name, threads)
+    }
+
+    fn check(&self, setup: &Setup<'_>) -> Result<Vec<Finding>> {
+        let rules = [
+            Rule::new(
+                "ids begin at 1 and have no gap",
+                "SELECT COALESCE(MAX(id), 0) - COUNT(*) + COALESCE(MIN(id), 1) - 1 FROM sbtest%u",
+            ),
+            Rule::new("k is the id", "SELECT COUNT(*) FROM sbtest%u WHERE k <> id"),
+        ];
+        check::check(setup, DESCRIPTOR.name, setup.threads, preflight::BULK, &rules)
+    }
+
+    fn cleanup(&self, setup: &Setup<'_>) -> Result<()> {
+        schema::cleanup(setup, setup.threads)
+    }
+
+    fn load(&self, _values: &Values, _threads: usize, _seed: u64) -> Result<Box<dyn Load>> {
+        Ok(Box::new(BulkLoad))
+    }
+}
+
+#[derive(Debug)]
+struct BulkLoad;
+
+impl Load for BulkLoad {
+    fn session(&self, thread: usize, _client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError> {
+        Ok(Box::new(BulkSession {
+            bulk: Bulk::new(&format!("INSERT INTO sbtest{} VALUES", thread + 1)),
+            row: Vec::with_capacity(32),
+            appended: 0,
+        }))
+    }
+}
+
+struct BulkSession {
+    bulk: Bulk,
+    row: Vec<u8>,
+    appended: u64,
+}
+
+impl Session for BulkSession {
+    fn event(&mut self, client: &mut Client<'_>) -> Result<Step, DbError> {
+        let id = self.appended + 1;
+        self.row.clear();
+        // Writing to a Vec cannot fail.
+        drop(write!(self.row, "({id},{id})"));
+        if let Some(insert) = self.bulk.full(self.row.len()) {
+            client.query(insert)?;
+            self.bulk.clear();
+        }
+        // Only now: after an ignored error the event runs again and leaves no gap.
+        self.bulk.push(&self.row);
+        self.appended = id;
+        Ok(Step::Done(1))
+    }
+
+    fn finish(&mut self, client: &mut Client<'_>) -> Result<(), DbError> {
+        if let Some(insert) = self.bulk.rest() {
+            client.query(insert)?;
+            self.bulk.clear();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! What an event is made of: statements with holes that say what goes in, in groups that run on one table. All of it is data.
+
+use anyhow::Result;
+
+use crate::driver::ParamType;
+use crate::options::Values;
+
+/// What fills a `?`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Param {
+    /// The id, drawn once per repetition of a group.
+    Id,
+    /// The id and `--range-size` − 1 more.
+    LastId,
+    /// Drawn as ids are, by itself.
+    K,
+    /// 119 characters of digits.
+    C,
+    /// 59 characters of digits.
+    Pad,
+}
+
+impl Param {
+    /// Its type on the wire, as sysbench binds it.
+    pub const fn kind(self) -> ParamType {
+        match self {
+            Self::Id | Self::LastId | Self::K => ParamType::Int,
+            Self::C => ParamType::Char(120),
+            Self::Pad => ParamType::Char(60),
+        }
+    }
+}
+
+/// The most parameters of a statement.
+pub const MOST_PARAMS: usize = 4;
+
+/// A statement; `%u` stands for the number of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Statement {
+    /// The text.
+    pub sql: &'static str,
+    /// One for each `?`.
+    pub params: &'static [Param],
+}
+
+impl Statement {
+    /// The text for a table.
+    pub fn on(&self, table: usize) -> String {
+        self.sql.replace("%u", &table.to_string())
+    }
+}
+
+/// How often a group runs per event.
+#[derive(Debug, Clone, Copy)]
+pub enum Repeat {
+    /// Once.
+    Once,
+    /// As often as this option says.
+    Option(&'static str),
+    /// As this option says, unless `--range-selects` is off.
+    Range(&'static str),
+}
+
+impl Repeat {
+    /// How often, by the options.
+    ///
+    /// # Errors
+    /// If the workload does not declare the option.
+    pub fn times(self, values: &Values) -> Result<usize> {
+        match self {
+            Self::Range(_) if !values.flag("range-selects")? => Ok(0),
+            Self::Once => Ok(1),
+            Self::Option(name) | Self::Range(name) => values.count(name),
+        }
+    }
+}
+
+/// Statements that run together, on a table drawn once per event.
+#[derive(Debug, Clone, Copy)]
+pub struct Group {
+    /// How often.
+    pub repeat: Repeat,
+    /// One after the other, with the same id.
+    pub statements: &'static [Statement],
+}
+
+/// SELECTs of one row by its id.
+pub const POINT_SELECTS: Group = Group {
+    repeat: Repeat::Option("point-selects"),
+    statements: &[POINT_SELECT],
+};
+/// The only one of oltp_point_select.
+pub const ONE_POINT_SELECT: Group = Group {
+    repeat: Repeat::Once,
+    statements: &[POINT_SELECT],
+};
+/// SELECTs of a range of ids.
+pub const SIMPLE_RANGES: Group = range(
+    "simple-ranges",
+    &[Statement {
+        sql: "SELECT c FROM sbtest%u WHERE id BETWEEN ? AND ?",
+        params: &[Param::Id, Param::LastId],
+    }],
+);
+/// Sums over a range.
+pub const SUM_RANGES: Group = range(
+    "sum-ranges",
+    &[Statement {
+        sql: "SELECT SUM(k) FROM sbtest%u WHERE id BETWEEN ? AND ?",
+        params: &[Param::Id, Param::LastId],
+    }],
+);
+/// Sorted ranges.
+pub const ORDER_RANGES: Group = range(
+    "order-ranges",
+    &[Statement {
+        sql: "SELECT c FROM sbtest%u WHERE id BETWEEN ? AND ? ORDER BY c",
+        params: &[Param::Id, Param::LastId],
+    }],
+);
+/// Ranges sorted and without doubles.
+pub const DISTINCT_RANGES: Group = range(
+    "distinct-ranges",
+    &[Statement {
+        sql: "SELECT DISTINCT c FROM sbtest%u WHERE id BETWEEN ? AND ? ORDER BY c",
+        params: &[Param::Id, Param::LastId],
+    }],
+);
+/// Updates of the indexed column k.
+pub const INDEX_UPDATES: Group = Group {
+    repeat: Repeat::Option("index-updates"),
+    statements: &[Statement {
+        sql: "UPDATE sbtest%u SET k=k+1 WHERE id=?",
+        params: &[Param::Id],
+    }],
+};
+/// Updates of the column c, which has no index.
+pub const NON_INDEX_UPDATES: Group = Group {
+    repeat: Repeat::Option("non-index-updates"),
+    statements: &[Statement {
+        sql: "UPDATE sbtest%u SET c=? WHERE id=?",
+        params: &[Param::C, Param::Id],
+    }],
+};
+/// A row removed and put back with the same id.
+pub const DELETE_INSERTS: Group = Group {
+    repeat: Repeat::Option("delete-inserts"),
+    statements: &[
+        DELETE,
+        Statement {
+            sql: "INSERT INTO sbtest%u (id, k, c, pad) VALUES (?, ?, ?, ?)",
+            params: &[Param::Id, Param::K, Param::C, Param::Pad],
+        },
+    ],
+};
+/// The only statement of oltp_delete.
+pub const ONE_DELETE: Group = Group {
+    repeat: Repeat::Once,
+    statements: &[DELETE],
+};
+
+const POINT_SELECT: Statement = Statement {
+    sql: "SELECT c FROM sbtest%u WHERE id=?",
+    params: &[Param::Id],
+};
+const DELETE: Statement = Statement {
+    sql: "DELETE FROM sbtest%u WHERE id=?",
+    params: &[Param::Id],
+};
+
+const fn range(option: &'static str, statements: &'static [Statement]) -> Group {
+    Group {
+        repeat: Repeat::Range(option),
+        statements,
+    }
+}

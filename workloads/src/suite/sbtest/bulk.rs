@@ -1,0 +1,72 @@
+//! Rows gathered into one INSERT, sent before it outgrows sysbench's packet (db_bulk_insert_next of src/db_driver.c).
+
+/// BULK_PACKET_SIZE of sysbench, with the zero byte that ends its text.
+const PACKET: usize = 512 * 1024;
+
+/// An INSERT that grows row by row.
+#[derive(Debug)]
+pub struct Bulk {
+    text: Vec<u8>,
+    head: usize,
+    rows: u64,
+}
+
+impl Bulk {
+    /// `head` is the statement up to and including VALUES.
+    pub fn new(head: &str) -> Self {
+        let mut text = Vec::with_capacity(PACKET);
+        text.extend_from_slice(head.as_bytes());
+        Self {
+            head: text.len(),
+            text,
+            rows: 0,
+        }
+    }
+
+    /// The statement, if it must be sent before a row of this length is added; then [`Bulk::clear`] follows.
+    pub fn full(&self, row: usize) -> Option<&[u8]> {
+        let comma = usize::from(self.rows > 0);
+        self.rest().filter(|text| text.len() + row + 1 + comma > PACKET)
+    }
+
+    /// The statement, if it has rows.
+    pub fn rest(&self) -> Option<&[u8]> {
+        (self.rows > 0).then_some(self.text.as_slice())
+    }
+
+    /// Adds a row, with its parentheses.
+    pub fn push(&mut self, row: &[u8]) {
+        if self.rows > 0 {
+            self.text.push(b',');
+        }
+        self.text.extend_from_slice(row);
+        self.rows += 1;
+    }
+
+    /// Starts the next statement.
+    pub fn clear(&mut self) {
+        self.text.truncate(self.head);
+        self.rows = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_fills_the_packet_up_to_its_last_byte() {
+        let mut bulk = Bulk::new("INSERT INTO t VALUES");
+        assert_eq!(bulk.rest(), None);
+        bulk.push(b"(1)");
+        bulk.push(b"(2)");
+        assert_eq!(bulk.rest(), Some(b"INSERT INTO t VALUES(1),(2)".as_slice()));
+        let room = PACKET - 27 - 2;
+        assert!(bulk.full(room).is_none());
+        assert!(bulk.full(room + 1).is_some());
+        bulk.clear();
+        assert_eq!(bulk.rest(), None);
+        bulk.push(b"(3)");
+        assert_eq!(bulk.rest(), Some(b"INSERT INTO t VALUES(3)".as_slice()));
+    }
+}
