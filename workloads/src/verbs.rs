@@ -90,7 +90,7 @@ fn driver_of(workload: &dyn Workload, values: &Values) -> Result<MysqlDriver> {
         .database
         .get_or_insert_with(|| workload.descriptor().database.to_owned());
     Ok(MysqlDriver {
-        mode: Mode::from_options(values)?,
+        mode: Mode::from_options(values, workload.protocol())?,
         ignored: ignored(values)?,
         account,
     })

@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::driver::Driver;
+use crate::driver::protocol::Protocol;
 use crate::engine::client::Client;
 use crate::options::OptionSpec;
 use crate::options::Values;
@@ -87,6 +88,11 @@ pub struct Point {
 pub trait Workload: Sync {
     /// Its name, operation and options.
     fn descriptor(&self) -> &Descriptor;
+
+    /// What `--protocol=auto` means where `--db-ps-mode` is not given; nothing: prepared at the start, as in sysbench.
+    fn protocol(&self) -> Option<Protocol> {
+        None
+    }
 
     /// Makes tables and rows; the database exists.
     fn prepare(&self, setup: &Setup<'_>) -> Result<()>;

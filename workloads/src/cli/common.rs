@@ -73,7 +73,7 @@ pub const COMMON: &[OptionSpec] = &[
         ]),
         Some("auto"),
         "how statements go to the server: text built per call; text from a parsed template; prepared at the start; prepared at first use, in a cache; \
-         prepared and closed for each call; PREPARE, SET and EXECUTE as text. auto: ps, or emulated with --db-ps-mode=disable",
+         prepared and closed for each call; PREPARE, SET and EXECUTE as text. auto: as --db-ps-mode says, without it ps, in lookup text",
     ),
     OptionSpec::new(
         "ps-cache-size",

@@ -50,12 +50,18 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// Reads `--protocol`, else `--db-ps-mode`, and the bounds of the cache.
-    pub fn from_options(values: &Values) -> Result<Self> {
+    /// Reads `--protocol`, and the bounds of the cache. `auto` follows `--db-ps-mode`; where that is not given either, a
+    /// workload may have a protocol that is `natural` to it.
+    pub fn from_options(values: &Values, natural: Option<Protocol>) -> Result<Self> {
         let word = values.text("protocol")?;
         let chosen = WORDS.iter().find(|(name, _)| Some(*name) == word);
-        let protocol = match chosen {
-            Some((_, protocol)) => *protocol,
+        let natural = if values.given("db-ps-mode")? {
+            None
+        } else {
+            natural
+        };
+        let protocol = match chosen.map(|(_, protocol)| *protocol).or(natural) {
+            Some(protocol) => protocol,
             None if values.text("db-ps-mode")? == Some("auto") => Protocol::Ps,
             None => Protocol::Emulated,
         };
@@ -94,7 +100,22 @@ mod tests {
     use crate::cli::COMMON;
 
     fn mode(given: &[(&str, &str)]) -> Mode {
-        Mode::from_options(&Values::defaults(&[COMMON], given)).unwrap()
+        Mode::from_options(&Values::defaults(&[COMMON], given), None).unwrap()
+    }
+
+    #[test]
+    fn a_workload_s_own_protocol_gives_way_to_either_option() {
+        for (given, protocol) in [
+            (&[][..], Protocol::Text),
+            (&[("protocol", "auto")], Protocol::Text),
+            (&[("protocol", "ps")], Protocol::Ps),
+            (&[("db-ps-mode", "auto")], Protocol::Ps),
+            (&[("db-ps-mode", "disable")], Protocol::Emulated),
+        ] {
+            let values = Values::defaults(&[COMMON], given);
+            let mode = Mode::from_options(&values, Some(Protocol::Text)).unwrap();
+            assert_eq!(mode.protocol, protocol, "{given:?}");
+        }
     }
 
     #[test]

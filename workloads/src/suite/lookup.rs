@@ -4,6 +4,7 @@
 use anyhow::Result;
 
 use crate::driver::Connection;
+use crate::driver::protocol::Protocol;
 use crate::options::Values;
 use crate::random::Distribution;
 use crate::suite::oltp::session::Groups;
@@ -45,6 +46,10 @@ pub struct Lookup;
 impl Workload for Lookup {
     fn descriptor(&self) -> &Descriptor {
         &DESCRIPTOR
+    }
+
+    fn protocol(&self) -> Option<Protocol> {
+        Some(Protocol::Text)
     }
 
     fn prepare(&self, setup: &Setup<'_>) -> Result<()> {

@@ -90,7 +90,7 @@ fn an_unknown_database_then_missing_tables() {
     bench.succeed("prepare arm_insert");
     for mode in ["auto", "disable"] {
         let output = bench.load(&format!("run oltp_point_select --time=1 --db-ps-mode={mode}"));
-        refused(&output, &["error 1146", "prepare"]);
+        refused(&output, &["sbtest1 is missing", "prepare"]);
     }
     refused(&bench.load("prepare arm_insert"), &["error 1050", "cleanup"]);
 }
