@@ -217,15 +217,6 @@ impl Values {
         usize::try_from(self.int(name)?).with_context(|| format!("--{name} must not be negative"))
     }
 
-    /// A whole number, only if it was given.
-    pub fn given_int(&self, name: &str) -> Result<Option<i64>> {
-        let entry = self.entry(name)?;
-        match &entry.parsed {
-            Some(Parsed::Int(number)) if entry.given => Ok(Some(*number)),
-            _ => Ok(None),
-        }
-    }
-
     /// A number or a duration in seconds.
     pub fn number(&self, name: &str) -> Result<f64> {
         match &self.entry(name)?.parsed {

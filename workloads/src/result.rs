@@ -28,6 +28,12 @@ pub struct Invocation<'a> {
     pub seed: u64,
     /// Where the server was.
     pub server: &'a str,
+    /// All addresses, where there were several.
+    pub servers: &'a [String],
+    /// `{"mode", "cipher"}`.
+    pub tls: Json,
+    /// Whether the protocol was compressed.
+    pub compression: bool,
     /// How statements went to it.
     pub protocol: &'a str,
 }
@@ -70,6 +76,9 @@ pub fn result_json(
         "threads": invocation.threads,
         "seed": invocation.seed,
         "server": invocation.server,
+        "servers": invocation.servers,
+        "tls": invocation.tls,
+        "compression": invocation.compression,
         "protocol": invocation.protocol,
         "status": if reason.is_none() { "complete" } else { "failed" },
         "reason": reason,

@@ -15,6 +15,7 @@ const REDACTED: &str = "<redacted>";
 /// The server's side of a run.
 pub struct Server {
     connection: Box<dyn Connection>,
+    cipher: Json,
     version: Json,
     comment: Json,
     variables: Map<String, Json>,
@@ -24,7 +25,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Reads version and variables.
+    /// Reads version, variables and the cipher in use.
     ///
     /// # Errors
     /// When the server does not answer.
@@ -35,8 +36,11 @@ impl Server {
                 *value = json!(REDACTED);
             }
         }
+        let session = pairs(connection.rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'")?);
+        let cipher = session.get("Ssl_cipher").and_then(Json::as_str);
         let of = |name: &str| variables.get(name).cloned().unwrap_or(Json::Null);
         Ok(Self {
+            cipher: json!(cipher.filter(|name| !name.is_empty())),
             connection,
             version: of("version"),
             comment: of("version_comment"),
@@ -55,6 +59,11 @@ impl Server {
     /// The version, for `run.json`.
     pub fn version(&self) -> &Json {
         &self.version
+    }
+
+    /// The cipher of the connection, null without TLS.
+    pub fn cipher(&self) -> &Json {
+        &self.cipher
     }
 
     /// Reads the counters before `warmup`: how much it wrote tells how warm the server is.

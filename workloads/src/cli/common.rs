@@ -7,17 +7,22 @@ use crate::options::OptionSpec;
 pub const COMMON: &[OptionSpec] = &[
     OptionSpec::new(
         "mysql-host",
-        Kind::Text("HOST"),
+        Kind::Text("HOST,..."),
         None,
-        "server; localhost means the unix socket [default: localhost]",
+        "servers, taken in turn by the connections; localhost means the unix socket [default: localhost]",
     ),
     OptionSpec::new(
         "mysql-port",
-        Kind::Int(1, 65_535),
+        Kind::Text("PORT,..."),
         None,
-        "TCP port [default: 3306]",
+        "TCP ports, each with every host [default: 3306]",
     ),
-    OptionSpec::new("mysql-socket", Kind::Text("PATH"), None, "unix socket"),
+    OptionSpec::new(
+        "mysql-socket",
+        Kind::Text("PATH,..."),
+        None,
+        "unix sockets, taken in turn; hosts and ports are then left aside",
+    ),
     OptionSpec::new(
         "mysql-user",
         Kind::Text("USER"),
@@ -44,9 +49,42 @@ pub const COMMON: &[OptionSpec] = &[
     ),
     OptionSpec::new(
         "mysql-ssl",
-        Kind::Choice(&["disabled", "preferred", "required", "off", "on"]),
+        Kind::Choice(&[
+            "disabled",
+            "preferred",
+            "required",
+            "verify_ca",
+            "verify_identity",
+            "off",
+            "on",
+        ]),
         Some("disabled"),
         "TLS; off and on are disabled and required",
+    ),
+    OptionSpec::new(
+        "mysql-ssl-ca",
+        Kind::Text("FILE"),
+        None,
+        "certificate of the authority, for verify_ca and verify_identity",
+    ),
+    OptionSpec::new(
+        "mysql-ssl-cert",
+        Kind::Text("FILE"),
+        None,
+        "the client's certificate",
+    ),
+    OptionSpec::new("mysql-ssl-key", Kind::Text("FILE"), None, "the client's key"),
+    OptionSpec::new(
+        "mysql-ssl-cipher",
+        Kind::Text("LIST"),
+        None,
+        "permitted ciphers, as OpenSSL names them; TLS_... for TLS 1.3",
+    ),
+    OptionSpec::new(
+        "mysql-compression",
+        Kind::Flag,
+        Some("off"),
+        "compress the protocol (zlib)",
     ),
     OptionSpec::new(
         "mysql-ignore-errors",

@@ -9,29 +9,16 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
+use super::endpoint::Endpoint;
+use super::endpoint::endpoints;
+use super::tls::Tls;
 use crate::options::Values;
 
-/// `enum mysql_ssl_mode` of mysql.h.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Ssl {
-    /// Never TLS.
-    Disabled = 1,
-    /// TLS where the server offers it.
-    Preferred = 2,
-    /// TLS or no connection.
-    Required = 3,
-}
-
-/// A server and an account. What is `None` comes from the option file, else from the library's defaults.
+/// Servers and an account. What is `None` comes from the option file, else from the library's defaults.
 #[derive(Clone)]
 pub struct Account {
-    /// `localhost` means the unix socket.
-    pub host: Option<String>,
-    /// TCP port.
-    pub port: Option<u16>,
-    /// Path of the unix socket.
-    pub socket: Option<String>,
+    /// Where; at least one, used in turn by the connections.
+    pub endpoints: Vec<Endpoint>,
     /// User name.
     pub user: Option<String>,
     /// The secret; `None` leaves it to the option file and to MYSQL_PWD, which the library reads itself.
@@ -41,15 +28,15 @@ pub struct Account {
     /// Read by the library, group `client`.
     pub option_file: Option<PathBuf>,
     /// TLS.
-    pub ssl: Ssl,
+    pub tls: Tls,
+    /// The protocol's own compression, zlib.
+    pub compression: bool,
 }
 
 impl std::fmt::Debug for Account {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Account")
-            .field("host", &self.host)
-            .field("port", &self.port)
-            .field("socket", &self.socket)
+            .field("endpoints", &self.endpoints)
             .field("user", &self.user)
             .finish_non_exhaustive()
     }
@@ -74,33 +61,38 @@ impl Account {
             })
         };
         Ok(Self {
-            host: or_default("mysql-host", "localhost")?,
-            port: match values.given_int("mysql-port")? {
-                Some(port) => Some(u16::try_from(port).context("--mysql-port")?),
-                None => option_file.is_none().then_some(3306),
-            },
-            socket: values.text("mysql-socket")?.map(str::to_owned),
+            endpoints: endpoints(
+                or_default("mysql-host", "localhost")?.as_deref(),
+                or_default("mysql-port", "3306")?.as_deref(),
+                values.text("mysql-socket")?,
+            )?,
             user: or_default("mysql-user", "sbtest")?,
             password,
             database: values.text("mysql-db")?.map(str::to_owned),
-            ssl: match values.text("mysql-ssl")? {
-                Some("required" | "on") => Ssl::Required,
-                Some("preferred") => Ssl::Preferred,
-                _ => Ssl::Disabled,
-            },
+            tls: Tls::from_options(values)?,
+            compression: values.flag("mysql-compression")?,
             option_file,
         })
     }
 
-    /// The target in words, for messages and results.
+    /// The address of connection `number`.
+    pub fn endpoint(&self, number: usize) -> &Endpoint {
+        &self.endpoints[number % self.endpoints.len()]
+    }
+
+    /// The servers in words, for messages and results.
     pub fn describe(&self) -> String {
-        match (&self.socket, &self.host, &self.option_file) {
-            (Some(socket), ..) => socket.clone(),
-            (None, Some(host), _) if host == "localhost" => "localhost (unix socket)".to_owned(),
-            (None, Some(host), _) => format!("{host}:{}", self.port.unwrap_or(3306)),
-            (None, None, Some(file)) => format!("the server of {}", file.display()),
-            (None, None, None) => "localhost".to_owned(),
-        }
+        self.addresses().join(", ")
+    }
+
+    /// As [`Account::describe`], one by one.
+    pub fn addresses(&self) -> Vec<String> {
+        let unnamed = |endpoint: &Endpoint| endpoint.host.is_none() && endpoint.socket.is_none();
+        let describe = |endpoint: &Endpoint| match &self.option_file {
+            Some(file) if unnamed(endpoint) => format!("the server of {}", file.display()),
+            _ => endpoint.describe(),
+        };
+        self.endpoints.iter().map(describe).collect()
     }
 }
 

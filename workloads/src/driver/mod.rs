@@ -4,6 +4,7 @@
 pub mod connect;
 #[cfg(test)]
 pub mod dry_run;
+pub mod endpoint;
 pub mod mysql;
 mod named;
 mod open;
@@ -11,6 +12,7 @@ pub mod protocol;
 mod statement;
 mod template;
 mod text;
+pub mod tls;
 
 use protocol::Calls;
 
@@ -131,6 +133,11 @@ pub trait Connection {
 pub trait Driver: Sync {
     /// A connection with the database chosen.
     fn connect(&self) -> Result<Box<dyn Connection>, DbError>;
+
+    /// As [`Driver::connect`], for thread `number`: where there are several servers the threads take them in turn.
+    fn connect_nth(&self, _number: usize) -> Result<Box<dyn Connection>, DbError> {
+        self.connect()
+    }
 }
 
 /// What a person can do about an error, by its number; nothing for numbers that say it themselves.
@@ -147,7 +154,7 @@ pub fn mend(errno: u32) -> Option<&'static str> {
         1461 => "raise max_prepared_stmt_count, lower --threads or --tables, or use --protocol=text",
         2002 | 2003 | 2005 => "is the server running? check --mysql-host and --mysql-port, or --mysql-socket",
         2006 | 2013 | 2055 => "the server went away: see its error log",
-        2026 => "check --mysql-ssl against the server's TLS set-up",
+        2026 => "check --mysql-ssl and its files against the server's TLS set-up",
         2059 => {
             "the account's authentication plugin is not in this client: use caching_sha2_password or mysql_native_password"
         }

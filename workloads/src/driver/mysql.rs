@@ -50,19 +50,23 @@ pub struct MysqlDriver {
 
 impl Driver for MysqlDriver {
     fn connect(&self) -> Result<Box<dyn Connection>, DbError> {
-        Ok(Box::new(self.open(true)?))
+        self.connect_nth(0)
+    }
+
+    fn connect_nth(&self, number: usize) -> Result<Box<dyn Connection>, DbError> {
+        Ok(Box::new(self.open(number, true)?))
     }
 }
 
 impl MysqlDriver {
     /// A connection without a database, for `prepare` to create it.
     pub fn connect_without_database(&self) -> Result<Box<dyn Connection>, DbError> {
-        Ok(Box::new(self.open(false)?))
+        Ok(Box::new(self.open(0, false)?))
     }
 
-    fn open(&self, with_database: bool) -> Result<MysqlConnection, DbError> {
+    fn open(&self, number: usize, with_database: bool) -> Result<MysqlConnection, DbError> {
         attach_thread();
-        let mysql = open(&self.account, with_database).map_err(DbError::Fatal)?;
+        let mysql = open(&self.account, number, with_database).map_err(DbError::Fatal)?;
         Ok(MysqlConnection {
             statements: Vec::new(),
             cache: NonZeroUsize::new(self.mode.cache_size).map(LruCache::new),
@@ -70,6 +74,7 @@ impl MysqlDriver {
             on_connect: Vec::new(),
             text: Vec::new(),
             driver: self.clone(),
+            number,
             with_database,
             mysql,
         })
@@ -108,6 +113,8 @@ struct MysqlConnection {
     on_connect: Vec<String>,
     text: Vec<u8>,
     driver: MysqlDriver,
+    /// Which of the addresses.
+    number: usize,
     with_database: bool,
     mysql: *mut sys::MYSQL,
 }
@@ -281,8 +288,8 @@ impl Connection for MysqlConnection {
 
     fn reconnect(&mut self) -> Result<(), DbError> {
         self.close();
-        self.mysql =
-            open(&self.driver.account, self.with_database).map_err(|failure| self.classify(failure))?;
+        self.mysql = open(&self.driver.account, self.number, self.with_database)
+            .map_err(|failure| self.classify(failure))?;
         for sql in self.on_connect.clone() {
             self.query(sql.as_bytes())?;
         }

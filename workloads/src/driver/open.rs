@@ -13,6 +13,7 @@ use mysqlclient_sys as sys;
 
 use super::Failure;
 use super::connect::Account;
+use super::endpoint::Endpoint;
 use super::mysql::failure_of;
 use super::mysql::local_failure;
 
@@ -22,15 +23,15 @@ const CLIENT_MULTI_STATEMENTS: c_ulong = 1 << 16;
 /// 23 days: long enough never to end a statement.
 const POLLED_SECONDS: c_uint = 2_000_000;
 
-/// Opens a connection that waits in the way that suits its transport.
+/// Opens connection `number`, in turn to each address; it waits in the way that suits its transport.
 ///
 /// A unix socket is polled: a thread that blocks in recv(2) there is woken a first time when the server *takes* the query
 /// (`unix_write_space` of the kernel wakes every waiter, poll filters by event), measured as 1.7 context switches a query in place of 1.0.
 /// A TCP connection blocks in recv(2), which saves two system calls.
-pub fn open(account: &Account, with_database: bool) -> Result<*mut sys::MYSQL, Failure> {
-    let local = |host: &String| host == "localhost";
-    let guess = account.socket.is_some() || account.host.as_ref().is_some_and(local);
-    let mysql = connect(account, with_database, guess)?;
+pub fn open(account: &Account, number: usize, with_database: bool) -> Result<*mut sys::MYSQL, Failure> {
+    let endpoint = account.endpoint(number);
+    let guess = endpoint.is_local();
+    let mysql = connect(account, endpoint, with_database, guess)?;
     // An option file may say otherwise, which only the library has read.
     // SAFETY: the handle is connected; the string is looked at before any further call.
     let unix = unsafe {
@@ -42,7 +43,7 @@ pub fn open(account: &Account, with_database: bool) -> Result<*mut sys::MYSQL, F
     }
     // SAFETY: closed once, not used again.
     unsafe { sys::mysql_close(mysql) };
-    connect(account, with_database, unix)
+    connect(account, endpoint, with_database, unix)
 }
 
 /// mysql_library_init once per process, mysql_thread_init once per thread; mysql_thread_end when the thread ends.
@@ -69,15 +70,20 @@ pub fn attach_thread() {
     });
 }
 
-fn connect(account: &Account, with_database: bool, polled: bool) -> Result<*mut sys::MYSQL, Failure> {
+fn connect(
+    account: &Account,
+    endpoint: &Endpoint,
+    with_database: bool,
+    polled: bool,
+) -> Result<*mut sys::MYSQL, Failure> {
     let text = |value: &Option<String>| -> Result<Option<CString>, Failure> {
         let cut = |_| local_failure("a connection option holds a zero byte");
         value.as_deref().map(CString::new).transpose().map_err(cut)
     };
-    let host = text(&account.host)?;
+    let host = text(&endpoint.host)?;
     let user = text(&account.user)?;
     let password = text(&account.password)?;
-    let socket = text(&account.socket)?;
+    let socket = text(&endpoint.socket)?;
     let database = text(&account.database.clone().filter(|_| with_database))?;
     let pointer = |value: &Option<CString>| value.as_ref().map_or(ptr::null(), |text| text.as_ptr());
     // SAFETY: the library is initialised; null asks it to allocate the handle.
@@ -96,7 +102,7 @@ fn connect(account: &Account, with_database: bool, polled: bool) -> Result<*mut 
                 pointer(&user),
                 pointer(&password),
                 pointer(&database),
-                account.port.map_or(0, c_uint::from),
+                endpoint.port.map_or(0, c_uint::from),
                 pointer(&socket),
                 CLIENT_MULTI_STATEMENTS,
             )
@@ -124,7 +130,6 @@ unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -
         // SAFETY: the library copies the string.
         unsafe { sys::mysql_options(mysql, option::MYSQL_READ_DEFAULT_FILE, path.as_ptr().cast()) };
     }
-    let ssl: c_uint = account.ssl as c_uint;
     let yes = sys::TRUE;
     let charset = c"utf8mb4";
     if polled {
@@ -136,11 +141,10 @@ unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -
     }
     // SAFETY: each option takes a pointer to the type given here (C API reference, mysql_options) and copies the value.
     unsafe {
-        sys::mysql_options(
-            mysql,
-            option::MYSQL_OPT_SSL_MODE,
-            ptr::from_ref(&ssl).cast::<c_void>(),
-        );
+        account.tls.set(mysql)?;
+        if account.compression {
+            sys::mysql_options(mysql, option::MYSQL_OPT_COMPRESS, ptr::null());
+        }
         sys::mysql_options(
             mysql,
             option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY,

@@ -31,7 +31,7 @@ impl Worker {
 /// The body of a thread.
 pub fn work(run: Run<'_>, number: usize, driver: &dyn Driver) {
     let seat = Seat::new(run.gate);
-    let result = driver.connect().and_then(|connection| {
+    let result = driver.connect_nth(number).and_then(|connection| {
         let mut client = Client::new(connection, &run.stats[number], run.control);
         let mut session = run.load.session(number, &mut client)?;
         loop {

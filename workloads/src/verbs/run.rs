@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use anyhow::anyhow;
 use serde_json::Value as Json;
+use serde_json::json;
 
 use super::explain;
 use super::options_json;
@@ -159,6 +160,9 @@ impl Invocation<'_> {
                 threads: self.plan.threads,
                 seed: self.seed,
                 server: &self.driver.account.describe(),
+                servers: &self.driver.account.addresses(),
+                tls: json!({"mode": self.driver.account.tls.mode.word(), "cipher": watch.server.cipher()}),
+                compression: self.driver.account.compression,
                 protocol: self.driver.mode.protocol.word(),
             };
             let details = load.details(measured.seconds);
