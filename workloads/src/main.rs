@@ -14,6 +14,7 @@ mod series;
 mod server;
 mod stats;
 mod suite;
+mod traffic;
 mod verbs;
 mod workload;
 

@@ -44,7 +44,7 @@ pub fn interval_line(
         rate(totals.get(Counter::Others)),
         milliseconds(latency as f64),
         rate(totals.get(Counter::Errors)),
-        rate(totals.get(Counter::Reconnects)),
+        rate(totals.reconnects()),
     ))
 }
 
@@ -59,7 +59,7 @@ pub fn summary(
     let (reads, writes) = (totals.get(Counter::Reads), totals.get(Counter::Writes));
     let (others, queries) = (totals.get(Counter::Others), totals.queries());
     let (events, errors) = (totals.get(Counter::Events), totals.get(Counter::Errors));
-    let reconnects = totals.get(Counter::Reconnects);
+    let reconnects = totals.reconnects();
     let mut text = format!(
         "SQL statistics:
     queries performed:

@@ -91,7 +91,7 @@ pub fn result_json(
         "rollbacks": totals.get(Counter::Rollbacks),
         "rows": totals.get(Counter::Rows),
         "errors": totals.get(Counter::Errors),
-        "reconnects": totals.get(Counter::Reconnects) + totals.get(Counter::Reopens),
+        "reconnects": totals.reconnects(),
         "reconnects_by_cause": {
             "asked": totals.get(Counter::Reopens),
             "error": totals.get(Counter::Reconnects),

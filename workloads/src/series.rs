@@ -63,7 +63,7 @@ const COUNTS: [Count; 9] = [
     ("errors", |totals| totals.get(Counter::Errors), "ignored errors"),
     (
         "reconnects",
-        |totals| totals.get(Counter::Reconnects),
+        |totals| totals.reconnects(),
         "connections opened again",
     ),
 ];

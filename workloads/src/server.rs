@@ -1,6 +1,8 @@
 //! What the server says about itself: version, variables, and its status counters before and after `measure`.
 //! Read over a connection of its own while no thread runs statements; a secret in a variable is not kept.
 
+use std::time::Instant;
+
 use anyhow::Result;
 use serde_json::Map;
 use serde_json::Value as Json;
@@ -9,6 +11,8 @@ use serde_json::json;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::driver::Row;
+use crate::traffic;
+use crate::traffic::ReaderBytes;
 
 const REDACTED: &str = "<redacted>";
 
@@ -20,6 +24,9 @@ pub struct Server {
     comment: Json,
     variables: Map<String, Json>,
     status_warmup: Option<Map<String, Json>>,
+    reader_bytes: Option<ReaderBytes>,
+    began: Instant,
+    restarted: bool,
     status_begin: Option<Map<String, Json>>,
     status_end: Option<Map<String, Json>>,
 }
@@ -46,6 +53,9 @@ impl Server {
             comment: of("version_comment"),
             variables,
             status_warmup: None,
+            reader_bytes: None,
+            began: Instant::now(),
+            restarted: false,
             status_begin: None,
             status_end: None,
         })
@@ -72,15 +82,43 @@ impl Server {
         Ok(())
     }
 
-    /// Reads the counters before `measure`.
+    /// Reads the counters before `measure`; twice, to know what the reading itself costs.
     pub fn begin(&mut self) -> Result<(), DbError> {
-        self.status_begin = Some(self.status()?);
+        let first = self.status()?;
+        let second = self.status()?;
+        self.reader_bytes = ReaderBytes::between(&first, &second);
+        self.began = Instant::now();
+        self.status_begin = Some(second);
         Ok(())
     }
 
     /// Reads the counters after `measure`. A server that is gone leaves `status_end` out; the run's own error says why.
+    /// Where losing a connection is ignored it is opened again; counters of a server that was restarted meanwhile mean nothing here.
     pub fn end(&mut self) {
-        self.status_end = self.status().ok();
+        let mut status = self.status();
+        if let Err(error @ DbError::Ignorable(_)) = &status
+            && error.connection_lost()
+        {
+            status = self.connection.reconnect().and_then(|()| self.status());
+        }
+        let Ok(status) = status else { return };
+        self.restarted = self.is_another_life(&status);
+        self.status_end = Some(status).filter(|_| !self.restarted);
+    }
+
+    /// True if the server has been up for a shorter time than since `begin` and before.
+    fn is_another_life(&self, status: &Map<String, Json>) -> bool {
+        let uptime = |status: &Map<String, Json>| status.get("Uptime")?.as_str()?.parse::<u64>().ok();
+        let before = self.status_begin.as_ref().and_then(uptime);
+        let expected = before.map(|before| before + self.began.elapsed().as_secs());
+        // Both are cut to whole seconds.
+        matches!((expected, uptime(status)), (Some(expected), Some(uptime)) if uptime + 2 < expected)
+    }
+
+    /// What the events of `measure` cost on the wire, as lines.
+    pub fn traffic(&self, protocol: &str, events: u64) -> Option<String> {
+        let (begin, end) = (self.status_begin.as_ref()?, self.status_end.as_ref()?);
+        traffic::block(protocol, begin, end, self.reader_bytes?, events)
     }
 
     fn status(&mut self) -> Result<Map<String, Json>, DbError> {
@@ -95,6 +133,8 @@ impl Server {
             "version_comment": self.comment,
             "variables": self.variables,
             "status_warmup": self.status_warmup,
+            "reader_bytes": self.reader_bytes.map(|own| json!({"received": own.received, "sent": own.sent})),
+            "restarted": self.restarted,
             "status_begin": self.status_begin,
             "status_end": self.status_end,
         })

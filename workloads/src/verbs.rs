@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::cli::Verb;
 use crate::driver;
 use crate::driver::DbError;
+use crate::driver::Reconnects;
 use crate::driver::connect::Account;
 use crate::driver::mysql::MysqlDriver;
 use crate::driver::protocol::Mode;
@@ -91,6 +92,10 @@ fn driver_of(workload: &dyn Workload, values: &Values) -> Result<MysqlDriver> {
         .get_or_insert_with(|| workload.descriptor().database.to_owned());
     Ok(MysqlDriver {
         mode: Mode::from_options(values, workload.protocol())?,
+        reconnects: Reconnects {
+            every: u64::try_from(values.int("reconnect")?)?,
+            timeout_ns: (values.number("reconnect-timeout")?.min(1e9) * 1e9) as i64,
+        },
         ignored: ignored(values)?,
         account,
     })

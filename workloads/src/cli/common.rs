@@ -90,7 +90,19 @@ pub const COMMON: &[OptionSpec] = &[
         "mysql-ignore-errors",
         Kind::Text("LIST"),
         Some("1213,1020,1205"),
-        "error numbers that restart the event; `none` for no number",
+        "error numbers that restart the event; `none` for no number; with 2006,2013,2055,2011 a lost connection is opened again",
+    ),
+    OptionSpec::new(
+        "reconnect",
+        Kind::Int(0, i64::MAX),
+        Some("0"),
+        "open the connection again after so many events, within the last one's time; 0: never",
+    ),
+    OptionSpec::new(
+        "reconnect-timeout",
+        Kind::Duration,
+        Some("30"),
+        "how long to try to open a connection again where no server answers",
     ),
     OptionSpec::new(
         "db-ps-mode",

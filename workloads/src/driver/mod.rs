@@ -86,10 +86,24 @@ impl DbError {
         }
     }
 
+    /// True if no server is there to connect to, or it cannot take the connection yet.
+    pub fn no_server_yet(&self) -> bool {
+        self.connection_lost() || matches!(self.failure().errno, 1040 | 1053 | 2002 | 2003)
+    }
+
     /// True if the connection is gone, by the numbers that sysbench takes for it.
     pub fn connection_lost(&self) -> bool {
         matches!(self.failure().errno, 2006 | 2011 | 2013 | 2055)
     }
+}
+
+/// When and how long connections are opened again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reconnects {
+    /// After so many events; 0: never.
+    pub every: u64,
+    /// How long to go on trying where no server answers, nanoseconds.
+    pub timeout_ns: i64,
 }
 
 /// One row of text, NULL as `None`.
@@ -119,6 +133,11 @@ pub trait Connection {
 
     /// Runs a text and gives its rows.
     fn rows(&mut self, sql: &str) -> Result<Vec<Row>, DbError>;
+
+    /// When it is to be opened again.
+    fn reconnects(&self) -> Reconnects {
+        Reconnects::default()
+    }
 
     /// Opens the connection again, with the same statements under the same ids.
     fn reconnect(&mut self) -> Result<(), DbError>;

@@ -17,6 +17,7 @@ use super::Driver;
 use super::Effect;
 use super::Failure;
 use super::ParamType;
+use super::Reconnects;
 use super::Row;
 use super::StatementId;
 use super::Value;
@@ -44,6 +45,8 @@ pub struct MysqlDriver {
     pub account: Account,
     /// How statements go to the server.
     pub mode: Mode,
+    /// When connections are opened again.
+    pub reconnects: Reconnects,
     /// Error numbers that only restart the event.
     pub ignored: Vec<u32>,
 }
@@ -128,8 +131,17 @@ impl MysqlConnection {
         }
     }
 
+    /// The handle, unless the connection could not be opened again.
+    fn live(&self) -> Result<*mut sys::MYSQL, Failure> {
+        if self.mysql.is_null() {
+            return Err(local_failure("the connection is closed"));
+        }
+        Ok(self.mysql)
+    }
+
     /// Makes the statement at `position` as the protocol wants it at the start.
     fn make(&mut self, position: usize, sql: &str, params: &[ParamType]) -> Result<Body, Failure> {
+        self.live()?;
         let made = match self.driver.mode.protocol {
             Protocol::Text => Ok(Body::Text),
             Protocol::Emulated => Ok(Body::Template(Template::new(sql, params))),
@@ -169,7 +181,7 @@ impl MysqlConnection {
         values: &[Value<'_>],
         mut rows: Option<&mut Vec<Row>>,
     ) -> Result<Effect, Failure> {
-        let mysql = self.mysql;
+        let mysql = self.live()?;
         let Some(Statement { sql, params, body }) = self.statements.get(position) else {
             return Err(local_failure("the statement is not prepared on this connection"));
         };
@@ -268,8 +280,11 @@ impl Connection for MysqlConnection {
     }
 
     fn query(&mut self, sql: &[u8]) -> Result<Effect, DbError> {
-        // SAFETY: `self.mysql` is an open connection of this thread.
-        unsafe { run_text(self.mysql, sql, None) }.map_err(|failure| self.classify(failure))
+        // SAFETY: the handle is that of an open connection of this thread.
+        let effect = self
+            .live()
+            .and_then(|mysql| unsafe { run_text(mysql, sql, None) });
+        effect.map_err(|failure| self.classify(failure))
     }
 
     fn on_connect(&mut self, sql: &str) -> Result<(), DbError> {
@@ -280,9 +295,12 @@ impl Connection for MysqlConnection {
 
     fn rows(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
         let mut rows = Vec::new();
-        // SAFETY: `self.mysql` is an open connection of this thread.
-        unsafe { run_text(self.mysql, sql.as_bytes(), Some(&mut rows)) }
-            .map_err(|failure| self.classify(failure))?;
+        let run = |mysql| {
+            // SAFETY: the handle is that of an open connection of this thread.
+            unsafe { run_text(mysql, sql.as_bytes(), Some(&mut rows)) }
+        };
+        let read = self.live().and_then(run);
+        read.map_err(|failure| self.classify(failure))?;
         Ok(rows)
     }
 
@@ -305,6 +323,10 @@ impl Connection for MysqlConnection {
             self.statements[position].body = body.map_err(|failure| self.classify(failure))?;
         }
         Ok(())
+    }
+
+    fn reconnects(&self) -> Reconnects {
+        self.driver.reconnects
     }
 
     fn calls(&self) -> Calls {

@@ -1,18 +1,26 @@
 //! A session's door to the database: runs statements and counts their effects, so that no workload can miscount.
 
+use std::thread;
+use std::time::Duration;
+
 use loadprint_recording::clock::monotonic_ns;
 
 use super::control::Control;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::driver::Effect;
+use crate::driver::Failure;
 use crate::driver::ParamType;
+use crate::driver::Reconnects;
 use crate::driver::Row;
 use crate::driver::StatementId;
 use crate::driver::Value;
 use crate::driver::protocol::Calls;
 use crate::stats::Counter;
 use crate::stats::ThreadStats;
+
+/// Between two attempts to reach a server that does not answer.
+const RETRY_NS: i64 = 50_000_000;
 
 /// One thread's connection with its counters.
 pub struct Client<'a> {
@@ -26,12 +34,17 @@ pub struct Client<'a> {
     rollbacks: u64,
     /// What of the connection's calls has been counted.
     calls: Calls,
+    reconnects: Reconnects,
+    /// Events since the connection was opened.
+    since: u64,
 }
 
 impl<'a> Client<'a> {
     /// Counts into `stats`, and sleeps no longer than `control` lets it.
     pub fn new(connection: Box<dyn Connection>, stats: &'a ThreadStats, control: &'a Control) -> Self {
         Self {
+            reconnects: connection.reconnects(),
+            since: 0,
             connection,
             stats,
             control,
@@ -138,8 +151,13 @@ impl<'a> Client<'a> {
         self.calls = now;
     }
 
-    /// The event is over: its latency, including retries, and what it did count now.
-    pub(super) fn succeed(&mut self, events: u64) {
+    /// The event is over: its latency, including retries and the new connection where it is time for one, and what it did count now.
+    pub(super) fn succeed(&mut self, events: u64) -> Result<(), DbError> {
+        self.since += 1;
+        if self.since == self.reconnects.every {
+            self.since = 0;
+            self.reopen(Counter::Reopens)?;
+        }
         let nanoseconds = monotonic_ns() - self.began_ns;
         self.stats
             .latency(self.kind, u64::try_from(nanoseconds).unwrap_or(0));
@@ -148,6 +166,33 @@ impl<'a> Client<'a> {
         self.stats.add(self.kind, Counter::Commits, self.commits);
         self.stats.add(self.kind, Counter::Rollbacks, self.rollbacks);
         (self.rows, self.commits, self.rollbacks) = (0, 0, 0);
+        Ok(())
+    }
+
+    /// Opens the connection again. Where no server answers, as while it starts, this is tried again for the time that the options allow.
+    fn reopen(&mut self, cause: Counter) -> Result<(), DbError> {
+        let deadline_ns = monotonic_ns() + self.reconnects.timeout_ns;
+        loop {
+            let error = match self.connection.reconnect() {
+                Ok(()) => {
+                    self.stats.add(self.kind, cause, 1);
+                    return Ok(());
+                }
+                Err(error) if !error.no_server_yet() => return Err(error),
+                Err(error) => error,
+            };
+            let now_ns = monotonic_ns();
+            if now_ns >= deadline_ns {
+                return Err(gave_up(&error, self.reconnects.timeout_ns));
+            }
+            // Also an event that the end of the phase has caught waits for its connection; an abort ends the wait.
+            if !self.control.sleep_until(now_ns + RETRY_NS) {
+                if self.control.aborted() {
+                    return Ok(());
+                }
+                thread::sleep(Duration::from_nanos(RETRY_NS.unsigned_abs()));
+            }
+        }
     }
 
     /// An ignorable error: undo what the event did, so that nothing of it is committed by the next BEGIN.
@@ -155,12 +200,23 @@ impl<'a> Client<'a> {
         (self.rows, self.commits, self.rollbacks) = (0, 0, 0);
         self.stats.add(self.kind, Counter::Errors, 1);
         if error.connection_lost() {
-            self.connection.reconnect()?;
-            self.stats.add(self.kind, Counter::Reconnects, 1);
-            return Ok(());
+            return self.reopen(Counter::Reconnects);
         }
         let effect = self.connection.query(b"ROLLBACK")?;
         self.count(effect);
         Ok(())
     }
+}
+
+/// The last error, and how long it was waited for.
+fn gave_up(error: &DbError, timeout_ns: i64) -> DbError {
+    let failure = error.failure();
+    let seconds = timeout_ns as f64 / 1e9;
+    DbError::Fatal(Failure {
+        message: format!(
+            "{}; no new connection within {seconds} s (--reconnect-timeout)",
+            failure.message
+        ),
+        ..failure.clone()
+    })
 }

@@ -56,7 +56,7 @@ fn events(run: &Run<'_>, client: &mut Client<'_>, session: &mut dyn Session) -> 
         client.start(0);
         loop {
             match session.event(client) {
-                Ok(Step::Done(events)) => break client.succeed(events),
+                Ok(Step::Done(events)) => break client.succeed(events)?,
                 Ok(Step::Exhausted) => return Ok(()),
                 Err(DbError::Fatal(failure)) => return Err(DbError::Fatal(failure)),
                 Err(error @ DbError::Ignorable(_)) => {

@@ -139,6 +139,11 @@ impl Totals {
         self.get(Counter::Reads) + self.get(Counter::Writes) + self.get(Counter::Others)
     }
 
+    /// Connections opened again, for whatever cause.
+    pub fn reconnects(&self) -> u64 {
+        self.get(Counter::Reconnects) + self.get(Counter::Reopens)
+    }
+
     /// Adds another.
     pub fn merge(&mut self, other: &Self) {
         for (sum, count) in self.counts.iter_mut().zip(&other.counts) {

@@ -13,6 +13,7 @@ use crate::driver::Driver;
 use crate::driver::mysql::MysqlDriver;
 use crate::engine;
 use crate::engine::Interval;
+use crate::engine::Measured;
 use crate::engine::Observer;
 use crate::engine::Outcome;
 use crate::engine::Plan;
@@ -24,6 +25,7 @@ use crate::recording::Recording;
 use crate::report;
 use crate::result;
 use crate::server::Server;
+use crate::stats::Counter;
 use crate::stats::Totals;
 use crate::workload::Load;
 use crate::workload::Moment;
@@ -140,6 +142,25 @@ impl Invocation<'_> {
         }
     }
 
+    /// For a protocol that was asked for: what an event cost on the wire.
+    fn print_traffic(&self, measured: &Measured, watch: &Watch<'_>) -> Result<()> {
+        let account = &self.driver.account;
+        if self.values.text("protocol")? == Some("auto") {
+            return Ok(());
+        }
+        let events = Totals::sum(&measured.totals).get(Counter::Events);
+        let protocol = self.driver.mode.protocol.word();
+        if account.endpoints.len() > 1 {
+            let (all, first) = (account.endpoints.len(), account.endpoint(0).describe());
+            self.output.line(&format!(
+                "Counters of the server are those of {first}, the first of {all} addresses"
+            ));
+        } else if let Some(lines) = watch.server.traffic(protocol, events) {
+            self.output.line(&lines);
+        }
+        Ok(())
+    }
+
     /// Prints first: a full disk does not cost the figures.
     fn write(
         &self,
@@ -169,6 +190,7 @@ impl Invocation<'_> {
             self.output.line("");
             self.output
                 .line(&report::summary(measured, watch.percentile, &details)?);
+            self.print_traffic(measured, watch)?;
             *result = Some(result::result_json(
                 &invocation,
                 outcome,

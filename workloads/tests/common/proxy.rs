@@ -35,6 +35,11 @@ impl Proxy {
         Self { streams }
     }
 
+    /// Connections that came, also those that ended.
+    pub fn accepted(&self) -> usize {
+        self.streams.lock().unwrap().len() / 2
+    }
+
     /// Ends every connection.
     pub fn cut(&self) {
         for stream in self.streams.lock().unwrap().iter() {

@@ -11,6 +11,7 @@
 mod arm;
 #[path = "../common/mod.rs"]
 mod common;
+mod connections;
 mod counts;
 mod errors;
 mod protocols;

@@ -88,3 +88,71 @@ fn each_protocol_costs_the_calls_that_it_says() {
         }
     }
 }
+
+#[test]
+fn a_cache_that_is_too_small_closes_the_least_recently_used() {
+    let bench = Bench::new("cache");
+    bench.succeed("prepare oltp_read_write --tables=2 --table-size=1000");
+    let words = "run oltp_read_write --tables=2 --table-size=1000 --rand-type=uniform --threads=1 --events=200 --protocol=ps_cached";
+    let counts = |options: &str, name: &str| {
+        let run = bench.path(name);
+        bench.succeed(&format!("{words} {options} --out={}", run.display()));
+        let server = json(&run.join("load/server.json"));
+        ["prepare", "execute", "close"].map(|call| growth(&server, &format!("Com_stmt_{call}")))
+    };
+    // Nine statements for each of two tables and COMMIT fit; BEGIN cannot be prepared, which is found out once. COMMIT can.
+    let [prepares, executes, closes] = counts("", "fits");
+    assert_eq!((prepares, executes, closes), (9 * 2 + 2, 19 * 200, 0));
+    // Room for one: each change of the statement, ten in a transaction and one to the next, prepares and closes.
+    let [prepares, executes, closes] = counts("--ps-cache-size=1", "one");
+    assert_eq!(executes, 19 * 200);
+    assert_eq!(
+        prepares,
+        closes + 2,
+        "all but BEGIN and the one in the cache are closed"
+    );
+    assert_eq!(prepares, 10 * 200 + 1);
+    // A limit below every statement's length but COMMIT's and BEGIN's: the rest goes as text.
+    let [prepares, executes, closes] = counts("--ps-cache-sql-limit=10", "short");
+    assert_eq!((prepares, executes, closes), (2, 200, 0));
+}
+
+#[test]
+fn the_summary_tells_the_round_trips_that_questions_hide() {
+    let bench = Bench::new("traffic");
+    bench.succeed("prepare oltp_read_write --table-size=1000");
+    let text = |protocol: &str| {
+        let words = "run oltp_point_select --table-size=1000 --threads=1 --events=1000";
+        bench.succeed(&format!("{words} --protocol={protocol}"))
+    };
+    let uncached = text("ps_uncached");
+    for part in [
+        "Protocol (ps_uncached), per event by the server's counters:",
+        "prepare / execute / close:           1.00 / 1.00 / 1.00",
+        "questions:                           1.00",
+    ] {
+        assert!(uncached.contains(part), "{part} is not in {uncached}");
+    }
+    // 31 characters before the number, which has three digits but for ids below 100 and 1000; a header of 4, the command, 2 bytes of query attributes.
+    let text = text("text");
+    let received = text
+        .lines()
+        .find(|line| line.contains("bytes received / sent:"))
+        .unwrap();
+    let received: f64 = received
+        .split(':')
+        .nth(1)
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    assert!((40.5..=41.1).contains(&received), "{received}");
+    assert!(
+        !bench
+            .succeed("run oltp_point_select --table-size=1000 --events=10")
+            .contains("Protocol (")
+    );
+}
