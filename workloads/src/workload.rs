@@ -17,6 +17,7 @@ use crate::suite::arm::ArmInsert;
 use crate::suite::lookup::Lookup;
 use crate::suite::oltp::bulk_insert::BulkInsert;
 use crate::suite::oltp::scripts;
+use crate::suite::tproc_c::TprocC;
 
 /// All workloads.
 pub static WORKLOADS: &[&dyn Workload] = &[
@@ -33,6 +34,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &scripts::RANDOM_RANGES,
     &Lookup,
     &ArmInsert,
+    &TprocC,
 ];
 
 /// What a workload says about itself.

@@ -94,6 +94,13 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
+    /// As [`Client::query`], for a text that gives rows; every value as text.
+    pub fn query_rows(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
+        let rows = self.connection.rows(sql)?;
+        self.count(Effect::Read);
+        Ok(rows)
+    }
+
     /// The event ended in a transaction that the workload itself rolled back.
     pub fn rolled_back(&mut self) {
         self.rollbacks += 1;

@@ -5,3 +5,4 @@ pub mod lookup;
 pub mod oltp;
 mod parallel;
 mod sbtest;
+pub mod tproc_c;

@@ -1,0 +1,178 @@
+//! The consistency conditions of TPC-C clause 3.3.2, checked warehouse by warehouse. Conditions 10 and 12 bind the balance of a customer to
+//! what was ordered and paid; HammerDB adds payments to it, delivers without a lock and loads delivered orders that cost something, so they hold
+//! with `--strict` alone. Condition 11 is about the data at the beginning.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+
+use super::load::cell;
+use crate::driver::Row;
+use crate::suite::parallel;
+use crate::workload::Finding;
+use crate::workload::Setup;
+
+/// A rule and the query that finds where a warehouse breaks it: the first row's columns say the place and the figures.
+#[derive(Debug)]
+struct Rule {
+    text: &'static str,
+    /// With `{w}` for the warehouse.
+    query: &'static str,
+    /// Names of the columns.
+    columns: &'static [&'static str],
+    /// By the rules of TPC-C alone.
+    strict: bool,
+}
+
+const fn rule(text: &'static str, columns: &'static [&'static str], query: &'static str) -> Rule {
+    Rule {
+        text,
+        query,
+        columns,
+        strict: false,
+    }
+}
+
+const RULES: &[Rule] = &[
+    rule(
+        "1: w_ytd is the sum of d_ytd",
+        &["w_id", "w_ytd", "sum of d_ytd"],
+        "SELECT w_id, w_ytd, SUM(d_ytd) AS total FROM warehouse LEFT JOIN district ON d_w_id = w_id WHERE w_id = {w} \
+         GROUP BY w_id, w_ytd HAVING NOT w_ytd <=> total",
+    ),
+    rule(
+        "2: d_next_o_id - 1 is the highest o_id, and the highest no_o_id where orders wait",
+        &["d_id", "d_next_o_id", "max o_id", "max no_o_id"],
+        "SELECT d_id, d_next_o_id, (SELECT MAX(o_id) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id) AS o, \
+         (SELECT MAX(no_o_id) FROM new_order WHERE no_w_id = d_w_id AND no_d_id = d_id) AS n FROM district WHERE d_w_id = {w} \
+         HAVING NOT d_next_o_id - 1 <=> o OR n <> d_next_o_id - 1",
+    ),
+    rule(
+        "3: the numbers in new_order have no gaps",
+        &["no_d_id", "rows", "lowest", "highest"],
+        "SELECT no_d_id, COUNT(*) AS waiting, MIN(no_o_id) AS low, MAX(no_o_id) AS high FROM new_order WHERE no_w_id = {w} \
+         GROUP BY no_d_id HAVING waiting <> high - low + 1",
+    ),
+    rule(
+        "4: the sum of o_ol_cnt is the number of order lines of a district",
+        &["d_id", "sum of o_ol_cnt", "order lines"],
+        "SELECT d_id, (SELECT SUM(o_ol_cnt) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id) AS wanted, \
+         (SELECT COUNT(*) FROM order_line WHERE ol_w_id = d_w_id AND ol_d_id = d_id) AS found FROM district WHERE d_w_id = {w} \
+         HAVING NOT wanted <=> found",
+    ),
+    rule(
+        "5: o_carrier_id is null exactly where the order is in new_order",
+        &["o_d_id", "o_id", "o_carrier_id", "no_o_id"],
+        "(SELECT o_d_id, o_id, o_carrier_id, no_o_id FROM orders LEFT JOIN new_order \
+         ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id WHERE o_w_id = {w} \
+         AND (o_carrier_id IS NULL) <> (no_o_id IS NOT NULL) LIMIT 1) UNION ALL \
+         (SELECT no_d_id, o_id, o_carrier_id, no_o_id FROM new_order LEFT JOIN orders \
+         ON o_w_id = no_w_id AND o_d_id = no_d_id AND o_id = no_o_id WHERE no_w_id = {w} AND o_id IS NULL LIMIT 1)",
+    ),
+    rule(
+        "6: o_ol_cnt is the number of lines of each order",
+        &["o_d_id", "o_id", "o_ol_cnt", "order lines"],
+        "SELECT o_d_id, o_id, o_ol_cnt, COUNT(ol_number) AS found FROM orders LEFT JOIN order_line \
+         ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} \
+         GROUP BY o_w_id, o_d_id, o_id HAVING NOT o_ol_cnt <=> found",
+    ),
+    rule(
+        "7: ol_delivery_d is null exactly where o_carrier_id of the order is",
+        &["o_d_id", "o_id", "ol_number", "o_carrier_id", "ol_delivery_d"],
+        "SELECT o_d_id, o_id, ol_number, o_carrier_id, ol_delivery_d FROM orders JOIN order_line \
+         ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} \
+         AND (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)",
+    ),
+    rule(
+        "8: w_ytd is the sum of h_amount",
+        &["w_id", "w_ytd", "sum of h_amount"],
+        "SELECT w_id, w_ytd, (SELECT SUM(h_amount) FROM history WHERE h_w_id = {w}) AS total FROM warehouse WHERE w_id = {w} \
+         HAVING NOT w_ytd <=> total",
+    ),
+    rule(
+        "9: d_ytd is the sum of h_amount of the district",
+        &["d_id", "d_ytd", "sum of h_amount"],
+        "SELECT d_id, d_ytd, total FROM district LEFT JOIN (SELECT h_d_id, SUM(h_amount) AS total FROM history \
+         WHERE h_w_id = {w} GROUP BY h_d_id) AS paid ON h_d_id = d_id WHERE d_w_id = {w} AND NOT d_ytd <=> total",
+    ),
+    rule(
+        "population: 10 districts, 30000 customers and 100000 stock rows a warehouse",
+        &["districts", "customers", "stock rows"],
+        "SELECT (SELECT COUNT(*) FROM district WHERE d_w_id = {w}) AS d, (SELECT COUNT(*) FROM customer WHERE c_w_id = {w}) AS c, \
+         (SELECT COUNT(*) FROM stock WHERE s_w_id = {w}) AS s HAVING NOT (d = 10 AND c = 30000 AND s = 100000)",
+    ),
+    Rule {
+        text: "10: c_balance is what was delivered less what was paid",
+        query: "SELECT c_d_id, c_id, c_balance, COALESCE(ordered, 0) - COALESCE(paid, 0) AS wanted FROM customer \
+                LEFT JOIN (SELECT o_d_id, o_c_id, SUM(ol_amount) AS ordered FROM orders JOIN order_line ON ol_w_id = o_w_id \
+                AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} AND ol_delivery_d IS NOT NULL GROUP BY o_d_id, o_c_id) \
+                AS bought ON o_d_id = c_d_id AND o_c_id = c_id \
+                LEFT JOIN (SELECT h_c_d_id, h_c_id, SUM(h_amount) AS paid FROM history WHERE h_c_w_id = {w} \
+                GROUP BY h_c_d_id, h_c_id) AS payments ON h_c_d_id = c_d_id AND h_c_id = c_id WHERE c_w_id = {w} \
+                HAVING NOT c_balance <=> wanted",
+        columns: &["c_d_id", "c_id", "c_balance", "delivered less paid"],
+        strict: true,
+    },
+    Rule {
+        text: "12: c_balance + c_ytd_payment is what was delivered",
+        query: "SELECT c_d_id, c_id, c_balance + c_ytd_payment AS found, COALESCE(ordered, 0) AS wanted FROM customer \
+                LEFT JOIN (SELECT o_d_id, o_c_id, SUM(ol_amount) AS ordered FROM orders JOIN order_line ON ol_w_id = o_w_id \
+                AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} AND ol_delivery_d IS NOT NULL GROUP BY o_d_id, o_c_id) \
+                AS bought ON o_d_id = c_d_id AND o_c_id = c_id WHERE c_w_id = {w} HAVING NOT found <=> wanted",
+        columns: &["c_d_id", "c_id", "c_balance + c_ytd_payment", "delivered"],
+        strict: true,
+    },
+];
+
+/// Checks all warehouses, `--threads` at a time.
+///
+/// # Errors
+/// Of the server; a broken rule is a finding.
+pub fn check(setup: &Setup<'_>) -> Result<Vec<Finding>> {
+    let strict = setup.values.flag("strict")?;
+    let rules: Vec<&Rule> = RULES.iter().filter(|rule| strict || !rule.strict).collect();
+    let mut connection = setup.driver.connect()?;
+    let rows = connection.rows("SELECT MAX(w_id) FROM warehouse")?;
+    let Some(warehouses) = cell(&rows) else {
+        bail!("there is no warehouse to check: run `loadprint-load prepare tproc_c` first");
+    };
+    let warehouses: usize = warehouses.parse().context("read MAX(w_id)")?;
+    let places: Vec<Mutex<Option<(usize, String)>>> = rules.iter().map(|_| Mutex::default()).collect();
+    parallel::for_each(setup, warehouses, |connection, warehouse| {
+        // All rules see the same moment.
+        connection.query(b"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
+        connection.query(b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")?;
+        for (rule, place) in rules.iter().zip(&places) {
+            let query = format!("{} LIMIT 1", rule.query.replace("{w}", &warehouse.to_string()));
+            let rows = connection.rows(&query)?;
+            let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(row) = rows.first()
+                && place.as_ref().is_none_or(|(first, _)| warehouse < *first)
+            {
+                *place = Some((warehouse, describe(rule, row)));
+            }
+        }
+        connection.query(b"COMMIT")?;
+        Ok(())
+    })?;
+    let broken = |place: Mutex<Option<(usize, String)>>| {
+        let place = place.into_inner().unwrap_or_else(PoisonError::into_inner);
+        place.map(|(warehouse, text)| format!("warehouse {warehouse}: {text}"))
+    };
+    let findings = rules.iter().zip(places).map(|(rule, place)| Finding {
+        rule: rule.text.to_owned(),
+        broken: broken(place),
+    });
+    Ok(findings.collect())
+}
+
+fn describe(rule: &Rule, row: &Row) -> String {
+    let cells = rule.columns.iter().zip(row);
+    let words: Vec<String> = cells
+        .map(|(name, value)| format!("{name} {}", value.as_deref().unwrap_or("null")))
+        .collect();
+    words.join(", ")
+}

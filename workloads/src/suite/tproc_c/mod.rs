@@ -1,0 +1,313 @@
+//! TPROC-C: the order-entry workload that HammerDB derives from TPC-C, on its schema, with its five stored procedures or without them.
+
+mod call;
+mod check;
+mod clock;
+mod inputs;
+mod load;
+mod preflight;
+mod procedures;
+mod random;
+mod rows;
+mod session;
+mod statements;
+mod tables;
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use anyhow::Context;
+use anyhow::Result;
+use serde_json::Map;
+use serde_json::Value as Json;
+use serde_json::json;
+
+use crate::driver::Connection;
+use crate::driver::DbError;
+use crate::driver::Failure;
+use crate::driver::protocol::Protocol;
+use crate::engine::client::Client;
+use crate::options::Kind;
+use crate::options::OptionSpec;
+use crate::options::Values;
+use crate::random::Rng;
+use crate::workload::Descriptor;
+use crate::workload::Finding;
+use crate::workload::Load;
+use crate::workload::Moment;
+use crate::workload::Session;
+use crate::workload::Setup;
+use crate::workload::Workload;
+use call::Caller;
+use inputs::Terminal;
+use session::TerminalSession;
+use session::Way;
+use statements::Statements;
+
+/// Options of the workload.
+pub const OPTIONS: &[OptionSpec] = &[
+    OptionSpec::new(
+        "warehouses",
+        Kind::Int(1, 100_000),
+        Some("1"),
+        "prepare: warehouses to load, about 100 MB each; run: use the first so many [default of run: all there are]",
+    ),
+    OptionSpec::new(
+        "tproc-mode",
+        Kind::Choice(&["call", "prepared", "statements"]),
+        Some("call"),
+        "call: CALL of the procedures as text; prepared: SQL PREPARE and EXECUTE of the CALLs; statements: no procedures, \
+         each statement by --protocol",
+    ),
+    OptionSpec::new(
+        "all-warehouses",
+        Kind::Flag,
+        Some("off"),
+        "a thread works for its share of all warehouses in place of one",
+    ),
+    OptionSpec::new(
+        "keying-thinking",
+        Kind::Flag,
+        Some("off"),
+        "keying (18, 3, 2 s) and think times (mean 12, 10, 5 s) of TPC-C: about 1.3 new orders a minute and thread",
+    ),
+    OptionSpec::new(
+        "strict",
+        Kind::Flag,
+        Some("off"),
+        "the rules of TPC-C where HammerDB deviates; prepare and run; not comparable with HammerDB",
+    ),
+    OptionSpec::new(
+        "check",
+        Kind::Flag,
+        Some("off"),
+        "run: check the consistency of the data after the run; exit status 1 if a rule is broken",
+    ),
+    OptionSpec::new(
+        "mysql-storage-engine",
+        Kind::Text("ENGINE"),
+        Some("innodb"),
+        "prepare: storage engine",
+    ),
+    OptionSpec::new(
+        "partition",
+        Kind::Flag,
+        Some("off"),
+        "prepare: order_line in one partition per 100 warehouses, from 200 warehouses on",
+    ),
+    OptionSpec::new(
+        "history-pk",
+        Kind::Flag,
+        Some("off"),
+        "prepare: an invisible AUTO_INCREMENT key for history (MySQL 8.0.30 and later)",
+    ),
+];
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "tproc_c",
+    summary: "HammerDB's order entry derived from TPC-C: new orders, payments, deliveries, stock levels, order status",
+    operation: "TPROC-C new order (whole mix)",
+    types: inputs::TYPES,
+    options: &[OPTIONS],
+    database: "tpcc",
+};
+
+/// The workload `tproc_c`.
+#[derive(Debug)]
+pub struct TprocC;
+
+impl Workload for TprocC {
+    fn descriptor(&self) -> &Descriptor {
+        &DESCRIPTOR
+    }
+
+    /// As HammerDB does.
+    fn protocol(&self) -> Option<Protocol> {
+        Some(Protocol::Text)
+    }
+
+    fn prepare(&self, setup: &Setup<'_>) -> Result<()> {
+        load::prepare(setup)
+    }
+
+    fn warmup(&self, setup: &Setup<'_>) -> Result<()> {
+        load::warmup(setup)
+    }
+
+    fn preflight(&self, values: &Values, threads: usize, connection: &mut dyn Connection) -> Result<()> {
+        preflight::preflight(values, threads, connection)
+    }
+
+    fn check(&self, setup: &Setup<'_>) -> Result<Vec<Finding>> {
+        check::check(setup)
+    }
+
+    fn cleanup(&self, setup: &Setup<'_>) -> Result<()> {
+        load::cleanup(setup)
+    }
+
+    fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
+        Ok(Box::new(TprocLoad {
+            warehouses: values.given_int("warehouses")?,
+            mode: Mode::of(values)?,
+            all: values.flag("all-warehouses")?,
+            pauses: values.flag("keying-thinking")?,
+            strict: values.flag("strict")?,
+            threads,
+            seed,
+            before: Mutex::default(),
+            after: Mutex::default(),
+        }))
+    }
+}
+
+/// How transactions reach the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Call,
+    Prepared,
+    Statements,
+}
+
+impl Mode {
+    fn of(values: &Values) -> Result<Self> {
+        Ok(match values.text("tproc-mode")?.context("--tproc-mode")? {
+            "prepared" => Self::Prepared,
+            "statements" => Self::Statements,
+            _ => Self::Call,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Prepared => "prepared",
+            Self::Statements => "statements",
+        }
+    }
+}
+
+/// What HammerDB counts on the server.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    /// Com_commit and Com_rollback, of all clients.
+    transactions: u64,
+    /// The sum of d_next_o_id.
+    orders: u64,
+    warehouses: u64,
+}
+
+impl Counts {
+    fn read(connection: &mut dyn Connection) -> Result<Self, DbError> {
+        let sum = "SELECT COALESCE(SUM(d_next_o_id), 0), COALESCE(MAX(d_w_id), 0) FROM district";
+        let district = connection.rows(sum)?;
+        let of = |column: usize| {
+            district
+                .first()
+                .and_then(|row| row.get(column))
+                .cloned()
+                .flatten()
+        };
+        let number = |text: Option<String>| text.and_then(|text| text.parse::<u64>().ok());
+        let (orders, warehouses) = (number(of(0)), number(of(1)));
+        let status =
+            connection.rows("SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', 'Com_rollback')")?;
+        let counters: Vec<u64> = status
+            .into_iter()
+            .filter_map(|mut row| row.pop().flatten().and_then(|text| text.parse().ok()))
+            .collect();
+        match (orders, warehouses, counters.as_slice()) {
+            (Some(orders), Some(warehouses), [commits, rollbacks]) => Ok(Self {
+                transactions: commits + rollbacks,
+                orders,
+                warehouses,
+            }),
+            _ => Err(DbError::Fatal(Failure {
+                errno: 2000,
+                sqlstate: "HY000".to_owned(),
+                message: "Com_commit, Com_rollback or d_next_o_id cannot be read".to_owned(),
+            })),
+        }
+    }
+}
+
+/// The workload with its options.
+#[derive(Debug)]
+struct TprocLoad {
+    warehouses: Option<i64>,
+    mode: Mode,
+    all: bool,
+    pauses: bool,
+    strict: bool,
+    threads: usize,
+    seed: u64,
+    before: Mutex<Counts>,
+    after: Mutex<Option<Counts>>,
+}
+
+impl Load for TprocLoad {
+    fn session(&self, thread: usize, client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError> {
+        let rows = client.rows("SELECT COALESCE(MAX(w_id), 1) FROM warehouse")?;
+        let there: i64 = load::cell(&rows).and_then(|text| text.parse().ok()).unwrap_or(1);
+        let warehouses = self.warehouses.unwrap_or(there);
+        let mut rng = Rng::new(self.seed, thread as u64);
+        // The procedures draw with RAND(): the same seed gives them the same items.
+        let (first, second) = (rng.uniform(1, 1 << 30), rng.uniform(1, 1 << 30));
+        client.on_connect(&format!("SET rand_seed1={first}, rand_seed2={second}"))?;
+        client.on_connect("SET autocommit=0")?;
+        let way = match self.mode {
+            Mode::Call => Way::Call(Caller::new(false)),
+            Mode::Prepared => {
+                for sql in call::preparations() {
+                    client.on_connect(&sql)?;
+                }
+                Way::Call(Caller::new(true))
+            }
+            Mode::Statements => Way::Statements(Box::new(Statements::open(client, self.strict)?)),
+        };
+        Ok(Box::new(TerminalSession {
+            terminal: Terminal::new(thread, self.threads, warehouses, self.all, self.strict, rng),
+            way,
+            pauses: self.pauses,
+            thinking: 0.0,
+        }))
+    }
+
+    fn handles(&self) -> usize {
+        match self.mode {
+            Mode::Call => 0,
+            // A statement prepared in SQL counts as one prepared by the protocol does.
+            Mode::Prepared => call::preparations().len(),
+            Mode::Statements => statements::HANDLES,
+        }
+    }
+
+    fn at_rest(&self, moment: Moment, connection: &mut dyn Connection) -> Result<(), DbError> {
+        let counts = Counts::read(connection)?;
+        let lock = |slot: &Mutex<Counts>| *slot.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+        match moment {
+            Moment::Before => lock(&self.before),
+            Moment::After => *self.after.lock().unwrap_or_else(PoisonError::into_inner) = Some(counts),
+        }
+        Ok(())
+    }
+
+    /// HammerDB's two figures, over the true length of the measurement: it divides by whole minutes and drops the rest.
+    fn details(&self, seconds: f64) -> Map<String, Json> {
+        let before = *self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = *self.after.lock().unwrap_or_else(PoisonError::into_inner);
+        let per_minute = |of: fn(&Counts) -> u64| {
+            after
+                .and_then(|after| of(&after).checked_sub(of(&before)))
+                .map(|grown| grown as f64 * 60.0 / seconds)
+        };
+        let mut details = Map::new();
+        details.insert("nopm".to_owned(), json!(per_minute(|counts| counts.orders)));
+        details.insert("tpm".to_owned(), json!(per_minute(|counts| counts.transactions)));
+        let used = self.warehouses.and_then(|used| u64::try_from(used).ok());
+        details.insert("warehouses".to_owned(), json!(used.unwrap_or(before.warehouses)));
+        details.insert("tproc_mode".to_owned(), json!(self.mode.name()));
+        details.insert("strict".to_owned(), json!(self.strict));
+        details
+    }
+}

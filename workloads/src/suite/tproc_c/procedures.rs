@@ -1,0 +1,121 @@
+//! The five stored procedures. Names, parameters and statements are those that HammerDB's driver calls, so that each tool runs on the
+//! other's schema; the texts in `sql/` carry both rule sets, a line that belongs to one of them is marked.
+
+use anyhow::Result;
+
+use crate::driver::Connection;
+
+/// Comment of a procedure of ours, by which `run` knows whose it is.
+const COMMENT: &str = "loadprint";
+/// As above, with the rules of TPC-C.
+const COMMENT_STRICT: &str = "loadprint strict";
+
+/// Name and text of each procedure.
+const PROCEDURES: [(&str, &str); 5] = [
+    ("NEWORD", include_str!("sql/neword.sql")),
+    ("PAYMENT", include_str!("sql/payment.sql")),
+    ("DELIVERY", include_str!("sql/delivery.sql")),
+    ("OSTAT", include_str!("sql/ostat.sql")),
+    ("SLEV", include_str!("sql/slev.sql")),
+];
+
+/// Creates the procedures in the chosen database.
+///
+/// # Errors
+/// Of the server.
+pub fn create(connection: &mut dyn Connection, strict: bool) -> Result<()> {
+    for (_, text) in PROCEDURES {
+        connection.query(by_rules(text, strict).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Drops the procedures.
+///
+/// # Errors
+/// Of the server.
+pub fn drop_all(connection: &mut dyn Connection) -> Result<()> {
+    for (name, _) in PROCEDURES {
+        connection.query(format!("DROP PROCEDURE IF EXISTS {name}").as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Whose the procedures of a database are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Made by `prepare`, with these rules.
+    Ours {
+        /// Those of TPC-C.
+        strict: bool,
+    },
+    /// Made by another tool with the same names.
+    Foreign,
+}
+
+/// Looks at the procedures; the names that are missing as the error.
+///
+/// # Errors
+/// Of the server.
+pub fn origin(connection: &mut dyn Connection) -> Result<Result<Origin, Vec<&'static str>>> {
+    let rows = connection.rows(
+        "SELECT UPPER(ROUTINE_NAME), ROUTINE_COMMENT FROM information_schema.ROUTINES \
+         WHERE ROUTINE_SCHEMA = DATABASE() AND ROUTINE_TYPE = 'PROCEDURE'",
+    )?;
+    let comment = |name: &str| {
+        let of = |row: &&Vec<Option<String>>| row.first().and_then(Option::as_deref) == Some(name);
+        rows.iter()
+            .find(of)
+            .map(|row| row.get(1).cloned().flatten().unwrap_or_default())
+    };
+    let names = PROCEDURES.map(|(name, _)| name);
+    let missing: Vec<_> = names.into_iter().filter(|name| comment(name).is_none()).collect();
+    if !missing.is_empty() {
+        return Ok(Err(missing));
+    }
+    let all = |wanted: &str| names.iter().all(|name| comment(name).as_deref() == Some(wanted));
+    Ok(Ok(match (all(COMMENT), all(COMMENT_STRICT)) {
+        (true, _) => Origin::Ours { strict: false },
+        (_, true) => Origin::Ours { strict: true },
+        _ => Origin::Foreign,
+    }))
+}
+
+/// The lines of one rule set.
+fn by_rules(text: &str, strict: bool) -> String {
+    let (kept, dropped) = if strict {
+        ("[strict]", "[hammerdb]")
+    } else {
+        ("[hammerdb]", "[strict]")
+    };
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with(dropped))
+        .map(|line| line.strip_prefix(kept).unwrap_or(line))
+        .collect();
+    let comment = if strict { COMMENT_STRICT } else { COMMENT };
+    lines.join("\n").replace("{comment}", comment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_other_rules_is_left_out() {
+        let text = "a\n[strict] b\n[hammerdb] c\n'{comment}'";
+        assert_eq!(by_rules(text, false), "a\n c\n'loadprint'");
+        assert_eq!(by_rules(text, true), "a\n b\n'loadprint strict'");
+    }
+
+    #[test]
+    fn every_text_makes_the_procedure_of_its_name() {
+        for (name, text) in PROCEDURES {
+            for strict in [false, true] {
+                let text = by_rules(text, strict);
+                assert!(text.starts_with(&format!("CREATE PROCEDURE {name}(")), "{name}");
+                assert!(!text.contains('[') && !text.contains('{'), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The random values of the benchmark: TPC-C clause 2.1.6 (NURand), 4.3.2 (strings, last names), and HammerDB's ranges.
+
+use crate::random::Rng;
+
+/// Warehouse, customers and orders of a district, items: TPC-C clause 1.2 and 4.3.3.
+pub const DISTRICTS: i64 = 10;
+/// Customers per district, and orders at the beginning.
+pub const CUSTOMERS: i64 = 3000;
+/// Items, and stock rows per warehouse.
+pub const ITEMS: i64 = 100_000;
+/// An item that does not exist: it makes a new order roll back.
+pub const NO_ITEM: i64 = ITEMS + 1;
+/// Orders above this one wait for their delivery at the beginning.
+pub const DELIVERED: i64 = 2100;
+
+const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// Letters that one random word gives: 62^10 < 2^60.
+const PER_WORD: usize = 10;
+const SYLLABLES: [&str; 10] = [
+    "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING",
+];
+
+/// HammerDB's constant of last names, for the data and for the run.
+const C_LAST: i64 = 123;
+/// With the rules of TPC-C the run's constant differs from that of the data by 65 to 119, but not by 96 or 112 (clause 2.1.6.1).
+const C_LAST_STRICT: i64 = 223;
+/// Constants for customers and items, from 0 to A.
+const C_CUSTOMER: i64 = 259;
+/// As above; the procedure NEWORD of the strict rules has it too.
+const C_ITEM: i64 = 7911;
+
+/// Clause 2.1.6: NURand(A, x, y) with the constant C.
+fn nurand(rng: &mut Rng, a: i64, c: i64, least: i64, most: i64) -> i64 {
+    let mixed = rng.uniform(0, a) | rng.uniform(least, most);
+    (mixed + c) % (most - least + 1) + least
+}
+
+/// The number of a last name in the data.
+pub fn name_of_data(rng: &mut Rng) -> i64 {
+    nurand(rng, 255, C_LAST, 0, 999)
+}
+
+/// The number of a last name that a transaction asks for.
+pub fn name_of_run(rng: &mut Rng, strict: bool) -> i64 {
+    nurand(rng, 255, if strict { C_LAST_STRICT } else { C_LAST }, 0, 999)
+}
+
+/// A customer: uniform in HammerDB.
+pub fn customer(rng: &mut Rng, strict: bool) -> i64 {
+    match strict {
+        true => nurand(rng, 1023, C_CUSTOMER, 1, CUSTOMERS),
+        false => rng.uniform(1, CUSTOMERS),
+    }
+}
+
+/// An item: uniform in HammerDB.
+pub fn item(rng: &mut Rng, strict: bool) -> i64 {
+    match strict {
+        true => nurand(rng, 8191, C_ITEM, 1, ITEMS),
+        false => rng.uniform(1, ITEMS),
+    }
+}
+
+/// A warehouse that is not `home`, unless there is only one.
+pub fn other_warehouse(rng: &mut Rng, home: i64, warehouses: i64) -> i64 {
+    if warehouses == 1 {
+        return home;
+    }
+    let drawn = rng.uniform(1, warehouses - 1);
+    drawn + i64::from(drawn >= home)
+}
+
+/// Clause 4.3.2.3: the last name of a number from 0 to 999.
+pub fn last_name(number: i64) -> String {
+    let syllable = |unit: i64| SYLLABLES[usize::try_from(number / unit % 10).unwrap_or(0)];
+    [syllable(100), syllable(10), syllable(1)].concat()
+}
+
+/// Appends letters and digits, from `least` to `most` of them.
+pub fn letters(rng: &mut Rng, text: &mut String, least: i64, most: i64) {
+    let mut left = usize::try_from(rng.uniform(least, most)).unwrap_or(0);
+    while left > 0 {
+        let mut bits = rng.bits();
+        for _ in 0..left.min(PER_WORD) {
+            let product = u128::from(bits) * LETTERS.len() as u128;
+            text.push(char::from(LETTERS[(product >> 64) as usize]));
+            bits = product as u64;
+        }
+        left = left.saturating_sub(PER_WORD);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_clause() {
+        assert_eq!(last_name(371), "PRICALLYOUGHT");
+        assert_eq!(last_name(0), "BARBARBAR");
+        assert_eq!(last_name(999), "EINGEINGEING");
+    }
+
+    #[test]
+    fn another_warehouse_is_any_but_home() {
+        let mut rng = Rng::new(1, 1);
+        let mut seen = [0; 5];
+        for _ in 0..4000 {
+            seen[usize::try_from(other_warehouse(&mut rng, 3, 4)).unwrap()] += 1;
+        }
+        assert_eq!((seen[0], seen[3]), (0, 0));
+        assert!([1, 2, 4].iter().all(|other| seen[*other] > 1000), "{seen:?}");
+        assert_eq!(other_warehouse(&mut rng, 1, 1), 1);
+    }
+
+    #[test]
+    fn nurand_stays_in_its_range_and_favours_some() {
+        let mut rng = Rng::new(1, 1);
+        let mut hits = vec![0u32; 1000];
+        for _ in 0..200_000 {
+            hits[usize::try_from(name_of_data(&mut rng)).unwrap()] += 1;
+        }
+        hits.sort_unstable_by(|a, b| b.cmp(a));
+        let hottest: u32 = hits[..100].iter().sum();
+        // A tenth of the names gets far more than a tenth of the draws.
+        assert!(hottest > 60_000, "{hottest}");
+    }
+
+    #[test]
+    fn letters_have_the_wanted_length() {
+        let mut rng = Rng::new(1, 1);
+        for _ in 0..1000 {
+            let mut text = String::new();
+            letters(&mut rng, &mut text, 8, 16);
+            assert!((8..=16).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric()));
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! The rows of the data at the beginning, by TPC-C clause 4.3.3.1 with HammerDB's ranges, or exactly with the strict rules.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+
+use super::random::CUSTOMERS;
+use super::random::DELIVERED;
+use super::random::DISTRICTS;
+use super::random::ITEMS;
+use super::random::last_name;
+use super::random::letters;
+use super::random::name_of_data;
+use crate::driver::Connection;
+use crate::random::Rng;
+
+/// Rows of one INSERT.
+const BATCH: usize = 1000;
+/// The date of all rows: one seed gives the same bytes on every day.
+const LOADED: &str = "'2025-01-01 00:00:00'";
+
+/// A multi-row INSERT that is sent whenever it holds enough rows.
+struct Insert<'a> {
+    connection: &'a mut dyn Connection,
+    head: &'static str,
+    text: String,
+    rows: usize,
+    sent: u64,
+}
+
+impl<'a> Insert<'a> {
+    fn new(connection: &'a mut dyn Connection, head: &'static str) -> Self {
+        Self {
+            connection,
+            head,
+            text: String::new(),
+            rows: 0,
+            sent: 0,
+        }
+    }
+
+    fn row(&mut self, values: impl FnOnce(&mut String) -> std::fmt::Result) -> Result<()> {
+        self.text.push_str(if self.rows == 0 { self.head } else { "," });
+        self.text.push('(');
+        values(&mut self.text)?;
+        self.text.push(')');
+        self.rows += 1;
+        if self.rows == BATCH {
+            self.send()?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<()> {
+        if self.rows > 0 {
+            self.connection.query(self.text.as_bytes())?;
+            self.sent += self.rows as u64;
+        }
+        self.text.clear();
+        self.rows = 0;
+        Ok(())
+    }
+
+    /// Sends the rest; how many rows there were.
+    fn end(mut self) -> Result<u64> {
+        self.send()?;
+        Ok(self.sent)
+    }
+}
+
+/// One tenth of the items, or of a warehouse: a district with its customers and orders, and a tenth of the stock.
+#[derive(Debug)]
+pub struct Slice {
+    /// The warehouse; 0 for the items.
+    pub warehouse: i64,
+    /// From 1 to 10.
+    pub number: i64,
+    /// The rules of TPC-C.
+    pub strict: bool,
+    /// The stream of this slice.
+    pub rng: Rng,
+}
+
+impl Slice {
+    /// Inserts the rows and gives their number.
+    ///
+    /// # Errors
+    /// Of the server.
+    pub fn insert(&mut self, connection: &mut dyn Connection) -> Result<u64> {
+        if self.warehouse == 0 {
+            return self.items(connection);
+        }
+        let mut rows = 0;
+        if self.number == 1 {
+            rows += self.warehouse_row(connection)?;
+        }
+        rows += self.district(connection)?;
+        rows += self.stock(connection)?;
+        rows += self.customers(connection)?;
+        Ok(rows + self.orders(connection)?)
+    }
+
+    fn numbers(&self) -> std::ops::RangeInclusive<i64> {
+        let size = ITEMS / DISTRICTS;
+        (self.number - 1) * size + 1..=self.number * size
+    }
+
+    fn word(&mut self, text: &mut String, least: i64, most: i64) {
+        text.push('\'');
+        letters(&mut self.rng, text, least, most);
+        text.push('\'');
+    }
+
+    fn address(&mut self, text: &mut String) -> std::fmt::Result {
+        for _ in 0..3 {
+            self.word(text, 10, 20);
+            text.push(',');
+        }
+        self.word(text, 2, 2);
+        write!(text, ",'{:04}11111'", self.rng.uniform(0, 9999))
+    }
+
+    /// From 10 to 20 percent; with the strict rules from 0 to 20 in steps of a hundredth.
+    fn tax(&mut self) -> f64 {
+        match self.strict {
+            true => self.rng.uniform(0, 2000) as f64 / 10_000.0,
+            false => self.rng.uniform(10, 20) as f64 / 100.0,
+        }
+    }
+
+    /// 26 to 50 letters, in a tenth of the rows with the word "original".
+    fn data(&mut self, text: &mut String) {
+        let begin = text.len() + 1;
+        self.word(text, 26, 50);
+        if self.rng.uniform(1, 10) == 1 {
+            let word = if self.strict { "ORIGINAL" } else { "original" };
+            let room = text.len() - 1 - begin - word.len();
+            let offset = self.rng.uniform(0, i64::try_from(room).unwrap_or(0));
+            let at = begin + usize::try_from(offset).unwrap_or(0);
+            text.replace_range(at..at + word.len(), word);
+        }
+    }
+
+    fn items(&mut self, connection: &mut dyn Connection) -> Result<u64> {
+        let mut insert = Insert::new(
+            connection,
+            "INSERT INTO item (i_id,i_im_id,i_name,i_price,i_data) VALUES",
+        );
+        for id in self.numbers() {
+            insert.row(|text| {
+                write!(text, "{id},{},", self.rng.uniform(1, 10_000))?;
+                self.word(text, 14, 24);
+                write!(text, ",{:.2},", self.rng.uniform(100, 10_000) as f64 / 100.0)?;
+                self.data(text);
+                Ok(())
+            })?;
+        }
+        insert.end()
+    }
+
+    fn warehouse_row(&mut self, connection: &mut dyn Connection) -> Result<u64> {
+        let head = "INSERT INTO warehouse (w_id,w_ytd,w_tax,w_name,w_street_1,w_street_2,w_city,w_state,w_zip) VALUES";
+        let mut insert = Insert::new(connection, head);
+        let tax = self.tax();
+        insert.row(|text| {
+            write!(text, "{},300000,{tax},", self.warehouse)?;
+            self.word(text, 6, 10);
+            text.push(',');
+            self.address(text)
+        })?;
+        insert.end()
+    }
+
+    fn district(&mut self, connection: &mut dyn Connection) -> Result<u64> {
+        let head = "INSERT INTO district (d_id,d_w_id,d_ytd,d_tax,d_next_o_id,d_name,d_street_1,d_street_2,d_city,d_state,d_zip) VALUES";
+        let mut insert = Insert::new(connection, head);
+        let (tax, next) = (self.tax(), CUSTOMERS + 1);
+        insert.row(|text| {
+            write!(text, "{},{},30000,{tax},{next},", self.number, self.warehouse)?;
+            self.word(text, 6, 10);
+            text.push(',');
+            self.address(text)
+        })?;
+        insert.end()
+    }
+
+    fn stock(&mut self, connection: &mut dyn Connection) -> Result<u64> {
+        let head = "INSERT INTO stock (s_i_id,s_w_id,s_quantity,s_dist_01,s_dist_02,s_dist_03,s_dist_04,s_dist_05,\
+                    s_dist_06,s_dist_07,s_dist_08,s_dist_09,s_dist_10,s_ytd,s_order_cnt,s_remote_cnt,s_data) VALUES";
+        let mut insert = Insert::new(connection, head);
+        for id in self.numbers() {
+            insert.row(|text| {
+                write!(text, "{id},{},{},", self.warehouse, self.rng.uniform(10, 100))?;
+                for _ in 0..DISTRICTS {
+                    self.word(text, 24, 24);
+                    text.push(',');
+                }
+                text.push_str("0,0,0,");
+                self.data(text);
+                Ok(())
+            })?;
+        }
+        insert.end()
+    }
+
+    fn customers(&mut self, connection: &mut dyn Connection) -> Result<u64> {
+        let head = "INSERT INTO customer (c_id,c_d_id,c_w_id,c_credit_lim,c_balance,c_ytd_payment,c_payment_cnt,c_delivery_cnt,\
+                    c_middle,c_since,c_first,c_last,c_street_1,c_street_2,c_city,c_state,c_zip,c_phone,c_credit,c_discount,c_data) VALUES";
+        let mut insert = Insert::new(&mut *connection, head);
+        for id in 1..=CUSTOMERS {
+            insert.row(|text| self.customer(text, id))?;
+        }
+        let customers = insert.end()?;
+        let head =
+            "INSERT INTO history (h_c_id,h_c_d_id,h_c_w_id,h_d_id,h_w_id,h_date,h_amount,h_data) VALUES";
+        let mut insert = Insert::new(connection, head);
+        for id in 1..=CUSTOMERS {
+            insert.row(|text| {
+                let (warehouse, district) = (self.warehouse, self.number);
+                write!(
+                    text,
+                    "{id},{district},{warehouse},{district},{warehouse},{LOADED},10,"
+                )?;
+                self.word(text, 12, 24);
+                Ok(())
+            })?;
+        }
+        Ok(customers + insert.end()?)
+    }
+
+    fn customer(&mut self, text: &mut String, id: i64) -> std::fmt::Result {
+        write!(
+            text,
+            "{id},{},{},50000,-10,10,1,0,'OE',{LOADED},",
+            self.number, self.warehouse
+        )?;
+        self.word(text, 8, 16);
+        // Each name at least once.
+        let name = if id <= 1000 {
+            id - 1
+        } else {
+            name_of_data(&mut self.rng)
+        };
+        write!(text, ",'{}',", last_name(name))?;
+        self.address(text)?;
+        let phone = (self.rng.uniform(0, 99_999_999), self.rng.uniform(0, 99_999_999));
+        // Half of the customers have bad credit in HammerDB, a tenth in TPC-C.
+        let bad = self.rng.uniform(1, 100) <= if self.strict { 10 } else { 50 };
+        let credit = if bad { "BC" } else { "GC" };
+        let discount = match self.strict {
+            true => self.rng.uniform(0, 5000) as f64 / 10_000.0,
+            false => self.rng.uniform(0, 50) as f64 / 100.0,
+        };
+        write!(text, ",'{:08}{:08}','{credit}',{discount},", phone.0, phone.1)?;
+        self.word(text, 300, 500);
+        Ok(())
+    }
+
+    /// Who ordered: HammerDB draws from the numbers not below the order's own, which leaves customers without an order; TPC-C permutes.
+    fn buyers(&mut self) -> Vec<i64> {
+        let mut buyers: Vec<i64> = (1..=CUSTOMERS).collect();
+        for position in 0..buyers.len() {
+            let last = buyers.len() - 1;
+            let drawn = self.rng.uniform(
+                i64::try_from(position).unwrap_or(0),
+                i64::try_from(last).unwrap_or(0),
+            );
+            let drawn = usize::try_from(drawn).unwrap_or(position);
+            if self.strict {
+                buyers.swap(position, drawn);
+            } else {
+                buyers[position] = buyers[drawn];
+            }
+        }
+        buyers
+    }
+
+    fn orders(&mut self, connection: &mut dyn Connection) -> Result<u64> {
+        let (warehouse, district) = (self.warehouse, self.number);
+        let lines: Vec<i64> = (0..CUSTOMERS).map(|_| self.rng.uniform(5, 15)).collect();
+        let head = "INSERT INTO orders (o_id,o_d_id,o_w_id,o_c_id,o_entry_d,o_carrier_id,o_ol_cnt,o_all_local) VALUES";
+        let mut insert = Insert::new(&mut *connection, head);
+        for ((id, buyer), lines) in (1..).zip(self.buyers()).zip(&lines) {
+            insert.row(|text| {
+                write!(text, "{id},{district},{warehouse},{buyer},{LOADED},")?;
+                match id > DELIVERED {
+                    true => text.push_str("NULL"),
+                    false => write!(text, "{}", self.rng.uniform(1, 10))?,
+                }
+                write!(text, ",{lines},1")
+            })?;
+        }
+        let mut rows = insert.end()?;
+        let mut insert = Insert::new(
+            &mut *connection,
+            "INSERT INTO new_order (no_o_id,no_d_id,no_w_id) VALUES",
+        );
+        for id in DELIVERED + 1..=CUSTOMERS {
+            insert.row(|text| write!(text, "{id},{district},{warehouse}"))?;
+        }
+        rows += insert.end()?;
+        let head = "INSERT INTO order_line (ol_o_id,ol_d_id,ol_w_id,ol_number,ol_i_id,ol_supply_w_id,ol_quantity,\
+                    ol_delivery_d,ol_amount,ol_dist_info) VALUES";
+        let mut insert = Insert::new(connection, head);
+        for (id, lines) in (1..).zip(&lines) {
+            for number in 1..=*lines {
+                insert.row(|text| self.order_line(text, id, number))?;
+            }
+        }
+        Ok(rows + insert.end()?)
+    }
+
+    fn order_line(&mut self, text: &mut String, order: i64, number: i64) -> std::fmt::Result {
+        let (warehouse, district) = (self.warehouse, self.number);
+        let item = self.rng.uniform(1, ITEMS);
+        write!(
+            text,
+            "{order},{district},{warehouse},{number},{item},{warehouse},5,"
+        )?;
+        let delivered = order <= DELIVERED;
+        text.push_str(if delivered { LOADED } else { "NULL" });
+        // Amounts of delivered orders in HammerDB, of waiting orders in TPC-C.
+        match (self.strict, delivered) {
+            (true, false) => write!(text, ",{:.2},", self.rng.uniform(1, 999_999) as f64 / 100.0)?,
+            (false, true) => write!(text, ",{:.2},", self.rng.uniform(10, 10_000) as f64 / 100.0)?,
+            _ => text.push_str(",0,"),
+        }
+        self.word(text, 24, 24);
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! One thread: a terminal that draws the kind of the next transaction and runs it in the way that was chosen.
+
+use loadprint_recording::clock::monotonic_ns;
+
+use super::call::Caller;
+use super::inputs::Kind;
+use super::inputs::Terminal;
+use super::statements::Statements;
+use crate::driver::DbError;
+use crate::engine::client::Client;
+use crate::random::Rng;
+use crate::workload::Session;
+use crate::workload::Step;
+
+/// How a transaction reaches the server.
+#[derive(Debug)]
+pub enum Way {
+    /// By the procedures.
+    Call(Caller),
+    /// Statement by statement.
+    Statements(Box<Statements>),
+}
+
+/// A terminal with its connection.
+#[derive(Debug)]
+pub struct TerminalSession {
+    pub(super) terminal: Terminal,
+    pub(super) way: Way,
+    /// Keying and thinking take their time.
+    pub(super) pauses: bool,
+    /// The think time that the last transaction left, seconds.
+    pub(super) thinking: f64,
+}
+
+impl Session for TerminalSession {
+    fn event(&mut self, client: &mut Client<'_>) -> Result<Step, DbError> {
+        let kind = Kind::draw(&mut self.terminal.rng);
+        if self.pauses && !self.pause(kind, client) {
+            return Ok(Step::Exhausted);
+        }
+        client.start(kind as usize);
+        let ordered = match &mut self.way {
+            Way::Call(caller) => caller.run(kind, &mut self.terminal, client)?,
+            Way::Statements(statements) => statements.run(kind, &mut self.terminal, client)?,
+        };
+        Ok(Step::Done(u64::from(ordered)))
+    }
+}
+
+impl TerminalSession {
+    /// Thinks about the last transaction, then keys in the next one: TPC-C clause 5.2.5. False when the phase is over before.
+    fn pause(&mut self, kind: Kind, client: &mut Client<'_>) -> bool {
+        let (keying, mean) = kind.pauses();
+        let thought = std::mem::replace(
+            &mut self.thinking,
+            think(&mut self.terminal.rng, mean, self.terminal.strict),
+        );
+        let wait_ns = ((thought + keying) * 1e9) as i64;
+        client.pause_until(monotonic_ns() + wait_ns)
+    }
+}
+
+/// Negative exponential; whole seconds in HammerDB, at most ten times the mean in TPC-C.
+fn think(rng: &mut Rng, mean: f64, strict: bool) -> f64 {
+    // 1 - u is never 0.
+    let seconds = -(1.0 - rng.unit()).ln() * mean;
+    if strict {
+        seconds.min(10.0 * mean)
+    } else {
+        seconds.round()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinking_has_its_mean() {
+        let mut rng = Rng::new(5, 5);
+        for strict in [false, true] {
+            let sum: f64 = (0..100_000).map(|_| think(&mut rng, 12.0, strict)).sum();
+            assert!((sum / 100_000.0 - 12.0).abs() < 0.2, "{sum}");
+        }
+    }
+}

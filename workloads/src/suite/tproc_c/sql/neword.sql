@@ -1,0 +1,69 @@
+CREATE PROCEDURE NEWORD(
+    IN in_w_id INT, IN in_warehouses INT, IN in_d_id INT, IN in_c_id INT, IN in_lines INT,
+    OUT out_discount DECIMAL(4,4), OUT out_last VARCHAR(16), OUT out_credit VARCHAR(2),
+    OUT out_d_tax DECIMAL(4,4), OUT out_w_tax DECIMAL(4,4),
+    INOUT io_o_id INT, IN in_now DATETIME)
+COMMENT '{comment}'
+BEGIN
+    DECLARE number INT DEFAULT 1;
+    DECLARE all_local INT DEFAULT 1;
+    DECLARE order_id, supplier, item, quantity, stocked, unused INT;
+    DECLARE price DECIMAL(5,2);
+    DECLARE name VARCHAR(24);
+    DECLARE about_item, about_stock VARCHAR(50);
+    DECLARE amount DECIMAL(6,2);
+    DECLARE d01, d02, d03, d04, d05, d06, d07, d08, d09, d10 CHAR(24);
+    /* An item that does not exist takes the order back; its number is then NULL, so that the client knows. */
+    DECLARE EXIT HANDLER FOR SQLSTATE '23000' BEGIN ROLLBACK; SET io_o_id = NULL; END;
+    DECLARE EXIT HANDLER FOR NOT FOUND BEGIN ROLLBACK; SET io_o_id = NULL; END;
+
+[strict]    START TRANSACTION;
+    SELECT c_discount, c_last, c_credit, w_tax INTO out_discount, out_last, out_credit, out_w_tax
+        FROM warehouse, customer WHERE w_id = in_w_id AND c_w_id = in_w_id AND c_d_id = in_d_id AND c_id = in_c_id;
+[hammerdb]    START TRANSACTION;
+    SELECT d_next_o_id, d_tax INTO io_o_id, out_d_tax FROM district
+        WHERE d_w_id = in_w_id AND d_id = in_d_id FOR UPDATE;
+    UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = in_w_id AND d_id = in_d_id;
+    SET order_id = io_o_id;
+[hammerdb]    SET unused = FLOOR(1 + RAND() * 99);
+[strict]    SET unused = FLOOR(1 + RAND() * 100);
+    WHILE number <= in_lines DO
+[hammerdb]        SET item = FLOOR(1 + RAND() * 100000);
+[strict]        SET item = 1 + ((FLOOR(RAND() * 8192) | FLOOR(1 + RAND() * 100000)) + 7911) % 100000;
+        IF unused = 1 AND number = in_lines THEN
+            SET item = 100001;
+        END IF;
+        SET supplier = in_w_id;
+[hammerdb]        IF FLOOR(1 + RAND() * 100) = 1 THEN
+[strict]        IF FLOOR(1 + RAND() * 100) = 1 AND in_warehouses > 1 THEN
+            SET all_local = 0;
+            WHILE supplier = in_w_id AND in_warehouses <> 1 DO
+                SET supplier = FLOOR(1 + RAND() * in_warehouses);
+            END WHILE;
+        END IF;
+        SET quantity = FLOOR(1 + RAND() * 10);
+        SELECT i_price, i_name, i_data INTO price, name, about_item FROM item WHERE i_id = item;
+        SELECT s_quantity, s_data, s_dist_01, s_dist_02, s_dist_03, s_dist_04, s_dist_05,
+               s_dist_06, s_dist_07, s_dist_08, s_dist_09, s_dist_10
+            INTO stocked, about_stock, d01, d02, d03, d04, d05, d06, d07, d08, d09, d10
+            FROM stock WHERE s_w_id = supplier AND s_i_id = item
+[strict]            FOR UPDATE
+        ;
+[hammerdb]        SET stocked = stocked - quantity + IF(stocked > quantity, 0, 91);
+[hammerdb]        UPDATE stock SET s_quantity = stocked WHERE s_w_id = supplier AND s_i_id = item;
+[hammerdb]        SET amount = quantity * price * (1 + out_w_tax + out_d_tax) * (1 - out_discount);
+[strict]        SET stocked = stocked - quantity + IF(stocked >= quantity + 10, 0, 91);
+[strict]        UPDATE stock SET s_quantity = stocked, s_ytd = s_ytd + quantity, s_order_cnt = s_order_cnt + 1,
+[strict]            s_remote_cnt = s_remote_cnt + (supplier <> in_w_id) WHERE s_w_id = supplier AND s_i_id = item;
+[strict]        SET amount = quantity * price;
+        INSERT INTO order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity,
+                                ol_amount, ol_dist_info)
+            VALUES (order_id, in_d_id, in_w_id, number, item, supplier, quantity, amount,
+                    ELT(in_d_id, d01, d02, d03, d04, d05, d06, d07, d08, d09, d10));
+        SET number = number + 1;
+    END WHILE;
+    INSERT INTO orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local)
+        VALUES (order_id, in_d_id, in_w_id, in_c_id, in_now, in_lines, all_local);
+    INSERT INTO new_order (no_o_id, no_d_id, no_w_id) VALUES (order_id, in_d_id, in_w_id);
+    COMMIT;
+END
