@@ -22,6 +22,7 @@ use crate::driver::protocol::Mode;
 use crate::engine::Plan;
 use crate::options::Values;
 use crate::output::Output;
+use crate::workload::Finding;
 use crate::workload::Setup;
 use crate::workload::WORKLOADS;
 use crate::workload::Workload;
@@ -55,7 +56,11 @@ pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
     let seed = seed(values)?;
     let output = Output::new(values.text("format")? == Some("json"));
     if verb == Verb::Run {
-        return sweep::run(workload, values, seed, &output);
+        let status = sweep::run(workload, values, seed, &output)?;
+        // Only workloads with rules have the option.
+        if status != 0 || !values.flag("check").unwrap_or(false) {
+            return Ok(status);
+        }
     }
     let driver = driver_of(workload, values)?;
     let threads = values.ints("threads")?.into_iter().max().unwrap_or(1);
@@ -78,7 +83,12 @@ pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
         Verb::Prepare => workload.prepare(&setup),
         Verb::Warmup => workload.warmup(&setup),
         Verb::Check => return check(workload, &setup).map_err(place),
-        Verb::Cleanup | Verb::Run => workload.cleanup(&setup),
+        Verb::Run => {
+            return findings(workload, &setup)
+                .map(|found| status_of(&found))
+                .map_err(place);
+        }
+        Verb::Cleanup => workload.cleanup(&setup),
     }
     .map_err(place)?;
     Ok(0)
@@ -101,8 +111,21 @@ fn driver_of(workload: &dyn Workload, values: &Values) -> Result<MysqlDriver> {
     })
 }
 
-/// Prints a line for each rule; the exit status is 1 if one is broken.
+/// Prints what the check found; the exit status is 1 if a rule is broken.
 fn check(workload: &dyn Workload, setup: &Setup<'_>) -> Result<u8> {
+    let findings = findings(workload, setup)?;
+    let json: Vec<Json> = findings
+        .iter()
+        .map(|finding| json!({"rule": finding.rule, "holds": finding.broken.is_none(), "broken": finding.broken}))
+        .collect();
+    if setup.values.text("format")? == Some("json") {
+        Output::default().line(&format!("{:#}", Json::from(json)));
+    }
+    Ok(status_of(&findings))
+}
+
+/// Checks, with a line for each rule.
+fn findings(workload: &dyn Workload, setup: &Setup<'_>) -> Result<Vec<Finding>> {
     let findings = workload.check(setup)?;
     if findings.is_empty() {
         bail!("{} has no rules to check", workload.descriptor().name);
@@ -113,16 +136,11 @@ fn check(workload: &dyn Workload, setup: &Setup<'_>) -> Result<u8> {
             Some(place) => format!("BROKEN  {}: {place}", finding.rule),
         });
     }
-    let broken = findings.iter().filter(|finding| finding.broken.is_some());
-    let broken = broken.count();
-    let json: Vec<Json> = findings
-        .iter()
-        .map(|finding| json!({"rule": finding.rule, "holds": finding.broken.is_none(), "broken": finding.broken}))
-        .collect();
-    if setup.values.text("format")? == Some("json") {
-        Output::default().line(&format!("{:#}", Json::from(json)));
-    }
-    Ok(u8::from(broken > 0))
+    Ok(findings)
+}
+
+fn status_of(findings: &[Finding]) -> u8 {
+    u8::from(findings.iter().any(|finding| finding.broken.is_some()))
 }
 
 /// Adds the server and the mend to an error of the database.

@@ -148,7 +148,7 @@ impl Workload for TprocC {
 
     fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
         Ok(Box::new(TprocLoad {
-            warehouses: values.given_int("warehouses")?,
+            warehouses: given_warehouses(values)?,
             mode: Mode::of(values)?,
             all: values.flag("all-warehouses")?,
             pauses: values.flag("keying-thinking")?,
@@ -159,6 +159,12 @@ impl Workload for TprocC {
             after: Mutex::default(),
         }))
     }
+}
+
+/// `--warehouses` of `run`, where it was given.
+fn given_warehouses(values: &Values) -> Result<Option<i64>> {
+    let given = values.given("warehouses")?;
+    given.then(|| values.int("warehouses")).transpose()
 }
 
 /// How transactions reach the server.

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use anyhow::bail;
 
+use super::given_warehouses;
 use super::load::cell;
 use super::procedures;
 use super::procedures::Origin;
@@ -50,7 +51,7 @@ pub fn preflight(values: &Values, threads: usize, connection: &mut dyn Connectio
     if there == 0 {
         bail!("table warehouse is empty: run `loadprint-load cleanup tproc_c` and `prepare tproc_c`");
     }
-    if let Some(wanted) = values.given_int("warehouses")?
+    if let Some(wanted) = given_warehouses(values)?
         && wanted > there
     {
         bail!(
@@ -58,7 +59,7 @@ pub fn preflight(values: &Values, threads: usize, connection: &mut dyn Connectio
              `prepare tproc_c --warehouses={wanted}`"
         );
     }
-    let used = values.given_int("warehouses")?.unwrap_or(there);
+    let used = given_warehouses(values)?.unwrap_or(there);
     if usize::try_from(used)? < threads {
         eprintln!(
             "loadprint-load: {threads} threads on {used} warehouses: threads share a warehouse and wait for each other's row locks; \
