@@ -14,6 +14,8 @@ mod common;
 mod connections;
 mod counts;
 mod errors;
+mod oltp;
 mod protocols;
+mod statements;
 mod sweep;
 mod sysbench;

@@ -1,66 +1,126 @@
-//! Data prepared by the real sysbench serve this generator, and the other way round.
+//! The real sysbench beside this generator: data prepared by one serve the other, for every script and in both directions.
 
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::common::Bench;
 use crate::common::variable;
 
-/// The account as sysbench takes it; its password, where there is one, stands in the test's own option file.
-fn sysbench(bench: &Bench, verb: &str) {
-    let (mut user, mut password) = ("root".to_owned(), String::new());
-    if let Ok(file) = std::env::var("LOADPRINT_TEST_DEFAULTS") {
-        for line in std::fs::read_to_string(file).unwrap().lines() {
-            match line
-                .split_once('=')
-                .map(|(key, value)| (key.trim(), value.trim().trim_matches('"')))
-            {
-                Some(("user", value)) => user = value.to_owned(),
-                Some(("password", value)) => password = value.to_owned(),
-                _ => {}
-            }
-        }
+/// The scripts that work on the same tables, with what they need beside `--tables` and `--table-size`. Deletes come last.
+const SCRIPTS: [&str; 10] = [
+    "oltp_read_write",
+    "oltp_read_only",
+    "oltp_write_only",
+    "oltp_point_select",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "select_random_points",
+    "select_random_ranges",
+    "oltp_insert",
+    "oltp_delete",
+];
+
+/// Runs sysbench on the test's database and expects success without a FATAL. The account goes in a file that only this user reads.
+pub fn sysbench(bench: &Bench, words: &str) -> String {
+    let mut account = vec![("user".to_owned(), "root".to_owned())];
+    if let Ok(file) = env::var("LOADPRINT_TEST_DEFAULTS") {
+        let text = fs::read_to_string(file).unwrap();
+        let pairs = text.lines().filter_map(|line| line.split_once('='));
+        account = pairs
+            .map(|(key, value)| (key.trim().to_owned(), value.trim().trim_matches('"').to_owned()))
+            .filter(|(key, _)| key == "user" || key == "password")
+            .collect();
     }
+    let config = bench.path("sysbench.cnf");
+    let lines = account
+        .iter()
+        .map(|(key, value)| format!("mysql-{key}={value}\n"));
+    fs::write(&config, "").unwrap();
+    fs::set_permissions(&config, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&config, lines.collect::<String>()).unwrap();
     let output = Command::new("sysbench")
-        .args([
-            "oltp_read_write",
-            "--tables=2",
-            "--table-size=2000",
-            "--threads=2",
-            "--rand-type=uniform",
-            "--events=20",
-            "--time=0",
-        ])
+        .arg(format!("--config-file={}", config.display()))
         .arg(format!("--mysql-socket={}", variable("LOADPRINT_TEST_SOCKET")))
         .arg(format!("--mysql-db={}", bench.database()))
-        .args([
-            format!("--mysql-user={user}"),
-            format!("--mysql-password={password}"),
-        ])
-        .arg(verb)
+        .args(words.split_whitespace())
         .output()
         .expect("sysbench: apt-get install sysbench");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        output.status.success(),
-        "sysbench {verb}: {}{}",
-        String::from_utf8_lossy(&output.stdout),
+        output.status.success() && !text.contains("FATAL"),
+        "sysbench {words}: {text}{}",
         String::from_utf8_lossy(&output.stderr)
     );
+    text
 }
 
-const OURS: &str = "oltp_read_write --tables=2 --table-size=2000 --threads=2";
+/// What each script needs: the random selects know one table only.
+fn tables(script: &str) -> &'static str {
+    match script.starts_with("select") {
+        true => "--table-size=2000 --threads=2 --rand-type=uniform",
+        false => "--tables=2 --table-size=2000 --threads=2 --rand-type=uniform",
+    }
+}
 
 #[test]
-fn data_sets_are_exchanged_with_sysbench() {
-    let bench = Bench::new("sysbench");
-    bench.succeed(&format!("prepare {OURS}"));
-    sysbench(&bench, "run");
-    sysbench(&bench, "cleanup");
+fn sysbench_runs_every_script_on_our_tables() {
+    let bench = Bench::new("ours_to_sysbench");
+    bench.succeed(&format!("prepare {} {}", SCRIPTS[0], tables(SCRIPTS[0])));
+    for script in SCRIPTS {
+        let text = sysbench(
+            &bench,
+            &format!("{script} {} --events=40 --time=0 run", tables(script)),
+        );
+        assert!(
+            text.contains("total number of events:              40"),
+            "{script}: {text}"
+        );
+    }
+    sysbench(&bench, &format!("{} {} cleanup", SCRIPTS[0], tables(SCRIPTS[0])));
+    // Nothing is left: we can prepare again.
+    bench.succeed(&format!("prepare {} {}", SCRIPTS[0], tables(SCRIPTS[0])));
+}
 
-    sysbench(&bench, "prepare");
-    bench.succeed(&format!("warmup {OURS}"));
-    let text = bench.succeed(&format!("run {OURS} --events=20 --rand-type=uniform"));
-    assert!(text.contains("total number of events:              20"), "{text}");
-    bench.succeed(&format!("cleanup {OURS}"));
+#[test]
+fn every_script_of_ours_runs_on_sysbench_s_tables() {
+    let bench = Bench::new("sysbench_to_ours");
+    // Makes the database, which sysbench does not.
+    bench.succeed("prepare arm_insert");
+    sysbench(&bench, &format!("{} {} prepare", SCRIPTS[0], tables(SCRIPTS[0])));
+    let checked = bench.succeed(&format!("check {} {}", SCRIPTS[0], tables(SCRIPTS[0])));
+    assert!(!checked.contains("BROKEN"), "{checked}");
+    bench.succeed(&format!("warmup {} {}", SCRIPTS[0], tables(SCRIPTS[0])));
+    for script in SCRIPTS {
+        let text = bench.succeed(&format!("run {script} {} --events=40", tables(script)));
+        assert!(
+            text.contains("total number of events:              40"),
+            "{script}: {text}"
+        );
+    }
+    bench.succeed("run lookup --tables=2 --table-size=2000 --events=40");
+    bench.succeed(&format!("cleanup {} {}", SCRIPTS[0], tables(SCRIPTS[0])));
     // Nothing is left: sysbench can prepare again.
-    sysbench(&bench, "prepare");
+    sysbench(&bench, &format!("{} {} prepare", SCRIPTS[0], tables(SCRIPTS[0])));
+}
+
+#[test]
+fn scripts_with_tables_of_their_own_exchange_them_too() {
+    let bench = Bench::new("own_tables");
+    let insert = "oltp_insert --auto-inc=off --tables=2 --threads=2";
+    let bulk = "bulk_insert --threads=2";
+    for (script, events) in [(insert, 40), (bulk, 100_000)] {
+        bench.succeed(&format!("prepare {script}"));
+        sysbench(&bench, &format!("{script} --events={events} --time=0 run"));
+        sysbench(&bench, &format!("{script} cleanup"));
+        sysbench(&bench, &format!("{script} prepare"));
+        bench.succeed(&format!("run {script} --events={events}"));
+        if script == bulk {
+            // The rows of the buffers that were not full have been sent too, each with k = id from 1 on.
+            let checked = bench.succeed(&format!("check {script}"));
+            assert!(!checked.contains("BROKEN"), "{checked}");
+        }
+        bench.succeed(&format!("cleanup {script}"));
+    }
 }

@@ -1,0 +1,319 @@
+//! The scripts' statement counts against the server's own counters, and what preflight and `check` say about tables.
+
+use crate::common::Bench;
+use crate::common::growth;
+use crate::common::json;
+use crate::common::only_line;
+use crate::common::sql::Sql;
+
+/// Per event: reads, writes, others; then the server's counters.
+struct PerEvent {
+    words: &'static str,
+    statements: [u64; 3],
+    counters: &'static [(&'static str, u64)],
+}
+
+const fn script(
+    words: &'static str,
+    statements: [u64; 3],
+    counters: &'static [(&'static str, u64)],
+) -> PerEvent {
+    PerEvent {
+        words,
+        statements,
+        counters,
+    }
+}
+
+const SCRIPTS: &[PerEvent] = &[
+    script(
+        "oltp_read_write",
+        [14, 4, 2],
+        &[
+            ("Com_select", 14),
+            ("Com_update", 2),
+            ("Com_delete", 1),
+            ("Com_insert", 1),
+            ("Com_begin", 1),
+            ("Com_commit", 1),
+        ],
+    ),
+    script(
+        "oltp_read_write --skip-trx",
+        [14, 4, 0],
+        &[("Com_select", 14), ("Com_begin", 0), ("Com_commit", 0)],
+    ),
+    script(
+        "oltp_read_only",
+        [14, 0, 2],
+        &[("Com_select", 14), ("Com_begin", 1), ("Com_commit", 1)],
+    ),
+    script(
+        "oltp_write_only",
+        [0, 4, 2],
+        &[
+            ("Com_update", 2),
+            ("Com_delete", 1),
+            ("Com_insert", 1),
+            ("Com_begin", 1),
+            ("Com_commit", 1),
+        ],
+    ),
+    script("oltp_point_select", [1, 0, 0], &[("Com_select", 1)]),
+    script("oltp_update_index", [0, 1, 0], &[("Com_update", 1)]),
+    script("oltp_update_non_index", [0, 1, 0], &[("Com_update", 1)]),
+    script("select_random_points", [1, 0, 0], &[("Com_select", 1)]),
+    script("select_random_ranges", [1, 0, 0], &[("Com_select", 1)]),
+    script("lookup", [1, 0, 0], &[("Com_select", 1), ("Com_stmt_execute", 0)]),
+    script(
+        "oltp_insert",
+        [0, 1, 0],
+        &[("Com_insert", 1), ("Com_stmt_execute", 0)],
+    ),
+];
+
+#[test]
+fn each_script_sends_its_statements_and_nothing_else() {
+    const EVENTS: u64 = 300;
+    let bench = Bench::new("per_event");
+    bench.succeed("prepare oltp_read_write --table-size=1000");
+    for (number, script) in SCRIPTS.iter().enumerate() {
+        let run = bench.path(&number.to_string());
+        // One thread: a deadlock would add statements. No seed twice: an UPDATE to the same value affects no row.
+        bench.succeed(&format!(
+            "run {} --table-size=1000 --events={EVENTS} --rand-seed={} --out={}",
+            script.words,
+            number + 1,
+            run.display()
+        ));
+        let (result, server) = (
+            json(&run.join("load/result.json")),
+            json(&run.join("load/server.json")),
+        );
+        assert_eq!(result["events"], EVENTS);
+        for (key, per_event) in ["reads", "writes", "others"].iter().zip(script.statements) {
+            assert_eq!(result[key], per_event * EVENTS, "{key}, {}", script.words);
+        }
+        for (counter, per_event) in script.counters {
+            assert_eq!(
+                growth(&server, counter),
+                per_event * EVENTS,
+                "{counter}, {}",
+                script.words
+            );
+        }
+        let statements: u64 = script.statements.iter().sum();
+        // The statement that reads the counters is the only other one.
+        assert_eq!(
+            growth(&server, "Questions"),
+            statements * EVENTS + 1,
+            "{}",
+            script.words
+        );
+    }
+}
+
+#[test]
+fn deletes_run_out_of_rows_and_then_count_as_others() {
+    let bench = Bench::new("deletes");
+    bench.succeed("prepare oltp_delete --table-size=100");
+    let run = bench.path("run");
+    bench.succeed(&format!(
+        "run oltp_delete --table-size=100 --threads=2 --events=5000 --rand-type=uniform --out={}",
+        run.display()
+    ));
+    let (result, server) = (
+        json(&run.join("load/result.json")),
+        json(&run.join("load/server.json")),
+    );
+    let number = |key: &str| result[key].as_u64().unwrap();
+    assert_eq!(number("events"), 5000);
+    assert_eq!(growth(&server, "Com_delete"), 5000);
+    let gone = 100 - Sql::open(&bench).number("SELECT COUNT(*) FROM sbtest1") as u64;
+    assert_eq!((number("writes"), number("rows")), (gone, gone));
+    assert_eq!(number("others"), 5000 - gone);
+    // 5000 draws of 100 keys leave next to none: what is left is no table of a run any more.
+    let output = bench.load("run oltp_read_only --table-size=100 --time=1");
+    assert_eq!(output.status.code(), Some(2));
+    let line = only_line(&output);
+    assert!(line.contains("sbtest1") && line.contains("cleanup"), "{line}");
+}
+
+#[test]
+fn bulk_insert_counts_rows_as_events_and_sends_full_packets() {
+    let bench = Bench::new("bulk");
+    bench.succeed("prepare bulk_insert --threads=2");
+    let run = bench.path("run");
+    bench.succeed(&format!(
+        "run bulk_insert --threads=2 --events=200000 --out={}",
+        run.display()
+    ));
+    let (result, server) = (
+        json(&run.join("load/result.json")),
+        json(&run.join("load/server.json")),
+    );
+    assert_eq!(result["events"], 200_000);
+    assert_eq!(result["writes"].as_u64(), Some(growth(&server, "Com_insert")));
+    let sql = Sql::open(&bench);
+    let rows = |table: u8| sql.number(&format!("SELECT COUNT(*) FROM sbtest{table}"));
+    assert_eq!(rows(1) + rows(2), 200_000);
+    assert!(
+        bench
+            .succeed("check bulk_insert --threads=2")
+            .contains("k is the id")
+    );
+    // Ids start at 1 again.
+    let output = bench.load("run bulk_insert --threads=2 --time=1");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(only_line(&output).contains("cleanup"), "{output:?}");
+    bench.succeed("cleanup bulk_insert --threads=2");
+}
+
+#[test]
+fn a_seed_gives_the_same_rows_with_unique_ids_whatever_the_scheduler_does() {
+    let bench = Bench::new("unique");
+    let sum = || {
+        bench.succeed("prepare oltp_insert --auto-inc=off");
+        bench.succeed("run oltp_insert --auto-inc=off --threads=1 --events=500 --rand-seed=3");
+        let sql = Sql::open(&bench);
+        let sums = sql.rows("SELECT COUNT(*), SUM(id), SUM(k), SUM(CRC32(CONCAT(c, pad))) FROM sbtest1");
+        // The same seed on the same tables meets its own ids, and says so.
+        let output = bench.load("run oltp_insert --auto-inc=off --threads=1 --events=500 --rand-seed=3");
+        assert_eq!(output.status.code(), Some(2));
+        assert!(only_line(&output).contains("error 1062"), "{output:?}");
+        bench.succeed("cleanup oltp_insert");
+        sums
+    };
+    assert_eq!(sum(), sum());
+}
+
+#[test]
+fn tables_that_do_not_fit_are_refused_with_what_was_found() {
+    let bench = Bench::new("preflight");
+    bench.succeed("prepare oltp_read_write --table-size=200");
+    let refused = |words: &str, parts: &[&str]| {
+        let output = bench.load(words);
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        let line = only_line(&output);
+        for part in parts {
+            assert!(line.contains(part), "`{part}` is not in: {line}");
+        }
+    };
+    let missing = "run oltp_read_only --table-size=200 --tables=2 --time=1";
+    refused(
+        missing,
+        &[
+            "sbtest2 is missing",
+            "which has sbtest1",
+            "prepare oltp_read_only",
+        ],
+    );
+    let small = "run lookup --table-size=300 --time=1";
+    refused(
+        small,
+        &["sbtest1 end at 200", "--table-size=300", "--table-size=200"],
+    );
+    refused(
+        "run bulk_insert --time=1",
+        &["c char(120)", "bulk_insert needs id int, k int"],
+    );
+    refused(
+        "run select_random_points --tables=2 --time=1",
+        &["one table", "leave --tables out"],
+    );
+    refused(
+        "prepare oltp_read_only --table-size=200",
+        &["error 1050", "cleanup"],
+    );
+
+    let sql = Sql::open(&bench);
+    sql.rows("DELETE FROM sbtest1 WHERE id BETWEEN 50 AND 149");
+    let gaps = "run oltp_read_only --table-size=200 --time=1";
+    refused(gaps, &["sbtest1 has gaps", "of 32 ids", "cleanup"]);
+    sql.rows("DELETE FROM sbtest1");
+    refused(gaps, &["sbtest1 is empty"]);
+    // Its own rows are enough for inserts.
+    bench.succeed("run oltp_insert --table-size=200 --events=10");
+    sql.rows("ALTER TABLE sbtest1 MODIFY c CHAR(130)");
+    refused(gaps, &["c char(130)", "c char(120)", "another workload's table"]);
+}
+
+#[test]
+fn check_names_the_rule_and_the_table() {
+    let bench = Bench::new("check");
+    bench.succeed("prepare oltp_read_write --tables=2 --table-size=200");
+    let check = "check oltp_read_write --tables=2 --table-size=200";
+    let text = bench.succeed(check);
+    assert_eq!(
+        text.lines().filter(|line| line.starts_with("holds")).count(),
+        5,
+        "{text}"
+    );
+    bench.succeed("run oltp_read_write --tables=2 --table-size=200 --threads=2 --events=200");
+    bench.succeed(check);
+    let sql = Sql::open(&bench);
+    for (damage, rule) in [
+        ("DROP INDEX k_2 ON sbtest2", "an index on k"),
+        ("UPDATE sbtest2 SET pad = 'x' WHERE id = 7", "pad has five"),
+        (
+            "UPDATE sbtest2 SET id = 900 WHERE id = 8",
+            "ids 1 to 200 are all there",
+        ),
+        ("DROP TABLE sbtest2", "are there with their columns"),
+    ] {
+        sql.rows(damage);
+        let output = bench.load(check);
+        assert_eq!(output.status.code(), Some(1), "{damage}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let broken = text
+            .lines()
+            .find(|line| line.starts_with("BROKEN") && line.contains(rule));
+        assert!(
+            broken.is_some_and(|line| line.contains("sbtest2")),
+            "{damage}: {text}"
+        );
+    }
+}
+
+#[test]
+fn tables_of_every_form_can_be_prepared_warmed_up_and_run() {
+    let bench = Bench::new("forms");
+    for options in [
+        "--create-secondary=off",
+        "--auto-inc=off",
+        "--secondary",
+        "--secondary --auto-inc=off --create-secondary=off",
+        "--create-table-options=ROW_FORMAT=COMPRESSED",
+    ] {
+        let words = format!("oltp_read_write --table-size=200 {options}");
+        bench.succeed(&format!("prepare {words}"));
+        bench.succeed(&format!("warmup {words}"));
+        bench.succeed(&format!("run {words} --events=20"));
+        let text = bench.succeed(&format!("check {words}"));
+        assert!(!text.contains("BROKEN"), "{options}: {text}");
+        let sql = Sql::open(&bench);
+        let made = sql.rows("SHOW CREATE TABLE sbtest1")[0][1].clone().unwrap();
+        assert_eq!(
+            made.contains("AUTO_INCREMENT"),
+            !options.contains("--auto-inc=off"),
+            "{made}"
+        );
+        assert_eq!(
+            made.contains("KEY `xid` (`id`)"),
+            options.contains("--secondary"),
+            "{made}"
+        );
+        assert_eq!(made.contains("PRIMARY KEY"), !made.contains("xid"), "{made}");
+        assert_eq!(
+            made.contains("KEY `k_1` (`k`)"),
+            !options.contains("create-secondary=off"),
+            "{made}"
+        );
+        assert_eq!(
+            made.contains("ROW_FORMAT=COMPRESSED"),
+            options.contains("COMPRESSED"),
+            "{made}"
+        );
+        bench.succeed("cleanup oltp_read_write");
+    }
+}

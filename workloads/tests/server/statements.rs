@@ -1,0 +1,206 @@
+//! Every script against the real sysbench, in the server's general log: the same commands with the same text, equally often.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use std::time::Instant;
+
+use crate::common::Bench;
+use crate::common::sql::Sql;
+use crate::sysbench::sysbench;
+
+/// Command and text, and how often they were sent.
+type Statements = BTreeMap<(String, String), usize>;
+
+/// What goes to the server while `act` runs, without the connection on which the generator reads the server's counters and tables.
+fn logged(sql: &Sql, exact: bool, act: impl FnOnce()) -> Statements {
+    for statement in [
+        "SET GLOBAL general_log = OFF",
+        "SET GLOBAL log_output = 'TABLE'",
+        "TRUNCATE TABLE mysql.general_log",
+        "SET GLOBAL general_log = ON",
+    ] {
+        sql.rows(statement);
+    }
+    act();
+    // Nobody waits for the reply to a close, there is none: the server is done when the connections are gone.
+    let others =
+        "SELECT COUNT(*) FROM performance_schema.processlist WHERE DB = DATABASE() AND ID <> CONNECTION_ID()";
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while sql.number(others) > 0 {
+        assert!(Instant::now() < deadline, "connections stay open");
+    }
+    sql.rows("SET GLOBAL general_log = OFF");
+    let rows = sql.rows(
+        "SELECT command_type, CONVERT(argument USING utf8mb4) FROM mysql.general_log \
+         WHERE command_type IN ('Query', 'Prepare', 'Execute', 'Close stmt', 'Reset stmt') \
+         AND thread_id <> CONNECTION_ID() AND thread_id NOT IN (SELECT thread_id FROM mysql.general_log \
+         WHERE CONVERT(argument USING utf8mb4) LIKE '%information_schema%' \
+         OR CONVERT(argument USING utf8mb4) LIKE '%GLOBAL STATUS%')",
+    );
+    let mut statements = Statements::new();
+    for row in rows {
+        let [command, text] = [0, 1].map(|cell| row[cell].clone().unwrap());
+        let text = if exact { text } else { normalised(&text) };
+        *statements.entry((command, text)).or_default() += 1;
+    }
+    statements
+}
+
+/// Every number as `#`; the sign of an id is part of it.
+fn normalised(text: &str) -> String {
+    let mut shape = String::new();
+    for character in text.chars() {
+        match character.is_ascii_digit() {
+            true if shape.ends_with('#') => {}
+            true if shape.ends_with("(-") => {
+                shape.pop();
+                shape.push('#');
+            }
+            true => shape.push('#'),
+            false => shape.push(character),
+        }
+    }
+    shape
+}
+
+/// Runs the verb of both and compares.
+fn same(bench: &Bench, sql: &Sql, exact: bool, verb: &str, words: &str) -> Statements {
+    let theirs = match verb {
+        "run" => format!("{words} --time=0 run"),
+        "warmup" => format!("{words} prewarm"),
+        other => format!("{words} {other}"),
+    };
+    let theirs = logged(sql, exact, || drop(sysbench(bench, &theirs)));
+    // What the first one made must not stand in the way of the second.
+    match verb {
+        "prepare" => drop(sysbench(bench, &format!("{words} cleanup"))),
+        "run" if words.starts_with("bulk") => {
+            sysbench(bench, &format!("{words} cleanup"));
+            sysbench(bench, &format!("{words} prepare"));
+        }
+        _ => {}
+    }
+    let ours = logged(sql, exact, || drop(bench.succeed(&format!("{verb} {words}"))));
+    assert_eq!(short(&ours), short(&theirs), "{verb} {words}");
+    assert!(!theirs.is_empty(), "{verb} {words}: nothing was logged");
+    ours
+}
+
+/// Long texts by their length and their ends, so that a failure can be read.
+fn short(statements: &Statements) -> Vec<(String, usize)> {
+    let text = |text: &str| match text.len() {
+        0..=400 => text.to_owned(),
+        length => format!("{} … {} ({length} bytes)", &text[..100], &text[length - 100..]),
+    };
+    statements
+        .iter()
+        .map(|((command, sql), count)| (format!("{command}: {}", text(sql)), *count))
+        .collect()
+}
+
+#[test]
+fn runs_send_what_sysbench_sends() {
+    let bench = Bench::new("same_runs");
+    // Makes the database.
+    bench.succeed("prepare arm_insert");
+    let sql = Sql::open(&bench);
+    for mode in ["auto", "disable"] {
+        // Anew for each: deletes come last and leave gaps.
+        bench.succeed("cleanup oltp_read_write --tables=2");
+        bench.succeed("prepare oltp_read_write --tables=2 --table-size=500");
+        for script in [
+            "oltp_read_write --tables=2",
+            "oltp_read_write --tables=2 --skip-trx --range-selects=off --point-selects=3 --delete-inserts=2",
+            "oltp_read_only --tables=1",
+            "oltp_read_only --tables=1 --simple-ranges=2 --sum-ranges=3 --order-ranges=4 --distinct-ranges=5",
+            "oltp_write_only --tables=1",
+            "oltp_write_only --tables=1 --index-updates=3 --non-index-updates=2 --skip-trx=on",
+            "oltp_point_select --tables=1 --point-selects=7",
+            "oltp_update_index --tables=1",
+            "oltp_update_non_index --tables=1 --non-index-updates=2",
+            "select_random_points",
+            "select_random_points --random-points=3",
+            "select_random_ranges",
+            "select_random_ranges --number-of-ranges=1 --delta=20",
+            "oltp_insert --tables=1",
+            "oltp_delete --tables=1",
+        ] {
+            let words = format!(
+                "{script} --table-size=500 --threads=1 --events=20 --db-ps-mode={mode} --rand-type=uniform"
+            );
+            if script.contains("--tables=2") {
+                same_over_tables(&bench, &sql, &words);
+            } else {
+                same(&bench, &sql, false, "run", &words);
+            }
+        }
+    }
+}
+
+/// With two tables each draws its own: the statements of both are added up, those that are prepared at the start must be the same.
+fn same_over_tables(bench: &Bench, sql: &Sql, words: &str) {
+    let whole = |statements: Statements| {
+        let mut whole = Statements::new();
+        for ((command, text), count) in statements {
+            *whole
+                .entry((command, text.replace("sbtest2", "sbtest1")))
+                .or_default() += count;
+        }
+        whole
+    };
+    let theirs = logged(sql, false, || {
+        drop(sysbench(bench, &format!("{words} --time=0 run")))
+    });
+    let ours = logged(sql, false, || drop(bench.succeed(&format!("run {words}"))));
+    assert_eq!(short(&whole(ours)), short(&whole(theirs)), "run {words}");
+}
+
+#[test]
+fn unique_ids_and_full_packets_are_sysbench_s() {
+    let bench = Bench::new("same_inserts");
+    bench.succeed("prepare oltp_insert --auto-inc=off");
+    let sql = Sql::open(&bench);
+    let inserts = same(
+        &bench,
+        &sql,
+        false,
+        "run",
+        "oltp_insert --auto-inc=off --threads=1 --events=50 --rand-type=uniform",
+    );
+    assert_eq!(inserts.len(), 1, "{inserts:?}");
+    bench.succeed("cleanup oltp_insert");
+    bench.succeed("prepare bulk_insert");
+    // Two packets and a part of a third, byte for byte.
+    let packets = same(
+        &bench,
+        &sql,
+        true,
+        "run",
+        "bulk_insert --threads=1 --events=100000",
+    );
+    let mut lengths: Vec<usize> = packets.keys().map(|(_, text)| text.len()).collect();
+    lengths.sort_unstable();
+    assert!(lengths.len() == 3 && lengths[1] > 512 * 1024 - 16, "{lengths:?}");
+}
+
+#[test]
+fn tables_are_made_warmed_up_and_dropped_as_by_sysbench() {
+    let bench = Bench::new("same_tables");
+    // Makes the database.
+    bench.succeed("prepare arm_insert");
+    let sql = Sql::open(&bench);
+    for words in [
+        "oltp_read_write --tables=2 --table-size=20",
+        "oltp_read_write --table-size=20 --auto-inc=off",
+        "oltp_read_write --table-size=20 --secondary --create-secondary=off --mysql-storage-engine=myisam",
+        "oltp_insert --auto-inc=off",
+        "select_random_points --table-size=20",
+        "bulk_insert --threads=2",
+    ] {
+        same(&bench, &sql, false, "prepare", words);
+        if words.contains("--tables=2") {
+            same(&bench, &sql, false, "warmup", words);
+        }
+        same(&bench, &sql, false, "cleanup", words);
+    }
+}
