@@ -14,6 +14,7 @@ use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::output::Output;
 use crate::suite::arm::ArmInsert;
+use crate::suite::insert_benchmark::InsertBenchmark;
 use crate::suite::lookup::Lookup;
 use crate::suite::oltp::bulk_insert::BulkInsert;
 use crate::suite::oltp::scripts;
@@ -34,6 +35,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &scripts::RANDOM_RANGES,
     &Lookup,
     &ArmInsert,
+    &InsertBenchmark,
     &TprocC,
 ];
 

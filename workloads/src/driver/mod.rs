@@ -170,6 +170,9 @@ pub fn mend(errno: u32) -> Option<&'static str> {
         1054 | 1146 => "run `loadprint-load prepare WORKLOAD` with the same options first",
         1062 => "the data are not as prepared: run cleanup and prepare, or leave out --skip-trx",
         1114 | 1021 | 3675 => "make room on the server's data device",
+        1227 => {
+            "the account lacks the privilege: for SET GLOBAL, GRANT SYSTEM_VARIABLES_ADMIN, or leave out what needs it"
+        }
         1461 => "raise max_prepared_stmt_count, lower --threads or --tables, or use --protocol=text",
         2002 | 2003 | 2005 => "is the server running? check --mysql-host and --mysql-port, or --mysql-socket",
         2006 | 2013 | 2055 => "the server went away: see its error log",

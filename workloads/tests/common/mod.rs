@@ -95,8 +95,12 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // Tables of both workloads; the empty database is left to the server's end.
-        for words in ["cleanup oltp_read_write --tables=8", "cleanup arm_insert"] {
+        // Tables of all workloads; the empty database is left to the server's end.
+        for words in [
+            "cleanup oltp_read_write --tables=8",
+            "cleanup arm_insert",
+            "cleanup insert_benchmark",
+        ] {
             self.load(words);
         }
     }

@@ -262,6 +262,7 @@ impl Load for ArmLoad {
     fn handles(&self) -> usize {
         match self.shared.mode {
             Mode::Bulk => 1,
+            // COMMIT is one too.
             mode => 1 + statements::handles(&self.shared.mix, mode == Mode::Row),
         }
     }

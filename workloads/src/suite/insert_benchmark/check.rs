@@ -1,0 +1,53 @@
+//! Rules of the data after any step: indexes that agree with the rows, and a size that inserts and deletes keep.
+
+use anyhow::Result;
+
+use super::pair::AHEAD;
+use super::step::ROWS_BEFORE_INDEXES;
+use super::table;
+use crate::driver::Connection;
+use crate::workload::Finding;
+use crate::workload::Setup;
+
+/// Rows of the largest statement of a step that deletes.
+const LARGEST: u64 = 50;
+
+/// The rules, table by table.
+pub fn findings(setup: &Setup<'_>) -> Result<Vec<Finding>> {
+    let mut connection = setup.driver.connect()?;
+    let mut findings = Vec::new();
+    let tables = table::names(setup.values, setup.threads)?;
+    let clients = (setup.threads / tables.len()) as u64;
+    for name in tables {
+        let indexes = table::indexes(connection.as_mut(), &name)?;
+        let rows = count(connection.as_mut(), &name, "PRIMARY")?;
+        let indexed = table::indexed(&indexes, &name);
+        findings.push(Finding {
+            rule: format!("{name} has all three secondary indexes or none"),
+            broken: (!indexed && !indexes.is_empty()).then(|| format!("it has {}", indexes.len())),
+        });
+        for (index, _) in &indexes {
+            let found = count(connection.as_mut(), &name, index)?;
+            findings.push(Finding {
+                rule: format!("{index} has an entry for each row"),
+                broken: (found != rows).then(|| format!("{found} entries, {rows} rows")),
+            });
+        }
+        let loaded = u64::try_from(setup.values.int("rows-i0")?)?;
+        let before_indexes = if indexed { ROWS_BEFORE_INDEXES } else { 0 };
+        // l.x has one client per table.
+        let wanted = loaded * clients + before_indexes;
+        let apart = if indexed { AHEAD * LARGEST * clients } else { 0 };
+        findings.push(Finding {
+            rule: format!("{name} has {wanted} rows, give or take {apart} between inserts and deletes"),
+            broken: (rows.abs_diff(wanted) > apart).then(|| format!("{rows} rows")),
+        });
+    }
+    Ok(findings)
+}
+
+fn count(connection: &mut dyn Connection, table: &str, index: &str) -> Result<u64> {
+    let rows = connection.rows(&format!("SELECT COUNT(*) FROM {table} FORCE INDEX (`{index}`)"))?;
+    let cell = rows.first().and_then(|row| row.first()?.as_deref());
+    Ok(cell.unwrap_or_default().parse()?)
+}

@@ -1,0 +1,116 @@
+//! The connection that queries as fast as it can: by one of the three secondary indexes, or by primary key.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::rows::CASH_REGISTERS;
+use super::rows::PRICES;
+use super::rows::PRODUCTS;
+use super::shared::POINT_QUERY;
+use super::shared::RANGE_QUERY;
+use super::shared::Shared;
+use super::step::Queries;
+use crate::driver::DbError;
+use crate::driver::ParamType;
+use crate::driver::StatementId;
+use crate::driver::Value;
+use crate::engine::client::Client;
+use crate::random::Rng;
+use crate::workload::Session;
+use crate::workload::Step;
+
+/// Rows of a query: its LIMIT, or its ids.
+const ROWS: usize = 10;
+
+/// Text, and the values of its parameter: 0 to one less than this.
+fn range_queries(table: &str) -> [(String, i64); 3] {
+    let query = |columns: &str, index: &str, first: &str| {
+        format!(
+            "SELECT {columns} FROM {table} FORCE INDEX ({table}_{index}) WHERE {first} ? ORDER BY {columns} LIMIT {ROWS}"
+        )
+    };
+    [
+        (
+            query("productid, customerid, price", "marketsegment", "productid >="),
+            PRODUCTS,
+        ),
+        (
+            query(
+                "cashregisterid, customerid, price",
+                "registersegment",
+                "cashregisterid >",
+            ),
+            CASH_REGISTERS,
+        ),
+        (query("price, dateandtime, customerid", "pdc", "price >="), PRICES),
+    ]
+}
+
+/// The connection.
+pub struct Reader {
+    shared: Arc<Shared>,
+    number: usize,
+    rng: Rng,
+    how: How,
+}
+
+enum How {
+    Range(Vec<(StatementId, i64)>),
+    Point(StatementId),
+}
+
+impl Reader {
+    /// Prepares the queries.
+    pub fn open(
+        shared: Arc<Shared>,
+        number: usize,
+        queries: Queries,
+        client: &mut Client<'_>,
+    ) -> Result<Self, DbError> {
+        shared.read_span(number, client)?;
+        let table = &shared.table(number).name;
+        let how = match queries {
+            Queries::Range => {
+                let mut statements = Vec::new();
+                for (sql, values) in range_queries(table) {
+                    statements.push((client.prepare(&sql, &[ParamType::Int])?, values));
+                }
+                How::Range(statements)
+            }
+            Queries::Point => {
+                let ids = ["?"; ROWS].join(", ");
+                let sql = format!(
+                    "SELECT transactionid, productid, data FROM {table} WHERE transactionid IN ({ids})"
+                );
+                How::Point(client.prepare(&sql, &[ParamType::BigInt; ROWS])?)
+            }
+        };
+        Ok(Self {
+            rng: shared.rng(number, 2),
+            shared,
+            number,
+            how,
+        })
+    }
+}
+
+impl Session for Reader {
+    fn event(&mut self, client: &mut Client<'_>) -> Result<Step, DbError> {
+        match &self.how {
+            How::Range(statements) => {
+                client.start(RANGE_QUERY);
+                let (statement, values) = statements[self.rng.uniform(0, 2) as usize];
+                client.execute(statement, &[Value::Int(self.rng.uniform(0, values - 1))])?;
+            }
+            How::Point(statement) => {
+                client.start(POINT_QUERY);
+                let table = self.shared.table(self.number);
+                let lowest = table.lowest.load(Relaxed);
+                let highest = table.highest.load(Relaxed).max(lowest);
+                let ids = [(); ROWS].map(|()| Value::Int(self.rng.uniform(lowest, highest)));
+                client.execute(*statement, &ids)?;
+            }
+        }
+        Ok(Step::Done(1))
+    }
+}
