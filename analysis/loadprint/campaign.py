@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from .campaign_file import CampaignError, load
+from .equal_load import resolve
 from .execution import Plan, close_execution, digest, open_execution, plan
 
 _EXAMPLES = """examples:
   loadprint campaign ansible/campaigns/quick.yml
   loadprint campaign mine.yml --set repeats=5 --set sides.oltp.threads=8 --format json
+  loadprint campaign ansible/campaigns/insert-scaling.yml --scale published
   loadprint campaign mine.yml --runs runs        opens runs/CAMPAIGN/<UTC start>-<hash8>/
   loadprint campaign --close runs/quick/latest   marks it complete, or unfinished
+  loadprint campaign --drive runs/mine/latest b1-text@70-r1   the rate that an open-loop run is to hold
 """
+FIXED_S = 9.0  # copies, starts and stops of one run, as measured on two cores with small data
 _WORKLOADS = "what `loadprint-load list --format json` says; names are checked against it"
 
 
@@ -34,6 +38,14 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="campaign file (YAML)")
     parser.add_argument("--set", action="append", default=[], dest="overrides", metavar="KEY.KEY=VALUE")
+    parser.add_argument(
+        "--scale",
+        action="append",
+        default=[],
+        dest="scales",
+        metavar="NAME[,NAME]",
+        help="a set of overrides in the file",
+    )
     parser.add_argument("--runs", type=Path, metavar="DIR", help="open an execution below DIR, or resume one")
     parser.add_argument(
         "--binary", action="append", default=[], type=Path, metavar="PATH", help="part of the hash"
@@ -44,6 +56,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--close", type=Path, metavar="EXECUTION", help="mark an execution complete or unfinished"
     )
+    parser.add_argument(
+        "--drive", nargs=2, metavar=("EXECUTION", "RUN"), help="print as JSON how one run is driven"
+    )
     parser.add_argument("--format", choices=["text", "json"], default="text")
     parser.set_defaults(run=run)
 
@@ -51,6 +66,10 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; 0 is done, 2 an unusable campaign with one line on stderr."""
     try:
+        if arguments.drive:
+            directory, run_id = arguments.drive
+            print(json.dumps(resolve(Path(directory).resolve(), run_id)))
+            return 0
         result = _plan(arguments)
     except CampaignError as error:
         print(f"loadprint campaign: {error}", file=sys.stderr)
@@ -74,7 +93,8 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     if arguments.file is None:
         raise CampaignError("give a campaign file, for example ansible/campaigns/quick.yml")
     operations = {entry["name"]: entry.get("operation") for entry in arguments.workloads}
-    campaign = load(arguments.file, arguments.overrides, list(operations))
+    scales = [name for words in arguments.scales for name in words.split(",") if name]
+    campaign = load(arguments.file, arguments.overrides, list(operations), scales)
     hashed = digest(campaign, arguments.binary, arguments.host)
     if arguments.runs is None:
         return plan(campaign, hashed, operations)
@@ -91,11 +111,15 @@ def _as_text(result: Plan) -> str:
     campaign = document["campaign"]
     phases, server = campaign["phases"], campaign["server"]
     each, count = duration_s(document), len(document["runs"])
+    scale = f" at scale {', '.join(campaign['scale'])}" if campaign["scale"] else ""
+    variables = ", ".join(f"{name} {value}" for name, value in campaign["variables"].items())
     lines = [
-        f"{campaign['name']}: {campaign['title']}",
+        f"{campaign['name']}: {campaign['title']}{scale}",
+        *([f"  variables {variables}"] if variables else []),
         f"  sides     {', '.join(document['sides'])}; reference {document['reference']}",
         f"  runs      {count} ({campaign['repeats']} a side), {phases['warmup']:g} s warm-up and "
-        f"{phases['measure']:g} s measured each: {count * each / 60:.1f} min of load",
+        f"{phases['measure']:g} s measured each: {count * each / 60:.1f} min of load, about "
+        f"{count * (each + FIXED_S) / 60:.0f} min with starts and copies, data preparation apart",
         f"  server    {server['source']}, profile {server['profile']}, "
         f"buffer pool {server['buffer_pool_size'] >> 20} MiB, redo {server['redo_capacity'] >> 20} MiB",
         *(

@@ -8,51 +8,51 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
+from .campaign_document import CampaignError, Document, Loc, compose, override, scaled
 from .campaign_model import Campaign
+from .campaign_template import fill_in
 
-Loc = tuple[str | int, ...]
-
-
-class CampaignError(Exception):
-    """A campaign that cannot be used; the message is one line with the place and the mend."""
+__all__ = ["CampaignError", "load"]
 
 
-@dataclass
-class Document:
-    """A YAML mapping and where each of its keys stands.
-
-    `data` holds plain Python values; `places` maps a path of keys to `FILE:LINE` (or the `--set` that gave
-    it).
-    """
-
-    name: str
-    data: dict[str, Any]
-    places: dict[Loc, str] = field(default_factory=dict)
-
-    def place(self, loc: Loc) -> str:
-        """Give the place of `loc`, or of the nearest parent that has one."""
-        for length in range(len(loc), 0, -1):
-            if loc[:length] in self.places:
-                return self.places[loc[:length]]
-        return self.name
-
-
-def load(path: Path, overrides: Sequence[str] = (), workloads: Sequence[str] = ()) -> Campaign:
-    """Read, override and validate the campaign in `path`.
+def load(
+    path: Path,
+    overrides: Sequence[str] = (),
+    workloads: Sequence[str] = (),
+    scales: Sequence[str] = (),
+) -> Campaign:
+    """Read, scale, override and validate the campaign in `path`.
 
     `overrides` are `a.b=value` with YAML values; `workloads` are the names that the generator knows (none:
-    not checked). Raises CampaignError.
+    not checked); `scales` are names of sets of overrides in the file. Raises CampaignError.
     """
-    document = _compose(path)
-    for override in overrides:
-        _override(document, override)
+    document = compose(path)
+    given = document.data.get("scales")
+    # a mistake in a set that is not chosen is found too, not only on the day it is needed
+    for name in given if isinstance(given, dict) else ():
+        if name not in scales:
+            _resolved(document, [name], overrides, workloads)
+    return _resolved(document, scales, overrides, workloads)
+
+
+def _resolved(
+    document: Document, scales: Sequence[str], overrides: Sequence[str], workloads: Sequence[str]
+) -> Campaign:
+    document = Document(document.name, deepcopy(document.data), dict(document.places))
+    for name in scales:
+        document = scaled(document, name)
+    for text in overrides:
+        override(document, text)
+    if isinstance(document.data.get("scales", {}), dict):
+        document.data.pop("scales", None)
+    document.data.setdefault("scale", list(scales))
+    fill_in(document)
     try:
         campaign = Campaign.model_validate(document.data)
     except ValidationError as error:
@@ -70,72 +70,6 @@ def _check_workloads(document: Document, campaign: Campaign, known: Sequence[str
                 hint = f'did you mean "{near[0]}"?' if near else f"there are: {', '.join(known)}"
                 place = document.place((group, name, "workload"))
                 raise CampaignError(f'{place}: unknown workload "{entry.workload}" in {group}.{name}; {hint}')
-
-
-def _compose(path: Path) -> Document:
-    try:
-        text = path.read_text(encoding="utf-8")
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except FileNotFoundError:
-        raise CampaignError(f"{path}: no such campaign file{_neighbours(path)}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise CampaignError(f"{path}: cannot read it: {error}") from None
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise CampaignError(f"{path}:{line}: not YAML: {error.problem or error.context}") from None
-    except yaml.YAMLError as error:
-        raise CampaignError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(root, yaml.MappingNode):
-        raise CampaignError(f"{path}:1: a campaign is a mapping of keys, see ansible/campaigns/quick.yml")
-    document = Document(str(path), {})
-    document.data = _value(root, (), document)
-    return document
-
-
-def _neighbours(path: Path) -> str:
-    names = sorted(other.stem for other in path.parent.glob("*.yml"))
-    return f"; there are: {', '.join(names)}" if names else ""
-
-
-def _value(node: yaml.Node, loc: Loc, document: Document) -> Any:
-    """Turn a node into Python values and note the place of every key below it."""
-    if isinstance(node, yaml.SequenceNode):
-        return [_value(child, (*loc, index), document) for index, child in enumerate(node.value)]
-    if not isinstance(node, yaml.MappingNode):
-        try:
-            return yaml.SafeLoader("").construct_object(node)
-        except (yaml.YAMLError, ValueError) as error:
-            raise CampaignError(f"{document.name}:{node.start_mark.line + 1}: {error}") from None
-    result: dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        place = f"{document.name}:{key_node.start_mark.line + 1}"
-        key = str(key_node.value)
-        if key in result:
-            raise CampaignError(
-                f'{place}: "{key}" is given twice; the first is at {document.place((*loc, key))}'
-            )
-        document.places[(*loc, key)] = place
-        result[key] = _value(value_node, (*loc, key), document)
-    return result
-
-
-def _override(document: Document, override: str) -> None:
-    name, equals, text = override.partition("=")
-    keys = name.strip().split(".")
-    if not equals or not all(keys):
-        raise CampaignError(f"--set {override}: write it as key.key=value")
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise CampaignError(f"--set {override}: the value is not YAML") from None
-    target = document.data
-    for depth, key in enumerate(keys[:-1], start=1):
-        below = target.setdefault(key, {})
-        if not isinstance(below, dict):
-            raise CampaignError(f"--set {override}: {'.'.join(keys[:depth])} holds one value, no keys")
-        target = below
-    target[keys[-1]] = value
-    document.places[tuple(keys)] = f"--set {name}"
 
 
 def _describe(document: Document, error: ValidationError) -> str:

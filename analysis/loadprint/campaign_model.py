@@ -5,60 +5,31 @@ A resolved campaign holds plain numbers: seconds for durations, bytes for sizes.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-def seconds(value: Any) -> float:
-    """Read a duration such as `8s`, `2m` or a number of seconds; ValueError names the form."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h)", str(value).strip())
-    if not match:
-        raise ValueError(f'"{value}" is no duration; write it as 8s, 2m or 1h')
-    return float(match[1]) * _SECONDS[match[2]]
+from .campaign_sides import ServerChange, Side, expand
+from .campaign_types import Generator, Name, Options, Profile, Seconds, Size, Strict
 
 
-def size(value: Any) -> int:
-    """Read a size such as `256M` (powers of 1024, as MySQL has it) or a number of bytes.
-
-    Raises ValueError, which names the form.
-    """
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    match = re.fullmatch(r"(\d+)\s*([KMGT]?)(?:iB|B)?", str(value).strip(), re.IGNORECASE)
-    if not match:
-        raise ValueError(f'"{value}" is no size; write it as 256M or 4G')
-    return int(match[1]) * _BYTES[match[2].upper()]
-
-
-Seconds = Annotated[float, BeforeValidator(seconds), Field(ge=0)]
-Size = Annotated[int, BeforeValidator(size), Field(ge=0)]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=40)]
-Options = dict[str, bool | int | float | str]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Server(_Strict):
+class Server(Strict):
     """The server under test; what it keeps in memory and how durable it is are never left to a default."""
 
     source: Literal["auto", "package", "rootfs", "tarball", "existing"] = "auto"
-    profile: Literal["durable", "blog", "stock"] = "durable"
+    profile: Profile = "durable"
     buffer_pool_size: Size
     redo_capacity: Size
     performance_schema: bool
     options: Options = {}
 
+    def changed(self, change: ServerChange) -> Server:
+        """Return this server with what one side asks for; options are merged, the side's win."""
+        given = change.model_dump(exclude_none=True, exclude={"options"})
+        return self.model_copy(update={**given, "options": {**self.options, **change.options}})
 
-class Placement(_Strict):
+
+class Placement(Strict):
     """Where server and load run; CPU lists as in /proc (`0-3,8`), null means: from the topology."""
 
     connection: Literal["veth", "socket"] = "veth"
@@ -66,40 +37,30 @@ class Placement(_Strict):
     load_cpus: str | None = None
 
 
-class Data(_Strict):
+class Data(Strict):
     """A data set, prepared once; `size` is about what its data directory takes when a run has ended."""
 
     workload: str
+    generator: Generator = "native"
     options: Options = {}
     size: Size
 
 
-class Side(_Strict):
-    """One column of the table: a workload, its threads and options (for the generator: --name=value)."""
-
-    label: str | None = None
-    workload: str
-    data: str
-    threads: Annotated[int, Field(ge=1)]
-    generator: Literal["native"] = "native"
-    options: Options = {}
-
-
-class Phases(_Strict):
+class Phases(Strict):
     """How long a run warms up and how long it is measured."""
 
     warmup: Seconds
     measure: Annotated[Seconds, Field(gt=0)]
 
 
-class State(_Strict):
+class State(Strict):
     """What a repeat starts from: a restored copy or what the last run left; page cache dropped or kept."""
 
     data: Literal["fresh", "carried"] = "fresh"
     page_cache: Literal["dropped", "kept"] = "dropped"
 
 
-class Warm(_Strict):
+class Warm(Strict):
     """What the campaign promises of warm-up: a sentence for the reader, and the figures it stands for."""
 
     promise: str
@@ -108,23 +69,37 @@ class Warm(_Strict):
     free_buffer_pages: Annotated[float, Field(ge=0)] | None = None
 
 
-class Recorder(_Strict):
+class Recorder(Strict):
     """What records the run and how often."""
 
     interval: Annotated[Seconds, Field(gt=0)] = 1.0
     probes: list[str] = []
 
 
-class Campaign(_Strict):
-    """A campaign: which sides, how often, in which order, on which server."""
+class EqualLoad(Strict):
+    """Which shares of the slower side's maximum the open-loop runs of mode `equal-load` are driven at."""
+
+    fractions: Annotated[list[Annotated[float, Field(gt=0, lt=1)]], Field(min_length=1)] = [0.5, 0.7, 0.9]
+
+
+class Campaign(Strict):
+    """A campaign: which sides, how often, in which order, on which server.
+
+    `variables` are names that the file uses as `{{ name }}`, `scales` named sets of overrides; both are
+    resolved before the rest is read (campaign_file.py). `scale` says which sets were chosen.
+    """
 
     name: Name
     title: str
+    variables: dict[str, Any] = {}
+    scales: dict[Name, dict[str, Any]] = {}
+    scale: list[str] = []
     reference: str
     repeats: Annotated[int, Field(ge=1, le=99)]
     order: Literal["random", "listed"] = "random"
     seed: Annotated[int, Field(ge=0)] | None = None
-    mode: Literal["saturation"] = "saturation"
+    mode: Literal["saturation", "equal-load"] = "saturation"
+    equal_load: EqualLoad | None = None
     phases: Phases
     state: State = State()
     warm: Warm
@@ -137,15 +112,33 @@ class Campaign(_Strict):
     @model_validator(mode="after")
     def _names_agree(self) -> Campaign:
         """Check the names that point elsewhere in the file."""
-        if self.reference not in self.sides:
+        columns = expand(self.sides)
+        if self.reference not in columns:
             raise ValueError(
-                f'reference: there is no side "{self.reference}"; the sides are {", ".join(self.sides)}'
+                f'reference: there is no side "{self.reference}"; the sides are {", ".join(columns)}'
             )
         for name, side in self.sides.items():
             if side.data not in self.data:
                 raise ValueError(
                     f'sides.{name}.data: there is no data set "{side.data}"; there are {", ".join(self.data)}'
                 )
+            if (side.generator == "command") != (side.workload == "command"):
+                raise ValueError(f"sides.{name}.generator: generator and workload `command` go together")
+            if self.mode == "equal-load" and side.rate:
+                raise ValueError(f"sides.{name}.rate: mode equal-load finds the rate by itself; leave it out")
+        if self.equal_load and self.mode != "equal-load":
+            raise ValueError("equal_load: write `mode: equal-load` too, or leave this out")
         if self.server.source == "existing" and self.state.data == "fresh":
             raise ValueError("state.data: an existing server cannot be restored; set state.data: carried")
+        if self.server.source == "existing" and any(
+            side.server != ServerChange() for side in columns.values()
+        ):
+            raise ValueError(
+                "server.source: an existing server cannot be configured; no side may have `server`"
+            )
         return self
+
+    @property
+    def columns(self) -> dict[str, Side]:
+        """Every column by its name: the sides, those with a matrix expanded."""
+        return expand(self.sides)

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from .campaign_file import CampaignError
-from .campaign_model import Campaign
+from .campaign_model import Campaign, EqualLoad
+from .campaign_sides import cells
 
 FORMAT_VERSION = 1
 
@@ -53,26 +54,67 @@ def digest(campaign: Campaign, binaries: Sequence[Path] = (), hosts: Sequence[st
 def order(campaign: Campaign, seed: int) -> list[dict[str, Any]]:
     """List the runs: one block per repeat, every side once in each block, shuffled within it.
 
-    The sides of a block share a `rand_seed` for the generator: paired runs see the same random numbers.
+    Mode `equal-load` has two stages: all blocks at saturation, which find the maximum, then the blocks of
+    open-loop runs, every side at every fraction. The sides of a block share a `rand_seed` for the generator:
+    paired runs see the same random numbers.
     """
     generator = random.Random(seed)
-    runs: list[dict[str, Any]] = []
-    for block in range(1, campaign.repeats + 1):
-        sides = list(campaign.sides)
-        if campaign.order == "random":
-            generator.shuffle(sides)
-        drawn = generator.randrange(1, 1 << 31)
-        runs += [
-            {
-                "id": f"b{block}-{side}-r{block}",
-                "block": block,
-                "side": side,
-                "repeat": block,
-                "rand_seed": drawn,
-            }
-            for side in sides
-        ]
+    sides = list(campaign.columns)
+    runs = [run for block in _blocks(campaign) for run in _block(campaign, sides, block, generator)]
+    if campaign.mode == "equal-load":
+        driven = [at_fraction(side, fraction) for side in sides for fraction in fractions(campaign)]
+        runs += [run for block in _blocks(campaign) for run in _block(campaign, driven, block, generator)]
     return runs
+
+
+def _blocks(campaign: Campaign) -> range:
+    return range(1, campaign.repeats + 1)
+
+
+def _block(
+    campaign: Campaign, sides: Sequence[str], block: int, generator: random.Random
+) -> list[dict[str, Any]]:
+    sides = list(sides)
+    if campaign.order == "random":
+        generator.shuffle(sides)
+    drawn = generator.randrange(1, 1 << 31)
+    return [
+        {"id": f"b{block}-{side}-r{block}", "block": block, "side": side, "repeat": block, "rand_seed": drawn}
+        for side in sides
+    ]
+
+
+def fractions(campaign: Campaign) -> list[float]:
+    """Give the fractions of mode `equal-load`."""
+    return (campaign.equal_load or EqualLoad()).fractions
+
+
+def at_fraction(side: str, fraction: float) -> str:
+    """Name a side driven at a fraction of the maximum: `text@70`."""
+    return f"{side}@{100 * fraction:g}"
+
+
+def described(campaign: Campaign, operations: Mapping[str, str | None]) -> dict[str, dict[str, Any]]:
+    """Describe every column by name: its side resolved, its operation, server, and cell of the matrix."""
+    sides: dict[str, dict[str, Any]] = {}
+    columns = campaign.columns
+    for base, written in campaign.sides.items():
+        for name, cell in cells(base, written).items():
+            column = columns[name]
+            sides[name] = column.model_dump(mode="json", exclude={"name", "matrix"}) | {
+                "label": column.label if column.label and not cell else name,
+                "operation": operations.get(column.workload),
+                "server": campaign.server.changed(column.server).model_dump(mode="json"),
+                "of": base,
+                "cell": cell,
+            }
+    if campaign.mode == "equal-load":
+        for name, side in list(sides.items()):
+            for fraction in fractions(campaign):
+                label = f"{side['label']}, {100 * fraction:g} % load"
+                driven = side | {"label": label, "fraction": fraction, "saturated": name}
+                sides[at_fraction(name, fraction)] = driven
+    return sides
 
 
 def plan(campaign: Campaign, hashed: str, operations: Mapping[str, str | None] | None = None) -> Plan:
@@ -81,10 +123,6 @@ def plan(campaign: Campaign, hashed: str, operations: Mapping[str, str | None] |
     `operations` says what one operation of a workload is.
     """
     seed = campaign.seed if campaign.seed is not None else secrets.randbelow(1 << 31)
-    sides = {name: side.model_dump(mode="json") for name, side in campaign.sides.items()}
-    for name, side in sides.items():
-        side["label"] = side["label"] or name
-        side["operation"] = (operations or {}).get(side["workload"])
     runs = order(campaign, seed)
     document = {
         "format_version": FORMAT_VERSION,
@@ -92,7 +130,7 @@ def plan(campaign: Campaign, hashed: str, operations: Mapping[str, str | None] |
         "hash": hashed,
         "seed": seed,
         "reference": campaign.reference,
-        "sides": sides,
+        "sides": described(campaign, operations or {}),
         "runs": runs,
         "warm_promise": campaign.warm.promise,
         "warm": campaign.warm.model_dump(mode="json", exclude={"promise"}),

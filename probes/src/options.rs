@@ -33,13 +33,15 @@ impl Default for Options {
     }
 }
 
-/// A process and the role it plays: `ROLE=PID`, `ROLE=@PIDFILE` or `ROLE=NAME`.
+/// A process and the role it plays: `ROLE=PID`, `ROLE=@PIDFILE` or `ROLE=NAME`; `ROLE=tree:…` means its descendants too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessTarget {
     /// The role, as it appears in the tables.
     pub role: String,
     /// How to find it.
     pub find: Find,
+    /// Whether its descendants play the role too: a generator that runs another program.
+    pub tree: bool,
 }
 
 /// How a process is found.
@@ -58,6 +60,10 @@ impl FromStr for ProcessTarget {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (role, target) = named(text, "ROLE=PID, ROLE=@PIDFILE or ROLE=NAME")?;
+        let (tree, target) = match target.strip_prefix("tree:") {
+            Some(rest) => (true, rest),
+            None => (false, target),
+        };
         let find = if let Some(path) = target.strip_prefix('@') {
             Find::PidFile(PathBuf::from(path))
         } else if let Ok(pid) = target.parse() {
@@ -68,6 +74,7 @@ impl FromStr for ProcessTarget {
         Ok(Self {
             role: role.to_owned(),
             find,
+            tree,
         })
     }
 }

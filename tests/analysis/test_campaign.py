@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from loadprint.campaign_file import CampaignError, load
-from loadprint.campaign_model import seconds, size
+from loadprint.campaign_types import seconds, size
 
 QUICK = Path(__file__).parents[2] / "ansible" / "campaigns" / "quick.yml"
 

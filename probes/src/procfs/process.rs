@@ -113,6 +113,7 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     targets.push(ProcessTarget {
         role: "recorder".to_owned(),
         find: Find::Pid(options.recorder_pid),
+        tree: false,
     });
     Ok(Box::new(Process {
         host: host.clone(),

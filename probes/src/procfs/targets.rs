@@ -59,9 +59,47 @@ impl Targets {
             }
         }
         found.extend(self.named.iter().cloned());
+        self.add_descendants(&mut found);
         found.sort();
         found.dedup();
         found
+    }
+
+    /// Adds the children, and theirs, of the processes of every role that is asked for as a tree.
+    fn add_descendants(&self, found: &mut Vec<(String, u32)>) {
+        let mut next = 0;
+        while let Some((role, pid)) = found.get(next).cloned() {
+            next += 1;
+            if self
+                .targets
+                .iter()
+                .any(|target| target.tree && target.role == role)
+            {
+                let children = self.children(pid).into_iter();
+                let new: Vec<_> = children
+                    .map(|child| (role.clone(), child))
+                    .filter(|child| !found.contains(child))
+                    .collect();
+                found.extend(new);
+            }
+        }
+    }
+
+    /// The children of every thread of a process (`/proc/PID/task/TID/children`, proc_pid_task(5)); none when it is gone.
+    fn children(&self, pid: u32) -> Vec<u32> {
+        let Ok(threads) = fs::read_dir(self.host.proc(&format!("{pid}/task"))) else {
+            return vec![];
+        };
+        let lists = threads
+            .flatten()
+            .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+        lists
+            .flat_map(|list| {
+                list.split_ascii_whitespace()
+                    .filter_map(|pid| pid.parse().ok())
+                    .collect::<Vec<u32>>()
+            })
+            .collect()
     }
 
     fn walk(&self) -> Vec<(String, u32)> {
@@ -102,6 +140,32 @@ mod tests {
         fs::create_dir(&dir).unwrap();
         fs::write(dir.join("comm"), format!("{comm}\n")).unwrap();
         fs::write(dir.join("stat"), "").unwrap();
+    }
+
+    #[test]
+    fn a_tree_holds_the_children_of_children_that_are_there_now() {
+        use std::process::Command;
+        use std::process::Stdio;
+
+        // A shell that runs a shell that runs cat, which lives until its input ends.
+        let mut shell = Command::new("sh")
+            .args(["-c", "sh -c 'cat; :'; :"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let alone = vec![format!("load={}", shell.id()).parse().unwrap()];
+        let tree = vec![format!("load=tree:{}", shell.id()).parse().unwrap()];
+        let host = Host::new("/proc", "/sys");
+        let mut tree = Targets::new(&host, tree);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while tree.find().len() < 3 {
+            assert!(std::time::Instant::now() < deadline, "{:?}", tree.find());
+            std::thread::yield_now();
+        }
+        assert_eq!(Targets::new(&host, alone).find().len(), 1);
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+        assert_eq!(tree.find(), [("load".to_owned(), shell.id())]);
     }
 
     #[test]

@@ -1,0 +1,50 @@
+"""The words of a campaign file: durations, sizes, names, and that unknown keys are mistakes."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def seconds(value: Any) -> float:
+    """Read a duration such as `8s`, `2m` or a number of seconds; ValueError names the form."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h)", str(value).strip())
+    if not match:
+        raise ValueError(f'"{value}" is no duration; write it as 8s, 2m or 1h')
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def size(value: Any) -> int:
+    """Read a size such as `256M` (powers of 1024, as MySQL has it) or a number of bytes.
+
+    Raises ValueError, which names the form.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    match = re.fullmatch(r"(\d+)\s*([KMGT]?)(?:iB|B)?", str(value).strip(), re.IGNORECASE)
+    if not match:
+        raise ValueError(f'"{value}" is no size; write it as 256M or 4G')
+    return int(match[1]) * _BYTES[match[2].upper()]
+
+
+Seconds = Annotated[float, BeforeValidator(seconds), Field(ge=0)]
+Size = Annotated[int, BeforeValidator(size), Field(ge=0)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=40)]
+Scalar = bool | int | float | str
+Options = dict[str, Scalar]
+Profile = Literal["durable", "blog", "stock"]
+Generator = Literal["native", "sysbench", "hammerdb", "command"]
+Threads = Annotated[int, Field(ge=1)]
+
+
+class Strict(BaseModel):
+    """A mapping whose keys are all known."""
+
+    model_config = ConfigDict(extra="forbid")
