@@ -32,7 +32,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     cli.add_compare(commands)
     cli.add_inspect(commands)
-    if not words or words[0] not in ("compare", "inspect"):
+    cli.add_sweep(commands)
+    cli.add_shape(commands)
+    if not words or words[0] not in ("compare", "inspect", "sweep", "shape"):
         from loadprint import campaign  # noqa: PLC0415  its validation library costs a tenth of a second
 
         campaign.add_parser(commands)

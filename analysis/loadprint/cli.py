@@ -19,6 +19,13 @@ examples:
   loadprint compare run-a run-b --per-op
   loadprint compare runs/quick/latest --format csv -o table.csv
 """
+SWEEP_EXAMPLES = """examples:
+  loadprint sweep runs/insert-scaling/latest
+  loadprint sweep runs/lookup-scaling/latest --base text-t1 --format markdown -o sweep.md
+"""
+SHAPE_EXAMPLES = """examples:
+  loadprint shape runs/insert-scaling/latest
+"""
 INSPECT_EXAMPLES = """examples:
   loadprint inspect runs/quick/latest/b1-oltp-r1
   loadprint inspect RUN --format json
@@ -58,6 +65,54 @@ def add_inspect(subparsers: Any) -> None:
     parser.add_argument("path", type=Path, metavar="RUN")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.set_defaults(run=run_inspect)
+
+
+def add_sweep(subparsers: Any) -> None:
+    """Register `sweep`."""
+    parser = _report_parser(
+        subparsers, "sweep", "pivot tables of a campaign with a matrix, or of mode equal-load", SWEEP_EXAMPLES
+    )
+    parser.add_argument("--base", metavar="SIDE", help="the cell that throughput is related to")
+    parser.set_defaults(run=run_sweep)
+
+
+def add_shape(subparsers: Any) -> None:
+    """Register `shape`."""
+    parser = _report_parser(
+        subparsers, "shape", "an insert-scaling campaign against the published table", SHAPE_EXAMPLES
+    )
+    parser.set_defaults(run=run_shape)
+
+
+def _report_parser(subparsers: Any, name: str, told: str, examples: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        name, help=told, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("execution", type=Path, metavar="EXECUTION")
+    parser.add_argument("--format", choices=("text", "markdown", "csv", "json"), default="text")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write to a file instead of the terminal"
+    )
+    return parser
+
+
+def run_sweep(arguments: argparse.Namespace) -> int:
+    """Print an execution as pivot tables."""
+    from loadprint.render_pivot import RENDERERS  # noqa: PLC0415
+    from loadprint.sweep import sweep  # noqa: PLC0415
+
+    report = sweep(arguments.execution, arguments.base)
+    _write(RENDERERS[arguments.format](report), arguments.output)
+    return 0
+
+
+def run_shape(arguments: argparse.Namespace) -> int:
+    """Print how an execution agrees with the published table; disagreement is no failure."""
+    from loadprint.render_pivot import RENDERERS  # noqa: PLC0415
+    from loadprint.shape import shape  # noqa: PLC0415
+
+    _write(RENDERERS[arguments.format](shape(arguments.execution)), arguments.output)
+    return 0
 
 
 def run_compare(arguments: argparse.Namespace) -> int:

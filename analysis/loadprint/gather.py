@@ -47,14 +47,17 @@ class Measured:
         return "load" not in self.run.roles
 
 
-def gather(run: Run, store: Store) -> Measured:
-    """Read all that a comparison needs of one run. Raises InputError naming the file that cannot be used."""
+def gather(run: Run, store: Store, *, brief: bool = False) -> Measured:
+    """Read all that a comparison needs of one run; `brief`: only CPU, processes and threads, for sweeps.
+
+    Raises InputError naming the file that cannot be used.
+    """
     out = Quantities()
     _generator(run, out)
     server_cpus, load_cpus = cpuset(run, "server"), cpuset(run, "load")
     window = None
     if run.roles:
-        window = _server_side(run, store, out, server_cpus)
+        window = _server_side(run, store, out, server_cpus, brief=brief)
         _load_side(run, store, out, load_cpus, window)
     else:
         for prefix in (
@@ -102,21 +105,25 @@ def _hz(run: Run, role: str) -> float:
     return float(hz) if isinstance(hz, int | float) and hz > 0 else USER_HZ
 
 
-def _server_side(run: Run, store: Store, out: Quantities, cpus: Sequence[int] | None) -> Window:
+def _server_side(
+    run: Run, store: Store, out: Quantities, cpus: Sequence[int] | None, *, brief: bool
+) -> Window:
     role = run.roles[0]
     window = measure_window(run, role, store)
     out.lack("nic.none", "no interface but lo carried traffic: unix socket, or server and load spoke over lo")
     out.lack("disk.none", "no disk of the server was used")
     source = sources.Source(run, window, store, out)
     sources.cpu(source, "server", cpus, _hz(run, role))
+    sources.process(source, _hz(run, role))
+    threads(source)
+    if brief:
+        return window
     sources.host(source)
     sources.interrupts(source, "server", cpus)
     sources.disk(source)
     sources.nic(source)
     sources.tcp(source)
     sources.pressure(source)
-    sources.process(source, _hz(run, role))
-    threads(source)
     return window
 
 

@@ -33,12 +33,12 @@ def resolve(words: Sequence[str]) -> tuple[list[Side], str | None]:
         path, name = _split(word)
         if (path / "execution.json").is_file():
             execution = read_object(path / "execution.json")
-            known = _sides_of(execution, path)
+            known = sides_of(execution, path)
             if name is not None and name not in known:
                 raise InputError(word, f"no side `{name}`", f"its sides are {', '.join(known)}")
             declared = declared or execution.get("reference")
             for chosen in known if name is None else [name]:
-                sides.append(_side(path, execution, chosen))
+                sides.append(side_of(path, execution, chosen))
         elif name is not None:
             raise InputError(path, "holds no execution.json", "give EXECUTION:side or a run directory")
         else:
@@ -58,7 +58,8 @@ def _split(word: str) -> tuple[Path, str | None]:
     return Path(directory), name
 
 
-def _sides_of(execution: dict[str, Any], path: Path) -> list[str]:
+def sides_of(execution: dict[str, Any], path: Path) -> list[str]:
+    """Names of an execution's sides. Raises InputError where it lists none."""
     sides, runs = execution.get("sides"), execution.get("runs")
     complete = (
         isinstance(sides, dict)
@@ -72,7 +73,8 @@ def _sides_of(execution: dict[str, Any], path: Path) -> list[str]:
     return list(sides)
 
 
-def _side(path: Path, execution: dict[str, Any], name: str) -> Side:
+def side_of(path: Path, execution: dict[str, Any], name: str) -> Side:
+    """One side with the repeats that are complete and whole. Raises InputError where none is."""
     runs: list[Run] = []
     missing: list[tuple[str, str]] = []
     for planned in execution["runs"]:

@@ -1,0 +1,30 @@
+"""Pivot tables as plain values: one figure by two dimensions. Renderers only lay them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """One figure: a cell per row and column, in `unit`, None where there is nothing."""
+
+    key: str
+    title: str
+    unit: str
+    corner: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[tuple[float | None, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Facts, pivot tables and sentences under one heading."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    pivots: tuple[Pivot, ...]
+    sentences: tuple[str, ...]
+    warnings: tuple[str, ...] = field(default=())
