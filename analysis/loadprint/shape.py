@@ -1,7 +1,7 @@
 """The command `shape`: an execution of `insert-scaling` against the published table of the ARM insert study.
 
-It asks whether the shape is the same, not the rates. Only pairs of cells that the published table separates by
-more than a tenth are judged, and only up to as many connections as this host has CPUs; the rest is shown.
+It asks whether the shape is the same, not the rates. Only pairs of cells that the published table separates
+by more than a tenth are judged, and only up to as many connections as this host has CPUs; the rest is shown.
 """
 
 from __future__ import annotations
