@@ -1,24 +1,29 @@
 //! The text a person reads while a load runs and after it, in the form that sysbench users know.
-//! A rendering of figures computed elsewhere; the machine-readable result is `result.json`.
+//! A rendering: the lines of figures in `result.json`, and nothing that is not there.
+
+use std::fmt::Write;
 
 use serde_json::Map;
 use serde_json::Value as Json;
 
-use crate::engine::Measured;
+use crate::engine::backlog::Backlog;
 use crate::stats::Counter;
 use crate::stats::Totals;
 use crate::stats::histogram::HistogramError;
 
-fn per_second(count: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 {
-        count as f64 / seconds
-    } else {
-        0.0
-    }
+mod histogram;
+mod points;
+
+pub use histogram::histogram;
+pub use points::points_table;
+
+fn per_second(count: f64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count / seconds } else { 0.0 }
 }
 
-fn milliseconds(nanoseconds: f64) -> f64 {
-    nanoseconds / 1e6
+/// A number of `result.json`; null and what is missing are zero, as sysbench prints them.
+fn number(value: &Json) -> f64 {
+    value.as_f64().unwrap_or(0.0)
 }
 
 /// One interval line: `[ 4s ] thds: 2 tps: … qps: … (r/w/o: …) lat (ms,95%): … err/s: … reconn/s: …`.
@@ -29,11 +34,12 @@ pub fn interval_line(
     percentile: u8,
     totals: &Totals,
 ) -> Result<String, HistogramError> {
-    let rate = |count: u64| per_second(count, seconds);
+    let rate = |count: u64| per_second(count as f64, seconds);
     let latency = totals
         .latency
         .to_hdr()?
         .value_at_quantile(f64::from(percentile) / 100.0);
+    let latency = if percentile == 0 { 0 } else { latency };
     Ok(format!(
         "[ {elapsed_s:.0}s ] thds: {threads} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,{percentile}%): {:.2} \
          err/s: {:.2} reconn/s: {:.2}",
@@ -42,82 +48,126 @@ pub fn interval_line(
         rate(totals.get(Counter::Reads)),
         rate(totals.get(Counter::Writes)),
         rate(totals.get(Counter::Others)),
-        milliseconds(latency as f64),
+        latency as f64 / 1e6,
         rate(totals.get(Counter::Errors)),
         rate(totals.reconnects()),
     ))
 }
 
+/// The second line of an interval in an open loop.
+pub fn backlog_line(elapsed_s: f64, backlog: Backlog) -> String {
+    format!(
+        "[ {elapsed_s:.0}s ] queue length: {}, concurrency: {}",
+        backlog.waiting, backlog.running
+    )
+}
+
 /// The blocks at the end, as sysbench 1.0 prints them, and the workload's own facts.
-pub fn summary(
-    measured: &Measured,
-    percentile: u8,
-    details: &Map<String, Json>,
-) -> Result<String, HistogramError> {
-    let totals = Totals::sum(&measured.totals);
-    let rate = |count: u64| per_second(count, measured.seconds);
-    let (reads, writes) = (totals.get(Counter::Reads), totals.get(Counter::Writes));
-    let (others, queries) = (totals.get(Counter::Others), totals.queries());
-    let (events, errors) = (totals.get(Counter::Events), totals.get(Counter::Errors));
-    let reconnects = totals.reconnects();
+pub fn summary(result: &Json, percentile: u8) -> String {
+    let seconds = number(&result["seconds"]);
+    let count = |key: &str| number(&result[key]);
+    let rate = |key: &str| per_second(count(key), seconds);
     let mut text = format!(
         "SQL statistics:
     queries performed:
-        read:                            {reads}
-        write:                           {writes}
-        other:                           {others}
-        total:                           {queries}
-    transactions:                        {events:<6} ({:.2} per sec.)
-    queries:                             {queries:<6} ({:.2} per sec.)
-    ignored errors:                      {errors:<6} ({:.2} per sec.)
-    reconnects:                          {reconnects:<6} ({:.2} per sec.)
+        read:                            {}
+        write:                           {}
+        other:                           {}
+        total:                           {}
+    transactions:                        {:<6} ({:.2} per sec.)
+    queries:                             {:<6} ({:.2} per sec.)
+    ignored errors:                      {:<6} ({:.2} per sec.)
+    reconnects:                          {:<6} ({:.2} per sec.)
 
 General statistics:
-    total time:                          {:.4}s
-    total number of events:              {events}
+    total time:                          {seconds:.4}s
+    total number of events:              {}
 
 ",
-        rate(events),
-        rate(queries),
-        rate(errors),
-        rate(reconnects),
-        measured.seconds,
+        count("reads"),
+        count("writes"),
+        count("others"),
+        count("queries"),
+        count("events"),
+        rate("events"),
+        count("queries"),
+        rate("queries"),
+        count("errors"),
+        rate("errors"),
+        count("reconnects"),
+        rate("reconnects"),
+        count("events"),
     );
-    text.push_str(&latency_block(&totals, percentile)?);
-    text.push_str(&fairness_block(&measured.per_thread));
-    if !details.is_empty() {
-        text.push_str("\nWorkload:\n");
-        let rows = totals.get(Counter::Rows);
-        let commits = totals.get(Counter::Commits);
-        let line = |name: &str, value: String| format!("    {:<37}{value}\n", format!("{name}:"));
-        text.push_str(&line(
-            "commits",
-            format!("{commits} ({:.2} per sec.)", rate(commits)),
-        ));
-        text.push_str(&line(
-            "rows written",
-            format!("{rows} ({:.2} per sec.)", rate(rows)),
-        ));
-        text.push_str(&line(
-            "drain after the time was over",
-            format!("{:.4}s", measured.drain_seconds),
-        ));
-        for (name, value) in details {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            text.push_str(&line(&name.replace('_', " "), value));
-        }
+    text.push_str(&open_loop_block(result));
+    text.push_str(&latency_block(&result["latency_ms"], percentile));
+    text.push_str(&fairness_block(&result["per_thread"]));
+    if let Some(details) = result["details"]
+        .as_object()
+        .filter(|details| !details.is_empty())
+    {
+        text.push_str(&workload_block(result, details));
     }
-    Ok(text)
+    text
 }
 
-fn latency_block(totals: &Totals, percentile: u8) -> Result<String, HistogramError> {
-    let histogram = totals.latency.to_hdr()?;
-    let sum = totals.get(Counter::LatencyNs) as f64;
-    let count = histogram.len();
-    let mean = if count == 0 { 0.0 } else { sum / count as f64 };
-    let quantile = histogram.value_at_quantile(f64::from(percentile) / 100.0) as f64;
-    let smallest = if count == 0 { 0 } else { histogram.min() };
-    Ok(format!(
+fn line(name: &str, value: &str) -> String {
+    format!("    {:<37}{value}\n", format!("{name}:"))
+}
+
+/// Of a run at a rate; a rate that was not held is said in one line.
+fn open_loop_block(result: &Json) -> String {
+    if result["mode"] != "open" {
+        return String::new();
+    }
+    let (rate, achieved) = (number(&result["rate"]), number(&result["achieved_rate"]));
+    let mut text = String::from("Open loop:\n");
+    let arrivals = result["arrivals"].as_str().unwrap_or_default();
+    text.push_str(&line("rate", &format!("{rate:.2} per sec., {arrivals}")));
+    text.push_str(&line("achieved rate", &format!("{achieved:.2} per sec.")));
+    let (most, end) = (&result["backlog_max"], &result["backlog_end"]);
+    text.push_str(&line("backlog (largest/at the end)", &format!("{most}/{end}")));
+    let times = (
+        number(&result["wait_ms_mean"]),
+        number(&result["service_ms_mean"]),
+    );
+    text.push_str(&line(
+        "wait, service (avg, ms)",
+        &format!("{:.2}, {:.2}", times.0, times.1),
+    ));
+    if result["rate_held"] == false {
+        // `write!` into a String does not fail.
+        writeln!(
+            text,
+            "The rate was not held: {achieved:.2} of {rate:.2} per sec.; {end} events were due and not begun when the time was over."
+        )
+        .ok();
+    }
+    text.push('\n');
+    text
+}
+
+fn workload_block(result: &Json, details: &Map<String, Json>) -> String {
+    let seconds = number(&result["seconds"]);
+    let mut text = String::from("\nWorkload:\n");
+    for (name, key) in [("commits", "commits"), ("rows written", "rows")] {
+        let count = number(&result[key]);
+        let value = format!("{count} ({:.2} per sec.)", per_second(count, seconds));
+        text.push_str(&line(name, &value));
+    }
+    text.push_str(&line(
+        "drain after the time was over",
+        &format!("{:.4}s", number(&result["drain_seconds"])),
+    ));
+    for (name, value) in details {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        text.push_str(&line(&name.replace('_', " "), &value));
+    }
+    text
+}
+
+fn latency_block(latency: &Json, percentile: u8) -> String {
+    let of = |key: &str| number(&latency[key]);
+    format!(
         "Latency (ms):
          min:                              {:>10.2}
          avg:                              {:>10.2}
@@ -126,60 +176,18 @@ fn latency_block(totals: &Totals, percentile: u8) -> Result<String, HistogramErr
          sum:                              {:>10.2}
 
 ",
-        milliseconds(smallest as f64),
-        milliseconds(mean),
-        milliseconds(histogram.max() as f64),
-        milliseconds(quantile),
-        milliseconds(sum),
-    ))
+        of("min"),
+        of("mean"),
+        of("max"),
+        of(&format!("p{percentile}")),
+        of("sum"),
+    )
 }
 
-/// One line for each result of several runs.
-pub fn points_table(results: &[Json]) -> String {
-    let name = |result: &Json| result["point"].as_str().unwrap_or("-").to_owned();
-    let width = results.iter().map(|result| name(result).len()).max().unwrap_or(0);
-    let width = width.max("point".len());
-    let mut text = format!(
-        "{:<width$} {:>8} {:>10} {:>12} {:>12} {:>12} {:>10} {:>10} {:>8}\n",
-        "point", "threads", "seconds", "events/s", "queries/s", "lat avg ms", "p95 ms", "p99 ms", "errors"
-    );
-    for result in results {
-        let number = |value: &Json| value.as_f64().unwrap_or(0.0);
-        let seconds = number(&result["seconds"]);
-        let rate = |key: &str| {
-            if seconds > 0.0 {
-                number(&result[key]) / seconds
-            } else {
-                0.0
-            }
-        };
-        let latency = |key: &str| match result["latency_ms"][key].as_f64() {
-            Some(value) => format!("{value:.2}"),
-            None => "-".to_owned(),
-        };
-        let failed = if result["status"] == "failed" {
-            "  failed"
-        } else {
-            ""
-        };
-        text.push_str(&format!(
-            "{:<width$} {:>8} {seconds:>10.2} {:>12.2} {:>12.2} {:>12} {:>10} {:>10} {:>8}{failed}\n",
-            name(result),
-            number(&result["threads"]),
-            rate("events"),
-            rate("queries"),
-            latency("mean"),
-            latency("p95"),
-            latency("p99"),
-            number(&result["errors"]),
-        ));
-    }
-    text.trim_end().to_owned()
-}
-
-fn fairness_block(per_thread: &[(u64, f64)]) -> String {
-    let (events, events_sd) = mean_and_deviation(per_thread.iter().map(|(events, _)| *events as f64));
-    let (seconds, seconds_sd) = mean_and_deviation(per_thread.iter().map(|(_, seconds)| *seconds));
+fn fairness_block(per_thread: &Json) -> String {
+    let threads = per_thread.as_array().map(Vec::as_slice).unwrap_or_default();
+    let (events, events_sd) = mean_and_deviation(threads.iter().map(|thread| number(&thread["events"])));
+    let (seconds, seconds_sd) = mean_and_deviation(threads.iter().map(|thread| number(&thread["seconds"])));
     format!(
         "Threads fairness:
     events (avg/stddev):           {events:.4}/{events_sd:.2}
@@ -198,39 +206,49 @@ fn mean_and_deviation(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::stats::Snapshot;
-    use crate::stats::ThreadStats;
-
-    fn totals() -> Vec<Totals> {
-        let threads = [ThreadStats::new(1)];
-        let before = Snapshot::take(&threads);
-        threads[0].add(0, Counter::Events, 10);
-        threads[0].add(0, Counter::Reads, 140);
-        threads[0].add(0, Counter::Writes, 40);
-        threads[0].add(0, Counter::Others, 20);
-        (0..10).for_each(|_| threads[0].latency(0, 2_000_000));
-        Snapshot::take(&threads).since(&before)
-    }
+    use crate::stats::Stats;
 
     #[test]
     fn the_interval_line_is_sysbench_s() {
-        let line = interval_line(4.0, 2.0, 2, 95, &Totals::sum(&totals())).unwrap();
+        let stats = Stats::new(1, 1);
+        let thread = &stats.threads()[0];
+        let before = Snapshot::take(&stats);
+        thread.add(0, Counter::Events, 10);
+        thread.add(0, Counter::Reads, 140);
+        thread.add(0, Counter::Writes, 40);
+        thread.add(0, Counter::Others, 20);
+        (0..10).for_each(|_| thread.latency(0, 2_000_000));
+        let totals = Totals::sum(&Snapshot::take(&stats).since(&before));
+        let line = interval_line(4.0, 2.0, 2, 95, &totals).unwrap();
         assert_eq!(
             line,
             "[ 4s ] thds: 2 tps: 5.00 qps: 100.00 (r/w/o: 70.00/20.00/10.00) lat (ms,95%): 2.00 err/s: 0.00 reconn/s: 0.00"
         );
+        let backlog = Backlog {
+            waiting: 3,
+            running: 2,
+        };
+        assert_eq!(
+            backlog_line(4.0, backlog),
+            "[ 4s ] queue length: 3, concurrency: 2"
+        );
+    }
+
+    fn result() -> Json {
+        json!({
+            "reads": 140, "writes": 40, "others": 20, "queries": 200, "events": 10, "errors": 0, "reconnects": 0,
+            "seconds": 2.0, "latency_ms": {"min": 2.0, "mean": 2.0, "max": 2.0, "p95": 2.0, "sum": 20.0},
+            "per_thread": [{"events": 4, "seconds": 2.0}, {"events": 6, "seconds": 2.0}], "mode": "closed", "details": {},
+        })
     }
 
     #[test]
     fn the_summary_has_sysbench_s_blocks_and_figures() {
-        let measured = Measured {
-            seconds: 2.0,
-            totals: totals(),
-            per_thread: vec![(4, 2.0), (6, 2.0)],
-            ..Measured::default()
-        };
-        let text = summary(&measured, 95, &Map::new()).unwrap();
+        let text = summary(&result(), 95);
         for part in [
             "SQL statistics:\n    queries performed:\n        read:                            140\n",
             "    transactions:                        10     (5.00 per sec.)\n",
@@ -240,5 +258,27 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
+        assert!(!text.contains("Open loop"));
+    }
+
+    #[test]
+    fn a_rate_that_was_not_held_is_one_line() {
+        let mut open = result();
+        for (key, value) in [
+            ("mode", json!("open")),
+            ("rate", json!(100.0)),
+            ("achieved_rate", json!(5.0)),
+            ("arrivals", json!("poisson")),
+            ("backlog_max", json!(190)),
+            ("backlog_end", json!(185)),
+            ("rate_held", json!(false)),
+        ] {
+            open[key] = value;
+        }
+        let text = summary(&open, 95);
+        let said = "The rate was not held: 5.00 of 100.00 per sec.; 185 events were due and not begun when the time was over.";
+        assert!(text.lines().any(|line| line == said), "{text}");
+        open["rate_held"] = json!(true);
+        assert!(!summary(&open, 95).contains("not held"));
     }
 }

@@ -1,5 +1,7 @@
 //! The totals of `measure` as `result.json`: every figure from the same counters as the text.
 
+use std::collections::BTreeMap;
+
 use loadprint_recording::FORMAT_VERSION;
 use serde_json::Map;
 use serde_json::Value as Json;
@@ -7,6 +9,7 @@ use serde_json::json;
 
 use crate::engine::Measured;
 use crate::engine::Outcome;
+use crate::engine::schedule::Rate;
 use crate::stats::Counter;
 use crate::stats::Totals;
 use crate::stats::histogram::HistogramError;
@@ -24,6 +27,10 @@ pub struct Invocation<'a> {
     pub options: &'a Json,
     /// Threads.
     pub threads: usize,
+    /// Operations per second that were asked for.
+    pub rate: Option<Rate>,
+    /// Also given as `p<N>` of every latency.
+    pub percentile: u8,
     /// Master seed.
     pub seed: u64,
     /// Where the server was.
@@ -50,23 +57,36 @@ pub fn result_json(
     reason: Option<&str>,
 ) -> Result<Json, HistogramError> {
     let totals = Totals::sum(&measured.totals);
+    let percentile = invocation.percentile;
+    let rate = invocation.rate;
+    let per_second = |count: u64| Some(count as f64 / measured.seconds).filter(|rate| rate.is_finite());
+    let achieved = rate.and(per_second(totals.get(Counter::Events)));
     let descriptor = invocation.descriptor;
     let mut transactions = Map::new();
-    for (name, totals) in descriptor.types.iter().zip(&measured.totals) {
-        let value = json!({"count": totals.latency.count(), "latency_ms": latency_json(totals)?});
+    for (kind, (name, totals)) in descriptor.types.iter().zip(&measured.totals).enumerate() {
+        let value = json!({
+            "count": totals.latency.count(),
+            "latency_ms": latency_json(totals, percentile)?,
+            "wait_ms_mean": wait_ms_mean(totals),
+            "errors_by_code": by_code(outcome.errors.iter().filter(|((of, _), _)| *of == kind)),
+        });
         transactions.insert((*name).to_owned(), value);
     }
-    let errors_by_code: Map<String, Json> = outcome
-        .errors_by_code
-        .iter()
-        .map(|(code, count)| (code.to_string(), json!(count)))
-        .collect();
     let per_thread: Vec<Json> = measured
         .per_thread
         .iter()
         .map(|(events, seconds)| json!({"events": events, "seconds": seconds}))
         .collect();
-    Ok(json!({
+    let open_loop = json!({
+        "mode": if rate.is_some() { "open" } else { "closed" },
+        "rate": rate.map(|rate| rate.per_second),
+        "arrivals": rate.map(|rate| rate.arrivals.word()),
+        "achieved_rate": achieved,
+        "rate_held": measured.arrived.map(|arrived| arrived.held()),
+        "backlog_max": measured.arrived.map(|arrived| arrived.most_waiting),
+        "backlog_end": measured.arrived.map(|arrived| arrived.left()),
+    });
+    let about = json!({
         "format_version": FORMAT_VERSION,
         "workload": descriptor.name,
         "generator": "native",
@@ -82,6 +102,8 @@ pub fn result_json(
         "protocol": invocation.protocol,
         "status": if reason.is_none() { "complete" } else { "failed" },
         "reason": reason,
+    });
+    let counted = json!({
         "events": totals.get(Counter::Events),
         "queries": totals.queries(),
         "reads": totals.get(Counter::Reads),
@@ -103,21 +125,32 @@ pub fn result_json(
         },
         "seconds": measured.seconds,
         "drain_seconds": measured.drain_seconds,
-        "latency_ms": latency_json(&totals)?,
+        "latency_ms": latency_json(&totals, percentile)?,
+        "wait_ms_mean": wait_ms_mean(&totals),
+        "service_ms_mean": service_ms_mean(&totals),
         "transactions": transactions,
-        "errors_by_code": errors_by_code,
+        "errors_by_code": by_code(outcome.errors.iter()),
         "per_thread": per_thread,
         "details": details,
-    }))
+    });
+    let parts = [about, open_loop, counted].into_iter();
+    Ok(Json::Object(parts.filter_map(into_object).flatten().collect()))
+}
+
+fn into_object(json: Json) -> Option<Map<String, Json>> {
+    match json {
+        Json::Object(object) => Some(object),
+        _ => None,
+    }
 }
 
 /// Milliseconds; null where nothing was counted.
-fn latency_json(totals: &Totals) -> Result<Json, HistogramError> {
+fn latency_json(totals: &Totals, percentile: u8) -> Result<Json, HistogramError> {
     let histogram = totals.latency.to_hdr()?;
     let count = histogram.len();
     let ms = |nanoseconds: f64| (count > 0).then_some(nanoseconds / 1e6);
     let quantile = |q: f64| ms(histogram.value_at_quantile(q) as f64);
-    Ok(json!({
+    let mut latency = json!({
         "min": ms(histogram.min() as f64),
         "mean": ms(totals.get(Counter::LatencyNs) as f64 / count as f64),
         "p50": quantile(0.5),
@@ -125,5 +158,36 @@ fn latency_json(totals: &Totals) -> Result<Json, HistogramError> {
         "p99": quantile(0.99),
         "p999": quantile(0.999),
         "max": ms(histogram.max() as f64),
-    }))
+        "sum": ms(totals.get(Counter::LatencyNs) as f64),
+    });
+    if percentile > 0 {
+        latency[format!("p{percentile}")] = json!(quantile(f64::from(percentile) / 100.0));
+    }
+    Ok(latency)
+}
+
+/// Counts by error number, all types together.
+fn by_code<'a>(errors: impl Iterator<Item = (&'a (usize, u32), &'a u64)>) -> Json {
+    let mut codes = BTreeMap::new();
+    errors.for_each(|((_, code), count)| *codes.entry(*code).or_insert(0) += count);
+    let entries = codes.iter().map(|(code, count)| (code.to_string(), json!(count)));
+    Json::Object(entries.collect())
+}
+
+/// Mean time from the intended to the real start of an event, milliseconds.
+fn wait_ms_mean(totals: &Totals) -> Option<f64> {
+    mean_ms(totals.get(Counter::WaitNs), totals)
+}
+
+/// Mean time from the real start of an event to its end, milliseconds.
+fn service_ms_mean(totals: &Totals) -> Option<f64> {
+    let service = totals
+        .get(Counter::LatencyNs)
+        .saturating_sub(totals.get(Counter::WaitNs));
+    mean_ms(service, totals)
+}
+
+fn mean_ms(nanoseconds: u64, totals: &Totals) -> Option<f64> {
+    let count = totals.latency.count();
+    (count > 0).then(|| nanoseconds as f64 / count as f64 / 1e6)
 }

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::time::Duration;
 
 use anyhow::Context;
 use anyhow::Result;
@@ -19,7 +18,6 @@ use crate::driver::Reconnects;
 use crate::driver::connect::Account;
 use crate::driver::mysql::MysqlDriver;
 use crate::driver::protocol::Mode;
-use crate::engine::Plan;
 use crate::options::Values;
 use crate::output::Output;
 use crate::workload::Finding;
@@ -27,6 +25,7 @@ use crate::workload::Setup;
 use crate::workload::WORKLOADS;
 use crate::workload::Workload;
 
+mod plan;
 mod run;
 mod sweep;
 
@@ -106,7 +105,7 @@ fn driver_of(workload: &dyn Workload, values: &Values) -> Result<MysqlDriver> {
             every: u64::try_from(values.int("reconnect")?)?,
             timeout_ns: (values.number("reconnect-timeout")?.min(1e9) * 1e9) as i64,
         },
-        ignored: ignored(values)?,
+        ignored: plan::ignored(values)?,
         account,
     })
 }
@@ -173,21 +172,6 @@ fn create_database(driver: &MysqlDriver) -> Result<(), DbError> {
     }
 }
 
-fn ignored(values: &Values) -> Result<Vec<u32>> {
-    let text = values.text("mysql-ignore-errors")?.unwrap_or_default();
-    if text == "none" {
-        return Ok(Vec::new());
-    }
-    let number = |word: &str| {
-        let wrong = || format!("--mysql-ignore-errors={text}: `{word}` is not an error number");
-        word.trim().parse().with_context(wrong)
-    };
-    text.split(',')
-        .filter(|word| !word.is_empty())
-        .map(number)
-        .collect()
-}
-
 fn seed(values: &Values) -> Result<u64> {
     match u64::try_from(values.int("rand-seed")?)? {
         0 => {
@@ -200,19 +184,6 @@ fn seed(values: &Values) -> Result<u64> {
         }
         given => Ok(given),
     }
-}
-
-fn plan(values: &Values) -> Result<Plan> {
-    let span = |seconds: f64| (seconds > 0.0).then(|| Duration::from_secs_f64(seconds.min(1e9)));
-    let events = Some(u64::try_from(values.int("events")?)?).filter(|events| *events > 0);
-    // A fixed count is not cut short by a limit that nobody asked for.
-    let limited = events.is_none() || values.given("time")?;
-    Ok(Plan {
-        threads: values.count("threads")?,
-        time: span(values.number("time")?).filter(|_| limited),
-        events,
-        warmup: span(values.number("warmup-time")?),
-    })
 }
 
 /// The options as recorded, with the seed that was used.

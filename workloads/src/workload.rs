@@ -141,7 +141,17 @@ pub trait Load: Sync {
         threads
     }
 
-    /// Statements that one connection keeps prepared, for the budget of the server.
+    /// Operations of one event on average: `--rate` counts operations.
+    fn operations_per_event(&self) -> f64 {
+        1.0
+    }
+
+    /// True if the work is finite: running out of it before the time is a proper end.
+    fn ends(&self) -> bool {
+        false
+    }
+
+    /// Statements that one connection prepares, for the budget of the server.
     fn handles(&self) -> usize {
         0
     }

@@ -90,7 +90,7 @@ pub const COMMON: &[OptionSpec] = &[
         "mysql-ignore-errors",
         Kind::Text("LIST"),
         Some("1213,1020,1205"),
-        "error numbers that restart the event; `none` for no number; with 2006,2013,2055,2011 a lost connection is opened again",
+        "error numbers that restart the event; `none` for no number, `all` for every one; with 2006,2013,2055,2011 a lost connection is opened again",
     ),
     OptionSpec::new(
         "reconnect",
@@ -162,6 +162,42 @@ pub const COMMON: &[OptionSpec] = &[
         "run so long first, on the same connections, uncounted",
     ),
     OptionSpec::new(
+        "ramp-time",
+        Kind::Duration,
+        Some("0"),
+        "before that, begin with one thread after the other over so long, uncounted",
+    ),
+    OptionSpec::new(
+        "rate",
+        Kind::Number(0.0, 1e9),
+        Some("0"),
+        "open loop: operations per second that become due, all threads together; 0: closed loop",
+    ),
+    OptionSpec::new(
+        "arrivals",
+        Kind::Choice(&["poisson", "constant"]),
+        Some("poisson"),
+        "how they follow each other: independently, or at equal gaps",
+    ),
+    OptionSpec::new(
+        "compat",
+        Kind::Choice(&["none", "sysbench"]),
+        Some("none"),
+        "sysbench: no ROLLBACK after an ignored error, so that the next BEGIN commits what a lock-wait timeout left",
+    ),
+    OptionSpec::new(
+        "thread-init-timeout",
+        Kind::Duration,
+        Some("30"),
+        "give up connecting when no further thread became ready for so long",
+    ),
+    OptionSpec::new(
+        "forced-shutdown",
+        Kind::Text("SECONDS|off"),
+        Some("120"),
+        "after the time is over, cut threads off when none of them ended its event for so long",
+    ),
+    OptionSpec::new(
         "report-interval",
         Kind::Int(0, 86_400),
         Some("1"),
@@ -169,9 +205,27 @@ pub const COMMON: &[OptionSpec] = &[
     ),
     OptionSpec::new(
         "percentile",
-        Kind::Int(1, 100),
+        Kind::Int(0, 100),
         Some("95"),
-        "latency percentile of the text",
+        "latency percentile of the text; 0: none",
+    ),
+    OptionSpec::new(
+        "histogram",
+        Kind::Flag,
+        Some("off"),
+        "print the latency histogram, in sysbench's form",
+    ),
+    OptionSpec::new(
+        "verbosity",
+        Kind::Int(0, 5),
+        Some("3"),
+        "taken as sysbench takes it; changes nothing",
+    ),
+    OptionSpec::new(
+        "db-driver",
+        Kind::Choice(&["mysql"]),
+        Some("mysql"),
+        "taken as sysbench takes it; there is no other one",
     ),
     OptionSpec::new(
         "rand-seed",

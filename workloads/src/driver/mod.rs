@@ -14,6 +14,8 @@ mod template;
 mod text;
 pub mod tls;
 
+use std::os::fd::RawFd;
+
 use protocol::Calls;
 
 /// The type of one parameter of a statement, as it goes over the wire.
@@ -106,6 +108,25 @@ pub struct Reconnects {
     pub timeout_ns: i64,
 }
 
+/// Error numbers that only restart an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ignored {
+    /// Every one.
+    All,
+    /// These.
+    These(Vec<u32>),
+}
+
+impl Ignored {
+    /// True for this number.
+    pub fn contains(&self, errno: u32) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(numbers) => numbers.contains(&errno),
+        }
+    }
+}
+
 /// One row of text, NULL as `None`.
 pub type Row = Vec<Option<String>>;
 
@@ -142,10 +163,26 @@ pub trait Connection {
     /// Opens the connection again, with the same statements under the same ids.
     fn reconnect(&mut self) -> Result<(), DbError>;
 
+    /// The text of a statement, with its holes.
+    fn text_of(&self, _statement: StatementId) -> Option<String> {
+        None
+    }
+
+    /// Its socket, for [`cut_socket`].
+    fn socket(&self) -> Option<RawFd> {
+        None
+    }
+
     /// What it sent so far to prepare, run and close statements.
     fn calls(&self) -> Calls {
         Calls::default()
     }
+}
+
+/// Ends both directions of a socket: whoever waits for its other end goes on with an error.
+pub fn cut_socket(socket: RawFd) {
+    // SAFETY: shutdown(2) touches no memory; a number that is no socket gives an error, which means that there is nothing to cut.
+    unsafe { libc::shutdown(socket, libc::SHUT_RDWR) };
 }
 
 /// Opens connections.

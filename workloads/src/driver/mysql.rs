@@ -6,6 +6,7 @@ use std::ffi::c_char;
 use std::ffi::c_uint;
 use std::mem;
 use std::num::NonZeroUsize;
+use std::os::fd::RawFd;
 use std::ptr;
 
 use lru::LruCache;
@@ -16,6 +17,7 @@ use super::DbError;
 use super::Driver;
 use super::Effect;
 use super::Failure;
+use super::Ignored;
 use super::ParamType;
 use super::Reconnects;
 use super::Row;
@@ -35,6 +37,8 @@ use super::text::run_text;
 
 /// ER_UNSUPPORTED_PS: the server cannot prepare this kind of statement.
 const ER_UNSUPPORTED_PS: u32 = 1295;
+/// Characters of a statement in an error.
+const TEXT_SHOWN: usize = 80;
 /// CR_UNKNOWN_ERROR, for what this driver says itself.
 const CR_UNKNOWN_ERROR: u32 = 2000;
 
@@ -48,7 +52,7 @@ pub struct MysqlDriver {
     /// When connections are opened again.
     pub reconnects: Reconnects,
     /// Error numbers that only restart the event.
-    pub ignored: Vec<u32>,
+    pub ignored: Ignored,
 }
 
 impl Driver for MysqlDriver {
@@ -124,7 +128,7 @@ struct MysqlConnection {
 
 impl MysqlConnection {
     fn classify(&self, failure: Failure) -> DbError {
-        if self.driver.ignored.contains(&failure.errno) {
+        if self.driver.ignored.contains(failure.errno) {
             DbError::Ignorable(failure)
         } else {
             DbError::Fatal(failure)
@@ -327,6 +331,16 @@ impl Connection for MysqlConnection {
 
     fn reconnects(&self) -> Reconnects {
         self.driver.reconnects
+    }
+
+    fn text_of(&self, statement: StatementId) -> Option<String> {
+        let found = self.statements.get(statement.0);
+        found.map(|statement| statement.sql.chars().take(TEXT_SHOWN).collect())
+    }
+
+    fn socket(&self) -> Option<RawFd> {
+        // SAFETY: the handle is null or connected, and only this thread opens and closes it.
+        unsafe { self.mysql.as_ref() }.map(|mysql| mysql.net.fd)
     }
 
     fn calls(&self) -> Calls {

@@ -1,10 +1,13 @@
 //! A session's door to the database: runs statements and counts their effects, so that no workload can miscount.
 
+use std::os::fd::RawFd;
 use std::thread;
 use std::time::Duration;
 
 use loadprint_recording::clock::monotonic_ns;
 
+use super::Place;
+use super::Undo;
 use super::control::Control;
 use crate::driver::Connection;
 use crate::driver::DbError;
@@ -28,7 +31,12 @@ pub struct Client<'a> {
     stats: &'a ThreadStats,
     control: &'a Control,
     kind: usize,
+    /// When the event was due, in an open loop.
+    due_ns: Option<i64>,
     began_ns: i64,
+    waited_ns: i64,
+    /// The statement that met an error.
+    failed: Option<String>,
     rows: u64,
     commits: u64,
     rollbacks: u64,
@@ -49,7 +57,10 @@ impl<'a> Client<'a> {
             stats,
             control,
             kind: 0,
+            due_ns: None,
             began_ns: 0,
+            waited_ns: 0,
+            failed: None,
             rows: 0,
             commits: 0,
             rollbacks: 0,
@@ -74,7 +85,8 @@ impl<'a> Client<'a> {
 
     /// Runs a statement and counts it.
     pub fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<(), DbError> {
-        let effect = self.connection.execute(statement, values)?;
+        let effect = self.connection.execute(statement, values);
+        let effect = effect.inspect_err(|_| self.failed = self.connection.text_of(statement))?;
         self.count(effect);
         Ok(())
     }
@@ -82,14 +94,19 @@ impl<'a> Client<'a> {
     /// As [`Client::execute`], and gives the rows, every value as text.
     pub fn fetch(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
         let mut rows = Vec::new();
-        let effect = self.connection.fetch(statement, values, &mut rows)?;
+        let effect = self.connection.fetch(statement, values, &mut rows);
+        let effect = effect.inspect_err(|_| self.failed = self.connection.text_of(statement))?;
         self.count(effect);
         Ok(rows)
     }
 
     /// Runs a text and counts it; for statements that are never prepared.
     pub fn query(&mut self, sql: &[u8]) -> Result<(), DbError> {
-        let effect = self.connection.query(sql)?;
+        let effect = self.connection.query(sql);
+        // Its first word: the rest holds values.
+        let word = sql.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        let effect =
+            effect.inspect_err(|_| self.failed = Some(String::from_utf8_lossy(word).into_owned()))?;
         self.count(effect);
         Ok(())
     }
@@ -120,13 +137,39 @@ impl<'a> Client<'a> {
 
     /// A transaction of this type starts now; what the session did before was waiting for work. Without this call an event is of the first type.
     pub fn start(&mut self, kind: usize) {
-        self.start_at(kind, monotonic_ns());
+        match self.due_ns {
+            // It was due at that moment, whatever the session waited for since.
+            Some(due_ns) => self.start_at(kind, due_ns),
+            None => (self.kind, self.began_ns, self.waited_ns) = (kind, monotonic_ns(), 0),
+        }
     }
 
     /// As [`Client::start`], for a transaction that was due at this moment of CLOCK_MONOTONIC: its latency counts from there.
     pub fn start_at(&mut self, kind: usize, intended_ns: i64) {
         self.kind = kind;
         self.began_ns = intended_ns;
+        self.waited_ns = (monotonic_ns() - intended_ns).max(0);
+    }
+
+    /// An event begins that was due then, or that nobody asked for.
+    pub(super) fn arrive(&mut self, due_ns: Option<i64>) {
+        self.due_ns = due_ns;
+        self.start(0);
+    }
+
+    /// The type of the transaction that runs.
+    pub(super) fn kind(&self) -> usize {
+        self.kind
+    }
+
+    /// Where the last error was met.
+    pub(super) fn place(&self) -> Place {
+        Place::Event(self.kind, self.failed.clone())
+    }
+
+    /// The connection's socket.
+    pub(super) fn socket(&self) -> Option<RawFd> {
+        self.connection.socket()
     }
 
     /// Sleeps until this moment of CLOCK_MONOTONIC, as a user who thinks or a schedule of the session's own;
@@ -168,6 +211,8 @@ impl<'a> Client<'a> {
         let nanoseconds = monotonic_ns() - self.began_ns;
         self.stats
             .latency(self.kind, u64::try_from(nanoseconds).unwrap_or(0));
+        let waited = u64::try_from(self.waited_ns).unwrap_or(0);
+        self.stats.add(self.kind, Counter::WaitNs, waited);
         self.stats.add(self.kind, Counter::Events, events);
         self.stats.add(self.kind, Counter::Rows, self.rows);
         self.stats.add(self.kind, Counter::Commits, self.commits);
@@ -203,14 +248,20 @@ impl<'a> Client<'a> {
     }
 
     /// An ignorable error: undo what the event did, so that nothing of it is committed by the next BEGIN.
-    pub(super) fn retry_after(&mut self, error: &DbError) -> Result<(), DbError> {
+    pub(super) fn retry_after(&mut self, error: &DbError, undo: Undo) -> Result<(), DbError> {
         (self.rows, self.commits, self.rollbacks) = (0, 0, 0);
         self.stats.add(self.kind, Counter::Errors, 1);
         if error.connection_lost() {
             return self.reopen(Counter::Reconnects);
         }
-        let effect = self.connection.query(b"ROLLBACK")?;
-        self.count(effect);
+        if undo == Undo::Rollback {
+            match self.connection.query(b"ROLLBACK") {
+                Ok(effect) => self.count(effect),
+                // The event's first statement meets the same and decides.
+                Err(lost) if lost.connection_lost() => {}
+                Err(error) => return Err(error),
+            }
+        }
         Ok(())
     }
 }

@@ -63,12 +63,19 @@ impl Control {
         self.state.load(Relaxed) == ABORT
     }
 
-    /// True if a thread may begin another event.
-    pub fn may_go_on(&self, drains: bool) -> bool {
+    /// True if a thread may try its event again.
+    pub fn may_retry(&self, drains: bool) -> bool {
         match self.state.load(Relaxed) {
-            GO => {}
-            FINISH if drains => {}
-            _ => return false,
+            GO => true,
+            FINISH => drains,
+            _ => false,
+        }
+    }
+
+    /// True if a thread may begin another event; the event then counts against the budget.
+    pub fn may_go_on(&self, drains: bool) -> bool {
+        if !self.may_retry(drains) {
+            return false;
         }
         self.budget.limited.load(Relaxed) == 0 || self.budget.left.fetch_sub(1, Relaxed) > 0
     }

@@ -7,7 +7,7 @@ use std::sync::MutexGuard;
 use std::sync::PoisonError;
 use std::time::Instant;
 
-use crate::driver::DbError;
+use super::ThreadFailure;
 
 /// What a waiting thread does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ struct State {
     round: u64,
     order: Order,
     nudged: bool,
-    failure: Option<DbError>,
+    failure: Option<ThreadFailure>,
 }
 
 /// The meeting point.
@@ -80,7 +80,7 @@ impl Gate {
     }
 
     /// A thread goes for good. The first failure is kept.
-    pub fn leave(&self, failure: Option<DbError>) {
+    pub fn leave(&self, failure: Option<ThreadFailure>) {
         let mut state = self.lock();
         state.threads -= 1;
         state.nudged |= failure.is_some();
@@ -130,8 +130,19 @@ impl Gate {
         }
     }
 
+    /// Threads that wait.
+    pub fn waiting(&self) -> usize {
+        self.lock().waiting
+    }
+
+    /// Threads that do not wait and have not left.
+    pub fn running(&self) -> usize {
+        let state = self.lock();
+        state.threads - state.waiting
+    }
+
     /// The first failure of a thread, if there was one.
-    pub fn failure(&self) -> Option<DbError> {
+    pub fn failure(&self) -> Option<ThreadFailure> {
         self.lock().failure.clone()
     }
 }
@@ -139,7 +150,7 @@ impl Gate {
 /// A thread's place at the gate: it leaves when dropped, also when the thread panics.
 pub struct Seat<'a> {
     gate: &'a Gate,
-    failure: Option<DbError>,
+    failure: Option<ThreadFailure>,
 }
 
 impl<'a> Seat<'a> {
@@ -149,7 +160,7 @@ impl<'a> Seat<'a> {
     }
 
     /// Leaves because of an error.
-    pub fn fail(mut self, failure: DbError) {
+    pub fn fail(mut self, failure: ThreadFailure) {
         self.failure = Some(failure);
     }
 }

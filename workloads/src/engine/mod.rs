@@ -1,37 +1,50 @@
-//! Runs a load: one thread per connection, a closed loop, phases whose ends all threads share. Owns the clock.
+//! Runs a load: one thread per connection, a closed loop or an open one, phases whose ends all threads share. Owns the clock.
 //! Between two phases every thread waits, so that counters of the server and of the client can be read at rest.
 
+pub mod backlog;
 pub mod client;
 pub mod control;
 pub mod gate;
 pub mod interrupts;
+mod phase;
+pub mod schedule;
+mod turnstile;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::MutexGuard;
 use std::sync::PoisonError;
+use std::sync::atomic::AtomicI64;
 use std::thread;
 use std::time::Duration;
-use std::time::Instant;
 
 use anyhow::Context;
 use anyhow::Result;
-use loadprint_recording::clock;
 
 use crate::driver::DbError;
 use crate::driver::Driver;
 use crate::stats::Snapshot;
+use crate::stats::Stats;
 use crate::stats::ThreadStats;
 use crate::stats::Totals;
 use crate::workload::Load;
+use backlog::Arrived;
+use backlog::Backlog;
 use control::Control;
 use gate::Gate;
 use gate::Order;
-use gate::Wake;
 use interrupts::Interrupts;
+use schedule::Rate;
+use schedule::Schedule;
+use turnstile::Turnstile;
 use worker::Worker;
 
-const INTERVAL: Duration = Duration::from_secs(1);
+/// Of a thread. Linux takes the pages when they are first used; the client library with TLS uses some 40 kB of them.
+const STACK_BYTES: usize = 256 * 1024;
+/// Threads that may be connecting at once: more would overflow the listening socket's backlog, which the kernel refuses on a unix socket.
+const CONNECTING: usize = 32;
 
 /// How long and how wide.
 #[derive(Debug, Clone)]
@@ -44,6 +57,26 @@ pub struct Plan {
     pub events: Option<u64>,
     /// Length of `warmup`, which is not counted.
     pub warmup: Option<Duration>,
+    /// Length of `ramp`, in which one thread after the other begins to run events, not counted.
+    pub ramp: Option<Duration>,
+    /// Open loop; without it every thread runs its events back to back.
+    pub rate: Option<Rate>,
+    /// How an event that met an ignored error is undone.
+    pub undo: Undo,
+    /// No further thread became ready for so long: the run gives up.
+    pub patience: Duration,
+    /// After the end of a phase no thread ended its event for so long: their connections are cut.
+    pub cut_after: Option<Duration>,
+}
+
+/// What happens to the transaction of an event that met an ignored error, before the event runs again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Undo {
+    /// It is rolled back.
+    #[default]
+    Rollback,
+    /// Nothing, as in sysbench: after a statement rollback (1205) the next BEGIN commits what was done before.
+    Nothing,
 }
 
 /// One interval of a phase, a second long except for the last one.
@@ -61,6 +94,8 @@ pub struct Interval {
     pub realtime_ns: i64,
     /// Per transaction type.
     pub totals: Vec<Totals>,
+    /// In an open loop, at the end.
+    pub backlog: Option<Backlog>,
 }
 
 impl Interval {
@@ -72,6 +107,10 @@ impl Interval {
 
 /// Told of everything that happens around the events.
 pub trait Observer {
+    /// So many of all threads are connected and prepared; called every second until they are.
+    fn connecting(&mut self, ready: usize, of: usize) -> Result<()>;
+    /// The time is over for so many seconds, and so many threads are still in an event; called now and then.
+    fn finishing(&mut self, seconds: u64, threads: usize) -> Result<()>;
     /// All threads wait; the phase begins when this returns.
     fn begins(&mut self, phase: &str) -> Result<()>;
     /// An interval of the phase is over.
@@ -95,6 +134,30 @@ pub struct Measured {
     pub totals: Vec<Totals>,
     /// Events and seconds of each thread.
     pub per_thread: Vec<(u64, f64)>,
+    /// In an open loop.
+    pub arrived: Option<Arrived>,
+}
+
+/// The error that ended a thread, and with it the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadFailure {
+    /// From 0.
+    pub thread: usize,
+    /// Where it was.
+    pub place: Place,
+    /// What it met.
+    pub error: DbError,
+}
+
+/// Where a thread was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// It opened its connection; so many threads were ready.
+    Connecting(usize),
+    /// It set up its session.
+    Preparing,
+    /// It ran a transaction of this type, and this statement where it is known.
+    Event(usize, Option<String>),
 }
 
 /// How a run ended.
@@ -102,13 +165,18 @@ pub struct Measured {
 pub struct Outcome {
     /// `None` if it did not get as far as `measure`.
     pub measured: Option<Measured>,
-    /// A fatal error of a thread.
-    pub failure: Option<DbError>,
+    /// The first fatal error of a thread.
+    pub failure: Option<ThreadFailure>,
     /// The signal that stopped it.
     pub signal: Option<i32>,
-    /// Ignored errors by number, `measure` only.
-    pub errors_by_code: Vec<(u32, u64)>,
+    /// Why the run ended before its time, if nothing failed.
+    pub short: Option<String>,
+    /// Ignored errors by transaction type and number, `measure` only.
+    pub errors: Errors,
 }
+
+/// Counts by transaction type and error number.
+pub type Errors = BTreeMap<(usize, u32), u64>;
 
 /// Runs `load` by `plan` and tells `observer`.
 ///
@@ -125,9 +193,9 @@ pub fn run(
     let control = Arc::new(Control::default());
     let gate = Arc::new(Gate::new(plan.threads));
     let _watched = interrupts.watch(&control, &gate);
-    let stats: Vec<ThreadStats> = (0..plan.threads).map(|_| ThreadStats::new(types)).collect();
+    let stats = Stats::new(plan.threads, types);
     let workers: Vec<Worker> = (0..plan.threads).map(|_| Worker::default()).collect();
-    let errors = Mutex::new(Vec::new());
+    let schedule = plan.rate.map(Schedule::new);
     let run = Run {
         load,
         plan,
@@ -135,31 +203,45 @@ pub fn run(
         gate: &gate,
         stats: &stats,
         workers: &workers,
-        errors: &errors,
+        errors: &Mutex::default(),
+        schedule: schedule.as_ref(),
+        turnstile: &Turnstile::new(CONNECTING),
+        ramp_begin_ns: &AtomicI64::new(0),
     };
-    thread::scope(|scope| {
+    let (measured, short) = thread::scope(|scope| {
         let started = (0..plan.threads).try_for_each(|number| {
             let named = thread::Builder::new().name(format!("client-{number}"));
-            let spawned = named.spawn_scoped(scope, move || worker::work(run, number, driver));
+            let spawned = named
+                .stack_size(STACK_BYTES)
+                .spawn_scoped(scope, move || worker::work(run, number, driver));
             spawned.map(drop).map_err(|error| (number, error))
         });
         let result = match started {
             Ok(()) => run.phases(observer),
             Err((number, error)) => {
                 (number..plan.threads).for_each(|_| gate.leave(None));
-                Err(error).context("start a thread: lower --threads or raise the limit of tasks")
+                Err(error).with_context(|| {
+                    format!(
+                        "start thread {number} of {}: lower --threads or raise the limit of tasks",
+                        plan.threads
+                    )
+                })
             }
         };
         control.abort();
         load.stop();
-        while gate.watch(None) != Wake::AllWaiting {}
+        let stuck = run.wait_for_all();
         gate.release(Order::Quit);
-        Ok(Outcome {
-            measured: result?,
-            failure: gate.failure(),
-            signal: interrupts.signal(),
-            errors_by_code: errors.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-        })
+        // Sessions end, each with what it still has to write.
+        let stuck = run.wait_for_all().or(stuck);
+        result.map(|(measured, short)| (measured, stuck.or(short)))
+    })?;
+    Ok(Outcome {
+        measured,
+        failure: gate.failure(),
+        signal: interrupts.signal(),
+        short,
+        errors: run.errors().clone(),
     })
 }
 
@@ -170,134 +252,58 @@ struct Run<'a> {
     plan: &'a Plan,
     control: &'a Control,
     gate: &'a Gate,
-    stats: &'a [ThreadStats],
+    stats: &'a Stats,
     workers: &'a [Worker],
-    errors: &'a Mutex<Vec<(u32, u64)>>,
-}
-
-/// The length of a phase, and the part of it that was draining.
-struct Length {
-    total_ns: i64,
-    drain_ns: i64,
+    errors: &'a Mutex<Errors>,
+    schedule: Option<&'a Schedule>,
+    turnstile: &'a Turnstile,
+    /// CLOCK_MONOTONIC; zero but in `ramp`.
+    ramp_begin_ns: &'a AtomicI64,
 }
 
 impl Run<'_> {
-    fn phases(&self, observer: &mut dyn Observer) -> Result<Option<Measured>> {
-        while self.gate.watch(None) != Wake::AllWaiting {
-            if self.gate.failure().is_some() || self.control.aborted() {
-                return Ok(None);
+    fn errors(&self) -> MutexGuard<'_, Errors> {
+        // Whole after each change: a panic elsewhere does not spoil it.
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn over(&self) -> bool {
+        self.gate.failure().is_some() || self.control.aborted()
+    }
+
+    fn phases(&self, observer: &mut dyn Observer) -> Result<(Option<Measured>, Option<String>)> {
+        self.assemble(observer)?;
+        for (name, length) in [("ramp", self.plan.ramp), ("warmup", self.plan.warmup)] {
+            if length.is_some() && !self.over() {
+                self.phase(name, length, None, observer)?;
             }
         }
-        if let Some(warmup) = self.plan.warmup {
-            self.phase("warmup", Some(warmup), None, observer)?;
+        if self.over() {
+            return Ok((None, None));
         }
-        if self.gate.failure().is_some() || self.control.aborted() {
-            return Ok(None);
-        }
-        self.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.errors().clear();
         observer.at_rest_before()?;
         let before = Snapshot::take(self.stats);
-        let events_before: Vec<u64> = self.stats.iter().map(ThreadStats::events).collect();
-        let length = self.phase("measure", self.plan.time, self.plan.events, observer)?;
+        let events = |stats: &ThreadStats| stats.events();
+        let events_before: Vec<u64> = self.stats.threads().iter().map(events).collect();
+        let passed = self.phase("measure", self.plan.time, self.plan.events, observer)?;
         let totals = Snapshot::take(self.stats).since(&before);
-        observer.at_rest_after()?;
+        // A thread that hangs may hold what this would wait for.
+        if passed.short.is_none() {
+            observer.at_rest_after()?;
+        }
         let seconds = |ns: i64| ns as f64 / 1e9;
-        let each = self.stats.iter().zip(events_before).zip(self.workers);
-        Ok(Some(Measured {
-            seconds: seconds(length.total_ns),
-            drain_seconds: seconds(length.drain_ns),
+        let each = self.stats.threads().iter().zip(events_before).zip(self.workers);
+        let measured = Measured {
+            seconds: seconds(passed.total_ns),
+            drain_seconds: seconds(passed.drain_ns),
             totals,
             per_thread: each
                 .map(|((stats, before), worker)| (stats.events() - before, seconds(worker.ran_ns())))
                 .collect(),
-        }))
-    }
-
-    fn phase(
-        &self,
-        name: &str,
-        time: Option<Duration>,
-        events: Option<u64>,
-        observer: &mut dyn Observer,
-    ) -> Result<Length> {
-        let drains = self.load.drains();
-        self.control.start(events.filter(|_| !drains));
-        self.load.begin(events);
-        let mut ticks = Ticks::new(self.stats);
-        observer.begins(name)?;
-        let begin = Instant::now();
-        ticks.begin_ns = clock::monotonic_ns();
-        self.gate.release(Order::Run);
-        let mut end = time.map(|time| begin + time);
-        let mut due = begin + INTERVAL;
-        let mut finished_ns = None;
-        loop {
-            match self.gate.watch(Some(end.map_or(due, |end| end.min(due)))) {
-                Wake::AllWaiting => break,
-                Wake::Deadline if end.is_some_and(|end| end <= Instant::now()) => {
-                    self.control.finish();
-                    self.load.stop();
-                    finished_ns = Some(clock::monotonic_ns());
-                    // The last interval takes the events in flight, unless they need another second.
-                    end = None;
-                    due = Instant::now() + INTERVAL;
-                }
-                Wake::Deadline => {
-                    observer.interval(name, ticks.take(self.stats))?;
-                    due += INTERVAL;
-                }
-                Wake::Nudged => {
-                    self.control.abort();
-                    self.load.stop();
-                }
-            }
-        }
-        let end_ns = clock::monotonic_ns();
-        observer.ended(name)?;
-        self.load.stop();
-        observer.interval(name, ticks.take(self.stats))?;
-        Ok(Length {
-            total_ns: end_ns - ticks.begin_ns,
-            drain_ns: finished_ns
-                .filter(|_| drains)
-                .map_or(0, |finished| end_ns - finished),
-        })
-    }
-}
-
-/// Cuts a phase into intervals.
-struct Ticks {
-    number: u32,
-    begin_ns: i64,
-    last_ns: i64,
-    last: Snapshot,
-}
-
-impl Ticks {
-    fn new(stats: &[ThreadStats]) -> Self {
-        Self {
-            number: 0,
-            begin_ns: 0,
-            last_ns: 0,
-            last: Snapshot::take(stats),
-        }
-    }
-
-    fn take(&mut self, stats: &[ThreadStats]) -> Interval {
-        let now = Snapshot::take(stats);
-        let monotonic_ns = clock::monotonic_ns();
-        let interval = Interval {
-            number: self.number,
-            from_ns: self.last_ns,
-            to_ns: monotonic_ns - self.begin_ns,
-            monotonic_ns,
-            realtime_ns: clock::realtime_ns(),
-            totals: now.since(&self.last),
+            arrived: passed.arrived,
         };
-        self.number += 1;
-        self.last_ns = interval.to_ns;
-        self.last = now;
-        interval
+        Ok((Some(measured), passed.short))
     }
 }
 

@@ -19,6 +19,14 @@ struct Notes {
 }
 
 impl Observer for Notes {
+    fn connecting(&mut self, _ready: usize, _of: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn finishing(&mut self, _seconds: u64, _threads: usize) -> Result<()> {
+        Ok(())
+    }
+
     fn begins(&mut self, phase: &str) -> Result<()> {
         self.calls.push(format!("begin {phase}"));
         Ok(())
@@ -53,6 +61,11 @@ fn plan(threads: usize, events: u64) -> Plan {
         time: None,
         events: Some(events),
         warmup: None,
+        ramp: None,
+        rate: None,
+        undo: Undo::Rollback,
+        patience: Duration::from_secs(30),
+        cut_after: None,
     }
 }
 
@@ -195,7 +208,7 @@ fn an_ignored_error_is_rolled_back_counted_and_the_event_run_again() {
         ..DryRun::default()
     };
     let (outcome, _) = run_dry("oltp_read_write", &[], 1, &plan(1, 10), &driver);
-    assert_eq!(outcome.errors_by_code, [(1213, 3)]);
+    assert_eq!(outcome.errors, BTreeMap::from([((0, 1213), 3)]));
     let totals = &outcome.measured.unwrap().totals[0];
     let counts = [Counter::Events, Counter::Errors, Counter::Commits, Counter::Rows];
     assert_eq!(counts.map(|counter| totals.get(counter)), [10, 3, 10, 40]);
@@ -257,4 +270,105 @@ fn an_arm_buffer_is_not_lost_to_a_deadlock_and_no_id_is_used_twice() {
     }
     assert_eq!(ids.len(), 60, "50 records and two buffers of 5 again");
     assert!(ids.values().all(|count| *count == 1));
+}
+
+#[test]
+fn in_compat_mode_an_ignored_error_sends_no_rollback() {
+    let driver = DryRun {
+        deadlocks: Arc::new(Mutex::new(3)),
+        ..DryRun::default()
+    };
+    let compat = Plan {
+        undo: Undo::Nothing,
+        ..plan(1, 10)
+    };
+    run_dry("oltp_read_write", &[], 1, &compat, &driver);
+    let log = driver.log.lock().unwrap();
+    assert!(log.iter().all(|(_, text)| text != "ROLLBACK"));
+    assert_eq!(log.iter().filter(|(_, text)| text == "BEGIN").count(), 13);
+}
+
+/// At a rate, for so long.
+fn open(per_second: f64, milliseconds: u64) -> Plan {
+    Plan {
+        time: Some(Duration::from_millis(milliseconds)),
+        events: None,
+        rate: Some(Rate {
+            per_second,
+            arrivals: schedule::Arrivals::Constant,
+            seed: 1,
+        }),
+        ..plan(2, 0)
+    }
+}
+
+#[test]
+fn an_open_loop_runs_what_is_due_and_waits_for_the_rest() {
+    let (outcome, _) = run_dry("oltp_point_select", &[], 1, &open(500.0, 400), &DryRun::default());
+    let measured = outcome.measured.unwrap();
+    let arrived = measured.arrived.unwrap();
+    // Arrival n is due at n × 2 ms: 200 of them lie before the end, one on it.
+    assert!((200..=201).contains(&arrived.due), "{arrived:?}");
+    let events = measured.totals[0].get(Counter::Events);
+    assert!(events <= 201 && arrived.begun <= events, "{events} {arrived:?}");
+}
+
+#[test]
+fn a_rate_that_cannot_be_held_is_a_backlog_and_counts_in_the_latency() {
+    let (outcome, _) = run_dry("oltp_point_select", &[], 1, &open(50e6, 200), &DryRun::default());
+    assert_eq!((outcome.failure, outcome.short), (None, None));
+    let measured = outcome.measured.unwrap();
+    let arrived = measured.arrived.unwrap();
+    assert!(!arrived.held() && arrived.left() > 0 && arrived.most_waiting >= arrived.left());
+    // The last events began when those due 200 ms before had not all been begun.
+    let totals = &measured.totals[0];
+    let wait_ns = totals.get(Counter::WaitNs) / totals.latency.count();
+    let mean_ns = totals.get(Counter::LatencyNs) / totals.latency.count();
+    assert!(
+        wait_ns > 10_000_000 && mean_ns >= wait_ns,
+        "{wait_ns} of {mean_ns}"
+    );
+}
+
+#[test]
+fn both_loops_send_the_same_statements_per_thread() {
+    let sent = |plan: &Plan| {
+        let driver = DryRun::default();
+        let mixed = [("tables", "3"), ("table-size", "1000")];
+        run_dry("oltp_read_write", &mixed, 7, plan, &driver);
+        let log = driver.log.lock().unwrap();
+        // Connections are numbered as they come; a set of threads has the same statements in either order.
+        let of = |number| -> Vec<String> {
+            let own = log.iter().filter(|(of, _)| *of == number);
+            own.map(|(_, text)| text.clone()).collect()
+        };
+        let mut threads = vec![of(0), of(1)];
+        threads.sort();
+        threads
+    };
+    let closed = sent(&plan(2, 400));
+    let paced = sent(&Plan {
+        events: Some(400),
+        time: None,
+        ..open(2000.0, 0)
+    });
+    let mut compared = 0;
+    for (one, other) in closed.iter().zip(&paced) {
+        let common = one.len().min(other.len());
+        assert_eq!(one[..common], other[..common]);
+        compared += common;
+    }
+    // However the threads shared the 400 events.
+    assert!(compared >= 20, "{compared}");
+}
+
+#[test]
+fn threads_begin_one_after_the_other_in_the_ramp() {
+    let ramp = Plan {
+        ramp: Some(Duration::from_millis(200)),
+        ..plan(4, 10)
+    };
+    let (outcome, notes) = run_dry("oltp_point_select", &[], 1, &ramp, &DryRun::default());
+    assert_eq!(notes.calls[..3], ["begin ramp", "end ramp", "before"]);
+    assert_eq!(outcome.measured.unwrap().totals[0].get(Counter::Events), 10);
 }

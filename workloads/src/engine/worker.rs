@@ -1,24 +1,50 @@
-//! One thread of a run: connects, prepares, then runs events back to back in each phase.
+//! One thread of a run: connects, prepares, then in each phase runs events back to back, or as they become due.
 
-use std::sync::PoisonError;
+use std::num::NonZeroU64;
+use std::sync::atomic::AtomicI32;
 use std::sync::atomic::AtomicI64;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use loadprint_recording::clock::monotonic_ns;
+use rustix::thread::set_current_timer_slack;
 
+use super::Place;
 use super::Run;
+use super::ThreadFailure;
 use super::client::Client;
 use super::gate::Order;
 use super::gate::Seat;
 use crate::driver::DbError;
 use crate::driver::Driver;
+use crate::driver::cut_socket;
 use crate::workload::Session;
 use crate::workload::Step;
 
-/// What the main thread reads of a worker at rest.
-#[derive(Debug, Default)]
+/// No connection.
+const NONE: i32 = -1;
+/// By how much a sleep may last longer, nanoseconds; 50,000 otherwise, which would stand in every latency of an open loop.
+const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
+
+/// What the main thread reads of a worker. Apart from those of other threads, because each event writes it.
+#[derive(Debug)]
+#[repr(align(128))]
 pub struct Worker {
     ran_ns: AtomicI64,
+    begun: AtomicU64,
+    ended: AtomicU64,
+    socket: AtomicI32,
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Self {
+            ran_ns: AtomicI64::new(0),
+            begun: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            socket: AtomicI32::new(NONE),
+        }
+    }
 }
 
 impl Worker {
@@ -26,56 +52,152 @@ impl Worker {
     pub fn ran_ns(&self) -> i64 {
         self.ran_ns.load(Relaxed)
     }
+
+    /// Events begun so far.
+    pub fn begun(&self) -> u64 {
+        self.begun.load(Relaxed)
+    }
+
+    /// Events ended so far, also those that failed.
+    pub fn ended(&self) -> u64 {
+        self.ended.load(Relaxed)
+    }
+
+    /// Ends the connection, so that the thread returns with an error; only for one that waits for the server.
+    pub fn cut(&self) {
+        let socket = self.socket.load(Relaxed);
+        if socket != NONE {
+            cut_socket(socket);
+        }
+    }
+
+    fn count(counter: &AtomicU64) {
+        // Only this thread writes it.
+        counter.store(counter.load(Relaxed) + 1, Relaxed);
+    }
+
+    fn connected(&self, client: &Client<'_>) {
+        self.socket.store(client.socket().unwrap_or(NONE), Relaxed);
+    }
 }
 
 /// The body of a thread.
 pub fn work(run: Run<'_>, number: usize, driver: &dyn Driver) {
     let seat = Seat::new(run.gate);
-    let result = driver.connect_nth(number).and_then(|connection| {
-        let mut client = Client::new(connection, &run.stats[number], run.control);
-        let mut session = run.load.session(number, &mut client)?;
-        loop {
-            client.rest();
-            if run.gate.wait() != Order::Run {
-                return session.finish(&mut client);
-            }
-            let began = monotonic_ns();
-            let ended = events(&run, &mut client, session.as_mut());
-            run.workers[number].ran_ns.store(monotonic_ns() - began, Relaxed);
-            ended?;
-        }
-    });
-    if let Err(failure) = result {
-        seat.fail(failure);
+    if let Err((place, error)) = serve(run, number, driver) {
+        seat.fail(ThreadFailure {
+            thread: number,
+            place,
+            error,
+        });
     }
 }
 
-fn events(run: &Run<'_>, client: &mut Client<'_>, session: &mut dyn Session) -> Result<(), DbError> {
-    let drains = run.load.drains();
+fn serve(run: Run<'_>, number: usize, driver: &dyn Driver) -> Result<(), (Place, DbError)> {
+    if run.schedule.is_some() {
+        // Refused only where the kernel has no such call: sleeps are then as coarse as everybody's.
+        set_current_timer_slack(Some(TIMER_SLACK_NS)).ok();
+    }
+    let pass = run.turnstile.enter();
+    if run.control.aborted() {
+        return Ok(());
+    }
+    let connection = driver
+        .connect_nth(number)
+        .map_err(|error| (Place::Connecting(run.gate.waiting()), error))?;
+    drop(pass);
+    let worker = &run.workers[number];
+    let mut client = Client::new(connection, &run.stats.threads()[number], run.control);
+    worker.connected(&client);
+    let session = run.load.session(number, &mut client);
+    let mut session = session.map_err(|error| (Place::Preparing, error))?;
+    loop {
+        client.rest();
+        if run.gate.wait() != Order::Run {
+            let finished = session.finish(&mut client);
+            worker.socket.store(NONE, Relaxed);
+            return finished.map_err(|error| (client.place(), error));
+        }
+        let began = monotonic_ns();
+        let ended = events(&run, number, &mut client, session.as_mut());
+        worker.ran_ns.store(monotonic_ns() - began, Relaxed);
+        if let Err(error) = ended {
+            worker.socket.store(NONE, Relaxed);
+            return Err((client.place(), error));
+        }
+    }
+}
+
+fn events(
+    run: &Run<'_>,
+    number: usize,
+    client: &mut Client<'_>,
+    session: &mut dyn Session,
+) -> Result<(), DbError> {
+    if !my_turn(run, number) {
+        return Ok(());
+    }
+    let drains = run.drains();
+    let worker = &run.workers[number];
     while run.control.may_go_on(drains) {
-        client.start(0);
-        loop {
-            match session.event(client) {
-                Ok(Step::Done(events)) => break client.succeed(events)?,
-                Ok(Step::Exhausted) => return Ok(()),
-                Err(DbError::Fatal(failure)) => return Err(DbError::Fatal(failure)),
-                Err(error @ DbError::Ignorable(_)) => {
-                    count(run, error.failure().errno);
-                    client.retry_after(&error)?;
-                    if run.control.aborted() {
-                        return Ok(());
-                    }
+        match run.schedule {
+            None => client.arrive(None),
+            Some(schedule) => {
+                let due_ns = schedule.take();
+                if !run.control.sleep_until(due_ns) {
+                    return Ok(());
                 }
+                client.arrive(Some(due_ns));
             }
+        }
+        Worker::count(&worker.begun);
+        let went_on = event(run, worker, client, session);
+        Worker::count(&worker.ended);
+        if !went_on? {
+            return Ok(());
         }
     }
     Ok(())
 }
 
-fn count(run: &Run<'_>, errno: u32) {
-    let mut errors = run.errors.lock().unwrap_or_else(PoisonError::into_inner);
-    match errors.iter_mut().find(|(code, _)| *code == errno) {
-        Some((_, count)) => *count += 1,
-        None => errors.push((errno, 1)),
+/// In `ramp`, threads begin one after the other; false if the phase was over before.
+fn my_turn(run: &Run<'_>, number: usize) -> bool {
+    let begin_ns = run.ramp_begin_ns.load(Relaxed);
+    match run.plan.ramp {
+        Some(ramp) if begin_ns > 0 => {
+            let part = number as f64 / run.plan.threads as f64;
+            run.control
+                .sleep_until(begin_ns + (ramp.as_nanos() as f64 * part) as i64)
+        }
+        _ => true,
+    }
+}
+
+/// One event with its retries; false when the thread has no more work in this phase.
+fn event(
+    run: &Run<'_>,
+    worker: &Worker,
+    client: &mut Client<'_>,
+    session: &mut dyn Session,
+) -> Result<bool, DbError> {
+    loop {
+        match session.event(client) {
+            Ok(Step::Done(events)) => {
+                client.succeed(events)?;
+                return Ok(true);
+            }
+            Ok(Step::Exhausted) => return Ok(false),
+            Err(error @ DbError::Fatal(_)) => return Err(error),
+            Err(error @ DbError::Ignorable(_)) => {
+                let errno = error.failure().errno;
+                *run.errors().entry((client.kind(), errno)).or_default() += 1;
+                client.retry_after(&error, run.plan.undo)?;
+                worker.connected(client);
+                // An event that never succeeds, as behind a lock that nobody releases, does not outlive the time.
+                if !run.control.may_retry(run.drains()) {
+                    return Ok(false);
+                }
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! A latency histogram that one thread writes and another reads while it is written: HdrHistogram's buckets as atomics.
+//! A latency histogram that some threads write and another reads while it is written: HdrHistogram's buckets as atomics.
 //! Three significant digits, nanoseconds, up to about an hour; a value beyond counts in the last bucket.
 
 use std::sync::atomic::AtomicU64;
@@ -33,7 +33,7 @@ const fn value_of(index: usize) -> u64 {
     ((index - (shift << HALF_BITS)) as u64) << shift
 }
 
-/// Counts per bucket, written by one thread.
+/// Counts per bucket, a quarter of a megabyte: shared by threads, so that thousands of them do not have one each.
 #[derive(Debug)]
 pub struct LiveHistogram {
     counts: Box<[AtomicU64]>,
@@ -48,10 +48,9 @@ impl Default for LiveHistogram {
 }
 
 impl LiveHistogram {
-    /// Counts a value; only the owner may call it, so that no locked instruction is needed.
+    /// Counts a value.
     pub fn record(&self, nanoseconds: u64) {
-        let count = &self.counts[index_of(nanoseconds.min(MOST))];
-        count.store(count.load(Relaxed) + 1, Relaxed);
+        self.counts[index_of(nanoseconds.min(MOST))].fetch_add(1, Relaxed);
     }
 
     /// Adds the counts to `sums`.
@@ -105,6 +104,13 @@ impl Sparse {
             histogram.record_n(value_of(*index as usize), *count)?;
         }
         Ok(histogram)
+    }
+
+    /// Each bucket's least value and count, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.0
+            .iter()
+            .map(|(index, count)| (value_of(*index as usize), *count))
     }
 
     /// Adds the counts of another.

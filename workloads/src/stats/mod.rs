@@ -1,9 +1,12 @@
 //! What is counted: one block per thread and transaction type, written by its thread alone and added up by one reader.
+//! Latencies go to a few histograms that threads share; a histogram of its own would cost each thread more than its connection.
 
 pub mod histogram;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 
 use histogram::Buckets;
 use histogram::LiveHistogram;
@@ -39,34 +42,65 @@ pub enum Counter {
     Executes,
     /// Prepared statements closed.
     Closes,
+    /// The part of the latencies before the first statement, from the intended to the real start, nanoseconds.
+    WaitNs,
     /// Latencies added up, nanoseconds.
     LatencyNs,
 }
 
 const COUNTERS: usize = Counter::LatencyNs as usize + 1;
 
+/// Histograms of one kind; with more, threads on many CPUs meet less often on a bucket.
+const MOST_SHARDS: usize = 8;
+
 /// Counters of one thread and transaction type; aligned so that threads share no cache line (two, as they are fetched in pairs).
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Block {
     counts: [AtomicU64; COUNTERS],
-    latency: LiveHistogram,
 }
+
+/// One histogram per transaction type.
+type Latencies = Arc<[LiveHistogram]>;
 
 /// All that one thread counts.
 #[derive(Debug)]
 pub struct ThreadStats {
     blocks: Box<[Block]>,
+    latencies: Latencies,
 }
 
-impl ThreadStats {
-    /// For a workload with so many transaction types.
-    pub fn new(types: usize) -> Self {
-        Self {
+/// The counters of all threads.
+#[derive(Debug)]
+pub struct Stats {
+    threads: Vec<ThreadStats>,
+    shards: Vec<Latencies>,
+}
+
+impl Stats {
+    /// For so many threads of a workload with so many transaction types.
+    pub fn new(threads: usize, types: usize) -> Self {
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        let shards = cpus.min(threads).clamp(1, MOST_SHARDS);
+        let histograms = |_| (0..types).map(|_| LiveHistogram::default()).collect();
+        let shards: Vec<Latencies> = (0..shards).map(histograms).collect();
+        let of = |latencies: &Latencies| ThreadStats {
             blocks: (0..types).map(|_| Block::default()).collect(),
+            latencies: Arc::clone(latencies),
+        };
+        Self {
+            threads: shards.iter().cycle().take(threads).map(of).collect(),
+            shards,
         }
     }
 
+    /// Of each thread.
+    pub fn threads(&self) -> &[ThreadStats] {
+        &self.threads
+    }
+}
+
+impl ThreadStats {
     /// Adds to a counter; only the owner may call it, so that no locked instruction is needed.
     pub fn add(&self, kind: usize, counter: Counter, amount: u64) {
         let count = &self.blocks[kind].counts[counter as usize];
@@ -75,7 +109,7 @@ impl ThreadStats {
 
     /// Counts a latency; as [`ThreadStats::add`].
     pub fn latency(&self, kind: usize, nanoseconds: u64) {
-        self.blocks[kind].latency.record(nanoseconds);
+        self.latencies[kind].record(nanoseconds);
         self.add(kind, Counter::LatencyNs, nanoseconds);
     }
 
@@ -94,15 +128,19 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Adds up what the threads have counted so far.
-    pub fn take(threads: &[ThreadStats]) -> Self {
-        let types = threads.first().map_or(0, |thread| thread.blocks.len());
+    pub fn take(stats: &Stats) -> Self {
+        let types = stats.shards.first().map_or(0, |shard| shard.len());
         let mut sums = vec![([0; COUNTERS], Buckets::default()); types];
-        for thread in threads {
-            for (block, (counts, buckets)) in thread.blocks.iter().zip(&mut sums) {
+        for thread in &stats.threads {
+            for (block, (counts, _)) in thread.blocks.iter().zip(&mut sums) {
                 for (sum, count) in counts.iter_mut().zip(&block.counts) {
                     *sum += count.load(Relaxed);
                 }
-                block.latency.add_to(buckets);
+            }
+        }
+        for shard in &stats.shards {
+            for (histogram, (_, buckets)) in shard.iter().zip(&mut sums) {
+                histogram.add_to(buckets);
             }
         }
         Self { types: sums }
@@ -166,14 +204,15 @@ mod tests {
 
     #[test]
     fn a_difference_of_snapshots_is_what_happened_between_them() {
-        let threads = [ThreadStats::new(2), ThreadStats::new(2)];
+        let stats = Stats::new(2, 2);
+        let threads = stats.threads();
         threads[0].add(0, Counter::Reads, 3);
-        let before = Snapshot::take(&threads);
+        let before = Snapshot::take(&stats);
         threads[0].add(0, Counter::Reads, 2);
         threads[1].add(0, Counter::Writes, 1);
         threads[1].add(1, Counter::Events, 1);
         threads[1].latency(1, 5000);
-        let totals = Snapshot::take(&threads).since(&before);
+        let totals = Snapshot::take(&stats).since(&before);
         assert_eq!((totals[0].get(Counter::Reads), totals[0].queries()), (2, 3));
         assert_eq!(
             (totals[1].get(Counter::Events), totals[1].latency.count()),

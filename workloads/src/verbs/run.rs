@@ -16,7 +16,9 @@ use crate::engine::Interval;
 use crate::engine::Measured;
 use crate::engine::Observer;
 use crate::engine::Outcome;
+use crate::engine::Place;
 use crate::engine::Plan;
+use crate::engine::ThreadFailure;
 use crate::engine::interrupts::Interrupts;
 use crate::options::Values;
 use crate::output::Output;
@@ -94,6 +96,9 @@ impl Invocation<'_> {
         ));
         let mut plan = self.plan.clone();
         plan.threads = load.connections(plan.threads);
+        if let Some(rate) = &mut plan.rate {
+            rate.per_second /= load.operations_per_event();
+        }
         let outcome = engine::run(
             load.as_ref(),
             self.driver,
@@ -116,12 +121,12 @@ impl Invocation<'_> {
             Ok(outcome) => (outcome, None),
             Err(error) => (Outcome::default(), Some(error)),
         };
-        let failure = outcome
-            .failure
-            .clone()
-            .map(|failure| explain(failure.into(), self.driver));
+        let failure = outcome.failure.as_ref().map(|failure| self.describe(failure));
+        let short = outcome.short.clone().map(|reason| anyhow!(reason));
         // What a thread met comes first: the rest follows from it.
-        let error = failure.or_else(|| error.map(|error| explain(error, self.driver)));
+        let error = failure
+            .or_else(|| error.map(|error| explain(error, self.driver)))
+            .or(short);
         let interrupted = outcome
             .signal
             .map(|signal| anyhow!("interrupted by signal {signal}"));
@@ -161,6 +166,27 @@ impl Invocation<'_> {
         Ok(())
     }
 
+    /// The thread that failed first, where it was, and the mend.
+    fn describe(&self, failure: &ThreadFailure) -> anyhow::Error {
+        let types = self.workload.descriptor().types;
+        let place = match &failure.place {
+            Place::Connecting(ready) => format!("connecting ({ready} threads were ready)"),
+            Place::Preparing => "setting up its session".to_owned(),
+            Place::Event(kind, statement) => {
+                let kind = types.get(*kind).copied().unwrap_or_default();
+                match statement {
+                    Some(statement) => format!("{kind}, `{statement}`"),
+                    None => kind.to_owned(),
+                }
+            }
+        };
+        let error = anyhow::Error::from(failure.error.clone());
+        explain(
+            error.context(format!("thread {}, {place}", failure.thread)),
+            self.driver,
+        )
+    }
+
     /// Prints first: a full disk does not cost the figures.
     fn write(
         &self,
@@ -179,6 +205,8 @@ impl Invocation<'_> {
                 operation: load.operation().unwrap_or(descriptor.operation),
                 options: &options,
                 threads: self.plan.threads,
+                rate: self.plan.rate,
+                percentile: watch.percentile,
                 seed: self.seed,
                 server: &self.driver.account.describe(),
                 servers: &self.driver.account.addresses(),
@@ -187,17 +215,15 @@ impl Invocation<'_> {
                 protocol: self.driver.mode.protocol.word(),
             };
             let details = load.details(measured.seconds);
+            let json = result::result_json(&invocation, outcome, measured, details, reason)?;
             self.output.line("");
-            self.output
-                .line(&report::summary(measured, watch.percentile, &details)?);
+            if self.values.flag("histogram")? {
+                let latency = Totals::sum(&measured.totals).latency;
+                self.output.line(&report::histogram(&latency));
+            }
+            self.output.line(&report::summary(&json, watch.percentile));
             self.print_traffic(measured, watch)?;
-            *result = Some(result::result_json(
-                &invocation,
-                outcome,
-                measured,
-                details,
-                reason,
-            )?);
+            *result = Some(json);
         }
         let Some(recording) = &watch.recording else {
             return Ok(());
@@ -248,6 +274,10 @@ impl Watch<'_> {
             &self.pending,
         )?;
         self.output.line(&line);
+        if let Some(backlog) = interval.backlog {
+            let line = report::backlog_line(interval.to_ns as f64 / 1e9, backlog);
+            self.output.line(&line);
+        }
         self.pending = Totals::default();
         self.pending_ns = 0;
         Ok(())
@@ -255,14 +285,27 @@ impl Watch<'_> {
 }
 
 impl Observer for Watch<'_> {
+    fn connecting(&mut self, ready: usize, of: usize) -> Result<()> {
+        self.output.line(&format!("{ready} of {of} connections"));
+        Ok(())
+    }
+
+    fn finishing(&mut self, seconds: u64, threads: usize) -> Result<()> {
+        self.output.line(&format!(
+            "The time is over since {seconds} s, {threads} threads are still in an event"
+        ));
+        Ok(())
+    }
+
     fn begins(&mut self, phase: &str) -> Result<()> {
         self.output.line(match phase {
+            "ramp" => "Starting the threads one by one (not counted)",
             "warmup" => "Warming up (not counted)",
             _ => "Measuring",
         });
         self.pending = Totals::default();
         self.pending_ns = 0;
-        if phase == "warmup" {
+        if phase != "measure" {
             self.server.warm_up()?;
         }
         self.recording

@@ -7,7 +7,7 @@ use anyhow::bail;
 use serde_json::Value as Json;
 
 use super::driver_of;
-use super::plan;
+use super::plan::plan;
 use super::run::Ended;
 use super::run::Invocation;
 use crate::engine::interrupts::Interrupts;
@@ -71,7 +71,7 @@ fn one(
     interrupts: &Interrupts,
 ) -> Ended {
     let values = &point.values;
-    let of_options = driver_of(workload, values).and_then(|driver| Ok((driver, plan(values)?)));
+    let of_options = driver_of(workload, values).and_then(|driver| Ok((driver, plan(values, seed)?)));
     match of_options {
         Ok((driver, plan)) => Invocation {
             point: &point.name,

@@ -1,0 +1,289 @@
+//! One phase of a run as the main thread sees it: threads released, intervals cut, the end of the time, the last thread's return.
+//! A thread that does not return is cut off its connection in the end: nothing waits for ever.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use std::time::Instant;
+
+use anyhow::Result;
+use anyhow::bail;
+use loadprint_recording::clock;
+
+use super::Interval;
+use super::Observer;
+use super::Run;
+use super::Worker;
+use super::backlog::Arrived;
+use super::backlog::Backlog;
+use super::backlog::Queue;
+use super::gate::Order;
+use super::gate::Wake;
+use crate::stats::Snapshot;
+use crate::stats::Stats;
+
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How often an open loop's backlog is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often a person is told that threads do not return.
+const REMIND: u64 = 10;
+
+/// A phase that is over.
+pub(super) struct Passed {
+    pub total_ns: i64,
+    /// The part of `total_ns` after the time was over, for a load that drains.
+    pub drain_ns: i64,
+    pub arrived: Option<Arrived>,
+    /// Why it ended before its time, if nothing failed.
+    pub short: Option<String>,
+}
+
+impl Run<'_> {
+    /// Waits until all threads are connected and prepared, or one of them failed.
+    ///
+    /// # Errors
+    /// When no further thread became ready for as long as the plan's patience.
+    pub(super) fn assemble(&self, observer: &mut dyn Observer) -> Result<()> {
+        let (mut ready, mut since) = (0, Instant::now());
+        let patience = self.plan.patience;
+        loop {
+            match self.gate.watch(Some(Instant::now() + INTERVAL)) {
+                Wake::AllWaiting => return Ok(()),
+                Wake::Nudged => {
+                    if self.over() {
+                        return Ok(());
+                    }
+                }
+                Wake::Deadline => {
+                    let now_ready = self.gate.waiting();
+                    if now_ready > ready {
+                        (ready, since) = (now_ready, Instant::now());
+                    }
+                    observer.connecting(ready, self.plan.threads)?;
+                    if since.elapsed() >= patience {
+                        self.cut();
+                        bail!(
+                            "{ready} of {} threads were connected and prepared, and no further one in {} s: \
+                             look at the server's load and error log, or raise --thread-init-timeout",
+                            self.plan.threads,
+                            patience.as_secs_f64()
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs a phase from the release of the threads to the return of the last one.
+    pub(super) fn phase(
+        &self,
+        name: &str,
+        time: Option<Duration>,
+        events: Option<u64>,
+        observer: &mut dyn Observer,
+    ) -> Result<Passed> {
+        let drains = self.drains();
+        self.control.start(events.filter(|_| !self.load.drains()));
+        self.load.begin(events);
+        let mut ticks = Ticks::new(self.stats);
+        observer.begins(name)?;
+        ticks.begin_ns = clock::monotonic_ns();
+        let begin = Instant::now();
+        if name == "ramp" {
+            self.ramp_begin_ns.store(ticks.begin_ns, Relaxed);
+        }
+        let most = events.filter(|_| !self.load.drains());
+        let lookout = self.schedule.map(|schedule| schedule.begin(ticks.begin_ns));
+        ticks.queue = lookout.map(|lookout| Queue::new(lookout, most, self.workers));
+        self.gate.release(Order::Run);
+        let mut end = time.map(|time| begin + time);
+        let mut due = begin + INTERVAL;
+        let mut finished: Option<Finishing> = None;
+        loop {
+            let look = ticks.queue.as_ref().map_or(due, |_| Instant::now() + LOOK);
+            let next = due.min(look).min(end.unwrap_or(due));
+            match self.gate.watch(Some(next)) {
+                Wake::AllWaiting => break,
+                Wake::Nudged => {
+                    self.control.abort();
+                    self.load.stop();
+                    finished.get_or_insert_with(|| Finishing::new(ticks.arrived()));
+                }
+                Wake::Deadline => {
+                    // Until the time is over: what is due later is nobody's backlog.
+                    if finished.is_none() {
+                        ticks.look(self.workers);
+                    }
+                    if end.is_some_and(|end| end <= Instant::now()) {
+                        self.control.finish();
+                        self.load.stop();
+                        finished.get_or_insert_with(|| Finishing::new(ticks.arrived()));
+                        // The last interval takes the events in flight, unless they need another second.
+                        end = None;
+                        due = Instant::now() + INTERVAL;
+                    } else if due <= Instant::now() {
+                        observer.interval(name, ticks.take(self.stats))?;
+                        due += INTERVAL;
+                        if let Some(finishing) = &mut finished {
+                            self.see_to(finishing, observer)?;
+                        }
+                    }
+                }
+            }
+        }
+        let end_ns = clock::monotonic_ns();
+        observer.ended(name)?;
+        self.ramp_begin_ns.store(0, Relaxed);
+        self.load.stop();
+        if finished.is_none() {
+            ticks.look(self.workers);
+        }
+        observer.interval(name, ticks.take(self.stats))?;
+        let ran_out = finished.is_none() && !self.over() && events.is_none() && !self.load.ends();
+        let total_ns = end_ns - ticks.begin_ns;
+        Ok(Passed {
+            total_ns,
+            drain_ns: finished
+                .as_ref()
+                .filter(|_| drains)
+                .map_or(0, |finishing| end_ns - finishing.since_ns),
+            arrived: finished
+                .as_ref()
+                .map_or(ticks.arrived(), |finishing| finishing.arrived),
+            short: match (finished.and_then(|finishing| finishing.cut), time) {
+                (Some(cut), _) => Some(cut),
+                (None, Some(time)) if ran_out => Some(format!(
+                    "the workload ran out of work after {:.1} s of {} s",
+                    total_ns as f64 / 1e9,
+                    time.as_secs_f64()
+                )),
+                _ => None,
+            },
+        })
+    }
+
+    /// Once a second after the end of a phase's time.
+    fn see_to(&self, finishing: &mut Finishing, observer: &mut dyn Observer) -> Result<()> {
+        let threads = self.gate.running();
+        let seconds = finishing.since.elapsed().as_secs();
+        if seconds.is_multiple_of(REMIND) && seconds > 0 {
+            observer.finishing(seconds, threads)?;
+        }
+        if let Some(reason) = finishing.stuck(self) {
+            finishing.cut.get_or_insert(reason);
+            self.cut();
+        }
+        Ok(())
+    }
+
+    /// Waits for all threads, not for ever; a reason where some had to be cut off.
+    pub(super) fn wait_for_all(&self) -> Option<String> {
+        let mut finishing = Finishing::new(None);
+        while self.gate.watch(Some(Instant::now() + INTERVAL)) != Wake::AllWaiting {
+            if let Some(reason) = finishing.stuck(self) {
+                finishing.cut.get_or_insert(reason);
+                self.cut();
+            }
+        }
+        finishing.cut
+    }
+
+    /// True if queued work is finished after the time is over; in an open loop it was not due.
+    pub(super) fn drains(&self) -> bool {
+        self.load.drains() && self.schedule.is_none()
+    }
+
+    /// Ends the connections under threads that wait for their server.
+    fn cut(&self) {
+        self.control.abort();
+        self.workers.iter().for_each(Worker::cut);
+    }
+}
+
+/// The time after the end of a phase's time, while threads are in their last event.
+struct Finishing {
+    since: Instant,
+    since_ns: i64,
+    arrived: Option<Arrived>,
+    /// Events ended, and when that last changed.
+    progress: (u64, usize, Instant),
+    cut: Option<String>,
+}
+
+impl Finishing {
+    fn new(arrived: Option<Arrived>) -> Self {
+        Self {
+            since: Instant::now(),
+            since_ns: clock::monotonic_ns(),
+            arrived,
+            progress: (0, 0, Instant::now()),
+            cut: None,
+        }
+    }
+
+    /// A reason to cut connections: nothing ended for too long.
+    fn stuck(&mut self, run: &Run<'_>) -> Option<String> {
+        let ended = run.workers.iter().map(Worker::ended).sum();
+        let running = run.gate.running();
+        if (ended, running) != (self.progress.0, self.progress.1) {
+            self.progress = (ended, running, Instant::now());
+        }
+        let limit = run.plan.cut_after?;
+        (self.progress.2.elapsed() >= limit).then(|| {
+            format!(
+                "{running} threads did not end their event in {} s after the time was over and were cut off: \
+                 does the server answer? --forced-shutdown says how long to wait",
+                limit.as_secs_f64()
+            )
+        })
+    }
+}
+
+/// Cuts a phase into intervals.
+struct Ticks {
+    number: u32,
+    begin_ns: i64,
+    last_ns: i64,
+    last: Snapshot,
+    queue: Option<Queue>,
+    backlog: Option<Backlog>,
+}
+
+impl Ticks {
+    fn new(stats: &Stats) -> Self {
+        Self {
+            number: 0,
+            begin_ns: 0,
+            last_ns: 0,
+            last: Snapshot::take(stats),
+            queue: None,
+            backlog: None,
+        }
+    }
+
+    fn look(&mut self, workers: &[Worker]) {
+        let now_ns = clock::monotonic_ns();
+        self.backlog = self.queue.as_mut().map(|queue| queue.look(workers, now_ns));
+    }
+
+    fn arrived(&self) -> Option<Arrived> {
+        self.queue.as_ref().map(Queue::arrived)
+    }
+
+    fn take(&mut self, stats: &Stats) -> Interval {
+        let now = Snapshot::take(stats);
+        let monotonic_ns = clock::monotonic_ns();
+        let interval = Interval {
+            number: self.number,
+            from_ns: self.last_ns,
+            to_ns: monotonic_ns - self.begin_ns,
+            monotonic_ns,
+            realtime_ns: clock::realtime_ns(),
+            totals: now.since(&self.last),
+            backlog: self.backlog,
+        };
+        self.number += 1;
+        self.last_ns = interval.to_ns;
+        self.last = now;
+        interval
+    }
+}

@@ -1,0 +1,210 @@
+//! The arrivals of an open loop: event n is due at a moment that depends on the seed and on nothing else. The moments are computed
+//! as they are needed: threads take the next one in turn, and a second reader of the same sequence counts how many were due by now.
+//! Nothing is queued, so a backlog takes no memory.
+
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+
+use crate::random::Rng;
+
+/// How arrivals follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrivals {
+    /// Independently: exponential gaps.
+    Poisson,
+    /// Equal gaps.
+    Constant,
+}
+
+impl Arrivals {
+    /// As `--arrivals` takes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Poisson => "poisson",
+            Self::Constant => "constant",
+        }
+    }
+}
+
+/// Keeps the streams of arrivals apart from those of threads; one for each phase.
+const STREAM: u64 = 1 << 34;
+
+/// An endless sequence of moments, nanoseconds since the phase began.
+#[derive(Debug, Clone)]
+struct Moments {
+    rng: Rng,
+    arrivals: Arrivals,
+    gap_ns: f64,
+    number: u64,
+    at_ns: f64,
+}
+
+impl Moments {
+    fn new(rate: &Rate, phase: u64) -> Self {
+        Self {
+            rng: Rng::new(rate.seed, STREAM + phase),
+            arrivals: rate.arrivals,
+            gap_ns: 1e9 / rate.per_second,
+            number: 0,
+            at_ns: 0.0,
+        }
+    }
+
+    fn next(&mut self) -> i64 {
+        match self.arrivals {
+            Arrivals::Constant => self.at_ns = self.number as f64 * self.gap_ns,
+            // 1 − u lies in (0, 1]: the logarithm is finite.
+            Arrivals::Poisson => self.at_ns -= (1.0 - self.rng.unit()).ln() * self.gap_ns,
+        }
+        self.number += 1;
+        self.at_ns as i64
+    }
+}
+
+/// How many arrivals a second, and of which kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    /// Arrivals per second, all threads together; greater than zero.
+    pub per_second: f64,
+    /// How they follow each other.
+    pub arrivals: Arrivals,
+    /// The same seed gives the same moments.
+    pub seed: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    moments: Moments,
+    begin_ns: i64,
+    phase: u64,
+}
+
+/// The arrivals of a phase.
+#[derive(Debug)]
+pub struct Schedule {
+    rate: Rate,
+    state: Mutex<State>,
+}
+
+impl Schedule {
+    /// Of this rate; [`Schedule::begin`] comes before the first arrival.
+    pub fn new(rate: Rate) -> Self {
+        Self {
+            rate,
+            state: Mutex::new(State {
+                moments: Moments::new(&rate, 0),
+                begin_ns: 0,
+                phase: 0,
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Whole after each change: a panic elsewhere does not spoil it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A phase begins at this moment of CLOCK_MONOTONIC, with arrivals of its own; gives their second reader.
+    pub fn begin(&self, begin_ns: i64) -> Lookout {
+        let mut state = self.lock();
+        state.phase += 1;
+        state.begin_ns = begin_ns;
+        state.moments = Moments::new(&self.rate, state.phase);
+        let mut moments = state.moments.clone();
+        let next_ns = begin_ns + moments.next();
+        Lookout {
+            moments,
+            begin_ns,
+            next_ns,
+            due: 0,
+        }
+    }
+
+    /// When the next arrival that nobody has taken is due, on CLOCK_MONOTONIC; often in the future, in a backlog in the past.
+    pub fn take(&self) -> i64 {
+        let mut state = self.lock();
+        state.begin_ns + state.moments.next()
+    }
+}
+
+/// Counts the arrivals of a phase as they become due.
+#[derive(Debug)]
+pub struct Lookout {
+    moments: Moments,
+    begin_ns: i64,
+    next_ns: i64,
+    due: u64,
+}
+
+impl Lookout {
+    /// How many were due by this moment of CLOCK_MONOTONIC, which never goes back.
+    pub fn due_by(&mut self, now_ns: i64) -> u64 {
+        while self.next_ns <= now_ns {
+            self.due += 1;
+            self.next_ns = self.begin_ns + self.moments.next();
+        }
+        self.due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moments(arrivals: Arrivals, seed: u64, count: usize) -> Vec<i64> {
+        let schedule = Schedule::new(Rate {
+            per_second: 1000.0,
+            arrivals,
+            seed,
+        });
+        schedule.begin(5);
+        (0..count).map(|_| schedule.take() - 5).collect()
+    }
+
+    #[test]
+    fn constant_arrivals_do_not_drift() {
+        let moments = moments(Arrivals::Constant, 1, 1_000_001);
+        assert_eq!(
+            (moments[0], moments[1], moments[1_000_000]),
+            (0, 1_000_000, 1_000_000_000_000)
+        );
+    }
+
+    #[test]
+    fn poisson_arrivals_have_exponential_gaps_and_are_those_of_the_seed() {
+        let count = 200_000;
+        let moments_of = |seed| moments(Arrivals::Poisson, seed, count);
+        let moments = moments_of(7);
+        assert_eq!(moments, moments_of(7));
+        assert_ne!(moments, moments_of(8));
+        let gaps: Vec<f64> = moments
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]) as f64 / 1e6)
+            .collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let above = |gap: f64| gaps.iter().filter(|one| **one > gap).count() as f64 / gaps.len() as f64;
+        assert!((mean - 1.0).abs() < 0.01, "{mean}");
+        for gap in [0.1f64, 1.0, 3.0] {
+            assert!((above(gap) - (-gap).exp()).abs() < 0.005, "{gap}: {}", above(gap));
+        }
+    }
+
+    #[test]
+    fn the_second_reader_counts_what_was_due() {
+        let schedule = Schedule::new(Rate {
+            per_second: 1e6,
+            arrivals: Arrivals::Poisson,
+            seed: 3,
+        });
+        let mut lookout = schedule.begin(100);
+        let taken: Vec<i64> = (0..1000).map(|_| schedule.take()).collect();
+        for now in [99, taken[0], taken[500], taken[999]] {
+            let due = taken.iter().filter(|moment| **moment <= now).count() as u64;
+            assert_eq!(lookout.due_by(now), due);
+        }
+        let mut warm = schedule.begin(100);
+        assert_ne!(warm.next_ns, taken[0], "a phase has arrivals of its own");
+        assert_eq!(warm.due_by(0), 0);
+    }
+}

@@ -1,0 +1,138 @@
+//! From options to the engine's plan and to the error policy.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+
+use crate::driver::Ignored;
+use crate::engine::Plan;
+use crate::engine::Undo;
+use crate::engine::schedule::Arrivals;
+use crate::engine::schedule::Rate;
+use crate::options::Values;
+
+/// Longer than any run.
+const LONGEST_SECONDS: f64 = 1e9;
+
+fn span(seconds: f64) -> Option<Duration> {
+    (seconds > 0.0).then(|| Duration::from_secs_f64(seconds.min(LONGEST_SECONDS)))
+}
+
+/// What the engine does by these options; `rate` still counts operations.
+///
+/// # Errors
+/// Names the option.
+pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
+    let events = Some(u64::try_from(values.int("events")?)?).filter(|events| *events > 0);
+    // A fixed count is not cut short by a limit that nobody asked for.
+    let limited = events.is_none() || values.given("time")?;
+    let per_second = values.number("rate")?;
+    let rate = Rate {
+        per_second,
+        arrivals: match values.text("arrivals")? {
+            Some("constant") => Arrivals::Constant,
+            _ => Arrivals::Poisson,
+        },
+        seed,
+    };
+    Ok(Plan {
+        threads: values.count("threads")?,
+        time: span(values.number("time")?).filter(|_| limited),
+        events,
+        warmup: span(values.number("warmup-time")?),
+        ramp: span(values.number("ramp-time")?),
+        rate: (per_second > 0.0).then_some(rate),
+        undo: match values.text("compat")? {
+            Some("sysbench") => Undo::Nothing,
+            _ => Undo::Rollback,
+        },
+        patience: Duration::from_secs_f64(values.number("thread-init-timeout")?.min(LONGEST_SECONDS)),
+        cut_after: cut_after(values)?,
+    })
+}
+
+fn cut_after(values: &Values) -> Result<Option<Duration>> {
+    match values.text("forced-shutdown")?.unwrap_or("off") {
+        "off" => Ok(None),
+        text => {
+            let seconds = text.parse::<f64>().ok();
+            match seconds.filter(|seconds| (0.0..=LONGEST_SECONDS).contains(seconds)) {
+                Some(seconds) => Ok(Some(Duration::from_secs_f64(seconds))),
+                None => bail!("--forced-shutdown={text} takes seconds or off"),
+            }
+        }
+    }
+}
+
+/// The errors that only restart an event.
+///
+/// # Errors
+/// Names the word that is no error number.
+pub fn ignored(values: &Values) -> Result<Ignored> {
+    let text = values.text("mysql-ignore-errors")?.unwrap_or_default();
+    let number = |word: &str| {
+        let wrong = || format!("--mysql-ignore-errors={text}: `{word}` is not an error number");
+        word.trim().parse().with_context(wrong)
+    };
+    Ok(match text {
+        "all" => Ignored::All,
+        "none" => Ignored::These(Vec::new()),
+        _ => {
+            let words = text.split(',').filter(|word| !word.is_empty());
+            Ignored::These(words.map(number).collect::<Result<_>>()?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::COMMON;
+
+    fn values(given: &[(&str, &str)]) -> Values {
+        Values::defaults(&[COMMON], given)
+    }
+
+    #[test]
+    fn a_count_of_events_has_no_limit_of_time_unless_it_is_given() {
+        let time = |given: &[(&str, &str)]| plan(&values(given), 1).unwrap().time;
+        assert_eq!(time(&[]), Some(Duration::from_secs(10)));
+        assert_eq!(time(&[("events", "5")]), None);
+        assert_eq!(
+            time(&[("events", "5"), ("time", "3")]),
+            Some(Duration::from_secs(3))
+        );
+        assert_eq!(time(&[("time", "0")]), None);
+    }
+
+    #[test]
+    fn a_rate_of_zero_is_a_closed_loop() {
+        assert_eq!(plan(&values(&[]), 1).unwrap().rate, None);
+        let open = plan(&values(&[("rate", "250.5"), ("arrivals", "constant")]), 7).unwrap();
+        let expected = Rate {
+            per_second: 250.5,
+            arrivals: Arrivals::Constant,
+            seed: 7,
+        };
+        assert_eq!(open.rate, Some(expected));
+    }
+
+    #[test]
+    fn ignored_errors_are_numbers_or_all_or_none() {
+        let of = |text| ignored(&values(&[("mysql-ignore-errors", text)]));
+        assert!(of("all").unwrap().contains(1) && !of("none").unwrap().contains(1213));
+        assert!(of("1213, 1205").unwrap().contains(1205));
+        assert!(
+            of("1213,deadlock")
+                .unwrap_err()
+                .to_string()
+                .contains("`deadlock`")
+        );
+        let forced = |text| plan(&values(&[("forced-shutdown", text)]), 1).map(|plan| plan.cut_after);
+        assert_eq!(forced("off").unwrap(), None);
+        assert_eq!(forced("2").unwrap(), Some(Duration::from_secs(2)));
+        assert!(forced("soon").is_err());
+    }
+}
