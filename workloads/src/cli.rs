@@ -12,6 +12,7 @@ use clap::ArgMatches;
 use clap::Command;
 use clap::error::ErrorKind;
 
+use crate::guest;
 use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
@@ -147,7 +148,7 @@ fn specs(workload: &dyn Workload) -> impl Iterator<Item = &OptionSpec> {
         .options
         .iter()
         .copied()
-        .chain([COMMON])
+        .chain([guest::options_of(workload.descriptor().name), COMMON])
         .flatten()
 }
 

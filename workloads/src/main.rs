@@ -4,6 +4,7 @@
 mod cli;
 mod driver;
 mod engine;
+mod guest;
 mod options;
 mod output;
 mod random;

@@ -247,6 +247,18 @@ impl Values {
         Ok(self.entry(name)?.given)
     }
 
+    /// True if the workload has this option.
+    pub fn declares(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
+    /// True if the option has another value than its default.
+    pub fn changed(&self, name: &str) -> bool {
+        let default = |spec: &OptionSpec| spec.default.and_then(|text| spec.parse(text).ok());
+        let entry = self.values.get(name);
+        entry.is_some_and(|entry| entry.parsed != default(&entry.spec))
+    }
+
     /// All values for `result.json`; no option holds a secret, only names of files that do.
     pub fn to_json(&self) -> Map<String, Json> {
         let json = |parsed: &Option<Parsed>| match parsed {

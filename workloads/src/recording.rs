@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use hdrhistogram::Histogram;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
 use loadprint_recording::json::write_atomic;
@@ -16,6 +17,8 @@ use serde_json::Value as Json;
 use serde_json::json;
 
 use crate::engine::Interval;
+use crate::guest;
+use crate::guest::series::Second;
 use crate::series;
 
 /// An open run directory.
@@ -81,6 +84,18 @@ impl Recording {
         Ok(write_atomic(&self.load.join("result.json"), result)?)
     }
 
+    /// Writes series and result of a guest; `kind` is the transaction type of the series.
+    pub fn write_guest_result(&self, result: &Json, seconds: &[Second], kind: &str) -> Result<()> {
+        let throughput = self.load.join("throughput.parquet");
+        guest::series::write(&throughput, seconds, kind, &self.boot_id)?;
+        Ok(write_atomic(&self.load.join("result.json"), result)?)
+    }
+
+    /// Writes a guest's histogram of the window from one moment to the other (CLOCK_REALTIME).
+    pub fn write_histogram(&self, histogram: &Histogram<u64>, kind: &str, window: (i64, i64)) -> Result<()> {
+        guest::series::write_histogram(&self.load.join("latency.hlog"), histogram, kind, window)
+    }
+
     /// Writes `run.json` and the manifest, unless an orchestrator or a recorder keeps them.
     pub fn finish(&self, about: &About<'_>) -> Result<()> {
         let path = self.run.join("run.json");
@@ -101,7 +116,7 @@ impl Recording {
                 "block": null,
                 "side": null,
                 "repeat": null,
-                "generator": "native",
+                "generator": about.generator,
                 "workload": about.workload,
                 "parameters": about.parameters,
                 "seed": about.seed,
@@ -136,6 +151,8 @@ pub fn refuse_results(run: &Path) -> Result<()> {
 
 /// What `run.json` says about a run of this tool alone.
 pub struct About<'a> {
+    /// Who made the load.
+    pub generator: &'a str,
     /// Name.
     pub workload: &'a str,
     /// All options.

@@ -30,9 +30,10 @@ use crate::stats::Counter;
 use crate::stats::Totals;
 
 /// A column that counts: name, value, help text of its metadata.
-type Count = (&'static str, fn(&Totals) -> u64, &'static str);
+pub type Count = (&'static str, fn(&Totals) -> u64, &'static str);
 
-const COUNTS: [Count; 9] = [
+/// The columns that count.
+pub const COUNTS: [Count; 9] = [
     (
         "events",
         |totals| totals.get(Counter::Events),
@@ -136,7 +137,8 @@ fn p95_ms(totals: &Totals) -> Result<Option<f64>> {
     ))
 }
 
-fn metadata(boot_id: &str) -> Json {
+/// What a reader needs to know of the table.
+pub fn metadata(boot_id: &str) -> Json {
     let mut columns = Map::new();
     for (name, _, help) in COUNTS {
         let meaning = json!({"unit": "1", "kind": "gauge", "better": "neither", "help": help, "source": "loadprint-load"});

@@ -123,6 +123,14 @@ impl Server {
         traffic::block(protocol, begin, end, self.reader_bytes?, events)
     }
 
+    /// By how much a counter grew between [`Server::begin`] and [`Server::end`].
+    pub fn growth(&self, name: &str) -> Option<u64> {
+        let at = |status: &Option<Map<String, Json>>| -> Option<u64> {
+            status.as_ref()?.get(name)?.as_str()?.parse().ok()
+        };
+        at(&self.status_end)?.checked_sub(at(&self.status_begin)?)
+    }
+
     fn status(&mut self) -> Result<Map<String, Json>, DbError> {
         Ok(pairs(self.connection.rows("SHOW GLOBAL STATUS")?))
     }

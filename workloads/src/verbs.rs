@@ -18,6 +18,7 @@ use crate::driver::Reconnects;
 use crate::driver::connect::Account;
 use crate::driver::mysql::MysqlDriver;
 use crate::driver::protocol::Mode;
+use crate::guest;
 use crate::options::Values;
 use crate::output::Output;
 use crate::workload::Finding;
@@ -34,14 +35,22 @@ pub fn list(as_json: bool) -> String {
     let descriptors = WORKLOADS.iter().map(|workload| workload.descriptor());
     if as_json {
         let entries: Vec<Json> = descriptors
-            .map(|of| json!({"name": of.name, "summary": of.summary, "operation": of.operation, "types": of.types}))
+            .map(|of| {
+                json!({"name": of.name, "summary": of.summary, "operation": of.operation, "types": of.types,
+                    "generators": guest::generators(of.name)})
+            })
             .collect();
         return format!("{:#}", Json::from(entries));
     }
     let lines = descriptors.map(|of| {
         format!(
-            "{:<20}{}\n{:20}operation: {}",
-            of.name, of.summary, "", of.operation
+            "{:<20}{}\n{:20}operation: {}\n{:20}generators: {}",
+            of.name,
+            of.summary,
+            "",
+            of.operation,
+            "",
+            guest::generators(of.name).join(", ")
         )
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -64,6 +73,23 @@ pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
     let driver = driver_of(workload, values)?;
     let threads = values.ints("threads")?.into_iter().max().unwrap_or(1);
     let threads = usize::try_from(threads)?;
+    if verb != Verb::Check
+        && let Some(guest) = guest::chosen(workload.descriptor().name, values)?
+    {
+        let job = guest::Job {
+            workload,
+            values,
+            account: &driver.account,
+            threads,
+            seed: guest.seed(values, seed)?,
+            output: &output,
+        };
+        if verb == Verb::Prepare && guest.name() != "command" {
+            create_database(&driver).map_err(|error| explain(error.into(), &driver))?;
+        }
+        guest.operate(verb, &job)?;
+        return Ok(0);
+    }
     let setup = Setup {
         driver: &driver,
         values,
@@ -143,7 +169,7 @@ fn status_of(findings: &[Finding]) -> u8 {
 }
 
 /// Adds the server and the mend to an error of the database.
-fn explain(error: anyhow::Error, driver: &MysqlDriver) -> anyhow::Error {
+pub fn explain(error: anyhow::Error, driver: &MysqlDriver) -> anyhow::Error {
     let Some(failure) = error
         .downcast_ref::<DbError>()
         .map(|error| error.failure().clone())
@@ -187,7 +213,7 @@ fn seed(values: &Values) -> Result<u64> {
 }
 
 /// The options as recorded, with the seed that was used.
-fn options_json(values: &Values, seed: u64) -> Json {
+pub fn options_json(values: &Values, seed: u64) -> Json {
     let mut options: Map<String, Json> = values.to_json();
     options.insert("rand-seed".to_owned(), json!(seed));
     Json::Object(options)

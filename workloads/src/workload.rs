@@ -233,7 +233,12 @@ mod tests {
             );
             assert!(!descriptor.types.is_empty() && !descriptor.operation.is_empty());
             let mut options = HashSet::new();
-            let tables = descriptor.options.iter().copied().chain([crate::cli::COMMON]);
+            let guests = crate::guest::options_of(descriptor.name);
+            let tables = descriptor
+                .options
+                .iter()
+                .copied()
+                .chain([guests, crate::cli::COMMON]);
             for spec in tables.flatten() {
                 assert!(
                     options.insert(spec.name),

@@ -233,6 +233,7 @@ impl Invocation<'_> {
             recording.write_result(json, descriptor.types)?;
         }
         recording.finish(&About {
+            generator: "native",
             workload: descriptor.name,
             parameters: &options,
             seed: self.seed,

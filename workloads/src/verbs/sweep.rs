@@ -10,7 +10,13 @@ use super::driver_of;
 use super::plan::plan;
 use super::run::Ended;
 use super::run::Invocation;
+use crate::driver::mysql::MysqlDriver;
+use crate::engine::Plan;
 use crate::engine::interrupts::Interrupts;
+use crate::guest;
+use crate::guest::Guest;
+use crate::guest::Job;
+use crate::guest::Run as GuestRun;
 use crate::options::Values;
 use crate::output::Output;
 use crate::recording;
@@ -72,8 +78,13 @@ fn one(
 ) -> Ended {
     let values = &point.values;
     let of_options = driver_of(workload, values).and_then(|driver| Ok((driver, plan(values, seed)?)));
-    match of_options {
-        Ok((driver, plan)) => Invocation {
+    let of_guest = of_options.and_then(|(driver, plan)| {
+        let guest = guest::chosen(workload.descriptor().name, values)?;
+        Ok((driver, plan, guest))
+    });
+    match of_guest {
+        Ok((driver, plan, Some(guest))) => with_guest(guest, workload, point, seed, output, (&driver, &plan)),
+        Ok((driver, plan, None)) => Invocation {
             point: &point.name,
             workload,
             values,
@@ -89,6 +100,43 @@ fn one(
             status: Err(error),
         },
     }
+}
+
+/// The same by another generator, whose process gets the signals from its own part.
+fn with_guest(
+    guest: &dyn Guest,
+    workload: &dyn Workload,
+    point: &Planned,
+    seed: u64,
+    output: &Output,
+    (driver, plan): (&MysqlDriver, &Plan),
+) -> Ended {
+    let seed = match guest.seed(&point.values, seed) {
+        Ok(seed) => seed,
+        Err(error) => {
+            return Ended {
+                result: None,
+                status: Err(error),
+            };
+        }
+    };
+    let job = Job {
+        workload,
+        values: &point.values,
+        account: &driver.account,
+        threads: plan.threads,
+        seed,
+        output,
+    };
+    let point = &point.name;
+    let (result, status) = GuestRun {
+        point,
+        guest,
+        job: &job,
+        driver,
+    }
+    .run();
+    Ended { result, status }
 }
 
 /// Threads outside, points inside, so that the steps of a benchmark follow each other.

@@ -14,6 +14,7 @@ mod common;
 mod connections;
 mod counts;
 mod errors;
+mod guest_sysbench;
 mod insert_benchmark;
 mod oltp;
 mod protocols;

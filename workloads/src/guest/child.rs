@@ -1,0 +1,314 @@
+//! A guest's process: in a group of its own, ended when this process ends, its output handed over line by line with stamps.
+//! Signals that this process gets are handed on to the whole group.
+
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::Child as Process;
+use std::process::Command;
+use std::process::ExitStatus;
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::sync::mpsc::Receiver;
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+
+use anyhow::Context;
+use anyhow::Result;
+use rustix::process::Pid;
+use rustix::process::Signal;
+use rustix::process::WaitId;
+use rustix::process::WaitIdOptions;
+use rustix::process::getppid;
+use rustix::process::kill_process_group;
+use rustix::process::set_parent_process_death_signal;
+use rustix::process::test_kill_process_group;
+use rustix::process::waitid;
+use signal_hook::consts::SIGINT;
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Handle;
+use signal_hook::iterator::Signals;
+
+/// How long a guest may take to end after SIGTERM.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long output may come from others after the guest itself has ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// A line beyond this is cut: a guest that prints a statement of half a megabyte is not to be kept in memory.
+const LONGEST: usize = 64 * 1024;
+
+/// What a guest writes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Out,
+    /// Standard error.
+    Error,
+}
+
+/// What happens to a guest.
+#[derive(Debug)]
+pub enum Said {
+    /// It wrote a line.
+    Line(Stream, String),
+    /// The moment came that was waited for.
+    Due,
+    /// This process got a signal, which was handed on.
+    Signal(i32),
+    /// It has ended and its output is read.
+    Ended(ExitStatus),
+}
+
+enum Event {
+    Line(Stream, String),
+    Closed,
+    Exited,
+    Signal(i32),
+}
+
+/// A running guest.
+#[derive(Debug)]
+pub struct Child {
+    process: Process,
+    group: Option<Pid>,
+    events: Receiver<Event>,
+    signals: Handle,
+    open: usize,
+    ended: Option<(ExitStatus, Instant)>,
+}
+
+impl Child {
+    /// Starts it. Must be called by a thread that lives as long as the guest: the kernel's death signal is that thread's.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn start(mut command: Command) -> Result<Self> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let parent = Pid::from_raw(i32::try_from(std::process::id()).unwrap_or(0));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        // SAFETY: prctl and getppid are async-signal-safe and touch no memory of the parent.
+        unsafe {
+            command.pre_exec(move || {
+                set_parent_process_death_signal(Some(Signal::KILL))?;
+                // The parent may have died before the request.
+                if getppid() == parent {
+                    Ok(())
+                } else {
+                    Err(rustix::io::Errno::SRCH.into())
+                }
+            });
+        }
+        let (sender, events) = mpsc::channel();
+        let mut received = Signals::new([SIGINT, SIGTERM]).context("set signal handlers")?;
+        let signals = received.handle();
+        let mut process = command.spawn().with_context(|| format!("start {program}"))?;
+        let group = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
+        let of_signals = sender.clone();
+        start_thread("signals", move || {
+            for signal in received.forever() {
+                hand_on(group, signal);
+                if of_signals.send(Event::Signal(signal)).is_err() {
+                    return;
+                }
+            }
+        })?;
+        let of_exit = sender.clone();
+        start_thread("guest-exit", move || {
+            if let Some(pid) = group {
+                // Looks without reaping: the number stays taken until this process asks for the status.
+                waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok();
+            }
+            of_exit.send(Event::Exited).ok();
+        })?;
+        if let Some(out) = process.stdout.take() {
+            let sender = sender.clone();
+            start_thread("guest-stdout", move || read(out, Stream::Out, &sender))?;
+        }
+        if let Some(error) = process.stderr.take() {
+            start_thread("guest-stderr", move || read(error, Stream::Error, &sender))?;
+        }
+        Ok(Self {
+            process,
+            group,
+            events,
+            signals,
+            open: 2,
+            ended: None,
+        })
+    }
+
+    /// Its process number.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Waits for what happens next, until `due`.
+    ///
+    /// # Errors
+    /// When its status cannot be asked for.
+    pub fn next(&mut self, due: Option<Instant>) -> Result<Said> {
+        loop {
+            // A grandchild may hold the pipes open for ever.
+            let last = self.ended.map(|(_, at)| at + LAST_WORDS);
+            if let Some((status, _)) = self.ended
+                && (self.open == 0 || last.is_some_and(|last| last <= Instant::now()))
+            {
+                return Ok(Said::Ended(status));
+            }
+            if due.is_some_and(|due| due <= Instant::now()) {
+                return Ok(Said::Due);
+            }
+            let event = match due.into_iter().chain(last).min() {
+                None => self.events.recv().ok(),
+                Some(limit) => self
+                    .events
+                    .recv_timeout(limit.saturating_duration_since(Instant::now()))
+                    .ok(),
+            };
+            match event {
+                Some(Event::Line(stream, line)) => return Ok(Said::Line(stream, line)),
+                Some(Event::Signal(signal)) => return Ok(Said::Signal(signal)),
+                Some(Event::Closed) => self.open -= 1,
+                Some(Event::Exited) => self.reap()?,
+                None => {}
+            }
+        }
+    }
+
+    fn reap(&mut self) -> Result<()> {
+        if self.ended.is_none() {
+            let status = self.process.try_wait().context("wait for the guest")?;
+            self.ended = status.map(|status| (status, Instant::now()));
+        }
+        Ok(())
+    }
+
+    /// Ends it and all of its group: SIGTERM, and SIGKILL for what is left after five seconds.
+    ///
+    /// # Errors
+    /// When its status cannot be asked for.
+    pub fn end(&mut self) -> Result<()> {
+        let Some(group) = self.group else { return Ok(()) };
+        kill_process_group(group, Signal::TERM).ok();
+        let limit = Instant::now() + PATIENCE;
+        while Instant::now() < limit {
+            self.reap()?;
+            if test_kill_process_group(group).is_err() {
+                return Ok(());
+            }
+            // What it still says is not wanted, and must not fill the pipe.
+            self.events.recv_timeout(Duration::from_millis(5)).ok();
+        }
+        kill_process_group(group, Signal::KILL).ok();
+        Ok(())
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.signals.close();
+        // Also after an orderly end: a background process of the guest is not left behind.
+        if let Err(error) = self.end() {
+            eprintln!("loadprint-load: {error:#}");
+        }
+        if self.ended.is_none() {
+            self.process.wait().map(drop).unwrap_or_default();
+        }
+    }
+}
+
+fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.spawn(body).map(drop).context("start a thread")
+}
+
+fn hand_on(group: Option<Pid>, signal: i32) {
+    if let (Some(group), Some(signal)) = (group, Signal::from_named_raw(signal)) {
+        kill_process_group(group, signal).ok();
+    }
+}
+
+fn read(stream: impl Read, kind: Stream, sender: &Sender<Event>) {
+    let mut reader = BufReader::new(stream);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match reader.read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+        line.truncate(LONGEST);
+        let text = String::from_utf8_lossy(&line)
+            .trim_end_matches(['\n', '\r'])
+            .to_owned();
+        if sender.send(Event::Line(kind, text)).is_err() {
+            return;
+        }
+    }
+    sender.send(Event::Closed).ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn shell(script: &str) -> Child {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        Child::start(command).unwrap()
+    }
+
+    #[test]
+    fn lines_of_both_streams_and_the_status_arrive() {
+        let mut child = shell("echo one; echo two >&2; exit 3");
+        let mut lines = Vec::new();
+        let status = loop {
+            match child.next(None).unwrap() {
+                Said::Line(stream, line) => lines.push((stream == Stream::Out, line)),
+                Said::Ended(status) => break status,
+                other => panic!("{other:?}"),
+            }
+        };
+        lines.sort();
+        assert_eq!(lines, [(false, "two".to_owned()), (true, "one".to_owned())]);
+        assert_eq!(status.code(), Some(3));
+    }
+
+    #[test]
+    fn the_whole_group_ends_with_it_even_where_it_does_not_listen() {
+        let mut child = shell("trap '' TERM; sleep 1000 & echo $!; wait; sleep 1000");
+        let Said::Line(_, grandchild) = child.next(None).unwrap() else {
+            panic!("no line")
+        };
+        drop(child);
+        // What was killed is gone, or a zombie until the init process looks at it.
+        let gone = || {
+            let state = fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
+            state.is_empty() || state.contains(") Z ") || state.contains(") X ")
+        };
+        let limit = Instant::now() + Duration::from_secs(30);
+        while !gone() {
+            assert!(Instant::now() < limit, "{grandchild} is still there");
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_moment_can_be_waited_for() {
+        let mut child = shell("sleep 1000");
+        assert!(matches!(
+            child
+                .next(Some(Instant::now() + Duration::from_millis(20)))
+                .unwrap(),
+            Said::Due
+        ));
+    }
+}

@@ -1,0 +1,42 @@
+//! The options of guests: which generators a workload has, and what only guests take.
+
+use crate::options::Kind;
+use crate::options::OptionSpec;
+
+const HELP: &str = "native, or the program that runs in its place";
+
+const NATIVE: &[OptionSpec] = &[OptionSpec::new(
+    "generator",
+    Kind::Choice(&["native"]),
+    Some("native"),
+    "this generator; no other program has the workload",
+)];
+
+const SYSBENCH: &[OptionSpec] = &[
+    OptionSpec::new(
+        "generator",
+        Kind::Choice(&["native", "sysbench"]),
+        Some("native"),
+        HELP,
+    ),
+    OptionSpec::new(
+        "sysbench-path",
+        Kind::Text("FILE"),
+        None,
+        "sysbench: the program [default: the one on the PATH]",
+    ),
+    OptionSpec::new(
+        "sysbench-scripts",
+        Kind::Text("DIR"),
+        None,
+        "sysbench: directory of its Lua scripts [default: its own]",
+    ),
+];
+
+/// The guests' options of a workload.
+pub fn options_of(workload: &str) -> &'static [OptionSpec] {
+    match workload {
+        name if super::sysbench::SCRIPTS.contains(&name) => SYSBENCH,
+        _ => NATIVE,
+    }
+}

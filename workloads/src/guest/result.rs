@@ -1,0 +1,99 @@
+//! `result.json` of a guest: the keys of a native run, null where the guest does not tell.
+
+use hdrhistogram::Histogram;
+use loadprint_recording::FORMAT_VERSION;
+use serde_json::Map;
+use serde_json::Value as Json;
+use serde_json::json;
+
+use super::judged::Judged;
+
+/// The integer totals that every result has.
+const TOTALS: [&str; 10] = [
+    "events",
+    "queries",
+    "reads",
+    "writes",
+    "others",
+    "commits",
+    "rollbacks",
+    "rows",
+    "errors",
+    "reconnects",
+];
+
+/// What the result repeats of the about.
+pub struct About<'a> {
+    pub point: &'a str,
+    pub workload: &'a str,
+    pub generator: &'a str,
+    pub operation: &'a str,
+    pub options: &'a Json,
+    pub threads: usize,
+    pub seed: u64,
+    pub server: &'a str,
+}
+
+/// The content of `result.json`, or nothing where the run has no totals.
+pub fn result_json(about: &About<'_>, judged: &Judged, reason: Option<&str>) -> Option<Json> {
+    let seconds = judged.seconds.filter(|seconds| *seconds > 0.0)?;
+    let transactions: Map<String, Json> = judged
+        .types
+        .iter()
+        .map(|(name, count, latency)| {
+            (
+                name.clone(),
+                json!({"count": count, "latency_ms": latency.to_json()}),
+            )
+        })
+        .collect();
+    let mut result = json!({
+        "format_version": FORMAT_VERSION,
+        "workload": about.workload,
+        "generator": about.generator,
+        "generator_version": judged.version,
+        "point": Some(about.point).filter(|name| !name.is_empty()),
+        "operation": about.operation,
+        "options": about.options,
+        "threads": about.threads,
+        "seed": about.seed,
+        "server": about.server,
+        "protocol": null,
+        "status": if reason.is_none() { "complete" } else { "failed" },
+        "reason": reason,
+        "flags": judged.flags,
+    });
+    if let Some(result) = result.as_object_mut() {
+        for name in TOTALS {
+            result.insert(
+                name.to_owned(),
+                judged.totals.get(name).cloned().unwrap_or(Json::Null),
+            );
+        }
+        let rest = json!({
+            "seconds": seconds,
+            "drain_seconds": null,
+            "latency_ms": judged.latency.to_json(),
+            "transactions": transactions,
+            "errors_by_code": null,
+            "per_thread": null,
+            "reconnects_by_cause": null,
+            "protocol_calls": null,
+            "details": judged.details,
+        });
+        result.extend(rest.as_object().cloned().unwrap_or_default());
+    }
+    Some(result)
+}
+
+/// A printed histogram in nanoseconds, for `latency.hlog`; `None` where the guest printed none.
+pub fn histogram(values: &[(f64, u64)]) -> Option<Histogram<u64>> {
+    if values.is_empty() {
+        return None;
+    }
+    let mut histogram = Histogram::new(3).ok()?;
+    for (milliseconds, count) in values {
+        histogram.record_n((milliseconds * 1e6) as u64, *count).ok()?;
+    }
+    Some(histogram)
+}

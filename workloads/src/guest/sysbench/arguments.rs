@@ -1,0 +1,320 @@
+//! Our options as sysbench's: what it has is passed on with our defaults, so that both run the same statements; what it lacks is
+//! refused by name where it was asked for.
+
+use anyhow::Result;
+use anyhow::bail;
+use serde_json::Value as Json;
+
+use super::super::account::Resolved;
+use super::flavour::Flavour;
+use crate::options::Values;
+
+/// Ours alone, or translated one by one below.
+const OWN: &[&str] = &[
+    "compat",
+    "db-ps-mode",
+    "defaults-file",
+    "events",
+    "format",
+    "generator",
+    "histogram",
+    "mysql-db",
+    "mysql-host",
+    "mysql-ignore-errors",
+    "mysql-password-file",
+    "mysql-port",
+    "mysql-socket",
+    "mysql-ssl",
+    "mysql-user",
+    "out",
+    "percentile",
+    "protocol",
+    "rand-seed",
+    "rate",
+    "report-interval",
+    "sysbench-path",
+    "sysbench-scripts",
+    "threads",
+    "time",
+    "warmup-time",
+];
+
+/// Where nobody asked for another limit, its own ones hold.
+const LIMITS: &[&str] = &["forced-shutdown", "thread-init-timeout"];
+
+/// The options of the workload and of the connection, for every verb.
+///
+/// # Errors
+/// Names the first option that this sysbench lacks, or whose value it does not take.
+pub fn common(flavour: &Flavour, values: &Values, account: &Resolved, threads: usize) -> Result<Vec<String>> {
+    let mut arguments = connection(account);
+    arguments.push(format!("--threads={threads}"));
+    for (name, value) in values.to_json() {
+        if OWN.contains(&name.as_str()) || (LIMITS.contains(&name.as_str()) && !values.changed(&name)) {
+            continue;
+        }
+        let text = text(&value);
+        if !flavour.has(&name) {
+            if values.changed(&name) {
+                bail!(
+                    "sysbench {} has no --{name} for this workload: leave it out or use --generator=native",
+                    flavour.version
+                );
+            }
+            continue;
+        }
+        if let Some(text) = text {
+            check_word(flavour, &name, &text)?;
+            arguments.push(format!("--{name}={text}"));
+        }
+    }
+    arguments.push(format!("--mysql-ssl={}", ssl(flavour, values)?));
+    arguments.push(format!("--db-ps-mode={}", ps_mode(flavour, values)?));
+    let ignored = values.text("mysql-ignore-errors")?.unwrap_or_default();
+    let ignored = if ignored == "none" { "" } else { ignored };
+    arguments.push(format!("--mysql-ignore-errors={ignored}"));
+    Ok(arguments)
+}
+
+/// The option file has the password; the rest may be seen.
+fn connection(account: &Resolved) -> Vec<String> {
+    let mut arguments = vec!["--db-driver=mysql".to_owned()];
+    match &account.socket {
+        Some(socket) => arguments.push(format!("--mysql-socket={socket}")),
+        None => arguments.extend([
+            format!("--mysql-host={}", account.host),
+            format!("--mysql-port={}", account.port),
+        ]),
+    }
+    arguments.push(format!("--mysql-user={}", account.user));
+    arguments.push(format!("--mysql-db={}", account.database));
+    arguments
+}
+
+fn text(value: &Json) -> Option<String> {
+    match value {
+        Json::Null => None,
+        Json::Bool(true) => Some("on".to_owned()),
+        Json::Bool(false) => Some("off".to_owned()),
+        Json::String(text) => Some(text.clone()),
+        // Whole seconds and the like are whole numbers to it.
+        other => match other
+            .as_f64()
+            .filter(|number| other.is_f64() && number.fract() == 0.0)
+        {
+            Some(number) => Some(format!("{number:.0}")),
+            None => Some(other.to_string()),
+        },
+    }
+}
+
+fn check_word(flavour: &Flavour, name: &str, text: &str) -> Result<()> {
+    let words = flavour.words(name);
+    if name == "rand-type" && !words.is_empty() && !words.contains(&text) {
+        bail!(
+            "sysbench {} has no --rand-type={text}: give one of {}",
+            flavour.version,
+            words.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// A switch in 1.0 and wherever sysbench is built with MariaDB's library, else a mode.
+fn ssl(flavour: &Flavour, values: &Values) -> Result<String> {
+    let mode = match values.text("mysql-ssl")?.unwrap_or("disabled") {
+        "off" => "disabled",
+        "on" => "required",
+        mode => mode,
+    };
+    if !flavour.is_switch("mysql-ssl") {
+        return Ok(mode.to_uppercase());
+    }
+    match mode {
+        "disabled" => Ok("off".to_owned()),
+        "required" => Ok("on".to_owned()),
+        other => bail!(
+            "sysbench {} has no --mysql-ssl={other}: give disabled or required",
+            flavour.version
+        ),
+    }
+}
+
+fn ps_mode(flavour: &Flavour, values: &Values) -> Result<String> {
+    let mode = values.text("db-ps-mode")?.unwrap_or("auto");
+    let protocol = if values.declares("protocol") {
+        values.text("protocol")?
+    } else {
+        None
+    };
+    match protocol.unwrap_or("auto") {
+        "auto" => Ok(mode.to_owned()),
+        "ps" => Ok("auto".to_owned()),
+        "emulated" => Ok("disable".to_owned()),
+        other => bail!(
+            "sysbench {} has no --protocol={other}: give ps or emulated, or use --generator=native",
+            flavour.version
+        ),
+    }
+}
+
+/// What `run` takes beyond [`common`].
+///
+/// # Errors
+/// Where sysbench takes whole seconds only, or cannot leave a warm-up out of a count of events.
+pub fn run(flavour: &Flavour, values: &Values, seed: u64) -> Result<Vec<String>> {
+    let (warmup, events) = (whole(values, "warmup-time")?, values.int("events")?);
+    // As for a native run: a fixed count is not cut short by a limit that nobody asked for.
+    let limited = events == 0 || values.given("time")?;
+    let time = if limited { whole(values, "time")? } else { 0 };
+    let mut arguments = vec![
+        "--report-interval=1".to_owned(),
+        format!("--percentile={}", values.int("percentile")?),
+        format!(
+            "--histogram={}",
+            if values.flag("histogram")? { "on" } else { "off" }
+        ),
+        format!("--events={events}"),
+        format!("--rand-seed={seed}"),
+    ];
+    let rate = rate(values)?;
+    if rate > 0 {
+        arguments.push(format!("--rate={rate}"));
+    }
+    if warmup == 0 {
+        arguments.push(format!("--time={time}"));
+    } else if flavour.warms_up {
+        arguments.extend([format!("--time={time}"), format!("--warmup-time={warmup}")]);
+    } else if events > 0 {
+        bail!(
+            "sysbench {} counts the events of a warm-up in --events: give --time, or no --warmup-time",
+            flavour.version
+        );
+    } else {
+        let all = if time == 0 { 0 } else { warmup + time };
+        arguments.extend([format!("--time={all}"), format!("--report-checkpoints={warmup}")]);
+    }
+    Ok(arguments)
+}
+
+/// Events per second, none for a closed loop.
+pub fn rate(values: &Values) -> Result<u64> {
+    if !values.declares("rate") {
+        return Ok(0);
+    }
+    let rate = values.number("rate")?;
+    if rate < 0.0 || rate.fract() != 0.0 {
+        bail!("--rate={rate}: sysbench takes whole events per second");
+    }
+    Ok(rate as u64)
+}
+
+/// Whole seconds.
+pub fn whole(values: &Values, name: &str) -> Result<u64> {
+    let seconds = values.number(name)?;
+    if seconds.fract() != 0.0 {
+        bail!("--{name}={seconds}: sysbench takes whole seconds");
+    }
+    Ok(seconds as u64)
+}
+
+/// The password as a line of `--config-file`, which knows quotes and no escapes (src/sb_options.c).
+///
+/// # Errors
+/// For a password that this syntax cannot hold.
+pub fn password_line(password: &str) -> Result<String> {
+    let mark = ['"', '\''].into_iter().find(|mark| !password.contains(*mark));
+    match mark.filter(|_| !password.contains('\n')) {
+        Some(mark) => Ok(format!("mysql-password={mark}{password}{mark}\n")),
+        None => bail!(
+            "sysbench's option file cannot hold a password with both kinds of quotes or a line end: use another account"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::cli::COMMON;
+    use crate::guest::options_of;
+    use crate::options::OptionSpec;
+    use crate::workload;
+
+    fn values(given: &[(&str, &str)]) -> Values {
+        let workload = workload::find("oltp_read_write").unwrap();
+        let own = workload.descriptor().options.iter().copied();
+        let tables: Vec<&[OptionSpec]> = own.chain([options_of("oltp_read_write"), COMMON]).collect();
+        Values::defaults(&tables, given)
+    }
+
+    fn account() -> Resolved {
+        Resolved {
+            host: "db.example".to_owned(),
+            port: 3307,
+            socket: None,
+            user: "bench".to_owned(),
+            password: "not-to-be-seen".to_owned(),
+            database: "sbtest".to_owned(),
+        }
+    }
+
+    fn of(given: &[(&str, &str)]) -> Result<Vec<String>> {
+        let real = Flavour::ask(Path::new("sysbench"), "oltp_read_write")?;
+        let mut arguments = common(&real, &values(given), &account(), 4)?;
+        arguments.extend(run(&real, &values(given), 7)?);
+        Ok(arguments)
+    }
+
+    #[test]
+    fn defaults_are_said_aloud_and_the_password_is_not() {
+        let arguments = of(&[("rand-type", "pareto"), ("time", "60")]).unwrap();
+        for wanted in [
+            "--rand-type=pareto",
+            "--table-size=10000",
+            "--range-selects=on",
+            "--skip-trx=off",
+            "--mysql-port=3307",
+            "--threads=4",
+            "--mysql-ssl=off",
+            "--db-ps-mode=auto",
+            "--mysql-ignore-errors=1213,1020,1205",
+            "--time=60",
+            "--rand-seed=7",
+            "--report-interval=1",
+        ] {
+            assert!(
+                arguments.iter().any(|argument| argument == wanted),
+                "{wanted} is not in {arguments:?}"
+            );
+        }
+        assert!(!arguments.concat().contains("not-to-be-seen"));
+    }
+
+    #[test]
+    fn what_sysbench_lacks_is_refused_by_name() {
+        let refusal = |given: &[(&str, &str)]| of(given).unwrap_err().to_string();
+        assert!(refusal(&[("time", "1.5")]).contains("--time=1.5: sysbench takes whole seconds"));
+        assert!(refusal(&[("mysql-ssl", "preferred")]).contains("--mysql-ssl=preferred"));
+        let real = Flavour::ask(Path::new("sysbench"), "oltp_read_write").unwrap();
+        if real.warms_up {
+            assert!(refusal(&[("rand-type", "special")]).contains("give one of uniform"));
+        } else {
+            assert!(refusal(&[("rand-type", "zipfian")]).contains("give one of uniform"));
+            assert!(refusal(&[("events", "9"), ("warmup-time", "1")]).contains("--events"));
+            assert!(
+                of(&[("warmup-time", "5")])
+                    .unwrap()
+                    .contains(&"--report-checkpoints=5".to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn passwords_are_quoted_as_its_option_file_wants() {
+        assert_eq!(password_line("a,b #c").unwrap(), "mysql-password=\"a,b #c\"\n");
+        assert_eq!(password_line("a\"b").unwrap(), "mysql-password='a\"b'\n");
+        assert!(password_line("a\"b'c").is_err());
+    }
+}

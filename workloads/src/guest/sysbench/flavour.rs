@@ -1,0 +1,136 @@
+//! Which sysbench this is, and which options it has: asked of the program itself, so that a distribution's patches count too.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::Stdio;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+
+use super::super::judged::short;
+
+/// A sysbench on this machine.
+#[derive(Debug)]
+pub struct Flavour {
+    /// The program.
+    pub program: PathBuf,
+    /// As it says itself, `1.0.20`.
+    pub version: String,
+    /// True for those that can warm up without counting (1.1).
+    pub warms_up: bool,
+    /// Options of the program and of the script, with `-` in their names, and their line of help.
+    options: BTreeMap<String, String>,
+}
+
+impl Flavour {
+    /// Asks the program for its version and for the options of `script`.
+    ///
+    /// # Errors
+    /// When it is not there or is no sysbench of version 1.
+    pub fn ask(program: &Path, script: &str) -> Result<Self> {
+        let said = output(program, &["--version"])?;
+        let version = said
+            .trim()
+            .strip_prefix("sysbench ")
+            .unwrap_or_default()
+            .to_owned();
+        if !version.starts_with("1.") {
+            bail!(
+                "{}: `{}` is not sysbench 1.0 or 1.1: give --sysbench-path",
+                program.display(),
+                short(&said)
+            );
+        }
+        let mut options = BTreeMap::new();
+        // A script without options (bulk_insert) has no help and says so.
+        for text in [output(program, &["--help"])?, output(program, &[script, "help"])?] {
+            for line in text.lines() {
+                if let Some((name, help)) = option(line) {
+                    options.insert(name, help);
+                }
+            }
+        }
+        if !options.contains_key("rand-type") {
+            bail!(
+                "{}: its --help does not list --rand-type: give --sysbench-path",
+                program.display()
+            );
+        }
+        Ok(Self {
+            program: program.to_owned(),
+            version,
+            warms_up: options.contains_key("warmup-time"),
+            options,
+        })
+    }
+
+    /// True if it has this option.
+    pub fn has(&self, name: &str) -> bool {
+        self.options.contains_key(name)
+    }
+
+    /// True if the option is on or off, not a word.
+    pub fn is_switch(&self, name: &str) -> bool {
+        self.options
+            .get(name)
+            .is_some_and(|help| help.starts_with("[=on|off]"))
+    }
+
+    /// The words that its help shows in braces for an option.
+    pub fn words(&self, name: &str) -> Vec<&str> {
+        let help = self.options.get(name).map_or("", String::as_str);
+        let braces = help.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+        braces.map_or_else(Vec::new, |(words, _)| words.split(',').map(str::trim).collect())
+    }
+}
+
+/// `  --name=N   words` as (name, what follows).
+fn option(line: &str) -> Option<(String, String)> {
+    let rest = line.trim_start().strip_prefix("--")?;
+    let end = rest.find(|character: char| !character.is_ascii_alphanumeric() && !"-_".contains(character))?;
+    Some((rest[..end].replace('_', "-"), rest[end..].trim().to_owned()))
+}
+
+fn output(program: &Path, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new(program);
+    let output = command.args(arguments).stdin(Stdio::null()).output();
+    let output = output.with_context(|| {
+        format!(
+            "{}: install sysbench (apt-get install sysbench) or give --sysbench-path",
+            program.display()
+        )
+    })?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_from_its_help() {
+        let real = Flavour::ask(Path::new("sysbench"), "oltp_read_write").unwrap();
+        assert!(real.has("table-size") && real.has("mysql-ssl") && real.has("rand-type"));
+        assert!(!real.has("scramble") && !real.has("no-such-option"));
+        assert!(
+            real.words("rand-type").contains(&"uniform"),
+            "{:?}",
+            real.words("rand-type")
+        );
+        assert!(real.is_switch("histogram") && !real.is_switch("tables"));
+        let line = "  --rand-type=STRING   numbers distribution {uniform, gaussian} to use";
+        assert_eq!(option(line).unwrap().0, "rand-type");
+        assert_eq!(option("Compiled-in tests:"), None);
+    }
+
+    #[test]
+    fn another_program_is_refused() {
+        let refusal = Flavour::ask(Path::new("/bin/echo"), "x").unwrap_err().to_string();
+        assert!(refusal.contains("--sysbench-path"), "{refusal}");
+        let refusal = format!("{:#}", Flavour::ask(Path::new("/no/such"), "x").unwrap_err());
+        assert!(refusal.contains("apt-get install sysbench"), "{refusal}");
+    }
+}

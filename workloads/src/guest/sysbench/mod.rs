@@ -1,0 +1,413 @@
+//! The real sysbench, 1.0.20 or 1.1, as a guest.
+
+mod arguments;
+mod flavour;
+mod report;
+mod verdict;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::ExitStatus;
+use std::time::Duration;
+use std::time::Instant;
+
+use anyhow::Result;
+use anyhow::bail;
+use serde_json::Map;
+use serde_json::json;
+
+use super::Guest;
+use super::Job;
+use super::account;
+use super::child::Child;
+use super::child::Said;
+use super::judged::Judged;
+use super::judged::Latency;
+use super::judged::short;
+use super::private::PrivateDir;
+use super::run::Watch;
+use super::series;
+use super::series::Second;
+use crate::cli::Verb;
+use crate::options::Values;
+use flavour::Flavour;
+use report::Block;
+use report::Interval;
+use report::Mark;
+use report::Report;
+use verdict::Expected;
+
+/// Its Lua scripts that are workloads of ours.
+pub const SCRIPTS: &[&str] = &[
+    "oltp_read_write",
+    "oltp_read_only",
+    "oltp_write_only",
+    "oltp_point_select",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "oltp_delete",
+    "oltp_insert",
+    "bulk_insert",
+    "select_random_points",
+    "select_random_ranges",
+];
+
+/// How long it may take beyond its time: threads start, and the last event may wait for a lock.
+const GRACE: Duration = Duration::from_secs(120);
+
+/// The guest.
+pub struct Sysbench;
+
+impl Guest for Sysbench {
+    fn name(&self) -> &'static str {
+        "sysbench"
+    }
+
+    fn knows(&self, workload: &str) -> bool {
+        SCRIPTS.contains(&workload)
+    }
+
+    fn seed(&self, values: &Values, seed: u64) -> Result<u64> {
+        const MOST: u64 = i32::MAX as u64;
+        if values.int("rand-seed")? == 0 {
+            return Ok(seed & MOST | 1);
+        }
+        if seed > MOST {
+            bail!("--rand-seed={seed}: sysbench takes no seed above {MOST}");
+        }
+        Ok(seed)
+    }
+
+    fn operate(&self, verb: Verb, job: &Job<'_>) -> Result<()> {
+        let start = Start::of(job)?;
+        let verb = match verb {
+            Verb::Prepare => "prepare",
+            // The older name, which both know.
+            Verb::Warmup => "prewarm",
+            _ => "cleanup",
+        };
+        let (mut child, _secret) = start.child(verb, &[])?;
+        let (mut report, mut last) = (Report::default(), String::new());
+        loop {
+            match child.next(None)? {
+                Said::Line(_, line) => {
+                    report.take(&line);
+                    job.output.line(&short(&line));
+                    last = if line.is_empty() { last } else { short(&line) };
+                }
+                Said::Signal(signal) => bail!("interrupted by signal {signal}"),
+                Said::Due => {}
+                Said::Ended(status) => {
+                    return match report.fatal.first() {
+                        Some(fatal) => bail!("sysbench {verb}: {fatal}"),
+                        None if !status.success() => bail!("sysbench {verb} ended with {status}: {last}"),
+                        None => Ok(()),
+                    };
+                }
+            }
+        }
+    }
+
+    fn run(&self, job: &Job<'_>, watch: &mut Watch<'_>) -> Result<Judged> {
+        let start = Start::of(job)?;
+        let arguments = arguments::run(&start.flavour, job.values, job.seed)?;
+        let warmup = arguments::whole(job.values, "warmup-time")?;
+        let (child, _secret) = start.child("run", &arguments)?;
+        let mut running = Running {
+            watch,
+            report: Report::default(),
+            series: Vec::new(),
+            report_every: u64::try_from(job.values.int("report-interval")?)?,
+            warmup,
+            warms_up_itself: start.flavour.warms_up,
+            phase: None,
+            window_at: None,
+        };
+        let limited = job.values.int("events")? == 0 || job.values.given("time")?;
+        let time = arguments::whole(job.values, "time")?;
+        let seconds = (limited && time > 0).then_some(time);
+        let limit = seconds.map(|seconds| Duration::from_secs(warmup + seconds) + GRACE);
+        let ended = running.follow(child, limit)?;
+        let expected = Expected {
+            statements: verdict::statements(job.workload.descriptor().name, job.values)?,
+            threads: job.threads,
+            closed_loop: arguments::rate(job.values)? == 0,
+            seconds: seconds.map(|seconds| seconds as f64),
+        };
+        let mut judged = running.judge(&ended, &expected, job.workload.descriptor().name);
+        judged.version = Some(format!("sysbench {}", start.flavour.version));
+        judged
+            .details
+            .insert("sysbench".to_owned(), json!(start.flavour.version));
+        Ok(judged)
+    }
+}
+
+/// What a call of sysbench needs.
+struct Start {
+    flavour: Flavour,
+    script: String,
+    common: Vec<String>,
+    password: String,
+}
+
+impl Start {
+    fn of(job: &Job<'_>) -> Result<Self> {
+        let name = job.workload.descriptor().name;
+        let script = match job.values.text("sysbench-scripts")? {
+            Some(dir) => format!("{dir}/{name}.lua"),
+            None => name.to_owned(),
+        };
+        let program = job
+            .values
+            .text("sysbench-path")?
+            .map_or_else(|| PathBuf::from("sysbench"), PathBuf::from);
+        let flavour = Flavour::ask(&program, &script)?;
+        let account = account::resolve(job.account)?;
+        Ok(Self {
+            common: arguments::common(&flavour, job.values, &account, job.threads)?,
+            flavour,
+            script,
+            password: account.password,
+        })
+    }
+
+    /// Starts it; the file with the password goes with what is returned.
+    fn child(&self, verb: &str, arguments: &[String]) -> Result<(Child, PrivateDir)> {
+        let secret = PrivateDir::create()?;
+        let file = secret.write("sysbench.cnf", &arguments::password_line(&self.password)?)?;
+        let mut command = Command::new(&self.flavour.program);
+        command
+            .arg(format!("--config-file={}", file.display()))
+            .arg(&self.script);
+        command.args(&self.common).args(arguments).arg(verb);
+        Ok((Child::start(command)?, secret))
+    }
+}
+
+/// How its process ended.
+enum Ended {
+    By(ExitStatus),
+    Signal(i32),
+    Late(Duration),
+}
+
+/// A run that is being followed.
+struct Running<'a, 'b> {
+    watch: &'a mut Watch<'b>,
+    report: Report,
+    series: Vec<Second>,
+    report_every: u64,
+    warmup: u64,
+    warms_up_itself: bool,
+    phase: Option<&'static str>,
+    /// When the window begins, where no line says so.
+    window_at: Option<Instant>,
+}
+
+impl Running<'_, '_> {
+    fn follow(&mut self, mut child: Child, limit: Option<Duration>) -> Result<Ended> {
+        let began = Instant::now();
+        let limit = limit.map(|limit| (began + limit, limit));
+        loop {
+            let due = self.window_at.into_iter().chain(limit.map(|(at, _)| at)).min();
+            match child.next(due)? {
+                Said::Line(_, line) => self.line(&line)?,
+                Said::Signal(signal) => return Ok(Ended::Signal(signal)),
+                Said::Ended(status) => return Ok(Ended::By(status)),
+                Said::Due => {
+                    if self.window_at.is_some_and(|at| at <= Instant::now()) {
+                        self.window_at = None;
+                        self.phase("measure")?;
+                    }
+                    if let Some((at, limit)) = limit
+                        && at <= Instant::now()
+                    {
+                        return Ok(Ended::Late(limit));
+                    }
+                }
+            }
+        }
+    }
+
+    fn phase(&mut self, next: &'static str) -> Result<()> {
+        if let Some(phase) = self.phase.take() {
+            self.watch.ended(phase)?;
+        }
+        self.watch.begins(next)?;
+        self.phase = Some(next);
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str) -> Result<()> {
+        match self.report.take(line) {
+            Mark::Started if self.warmup == 0 => self.phase("measure"),
+            Mark::Started if !self.warms_up_itself => self.phase("warmup"),
+            Mark::WarmingUp => {
+                self.window_at = Some(Instant::now() + Duration::from_secs(self.warmup));
+                self.phase("warmup")
+            }
+            Mark::Checkpoint => self.phase("measure"),
+            Mark::Interval(interval) => {
+                self.interval(&interval, line);
+                Ok(())
+            }
+            Mark::Final => {
+                self.watch.line(line);
+                self.phase.take().map_or(Ok(()), |phase| self.watch.ended(phase))
+            }
+            Mark::Other if self.report.last.is_some() => {
+                self.watch.line(line);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn interval(&mut self, interval: &Interval, line: &str) {
+        if self.report_every > 0 && interval.second.is_multiple_of(self.report_every) {
+            self.watch.line(line);
+        }
+        // 1.0 prints the line of the second that the checkpoint ended right after it.
+        let warm = !self.warms_up_itself && interval.second <= self.warmup;
+        if self.phase != Some("measure") || warm {
+            return;
+        }
+        let whole = |rate: f64| rate.round() as u64;
+        let mut counts = vec![("events", whole(interval.events))];
+        if let Some([queries, reads, writes, others]) = interval.queries {
+            counts.extend(
+                [
+                    ("queries", queries),
+                    ("reads", reads),
+                    ("writes", writes),
+                    ("others", others),
+                ]
+                .map(|(name, rate)| (name, whole(rate))),
+            );
+        }
+        counts.extend(interval.errors.map(|rate| ("errors", whole(rate))));
+        counts.extend(interval.reconnects.map(|rate| ("reconnects", whole(rate))));
+        self.series.push(Second::now(counts, Some(interval.percentile)));
+    }
+
+    fn judge(self, ended: &Ended, expected: &Expected, script: &str) -> Judged {
+        let first = self.report.fatal.first().cloned();
+        let mut judged = match (&self.report.last, ended) {
+            (_, Ended::Signal(signal)) => Judged {
+                signal: Some(*signal),
+                ..Judged::default()
+            },
+            (_, Ended::Late(limit)) => Judged::failed(format!(
+                "sysbench had not ended {} s after its start and was ended",
+                limit.as_secs()
+            )),
+            (None, Ended::By(status)) => {
+                let why = first.clone().unwrap_or_else(|| "no summary".to_owned());
+                Judged::failed(format!("sysbench ended with {status} and gave no figures: {why}"))
+            }
+            (Some(block), Ended::By(status)) => {
+                let checkpoint = self
+                    .report
+                    .checkpoint
+                    .as_ref()
+                    .and_then(|block| block.seconds)
+                    .unwrap_or(0.0);
+                let mut judged = figures(
+                    block,
+                    checkpoint,
+                    script,
+                    &self.report.histogram,
+                    self.series,
+                    expected,
+                );
+                if !status.success() {
+                    judged.failure = Some(format!("sysbench ended with {status}"));
+                }
+                judged
+            }
+        };
+        if judged.failure.is_none() && judged.signal.is_none() {
+            judged.failure = first;
+        }
+        judged
+    }
+}
+
+/// The window's totals; `checkpoint` is what 1.0 had already run when it set its counters to zero.
+fn figures(
+    block: &Block,
+    checkpoint: f64,
+    script: &str,
+    histogram: &[(f64, u64)],
+    mut series: Vec<Second>,
+    expected: &Expected,
+) -> Judged {
+    let Some(seconds) = block
+        .seconds
+        .map(|seconds| seconds - checkpoint)
+        .filter(|seconds| *seconds > 0.0)
+    else {
+        return Judged::failed("sysbench's summary has no length of time".to_owned());
+    };
+    let events = block.events.unwrap_or(0);
+    let mut totals = Map::new();
+    for (name, total) in [
+        ("events", block.events),
+        ("queries", block.queries),
+        ("reads", block.reads),
+        ("writes", block.writes),
+        ("others", block.others),
+        ("errors", block.errors),
+        ("reconnects", block.reconnects),
+    ] {
+        totals.insert(name.to_owned(), json!(total));
+        series::close(&mut series, name, total.unwrap_or(0));
+    }
+    let latency = latency(block, histogram);
+    let failure = (events == 0).then(|| "sysbench measured no event in the window".to_owned());
+    Judged {
+        seconds: Some(seconds),
+        totals,
+        latency,
+        types: vec![(script.to_owned(), events, latency)],
+        histogram: histogram.to_vec(),
+        series,
+        flags: verdict::flags(block, seconds, expected),
+        failure,
+        ..Judged::default()
+    }
+}
+
+/// What the summary says, and percentiles from the histogram where one was printed (its buckets are 1.8 % wide).
+fn latency(block: &Block, histogram: &[(f64, u64)]) -> Latency {
+    let some = block.events.filter(|events| *events > 0);
+    let printed = |rank: u32| {
+        block
+            .percentile
+            .filter(|(of, _)| *of == rank)
+            .map(|(_, value)| value)
+    };
+    let total: u64 = histogram.iter().map(|(_, count)| count).sum();
+    let quantile = |share: f64| -> Option<f64> {
+        let wanted = (total as f64 * share).ceil() as u64;
+        let mut seen = 0;
+        let reaches = |(_, count): &&(f64, u64)| {
+            seen += count;
+            seen >= wanted
+        };
+        histogram.iter().find(reaches).map(|(value, _)| *value)
+    };
+    Latency {
+        min: some.and(block.min),
+        // Two decimals of the mean are too few for a point select; the sum has more.
+        mean: some
+            .and_then(|events| block.sum.map(|sum| sum / events as f64))
+            .or(block.avg),
+        p50: printed(50).or_else(|| quantile(0.5)),
+        p95: printed(95).or_else(|| quantile(0.95)),
+        p99: printed(99).or_else(|| quantile(0.99)),
+        p999: quantile(0.999),
+        max: some.and(block.max),
+    }
+}

@@ -1,0 +1,154 @@
+//! Whether the figures of a run of sysbench can stand. Its exit status is 0 for runs that measured nothing, so that the figures
+//! themselves are asked: do statements, rate and latency agree with each other?
+
+use anyhow::Result;
+
+use super::report::Block;
+use crate::options::Values;
+
+/// How far statements per event may be from what the options say.
+const STATEMENTS: f64 = 0.01;
+/// How far threads / rate may be from the mean latency in a closed loop (Little's law).
+const LATENCY: f64 = 0.02;
+
+/// What is odd, one line each.
+pub fn flags(block: &Block, seconds: f64, expected: &Expected) -> Vec<String> {
+    let mut flags = Vec::new();
+    let (Some(events), Some(queries)) = (block.events.filter(|events| *events > 0), block.queries) else {
+        return vec!["sysbench counted no event in the measured window".to_owned()];
+    };
+    let (count, queries) = (events as f64, queries as f64);
+    if let Some(statements) = expected.statements
+        && (queries / count / statements - 1.0).abs() > STATEMENTS
+    {
+        flags.push(format!(
+            "{:.2} statements per event where the options make {statements}: statements of events that failed are counted too \
+             ({} ignored errors)",
+            queries / count,
+            block.errors.unwrap_or(0)
+        ));
+    }
+    if let Some(sum) = block.sum.filter(|_| expected.closed_loop) {
+        let (mean, by_rate) = (sum / count, expected.threads as f64 * 1000.0 * seconds / count);
+        if (by_rate / mean - 1.0).abs() > LATENCY {
+            flags.push(format!(
+                "mean latency {mean:.3} ms, but {} threads at {:.1} events/s give {by_rate:.3} ms: threads were idle, or too few \
+                 events were measured",
+                expected.threads,
+                count / seconds
+            ));
+        }
+    }
+    if let Some(wanted) = expected.seconds
+        && seconds < wanted * 0.98
+    {
+        flags.push(format!(
+            "it measured {seconds:.2} s where {wanted} s were asked for"
+        ));
+    }
+    flags
+}
+
+/// What the options promise.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected {
+    /// Client statements of an event, where they are fixed.
+    pub statements: Option<f64>,
+    /// Threads.
+    pub threads: usize,
+    /// No rate was given.
+    pub closed_loop: bool,
+    /// Length, unless a number of events ends the run.
+    pub seconds: Option<f64>,
+}
+
+/// Client statements of one event of a script (src/lua/oltp_common.lua and its callers).
+///
+/// # Errors
+/// Does not happen for a workload with these options.
+pub fn statements(script: &str, values: &Values) -> Result<Option<f64>> {
+    let transaction = || -> Result<usize> { Ok(if values.flag("skip-trx")? { 0 } else { 2 }) };
+    let reads = || -> Result<usize> {
+        let mut ranges = 0;
+        if values.flag("range-selects")? {
+            for name in ["simple-ranges", "sum-ranges", "order-ranges", "distinct-ranges"] {
+                ranges += values.count(name)?;
+            }
+        }
+        Ok(values.count("point-selects")? + ranges)
+    };
+    let writes = || -> Result<usize> {
+        let updates = values.count("index-updates")? + values.count("non-index-updates")?;
+        Ok(updates + 2 * values.count("delete-inserts")?)
+    };
+    Ok(match script {
+        "oltp_read_write" => Some(transaction()? + reads()? + writes()?),
+        "oltp_read_only" => Some(transaction()? + reads()?),
+        "oltp_write_only" => Some(transaction()? + writes()?),
+        // An event appends a row to a buffer; most events send nothing.
+        "bulk_insert" => None,
+        _ => Some(1),
+    }
+    .map(|count| count as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block() -> Block {
+        Block {
+            events: Some(1000),
+            queries: Some(20_000),
+            sum: Some(3998.0),
+            ..Block::default()
+        }
+    }
+
+    const EXPECTED: Expected = Expected {
+        statements: Some(20.0),
+        threads: 2,
+        closed_loop: true,
+        seconds: Some(2.0),
+    };
+
+    #[test]
+    fn figures_that_agree_raise_no_flag() {
+        assert_eq!(flags(&block(), 2.0, &EXPECTED), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_rule_speaks_for_itself() {
+        let flagged =
+            |block: &Block, seconds: f64, expected: &Expected| flags(block, seconds, expected).join("\n");
+        let more = Block {
+            queries: Some(20_300),
+            ..block()
+        };
+        assert!(flagged(&more, 2.0, &EXPECTED).starts_with("20.30 statements per event"));
+        let idle = Block {
+            sum: Some(3800.0),
+            ..block()
+        };
+        assert!(flagged(&idle, 2.0, &EXPECTED).starts_with("mean latency 3.800 ms, but 2 threads"));
+        let open = Expected {
+            closed_loop: false,
+            ..EXPECTED
+        };
+        assert_eq!(flagged(&idle, 2.0, &open), "");
+        let short = Expected {
+            closed_loop: false,
+            seconds: Some(10.0),
+            ..EXPECTED
+        };
+        assert_eq!(
+            flagged(&block(), 2.0, &short),
+            "it measured 2.00 s where 10 s were asked for"
+        );
+        let none = Block {
+            events: Some(0),
+            ..block()
+        };
+        assert!(flagged(&none, 2.0, &EXPECTED).contains("no event"));
+    }
+}
