@@ -84,7 +84,7 @@ pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
             seed: guest.seed(values, seed)?,
             output: &output,
         };
-        if verb == Verb::Prepare && guest.name() != "command" {
+        if verb == Verb::Prepare && guest.wants_database() {
             create_database(&driver).map_err(|error| explain(error.into(), &driver))?;
         }
         guest.operate(verb, &job)?;

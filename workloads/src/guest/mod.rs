@@ -3,6 +3,7 @@
 
 mod account;
 mod child;
+mod hammerdb;
 mod judged;
 mod options;
 mod private;
@@ -26,7 +27,7 @@ pub use run::Run;
 use run::Watch;
 
 /// All guests.
-static GUESTS: &[&dyn Guest] = &[&sysbench::Sysbench];
+static GUESTS: &[&dyn Guest] = &[&sysbench::Sysbench, &hammerdb::HammerDb];
 
 /// What a guest is asked to do.
 pub struct Job<'a> {
@@ -51,6 +52,11 @@ pub trait Guest: Sync {
 
     /// True if it has this workload.
     fn knows(&self, workload: &str) -> bool;
+
+    /// True if the database must be there before it prepares its tables.
+    fn wants_database(&self) -> bool {
+        false
+    }
 
     /// Carries out `prepare`, `warmup` or `cleanup`.
     ///

@@ -33,10 +33,26 @@ const SYSBENCH: &[OptionSpec] = &[
     ),
 ];
 
+const HAMMERDB: &[OptionSpec] = &[
+    OptionSpec::new(
+        "generator",
+        Kind::Choice(&["native", "hammerdb"]),
+        Some("native"),
+        "native, or HammerDB 4.9 to 6, in the directory that HAMMERDB_HOME names",
+    ),
+    OptionSpec::new(
+        "hammerdb-timeprofile",
+        Kind::Flag,
+        Some("on"),
+        "hammerdb: have it time its transactions, for the latencies per type",
+    ),
+];
+
 /// The guests' options of a workload.
 pub fn options_of(workload: &str) -> &'static [OptionSpec] {
     match workload {
         name if super::sysbench::SCRIPTS.contains(&name) => SYSBENCH,
+        "tproc_c" => HAMMERDB,
         _ => NATIVE,
     }
 }

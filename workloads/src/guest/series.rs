@@ -56,6 +56,17 @@ impl Second {
     }
 }
 
+/// Adds a column that is so much of another one.
+pub fn share(seconds: &mut [Second], of: &str, column: &'static str, share: f64) {
+    for second in seconds {
+        if let Some(count) = second.get(of) {
+            second
+                .counts
+                .push((column, (count as f64 * share).round() as u64));
+        }
+    }
+}
+
 /// Makes the intervals add up to `total` of a column: what the last report left out becomes an interval of its own, which ends
 /// with the window, and what rounding put in too much is taken off the end.
 pub fn close(seconds: &mut Vec<Second>, column: &'static str, total: u64) {

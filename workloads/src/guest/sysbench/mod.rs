@@ -67,6 +67,10 @@ impl Guest for Sysbench {
         SCRIPTS.contains(&workload)
     }
 
+    fn wants_database(&self) -> bool {
+        true
+    }
+
     fn seed(&self, values: &Values, seed: u64) -> Result<u64> {
         const MOST: u64 = i32::MAX as u64;
         if values.int("rand-seed")? == 0 {
