@@ -1,6 +1,7 @@
 //! The workloads themselves, one folder per suite.
 
 pub mod arm;
+mod blocking;
 pub mod insert_benchmark;
 pub mod lookup;
 pub mod oltp;

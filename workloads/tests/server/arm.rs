@@ -217,6 +217,37 @@ fn a_lock_wait_writes_the_buffer_again_without_duplicates() {
 }
 
 #[test]
+fn a_deadlock_writes_the_buffer_again_without_duplicates() {
+    let bench = Bench::new("arm_deadlock");
+    bench.succeed("prepare arm_insert");
+    let sql = Sql::open(&bench);
+    sql.rows("BEGIN");
+    // Fifty changed rows weigh more than the writer's one: the writer is the victim.
+    sql.rows("UPDATE arm_tran_def SET name = CONCAT(name, '!')");
+    sql.rows("SELECT * FROM arm_ctx WHERE tran_id >= 0 FOR UPDATE");
+    let child = bench
+        .command("run arm_insert --scenario=ctx5 --events=100 --records-per-commit=10 --format=json")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // It has inserted its first record and waits for the gap of its details.
+    while sql.number("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'") == 0
+    {
+    }
+    sql.rows("SELECT * FROM arm_tran FOR UPDATE");
+    sql.rows("ROLLBACK");
+    let output = child.wait_with_output().unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["errors_by_code"]["1213"], 1);
+    assert_eq!(number(&result, "events"), 100);
+    assert_eq!(sql.number("SELECT COUNT(*) FROM arm_ctx"), 500);
+    // The same ids as before the deadlock: none is left out.
+    assert_eq!(sql.number("SELECT MAX(id) FROM arm_tran"), 100);
+    bench.succeed("check arm_insert --scenario=ctx5");
+}
+
+#[test]
 fn buffers_filled_in_time_are_written_afterwards_and_that_time_counts() {
     let bench = Bench::new("arm_drain");
     bench.succeed("prepare arm_insert");

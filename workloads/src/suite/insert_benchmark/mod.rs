@@ -17,9 +17,11 @@ use anyhow::Result;
 use anyhow::bail;
 
 use crate::driver::Connection;
+use crate::driver::protocol::Protocol;
 use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
+use crate::suite::blocking::refuse_multiplexing;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
 use crate::workload::Load;
@@ -129,11 +131,19 @@ impl Workload for InsertBenchmark {
         Ok(())
     }
 
+    fn protocol(&self) -> Option<Protocol> {
+        // iibench sends texts.
+        Some(Protocol::Emulated)
+    }
+
     fn points(&self, values: &Values) -> Result<Vec<Point>> {
         if values.int("events")? > 0 {
             bail!(
                 "--events: the steps of insert_benchmark end by --rows-i0, --rows-i1, --rows-i2 and --time"
             );
+        }
+        if values.number("rate").is_ok_and(|rate| rate > 0.0) {
+            bail!("--rate: the rate of a step stands in its name, such as qr500");
         }
         let mut points = Vec::new();
         for step in Step::list(values)? {
@@ -169,6 +179,7 @@ impl Workload for InsertBenchmark {
     }
 
     fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
+        refuse_multiplexing(values, DESCRIPTOR.name)?;
         Ok(Box::new(load::StepLoad::new(
             values,
             Self::step(values)?,
