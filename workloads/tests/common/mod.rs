@@ -100,6 +100,7 @@ impl Drop for Bench {
             "cleanup oltp_read_write --tables=8",
             "cleanup arm_insert",
             "cleanup insert_benchmark",
+            "cleanup tproc_c",
         ] {
             self.load(words);
         }

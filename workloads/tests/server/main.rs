@@ -21,3 +21,4 @@ mod protocols;
 mod statements;
 mod sweep;
 mod sysbench;
+mod tproc;

@@ -329,3 +329,82 @@ impl Slice {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Driver;
+    use crate::driver::dry_run::DryRun;
+
+    /// The statements of one tenth, and the rows it says it has.
+    fn tenth(warehouse: i64, seed: u64, strict: bool) -> (u64, Vec<String>) {
+        let driver = DryRun::default();
+        let mut connection = driver.connect().unwrap();
+        let mut slice = Slice {
+            warehouse,
+            number: 1,
+            strict,
+            rng: Rng::new(seed, 0),
+        };
+        let rows = slice.insert(connection.as_mut()).unwrap();
+        let log = driver.log.lock().unwrap();
+        (rows, log.iter().map(|(_, text)| text.clone()).collect())
+    }
+
+    /// Rows of the texts that begin so; no value holds a bracket.
+    fn rows_of(texts: &[String], head: &str) -> usize {
+        let rows = |text: &String| text.matches('(').count() - 1;
+        texts.iter().filter(|text| text.starts_with(head)).map(rows).sum()
+    }
+
+    #[test]
+    fn a_tenth_of_a_warehouse_has_the_rows_of_the_clause_in_statements_of_a_thousand() {
+        let (rows, texts) = tenth(1, 7, false);
+        for (head, wanted) in [
+            ("INSERT INTO warehouse ", 1),
+            ("INSERT INTO district ", 1),
+            ("INSERT INTO stock ", 10_000),
+            ("INSERT INTO customer ", 3000),
+            ("INSERT INTO history ", 3000),
+            ("INSERT INTO orders ", 3000),
+            ("INSERT INTO new_order ", 900),
+        ] {
+            assert_eq!(rows_of(&texts, head), wanted, "{head}");
+        }
+        let lines = rows_of(&texts, "INSERT INTO order_line ");
+        assert!((29_000..31_000).contains(&lines), "{lines}");
+        assert_eq!(rows, 1 + 1 + 10_000 + 3 * 3000 + 900 + lines as u64);
+        assert!(
+            texts
+                .iter()
+                .all(|text| rows_of(std::slice::from_ref(text), "") <= BATCH)
+        );
+    }
+
+    #[test]
+    fn one_seed_gives_one_text() {
+        assert_eq!(tenth(1, 7, false), tenth(1, 7, false));
+        assert_ne!(tenth(1, 7, false).1, tenth(1, 8, false).1);
+        let items = tenth(0, 7, false).1;
+        assert_eq!(rows_of(&items, "INSERT INTO item "), 10_000);
+    }
+
+    #[test]
+    fn strict_orders_are_a_permutation_of_the_customers() {
+        let buyers = |strict| {
+            let mut slice = Slice {
+                warehouse: 1,
+                number: 1,
+                strict,
+                rng: Rng::new(3, 3),
+            };
+            let mut buyers = slice.buyers();
+            buyers.sort_unstable();
+            buyers.dedup();
+            buyers.len()
+        };
+        assert_eq!(buyers(true), 3000);
+        // HammerDB's way leaves about half of them without an order.
+        assert!((1400..1600).contains(&buyers(false)), "{}", buyers(false));
+    }
+}
