@@ -34,9 +34,10 @@ RELEASE = ROOT / "target/release"
 DATABASE = "sbtest"
 SERVER = (
     "--skip-networking=0 --bind-address=127.0.0.1 --port={port} --performance-schema=OFF "
-    "--max-connections=400 --innodb-buffer-pool-size=512M --innodb-redo-log-capacity=1G --max-prepared-stmt-count=100000"
+    "--max-connections=400 --innodb-buffer-pool-size=512M --innodb-redo-log-capacity=1G "
+    "--max-prepared-stmt-count=100000"
 )
-TOOLS = ("ours", "sysbench", "floor")
+TOOLS = ("ours", "sysbench", "floor", "multiplexed")
 COLUMNS = (
     "workload | protocol | transport | threads | sysbench kq/s | sysbench kq/CPU-s "
     "| ours: throughput | ours: per CPU-s | multiplexed: throughput | multiplexed: per CPU-s "

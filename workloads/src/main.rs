@@ -15,6 +15,7 @@ mod series;
 mod server;
 mod stats;
 mod suite;
+mod tasks;
 mod traffic;
 mod verbs;
 mod workload;

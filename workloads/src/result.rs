@@ -43,6 +43,8 @@ pub struct Invocation<'a> {
     pub compression: bool,
     /// How statements went to it.
     pub protocol: &'a str,
+    /// Threads that shared the connections; without, each connection had a thread of its own.
+    pub workers: Option<usize>,
 }
 
 /// The content of `result.json`, as `docs/recording-format.md` says.
@@ -72,11 +74,6 @@ pub fn result_json(
         });
         transactions.insert((*name).to_owned(), value);
     }
-    let per_thread: Vec<Json> = measured
-        .per_thread
-        .iter()
-        .map(|(events, seconds)| json!({"events": events, "seconds": seconds}))
-        .collect();
     let open_loop = json!({
         "mode": if rate.is_some() { "open" } else { "closed" },
         "rate": rate.map(|rate| rate.per_second),
@@ -100,6 +97,8 @@ pub fn result_json(
         "tls": invocation.tls,
         "compression": invocation.compression,
         "protocol": invocation.protocol,
+        "connections": if invocation.workers.is_some() { "multiplexed" } else { "thread" },
+        "workers": invocation.workers,
         "status": if reason.is_none() { "complete" } else { "failed" },
         "reason": reason,
     });
@@ -130,7 +129,7 @@ pub fn result_json(
         "service_ms_mean": service_ms_mean(&totals),
         "transactions": transactions,
         "errors_by_code": by_code(outcome.errors.iter()),
-        "per_thread": per_thread,
+        "per_thread": per_thread_json(measured),
         "details": details,
     });
     let parts = [about, open_loop, counted].into_iter();
@@ -142,6 +141,12 @@ fn into_object(json: Json) -> Option<Map<String, Json>> {
         Json::Object(object) => Some(object),
         _ => None,
     }
+}
+
+fn per_thread_json(measured: &Measured) -> Vec<Json> {
+    let each = measured.per_thread.iter();
+    each.map(|(events, seconds)| json!({"events": events, "seconds": seconds}))
+        .collect()
 }
 
 /// Milliseconds; null where nothing was counted.

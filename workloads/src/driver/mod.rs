@@ -5,14 +5,17 @@ pub mod connect;
 #[cfg(test)]
 pub mod dry_run;
 pub mod endpoint;
+mod multiplexed;
 pub mod mysql;
 mod named;
 mod open;
 pub mod protocol;
+mod socket;
 mod statement;
 mod template;
 mod text;
 pub mod tls;
+mod wire;
 
 use std::os::fd::RawFd;
 

@@ -24,6 +24,7 @@ use super::Row;
 use super::StatementId;
 use super::Value;
 use super::connect::Account;
+use super::multiplexed::Multiplexed;
 use super::named::Named;
 use super::open::attach_thread;
 use super::open::open;
@@ -34,11 +35,12 @@ use super::statement::ServerStatement;
 use super::template::Template;
 use super::text::escape;
 use super::text::run_text;
+use crate::tasks;
 
 /// ER_UNSUPPORTED_PS: the server cannot prepare this kind of statement.
 const ER_UNSUPPORTED_PS: u32 = 1295;
 /// Characters of a statement in an error.
-const TEXT_SHOWN: usize = 80;
+pub const TEXT_SHOWN: usize = 80;
 /// CR_UNKNOWN_ERROR, for what this driver says itself.
 const CR_UNKNOWN_ERROR: u32 = 2000;
 
@@ -61,6 +63,10 @@ impl Driver for MysqlDriver {
     }
 
     fn connect_nth(&self, number: usize) -> Result<Box<dyn Connection>, DbError> {
+        // A task must not wait inside of the library.
+        if tasks::inside() {
+            return Ok(Box::new(Multiplexed::open(self, number)?));
+        }
         Ok(Box::new(self.open(number, true)?))
     }
 }

@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use std::time::Instant;
 
 use super::ThreadFailure;
+use crate::tasks;
 
 /// What a waiting thread does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +44,10 @@ struct State {
 #[derive(Debug)]
 pub struct Gate {
     state: Mutex<State>,
+    /// For the main thread.
     changed: Condvar,
+    /// For all others: an arrival wakes none of those who wait already.
+    released: tasks::Condvar,
 }
 
 impl Gate {
@@ -59,6 +63,7 @@ impl Gate {
                 failure: None,
             }),
             changed: Condvar::new(),
+            released: tasks::Condvar::new(),
         }
     }
 
@@ -74,7 +79,7 @@ impl Gate {
         let round = state.round;
         self.changed.notify_all();
         while state.round == round {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.released.wait(&self.state, state);
         }
         state.order
     }
@@ -102,7 +107,7 @@ impl Gate {
         state.round += 1;
         state.waiting = 0;
         state.order = order;
-        self.changed.notify_all();
+        self.released.notify_all();
     }
 
     /// Blocks until all threads wait, the deadline has come, or somebody nudged.

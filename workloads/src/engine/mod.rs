@@ -57,6 +57,8 @@ pub struct Plan {
     pub events: Option<u64>,
     /// Length of `warmup`, which is not counted.
     pub warmup: Option<Duration>,
+    /// Threads that share the connections as tasks; without, each connection has a thread of its own.
+    pub workers: Option<usize>,
     /// Length of `ramp`, in which one thread after the other begins to run events, not counted.
     pub ramp: Option<Duration>,
     /// Open loop; without it every thread runs its events back to back.
@@ -209,21 +211,19 @@ pub fn run(
         ramp_begin_ns: &AtomicI64::new(0),
     };
     let (measured, short) = thread::scope(|scope| {
-        let started = (0..plan.threads).try_for_each(|number| {
-            let named = thread::Builder::new().name(format!("client-{number}"));
-            let spawned = named
-                .stack_size(STACK_BYTES)
-                .spawn_scoped(scope, move || worker::work(run, number, driver));
-            spawned.map(drop).map_err(|error| (number, error))
-        });
+        let started = match plan.workers {
+            None => worker::start(scope, run, driver),
+            Some(workers) => worker::start_shared(scope, run, driver, workers),
+        };
         let result = match started {
             Ok(()) => run.phases(observer),
-            Err((number, error)) => {
-                (number..plan.threads).for_each(|_| gate.leave(None));
+            Err((missing, error)) => {
+                (0..missing).for_each(|_| gate.leave(None));
+                let all = plan.threads;
                 Err(error).with_context(|| {
                     format!(
-                        "start thread {number} of {}: lower --threads or raise the limit of tasks",
-                        plan.threads
+                        "start thread {} of {all}: lower --threads or raise the limit of tasks",
+                        all - missing
                     )
                 })
             }

@@ -57,6 +57,7 @@ impl Observer for Notes {
 
 fn plan(threads: usize, events: u64) -> Plan {
     Plan {
+        workers: None,
         threads,
         time: None,
         events: Some(events),

@@ -1,23 +1,29 @@
 //! One thread of a run: connects, prepares, then in each phase runs events back to back, or as they become due.
 
+use std::io;
 use std::num::NonZeroU64;
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::thread::Scope;
 
 use loadprint_recording::clock::monotonic_ns;
 use rustix::thread::set_current_timer_slack;
 
 use super::Place;
 use super::Run;
+use super::STACK_BYTES;
 use super::ThreadFailure;
 use super::client::Client;
 use super::gate::Order;
 use super::gate::Seat;
 use crate::driver::DbError;
 use crate::driver::Driver;
+use crate::driver::Failure;
 use crate::driver::cut_socket;
+use crate::tasks;
 use crate::workload::Session;
 use crate::workload::Step;
 
@@ -81,8 +87,58 @@ impl Worker {
     }
 }
 
-/// The body of a thread.
-pub fn work(run: Run<'_>, number: usize, driver: &dyn Driver) {
+/// Starts a thread for each connection; the error comes with the number of connections that have none.
+pub fn start<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    run: Run<'scope>,
+    driver: &'scope dyn Driver,
+) -> Result<(), (usize, io::Error)> {
+    let all = run.plan.threads;
+    (0..all).try_for_each(|number| {
+        let named = thread::Builder::new().name(format!("client-{number}"));
+        let spawned = named
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(scope, move || work(run, number, driver));
+        spawned.map(drop).map_err(|error| (all - number, error))
+    })
+}
+
+/// Starts so many threads, each with its share of the connections as tasks; the error is that of [`start`].
+pub fn start_shared<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    run: Run<'scope>,
+    driver: &'scope dyn Driver,
+    workers: usize,
+) -> Result<(), (usize, io::Error)> {
+    let share = move |worker: usize| (worker..run.plan.threads).step_by(workers);
+    (0..workers).try_for_each(|worker| {
+        let named = thread::Builder::new().name(format!("worker-{worker}"));
+        let spawned = named.spawn_scoped(scope, move || {
+            let task = |number| Box::new(move || work(run, number, driver)) as Box<dyn FnOnce()>;
+            if let Err(error) = tasks::run(share(worker).map(task).collect()) {
+                let failed = |thread| ThreadFailure {
+                    thread,
+                    place: Place::Preparing,
+                    error: cannot_wait(&error),
+                };
+                share(worker).for_each(|thread| run.gate.leave(Some(failed(thread))));
+            }
+        });
+        let missing = || (worker..workers).map(|worker| share(worker).count()).sum();
+        spawned.map(drop).map_err(|error| (missing(), error))
+    })
+}
+
+fn cannot_wait(error: &io::Error) -> DbError {
+    DbError::Fatal(Failure {
+        errno: 2000,
+        sqlstate: "HY000".to_owned(),
+        message: format!("{error}: lower --threads or raise the limits of open files and of mappings"),
+    })
+}
+
+/// The body of a thread, or of a task.
+fn work(run: Run<'_>, number: usize, driver: &dyn Driver) {
     let seat = Seat::new(run.gate);
     if let Err((place, error)) = serve(run, number, driver) {
         seat.fail(ThreadFailure {

@@ -1,5 +1,6 @@
 //! From options to the engine's plan and to the error policy.
 
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -42,6 +43,7 @@ pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
         time: span(values.number("time")?).filter(|_| limited),
         events,
         warmup: span(values.number("warmup-time")?),
+        workers: workers(values)?,
         ramp: span(values.number("ramp-time")?),
         rate: (per_second > 0.0).then_some(rate),
         undo: match values.text("compat")? {
@@ -51,6 +53,21 @@ pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
         patience: Duration::from_secs_f64(values.number("thread-init-timeout")?.min(LONGEST_SECONDS)),
         cut_after: cut_after(values)?,
     })
+}
+
+/// Threads that serve all connections, where those have none of their own.
+fn workers(values: &Values) -> Result<Option<usize>> {
+    if !values.flag("multiplex")? {
+        if values.given("workers")? {
+            bail!("--workers is the number of threads of --multiplex=on, which is off");
+        }
+        return Ok(None);
+    }
+    if values.given("workers")? {
+        return Ok(Some(values.count("workers")?));
+    }
+    let cpus = available_parallelism().context("count this process's CPUs: give --workers")?;
+    Ok(Some(cpus.get()))
 }
 
 fn cut_after(values: &Values) -> Result<Option<Duration>> {

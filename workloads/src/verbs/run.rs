@@ -88,10 +88,11 @@ impl Invocation<'_> {
         };
         let types = self.workload.descriptor().types;
         self.output.line(&format!(
-            "Running {} on {} with {} threads, seed {}",
+            "Running {} on {} with {} threads{}, seed {}",
             self.workload.descriptor().name,
             self.driver.account.describe(),
             self.plan.threads,
+            self.multiplexed(),
             self.seed
         ));
         let mut plan = self.plan.clone();
@@ -187,6 +188,12 @@ impl Invocation<'_> {
         )
     }
 
+    /// What is said of connections that share threads.
+    fn multiplexed(&self) -> String {
+        let words = |workers| format!(" multiplexed on {workers} workers");
+        self.plan.workers.map_or_else(String::new, words)
+    }
+
     /// Prints first: a full disk does not cost the figures.
     fn write(
         &self,
@@ -213,6 +220,7 @@ impl Invocation<'_> {
                 tls: json!({"mode": self.driver.account.tls.mode.word(), "cipher": watch.server.cipher()}),
                 compression: self.driver.account.compression,
                 protocol: self.driver.mode.protocol.word(),
+                workers: self.plan.workers,
             };
             let details = load.details(measured.seconds);
             let json = result::result_json(&invocation, outcome, measured, details, reason)?;
