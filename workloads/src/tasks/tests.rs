@@ -110,11 +110,11 @@ fn large_frames_fit_on_the_stack_of_the_thread() {
     let sum = RefCell::new(0_u64);
     let body: Body<'_> = Box::new(|| {
         let deep = on_thread_stack(|| {
-            let large = std::hint::black_box([1_u8; 1 << 20]);
+            let large = std::hint::black_box([1_u8; 1 << 19]);
             large.iter().map(|byte| u64::from(*byte)).sum::<u64>()
         });
         *sum.borrow_mut() = deep;
     });
     run(vec![body]).unwrap();
-    assert_eq!(sum.into_inner(), 1 << 20);
+    assert_eq!(sum.into_inner(), 1 << 19);
 }
