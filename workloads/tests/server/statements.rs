@@ -204,3 +204,38 @@ fn tables_are_made_warmed_up_and_dropped_as_by_sysbench() {
         same(&bench, &sql, false, "cleanup", words);
     }
 }
+
+#[test]
+fn lookups_are_one_text_each_unless_another_protocol_is_asked_for() {
+    let bench = Bench::new("lookups");
+    bench.succeed("prepare lookup --tables=3 --table-size=200");
+    let sql = Sql::open(&bench);
+    let run = |options: &str| {
+        let words = format!("run lookup --tables=3 --table-size=200 --events=90 {options}");
+        logged(&sql, false, || drop(bench.succeed(&words)))
+    };
+    let text = (
+        "Query".to_owned(),
+        "SELECT k FROM sbtest# WHERE id = #".to_owned(),
+    );
+    for options in ["", "--db-ps-mode=disable", "--protocol=text", "--reconnect=1"] {
+        assert_eq!(run(options), Statements::from([(text.clone(), 90)]), "{options}");
+    }
+    let prepared = run("--protocol=ps");
+    assert_eq!(
+        prepared[&("Execute".to_owned(), text.1.clone())],
+        90,
+        "{prepared:?}"
+    );
+    assert!(!prepared.contains_key(&text), "{prepared:?}");
+    // Table and id are uniform: all three tables, and by far not one id.
+    let exact = logged(&sql, true, || {
+        drop(bench.succeed("run lookup --tables=3 --table-size=200 --events=90"));
+    });
+    let used = |table: u8| {
+        exact
+            .keys()
+            .any(|(_, text)| text.contains(&format!("sbtest{table} ")))
+    };
+    assert!((1..=3).all(used) && exact.len() > 60, "{exact:?}");
+}

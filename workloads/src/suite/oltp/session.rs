@@ -78,68 +78,53 @@ impl Load for Groups {
     }
 }
 
-/// A statement of one connection: a handle for each table.
-struct Prepared {
-    by_table: Box<[StatementId]>,
-    params: &'static [Param],
+/// A statement as an event reads it. Between two events the server has used the caches: what an event needs lies together.
+#[derive(Debug, Clone, Copy)]
+struct Planned {
+    /// Where its handles begin, one for each table.
+    handles: usize,
+    params: [Param; MOST_PARAMS],
+    count: u8,
+    k: bool,
+    c: bool,
+    pad: bool,
 }
 
-impl Prepared {
-    fn new(client: &mut Client<'_>, statement: &Statement, tables: usize) -> Result<Self, DbError> {
-        let kinds: Vec<ParamType> = statement.params.iter().map(|param| param.kind()).collect();
-        let by_table: Result<_, DbError> = (1..=tables)
-            .map(|table| client.prepare(&statement.on(table), &kinds))
-            .collect();
-        Ok(Self {
-            by_table: by_table?,
-            params: statement.params,
-        })
+impl Planned {
+    fn new(statement: &Statement, handles: usize) -> Self {
+        let mut params = [Param::Id; MOST_PARAMS];
+        for (place, param) in params.iter_mut().zip(statement.params) {
+            *place = *param;
+        }
+        let uses = |param| statement.params.contains(&param);
+        Self {
+            handles,
+            params,
+            count: statement.params.len() as u8,
+            k: uses(Param::K),
+            c: uses(Param::C),
+            pad: uses(Param::Pad),
+        }
     }
+}
+
+/// So many times the statements up to `end`.
+#[derive(Debug, Clone, Copy)]
+struct Repeated {
+    times: u32,
+    end: u32,
 }
 
 struct GroupsSession {
     begin: Option<StatementId>,
     commit: Option<StatementId>,
-    groups: Box<[(usize, Box<[Prepared]>)]>,
-    last_table: i64,
-    draw: Draw,
-}
-
-/// Random state, and buffers for what is drawn: an event allocates nothing.
-struct Draw {
     rng: Rng,
-    keys: Keys,
+    last_table: i64,
     reach: i64,
-    id: i64,
-    k: i64,
-    c: [u8; 119],
-    pad: [u8; 59],
-}
-
-impl Draw {
-    /// The values of a statement; the id has been drawn.
-    fn values(&mut self, params: &[Param]) -> [Value<'_>; MOST_PARAMS] {
-        for param in params {
-            match param {
-                Param::Id | Param::LastId => {}
-                Param::K => self.k = self.keys.draw(&mut self.rng),
-                Param::C => self.rng.digits(&mut self.c),
-                Param::Pad => self.rng.digits(&mut self.pad),
-            }
-        }
-        let mut values = [Value::Null; MOST_PARAMS];
-        for (value, param) in values.iter_mut().zip(params) {
-            *value = match param {
-                Param::Id => Value::Int(self.id),
-                // The column is a signed INT.
-                Param::LastId => Value::Int((self.id + self.reach).min(i64::from(i32::MAX))),
-                Param::K => Value::Int(self.k),
-                Param::C => Value::Bytes(&self.c),
-                Param::Pad => Value::Bytes(&self.pad),
-            };
-        }
-        values
-    }
+    keys: Keys,
+    groups: Box<[Repeated]>,
+    statements: Box<[Planned]>,
+    handles: Box<[StatementId]>,
 }
 
 impl GroupsSession {
@@ -147,47 +132,71 @@ impl GroupsSession {
     fn open(load: &Groups, client: &mut Client<'_>, rng: Rng) -> Result<Self, DbError> {
         let mut transaction = |sql| load.transaction.then(|| client.prepare(sql, &[])).transpose();
         let (begin, commit) = (transaction("BEGIN")?, transaction("COMMIT")?);
-        let mut groups = Vec::new();
+        let (mut groups, mut planned, mut handles) = (Vec::new(), Vec::new(), Vec::new());
         for (times, statements) in &load.groups {
-            let prepared: Result<_, DbError> = statements
-                .iter()
-                .map(|statement| Prepared::new(client, statement, load.tables))
-                .collect();
-            groups.push((*times, prepared?));
+            for statement in *statements {
+                let kinds: Vec<ParamType> = statement.params.iter().map(|param| param.kind()).collect();
+                planned.push(Planned::new(statement, handles.len()));
+                for table in 1..=load.tables {
+                    handles.push(client.prepare(&statement.on(table), &kinds)?);
+                }
+            }
+            groups.push(Repeated {
+                times: *times as u32,
+                end: planned.len() as u32,
+            });
         }
         Ok(Self {
             begin,
             commit,
-            groups: groups.into(),
+            rng,
             last_table: i64::try_from(load.tables).unwrap_or(i64::MAX) - 1,
-            draw: Draw {
-                rng,
-                keys: load.keys,
-                reach: load.reach,
-                id: 0,
-                k: 0,
-                c: [0; 119],
-                pad: [0; 59],
-            },
+            reach: load.reach,
+            keys: load.keys,
+            groups: groups.into(),
+            statements: planned.into(),
+            handles: handles.into(),
         })
     }
 }
 
 impl Session for GroupsSession {
     fn event(&mut self, client: &mut Client<'_>) -> Result<Step, DbError> {
-        let draw = &mut self.draw;
         if let Some(begin) = self.begin {
             client.execute(begin, &[])?;
         }
-        for (times, statements) in &self.groups {
-            let table = draw.rng.uniform(0, self.last_table) as usize;
-            for _ in 0..*times {
-                draw.id = draw.keys.draw(&mut draw.rng);
-                for statement in statements {
-                    let values = draw.values(statement.params);
-                    client.execute(statement.by_table[table], &values[..statement.params.len()])?;
+        let (rng, keys) = (&mut self.rng, &self.keys);
+        let (mut k, mut c, mut pad) = (0, [0; 119], [0; 59]);
+        let mut first = 0;
+        for group in &self.groups {
+            let end = group.end as usize;
+            let table = rng.uniform(0, self.last_table) as usize;
+            for _ in 0..group.times {
+                let id = keys.draw(rng);
+                // The column is a signed INT.
+                let last_id = (id + self.reach).min(i64::from(i32::MAX));
+                for statement in &self.statements[first..end] {
+                    if statement.k {
+                        k = keys.draw(rng);
+                    }
+                    if statement.c {
+                        rng.digits(&mut c);
+                    }
+                    if statement.pad {
+                        rng.digits(&mut pad);
+                    }
+                    let values = statement.params.map(|param| match param {
+                        Param::Id => Value::Int(id),
+                        Param::LastId => Value::Int(last_id),
+                        Param::K => Value::Int(k),
+                        Param::C => Value::Bytes(&c),
+                        Param::Pad => Value::Bytes(&pad),
+                    });
+                    let handle = self.handles[statement.handles + table];
+                    client.execute(handle, &values[..usize::from(statement.count)])?;
                 }
             }
+            first = end;
         }
         if let Some(commit) = self.commit {
             client.commit(commit)?;
