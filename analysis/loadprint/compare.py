@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint import checks, costs, derived, devices, header
+from loadprint import checks, costs, derived, devices, generated, header
 from loadprint.devices import Device
 from loadprint.errors import InputError
 from loadprint.gather import Measured, gather
@@ -102,14 +102,50 @@ def _groups(builder: RowBuilder, only_costs: bool) -> list[Group]:
     shown_disks, shown_nics = devices.disks(sides), devices.interfaces(sides)
     found: list[Group] = []
     if not only_costs:
-        found.append(Group("throughput", "Throughput and latency", _rows(builder, derived.THROUGHPUT)))
+        equal_load = _equal_load(sides)
+        optional = _there(sides, (*generated.NEW_ORDER_ROWS, *generated.OPEN_LOOP))
+        latency = derived.latency(equal_load=equal_load)
+        rows = (*derived.THROUGHPUT, *optional, *latency)
+        found.append(Group("throughput", "Throughput and latency", _rows(builder, rows)))
+        kinds = _transaction_types(sides)
+        if len(kinds) > 1:
+            by_type = _rows(builder, generated.types(kinds, latency[derived.P99]))
+            found.append(Group("latency_types", "Latency by transaction type", by_type))
         for side in ("server", "load"):
             title = f"CPU, {side}'s set ({_set_of(sides, side)})"
             found.append(Group(f"cpu_{side}", title, _rows(builder, derived.cpu_metrics(side))))
         found += [_device_group(builder, "disk", device, derived.DISK) for device in shown_disks]
         found += [_device_group(builder, "nic", device, derived.NETWORK) for device in shown_nics]
         found.append(Group("kernel", "Kernel", _rows(builder, derived.KERNEL)))
-    return found + _costs(builder, shown_disks, shown_nics)
+    found += _costs(builder, shown_disks, shown_nics)
+    protocol = _there(sides, generated.PROTOCOL_ROWS)
+    return found + ([Group("protocol", generated.PROTOCOL, _rows(builder, protocol))] if protocol else [])
+
+
+def _equal_load(sides: Sequence[Sequence[Measured]]) -> bool:
+    """Whether all runs were asked to hold one and the same rate."""
+    rates = [run.quantities.get("load.rate") for runs in sides for run in runs]
+    return None not in rates and len({found.rate for found in rates if found}) == 1
+
+
+def _there(
+    sides: Sequence[Sequence[Measured]], metrics: Sequence[derived.Metric]
+) -> tuple[derived.Metric, ...]:
+    """The metrics that at least one run has all inputs of."""
+    return tuple(
+        metric
+        for metric in metrics
+        if any(
+            all(run.quantities.get(name) is not None for name in metric.needs)
+            for runs in sides
+            for run in runs
+        )
+    )
+
+
+def _transaction_types(sides: Sequence[Sequence[Measured]]) -> list[str]:
+    found = [(run.run.result or {}).get("transactions") or {} for runs in sides for run in runs]
+    return list(dict.fromkeys(kind for told in found for kind in told))
 
 
 def _rows(builder: RowBuilder, metrics: Sequence[derived.Metric]) -> tuple[Row, ...]:

@@ -113,6 +113,9 @@ THROUGHPUT = (
     _better(rate("commits", "commits", "1/s", "/s", "load.commits"), "higher"),
     _better(rate("rows_written", "rows written", "1/s", "/s", "load.rows"), "higher"),
     _better(rate("errors", "errors", "1/s", "/s", "load.errors"), "lower"),
+)
+P99 = 3  # its place
+LATENCY = (
     _latency("mean", "mean"),
     _latency("p50", "p50"),
     _latency("p95", "p95"),
@@ -120,6 +123,16 @@ THROUGHPUT = (
     _latency("p999", "p99.9"),
     _latency("max", "max"),
 )
+
+
+def latency(*, equal_load: bool) -> tuple[Metric, ...]:
+    """Latency rows; a finding, with a verdict on p99, only where all sides were driven at one rate."""
+    if not equal_load:
+        return LATENCY
+    return tuple(
+        replace(metric, footnote="", headline=metric.key == "latency_p99", formula="from the intended start")
+        for metric in LATENCY
+    )
 
 
 def _busy(times: tuple[float, ...]) -> float:

@@ -16,6 +16,7 @@ from loadprint.errors import InputError
 from loadprint.quantities import Quantities
 from loadprint.queries import Store, number
 from loadprint.recording import Run
+from loadprint.status import status
 from loadprint.threads import threads
 from loadprint.window import Window, measure_window
 
@@ -172,6 +173,27 @@ def _generator(run: Run, out: Quantities) -> None:
         else:
             out.lack(f"latency.{name}", "the generator did not report it")
     out.put("load.seconds", float(seconds))
+    _said(run.result, out)
+    status(run, float(seconds), out)
+
+
+def _said(result: dict[str, Any], out: Quantities) -> None:
+    """What only some generators say: rates of an open loop, the workload's own figures, latencies by type."""
+    for name in ("rate", "achieved_rate", "backlog_max", "backlog_end"):
+        _put(out, f"load.{name}", result.get(name), "the load ran in a closed loop")
+    for name in ("nopm", "tpm"):
+        _put(out, f"details.{name}", (result.get("details") or {}).get(name), f"the workload has no {name}")
+    out.lack("type", "this side has no such transaction type")
+    for kind, told in (result.get("transactions") or {}).items():
+        for name, value in (told.get("latency_ms") or {}).items():
+            _put(out, f"type.{kind}.{name}", value, "nothing of this type was timed", 1e-3)
+
+
+def _put(out: Quantities, name: str, value: Any, reason: str, factor: float = 1.0) -> None:
+    if isinstance(value, int | float) and math.isfinite(value):
+        out.put(name, value * factor, None)
+    else:
+        out.lack(name, reason)
 
 
 def _per_second(run: Run, store: Store) -> NDArray[np.float64]:

@@ -13,6 +13,8 @@ from typing import Any
 from loadprint.errors import InputError
 from loadprint.recording import Run, open_run, read_object, require_intact
 
+MOST_SIDES = 6  # beside each other a table is not read any more; `sweep` is for that
+
 
 @dataclass(frozen=True)
 class Side:
@@ -34,11 +36,9 @@ def resolve(words: Sequence[str]) -> tuple[list[Side], str | None]:
         if (path / "execution.json").is_file():
             execution = read_object(path / "execution.json")
             known = sides_of(execution, path)
-            if name is not None and name not in known:
-                raise InputError(word, f"no side `{name}`", f"its sides are {', '.join(known)}")
-            declared = declared or execution.get("reference")
-            for chosen in known if name is None else [name]:
-                sides.append(side_of(path, execution, chosen))
+            chosen, reference = _chosen(path, execution, known, name)
+            declared = declared or reference
+            sides += [side_of(path, execution, each) for each in chosen]
         elif name is not None:
             raise InputError(path, "holds no execution.json", "give EXECUTION:side or a run directory")
         else:
@@ -46,6 +46,40 @@ def resolve(words: Sequence[str]) -> tuple[list[Side], str | None]:
     if len(sides) < 2:
         raise InputError(" ".join(words), "is one side", "give two or more to compare")
     return _distinct(sides, words), declared
+
+
+def _chosen(
+    path: Path, execution: dict[str, Any], known: list[str], name: str | None
+) -> tuple[list[str], str | None]:
+    """Sides that a word stands for, and their reference.
+
+    `@70` are all sides at 70 % of the load, `@max` those at saturation. An execution of mode equal-load
+    without a name stands for the sides at its middle load: equal work is what it is about.
+    """
+    reference = execution.get("reference")
+    fractions = sorted(
+        {side["fraction"] for side in execution["sides"].values() if (side or {}).get("fraction")}
+    )
+    if name is None and fractions:
+        name = f"@{100 * fractions[len(fractions) // 2]:g}"
+    if name is None:
+        if len(known) > MOST_SIDES:
+            raise InputError(
+                path,
+                f"has {len(known)} sides, too many to lay side by side",
+                f"use `loadprint sweep {path}`, or name some as {path}:SIDE",
+            )
+        return known, reference
+    if name == "@max" and fractions:
+        return [side for side in known if "@" not in side], reference
+    if name.startswith("@"):
+        found = [side for side in known if side.endswith(name)]
+        if found:
+            return found, f"{reference}{name}" if f"{reference}{name}" in found else None
+    elif name in known:
+        return [name], reference if name == reference else None
+    loads = f", all at once @max, {', '.join(f'@{100 * each:g}' for each in fractions)}" if fractions else ""
+    raise InputError(f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(known)}{loads}")
 
 
 def _split(word: str) -> tuple[Path, str | None]:
