@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateError
+from jinja2 import StrictUndefined, TemplateError, Undefined
 from jinja2.nativetypes import NativeEnvironment
 from jinja2.sandbox import SandboxedEnvironment
 
@@ -23,7 +23,7 @@ def fill_in(document: Document) -> None:
 
     Raises CampaignError with the place of the text.
     """
-    environment = _Environment(undefined=StrictUndefined)
+    environment = _Environment(undefined=StrictUndefined, finalize=_known)
     given = document.data.get("variables") or {}
     known: dict[str, Any] = {}
     if isinstance(given, dict):
@@ -33,6 +33,13 @@ def fill_in(document: Document) -> None:
     for key, value in document.data.items():
         if key != "variables":
             document.data[key] = _filled(value, (key,), document, environment, known)
+
+
+def _known(value: Any) -> Any:
+    """Refuse an undefined name, which a native template would hand out as an object."""
+    if isinstance(value, Undefined):
+        str(value)  # raises
+    return value
 
 
 def _filled(
