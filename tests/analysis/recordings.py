@@ -92,6 +92,9 @@ class Host:
         default_factory=lambda: {"innodb_flush_log_at_trx_commit": "1", "port": "3306"}
     )
     host: str = "db1"
+    result: Mapping[str, Any] = field(default_factory=dict)  # further keys of result.json
+    grown: Mapping[str, int] = field(default_factory=dict)  # status counters, increase in the measure phase
+    drive: Mapping[str, Any] = field(default_factory=dict)
 
 
 def make_run(path: Path, host: Host | None = None, **meta: Any) -> Path:
@@ -405,35 +408,58 @@ def _load(path: Path, host: Host) -> None:
             "reconnects": 0,
             "seconds": seconds,
             "latency_ms": latency,
+            **host.result,
         },
     )
     write_json(
         path / "load" / "server.json",
-        {"version": "9.7.4", "version_comment": "MySQL", "variables": dict(host.variables)},
+        {
+            "version": "9.7.4",
+            "version_comment": "MySQL",
+            "variables": dict(host.variables),
+            **(
+                {
+                    "status_begin": dict.fromkeys(host.grown, "1000"),
+                    "status_end": {name: str(1000 + by) for name, by in host.grown.items()},
+                }
+                if host.grown
+                else {}
+            ),
+        },
     )
     series = host.series or (lambda second: host.events + second % 3)
     rows = [{"second": s, "type": "event", "events": series(s)} for s in range(seconds)]
     write_table(path / "load" / "throughput.parquet", rows, {"probe": "throughput", "shape": "table"})
 
 
-def make_execution(path: Path, sides: Mapping[str, list[Host]], reference: str) -> Path:
-    """Write an execution: repeat k of every side in block k."""
+def make_execution(
+    path: Path,
+    sides: Mapping[str, list[Host]],
+    reference: str,
+    plans: Mapping[str, Mapping[str, Any]] | None = None,
+    campaign: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write an execution: repeat k of every side in block k.
+
+    `plans` are further keys of sides in execution.json, `campaign` of its campaign.
+    """
     path.mkdir(parents=True)
     runs = []
     for name, hosts in sides.items():
         for k, host in enumerate(hosts, start=1):
             run = f"b{k}-{name}-r{k}"
             runs.append({"id": run, "block": k, "side": name, "repeat": k})
-            make_run(path / run, host, side=name, block=k, repeat=k)
+            meta = {"drive": host.drive} if host.drive else {}
+            make_run(path / run, host, side=name, block=k, repeat=k, **meta)
     write_json(
         path / "execution.json",
         {
             "format_version": 1,
-            "campaign": {"name": "test", "title": "a campaign of the tests"},
+            "campaign": {"name": "test", "title": "a campaign of the tests", **(campaign or {})},
             "hash": "0" * 64,
             "seed": 42,
             "reference": reference,
-            "sides": {name: {"label": name.upper()} for name in sides},
+            "sides": {name: {"label": name.upper(), **(plans or {}).get(name, {})} for name in sides},
             "runs": runs,
             "warm_promise": "none: the hosts of this test are always warm",
             "status": "complete",

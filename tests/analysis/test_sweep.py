@@ -1,0 +1,259 @@
+"""Pivot tables of a matrix and of equal load, the shape report, and the rows that only such runs have."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import oltp
+from loadprint import render_json, shape
+from loadprint.__main__ import main
+from loadprint.compare import compare
+from loadprint.errors import InputError
+from loadprint.pivot import Pivot, Report
+from loadprint.render_pivot import RENDERERS, WIDTH
+from loadprint.sides import resolve
+from loadprint.sweep import sweep
+from recordings import Host, make_execution
+
+Golden = Callable[[str, str], None]
+SECONDS = 4
+
+
+def pivot(report: Report, key: str) -> Pivot:
+    return next(pivot for pivot in report.pivots if pivot.key == key)
+
+
+def value(report: Report, key: str, row: str, column: str) -> float | None:
+    found = pivot(report, key)
+    return found.cells[found.rows.index(row)][found.columns.index(column)]
+
+
+def inserts(path: Path, rates: dict[tuple[int, str], float], repeats: int = 1) -> Path:
+    sides, plans = {}, {}
+    for (threads, scenario), rate in rates.items():
+        name = f"{scenario}-t{threads}"
+        sides[name] = [
+            Host(seconds=SECONDS, events=round(rate) + k, operation="ARM transaction", workload="arm_insert")
+            for k in range(repeats)
+        ]
+        plans[name] = {
+            "of": "insert",
+            "threads": threads,
+            "workload": "arm_insert",
+            "cell": {"scenario": scenario, "threads": threads},
+        }
+    first = next(iter(sides))
+    return make_execution(path, sides, first, plans, {"name": "insert-scaling"})
+
+
+@pytest.fixture(scope="module")
+def as_published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The published table itself, a tenth of its rates, up to four connections."""
+    rates = {place: rate / 10 for place, rate in shape.published().items() if place[0] <= 4}
+    return inserts(tmp_path_factory.mktemp("published") / "x", rates)
+
+
+def test_a_matrix_becomes_pivot_tables(as_published: Path, golden: Golden) -> None:
+    report = sweep(as_published)
+    assert value(report, "throughput", "4", "ctx5") == 556
+    assert value(report, "relative", "1", "ctx1") == pytest.approx(401 / 510)
+    assert value(report, "speed_up", "4", "simple") == pytest.approx(1276 / 510)
+    assert value(report, "speed_up", "1", "ctx20") == 1
+    # 12 ticks of 10 ms a second over 510 operations
+    assert value(report, "server_cpu", "1", "simple") == pytest.approx(120_000 / 510)
+    assert value(report, "switches", "1", "simple") == pytest.approx(1500 / 510)
+    assert value(report, "best", "ctx20", "best connections") == 4
+    golden("sweep.txt", RENDERERS["text"](report))
+    golden("sweep.md", RENDERERS["markdown"](report))
+
+
+def test_formats_hold_the_same_numbers(as_published: Path) -> None:
+    report = sweep(as_published, "ctx20-t1")
+    rows = {
+        (row["pivot"], row["row"], row["column"]): row["value"]
+        for row in csv.DictReader(io.StringIO(RENDERERS["csv"](report)))
+    }
+    found = json.loads(RENDERERS["json"](report))["pivots"]
+    assert found[1]["cells"][0][0] == float(rows["relative", "1", "simple"]) == pytest.approx(510 / 163)
+
+
+def test_the_published_table_has_its_own_shape(as_published: Path, golden: Golden) -> None:
+    report = shape.shape(as_published)
+    said = " ".join(report.sentences)
+    assert "rank correlation of 7 cells 1.000" in said  # this host has two CPUs: one connection
+    assert "Disagree" not in said
+    assert "speed" not in said or "does not hold" not in said.partition("Speed-up")[0]
+    golden("shape.txt", RENDERERS["text"](report))
+
+
+def test_a_table_upside_down_disagrees_in_every_pair(tmp_path: Path) -> None:
+    rates = {place: 1e6 / rate for place, rate in shape.published().items() if place[0] == 1}
+    said = " ".join(shape.shape(inserts(tmp_path / "x", rates)).sentences)
+    assert "0 of" in said
+    assert "simple-t1 / ctx20-t1 published 3.13, measured 0.319" in said
+    assert "simple >= parent holds" in said  # one connection: the study has it the other way round
+
+
+def test_the_published_figures_of_the_shape() -> None:
+    table = shape.published()
+    one, twelve = shape.linear_cost(table, 1), shape.linear_cost(table, 12)
+    assert one == pytest.approx((247, 18.6, 0.991), rel=5e-3)
+    assert twelve == pytest.approx((55.6, 23.4, 0.999), rel=5e-3)
+    assert shape.linear_cost({(1, "ctx1"): 1.0}, 1) is None
+
+
+def test_ranks_share_ties() -> None:
+    assert shape.ranked([10, 30, 20, 20]) == [1, 4, 2.5, 2.5]
+    assert shape.rank_correlation([1, 2, 3, 4], [10, 20, 30, 25]) == pytest.approx(0.8)
+    assert shape.rank_correlation([1, 1, 1], [1, 2, 3]) is None
+
+
+def driven(name: str, cpu: int, fraction: float | None, k: int) -> Host:
+    """Repeat k of a side of `prepared`: twice the CPU, and a type whose p99 is ten times the other's."""
+    events = 1000 + k if fraction is None else 500
+    kinds = {
+        kind: {
+            "count": events * (SECONDS + 1) // 2,
+            "latency_ms": {"p50": 1.0, "p95": 2.0, "p99": p99 + k / 100, "max": 30.0},
+        }
+        for kind, p99 in (("neword", 20.0 * cpu / 10), ("payment", 2.0))
+    }
+    result: dict[str, Any] = {"transactions": kinds}
+    drive: dict[str, Any] = {}
+    if fraction is not None:
+        result |= {
+            "mode": "open",
+            "rate": 500,
+            "achieved_rate": 500.0,
+            "backlog_max": 3 + k,
+            "backlog_end": 0,
+        }
+        result |= {"rate_held": not (name == "uncached" and k == 2)}
+        drive = {"rate": 500, "fraction": fraction, "maximum": 1000.0, "slowest": "uncached"}
+    prepares = events * (SECONDS + 1) if name == "uncached" else 0
+    grown = {
+        "Questions": events * (SECONDS + 1) + 1,
+        "Com_stmt_prepare": prepares,
+        "Com_stmt_execute": prepares,
+        "Com_stmt_close": prepares,
+        "Com_prepare_sql": 0,
+        "Bytes_received": 40 * events * (SECONDS + 1),
+        "Bytes_sent": 200 * events * (SECONDS + 1),
+    }
+    ticks = {"utime": cpu + k, "stime": 3}
+    return Host(seconds=SECONDS, events=events, server_ticks=ticks, result=result, grown=grown, drive=drive)
+
+
+@pytest.fixture(scope="module")
+def equal_load(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sides, plans = {}, {}
+    for name, cpu in (("text", 10), ("uncached", 20)):
+        for fraction in (None, 0.5):
+            full = name if fraction is None else f"{name}@50"
+            sides[full] = [driven(name, cpu, fraction, k) for k in range(3)]
+            plans[full] = {"of": name, "threads": 4, "cell": {}}
+            if fraction:
+                plans[full] |= {"fraction": fraction, "saturated": name}
+    path = tmp_path_factory.mktemp("equal") / "x"
+    return make_execution(path, sides, "text", plans, {"mode": "equal-load"})
+
+
+def test_equal_load_is_told_by_load_and_side(equal_load: Path, golden: Golden) -> None:
+    report = sweep(equal_load)
+    assert value(report, "server_cpu_cores", "50 %", "uncached") == pytest.approx(0.24)
+    assert value(report, "latency_neword_p99", "50 %", "text") == pytest.approx(20.01)
+    assert pivot(report, "latency_neword_p99").rows == ("50 %",)  # never at saturation
+    assert any("uncached@50 did not hold its rate in b3-uncached@50-r3" in text for text in report.sentences)
+    assert any("1,000 transactions/s, the maximum of uncached" in text for text in report.sentences)
+    golden("equal_load.txt", RENDERERS["text"](report))
+
+
+def test_compare_of_equal_load_takes_its_middle_load_and_judges_latency(equal_load: Path) -> None:
+    sides, reference = resolve([str(equal_load)])
+    assert [side.name for side in sides] == ["text@50", "uncached@50"]
+    assert reference == "text@50"
+    table = compare(sides, reference)
+    latency = table.row("latency_p99")
+    assert latency is not None
+    assert latency.headline
+    assert not latency.notes
+    slower = table.row("latency_neword_p99")
+    assert slower is not None
+    assert slower.versus[1] is not None
+    assert slower.versus[1].mark == "worse"
+    assert slower.versus[1].centre == pytest.approx(2, rel=1e-2)
+    other = table.row("latency_payment_p99")
+    assert other is not None
+    assert other.versus[1] is not None
+    assert other.versus[1].mark == "~"
+    for key, wanted in (("rate_asked", 500), ("rate_achieved", 500), ("backlog_max", 4), ("backlog_end", 0)):
+        row = table.row(key)
+        assert row is not None, key
+        assert row.cells[0].value == wanted
+
+
+def test_at_saturation_latency_is_shown_and_not_judged(equal_load: Path) -> None:
+    sides, reference = resolve([f"{equal_load}:@max"])
+    assert [side.name for side in sides] == ["text", "uncached"]
+    table = compare(sides, reference)
+    for key in ("latency_p99", "latency_neword_p99"):
+        row = table.row(key)
+        assert row is not None
+        assert not row.headline
+        assert "closed loop" in table.footnotes[row.notes[0] - 1]
+    assert table.row("rate_asked") is None
+
+
+def test_questions_hide_the_prepares_and_the_protocol_rows_show_them(equal_load: Path) -> None:
+    table = compare(*resolve([f"{equal_load}:text", f"{equal_load}:uncached"]), only_costs=True)
+    found = {row.key: [cell.value for cell in row.cells] for group in table.groups for row in group.rows}
+    assert found["questions_per_operation"] == [1, 1]  # without the generator's own SHOW
+    assert found["stmt_prepare_per_operation"] == [0, 1]
+    assert found["stmt_close_per_operation"] == [0, 1]
+    assert found["round_trips_per_operation"] == [1, 2]
+    assert found["bytes_sent_per_operation"] == [200, 200]
+    assert json.loads(render_json.render(table))["groups"][-1]["key"] == "protocol"
+
+
+def test_many_sides_are_sent_to_sweep_and_none_to_compare(as_published: Path, execution: Path) -> None:
+    with pytest.raises(InputError, match=r"14 sides, too many.*loadprint sweep"):
+        resolve([str(as_published)])
+    assert len(resolve([f"{as_published}:simple-t1", f"{as_published}:simple-t4"])[0]) == 2
+    with pytest.raises(InputError, match=r"no matrix of sides.*loadprint compare"):
+        sweep(execution)
+    with pytest.raises(InputError, match="no ARM scenarios"):
+        shape.shape(execution)
+
+
+def test_the_commands_end_with_2_and_one_line(
+    as_published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["shape", str(as_published), "-o", str(tmp_path / "shape.txt")]) == 0
+    assert max(map(len, (tmp_path / "shape.txt").read_text().splitlines())) <= WIDTH
+    assert main(["sweep", str(tmp_path)]) == 2
+    assert main(["sweep", str(as_published), "--base", "nothing"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+def test_new_orders_a_minute_are_rows_where_a_workload_counts_them(tmp_path: Path) -> None:
+    orders = [
+        Host(
+            seconds=SECONDS,
+            operation="TPROC-C new order",
+            result={"details": {"nopm": 6000 + k, "tpm": 13800}},
+        )
+        for k in range(3)
+    ]
+    path = make_execution(tmp_path / "x", {"oltp": [oltp(k) for k in range(3)], "tproc_c": orders}, "oltp")
+    table = compare(*resolve([str(path)]))
+    nopm = table.row("nopm")
+    assert nopm is not None
+    assert nopm.cells[1].value == 6001
+    assert nopm.cells[0].value is None
+    assert "whole mix" in table.footnotes[nopm.notes[0] - 1]
