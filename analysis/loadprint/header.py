@@ -47,6 +47,12 @@ def facts(
         ("notes", "; ".join(_notes(sides, measured))),
     ]
     different = differences(measured)
+    wanted = _asked(sides)
+    varied = [d for d in different if d.name in wanted]
+    if varied:
+        text = "; ".join(f"{d.name.removeprefix('server.')} {' | '.join(d.values)}" for d in varied)
+        found.append(("varied", f"{text}, as the campaign asks"))
+    different = [d for d in different if d.name not in wanted]
     material = [d for d in different if d.material]
     if material:
         found.append(
@@ -69,6 +75,17 @@ def facts(
         if broken := warm.broken_promise([run.run for run in runs], promised):
             warnings.append(f"{side.name}: {broken}; lengthen phases.warmup")
     return [(label, text) for label, text in found if text], warnings
+
+
+def _asked(sides: Sequence[Side]) -> set[str]:
+    """Server variables that the campaign itself sets otherwise on one side than on another."""
+    asked: list[dict[str, str]] = []
+    for side in sides:
+        planned = ((side.execution or {}).get("sides") or {}).get(side.name) or {}
+        options = (planned.get("server") or {}).get("options") or {}
+        asked.append({f"server.{name.replace('-', '_')}": str(value) for name, value in options.items()})
+    names = {name for options in asked for name in options}
+    return {name for name in names if len({options.get(name) for options in asked}) > 1}
 
 
 def _warmed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[str]:

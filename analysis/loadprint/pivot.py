@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Pivot:
-    """One figure: a cell per row and column, in `unit`, None where there is nothing."""
+    """One figure: a cell per row and column, in `unit`, None where there is nothing.
+
+    `columns_differ`: the columns are figures of their own kind.
+    """
 
     key: str
     title: str
@@ -17,6 +20,7 @@ class Pivot:
     columns: tuple[str, ...]
     cells: tuple[tuple[float | None, ...], ...]
     note: str = ""
+    columns_differ: bool = False
 
 
 @dataclass(frozen=True)

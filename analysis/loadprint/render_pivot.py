@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from loadprint import numbers
@@ -78,13 +79,26 @@ def _heading(pivot: Pivot) -> str:
 
 
 def _written(pivot: Pivot) -> tuple[list[str], list[list[str]]]:
-    known = [value for row in pivot.cells for value in row if value is not None]
-    places = numbers.decimals(known)
+    columns = list(zip(*pivot.cells, strict=True))
+    everything = [value for row in pivot.cells for value in row]
+    places = [_places(column if pivot.columns_differ else everything) for column in columns]
     body = [
-        [name, *(NOTHING if value is None else numbers.number(value, places) for value in row)]
+        [
+            name,
+            *(
+                NOTHING if value is None else numbers.number(value, place)
+                for value, place in zip(row, places, strict=True)
+            ),
+        ]
         for name, row in zip(pivot.rows, pivot.cells, strict=True)
     ]
     return [pivot.corner, *pivot.columns], body
+
+
+def _places(values: Sequence[float | None]) -> int:
+    """Decimals that values share; whole numbers have none."""
+    known = [value for value in values if value is not None]
+    return 0 if all(value == round(value) for value in known) else numbers.decimals(known)
 
 
 def _safe(said: str) -> str:

@@ -69,7 +69,9 @@ def best(
         said.append(f"{column} {top} ({numbers.number(reached[top], 0)}/s; within 5 % from {fewest} on)")
     where = f"on {cores} CPU{'s' if cores != 1 else ''} of the server" if cores else "CPUs not given"
     sentence = f"Best connection count {where}: {'; '.join(said)}."
-    pivot = Pivot("best", "Best connection count", "", "", tuple(columns), heads, tuple(body))
+    pivot = Pivot(
+        "best", "Best connection count", "", "", tuple(columns), heads, tuple(body), columns_differ=True
+    )
     return pivot, (sentence,)
 
 
