@@ -289,6 +289,11 @@ mod tests {
                 "--threads=0 takes a whole number from 1 to 10000",
             ),
             ("run arm_insert --scenario=ctx3", "takes one of simple, parent"),
+            (
+                "run oltp_read_write --num-threads=4",
+                "`--num-threads` of sysbench is not taken: use --threads",
+            ),
+            ("run oltp_read_write --report_checkpoints=5", "--warmup-time"),
             ("run", "the workloads are oltp_read_write"),
             (
                 "run oltp_read_write --mysql-password=word",

@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::engine::Interval;
 use crate::guest;
 use crate::guest::series::Second;
-use crate::series;
+use crate::series::Series;
 
 /// An open run directory.
 pub struct Recording {
@@ -29,7 +29,7 @@ pub struct Recording {
     boot_id: String,
     started_ns: i64,
     /// Of `measure`.
-    intervals: Vec<Interval>,
+    series: Series,
 }
 
 impl Recording {
@@ -37,18 +37,18 @@ impl Recording {
     ///
     /// # Errors
     /// When it cannot be made or is in use.
-    pub fn create(run: &Path) -> Result<Self> {
+    pub fn create(run: &Path, types: &'static [&'static str]) -> Result<Self> {
         refuse_results(run)?;
         let load = run.join("load");
         fs::create_dir_all(&load).with_context(|| format!("--out {}", load.display()))?;
         let boot_id = clock::boot_id()?;
         Ok(Self {
+            series: Series::new(types, &load.join("latency.hlog")),
             phases: PhaseLog::create(&load.join("phases.jsonl"), &boot_id)?,
             run: run.to_owned(),
             load,
             boot_id,
             started_ns: clock::realtime_ns(),
-            intervals: Vec::new(),
         })
     }
 
@@ -63,8 +63,8 @@ impl Recording {
     }
 
     /// Keeps an interval of `measure`.
-    pub fn keep(&mut self, interval: Interval) {
-        self.intervals.push(interval);
+    pub fn keep(&mut self, interval: &Interval) -> Result<()> {
+        self.series.add(interval)
     }
 
     /// Writes the server's part.
@@ -73,14 +73,9 @@ impl Recording {
     }
 
     /// Writes series and result.
-    pub fn write_result(&self, result: &Json, types: &[&str]) -> Result<()> {
-        series::write_throughput(
-            &self.load.join("throughput.parquet"),
-            &self.intervals,
-            types,
-            &self.boot_id,
-        )?;
-        series::write_latency(&self.load.join("latency.hlog"), &self.intervals, types)?;
+    pub fn write_result(&mut self, result: &Json) -> Result<()> {
+        let throughput = self.load.join("throughput.parquet");
+        self.series.finish(&throughput, &self.boot_id)?;
         Ok(write_atomic(&self.load.join("result.json"), result)?)
     }
 

@@ -1,7 +1,10 @@
 //! The per-second series of `measure`: `throughput.parquet`, and `latency.hlog` for any HdrHistogram reader.
 
-use std::fs;
+use std::fs::File;
+use std::io::BufWriter;
+use std::io::Write;
 use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use std::time::SystemTime;
@@ -26,6 +29,7 @@ use serde_json::Value as Json;
 use serde_json::json;
 
 use crate::engine::Interval;
+use crate::engine::backlog::Backlog;
 use crate::stats::Counter;
 use crate::stats::Totals;
 
@@ -69,62 +73,106 @@ pub const COUNTS: [Count; 9] = [
     ),
 ];
 
-/// Writes `throughput.parquet`: one row per interval and transaction type, counts of that interval.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn write_throughput(path: &Path, intervals: &[Interval], types: &[&str], boot_id: &str) -> Result<()> {
-    // Sorted by entity, as every table of the format.
-    let rows: Vec<(&str, &Interval, &Totals)> = types
-        .iter()
-        .enumerate()
-        .flat_map(|(kind, name)| {
-            let of_type = move |interval| Some((*name, interval, Interval::totals_of(interval, kind)?));
-            intervals.iter().filter_map(of_type)
-        })
-        .collect();
-    let latencies = rows
-        .iter()
-        .map(|(_, _, totals)| p95_ms(totals))
-        .collect::<Result<Vec<_>>>()?;
-    let mut columns: Vec<(&str, ArrayRef, bool)> = vec![
-        (
-            "second",
-            Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.1.number))),
-            false,
-        ),
-        (
-            "monotonic_ns",
-            Arc::new(Int64Array::from_iter_values(
-                rows.iter().map(|row| row.1.monotonic_ns),
-            )),
-            false,
-        ),
-        (
-            "realtime_ns",
-            Arc::new(Int64Array::from_iter_values(
-                rows.iter().map(|row| row.1.realtime_ns),
-            )),
-            false,
-        ),
-        (
-            "type",
-            Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.0))),
-            false,
-        ),
-    ];
-    for (name, count, _) in COUNTS {
-        let counts = rows.iter().map(|(_, _, totals)| count(totals));
-        columns.push((name, Arc::new(UInt64Array::from_iter_values(counts)), false));
+/// What `throughput.parquet` says of an interval and transaction type.
+#[derive(Debug)]
+struct Row {
+    kind: usize,
+    number: u32,
+    monotonic_ns: i64,
+    realtime_ns: i64,
+    counts: [u64; COUNTS.len()],
+    backlog: Option<Backlog>,
+    p95_ms: Option<f64>,
+}
+
+/// The series of a run as it grows. Histograms go to their file at once; what stays in memory until the end are the counts,
+/// some 150 bytes per second and transaction type.
+#[derive(Debug)]
+pub struct Series {
+    types: &'static [&'static str],
+    rows: Vec<Row>,
+    log: LatencyLog,
+}
+
+impl Series {
+    /// For these transaction types; the histograms go to `latency_log`.
+    pub fn new(types: &'static [&'static str], latency_log: &Path) -> Self {
+        Self {
+            types,
+            rows: Vec::new(),
+            log: LatencyLog::new(latency_log),
+        }
     }
-    columns.push((
-        "latency_p95_ms",
-        Arc::new(Float64Array::from_iter(latencies)),
-        true,
-    ));
-    let batch = RecordBatch::try_from_iter_with_nullable(columns).context("throughput table")?;
-    write_table(path, &metadata(boot_id), &[batch])?;
-    Ok(())
+
+    /// Adds an interval.
+    ///
+    /// # Errors
+    /// When the histograms cannot be written.
+    pub fn add(&mut self, interval: &Interval) -> Result<()> {
+        for (kind, totals) in interval.totals.iter().enumerate() {
+            self.rows.push(Row {
+                kind,
+                number: interval.number,
+                monotonic_ns: interval.monotonic_ns,
+                realtime_ns: interval.realtime_ns,
+                counts: COUNTS.map(|(_, count, _)| count(totals)),
+                backlog: interval.backlog,
+                p95_ms: p95_ms(totals)?,
+            });
+        }
+        self.log.add(interval, self.types)
+    }
+
+    /// Ends the histograms and writes `throughput.parquet`: one row per interval and transaction type, counts of that interval.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn finish(&mut self, throughput: &Path, boot_id: &str) -> Result<()> {
+        self.log.finish()?;
+        // Sorted by entity, as every table of the format; the order within an entity stays.
+        self.rows.sort_by_key(|row| row.kind);
+        let batch = self.batch().context("throughput table")?;
+        let mut about = metadata(boot_id);
+        for (name, help) in [
+            (
+                "backlog",
+                "due and not begun at the end of the second; an open loop, all types together",
+            ),
+            ("concurrency", "begun and not ended, likewise"),
+        ] {
+            about["columns"][name] = gauge("1", "neither", help);
+        }
+        write_table(throughput, &about, &[batch])?;
+        Ok(())
+    }
+
+    fn batch(&self) -> Result<RecordBatch> {
+        let rows = &self.rows;
+        let signed =
+            |of: fn(&Row) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(rows.iter().map(of))) };
+        let optional = |of: fn(Backlog) -> u64| -> ArrayRef {
+            Arc::new(UInt64Array::from_iter(rows.iter().map(|row| row.backlog.map(of))))
+        };
+        let names = rows
+            .iter()
+            .map(|row| self.types.get(row.kind).copied().unwrap_or_default());
+        let seconds = UInt32Array::from_iter_values(rows.iter().map(|row| row.number));
+        let mut columns: Vec<(&str, ArrayRef, bool)> = vec![
+            ("second", Arc::new(seconds), false),
+            ("monotonic_ns", signed(|row| row.monotonic_ns), false),
+            ("realtime_ns", signed(|row| row.realtime_ns), false),
+            ("type", Arc::new(StringArray::from_iter_values(names)), false),
+        ];
+        for (position, (name, ..)) in COUNTS.iter().enumerate() {
+            let counts = rows.iter().map(|row| row.counts[position]);
+            columns.push((*name, Arc::new(UInt64Array::from_iter_values(counts)), false));
+        }
+        let latencies = Float64Array::from_iter(rows.iter().map(|row| row.p95_ms));
+        columns.push(("latency_p95_ms", Arc::new(latencies), true));
+        columns.push(("backlog", optional(|backlog| backlog.waiting), true));
+        columns.push(("concurrency", optional(|backlog| backlog.running), true));
+        Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
+    }
 }
 
 /// Null where nothing ended in the interval.
@@ -137,16 +185,19 @@ fn p95_ms(totals: &Totals) -> Result<Option<f64>> {
     ))
 }
 
+fn gauge(unit: &str, better: &str, help: &str) -> Json {
+    json!({"unit": unit, "kind": "gauge", "better": better, "help": help, "source": "loadprint-load"})
+}
+
 /// What a reader needs to know of the table.
 pub fn metadata(boot_id: &str) -> Json {
     let mut columns = Map::new();
     for (name, _, help) in COUNTS {
-        let meaning = json!({"unit": "1", "kind": "gauge", "better": "neither", "help": help, "source": "loadprint-load"});
-        columns.insert(name.to_owned(), meaning);
+        columns.insert(name.to_owned(), gauge("1", "neither", help));
     }
     columns.insert(
         "latency_p95_ms".to_owned(),
-        json!({"unit": "ms", "kind": "gauge", "better": "lower", "help": "95th percentile of the interval", "source": "loadprint-load"}),
+        gauge("ms", "lower", "95th percentile of the interval"),
     );
     json!({
         "format_version": FORMAT_VERSION,
@@ -161,35 +212,72 @@ pub fn metadata(boot_id: &str) -> Json {
     })
 }
 
-/// Writes `latency.hlog`: nanoseconds, one tagged interval per second and transaction type, stamps relative to the phase's begin.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn write_latency(path: &Path, intervals: &[Interval], types: &[&str]) -> Result<()> {
-    let mut text = Vec::new();
-    let mut serializer = V2DeflateSerializer::new();
-    let nanoseconds = |ns: i64| Duration::from_nanos(u64::try_from(ns).unwrap_or(0));
-    let began = intervals
-        .first()
-        .map_or(0, |first| first.realtime_ns - first.to_ns);
-    let began = SystemTime::UNIX_EPOCH + nanoseconds(began);
-    let mut log = IntervalLogWriterBuilder::new()
-        .add_comment("[Histogram log format version 1.3]")
-        .add_comment("values in nanoseconds; the maximum column in milliseconds")
-        .with_start_time(began)
-        .with_base_time(began)
-        .with_max_value_divisor(1e6)
-        .begin_log_with(&mut text, &mut serializer)?;
-    for interval in intervals {
+/// `latency.hlog`: nanoseconds, one tagged interval per second and transaction type, stamps relative to the phase's begin.
+#[derive(Debug)]
+struct LatencyLog {
+    path: PathBuf,
+    /// From the first interval on.
+    file: Option<BufWriter<File>>,
+}
+
+fn span(ns: i64) -> Duration {
+    Duration::from_nanos(u64::try_from(ns).unwrap_or(0))
+}
+
+impl LatencyLog {
+    fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            file: None,
+        }
+    }
+
+    fn write(&mut self, text: &[u8]) -> Result<()> {
+        let place = || format!("{}", self.path.display());
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => BufWriter::new(File::create(&self.path).with_context(place)?),
+        };
+        let file = self.file.insert(file);
+        file.write_all(text).with_context(place)
+    }
+
+    fn add(&mut self, interval: &Interval, types: &[&str]) -> Result<()> {
+        let mut text = Vec::new();
+        let mut serializer = V2DeflateSerializer::new();
+        let mut builder = IntervalLogWriterBuilder::new();
+        builder.with_max_value_divisor(1e6);
+        if self.file.is_none() {
+            let began = SystemTime::UNIX_EPOCH + span(interval.realtime_ns - interval.to_ns);
+            builder
+                .add_comment("[Histogram log format version 1.3]")
+                .add_comment("values in nanoseconds; the maximum column in milliseconds")
+                .with_start_time(began)
+                .with_base_time(began);
+        }
+        let mut log = builder.begin_log_with(&mut text, &mut serializer)?;
         for (totals, name) in interval.totals.iter().zip(types) {
             log.write_histogram(
                 &totals.latency.to_hdr()?,
-                nanoseconds(interval.from_ns),
-                nanoseconds(interval.to_ns - interval.from_ns),
+                span(interval.from_ns),
+                span(interval.to_ns - interval.from_ns),
                 Tag::new(name),
             )
             .map_err(|error| anyhow!("latency log: {error:?}"))?;
         }
+        // The writer says its divisor at the head of each log; this is one log.
+        let head = text
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        let skipped = if self.file.is_none() { 0 } else { head };
+        self.write(&text[skipped..])
     }
-    fs::write(path, text).with_context(|| format!("{}", path.display()))
+
+    fn finish(&mut self) -> Result<()> {
+        match &mut self.file {
+            Some(file) => file.flush().with_context(|| format!("{}", self.path.display())),
+            None => Ok(()),
+        }
+    }
 }

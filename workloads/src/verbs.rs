@@ -26,6 +26,7 @@ use crate::workload::Setup;
 use crate::workload::WORKLOADS;
 use crate::workload::Workload;
 
+mod budget;
 mod plan;
 mod run;
 mod sweep;

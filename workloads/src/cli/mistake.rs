@@ -7,6 +7,36 @@ use clap::error::ErrorKind;
 
 use super::names;
 
+/// Options of sysbench that this tool does not have, and what to use.
+const OF_SYSBENCH: [(&str, &str); 14] = [
+    ("--num-threads", "use --threads"),
+    ("--max-requests", "use --events"),
+    ("--max-time", "use --time"),
+    ("--tx-rate", "use --rate"),
+    (
+        "--report-checkpoints",
+        "the recording of --out holds every second; --warmup-time leaves out the beginning",
+    ),
+    (
+        "--thread-stack-size",
+        "threads have 256 kB, of which only what they use takes memory",
+    ),
+    (
+        "--config-file",
+        "give options on the command line, and the account by --defaults-file",
+    ),
+    ("--debug", "use --report-interval=1 and the server's error log"),
+    ("--validate", "use the verb `check`"),
+    ("--db-debug", "use the server's general log"),
+    ("--mysql-debug", "use the server's general log"),
+    ("--mysql-dry-run", "leave it out: every run is on a server"),
+    ("--pgsql-variant", "there is no driver but mysql"),
+    (
+        "--luajit-cmd",
+        "there is no Lua: workloads are listed by `loadprint-load list`",
+    ),
+];
+
 /// Clap's error as one line with the nearest name.
 pub fn one_line(error: &clap::Error) -> anyhow::Error {
     let text = |kind: ContextKind| match error.get(kind) {
@@ -34,6 +64,10 @@ pub fn one_line(error: &clap::Error) -> anyhow::Error {
         ErrorKind::UnknownArgument => {
             let given = text(ContextKind::InvalidArg).unwrap_or_default();
             let suggestion = text(ContextKind::SuggestedArg);
+            let name = given.split('=').next();
+            if let Some((_, instead)) = OF_SYSBENCH.iter().find(|(of, _)| Some(*of) == name) {
+                return anyhow!("`{given}` of sysbench is not taken: {instead}");
+            }
             anyhow!(
                 "unknown option `{given}`: {}",
                 nearest(suggestion, "`loadprint-load help WORKLOAD` shows the options")

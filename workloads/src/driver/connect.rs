@@ -31,6 +31,8 @@ pub struct Account {
     pub tls: Tls,
     /// The protocol's own compression, zlib.
     pub compression: bool,
+    /// How long a server may take to answer a new connection.
+    pub answer_seconds: u32,
 }
 
 impl std::fmt::Debug for Account {
@@ -71,6 +73,7 @@ impl Account {
             database: values.text("mysql-db")?.map(str::to_owned),
             tls: Tls::from_options(values)?,
             compression: values.flag("mysql-compression")?,
+            answer_seconds: values.number("thread-init-timeout")?.clamp(1.0, 1e6) as u32,
             option_file,
         })
     }

@@ -204,6 +204,9 @@ pub fn mend(errno: u32) -> Option<&'static str> {
     Some(match errno {
         1044 | 1142 => "the account lacks this privilege: GRANT it, or give another --mysql-user",
         1045 | 1698 => "check --mysql-user and --mysql-password-file, --defaults-file or MYSQL_PWD",
+        1203 | 1226 => {
+            "the account may not have more connections: ALTER USER ... WITH MAX_USER_CONNECTIONS, or lower --threads"
+        }
         1040 => "raise max_connections on the server or lower --threads",
         1049 => "`loadprint-load prepare WORKLOAD` creates it",
         1050 => "`loadprint-load cleanup WORKLOAD` removes what an earlier prepare left",

@@ -132,6 +132,11 @@ unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -
     }
     let yes = sys::TRUE;
     let charset = c"utf8mb4";
+    // SAFETY: as below.
+    unsafe {
+        let timeout = ptr::from_ref(&account.answer_seconds).cast::<c_void>();
+        sys::mysql_options(mysql, option::MYSQL_OPT_CONNECT_TIMEOUT, timeout);
+    }
     if polled {
         // SAFETY: as below.
         unsafe {

@@ -100,13 +100,6 @@ pub struct Interval {
     pub backlog: Option<Backlog>,
 }
 
-impl Interval {
-    /// What was counted for this transaction type.
-    pub fn totals_of(&self, kind: usize) -> Option<&Totals> {
-        self.totals.get(kind)
-    }
-}
-
 /// Told of everything that happens around the events.
 pub trait Observer {
     /// So many of all threads are connected and prepared; called every second until they are.

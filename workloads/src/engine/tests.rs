@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::Mutex;
 
+use super::client::Client;
 use super::*;
 use crate::cli;
+use crate::driver::StatementId;
 use crate::driver::dry_run::DryRun;
 use crate::options::Values;
 use crate::stats::Counter;
 use crate::workload;
+use crate::workload::Session;
+use crate::workload::Step;
 
 /// Notes the order of calls and the events of each interval.
 #[derive(Default)]
@@ -372,4 +376,55 @@ fn threads_begin_one_after_the_other_in_the_ramp() {
     let (outcome, notes) = run_dry("oltp_point_select", &[], 1, &ramp, &DryRun::default());
     assert_eq!(notes.calls[..3], ["begin ramp", "end ramp", "before"]);
     assert_eq!(outcome.measured.unwrap().totals[0].get(Counter::Events), 10);
+}
+
+/// Work for three events a thread and phase.
+struct Three;
+
+impl Load for Three {
+    fn session(&self, _thread: usize, client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError> {
+        let statement = client.prepare("SELECT 1", &[])?;
+        Ok(Box::new(ThreeSession { statement, left: 3 }))
+    }
+}
+
+struct ThreeSession {
+    statement: StatementId,
+    left: usize,
+}
+
+impl Session for ThreeSession {
+    fn event(&mut self, client: &mut Client<'_>) -> Result<Step, DbError> {
+        if self.left == 0 {
+            return Ok(Step::Exhausted);
+        }
+        self.left -= 1;
+        client.execute(self.statement, &[])?;
+        Ok(Step::Done(1))
+    }
+}
+
+#[test]
+fn a_run_that_ends_before_its_time_says_why() {
+    let hour = Plan {
+        time: Some(Duration::from_secs(3600)),
+        events: None,
+        ..plan(2, 0)
+    };
+    let interrupts = Interrupts::default();
+    let outcome = run(
+        &Three,
+        &DryRun::default(),
+        1,
+        &hour,
+        &interrupts,
+        &mut Notes::default(),
+    )
+    .unwrap();
+    assert_eq!(outcome.measured.unwrap().totals[0].get(Counter::Events), 6);
+    let short = outcome.short.unwrap();
+    assert!(
+        short.contains("ran out of work") && short.contains("of 3600 s"),
+        "{short}"
+    );
 }

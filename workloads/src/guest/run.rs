@@ -65,7 +65,8 @@ impl Run<'_> {
             .preflight(job.values, job.threads, watch.server.connection());
         fits.map_err(place)?;
         let out = job.values.text("out")?.map(Path::new);
-        watch.recording = out.map(Recording::create).transpose()?;
+        let types = job.workload.descriptor().types;
+        watch.recording = out.map(|run| Recording::create(run, types)).transpose()?;
         job.output.line(&format!(
             "Running {} with {} on {}, {} threads",
             job.workload.descriptor().name,

@@ -7,6 +7,8 @@ use anyhow::anyhow;
 use serde_json::Value as Json;
 use serde_json::json;
 
+use super::budget;
+use super::budget::Needs;
 use super::explain;
 use super::options_json;
 use crate::driver::Driver;
@@ -72,12 +74,22 @@ impl Invocation<'_> {
             .workload
             .preflight(values, self.plan.threads, server.connection());
         fits.map_err(|error| explain(error, self.driver))?;
+        let connections = load.connections(self.plan.threads);
+        budget::of_files(connections)?;
+        // The numbers of the first server hold for the others, between which the connections are shared.
+        let needs = Needs {
+            connections: connections.div_ceil(self.driver.account.endpoints.len()),
+            handles: self.driver.mode.handles(load.handles()),
+        };
+        let afforded = budget::of_server(needs, server.connection());
+        afforded.map_err(|error| explain(error, self.driver))?;
+        let types = self.workload.descriptor().types;
         let mut watch = Watch {
             load: load.as_ref(),
             server,
             recording: values
                 .text("out")?
-                .map(|run| Recording::create(Path::new(run)))
+                .map(|run| Recording::create(Path::new(run), types))
                 .transpose()?,
             output: self.output,
             threads: self.plan.threads,
@@ -86,7 +98,6 @@ impl Invocation<'_> {
             pending: Totals::default(),
             pending_ns: 0,
         };
-        let types = self.workload.descriptor().types;
         self.output.line(&format!(
             "Running {} on {} with {} threads{}, seed {}",
             self.workload.descriptor().name,
@@ -96,7 +107,7 @@ impl Invocation<'_> {
             self.seed
         ));
         let mut plan = self.plan.clone();
-        plan.threads = load.connections(plan.threads);
+        plan.threads = connections;
         if let Some(rate) = &mut plan.rate {
             rate.per_second /= load.operations_per_event();
         }
@@ -108,14 +119,14 @@ impl Invocation<'_> {
             self.interrupts,
             &mut watch,
         );
-        self.conclude(outcome, load.as_ref(), &watch, result)
+        self.conclude(outcome, load.as_ref(), &mut watch, result)
     }
 
     fn conclude(
         &self,
         outcome: Result<Outcome>,
         load: &dyn Load,
-        watch: &Watch<'_>,
+        watch: &mut Watch<'_>,
         result: &mut Option<Json>,
     ) -> Result<u8> {
         let (outcome, error) = match outcome {
@@ -124,10 +135,10 @@ impl Invocation<'_> {
         };
         let failure = outcome.failure.as_ref().map(|failure| self.describe(failure));
         let short = outcome.short.clone().map(|reason| anyhow!(reason));
-        // What a thread met comes first: the rest follows from it.
-        let error = failure
-            .or_else(|| error.map(|error| explain(error, self.driver)))
-            .or(short);
+        // What a thread met comes before what followed from it; one that was cut off met only that.
+        let error = short
+            .or(failure)
+            .or_else(|| error.map(|error| explain(error, self.driver)));
         let interrupted = outcome
             .signal
             .map(|signal| anyhow!("interrupted by signal {signal}"));
@@ -199,7 +210,7 @@ impl Invocation<'_> {
         &self,
         outcome: &Outcome,
         load: &dyn Load,
-        watch: &Watch<'_>,
+        watch: &mut Watch<'_>,
         reason: Option<&str>,
         result: &mut Option<Json>,
     ) -> Result<()> {
@@ -233,12 +244,12 @@ impl Invocation<'_> {
             self.print_traffic(measured, watch)?;
             *result = Some(json);
         }
-        let Some(recording) = &watch.recording else {
+        let Some(recording) = &mut watch.recording else {
             return Ok(());
         };
         recording.write_server(&watch.server.to_json())?;
         if let Some(json) = result {
-            recording.write_result(json, descriptor.types)?;
+            recording.write_result(json)?;
         }
         recording.finish(&About {
             generator: "native",
@@ -325,7 +336,7 @@ impl Observer for Watch<'_> {
     fn interval(&mut self, phase: &str, interval: Interval) -> Result<()> {
         self.report(&interval)?;
         if let (Some(recording), "measure") = (&mut self.recording, phase) {
-            recording.keep(interval);
+            recording.keep(&interval)?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ mod arm;
 mod common;
 mod connections;
 mod counts;
+mod engine;
 mod errors;
 mod guest_sysbench;
 mod insert_benchmark;

@@ -269,6 +269,13 @@ impl Load for ArmLoad {
         }
     }
 
+    fn operations_per_event(&self) -> f64 {
+        match self.full {
+            Full::Records(records) => records as f64,
+            Full::Bytes(bytes) => (bytes as f64 / self.shared.mix.record_bytes()).max(1.0),
+        }
+    }
+
     fn drains(&self) -> bool {
         true
     }

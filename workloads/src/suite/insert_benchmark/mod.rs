@@ -156,7 +156,7 @@ impl Workload for InsertBenchmark {
                 }
                 Step::Query { .. } => options.push(("time", QUERY_SECONDS.to_owned())),
                 // These end by their rows, all of which count.
-                _ => options.extend([("time", "0".to_owned()), ("warmup-time", "0".to_owned())]),
+                _ => options.extend(["time", "warmup-time", "ramp-time"].map(|name| (name, "0".to_owned()))),
             }
             points.push(Point {
                 name: step.name(),

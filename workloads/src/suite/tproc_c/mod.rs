@@ -279,6 +279,11 @@ impl Load for TprocLoad {
         }))
     }
 
+    fn operations_per_event(&self) -> f64 {
+        // New orders in HammerDB's mix, rolled back ones included.
+        10.0 / 23.0
+    }
+
     fn handles(&self) -> usize {
         match self.mode {
             Mode::Call => 0,

@@ -1,0 +1,158 @@
+//! What a run needs of limits, judged before anything starts: connections, prepared statements, open files.
+
+use anyhow::Result;
+use anyhow::bail;
+use rustix::process::Resource;
+use rustix::process::Rlimit;
+use rustix::process::getrlimit;
+use rustix::process::setrlimit;
+
+use crate::driver::Connection;
+use crate::driver::DbError;
+
+/// Files of this process beside the connections: recordings, standard streams, the connection that reads counters.
+const OTHER_FILES: u64 = 64;
+
+/// What a run asks of one server.
+#[derive(Debug, Clone, Copy)]
+pub struct Needs {
+    /// Connections of the load.
+    pub connections: usize,
+    /// Statements that each of them keeps prepared on the server.
+    pub handles: usize,
+}
+
+/// A limit of the server with what is used of it.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    most: u64,
+    used: u64,
+}
+
+impl Limit {
+    fn free(self) -> u64 {
+        self.most.saturating_sub(self.used)
+    }
+
+    /// None where the server does not know the variable.
+    fn read(connection: &mut dyn Connection, variable: &str, status: &str) -> Result<Option<Self>, DbError> {
+        let most = number(connection, &format!("SHOW GLOBAL VARIABLES LIKE '{variable}'"))?;
+        let used = number(connection, &format!("SHOW GLOBAL STATUS LIKE '{status}'"))?;
+        Ok(most.zip(used).map(|(most, used)| Self { most, used }))
+    }
+}
+
+fn number(connection: &mut dyn Connection, sql: &str) -> Result<Option<u64>, DbError> {
+    let rows = connection.rows(sql)?;
+    let cell = rows.first().and_then(|row| row.get(1)?.as_deref());
+    Ok(cell.and_then(|text| text.parse().ok()))
+}
+
+/// Refuses what the server's limits do not allow.
+///
+/// # Errors
+/// The numbers and the mend, or an error of the database.
+pub fn of_server(needs: Needs, connection: &mut dyn Connection) -> Result<()> {
+    let connections = Limit::read(connection, "max\\_connections", "Threads\\_connected")?;
+    let statements = Limit::read(
+        connection,
+        "max\\_prepared\\_stmt\\_count",
+        "Prepared\\_stmt\\_count",
+    )?;
+    judge(needs, connections, statements)
+}
+
+fn judge(needs: Needs, connections: Option<Limit>, statements: Option<Limit>) -> Result<()> {
+    let wanted = needs.connections as u64;
+    if let Some(limit) = connections.filter(|limit| wanted > limit.free()) {
+        bail!(
+            "{wanted} connections are needed and {} are free (max_connections {}, Threads_connected {}): \
+             raise max_connections on the server or lower --threads",
+            limit.free(),
+            limit.most,
+            limit.used
+        );
+    }
+    let kept = wanted * needs.handles as u64;
+    if let Some(limit) = statements.filter(|limit| kept > limit.free()) {
+        bail!(
+            "{wanted} threads × {} statements = {kept} prepared statements are needed and {} are free \
+             (max_prepared_stmt_count {}, Prepared_stmt_count {}): raise max_prepared_stmt_count on the server, \
+             lower --threads or --tables, or take --protocol=emulated",
+            needs.handles,
+            limit.free(),
+            limit.most,
+            limit.used
+        );
+    }
+    Ok(())
+}
+
+/// Raises the limit of open files of this process as far as the connections need it.
+///
+/// # Errors
+/// When the hard limit is too low.
+pub fn of_files(connections: usize) -> Result<()> {
+    let wanted = connections as u64 + OTHER_FILES;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    if let Some(most) = limit.maximum.filter(|most| *most < wanted) {
+        bail!(
+            "{connections} connections need {wanted} open files and this process may have {most}: \
+             raise the hard limit (ulimit -Hn, LimitNOFILE= of the service) or lower --threads"
+        );
+    }
+    let raised = Rlimit {
+        current: limit.maximum.or(Some(wanted)),
+        maximum: limit.maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        bail!("{connections} connections need {wanted} open files, and the limit cannot be raised: {error}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(connections: usize, handles: usize, used: [u64; 2]) -> Option<String> {
+        let needs = Needs { connections, handles };
+        let limit = |most, used| Some(Limit { most, used });
+        let judged = judge(needs, limit(151, used[0]), limit(16_382, used[1]));
+        judged.err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_used_already_is_not_free() {
+        assert_eq!(refusal(148, 0, [3, 0]), None);
+        let line = refusal(149, 0, [3, 0]).unwrap();
+        let numbers =
+            "149 connections are needed and 148 are free (max_connections 151, Threads_connected 3)";
+        assert!(line.starts_with(numbers), "{line}");
+    }
+
+    #[test]
+    fn statements_of_all_threads_are_added_up() {
+        // 64 tables with nine statements each, BEGIN and COMMIT.
+        let line = refusal(64, 64 * 9 + 2, [1, 0]).unwrap();
+        assert!(
+            line.contains("64 threads × 578 statements = 36992") && line.contains("16382 are free"),
+            "{line}"
+        );
+        assert_eq!(refusal(64, 0, [1, 16_382]), None);
+        assert_eq!(refusal(1, 100, [1, 16_282]), None);
+        assert!(refusal(1, 101, [1, 16_282]).is_some());
+    }
+
+    #[test]
+    fn a_server_without_a_limit_is_not_judged() {
+        let needs = Needs {
+            connections: 1000,
+            handles: 1000,
+        };
+        assert!(judge(needs, None, None).is_ok());
+    }
+}
