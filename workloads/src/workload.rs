@@ -10,6 +10,7 @@ use crate::driver::DbError;
 use crate::driver::Driver;
 use crate::driver::protocol::Protocol;
 use crate::engine::client::Client;
+use crate::guest::AnyCommand;
 use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::output::Output;
@@ -37,6 +38,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &ArmInsert,
     &InsertBenchmark,
     &TprocC,
+    &AnyCommand,
 ];
 
 /// What a workload says about itself.

@@ -143,11 +143,6 @@ impl Child {
         })
     }
 
-    /// Its process number.
-    pub fn id(&self) -> u32 {
-        self.process.id()
-    }
-
     /// Waits for what happens next, until `due`.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 
 mod account;
 mod child;
+mod command;
 mod hammerdb;
 mod judged;
 mod options;
@@ -21,13 +22,14 @@ use crate::driver::connect::Account;
 use crate::options::Values;
 use crate::output::Output;
 use crate::workload::Workload;
+pub use command::AnyCommand;
 pub use judged::Judged;
 pub use options::options_of;
 pub use run::Run;
 use run::Watch;
 
 /// All guests.
-static GUESTS: &[&dyn Guest] = &[&sysbench::Sysbench, &hammerdb::HammerDb];
+static GUESTS: &[&dyn Guest] = &[&sysbench::Sysbench, &hammerdb::HammerDb, &AnyCommand];
 
 /// What a guest is asked to do.
 pub struct Job<'a> {
@@ -94,6 +96,9 @@ pub fn generators(workload: &str) -> Vec<&'static str> {
 /// # Errors
 /// When it does not know the workload.
 pub fn chosen(workload: &str, values: &Values) -> Result<Option<&'static dyn Guest>> {
+    if !values.declares("generator") {
+        return Ok(None);
+    }
     let name = values.text("generator")?.unwrap_or("native");
     if name == "native" {
         return Ok(None);

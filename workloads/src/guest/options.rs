@@ -53,6 +53,7 @@ pub fn options_of(workload: &str) -> &'static [OptionSpec] {
     match workload {
         name if super::sysbench::SCRIPTS.contains(&name) => SYSBENCH,
         "tproc_c" => HAMMERDB,
+        "command" => &[],
         _ => NATIVE,
     }
 }

@@ -50,7 +50,8 @@ impl Second {
         }
     }
 
-    fn get(&self, column: &str) -> Option<u64> {
+    /// The count of a column, where it was reported.
+    pub fn get(&self, column: &str) -> Option<u64> {
         let mut counts = self.counts.iter();
         counts.find(|(name, _)| *name == column).map(|(_, count)| *count)
     }

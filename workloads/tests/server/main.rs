@@ -15,6 +15,8 @@ mod connections;
 mod counts;
 mod engine;
 mod errors;
+mod guest_command;
+mod guest_hammerdb;
 mod guest_sysbench;
 mod insert_benchmark;
 mod oltp;

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// options are the settings of one run, from flags and, where no flag is given, from the environment of `loadprint-load`.
+type options struct {
+	config    *mysql.Config
+	threads   int
+	tables    int
+	tableSize int
+	warmup    int
+	seconds   int
+	seed      int64
+	fresh     bool
+}
+
+// parse reads flags and the option file; the password is never a flag, which every user of the machine could read.
+func parse(arguments []string) (options, error) {
+	var parsed options
+	flags := flag.NewFlagSet("loadprint-go-lookup", flag.ContinueOnError)
+	file := flags.String("defaults-file", os.Getenv("LOADPRINT_DEFAULTS_FILE"), "option file, group [client]: user, password, host, port, socket")
+	host := flags.String("host", "", "server, over the one of the option file")
+	port := flags.String("port", "", "TCP port")
+	socket := flags.String("socket", "", "unix socket")
+	database := flags.String("database", fromEnvironment("LOADPRINT_DATABASE", "sbtest"), "database of the sbtest tables")
+	interpolate := flags.Bool("interpolate-params", true, "the driver puts values into the text; false: a prepare, an execute and a close for each query")
+	flags.IntVar(&parsed.threads, "threads", number("LOADPRINT_THREADS", 1), "goroutines, each with a connection")
+	flags.IntVar(&parsed.tables, "tables", 1, "sbtest tables")
+	flags.IntVar(&parsed.tableSize, "table-size", 10000, "rows of a table")
+	flags.IntVar(&parsed.warmup, "warmup", number("LOADPRINT_WARMUP_SECONDS", 0), "seconds that are not counted")
+	flags.IntVar(&parsed.seconds, "seconds", number("LOADPRINT_SECONDS", 10), "seconds that are counted")
+	flags.Int64Var(&parsed.seed, "seed", 1, "of the random keys")
+	flags.BoolVar(&parsed.fresh, "new-connection-per-query", false, "open and close a connection for each query")
+	processors := flags.Int("gomaxprocs", 0, "processors that Go runs on; 0: all")
+	if err := flags.Parse(arguments); err != nil {
+		return parsed, err
+	}
+	if flags.NArg() > 0 {
+		return parsed, fmt.Errorf("`%s` is not a flag", flags.Arg(0))
+	}
+	if parsed.threads < 1 || parsed.tables < 1 || parsed.tableSize < 1 || parsed.seconds < 1 || parsed.warmup < 0 {
+		return parsed, errors.New("threads, tables, table-size and seconds must be 1 or more, warmup 0 or more")
+	}
+	if *processors > 0 {
+		runtime.GOMAXPROCS(*processors)
+	}
+	settings, err := clientGroup(*file)
+	if err != nil {
+		return parsed, err
+	}
+	override(settings, map[string]string{"host": *host, "port": *port, "socket": *socket})
+	if *host != "" && *host != "localhost" {
+		delete(settings, "socket")
+	}
+	parsed.config = configure(settings, *database, *interpolate)
+	return parsed, nil
+}
+
+func configure(settings map[string]string, database string, interpolate bool) *mysql.Config {
+	config := mysql.NewConfig()
+	config.User, config.Passwd, config.DBName = settings["user"], settings["password"], database
+	config.InterpolateParams = interpolate
+	if path := settings["socket"]; path != "" {
+		config.Net, config.Addr = "unix", path
+		return config
+	}
+	override(settings, map[string]string{"host": orElse(settings["host"], "127.0.0.1"), "port": orElse(settings["port"], "3306")})
+	config.Net, config.Addr = "tcp", settings["host"]+":"+settings["port"]
+	return config
+}
+
+// clientGroup reads the settings of group [client] of an option file; no file, no settings.
+func clientGroup(path string) (map[string]string, error) {
+	settings := map[string]string{}
+	if path == "" {
+		return settings, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	inside := false
+	scanner := bufio.NewScanner(file)
+	for scanner.Scan() {
+		line := strings.TrimSpace(scanner.Text())
+		if strings.HasPrefix(line, "[") {
+			inside = line == "[client]"
+		} else if key, value, found := strings.Cut(line, "="); found && inside && !strings.HasPrefix(line, "#") {
+			settings[strings.TrimSpace(key)] = unquoted(strings.TrimSpace(value))
+		}
+	}
+	return settings, scanner.Err()
+}
+
+var escapes = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, `'`, `\s`, " ", `\t`, "\t", `\n`, "\n", `\r`, "\r")
+
+func unquoted(value string) string {
+	for _, mark := range []string{`"`, `'`} {
+		if len(value) >= 2 && strings.HasPrefix(value, mark) && strings.HasSuffix(value, mark) {
+			value = value[1 : len(value)-1]
+			break
+		}
+	}
+	return escapes.Replace(value)
+}
+
+func override(settings, given map[string]string) {
+	for name, value := range given {
+		if value != "" {
+			settings[name] = value
+		}
+	}
+}
+
+func orElse(value, other string) string {
+	if value == "" {
+		return other
+	}
+	return value
+}
+
+func fromEnvironment(name, other string) string {
+	return orElse(os.Getenv(name), other)
+}
+
+func number(name string, other int) int {
+	if value, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return value
+	}
+	return other
+}

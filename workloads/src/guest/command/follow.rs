@@ -1,0 +1,226 @@
+//! A running command: its window by marks or by time, its lines, and whether what it gave can stand.
+
+use std::collections::VecDeque;
+use std::process::ExitStatus;
+use std::time::Duration;
+use std::time::Instant;
+
+use anyhow::Result;
+use regex::Regex;
+use serde_json::json;
+
+use super::super::child::Child;
+use super::super::child::Said;
+use super::super::child::Stream;
+use super::super::judged::Judged;
+use super::super::judged::Latency;
+use super::super::judged::short;
+use super::super::run::Watch;
+use super::super::series;
+use super::super::series::Second;
+use super::operations;
+use super::operations::Operations;
+use crate::options::Values;
+
+/// Lines of standard error that are kept.
+const TAIL: usize = 20;
+
+/// How it ended.
+pub enum Ended {
+    /// By itself.
+    Itself(ExitStatus),
+    /// It was ended after its window, as a program without an end of its own.
+    AfterWindow,
+    /// This process was interrupted.
+    Signal(i32),
+    /// It was ended because it did not end.
+    Late(Duration),
+}
+
+/// A command that is being followed.
+pub struct Following {
+    operations: Operations,
+    begin: Option<Regex>,
+    end: Option<Regex>,
+    interval: Option<Regex>,
+    /// Nothing that it prints at its end is needed.
+    by_counters: bool,
+    series: Vec<Second>,
+    phase: Option<&'static str>,
+    over: bool,
+    tail: VecDeque<String>,
+}
+
+impl Following {
+    /// By the options.
+    ///
+    /// # Errors
+    /// For patterns that cannot be used.
+    pub fn new(values: &Values, operations: Operations) -> Result<Self> {
+        Ok(Self {
+            operations,
+            begin: operations::regex(values, "measure-begin-regex")?,
+            end: operations::regex(values, "measure-end-regex")?,
+            interval: operations::regex(values, "interval-regex")?,
+            by_counters: values.text("operations-from")? != Some("output"),
+            series: Vec::new(),
+            phase: None,
+            over: false,
+            tail: VecDeque::new(),
+        })
+    }
+
+    /// Follows it to its end; the spans are warm-up, window (zero: as long as it runs) and grace.
+    ///
+    /// # Errors
+    /// When phases cannot be stamped or the server does not answer.
+    pub fn follow(&mut self, mut child: Child, watch: &mut Watch<'_>, spans: [Duration; 3]) -> Result<Ended> {
+        let [warmup, time, grace] = spans;
+        let began = Instant::now();
+        let limit = (!time.is_zero()).then(|| began + warmup + time + grace);
+        let mut window_at = (self.begin.is_none() && !warmup.is_zero()).then(|| began + warmup);
+        let mut end_at = None;
+        if self.begin.is_some() || window_at.is_some() {
+            self.enter("warmup", watch)?;
+        } else {
+            self.enter("measure", watch)?;
+        }
+        loop {
+            if self.phase == Some("measure") && end_at.is_none() && self.end.is_none() && !time.is_zero() {
+                end_at = Some(Instant::now() + time);
+            }
+            let due = window_at
+                .into_iter()
+                .chain(end_at.filter(|_| !self.over))
+                .chain(limit)
+                .min();
+            match child.next(due)? {
+                Said::Line(stream, line) => self.line(stream, &line, watch)?,
+                Said::Signal(signal) => return Ok(Ended::Signal(signal)),
+                Said::Ended(status) => {
+                    self.leave(watch)?;
+                    return Ok(Ended::Itself(status));
+                }
+                Said::Due if limit.is_some_and(|limit| limit <= Instant::now()) => {
+                    self.leave(watch)?;
+                    return Ok(Ended::Late(warmup + time + grace));
+                }
+                Said::Due if window_at.is_some_and(|at| at <= Instant::now()) => {
+                    window_at = None;
+                    self.enter("measure", watch)?;
+                }
+                Said::Due => self.leave(watch)?,
+            }
+            if self.over && self.by_counters {
+                return Ok(Ended::AfterWindow);
+            }
+        }
+    }
+
+    fn enter(&mut self, phase: &'static str, watch: &mut Watch<'_>) -> Result<()> {
+        if let Some(before) = self.phase.take() {
+            watch.ended(before)?;
+        }
+        watch.begins(phase)?;
+        self.phase = Some(phase);
+        Ok(())
+    }
+
+    fn leave(&mut self, watch: &mut Watch<'_>) -> Result<()> {
+        if let Some(phase) = self.phase.take() {
+            self.over = phase == "measure";
+            watch.ended(phase)?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, stream: Stream, line: &str, watch: &mut Watch<'_>) -> Result<()> {
+        watch.line(line);
+        if stream == Stream::Error {
+            self.tail.push_back(short(line));
+            if self.tail.len() > TAIL {
+                self.tail.pop_front();
+            }
+        }
+        self.operations.take(line);
+        let matches = |regex: &Option<Regex>| regex.as_ref().is_some_and(|regex| regex.is_match(line));
+        if self.phase == Some("warmup") && matches(&self.begin) {
+            self.enter("measure", watch)?;
+        } else if self.phase == Some("measure") && matches(&self.end) {
+            self.leave(watch)?;
+        }
+        let captures = self.interval.as_ref().and_then(|regex| regex.captures(line));
+        if let Some(count) = captures
+            .and_then(|captures| operations::number(&captures))
+            .filter(|_| self.phase == Some("measure"))
+        {
+            self.series
+                .push(Second::now(vec![("events", count.round() as u64)], None));
+        }
+        Ok(())
+    }
+
+    /// What it gave.
+    ///
+    /// # Errors
+    /// Does not happen for the workload's own options.
+    pub fn judge(self, ended: Ended, watch: &Watch<'_>, values: &Values) -> Result<Judged> {
+        let (said, said_seconds) = self.operations.found();
+        let events = match values.text("operations-from")? {
+            Some("questions") => watch.growth("Questions"),
+            Some("commits") => watch.growth("Com_commit"),
+            Some("intervals") => Some(self.series.iter().filter_map(|second| second.get("events")).sum()),
+            _ => said
+                .filter(|count| *count >= 0.0)
+                .map(|count| count.round() as u64),
+        };
+        let mut judged = Judged {
+            seconds: Some(said_seconds.unwrap_or_else(|| watch.measured_seconds())).filter(|_| self.over),
+            operation: values.text("operation")?.map(str::to_owned),
+            types: events
+                .map(|events| ("command".to_owned(), events, Latency::default()))
+                .into_iter()
+                .collect(),
+            series: self.series,
+            ..Judged::default()
+        };
+        let status = match &ended {
+            Ended::Itself(status) => Some(status.to_string()),
+            _ => None,
+        };
+        judged.failure = match ended {
+            Ended::Signal(signal) => {
+                judged.signal = Some(signal);
+                None
+            }
+            Ended::Late(limit) => Some(format!(
+                "the command had not ended {:.0} s after its start and was ended: is it told how long to run ({{seconds}})?",
+                limit.as_secs_f64()
+            )),
+            Ended::Itself(status) if !status.success() => Some(format!(
+                "the command ended with {status}: {}",
+                self.tail
+                    .back()
+                    .map_or("it said nothing on standard error", String::as_str)
+            )),
+            _ if !self.over => Some("the command ended before its window began".to_owned()),
+            _ if events.is_none() => {
+                Some("nothing in the command's output gave a number of operations".to_owned())
+            }
+            _ if events == Some(0) => Some("the command counted no operation".to_owned()),
+            _ => None,
+        };
+        if let Some(events) = events {
+            judged.totals.insert("events".to_owned(), json!(events));
+            if !judged.series.is_empty() {
+                series::close(&mut judged.series, "events", events);
+            }
+        }
+        judged.details.insert("exit_status".to_owned(), json!(status));
+        judged.details.insert("stderr_tail".to_owned(), json!(self.tail));
+        judged
+            .details
+            .insert("window_seconds".to_owned(), json!(watch.measured_seconds()));
+        Ok(judged)
+    }
+}

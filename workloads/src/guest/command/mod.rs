@@ -1,0 +1,119 @@
+//! The workload `command`: any program as a load, its operations counted by its own output or by the server.
+
+mod follow;
+mod operations;
+mod options;
+mod program;
+
+use std::time::Duration;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+
+use super::Guest;
+use super::Job;
+use super::child::Child;
+use super::child::Said;
+use super::judged::Judged;
+use super::judged::short;
+use super::private::PrivateDir;
+use super::run::Watch;
+use crate::cli::Verb;
+use crate::options::Values;
+use crate::workload::Descriptor;
+use crate::workload::Load;
+use crate::workload::Setup;
+use crate::workload::Workload;
+use follow::Following;
+use operations::Operations;
+
+/// The guest, and the workload that only it has.
+pub struct AnyCommand;
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "command",
+    summary: "any program: it gets the account in a file and its operations are read from its output or from the server",
+    operation: "operation of the command",
+    types: &["command"],
+    options: &[options::OPTIONS],
+    database: "sbtest",
+};
+
+impl Workload for AnyCommand {
+    fn descriptor(&self) -> &Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn prepare(&self, _setup: &Setup<'_>) -> Result<()> {
+        bail!("a command is prepared by its own program")
+    }
+
+    fn warmup(&self, _setup: &Setup<'_>) -> Result<()> {
+        bail!("a command is warmed up by its own program")
+    }
+
+    fn cleanup(&self, _setup: &Setup<'_>) -> Result<()> {
+        bail!("a command is cleaned up by its own program")
+    }
+
+    fn load(&self, _values: &Values, _threads: usize, _seed: u64) -> Result<Box<dyn Load>> {
+        bail!("a command is a load of its own: use --generator=command")
+    }
+}
+
+impl Guest for AnyCommand {
+    fn name(&self) -> &'static str {
+        "command"
+    }
+
+    fn knows(&self, workload: &str) -> bool {
+        workload == "command"
+    }
+
+    fn operate(&self, verb: Verb, job: &Job<'_>) -> Result<()> {
+        let option = match verb {
+            Verb::Prepare => "prepare-command",
+            Verb::Warmup => "warmup-command",
+            _ => "cleanup-command",
+        };
+        let secret = PrivateDir::create()?;
+        let Some(command) = program::program(job, option, &secret)? else {
+            job.output.line(&format!("Nothing to do: no --{option}"));
+            return Ok(());
+        };
+        let mut child = Child::start(command).with_context(|| format!("--{option}"))?;
+        let mut last = String::new();
+        loop {
+            match child.next(None)? {
+                Said::Line(_, line) => {
+                    job.output.line(&line);
+                    last = line;
+                }
+                Said::Signal(signal) => bail!("interrupted by signal {signal}"),
+                Said::Due => {}
+                Said::Ended(status) if status.success() => return Ok(()),
+                Said::Ended(status) => bail!("--{option} ended with {status}: {}", short(&last)),
+            }
+        }
+    }
+
+    fn run(&self, job: &Job<'_>, watch: &mut Watch<'_>) -> Result<Judged> {
+        let values = job.values;
+        let operations = Operations::of(values)?;
+        let secret = PrivateDir::create()?;
+        let Some(command) = program::program(job, "command", &secret)? else {
+            bail!("--command is missing: give the program and its words");
+        };
+        let mut following = Following::new(values, operations)?;
+        let child = Child::start(command).context("--command")?;
+        let span =
+            |name: &str| -> Result<Duration> { Ok(Duration::from_secs_f64(values.number(name)?.min(1e9))) };
+        let ended = following.follow(
+            child,
+            watch,
+            [span("warmup-time")?, span("time")?, span("grace")?],
+        )?;
+        following.judge(ended, watch, values)
+    }
+}

@@ -1,0 +1,86 @@
+//! The program of a side: its words, its environment, and the option file with the account.
+
+use std::process::Command;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+
+use super::super::Job;
+use super::super::account;
+use super::super::account::Resolved;
+use super::super::private::PrivateDir;
+
+/// The command of an option, ready to start; `None` where the option was not given.
+///
+/// # Errors
+/// For words that cannot be split.
+pub fn program(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Option<Command>> {
+    let Some(text) = job.values.text(option)? else {
+        return Ok(None);
+    };
+    let account = account::resolve(job.account)?;
+    let file = private.write("client.cnf", &option_file(&account)?)?;
+    let settings = [
+        ("threads", job.threads.to_string()),
+        ("seconds", job.values.number("time")?.to_string()),
+        ("warmup", job.values.number("warmup-time")?.to_string()),
+        ("defaults_file", file.display().to_string()),
+        ("host", account.host),
+        ("port", account.port.to_string()),
+        ("socket", account.socket.unwrap_or_default()),
+        ("database", account.database),
+        ("user", account.user),
+    ];
+    let filled = |word: &str| {
+        settings.iter().fold(word.to_owned(), |word, (name, value)| {
+            word.replace(&format!("{{{name}}}"), value)
+        })
+    };
+    let mut command = if job.values.flag("shell")? {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", &filled(text)]);
+        shell
+    } else {
+        let words =
+            shlex::split(text).with_context(|| format!("--{option}={text}: a quote is not closed"))?;
+        let Some((first, rest)) = words.split_first() else {
+            bail!("--{option} is empty: give a program and its words");
+        };
+        let mut plain = Command::new(filled(first));
+        plain.args(rest.iter().map(|word| filled(word)));
+        plain
+    };
+    for (name, value) in &settings {
+        let name = if *name == "warmup" { "warmup_seconds" } else { name };
+        command.env(format!("LOADPRINT_{}", name.to_uppercase()), value);
+    }
+    // The file says it all, and a variable can be read by more than a file.
+    command.env_remove("MYSQL_PWD");
+    Ok(Some(command))
+}
+
+fn option_file(account: &Resolved) -> Result<String> {
+    let quoted = |text: &str| -> Result<String> {
+        if text.contains('\n') {
+            bail!("an option file cannot hold a line end in an account: use another one");
+        }
+        Ok(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
+    };
+    let mut text = format!(
+        "[client]\nuser={}\npassword={}\n",
+        quoted(&account.user)?,
+        quoted(&account.password)?
+    );
+    match &account.socket {
+        Some(socket) => text += &format!("socket={}\n", quoted(socket)?),
+        None => {
+            text += &format!(
+                "host={}\nport={}\nprotocol=tcp\n",
+                quoted(&account.host)?,
+                account.port
+            )
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,199 @@
+//! Any program as a load: this generator itself and the Go client as commands, and programs that misbehave.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::common::Bench;
+use crate::common::growth;
+use crate::common::json;
+
+fn run(bench: &Bench, words: &str, more: &[&str]) -> (Output, PathBuf) {
+    let out = bench.path("run");
+    let mut command = bench.command(&format!("run command {words} --out={}", out.display()));
+    (command.args(more).output().unwrap(), out)
+}
+
+fn error(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    text.lines().last().unwrap_or_default().to_owned()
+}
+
+fn prepared(name: &str) -> Bench {
+    let bench = Bench::new(name);
+    bench.succeed("prepare oltp_read_write --tables=2 --table-size=2000 --threads=2");
+    bench
+}
+
+#[test]
+fn operations_come_from_its_output_and_the_server_agrees() {
+    let bench = prepared("command_output");
+    let words = "--command=PROGRAM run oltp_point_select --defaults-file={defaults_file} --mysql-db={database} --tables=2 \
+                 --table-size=2000 --threads={threads} --events=3000 --protocol=text";
+    let (output, out) = run(
+        &bench,
+        "--threads=2 --time=60",
+        &[
+            &words.replace("PROGRAM", env!("CARGO_BIN_EXE_loadprint-load")),
+            "--operations-regex=total number of events: +(?<operations>[0-9]+)",
+            "--operation=point select",
+        ],
+    );
+    assert!(output.status.success(), "{}", error(&output));
+    let result = json(&out.join("load/result.json"));
+    assert_eq!(
+        (result["events"].as_u64(), result["operation"].as_str()),
+        (Some(3000), Some("point select"))
+    );
+    assert_eq!(
+        (result["generator"].as_str(), result["status"].as_str()),
+        (Some("command"), Some("complete"))
+    );
+    assert!(result["queries"].is_null() && result["latency_ms"]["p95"].is_null());
+    assert_eq!(json(&out.join("run.json"))["generator"], "command");
+    assert!(result["details"]["sockets"]["after"]["tcp_time_wait"].is_u64());
+    // All of its statements, and a few dozen of its own about the server.
+    let questions = growth(&json(&out.join("load/server.json")), "Questions");
+    assert!((3000..3200).contains(&questions), "{questions}");
+}
+
+#[test]
+fn the_server_counts_for_a_program_without_an_end() {
+    let bench = prepared("command_questions");
+    let words = "--command=PROGRAM run oltp_point_select --defaults-file={defaults_file} --mysql-db={database} --tables=2 \
+                 --table-size=2000 --time=0";
+    let (output, out) = run(
+        &bench,
+        "--time=2 --warmup-time=1 --operations-from=questions",
+        &[&words.replace("PROGRAM", env!("CARGO_BIN_EXE_loadprint-load"))],
+    );
+    assert!(output.status.success(), "{}", error(&output));
+    let result = json(&out.join("load/result.json"));
+    let questions = growth(&json(&out.join("load/server.json")), "Questions");
+    assert_eq!(result["events"].as_u64(), Some(questions));
+    assert!(
+        questions > 100 && (1.9..3.0).contains(&result["seconds"].as_f64().unwrap()),
+        "{result}"
+    );
+}
+
+#[test]
+fn marks_make_the_window_and_intervals_its_series() {
+    let bench = Bench::new("command_marks");
+    let script =
+        "--command=echo 5 ops; echo go; echo 7 ops; echo 8 ops; echo stop; echo 9 ops; echo noise >&2";
+    let (output, out) = run(
+        &bench,
+        "--shell=on --measure-begin-regex=^go --measure-end-regex=^stop --operations-from=intervals",
+        &[script, "--interval-regex=([0-9]+) ops"],
+    );
+    assert!(output.status.success(), "{}", error(&output));
+    let result = json(&out.join("load/result.json"));
+    assert_eq!(result["events"].as_u64(), Some(15));
+    assert!(out.join("load/throughput.parquet").exists());
+}
+
+#[test]
+fn programs_that_fail_or_hang_or_say_nothing_are_failures() {
+    let bench = Bench::new("command_faults");
+    for (words, more, part) in [
+        (
+            "--shell=on --time=5",
+            "--command=echo 1 ops; echo cause >&2; exit 7",
+            "exit status: 7: cause",
+        ),
+        (
+            "--time=1 --grace=0.2",
+            "--command=sleep 1000",
+            "had not ended 1 s after its start",
+        ),
+        (
+            "--time=5",
+            "--command=true",
+            "nothing in the command's output gave a number of operations",
+        ),
+        ("--time=5", "--command=/no/such/program", "start /no/such/program"),
+        ("--time=5", "--command=echo 'open", "a quote is not closed"),
+    ] {
+        let (output, out) = run(&bench, words, &[more, "--operations-regex=([0-9]+) ops"]);
+        assert_eq!(output.status.code(), Some(2), "{more}");
+        assert!(error(&output).contains(part), "{more}: {}", error(&output));
+        let status = json(&out.join("run.json"))["status"].clone();
+        assert_eq!(status, "failed", "{more}");
+        std::fs::remove_dir_all(&out).unwrap();
+    }
+}
+
+/// Builds the Go client; without Go there is none, as ./setup says.
+fn go_client(bench: &Bench) -> Option<PathBuf> {
+    let program = bench.path("loadprint-go-lookup");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/go");
+    let mut go = Command::new("go");
+    go.args(["build", "-C", source, "-o"]).arg(&program).arg(".");
+    let output = match go.output() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("go: {error}: the Go client is not tested");
+            return None;
+        }
+    };
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Some(program)
+}
+
+#[test]
+fn the_go_client_is_a_load_with_its_pitfalls() {
+    let bench = prepared("command_go");
+    let Some(program) = go_client(&bench) else {
+        return;
+    };
+    let lookups = |pitfall: &str| -> (Value, Value) {
+        let command = format!(
+            "--command={} -tables=2 -table-size=2000 {pitfall}",
+            program.display()
+        );
+        let (output, out) = run(
+            &bench,
+            "--threads=2 --time=2 --operations-json=$.operations --seconds-json=$.seconds --grace=20",
+            &[
+                &command,
+                "--interval-regex=lookups: ([0-9]+)",
+                "--measure-begin-regex=^measure begins",
+                "--measure-end-regex=^measure ends",
+            ],
+        );
+        assert!(output.status.success(), "{}", error(&output));
+        let files = (
+            json(&out.join("load/result.json")),
+            json(&out.join("load/server.json")),
+        );
+        std::fs::remove_dir_all(&out).unwrap();
+        files
+    };
+    let (result, server) = lookups("");
+    let events = result["events"].as_u64().unwrap();
+    assert!(
+        (1.9..2.5).contains(&result["seconds"].as_f64().unwrap()),
+        "{result}"
+    );
+    let ratio = growth(&server, "Questions") as f64 / events as f64;
+    assert!(
+        (0.9..1.3).contains(&ratio),
+        "values stand in the text: {ratio} statements a lookup"
+    );
+    let (result, server) = lookups("-interpolate-params=false -new-connection-per-query -gomaxprocs=1");
+    let events = result["events"].as_u64().unwrap() as f64;
+    let per_lookup = |name: &str| growth(&server, name) as f64 / events;
+    assert!(per_lookup("Connections") > 0.8, "{}", per_lookup("Connections"));
+    assert!(
+        per_lookup("Com_stmt_prepare") > 0.8,
+        "{}",
+        per_lookup("Com_stmt_prepare")
+    );
+}
