@@ -113,6 +113,14 @@ def _facts(run: Measured) -> Iterator[tuple[str, str]]:
         yield "server.version", str(server.get("version"))
         for name, value in (server.get("variables") or {}).items():
             yield f"server.{name}", str(value)
+    if run.run.result:
+        yield "load.connections", connections(run.run.result)
+
+
+def connections(result: dict[str, Any]) -> str:
+    """How the load generator served its connections: a thread each, unless it says otherwise."""
+    kind = str(result.get("connections") or "thread")
+    return kind if kind == "thread" else f"{kind} on {result.get('workers')} workers"
 
 
 def _flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from loadprint import warm
-from loadprint.comparability import differences
+from loadprint.comparability import connections, differences
 from loadprint.gather import Measured
 from loadprint.rows import STEPS
 from loadprint.sides import Side
@@ -32,6 +32,7 @@ def facts(
         ("server", _each(sides, measured, _server)),
         ("host", _each(sides, measured, _host)),
         ("placement", _each(sides, measured, _placement)),
+        ("connections", _multiplexed(sides, measured)),
         ("warm-up", str(execution.get("warm_promise") or "none declared")),
         ("warmed", "; ".join(_warmed(sides, measured))),
         (
@@ -234,6 +235,14 @@ def _notes(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> lis
         for note in dict.fromkeys(note for run in runs for note in run.quantities.notes):
             told.setdefault(note, []).append(side.name)
     return [f"{note} ({', '.join(names)})" for note, names in told.items()]
+
+
+def _multiplexed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> str:
+    """How connections were served, where one side's had no threads of their own."""
+    kinds = [_joined(connections(run.run.result or {}) for run in runs) for runs in measured]
+    if all(kind == "thread" for kind in kinds):
+        return ""
+    return "; ".join(f"{side.name} {kind}" for side, kind in zip(sides, kinds, strict=True))
 
 
 def _repeats(side: Side) -> str:

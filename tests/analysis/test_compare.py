@@ -210,6 +210,18 @@ def test_settings_that_differ_are_told_material_or_harmless(tmp_path: Path) -> N
     assert any("material" in text for text in table.warnings)
 
 
+def test_connections_that_share_threads_are_told_and_material(tmp_path: Path) -> None:
+    a, b = make_run(tmp_path / "a"), make_run(tmp_path / "b")
+    assert "connections" not in dict(table_of(a, b).facts)
+    result = b / "load" / "result.json"
+    shared = {"connections": "multiplexed", "workers": 2}
+    write_json(result, json.loads(result.read_text()) | shared)
+    write_manifest(b)
+    facts = dict(table_of(a, b).facts)
+    assert facts["connections"] == "a thread; b multiplexed on 2 workers"
+    assert "load.connections: thread | multiplexed on 2 workers" in facts["differs"]
+
+
 def test_hosts_without_separate_cores_are_not_separated(tmp_path: Path) -> None:
     for name in ("a", "b"):
         path = make_run(tmp_path / name)

@@ -1,7 +1,6 @@
 //! The workloads themselves, one folder per suite.
 
 pub mod arm;
-mod blocking;
 pub mod insert_benchmark;
 pub mod lookup;
 pub mod oltp;

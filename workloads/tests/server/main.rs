@@ -19,6 +19,7 @@ mod guest_command;
 mod guest_hammerdb;
 mod guest_sysbench;
 mod insert_benchmark;
+mod multiplexed;
 mod oltp;
 mod protocols;
 mod statements;

@@ -26,7 +26,6 @@ use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::random::Rng;
-use crate::suite::blocking::refuse_multiplexing;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
 use crate::workload::Load;
@@ -182,7 +181,6 @@ impl Workload for ArmInsert {
     }
 
     fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
-        refuse_multiplexing(values, DESCRIPTOR.name)?;
         let mix = Mix::of(values)?;
         for option in ["parent", "metrics", "contexts"] {
             if values.given(option)? && !mix.scenarios().any(|scenario| scenario.name == "custom") {

@@ -21,7 +21,6 @@ use crate::driver::protocol::Protocol;
 use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
-use crate::suite::blocking::refuse_multiplexing;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
 use crate::workload::Load;
@@ -179,7 +178,6 @@ impl Workload for InsertBenchmark {
     }
 
     fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
-        refuse_multiplexing(values, DESCRIPTOR.name)?;
         Ok(Box::new(load::StepLoad::new(
             values,
             Self::step(values)?,
