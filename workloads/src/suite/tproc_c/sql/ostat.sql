@@ -11,7 +11,7 @@ BEGIN
 [hammerdb]    DECLARE amount INT;
 [strict]    DECLARE amount DECIMAL(6,2);
     DECLARE delivered DATETIME;
-    DECLARE all_lines VARCHAR(1500) DEFAULT '';
+    DECLARE items, suppliers, quantities, amounts, dates VARCHAR(500) DEFAULT '';
     DECLARE namesakes CURSOR FOR
         SELECT c_balance, c_first, c_middle, c_id FROM customer
         WHERE c_w_id = in_w_id AND c_d_id = in_d_id AND c_last = io_last ORDER BY c_first;
@@ -45,7 +45,11 @@ BEGIN
     REPEAT
         FETCH order_lines INTO item, supplier, quantity, amount, delivered;
         IF NOT missing THEN
-            SET all_lines = CONCAT(all_lines, CONCAT_WS(',', item, supplier, quantity, amount, delivered), ';');
+            SET items = CONCAT(items, item, ',');
+            SET suppliers = CONCAT(suppliers, supplier, ',');
+            SET quantities = CONCAT(quantities, quantity, ',');
+            SET amounts = CONCAT(amounts, amount, ',');
+            SET dates = CONCAT(dates, COALESCE(delivered, ''), ',');
         END IF;
     UNTIL missing END REPEAT;
     CLOSE order_lines;
