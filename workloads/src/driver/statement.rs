@@ -108,6 +108,7 @@ fn text_bind((length, null): (&Cell<c_ulong>, &Cell<sys::my_bool>)) -> sys::MYSQ
 /// A prepared statement on the server.
 #[derive(Debug)]
 pub struct ServerStatement {
+    mysql: *mut sys::MYSQL,
     handle: *mut sys::MYSQL_STMT,
     slots: Box<[Slot]>,
 }
@@ -124,7 +125,7 @@ impl ServerStatement {
             return Err(super::mysql::local_failure("mysql_stmt_init: out of memory"));
         }
         let slots: Box<[Slot]> = params.iter().copied().map(Slot::new).collect();
-        let statement = Self { handle, slots };
+        let statement = Self { mysql, handle, slots };
         // SAFETY: `handle` is a fresh statement, the pointer and length describe `sql`.
         if unsafe { sys::mysql_stmt_prepare(handle, sql.as_ptr().cast(), sql.len() as c_ulong) } != 0 {
             return Err(statement.failure());
@@ -146,7 +147,7 @@ impl ServerStatement {
         Ok(statement)
     }
 
-    /// Runs the statement. Each result set is read into memory; its rows are appended to `rows` where they are wanted, every value as text.
+    /// Runs the statement. Each result set is read to its end; its rows are appended to `rows` where they are wanted, every value as text.
     pub fn run(&self, values: &[Value<'_>], mut rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure> {
         for (position, (slot, value)) in self.slots.iter().zip(values).enumerate() {
             if !slot.set(*value) {
@@ -165,12 +166,10 @@ impl ServerStatement {
             let mut effect = None;
             loop {
                 if sys::mysql_stmt_field_count(self.handle) > 0 {
-                    if sys::mysql_stmt_store_result(self.handle) != 0 {
-                        return Err(self.failure());
+                    match rows.as_deref_mut() {
+                        Some(rows) => self.store(rows)?,
+                        None => self.drain()?,
                     }
-                    let read = rows.as_deref_mut().map_or(Ok(()), |rows| self.read_rows(rows));
-                    sys::mysql_stmt_free_result(self.handle);
-                    read?;
                     effect = Some(Effect::Read);
                 }
                 // 0: another result, of a CALL; -1: there was none, else an error.
@@ -182,6 +181,38 @@ impl ServerStatement {
             }
             let affected = || super::mysql::effect_of(sys::mysql_stmt_affected_rows(self.handle));
             Ok(effect.unwrap_or_else(affected))
+        }
+    }
+
+    /// Reads a result set into memory and its rows into `rows`.
+    ///
+    /// # Safety
+    /// A result set must be pending.
+    unsafe fn store(&self, rows: &mut Vec<Row>) -> Result<(), Failure> {
+        // SAFETY: the handle has been executed and its result set not been read.
+        unsafe {
+            if sys::mysql_stmt_store_result(self.handle) != 0 {
+                return Err(self.failure());
+            }
+            let read = self.read_rows(rows);
+            sys::mysql_stmt_free_result(self.handle);
+            read
+        }
+    }
+
+    /// Reads a result set to its end without keeping a row: what the library does when a result is freed that nobody read.
+    ///
+    /// # Safety
+    /// A result set must be pending.
+    unsafe fn drain(&self) -> Result<(), Failure> {
+        // SAFETY: the handle has been executed and its result set not been read; its connection is open.
+        unsafe {
+            sys::mysql_stmt_free_result(self.handle);
+            // The library says nothing of an error among the rows, but keeps it with the connection, where the statement had left none.
+            match sys::mysql_errno(self.mysql) {
+                0 => Ok(()),
+                _ => Err(super::mysql::failure_of(self.mysql)),
+            }
         }
     }
 

@@ -49,12 +49,20 @@ pub unsafe fn run_text(
         let mut effect = None;
         let mut affected = 0;
         loop {
-            let result = sys::mysql_store_result(mysql);
+            // A result that nobody wants is not kept: freed unread, the library reads it to its end.
+            let result = match &rows {
+                Some(_) => sys::mysql_store_result(mysql),
+                None => sys::mysql_use_result(mysql),
+            };
             if !result.is_null() {
                 if let Some(rows) = rows.as_deref_mut() {
                     read_rows(result, rows);
                 }
                 sys::mysql_free_result(result);
+                // An error among the rows is kept with the connection.
+                if sys::mysql_errno(mysql) != 0 {
+                    return Err(failure_of(mysql));
+                }
                 effect = Some(Effect::Read);
             } else if sys::mysql_field_count(mysql) > 0 {
                 return Err(failure_of(mysql));

@@ -30,6 +30,11 @@ impl Mysqld {
     /// Initialises a data directory, which takes some seconds, and starts on a free port of the loopback interface.
     /// The account `tester` has no password and may come from anywhere.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// As [`Mysqld::start`], with further options of the first server.
+    pub fn start_with(options: &[&str]) -> Self {
         let port = TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
@@ -56,7 +61,7 @@ impl Mysqld {
         server.supervise("mount", &["--bind", &home.display().to_string(), &media]);
         server.mysqld("initialise", &["--initialize-insecure"]);
         server.supervise("wait", &["initialise", "--for", "120s"]);
-        server.mysqld("server", &["--init-file=/media/init.sql"]);
+        server.mysqld("server", &[&["--init-file=/media/init.sql"], options].concat());
         server.await_answer();
         server
     }

@@ -1,10 +1,13 @@
 //! Every protocol mode against what the server counted: prepares, executes, closes and questions, to the last one.
 
 use std::path::Path;
+use std::process::Command;
 
 use crate::common::Bench;
 use crate::common::growth;
 use crate::common::json;
+use crate::common::mysqld::Mysqld;
+use crate::common::only_line;
 
 /// What the server counted for one event of a run.
 struct PerEvent {
@@ -155,4 +158,38 @@ fn the_summary_tells_the_round_trips_that_questions_hide() {
             .succeed("run oltp_point_select --table-size=1000 --events=10")
             .contains("Protocol (")
     );
+}
+
+#[test]
+fn an_error_among_the_rows_is_an_error() {
+    let bench = Bench::new("among_rows");
+    // The rows of this SELECT take longer than the server gives it, and the first of them are sent before the error.
+    let server = Mysqld::start_with(&["--max-execution-time=20"]);
+    let command = |words: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loadprint-load"));
+        command.args(words.split_whitespace()).args(server.connection());
+        command.env_remove("MYSQL_PWD").output().unwrap()
+    };
+    let size = "--table-size=200000 --range-size=200000";
+    let prepared = command(&format!("prepare oltp_read_only {size} --threads=1"));
+    assert!(
+        prepared.status.success(),
+        "{}",
+        String::from_utf8_lossy(&prepared.stderr)
+    );
+    for protocol in ["ps", "text"] {
+        let run = bench.path(protocol);
+        let output = command(&format!(
+            "run oltp_read_only {size} --point-selects=0 --sum-ranges=0 --order-ranges=0 --distinct-ranges=0 --simple-ranges=1 \
+             --rand-type=special --rand-spec-pct=1 --rand-spec-res=100 --events=20 --protocol={protocol} --out={}",
+            run.display()
+        ));
+        assert_eq!(output.status.code(), Some(2), "{protocol}");
+        assert!(
+            only_line(&output).contains("error 3024"),
+            "{}",
+            only_line(&output)
+        );
+        assert_eq!(json(&run.join("load/result.json"))["status"], "failed");
+    }
 }
