@@ -181,7 +181,7 @@ fn an_error_among_the_rows_is_an_error() {
         let run = bench.path(protocol);
         let output = command(&format!(
             "run oltp_read_only {size} --point-selects=0 --sum-ranges=0 --order-ranges=0 --distinct-ranges=0 --simple-ranges=1 \
-             --rand-type=special --rand-spec-pct=1 --rand-spec-res=100 --events=20 --protocol={protocol} --out={}",
+             --events=20 --protocol={protocol} --out={}",
             run.display()
         ));
         assert_eq!(output.status.code(), Some(2), "{protocol}");
