@@ -237,3 +237,38 @@ fn a_server_killed_in_mid_run_and_started_again_is_used_on() {
         assert!(line.contains(part), "{part} is not in {line}");
     }
 }
+
+#[test]
+fn a_server_killed_in_mid_run_ends_the_run_with_its_thread_and_place() {
+    let bench = Bench::new("killed_for_good");
+    let server = Mysqld::start();
+    let prepared = command(&server, "prepare oltp_read_write --table-size=1000").output();
+    assert!(prepared.unwrap().status.success());
+    let run = bench.path("run");
+    let words = format!(
+        "run oltp_read_write --table-size=1000 --threads=8 --time=600 --rate=200 --out={}",
+        run.display()
+    );
+    let mut child = command(&server, &words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(child.stdout.take().unwrap()).lines();
+    told.find(|line| line.as_ref().unwrap().starts_with("[ 1s ]"))
+        .expect("a line per second");
+    server.kill();
+    told.for_each(drop);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let line = only_line(&output);
+    for part in ["thread ", "oltp_read_write", "error 20", "the server"] {
+        assert!(line.contains(part), "`{part}` is not in: {line}");
+    }
+    let result = json(&run.join("load/result.json"));
+    assert_eq!(
+        (&result["status"], &result["mode"]),
+        (&"failed".into(), &"open".into())
+    );
+    assert!(result["events"].as_u64() > Some(0));
+}
