@@ -37,7 +37,7 @@ def load(
     # a mistake in a set that is not chosen is found too, not only on the day it is needed
     for name in given if isinstance(given, dict) else ():
         if name not in scales:
-            _resolved(document, [name], overrides, workloads)
+            _resolved(document, [name], (), workloads)
     return _resolved(document, scales, overrides, workloads)
 
 

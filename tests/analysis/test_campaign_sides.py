@@ -124,6 +124,10 @@ def test_variables_size_a_campaign_and_a_scale_changes_them(tmp_path: Path) -> N
     assert (small.phases.measure, large.phases.measure, large.phases.warmup) == (2.0, 60.0, 1.0)
     assert load(path, ["variables.warehouses=100"]).columns["point-ps-t26"].threads == 26
     assert large.scale == ["large"]
+    # an override may be about what only the chosen set brings
+    more = SCALED + "  more:\n    sides: {other: {workload: w, data: sbtest, threads: 1}}\n"
+    path = written(tmp_path, SIZED, "point-text-t1", more)
+    assert load(path, ["sides.other.threads=7"], scales=["more"]).columns["other"].threads == 7
 
 
 def test_mistakes_in_scales_and_variables_are_placed(tmp_path: Path) -> None:
