@@ -170,7 +170,7 @@ fn bulk_insert_counts_rows_as_events_and_sends_full_packets() {
 }
 
 #[test]
-fn a_seed_gives_the_same_rows_with_unique_ids_whatever_the_scheduler_does() {
+fn a_seed_gives_the_same_rows_with_unique_ids() {
     let bench = Bench::new("unique");
     let sum = || {
         bench.succeed("prepare oltp_insert --auto-inc=off");
