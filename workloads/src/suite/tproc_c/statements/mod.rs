@@ -1,6 +1,7 @@
 //! Transactions without procedures: every statement is a round trip of its own, about 28 for an average transaction.
 //! They go to the server as `--protocol` says.
 
+mod answer;
 mod orders;
 mod payment;
 mod text;
@@ -21,8 +22,8 @@ use crate::driver::Value;
 use crate::driver::Value::Bytes;
 use crate::driver::Value::Int;
 use crate::engine::client::Client;
+use answer::Answer;
 use text::ALL;
-use text::Answer;
 use text::KEYS;
 use text::Key;
 

@@ -1,7 +1,7 @@
 //! A new order, statement by statement.
 
 use super::Statements;
-use super::text::Answer;
+use super::answer::Answer;
 use super::text::Key;
 use crate::driver::DbError;
 use crate::driver::Value::Bytes;

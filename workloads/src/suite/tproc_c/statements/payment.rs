@@ -1,8 +1,8 @@
 //! A payment, statement by statement.
 
 use super::Statements;
+use super::answer::Answer;
 use super::chosen;
-use super::text::Answer;
 use super::text::Key;
 use crate::driver::DbError;
 use crate::driver::Row;

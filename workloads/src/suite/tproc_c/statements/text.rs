@@ -1,9 +1,6 @@
-//! The statements of the transactions without procedures, in HammerDB's order and number, and what their answers hold.
+//! The statements of the transactions without procedures, in HammerDB's order and number.
 
-use crate::driver::DbError;
-use crate::driver::Failure;
 use crate::driver::ParamType;
-use crate::driver::Row;
 
 const I: ParamType = ParamType::Int;
 const NAME: ParamType = ParamType::Char(16);
@@ -353,75 +350,6 @@ impl Key {
     }
 }
 
-/// The answer of a statement that must have one.
-pub struct Answer<'a> {
-    row: Option<&'a Row>,
-    key: Key,
-}
-
-impl<'a> Answer<'a> {
-    /// A row of the answer to `key`.
-    pub fn of(row: Option<&'a Row>, key: Key) -> Self {
-        Self { row, key }
-    }
-
-    /// A column's text.
-    ///
-    /// # Errors
-    /// When there is no row, or NULL in it: the data are not those of this workload.
-    pub fn text(&self, column: usize) -> Result<&'a str, DbError> {
-        let found = self
-            .row
-            .and_then(|row| row.get(column))
-            .and_then(Option::as_deref);
-        found.ok_or_else(|| self.wrong(column))
-    }
-
-    /// A column as a whole number.
-    ///
-    /// # Errors
-    /// As above, or when it is none.
-    pub fn int(&self, column: usize) -> Result<i64, DbError> {
-        self.text(column)?.parse().map_err(|_| self.wrong(column))
-    }
-
-    /// A column with so many decimals as a whole number of the last of them.
-    ///
-    /// # Errors
-    /// As above.
-    pub fn scaled(&self, column: usize, decimals: u32) -> Result<i64, DbError> {
-        scaled(self.text(column)?, decimals).ok_or_else(|| self.wrong(column))
-    }
-
-    fn wrong(&self, column: usize) -> DbError {
-        let (sql, _) = self.key.definition(false);
-        DbError::Fatal(Failure {
-            errno: 2000,
-            sqlstate: "HY000".to_owned(),
-            message: format!(
-                "no usable value in column {} of the answer to `{sql}`: the data are not those of tproc_c, run check",
-                column + 1
-            ),
-        })
-    }
-}
-
-/// `-12.3` with two decimals is -1230; digits beyond are dropped.
-fn scaled(text: &str, decimals: u32) -> Option<i64> {
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, text),
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let kept: String = fraction
-        .chars()
-        .chain("0000000000".chars())
-        .take(decimals as usize)
-        .collect();
-    let value: i64 = format!("{whole}{kept}").parse().ok()?;
-    Some(if negative { -value } else { value })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -438,14 +366,5 @@ mod tests {
                 texts.push(text);
             }
         }
-    }
-
-    #[test]
-    fn decimals_are_read_exactly() {
-        assert_eq!(scaled("-10.00", 2), Some(-1000));
-        assert_eq!(scaled("0.15", 4), Some(1500));
-        assert_eq!(scaled("99", 2), Some(9900));
-        assert_eq!(scaled("-0.5", 2), Some(-50));
-        assert_eq!(scaled("x", 2), None);
     }
 }
