@@ -103,7 +103,9 @@ fn every_mode_and_scenario_sends_the_statements_it_says() {
                 assert_eq!(count("arm_ctx"), EVENTS * contexts, "{name}");
                 let parents = sql.number("SELECT COUNT(parent_corr) FROM arm_tran") as u64;
                 assert_eq!(parents, if parent { EVENTS } else { 0 }, "{name}");
-                bench.succeed(&format!("check arm_insert --scenario={scenario} {custom}"));
+                bench.succeed(&format!(
+                    "check arm_insert --check-strict --scenario={scenario} {custom}"
+                ));
             }
         }
     }
@@ -124,7 +126,7 @@ fn long_bulk_statements_are_cut_and_their_details_still_belong_to_their_records(
         // 10,000 records of more than 100 bytes each are more than one statement of 512 KiB; their 50,000 details more than four.
         assert_eq!(number(&result, "commits"), 2);
         assert!(growth(&server, "Com_insert") > 2 * (2 + 4), "{ids}");
-        bench.succeed("check arm_insert --scenario=ctx5");
+        bench.succeed("check arm_insert --check-strict --scenario=ctx5");
     }
     let sql = Sql::open(&bench);
     assert_eq!(sql.number("SELECT COUNT(*) FROM arm_tran"), 40_000);
@@ -144,8 +146,8 @@ fn a_mix_is_drawn_record_by_record_and_a_list_is_several_runs() {
     let with = |table: &str| sql.number(&format!("SELECT COUNT(DISTINCT tran_id) FROM {table}"));
     // Four standard deviations of a binomial with p = 1/5.
     assert!((328..472).contains(&with("arm_ctx")) && (328..472).contains(&with("arm_metric")));
-    bench.succeed("check arm_insert --mix=simple,ctx5,custom --metrics=2");
-    let broken = bench.load("check arm_insert --scenario=simple");
+    bench.succeed("check arm_insert --check-strict --mix=simple,ctx5,custom --metrics=2");
+    let broken = bench.load("check arm_insert --check-strict --scenario=simple");
     assert_eq!(broken.status.code(), Some(1));
 }
 
@@ -212,7 +214,7 @@ fn a_lock_wait_writes_the_buffer_again_without_duplicates() {
             500,
             "{mode} {ids}"
         );
-        bench.succeed("check arm_insert --scenario=ctx5");
+        bench.succeed("check arm_insert --check-strict --scenario=ctx5");
     }
 }
 
@@ -243,7 +245,7 @@ fn a_deadlock_writes_the_buffer_again_without_duplicates() {
     assert_eq!(sql.number("SELECT COUNT(*) FROM arm_ctx"), 500);
     // The same ids as before the deadlock: none is left out.
     assert_eq!(sql.number("SELECT MAX(id) FROM arm_tran"), 100);
-    bench.succeed("check arm_insert --scenario=ctx5");
+    bench.succeed("check arm_insert --check-strict --scenario=ctx5");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Mode;
-use super::Shared;
 use super::bulk::Bulk;
+use super::load::Mode;
+use super::load::Shared;
 use super::record::Buffer;
 use super::statements::Statements;
 use crate::driver::DbError;
