@@ -252,11 +252,11 @@ fn a_deadlock_writes_the_buffer_again_without_duplicates() {
 fn buffers_filled_in_time_are_written_afterwards_and_that_time_counts() {
     let bench = Bench::new("arm_drain");
     bench.succeed("prepare arm_insert");
-    // 64 buffers of 500 records with 21 rows each are full before the first of them is written.
+    // 16 buffers of 200 records with 21 rows each are full before the first of them is written.
     let (result, server) = run(
         &bench,
         "run",
-        "--scenario=ctx20 --arm-mode=row --threads=1 --time=1 --records-per-commit=500 --arm-buffers=64",
+        "--scenario=ctx20 --arm-mode=row --threads=1 --time=1 --records-per-commit=200 --arm-buffers=16",
     );
     let of = |key: &str| result[key].as_f64().unwrap();
     assert!(of("drain_seconds") > 0.0 && of("seconds") - of("drain_seconds") >= 1.0);
@@ -267,8 +267,8 @@ fn buffers_filled_in_time_are_written_afterwards_and_that_time_counts() {
     let sql = Sql::open(&bench);
     let records = sql.number("SELECT COUNT(*) FROM arm_tran") as u64;
     assert_eq!(number(&result, "events"), records);
-    assert!(records >= 64 * 500, "the drain was counted: {records}");
-    assert_eq!(growth(&server, "Com_commit"), records / 500);
+    assert!(records >= 16 * 200, "the drain was counted: {records}");
+    assert_eq!(growth(&server, "Com_commit"), records / 200);
     assert_eq!(result["details"]["producer_bound"], false);
     assert!(result["details"]["queue_full_seconds"].as_f64().unwrap() > 0.0);
 }
