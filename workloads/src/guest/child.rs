@@ -240,7 +240,7 @@ fn read(stream: impl Read, kind: Stream, sender: &Sender<Event>) {
         }
         line.truncate(LONGEST);
         let text = String::from_utf8_lossy(&line)
-            .trim_end_matches(['\n', '\r'])
+            .trim_matches(['\n', '\r'])
             .to_owned();
         if sender.send(Event::Line(kind, text)).is_err() {
             return;

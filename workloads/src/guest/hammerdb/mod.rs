@@ -132,7 +132,7 @@ impl Following {
                 Said::Ended(_) => return Ok(Ended::Itself),
             };
             let mark = self.report.take(&line);
-            if !line.trim().is_empty() && !line.starts_with("Changed ") {
+            if !line.trim().is_empty() && !line.contains("mysql_pass") && !line.starts_with("LOADPRINT") {
                 self.last.clone_from(&line);
             }
             if mark != Mark::Other {

@@ -66,6 +66,8 @@ const KINDS: [(&str, &str); 5] = [
 impl Report {
     /// Takes the next line.
     pub fn take(&mut self, line: &str) -> Mark {
+        // It puts a carriage return before each line.
+        let line = line.trim_matches('\r');
         if let Some(version) = line.strip_prefix("HammerDB CLI ") {
             self.version = Some(version.trim().to_owned());
         }
