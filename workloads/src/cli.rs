@@ -288,7 +288,7 @@ mod tests {
                 "run oltp_read_write --threads=0",
                 "--threads=0 takes a whole number from 1 to 10000",
             ),
-            ("run arm_insert --arm-mode=rows", "takes one of row, multi"),
+            ("run arm_insert --arm-mode=rows", "takes one of multi, row"),
             (
                 "run oltp_read_write --num-threads=4",
                 "`--num-threads` of sysbench is not taken: use --threads",

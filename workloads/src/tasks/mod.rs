@@ -66,8 +66,14 @@ pub fn pause(length: Duration) {
 pub fn on_thread_stack<R>(code: impl FnOnce() -> R) -> R {
     match hub::current() {
         Some(hub) => hub.on_thread_stack(code),
-        None => code(),
+        None => call(code),
     }
+}
+
+/// Never inlined: the frame of the code would become part of the caller's, which may stand on the small stack of a task.
+#[inline(never)]
+fn call<R>(code: impl FnOnce() -> R) -> R {
+    code()
 }
 
 /// A buffer of this thread, for a packet, with anything in it; outside of tasks a fresh one. Given back by [`give_buffer`].
