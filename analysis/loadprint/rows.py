@@ -45,6 +45,11 @@ class RowBuilder:
         operations = {run.operation for column in columns for run in column.runs}
         self.same_operation = len(operations) == 1
 
+    def counts_alike(self, column: Column) -> bool:
+        """Whether a side counts the operations of the reference; among three sides two may."""
+        base = self.columns[self.reference]
+        return len({run.operation for side in (column, base) for run in side.runs}) == 1
+
     def row(self, metric: Metric) -> Row:
         """Return the row of a metric; cells that lack an input carry a footnote with the reason."""
         return self.aligned(metric, [metric] * len(self.columns))
@@ -97,7 +102,7 @@ class RowBuilder:
             if metric.percent and cell.value is not None and base.value is not None
             else None
         )
-        if metric.per_operation and not self.same_operation:
+        if metric.per_operation and not self.counts_alike(column):
             return Versus(
                 "none", notes=(self.footnotes.add("the sides count different operations: no ratio"),)
             )
@@ -153,7 +158,7 @@ def with_verdicts(rows: Sequence[Row], builder: RowBuilder) -> list[Row]:
     """
     rows = list(rows)
     for position, column in enumerate(builder.columns):
-        judged = builder.same_operation and not column.verdict
+        judged = builder.counts_alike(column) and not column.verdict
         verdicts = [i for i, row in enumerate(rows) if judged and row.headline and row.better != "neither"]
         tested = [i for i, row in enumerate(rows) if i not in verdicts and _p(row, position) is not None]
         flags = stats.benjamini_hochberg([_p(rows[i], position) or 0.0 for i in tested])

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from loadprint.derived import DISK, KERNEL, THROUGHPUT, cpu_metrics
+from loadprint.derived import DISK, KERNEL, LATENCY, THROUGHPUT, cpu_metrics
 from loadprint.errors import InputError
 from loadprint.gather import Measured, gather, parse_cpus
 from loadprint.queries import Store
@@ -55,7 +55,14 @@ def measured(path: Path, host: Host | None = None) -> Measured:
 
 
 def value(run: Measured, key: str) -> float:
-    table = (*cpu_metrics("server"), *cpu_metrics("load"), *(m.of("vda") for m in DISK), *KERNEL, *THROUGHPUT)
+    table = (
+        *cpu_metrics("server"),
+        *cpu_metrics("load"),
+        *(m.of("vda") for m in DISK),
+        *KERNEL,
+        *THROUGHPUT,
+        *LATENCY,
+    )
     found, why = evaluate(next(metric for metric in table if metric.key == key), run)
     assert found is not None, why
     return found
