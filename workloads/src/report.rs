@@ -159,10 +159,22 @@ fn workload_block(result: &Json, details: &Map<String, Json>) -> String {
         &format!("{:.4}s", number(&result["drain_seconds"])),
     ));
     for (name, value) in details {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        text.push_str(&line(&name.replace('_', " "), &value));
+        text.push_str(&line(&name.replace('_', " "), &said(value)));
     }
     text
+}
+
+/// A value as a person reads it: words without quotes, fractions with two places, or four below one.
+fn said(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        Json::Number(number) if number.is_f64() => {
+            let number = number.as_f64().unwrap_or_default();
+            let places = if number.abs() < 1.0 { 4 } else { 2 };
+            format!("{number:.places$}")
+        }
+        other => other.to_string(),
+    }
 }
 
 fn latency_block(latency: &Json, percentile: u8) -> String {

@@ -87,7 +87,17 @@ fn each_protocol_costs_the_calls_that_it_says() {
             ("Queries", per_event.queries * 3000 + 1),
             ("Com_select", 3000),
         ] {
-            assert_eq!(growth(&server, counter), expected, "{counter}, {protocol}");
+            // A close has no reply: the last one of either thread may be counted just after a reading.
+            let late = if per_event.closes > 0 && matches!(counter, "Com_stmt_close" | "Queries") {
+                2
+            } else {
+                0
+            };
+            let counted = growth(&server, counter);
+            assert!(
+                counted.abs_diff(expected) <= late,
+                "{counter}, {protocol}: {counted} for {expected}"
+            );
         }
     }
 }
@@ -109,10 +119,9 @@ fn a_cache_that_is_too_small_closes_the_least_recently_used() {
     // Room for one: each change of the statement, ten in a transaction and one to the next, prepares and closes.
     let [prepares, executes, closes] = counts("--ps-cache-size=1", "one");
     assert_eq!(executes, 19 * 200);
-    assert_eq!(
-        prepares,
-        closes + 2,
-        "all but BEGIN and the one in the cache are closed"
+    assert!(
+        (1..=2).contains(&(prepares - closes - 1)),
+        "all but BEGIN and the one in the cache are closed, {closes} of {prepares}; the last close may come late"
     );
     assert_eq!(prepares, 10 * 200 + 1);
     // A limit below every statement's length but COMMIT's and BEGIN's: the rest goes as text.
