@@ -5,6 +5,7 @@ pub mod connect;
 #[cfg(test)]
 pub mod dry_run;
 pub mod endpoint;
+mod linked;
 mod multiplexed;
 pub mod mysql;
 mod named;
@@ -12,6 +13,7 @@ mod open;
 pub mod protocol;
 mod socket;
 mod statement;
+mod statements;
 mod template;
 mod text;
 pub mod tls;

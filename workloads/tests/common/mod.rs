@@ -91,6 +91,16 @@ impl Bench {
         );
         String::from_utf8(output.stdout).unwrap()
     }
+
+    /// As [`Bench::succeed`] with a run directory of this name; gives its `result.json` and `server.json`.
+    pub fn recorded(&self, words: &str, name: &str) -> (Value, Value) {
+        let run = self.path(name);
+        self.succeed(&format!("{words} --out={}", run.display()));
+        (
+            json(&run.join("load/result.json")),
+            json(&run.join("load/server.json")),
+        )
+    }
 }
 
 impl Drop for Bench {

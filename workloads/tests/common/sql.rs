@@ -86,6 +86,23 @@ impl Sql {
         rows
     }
 
+    /// Empties the general log, a table, and has everything logged until [`Sql::stop_log`].
+    pub fn start_log(&self) {
+        for statement in [
+            "SET GLOBAL general_log = OFF",
+            "SET GLOBAL log_output = 'TABLE'",
+            "TRUNCATE TABLE mysql.general_log",
+            "SET GLOBAL general_log = ON",
+        ] {
+            self.rows(statement);
+        }
+    }
+
+    /// Nothing is logged any more.
+    pub fn stop_log(&self) {
+        self.rows("SET GLOBAL general_log = OFF");
+    }
+
     /// The one number that a statement gives.
     pub fn number(&self, sql: &str) -> i64 {
         let rows = self.rows(sql);

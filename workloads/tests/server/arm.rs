@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::common::Bench;
 use crate::common::growth;
-use crate::common::json;
 use crate::common::only_line;
 use crate::common::sql::Sql;
 
@@ -42,12 +41,7 @@ fn inserts(mode: &str, metrics: u64, contexts: u64) -> u64 {
 }
 
 fn run(bench: &Bench, name: &str, words: &str) -> (Value, Value) {
-    let run = bench.path(name);
-    bench.succeed(&format!("run arm_insert {words} --out={}", run.display()));
-    (
-        json(&run.join("load/result.json")),
-        json(&run.join("load/server.json")),
-    )
+    bench.recorded(&format!("run arm_insert {words}"), name)
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 use std::io::BufReader;
+use std::process::Child;
 use std::process::Command;
 use std::process::Output;
 use std::process::Stdio;
@@ -130,14 +131,9 @@ fn a_connection_is_opened_again_as_often_as_asked_for_and_its_statements_with_it
     let bench = Bench::new("reopen");
     bench.succeed("prepare oltp_read_write --table-size=1000");
     for (every, times) in [(1, 60), (20, 3)] {
-        let run = bench.path(&format!("every-{every}"));
-        bench.succeed(&format!(
-            "run oltp_point_select --table-size=1000 --threads=1 --events=60 --reconnect={every} --out={}",
-            run.display()
-        ));
-        let (result, server) = (
-            json(&run.join("load/result.json")),
-            json(&run.join("load/server.json")),
+        let (result, server) = bench.recorded(
+            &format!("run oltp_point_select --table-size=1000 --threads=1 --events=60 --reconnect={every}"),
+            &format!("every-{every}"),
         );
         assert_eq!(growth(&server, "Connections"), times);
         assert_eq!(growth(&server, "Com_stmt_prepare"), times);
@@ -152,6 +148,17 @@ fn a_connection_is_opened_again_as_often_as_asked_for_and_its_statements_with_it
             (&times.into(), &0.into(), &60.into())
         );
     }
+}
+
+/// Starts the generator and gives the lines that it prints.
+fn spawn(server: &Mysqld, words: &str) -> (Child, impl Iterator<Item = String>) {
+    let mut child = command(server, words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let printed = BufReader::new(child.stdout.take().unwrap());
+    (child, printed.lines().map(Result::unwrap))
 }
 
 /// Reads lines until one has what is wanted.
@@ -177,14 +184,7 @@ fn a_server_killed_in_mid_run_and_started_again_is_used_on() {
         "run oltp_read_write --table-size=1000 --threads=3 --time=600 --mysql-ignore-errors=1213,1205,1020,2006,2013 --out={}",
         run.display()
     );
-    let mut child = command(&server, &words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap())
-        .lines()
-        .map(Result::unwrap);
+    let (child, mut lines) = spawn(&server, &words);
     await_line(&mut lines, |line| line.starts_with("[ 1s ]"));
     server.kill();
     await_line(&mut lines, |line| line.contains(" tps: 0.00 "));
@@ -219,14 +219,7 @@ fn a_server_killed_in_mid_run_and_started_again_is_used_on() {
 
     // One that does not come back is waited for as long as asked, then named.
     let words = format!("{words}-gone --reconnect-timeout=1");
-    let mut child = command(&server, &words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap())
-        .lines()
-        .map(Result::unwrap);
+    let (child, mut lines) = spawn(&server, &words);
     await_line(&mut lines, |line| line.starts_with("[ 1s ]"));
     server.kill();
     let rest: Vec<String> = lines.collect();
@@ -249,16 +242,10 @@ fn a_server_killed_in_mid_run_ends_the_run_with_its_thread_and_place() {
         "run oltp_read_write --table-size=1000 --threads=8 --time=600 --rate=200 --out={}",
         run.display()
     );
-    let mut child = command(&server, &words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut told = BufReader::new(child.stdout.take().unwrap()).lines();
-    let first = told.find(|line| line.as_ref().unwrap().starts_with("[ 1s ]"));
-    assert!(first.is_some(), "a line per second");
+    let (child, mut lines) = spawn(&server, &words);
+    await_line(&mut lines, |line| line.starts_with("[ 1s ]"));
     server.kill();
-    told.for_each(drop);
+    lines.for_each(drop);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let line = only_line(&output);

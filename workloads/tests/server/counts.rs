@@ -11,16 +11,8 @@ fn number(result: &Value, key: &str) -> u64 {
 
 /// Runs 14/4/2 statements a transaction and compares each counter of the server.
 fn oltp_counts(bench: &Bench, mode: &str, seed: u64) {
-    let run = bench.path(&format!("run-{mode}"));
-    bench.succeed(&format!(
-        "run oltp_read_write --tables=2 --table-size=1000 --rand-type=uniform --threads=2 --warmup-time=1 --time=2 \
-         --db-ps-mode={mode} --mysql-ignore-errors=none --rand-seed={seed} --out={}",
-        run.display()
-    ));
-    let (result, server) = (
-        json(&run.join("load/result.json")),
-        json(&run.join("load/server.json")),
-    );
+    let (result, server) = bench.recorded(&format!("run oltp_read_write --tables=2 --table-size=1000 --rand-type=uniform --threads=2 --warmup-time=1 --time=2 \
+         --db-ps-mode={mode} --mysql-ignore-errors=none --rand-seed={seed}"), &format!("run-{mode}"));
     let events = number(&result, "events");
     assert!(events > 0);
     for (counter, per_event) in [
@@ -72,15 +64,10 @@ fn arm_rows_and_commits_equal_the_server_s_counters() {
         ("metrics", 2, 4, 1170),
         ("ctx5", 2, 6, 585),
     ] {
-        let run = bench.path(scenario);
         let events = 4000;
-        bench.succeed(&format!(
-            "run arm_insert --scenario={scenario} --threads=2 --events={events} --out={}",
-            run.display()
-        ));
-        let (result, server) = (
-            json(&run.join("load/result.json")),
-            json(&run.join("load/server.json")),
+        let (result, server) = bench.recorded(
+            &format!("run arm_insert --scenario={scenario} --threads=2 --events={events}"),
+            scenario,
         );
         assert_eq!(number(&result, "events"), events);
         assert_eq!(number(&result, "rows"), rows * events);

@@ -100,16 +100,9 @@ fn a_rate_that_cannot_be_held_is_reported_and_is_no_failure() {
 
 /// The texts of each connection's statements on `sbtest1`, in their order, as the general log has them.
 fn texts(sql: &Sql, act: impl FnOnce()) -> Vec<Vec<String>> {
-    for statement in [
-        "SET GLOBAL general_log = OFF",
-        "SET GLOBAL log_output = 'TABLE'",
-        "TRUNCATE TABLE mysql.general_log",
-        "SET GLOBAL general_log = ON",
-    ] {
-        sql.rows(statement);
-    }
+    sql.start_log();
     act();
-    sql.rows("SET GLOBAL general_log = OFF");
+    sql.stop_log();
     let mut connections: Vec<(String, Vec<String>)> = Vec::new();
     // The table is in the order of the statements.
     for row in sql.rows(

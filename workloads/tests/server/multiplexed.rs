@@ -17,10 +17,7 @@ use crate::common::variable;
 const OLTP: &str = "--tables=2 --table-size=2000 --rand-type=uniform";
 
 fn run(bench: &Bench, name: &str, words: &str) -> (Value, Value) {
-    let run = bench.path(name);
-    bench.succeed(&format!("run {words} --multiplex=on --out={}", run.display()));
-    let read = |file: &str| json(&run.join("load").join(file));
-    (read("result.json"), read("server.json"))
+    bench.recorded(&format!("run {words} --multiplex=on"), name)
 }
 
 fn number(result: &Value, key: &str) -> u64 {

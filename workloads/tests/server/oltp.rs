@@ -2,7 +2,6 @@
 
 use crate::common::Bench;
 use crate::common::growth;
-use crate::common::json;
 use crate::common::only_line;
 use crate::common::sql::Sql;
 
@@ -78,18 +77,13 @@ fn each_script_sends_its_statements_and_nothing_else() {
     let bench = Bench::new("per_event");
     bench.succeed("prepare oltp_read_write --table-size=1000");
     for (number, script) in SCRIPTS.iter().enumerate() {
-        let run = bench.path(&number.to_string());
         // One thread: a deadlock would add statements. No seed twice: an UPDATE to the same value affects no row.
-        bench.succeed(&format!(
-            "run {} --table-size=1000 --events={EVENTS} --rand-seed={} --out={}",
+        let words = format!(
+            "run {} --table-size=1000 --events={EVENTS} --rand-seed={}",
             script.words,
-            number + 1,
-            run.display()
-        ));
-        let (result, server) = (
-            json(&run.join("load/result.json")),
-            json(&run.join("load/server.json")),
+            number + 1
         );
+        let (result, server) = bench.recorded(&words, &number.to_string());
         assert_eq!(result["events"], EVENTS);
         for (key, per_event) in ["reads", "writes", "others"].iter().zip(script.statements) {
             assert_eq!(result[key], per_event * EVENTS, "{key}, {}", script.words);
@@ -117,14 +111,9 @@ fn each_script_sends_its_statements_and_nothing_else() {
 fn deletes_run_out_of_rows_and_then_count_as_others() {
     let bench = Bench::new("deletes");
     bench.succeed("prepare oltp_delete --table-size=100");
-    let run = bench.path("run");
-    bench.succeed(&format!(
-        "run oltp_delete --table-size=100 --threads=2 --events=5000 --rand-type=uniform --out={}",
-        run.display()
-    ));
-    let (result, server) = (
-        json(&run.join("load/result.json")),
-        json(&run.join("load/server.json")),
+    let (result, server) = bench.recorded(
+        "run oltp_delete --table-size=100 --threads=2 --events=5000 --rand-type=uniform",
+        "run",
     );
     let number = |key: &str| result[key].as_u64().unwrap();
     assert_eq!(number("events"), 5000);
@@ -143,15 +132,7 @@ fn deletes_run_out_of_rows_and_then_count_as_others() {
 fn bulk_insert_counts_rows_as_events_and_sends_full_packets() {
     let bench = Bench::new("bulk");
     bench.succeed("prepare bulk_insert --threads=2");
-    let run = bench.path("run");
-    bench.succeed(&format!(
-        "run bulk_insert --threads=2 --events=200000 --out={}",
-        run.display()
-    ));
-    let (result, server) = (
-        json(&run.join("load/result.json")),
-        json(&run.join("load/server.json")),
-    );
+    let (result, server) = bench.recorded("run bulk_insert --threads=2 --events=200000", "run");
     assert_eq!(result["events"], 200_000);
     assert_eq!(result["writes"].as_u64(), Some(growth(&server, "Com_insert")));
     let sql = Sql::open(&bench);

@@ -1,6 +1,5 @@
 //! Every protocol mode against what the server counted: prepares, executes, closes and questions, to the last one.
 
-use std::path::Path;
 use std::process::Command;
 
 use crate::common::Bench;
@@ -18,15 +17,9 @@ struct PerEvent {
     queries: u64,
 }
 
-fn point_selects(bench: &Bench, run: &Path, options: &str) -> (serde_json::Value, serde_json::Value) {
-    bench.succeed(&format!(
-        "run oltp_point_select --table-size=1000 --threads=2 --warmup-time=1 --events=3000 {options} --out={}",
-        run.display()
-    ));
-    (
-        json(&run.join("load/result.json")),
-        json(&run.join("load/server.json")),
-    )
+fn point_selects(bench: &Bench, name: &str, options: &str) -> (serde_json::Value, serde_json::Value) {
+    let words = "run oltp_point_select --table-size=1000 --threads=2 --warmup-time=1 --events=3000";
+    bench.recorded(&format!("{words} {options}"), name)
 }
 
 #[test]
@@ -63,8 +56,7 @@ fn each_protocol_costs_the_calls_that_it_says() {
         ("ps_uncached", &uncached),
         ("sql_prepare", &sql),
     ] {
-        let (result, server) =
-            point_selects(&bench, &bench.path(protocol), &format!("--protocol={protocol}"));
+        let (result, server) = point_selects(&bench, protocol, &format!("--protocol={protocol}"));
         assert_eq!(result["protocol"], protocol);
         assert_eq!(result["events"], 3000);
         assert_eq!(result["reads"], 3000, "{protocol}");
@@ -108,9 +100,7 @@ fn a_cache_that_is_too_small_closes_the_least_recently_used() {
     bench.succeed("prepare oltp_read_write --tables=2 --table-size=1000");
     let words = "run oltp_read_write --tables=2 --table-size=1000 --rand-type=uniform --threads=1 --events=200 --protocol=ps_cached";
     let counts = |options: &str, name: &str| {
-        let run = bench.path(name);
-        bench.succeed(&format!("{words} {options} --out={}", run.display()));
-        let server = json(&run.join("load/server.json"));
+        let (_, server) = bench.recorded(&format!("{words} {options}"), name);
         ["prepare", "execute", "close"].map(|call| growth(&server, &format!("Com_stmt_{call}")))
     };
     // Nine statements for each of two tables and COMMIT fit; BEGIN cannot be prepared, which is found out once. COMMIT can.

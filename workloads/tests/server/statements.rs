@@ -13,14 +13,7 @@ type Statements = BTreeMap<(String, String), usize>;
 
 /// What goes to the server while `act` runs, without the connection on which the generator reads the server's counters and tables.
 fn logged(sql: &Sql, exact: bool, act: impl FnOnce()) -> Statements {
-    for statement in [
-        "SET GLOBAL general_log = OFF",
-        "SET GLOBAL log_output = 'TABLE'",
-        "TRUNCATE TABLE mysql.general_log",
-        "SET GLOBAL general_log = ON",
-    ] {
-        sql.rows(statement);
-    }
+    sql.start_log();
     act();
     // Nobody waits for the reply to a close, there is none: the server is done when the connections are gone.
     let others =
@@ -29,7 +22,7 @@ fn logged(sql: &Sql, exact: bool, act: impl FnOnce()) -> Statements {
     while sql.number(others) > 0 {
         assert!(Instant::now() < deadline, "connections stay open");
     }
-    sql.rows("SET GLOBAL general_log = OFF");
+    sql.stop_log();
     let rows = sql.rows(
         "SELECT command_type, CONVERT(argument USING utf8mb4) FROM mysql.general_log \
          WHERE command_type IN ('Query', 'Prepare', 'Execute', 'Close stmt', 'Reset stmt') \
