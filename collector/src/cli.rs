@@ -1,5 +1,6 @@
 //! The command line: verbs, options and their help.
 
+use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 use std::time::SystemTime;
@@ -117,7 +118,10 @@ pub struct ProbeOptions {
         conflicts_with = "without"
     )]
     pub only: Vec<String>,
-    /// All probes but these.
+    /// The standard set, and these that are off otherwise.
+    #[arg(long, value_name = "D", value_delimiter = ',')]
+    pub with: Vec<String>,
+    /// All probes but these; a group such as `ebpf` or `mysql` means all of it.
     #[arg(long, value_name = "C", value_delimiter = ',')]
     pub without: Vec<String>,
     /// Watch a process: ROLE=PID, ROLE=@PIDFILE or ROLE=NAME, with its descendants as ROLE=tree:PID; may be repeated.
@@ -150,7 +154,7 @@ impl ProbeOptions {
     }
 
     /// What the probes are asked for, when they are read every `interval`.
-    pub fn options(&self, interval: Duration) -> Options {
+    pub fn options(&self, interval: Duration, data_dir: Option<&Path>) -> Options {
         let once_a_second = Duration::from_secs(1).div_duration_f64(interval).round().max(1.0) as u32;
         Options {
             processes: self.processes.clone(),
@@ -159,6 +163,8 @@ impl ProbeOptions {
             partitions: self.partitions,
             threads_every: self.threads_every.unwrap_or(once_a_second),
             recorder_pid: std::process::id(),
+            data_dir: data_dir.map(Path::to_owned),
+            ebpf: Default::default(),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::session::open_probes;
 /// When a probe was named that is not there.
 pub fn run(options: &ProbesOptions) -> anyhow::Result<()> {
     let asked = &options.probes;
-    let opened = open_probes(asked, &asked.host(), &asked.options(Duration::from_secs(1)))?;
+    let opened = open_probes(asked, &asked.host(), &asked.options(Duration::from_secs(1), None))?;
     match options.format {
         Format::Json => println!("{:#}", opened.iter().map(describe).collect::<serde_json::Value>()),
         Format::Text => opened.iter().for_each(print),
@@ -47,7 +47,7 @@ fn print(opened: &Opened) {
         Standing::Unavailable => "unavailable",
     };
     println!(
-        "{:<11} {word:<12} {}",
+        "{:<18} {word:<12} {}",
         opened.entry.name,
         reason.unwrap_or(opened.entry.help)
     );

@@ -43,7 +43,9 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     raise_descriptor_limit();
     let role_dir = options.out.join(&options.role);
     refuse_second(&role_dir)?;
-    let probe_options = options.probes.options(options.interval);
+    let probe_options = options
+        .probes
+        .options(options.interval, options.data_dir.as_deref());
     let host = options.probes.host();
     let probes = open_probes(&options.probes, &host, &probe_options)?;
     fs::create_dir_all(&role_dir)
@@ -69,7 +71,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     };
     let path = placement::journal_path(&role_dir, &options.role, &dir)?;
     let journal = Writer::create(&path, &header)?;
-    let mut session = Session::new(probes, journal, probe_options.threads_every);
+    let mut session = Session::new(probes, journal, probe_options.threads_every, options.interval);
     let pid_file = PidFile {
         path: options.pid_file.clone(),
     };

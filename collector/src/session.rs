@@ -1,11 +1,15 @@
 //! One recording: opens the probes, takes ticks, writes them to the journal. A probe that fails never ends it.
 
+use std::time::Duration;
+
+use loadprint_probes::Cadence;
 use loadprint_probes::Host;
 use loadprint_probes::NotRunning;
 use loadprint_probes::Options;
 use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::ProbeEntry;
+use loadprint_probes::ProbeError;
 use loadprint_recording::clock;
 use loadprint_recording::journal::ProbeHeader;
 use loadprint_recording::journal::Stamp;
@@ -53,22 +57,29 @@ impl Opened {
 /// # Errors
 /// When a name is not in the list.
 pub fn open_probes(asked: &ProbeOptions, host: &Host, options: &Options) -> anyhow::Result<Vec<Opened>> {
-    for name in asked.only.iter().chain(&asked.without) {
-        if !PROBES.iter().any(|entry| entry.name == name) {
+    for name in asked.only.iter().chain(&asked.with).chain(&asked.without) {
+        if !PROBES.iter().any(|entry| entry.is_called(name)) {
             let names: Vec<_> = PROBES.iter().map(|entry| entry.name).collect();
             anyhow::bail!("no probe is called `{name}`; there are {}", names.join(", "));
         }
     }
-    let wanted = |name: &str| {
-        let listed = |list: &[String]| list.iter().any(|other| other == name);
-        (asked.only.is_empty() || listed(&asked.only)) && !listed(&asked.without)
+    let off = |entry: &ProbeEntry| {
+        let listed = |list: &[String]| list.iter().any(|name| entry.is_called(name));
+        if listed(&asked.without) || !(asked.only.is_empty() || listed(&asked.only)) {
+            return Some("not asked for on the command line".to_owned());
+        }
+        let by_name = |list: &[String]| list.iter().any(|name| entry.name == name);
+        (entry.on_request && !by_name(&asked.with) && !by_name(&asked.only)).then(|| {
+            format!(
+                "not in the standard set; --with {} adds it: {}",
+                entry.name, entry.help
+            )
+        })
     };
     let open = |entry: &'static ProbeEntry| {
-        let off = || NotRunning::Off("not asked for on the command line".to_owned());
-        let probe = if wanted(entry.name) {
-            (entry.open)(host, options)
-        } else {
-            Err(off())
+        let probe = match off(entry) {
+            Some(reason) => Err(NotRunning::Off(reason)),
+            None => (entry.open)(host, options),
         };
         Opened { entry, probe }
     };
@@ -78,6 +89,7 @@ pub fn open_probes(asked: &ProbeOptions, host: &Host, options: &Options) -> anyh
 #[derive(Debug)]
 struct Outcome {
     status: Status,
+    start_ns: i64,
     end_ns: i64,
     reason: String,
     rows: Rows,
@@ -90,16 +102,23 @@ pub struct Session {
     outcomes: Vec<Outcome>,
     journal: Writer,
     threads_every: u32,
+    /// How long a tick may wait for the reads that go on beside it.
+    patience: Duration,
     ticks: u64,
     missed: u64,
     last_tick: Option<u32>,
 }
 
+/// Most of what a tick waits for the reads beside it; the last tick waits [`LAST_PATIENCE`].
+const PATIENCE: Duration = Duration::from_millis(50);
+const LAST_PATIENCE: Duration = Duration::from_secs(2);
+
 impl Session {
-    /// Records `probes` into `journal`.
-    pub fn new(probes: Vec<Opened>, journal: Writer, threads_every: u32) -> Self {
+    /// Records `probes` into `journal`, every `interval`.
+    pub fn new(probes: Vec<Opened>, journal: Writer, threads_every: u32, interval: Duration) -> Self {
         let outcome = |_: &Opened| Outcome {
             status: Status::Ok,
+            start_ns: 0,
             end_ns: 0,
             reason: String::new(),
             rows: Rows::default(),
@@ -110,6 +129,7 @@ impl Session {
             outcomes,
             journal,
             threads_every,
+            patience: PATIENCE.min(interval / 4),
             ticks: 0,
             missed: 0,
             last_tick: None,
@@ -124,11 +144,7 @@ impl Session {
         let start_ns = clock::monotonic_ns();
         let realtime_ns = clock::realtime_ns();
         // What must be cheap comes first: reading. Encoding waits, so that the sources are read close together.
-        for (opened, outcome) in self.probes.iter_mut().zip(&mut self.outcomes) {
-            let skip = opened.entry.every_nth && !is_last && !due.tick.is_multiple_of(self.threads_every);
-            sample(opened, outcome, skip);
-            outcome.end_ns = clock::monotonic_ns();
-        }
+        self.read(due, is_last);
         let Due {
             tick,
             intended_ns,
@@ -141,7 +157,6 @@ impl Session {
             realtime_ns,
             missed,
         });
-        let mut begun = start_ns;
         for (index, outcome) in self.outcomes.iter().enumerate() {
             let in_first = self.ticks == 0;
             let write = match &self.probes[index].probe {
@@ -150,17 +165,61 @@ impl Session {
                 Err(NotRunning::Off(_)) => false,
             };
             if write {
-                let stamps = (begun, outcome.end_ns);
+                let stamps = (outcome.start_ns, outcome.end_ns);
                 self.journal
                     .probe(index, outcome.status, stamps, &outcome.reason, &outcome.rows);
             }
-            begun = outcome.end_ns;
         }
         self.journal.commit()?;
         self.ticks += 1;
         self.missed += u64::from(missed);
         self.last_tick = Some(tick);
         Ok(())
+    }
+
+    /// Reads every probe that is due: first those that answer at once, then what the slow ones have by then.
+    fn read(&mut self, due: Due, is_last: bool) {
+        let (ticks, threads_every) = (self.ticks, self.threads_every);
+        let is_due = |cadence| match cadence {
+            Cadence::Every => true,
+            Cadence::Nth => is_last || due.tick.is_multiple_of(threads_every),
+            Cadence::Ends => is_last || ticks == 0,
+        };
+        for opened in &mut self.probes {
+            if let Ok(probe) = &mut opened.probe
+                && is_due(opened.entry.cadence)
+            {
+                probe.begin();
+            }
+        }
+        let patience = if is_last { LAST_PATIENCE } else { self.patience };
+        let beside = |opened: &Opened| opened.probe.as_ref().is_ok_and(|probe| probe.is_pending());
+        let (slow, quick): (Vec<_>, Vec<_>) =
+            (0..self.probes.len()).partition(|&index| beside(&self.probes[index]));
+        let mut now = clock::monotonic_ns();
+        let until = now.saturating_add(i64::try_from(patience.as_nanos()).unwrap_or(i64::MAX));
+        for index in quick.into_iter().chain(slow) {
+            let (opened, outcome) = (&mut self.probes[index], &mut self.outcomes[index]);
+            outcome.start_ns = now;
+            let mut read_ns = None;
+            let mut skip = !is_due(opened.entry.cadence);
+            if let Ok(probe) = &mut opened.probe {
+                skip &= !probe.is_pending();
+                let left = u64::try_from(until.saturating_sub(now)).unwrap_or(0);
+                probe.wait(Duration::from_nanos(left));
+            }
+            sample(opened, outcome, skip);
+            now = clock::monotonic_ns();
+            outcome.end_ns = now;
+            if let Ok(probe) = &opened.probe
+                && outcome.status != Status::Skipped
+            {
+                read_ns = probe.read_ns();
+            }
+            if let Some(stamps) = read_ns {
+                (outcome.start_ns, outcome.end_ns) = stamps;
+            }
+        }
     }
 
     /// Ticks taken.
@@ -188,8 +247,12 @@ fn sample(opened: &mut Opened, outcome: &mut Outcome, skip: bool) {
                 Status::Failed
             }
             Err(error) => {
+                outcome.rows.clear();
                 outcome.reason = error.to_string();
-                Status::Failed
+                match error {
+                    ProbeError::Pending(_) => Status::Skipped,
+                    _ => Status::Failed,
+                }
             }
         },
         Err(reason) => {

@@ -1,8 +1,10 @@
 //! What can be read: one file per source, each a table of columns and a pure parser.
 //!
-//! Probes know no run directory and no clock. Every root is a parameter ([`Host`]), so that everything runs unprivileged on
+//! Probes know no run directory and no schedule. Every root is a parameter ([`Host`]), so that everything runs unprivileged on
 //! a fake host. A value that the source did not print is null; a source that cannot be read is an error or [`NotRunning`].
 
+pub mod background;
+pub mod ebpf;
 pub mod host;
 pub mod options;
 pub mod procfs;
@@ -10,6 +12,7 @@ pub mod registry;
 
 use std::fmt::Debug;
 use std::io;
+use std::time::Duration;
 
 pub use host::Host;
 use loadprint_recording::rows::Rows;
@@ -18,16 +21,46 @@ pub use options::Options;
 pub use registry::PROBES;
 
 /// A source that is being read. Dropping it detaches.
+///
+/// Most sources are read within [`Probe::sample`]. One that may be slow or hang is read beside the ticks, by
+/// [`background::Background`], which is what the other methods are for.
 pub trait Probe: Debug {
+    /// Asks for a read that goes on beside the tick; nothing to do for a source that is read in `sample`.
+    fn begin(&mut self) {}
+
+    /// True if a read has begun whose rows nobody has taken yet.
+    fn is_pending(&self) -> bool {
+        false
+    }
+
+    /// Waits, but not beyond `patience`, for a read that was begun.
+    fn wait(&mut self, _patience: Duration) {}
+
     /// Appends the source's rows as they are now.
     ///
     /// # Errors
     /// When the source cannot be read or is not what its format says; the rows are then not to be used.
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError>;
+
+    /// When the read of the last `sample` began and ended (ns, CLOCK_MONOTONIC), if that was not within it.
+    fn read_ns(&self) -> Option<(i64, i64)> {
+        None
+    }
 }
 
 /// Opens a probe: running, off, or unavailable.
 pub type Open = fn(&Host, &Options) -> Result<Box<dyn Probe>, NotRunning>;
+
+/// At which ticks a probe is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cadence {
+    /// At every one.
+    Every,
+    /// Too dear for that: it follows [`Options::threads_every`], and the last tick.
+    Nth,
+    /// At the first and the last: totals whose course does not matter.
+    Ends,
+}
 
 /// One line of the list of probes.
 #[derive(Debug)]
@@ -38,10 +71,68 @@ pub struct ProbeEntry {
     pub help: &'static str,
     /// What its rows mean.
     pub schema: &'static Schema,
-    /// True if the probe is too dear for every tick and follows [`Options::threads_every`].
-    pub every_nth: bool,
+    /// When it is read.
+    pub cadence: Cadence,
+    /// True if it is opened only when it is named: it costs too much for the standard set.
+    pub on_request: bool,
+    /// True if it asks the running kernel or a server: it has nothing to read on a fake host.
+    pub live: bool,
     /// Opens it.
     pub open: Open,
+}
+
+impl ProbeEntry {
+    /// A probe of the standard set that is read at every tick.
+    #[must_use]
+    pub const fn new(name: &'static str, help: &'static str, schema: &'static Schema, open: Open) -> Self {
+        Self {
+            name,
+            help,
+            schema,
+            cadence: Cadence::Every,
+            on_request: false,
+            live: false,
+            open,
+        }
+    }
+
+    /// The same probe, read at every n-th tick.
+    #[must_use]
+    pub const fn every_nth(mut self) -> Self {
+        self.cadence = Cadence::Nth;
+        self
+    }
+
+    /// The same probe, read at the first and the last tick.
+    #[must_use]
+    pub const fn at_ends(mut self) -> Self {
+        self.cadence = Cadence::Ends;
+        self
+    }
+
+    /// The same probe, off unless it is named.
+    #[must_use]
+    pub const fn on_request(mut self) -> Self {
+        self.on_request = true;
+        self
+    }
+
+    /// The same probe, which reads no files under the roots.
+    #[must_use]
+    pub const fn live(mut self) -> Self {
+        self.live = true;
+        self
+    }
+
+    /// True if `name` means this probe: its own name, or the group before an underscore (`ebpf`, `mysql`).
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name
+            || self
+                .name
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('_'))
+    }
 }
 
 /// Why a probe is not running.
@@ -58,6 +149,12 @@ pub enum NotRunning {
 /// Why a sample failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
+    /// A read beside the ticks has not ended yet: the tick is skipped.
+    #[error("{0}")]
+    Pending(String),
+    /// Anything else that a source answers; the text names the source.
+    #[error("{0}")]
+    Source(String),
     /// The operating system refused.
     #[error("{path}: {source}")]
     Read {

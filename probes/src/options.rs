@@ -1,7 +1,10 @@
 //! What the probes are asked for, beyond which of them run.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::str::FromStr;
+
+use crate::ebpf;
 
 /// What the probes are asked for.
 #[derive(Clone, Debug)]
@@ -18,6 +21,10 @@ pub struct Options {
     pub threads_every: u32,
     /// The recorder itself, watched under the role `recorder`.
     pub recorder_pid: u32,
+    /// The data directory of the server under test, where one was named.
+    pub data_dir: Option<PathBuf>,
+    /// What the eBPF probes of one recorder have in common.
+    pub ebpf: Rc<ebpf::Shared>,
 }
 
 impl Default for Options {
@@ -29,6 +36,8 @@ impl Default for Options {
             partitions: false,
             threads_every: 1,
             recorder_pid: std::process::id(),
+            data_dir: None,
+            ebpf: Rc::default(),
         }
     }
 }

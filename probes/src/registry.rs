@@ -1,6 +1,7 @@
 //! The one list of probes. A probe is added by its file and its line here; the tests walk the list.
 
 use crate::ProbeEntry;
+use crate::ebpf;
 use crate::procfs::cpu;
 use crate::procfs::diskstats;
 use crate::procfs::interrupts;
@@ -26,4 +27,5 @@ pub static PROBES: &[ProbeEntry] = &[
     pressure::ENTRY,
     process::ENTRY,
     threads::ENTRY,
+    ebpf::irq::ENTRY,
 ];

@@ -16,7 +16,7 @@ fn the_fake_host_reads_as_it_always_did() {
     let dir = common::tests("golden/recorder");
     fs::create_dir_all(&dir).unwrap();
     let mut different = vec![];
-    for entry in PROBES {
+    for entry in common::of_files() {
         let mut text = String::new();
         for tick in ["t0", "t1"] {
             let rows = common::sample(entry, tick, &common::options());

@@ -4,6 +4,7 @@
 
 pub mod clock;
 pub mod finish;
+pub mod histogram;
 pub mod journal;
 pub mod json;
 pub mod manifest;

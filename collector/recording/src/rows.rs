@@ -241,6 +241,30 @@ impl Rows {
         self.cells.truncate(len * width);
     }
 
+    /// Makes these rows those of `other`, cell for cell; the generation stays if the entities do.
+    pub fn assign(&mut self, other: &Self) {
+        // Clearing twice would forget the entities of the tick before.
+        if !self.is_empty() {
+            self.clear();
+        }
+        let (ends, keys) = other.keys_of_rows();
+        if self.key_ends != ends || self.keys != keys {
+            self.differ();
+            self.keys.extend_from_slice(keys);
+            self.key_ends.extend_from_slice(ends);
+        }
+        self.len = other.len;
+        self.has_nulls = other.has_nulls;
+        self.cells.extend_from_slice(&other.cells);
+        self.bytes.extend_from_slice(&other.bytes);
+        self.lists.extend_from_slice(&other.lists);
+    }
+
+    fn keys_of_rows(&self) -> (&[usize], &[u8]) {
+        let ends = &self.key_ends[..self.len];
+        (ends, &self.keys[..ends.last().copied().unwrap_or(0)])
+    }
+
     /// The entity strings of row `row`.
     pub fn entity(&self, row: usize) -> impl Iterator<Item = &[u8]> {
         entity_parts(self.key(row))

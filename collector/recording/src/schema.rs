@@ -10,6 +10,8 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::histogram;
+
 /// Text that is either declared in the program or read from a header.
 pub type Text = Cow<'static, str>;
 
@@ -74,6 +76,15 @@ pub enum Unit {
     /// 1/USER_HZ seconds.
     #[serde(rename = "tick")]
     Tick,
+    /// Millionths of a joule.
+    #[serde(rename = "uJ")]
+    Microjoule,
+    /// Thousands of cycles a second.
+    #[serde(rename = "kHz")]
+    Kilohertz,
+    /// Thousandths of a degree Celsius.
+    #[serde(rename = "mCel")]
+    Millicelsius,
     /// Hundredths.
     #[serde(rename = "percent")]
     Percent,
@@ -161,6 +172,21 @@ impl Column {
         column
     }
 
+    /// Cumulative buckets as in [`histogram`].
+    #[must_use]
+    pub const fn buckets(name: &'static str, unit: Unit, help: &'static str, source: &'static str) -> Self {
+        Self {
+            name: Cow::Borrowed(name),
+            storage: Type::Buckets,
+            unit,
+            kind: Kind::Histogram,
+            better: Better::Neither,
+            help: Cow::Borrowed(help),
+            source: Cow::Borrowed(source),
+            bounds: Cow::Borrowed(&histogram::BOUNDS),
+        }
+    }
+
     /// The same column, less of which is better.
     #[must_use]
     pub const fn lower(mut self) -> Self {
@@ -238,6 +264,14 @@ impl Schema {
             columns: Cow::Borrowed(VALUE),
             metrics: Cow::Borrowed(metrics),
         }
+    }
+
+    /// Rows whose value is a histogram: a table of which one column holds buckets.
+    #[must_use]
+    pub const fn histogram(entity: &'static [Text], columns: &'static [Column]) -> Self {
+        let mut schema = Self::table(entity, columns);
+        schema.shape = Shape::Histogram;
+        schema
     }
 
     /// Adds `columns` or `metrics` to a table's metadata, of metrics only those in `seen`; a source that all metrics share is

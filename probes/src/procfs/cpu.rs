@@ -23,13 +23,12 @@ use crate::host::ParseError;
 use crate::host::Source;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry {
-    name: "cpu",
-    help: "CPU time by state, context switches, interrupts, forks",
-    schema: &SCHEMA,
-    every_nth: false,
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "cpu",
+    "CPU time by state, context switches, interrupts, forks",
+    &SCHEMA,
     open,
-};
+);
 
 static ENTITY: &[Text] = &[text("cpu")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

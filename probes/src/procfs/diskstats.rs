@@ -24,13 +24,12 @@ use crate::host::ParseError;
 use crate::host::Source;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry {
-    name: "disk",
-    help: "reads, writes, discards and flushes per block device",
-    schema: &SCHEMA,
-    every_nth: false,
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "disk",
+    "reads, writes, discards and flushes per block device",
+    &SCHEMA,
     open,
-};
+);
 
 static ENTITY: &[Text] = &[text("device")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

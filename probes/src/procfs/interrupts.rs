@@ -24,13 +24,12 @@ use crate::host::Source;
 use crate::options::CpuSet;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry {
-    name: "interrupts",
-    help: "interrupts per line, per CPU and per line over each CPU set",
-    schema: &SCHEMA,
-    every_nth: false,
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "interrupts",
+    "interrupts per line, per CPU and per line over each CPU set",
+    &SCHEMA,
     open,
-};
+);
 
 static ENTITY: &[Text] = &[text("line"), text("cpus")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

@@ -18,13 +18,12 @@ use crate::host::ParseError;
 use crate::host::Source;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry {
-    name: "memory",
-    help: "memory by use, dirty pages, write-back, huge pages",
-    schema: &SCHEMA,
-    every_nth: false,
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "memory",
+    "memory by use, dirty pages, write-back, huge pages",
+    &SCHEMA,
     open,
-};
+);
 
 static SCHEMA: Schema = Schema::metrics(METRICS);
 

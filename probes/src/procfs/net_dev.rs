@@ -20,13 +20,12 @@ use crate::host::ParseError;
 use crate::host::Source;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry {
-    name: "nic",
-    help: "bytes, packets, drops and errors per network interface",
-    schema: &SCHEMA,
-    every_nth: false,
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "nic",
+    "bytes, packets, drops and errors per network interface",
+    &SCHEMA,
     open,
-};
+);
 
 static ENTITY: &[Text] = &[text("interface")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

@@ -20,13 +20,12 @@ use crate::host::ParseError;
 use crate::host::Source;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry {
-    name: "pressure",
-    help: "time stalled for want of CPU, I/O or memory",
-    schema: &SCHEMA,
-    every_nth: false,
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "pressure",
+    "time stalled for want of CPU, I/O or memory",
+    &SCHEMA,
     open,
-};
+);
 
 static ENTITY: &[Text] = &[text("resource"), text("severity")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

@@ -26,13 +26,12 @@ use crate::options::Find;
 use crate::options::ProcessTarget;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry {
-    name: "process",
-    help: "CPU time, memory and I/O of the watched processes and of the recorder",
-    schema: &SCHEMA,
-    every_nth: false,
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "process",
+    "CPU time, memory and I/O of the watched processes and of the recorder",
+    &SCHEMA,
     open,
-};
+);
 
 static ENTITY: &[Text] = &[text("role"), text("pid")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
@@ -202,7 +201,7 @@ pub(super) fn is_gone(error: &ProbeError) -> bool {
         ProbeError::Read { source, .. } => {
             source.kind() == ErrorKind::NotFound || source.raw_os_error() == Some(libc::ESRCH)
         }
-        ProbeError::Parse { .. } => false,
+        _ => false,
     }
 }
 

@@ -20,13 +20,12 @@ use crate::host::ParseError;
 use crate::host::Source;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry {
-    name: "tcp",
-    help: "IP, TCP, UDP and socket counts, retransmits among them",
-    schema: &SCHEMA,
-    every_nth: false,
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "tcp",
+    "IP, TCP, UDP and socket counts, retransmits among them",
+    &SCHEMA,
     open,
-};
+);
 
 static SCHEMA: Schema = Schema::metrics(METRICS);
 

@@ -18,13 +18,12 @@ use crate::ProbeError;
 use crate::host::Source;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry {
-    name: "softirqs",
-    help: "soft interrupts per kind, per CPU and per kind over each CPU set",
-    schema: &SCHEMA,
-    every_nth: false,
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "softirqs",
+    "soft interrupts per kind, per CPU and per kind over each CPU set",
+    &SCHEMA,
     open,
-};
+);
 
 static ENTITY: &[Text] = &[text("kind"), text("cpus")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

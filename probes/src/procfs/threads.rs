@@ -26,13 +26,13 @@ use crate::host::ParseError;
 use crate::host::Source;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry {
-    name: "threads",
-    help: "switches, time on CPU and run delay per thread of the watched processes",
-    schema: &SCHEMA,
-    every_nth: true,
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "threads",
+    "switches, time on CPU and run delay per thread of the watched processes",
+    &SCHEMA,
     open,
-};
+)
+.every_nth();
 
 static ENTITY: &[Text] = &[text("role"), text("pid"), text("tid")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

@@ -20,13 +20,12 @@ use crate::host::ParseError;
 use crate::host::Source;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry {
-    name: "vmstat",
-    help: "page faults, paging, reclaim, compaction, NUMA",
-    schema: &SCHEMA,
-    every_nth: false,
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "vmstat",
+    "page faults, paging, reclaim, compaction, NUMA",
+    &SCHEMA,
     open,
-};
+);
 
 static SCHEMA: Schema = Schema::metrics(METRICS);
 

@@ -7,10 +7,14 @@
 )]
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use loadprint_probes::Host;
 use loadprint_probes::Options;
+use loadprint_probes::PROBES;
+use loadprint_probes::Probe;
 use loadprint_probes::ProbeEntry;
+use loadprint_probes::ProbeError;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::rows::Value;
 use loadprint_recording::schema::Type;
@@ -45,9 +49,7 @@ pub fn sample(entry: &ProbeEntry, tick: &str, options: &Options) -> Rows {
     let mut probe =
         (entry.open)(&host(tick), options).unwrap_or_else(|error| panic!("{}: {error}", entry.name));
     let mut rows = Rows::default();
-    probe
-        .sample(&mut rows)
-        .unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+    read(probe.as_mut(), &mut rows).unwrap_or_else(|error| panic!("{}: {error}", entry.name));
     rows
 }
 
@@ -77,4 +79,17 @@ pub fn words(entry: &ProbeEntry, rows: &Rows) -> Vec<String> {
     let mut lines: Vec<_> = (0..rows.len()).map(row).collect();
     lines.sort();
     lines
+}
+
+/// The probes that read files under the roots: those that a fake host has something for.
+pub fn of_files() -> impl Iterator<Item = &'static ProbeEntry> {
+    PROBES.iter().filter(|entry| !entry.live)
+}
+
+/// One read, waited for where it goes on beside the ticks.
+pub fn read(probe: &mut dyn Probe, rows: &mut Rows) -> Result<(), ProbeError> {
+    rows.clear();
+    probe.begin();
+    probe.wait(Duration::from_secs(60));
+    probe.sample(rows)
 }

@@ -19,6 +19,7 @@ use arrow_schema::SchemaRef;
 
 use crate::Error;
 use crate::Result;
+use crate::journal::body;
 use crate::rows::Rows;
 use crate::rows::Value;
 use crate::rows::entity_parts;
@@ -29,6 +30,8 @@ use crate::table::Integers;
 
 /// Enough rows for the encodings, few enough to be modest in memory.
 const BATCH: usize = 64 * 1024;
+/// A row with a list is some hundred times longer.
+const LIST_BATCH: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct Columns {
@@ -40,11 +43,12 @@ pub(super) struct Columns {
     row_key: Vec<u32>,
     tick: Vec<u32>,
     nulls: Vec<u64>,
-    /// Bits, or the number of a text or list, per column and row.
+    /// Bits, or the number of a text or the place of a list, per column and row.
     cells: Vec<Vec<u64>>,
     texts: Vec<String>,
     text_numbers: HashMap<Box<[u8]>, u64>,
-    lists: Vec<Vec<u64>>,
+    /// Lists one after the other, as short as the journal has them: an hour of them does not fit memory otherwise.
+    lists: Vec<u8>,
     /// Row numbers in order of (entity, tick).
     sorted: Vec<u32>,
 }
@@ -111,8 +115,9 @@ impl Columns {
                     Value::Bits(bits) => bits,
                     Value::Text(text) => self.text_number(text),
                     Value::List(list) => {
-                        self.lists.push(list.to_vec());
-                        self.lists.len() as u64 - 1
+                        let place = self.lists.len() as u64;
+                        body::encode_list(&mut vec![], list, &mut self.lists);
+                        place
                     }
                 };
                 self.cells[column].push(cell);
@@ -171,7 +176,9 @@ impl Columns {
     /// The table in batches; `path` is for the error message.
     pub(super) fn batches(&self, path: &Path) -> impl Iterator<Item = Result<RecordBatch>> {
         let schema = self.schema();
-        self.sorted.chunks(BATCH).map(move |rows| {
+        let has_list = self.values.iter().any(|(_, storage)| *storage == Type::Buckets);
+        let batch = if has_list { LIST_BATCH } else { BATCH };
+        self.sorted.chunks(batch).map(move |rows| {
             let columns = self.arrays(rows);
             RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| Error::format(path, error))
         })
@@ -228,9 +235,14 @@ impl Columns {
             }
             Type::Buckets => {
                 let mut builder = ListBuilder::new(UInt64Builder::new()).with_field(list_item());
+                let mut list = vec![];
                 for cell in cells {
-                    if let Some(number) = cell {
-                        builder.values().append_slice(&self.lists[number as usize]);
+                    if let Some(place) = cell {
+                        list.clear();
+                        // What was encoded above decodes.
+                        let whole = body::take_list(&mut list, &mut &self.lists[place as usize..]);
+                        debug_assert!(whole.is_some());
+                        builder.values().append_slice(&list);
                     }
                     builder.append(cell.is_some());
                 }

@@ -12,6 +12,8 @@ use crate::schema::Type;
 
 const SAME_KEYS: u8 = 1;
 const SAME_NULLS: u8 = 2;
+/// The longest list that a reader believes in.
+const MAX_LIST: usize = 1 << 16;
 
 /// What encoder and decoder both remember of a probe between ticks, since the last key tick.
 #[derive(Debug, Default)]
@@ -190,13 +192,56 @@ fn encode_text(
     memory.values[slot] = memory.texts.len() as u64;
 }
 
-fn encode_list(before: &mut Vec<u64>, list: &[u64], out: &mut Vec<u8>) {
+/// A list is its length and then, until its end, how many buckets are as before, how many are not, and the differences of those.
+pub(crate) fn encode_list(before: &mut Vec<u64>, list: &[u64], out: &mut Vec<u8>) {
     varint::put(out, list.len() as u64);
     before.resize(list.len(), 0);
-    for (value, before) in list.iter().zip(before) {
-        varint::put_signed(out, value.wrapping_sub(*before).cast_signed());
-        *before = *value;
+    let mut place = 0;
+    while place < list.len() {
+        let same = run(place, list, before, true);
+        let changed = run(place + same, list, before, false);
+        varint::put(out, same as u64);
+        varint::put(out, changed as u64);
+        let range = place + same..place + same + changed;
+        for (value, before) in list[range.clone()].iter().zip(&mut before[range]) {
+            varint::put_signed(out, value.wrapping_sub(*before).cast_signed());
+            *before = *value;
+        }
+        place += same + changed;
     }
+}
+
+/// How many buckets from `place` on are as before, or are not.
+fn run(place: usize, list: &[u64], before: &[u64], same: bool) -> usize {
+    let pairs = list[place..].iter().zip(&before[place..]);
+    pairs
+        .take_while(|(value, before)| (value == before) == same)
+        .count()
+}
+
+/// Adds the differences of a list to what it was before; `None` if the bytes are not those of a writer.
+pub(crate) fn take_list(list: &mut Vec<u64>, body: &mut &[u8]) -> Option<()> {
+    let length = usize::try_from(varint::take(body)?).ok()?;
+    // A damaged length must not make this allocate: no writer has lists this long.
+    if length > MAX_LIST {
+        return None;
+    }
+    list.resize(length, 0);
+    let mut rest = list.as_mut_slice();
+    while !rest.is_empty() {
+        let same = usize::try_from(varint::take(body)?).ok()?;
+        let changed = usize::try_from(varint::take(body)?).ok()?;
+        if same == 0 && changed == 0 {
+            return None;
+        }
+        rest = rest.get_mut(same..)?;
+        let (run, behind) = rest.split_at_mut_checked(changed)?;
+        for value in run {
+            *value = value.wrapping_add(varint::take_signed(body)?.cast_unsigned());
+        }
+        rest = behind;
+    }
+    Some(())
 }
 
 /// Turns the bodies of one probe back into rows, tick by tick from a key tick on.
@@ -305,16 +350,8 @@ impl Decoder {
                     rows.text(memory.texts.get(usize::try_from(text - 1).ok()?)?);
                 }
                 Type::Buckets => {
-                    let length = varint::take(body)?;
-                    // Each bucket takes a byte at least: a damaged length cannot make this allocate more than the frame.
-                    let length = usize::try_from(length)
-                        .ok()
-                        .filter(|&length| length <= body.len())?;
                     let list = memory.lists.entry(slot).or_default();
-                    list.resize(length, 0);
-                    for value in list.iter_mut() {
-                        *value = value.wrapping_add(varint::take_signed(body)?.cast_unsigned());
-                    }
+                    take_list(list, body)?;
                     rows.list(list);
                 }
             }

@@ -2,7 +2,7 @@
 //!
 //! The grammar is in `docs/recording-format.md`. The writer makes one `write` per tick and keeps its buffers.
 
-mod body;
+pub(crate) mod body;
 mod reader;
 mod tick;
 pub(crate) mod varint;

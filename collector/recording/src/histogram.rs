@@ -1,0 +1,97 @@
+//! The one definition of a histogram's buckets: what the eBPF programs count by, the tables' bounds, and the arithmetic.
+//!
+//! Values 0 to 15 have a bucket each; from there on each power of two has eight buckets of one width. A bucket's middle is
+//! therefore off by at most a sixteenth (6.25 %) of any value in it. The last bucket has no upper end.
+
+/// Buckets of one histogram: up to 2^37 (137 s in nanoseconds) before the last one takes all.
+pub const BUCKETS: usize = 280;
+
+/// Powers of two are cut into `2^GROUPING` buckets.
+const GROUPING: u32 = 3;
+
+/// The lower bound of every bucket, and infinity: `BUCKETS + 1` values.
+pub static BOUNDS: [Option<f64>; BUCKETS + 1] = bounds();
+
+const fn bounds() -> [Option<f64>; BUCKETS + 1] {
+    let mut bounds = [None; BUCKETS + 1];
+    let mut index = 0;
+    while index < BUCKETS {
+        bounds[index] = Some(lower(index) as f64);
+        index += 1;
+    }
+    bounds
+}
+
+/// The smallest value that bucket `index` counts.
+#[must_use]
+pub const fn lower(index: usize) -> u64 {
+    let linear = 2 << GROUPING;
+    if index < linear {
+        return index as u64;
+    }
+    let shift = (index >> GROUPING) as u32 - 1;
+    let within = (index & ((1 << GROUPING) - 1)) as u64;
+    (within + (1 << GROUPING)) << shift
+}
+
+/// The bucket of `value`.
+#[must_use]
+pub const fn bucket(value: u64) -> usize {
+    if value < 2 << GROUPING {
+        return value as usize;
+    }
+    let shift = 63 - value.leading_zeros() - GROUPING;
+    let index = ((shift as usize) << GROUPING) + (value >> shift) as usize;
+    if index < BUCKETS { index } else { BUCKETS - 1 }
+}
+
+/// Adds the counts of `other` to `sum`, bucket by bucket; exact, also where a counter has wrapped.
+pub fn merge(sum: &mut [u64], other: &[u64]) {
+    for (sum, other) in sum.iter_mut().zip(other) {
+        *sum = sum.wrapping_add(*other);
+    }
+}
+
+/// The counts that came between `before` and `after`.
+#[must_use]
+pub fn subtract(after: &[u64], before: &[u64]) -> Vec<u64> {
+    let pairs = after.iter().zip(before);
+    pairs.map(|(after, before)| after.wrapping_sub(*before)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_in_its_bucket_and_near_its_middle() {
+        let mut values: Vec<u64> = (0..5000).collect();
+        values.extend((12..64).flat_map(|power| {
+            let base = 1u64 << power;
+            [base - 1, base, base + 1, base + base / 3, base + base / 8 * 7]
+        }));
+        for value in values {
+            let index = bucket(value);
+            assert!(lower(index) <= value, "{value}");
+            if index + 1 < BUCKETS {
+                let (low, high) = (lower(index), lower(index + 1));
+                assert!(value < high, "{value}");
+                let middle = (low + high - 1) as f64 / 2.0;
+                assert!((middle - value as f64).abs() <= 0.0625 * value as f64, "{value}");
+            } else {
+                assert!(value >= 1 << 36, "{value}");
+            }
+        }
+        assert_eq!(bucket((1 << 37) - 1), BUCKETS - 1);
+        assert_eq!(BOUNDS[BUCKETS], None);
+        assert_eq!(BOUNDS[16], Some(16.0));
+    }
+
+    #[test]
+    fn what_was_merged_subtracts() {
+        let mut both = vec![u64::MAX, 2, 0];
+        merge(&mut both, &[3, 4, 5]);
+        assert_eq!(both, [2, 6, 5]);
+        assert_eq!(subtract(&both, &[u64::MAX, 2, 0]), [3, 4, 5]);
+    }
+}

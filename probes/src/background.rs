@@ -1,0 +1,177 @@
+//! A source that is read beside the ticks, on a thread of its own: one that is slow, or that may hang.
+//!
+//! [`Probe::begin`] asks for a read, [`Probe::sample`] takes its rows. A read that has not ended when its tick does is taken at
+//! a later one, with the stamps of the read itself. A read that never ends costs its own rows and nothing else: no second one is begun.
+
+use std::sync::mpsc::Receiver;
+use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::TryRecvError;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Duration;
+
+use loadprint_recording::clock::monotonic_ns;
+use loadprint_recording::rows::Rows;
+
+use crate::NotRunning;
+use crate::Probe;
+use crate::ProbeError;
+
+/// One read, ended.
+#[derive(Debug)]
+struct Reading {
+    rows: Rows,
+    result: Result<(), ProbeError>,
+    begun_ns: i64,
+    ended_ns: i64,
+}
+
+/// A probe whose reads happen on another thread.
+#[derive(Debug)]
+pub struct Background {
+    name: &'static str,
+    ask: SyncSender<Rows>,
+    done: Receiver<Reading>,
+    /// The rows that the thread fills, while it does not.
+    spare: Option<Rows>,
+    ready: Option<Reading>,
+    asked_ns: i64,
+    read_ns: Option<(i64, i64)>,
+}
+
+impl Background {
+    /// Starts the thread; `read` appends a source's rows, and owns whatever it needs for that.
+    ///
+    /// # Errors
+    /// When there can be no further thread.
+    pub fn spawn(
+        name: &'static str,
+        mut read: impl FnMut(&mut Rows) -> Result<(), ProbeError> + Send + 'static,
+    ) -> Result<Box<dyn Probe>, NotRunning> {
+        let (ask, asked) = sync_channel::<Rows>(1);
+        let (give, done) = sync_channel(1);
+        let work = move || {
+            while let Ok(mut rows) = asked.recv() {
+                rows.clear();
+                let begun_ns = monotonic_ns();
+                let result = read(&mut rows);
+                let ended_ns = monotonic_ns();
+                let reading = Reading {
+                    rows,
+                    result,
+                    begun_ns,
+                    ended_ns,
+                };
+                if give.send(reading).is_err() {
+                    break;
+                }
+            }
+        };
+        // The thread is not joined: a read that hangs must not keep the recorder from ending.
+        thread::Builder::new()
+            .name(format!("read-{name}"))
+            .spawn(work)
+            .map_err(|error| {
+                NotRunning::Unavailable(format!("{name}: {error}; raise the limit on threads (ulimit -u)"))
+            })?;
+        Ok(Box::new(Self {
+            name,
+            ask,
+            done,
+            spare: Some(Rows::default()),
+            ready: None,
+            asked_ns: 0,
+            read_ns: None,
+        }))
+    }
+}
+
+impl Probe for Background {
+    fn begin(&mut self) {
+        if let Some(rows) = self.spare.take() {
+            self.asked_ns = monotonic_ns();
+            // The thread ends only when this side is dropped, or by a panic, which `sample` then tells.
+            if let Err(back) = self.ask.send(rows) {
+                self.spare = Some(back.0);
+            }
+        }
+    }
+
+    fn is_pending(&self) -> bool {
+        self.spare.is_none()
+    }
+
+    fn wait(&mut self, patience: Duration) {
+        if self.is_pending() && self.ready.is_none() {
+            self.ready = self.done.recv_timeout(patience).ok();
+        }
+    }
+
+    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        let reading = match self.ready.take() {
+            Some(reading) => reading,
+            None => match self.done.try_recv() {
+                Ok(reading) => reading,
+                Err(TryRecvError::Empty) => {
+                    let seconds = (monotonic_ns() - self.asked_ns) as f64 / 1e9;
+                    let waiting = format!("{}: a read has not ended after {seconds:.3} s", self.name);
+                    return Err(ProbeError::Pending(waiting));
+                }
+                Err(TryRecvError::Disconnected) => {
+                    let gone = format!("{}: its thread has ended; please report this", self.name);
+                    return Err(ProbeError::Source(gone));
+                }
+            },
+        };
+        self.read_ns = Some((reading.begun_ns, reading.ended_ns));
+        rows.assign(&reading.rows);
+        self.spare = Some(reading.rows);
+        reading.result
+    }
+
+    fn read_ns(&self) -> Option<(i64, i64)> {
+        self.read_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_that_lasts_is_taken_later_with_its_own_stamps() {
+        let (let_go, held) = sync_channel(0);
+        let mut probe = Background::spawn("slow", move |rows| {
+            held.recv().unwrap();
+            rows.row(&[b"sensor"]);
+            rows.uint(42);
+            Ok(())
+        })
+        .unwrap();
+        let mut rows = Rows::default();
+        let before = monotonic_ns();
+        probe.begin();
+        probe.wait(Duration::from_millis(1));
+        let error = probe.sample(&mut rows).unwrap_err();
+        assert!(matches!(error, ProbeError::Pending(_)), "{error}");
+        assert!(error.to_string().starts_with("slow: "), "{error}");
+        // Asking again does not begin a second read while the first one lasts.
+        probe.begin();
+        let_go.send(()).unwrap();
+        probe.wait(Duration::from_secs(60));
+        probe.sample(&mut rows).unwrap();
+        assert_eq!(rows.len(), 1);
+        let (begun, ended) = probe.read_ns().unwrap();
+        assert!(before <= begun && begun <= ended && ended <= monotonic_ns());
+        assert!(!probe.is_pending());
+
+        // The same entities are the same generation, though another buffer was filled.
+        let generation = rows.generation();
+        probe.begin();
+        let_go.send(()).unwrap();
+        probe.wait(Duration::from_secs(60));
+        rows.clear();
+        probe.sample(&mut rows).unwrap();
+        assert_eq!((rows.len(), rows.generation()), (1, generation));
+    }
+}

@@ -1,0 +1,121 @@
+/* What every program of Loadprint has in common: histograms, counters and the roles of processes. */
+#pragma once
+
+#include "kernel.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+/* As in collector/recording/src/histogram.rs, which says what the buckets mean. */
+#define HISTOGRAM_BUCKETS 280
+#define HISTOGRAM_GROUPING 3
+
+/* One histogram of one CPU: whole cache lines, only ever added to. */
+struct histogram {
+	__u64 sum;
+	__u64 buckets[HISTOGRAM_BUCKETS];
+	__u64 unused[7];
+};
+
+/* A histogram map has this many elements for each CPU; user space sets the number of elements before it loads. */
+#define HISTOGRAMS(name)                                                                                               \
+	struct {                                                                                                       \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                                      \
+		__uint(map_flags, BPF_F_MMAPABLE);                                                                     \
+		__uint(max_entries, 1);                                                                                \
+		__type(key, __u32);                                                                                    \
+		__type(value, struct histogram);                                                                       \
+	} name SEC(".maps")
+
+/* floor(log2(value)) for value > 0; the instruction set has no count of leading zeros. */
+static __always_inline __u32 log2_floor(__u64 value)
+{
+	__u32 high = value >> 32, rest, shift, log = 0;
+
+	if (high) {
+		log = 32;
+		rest = high;
+	} else {
+		rest = value;
+	}
+	shift = (rest > 0xffff) << 4;
+	rest >>= shift;
+	log += shift;
+	shift = (rest > 0xff) << 3;
+	rest >>= shift;
+	log += shift;
+	shift = (rest > 0xf) << 2;
+	rest >>= shift;
+	log += shift;
+	shift = (rest > 0x3) << 1;
+	rest >>= shift;
+	log += shift;
+	return log + (rest >> 1);
+}
+
+static __always_inline __u32 histogram_bucket(__u64 value)
+{
+	__u32 shift, index;
+
+	if (value < 2 << HISTOGRAM_GROUPING)
+		return value;
+	shift = log2_floor(value) - HISTOGRAM_GROUPING;
+	index = (shift << HISTOGRAM_GROUPING) + (__u32)(value >> shift);
+	return index < HISTOGRAM_BUCKETS ? index : HISTOGRAM_BUCKETS - 1;
+}
+
+/* Adds `value` to element `slot` (of `slots` a CPU) of a histogram map. The element is this CPU's own; where a program can be
+ * interrupted by itself (system calls), the caller takes histogram_add_atomic. */
+static __always_inline void histogram_add(void *map, __u32 slots, __u32 slot, __u64 value)
+{
+	__u32 index = bpf_get_smp_processor_id() * slots + slot;
+	struct histogram *histogram = bpf_map_lookup_elem(map, &index);
+	__u64 bucket = histogram_bucket(value);
+
+	/* The verifier must see the comparison after all arithmetic. */
+	barrier_var(bucket);
+	if (!histogram || bucket >= HISTOGRAM_BUCKETS)
+		return;
+	histogram->sum += value;
+	histogram->buckets[bucket]++;
+}
+
+static __always_inline void histogram_add_atomic(void *map, __u32 slots, __u32 slot, __u64 value)
+{
+	__u32 index = bpf_get_smp_processor_id() * slots + slot;
+	struct histogram *histogram = bpf_map_lookup_elem(map, &index);
+	__u64 bucket = histogram_bucket(value);
+
+	/* The verifier must see the comparison after all arithmetic. */
+	barrier_var(bucket);
+	if (!histogram || bucket >= HISTOGRAM_BUCKETS)
+		return;
+	__sync_fetch_and_add(&histogram->sum, value);
+	__sync_fetch_and_add(&histogram->buckets[bucket], 1);
+}
+
+/* Roles of processes by tgid, in pages: user space writes them, no program does. 0 is a process nobody watches. */
+#define ROLE_PAGE 4096
+#define MAX_ROLES 8 /* with 0 */
+
+struct role_page {
+	__u8 role[ROLE_PAGE];
+};
+
+#define ROLES()                                                                                                        \
+	struct {                                                                                                       \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                                      \
+		__uint(map_flags, BPF_F_MMAPABLE);                                                                     \
+		__uint(max_entries, 1);                                                                                \
+		__type(key, __u32);                                                                                    \
+		__type(value, struct role_page);                                                                       \
+	} roles SEC(".maps");                                                                                          \
+	static __always_inline __u32 role_of(__u32 tgid)                                                               \
+	{                                                                                                              \
+		__u32 page = tgid / ROLE_PAGE;                                                                         \
+		struct role_page *found = bpf_map_lookup_elem(&roles, &page);                                          \
+                                                                                                                       \
+		return found ? found->role[tgid % ROLE_PAGE] % MAX_ROLES : 0;                                          \
+	}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

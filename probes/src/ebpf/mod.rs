@@ -1,0 +1,129 @@
+//! What the eBPF probes have in common: whether this host can run them, how they are loaded, and the roles of processes.
+//!
+//! A probe is a program in `src/bpf/<name>.bpf.c` and a file here. Programs add to arrays in the kernel that are mapped into
+//! this process: a sample is a sum over CPUs of memory, without a system call. Nothing is read and cleared.
+
+pub mod irq;
+mod map;
+mod roles;
+
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::sync::Mutex;
+use std::sync::Once;
+
+use libbpf_rs::OpenObject;
+use libbpf_rs::PrintLevel;
+use libbpf_rs::set_print;
+use loadprint_recording::rows::Rows;
+
+use crate::Host;
+use crate::NotRunning;
+
+pub use map::Histograms;
+pub use map::Words;
+pub use roles::Roles;
+
+/// The skeletons that `build.rs` makes.
+#[allow(
+    clippy::all,
+    clippy::absolute_paths,
+    clippy::wildcard_imports,
+    clippy::unwrap_used,
+    clippy::undocumented_unsafe_blocks,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    missing_debug_implementations,
+    unused_qualifications,
+    unsafe_op_in_unsafe_fn,
+    dead_code,
+    reason = "generated"
+)]
+pub(crate) mod skeletons {
+    /// `irq.bpf.c`.
+    pub mod irq {
+        include!(concat!(env!("OUT_DIR"), "/irq.skel.rs"));
+    }
+}
+
+/// What the eBPF probes of one recorder share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// The roles of processes, once a probe has asked for them.
+    roles: RefCell<Option<Result<Roles, NotRunning>>>,
+}
+
+/// What libbpf has said since a program was last opened; its errors are numbers without it.
+static SAID: Mutex<String> = Mutex::new(String::new());
+static LISTEN: Once = Once::new();
+
+fn listen(level: PrintLevel, text: String) {
+    if !matches!(level, PrintLevel::Debug)
+        && let Ok(mut said) = SAID.lock()
+    {
+        said.push_str(&text);
+    }
+}
+
+/// Memory for a loaded object, which stays as long as the recorder runs.
+pub(crate) fn object() -> &'static mut MaybeUninit<OpenObject> {
+    Box::leak(Box::new(MaybeUninit::uninit()))
+}
+
+/// Whether this host can run the programs at all; to be called before one is opened.
+///
+/// # Errors
+/// [`NotRunning::Unavailable`] where the kernel does not describe its types.
+pub(crate) fn ready(host: &Host) -> Result<(), NotRunning> {
+    LISTEN.call_once(|| {
+        set_print(Some((PrintLevel::Info, listen)));
+    });
+    if let Ok(mut said) = SAID.lock() {
+        said.clear();
+    }
+    let btf = host.sys("kernel/btf/vmlinux");
+    if btf.exists() {
+        return Ok(());
+    }
+    Err(NotRunning::Unavailable(format!(
+        "{}: not there; it needs Linux 5.8 or newer built with CONFIG_DEBUG_INFO_BTF",
+        btf.display()
+    )))
+}
+
+/// Why a program is not running, from libbpf's error and what it said besides.
+pub(crate) fn refused(name: &str, error: &libbpf_rs::Error) -> NotRunning {
+    let said = SAID
+        .lock()
+        .map(|mut said| std::mem::take(&mut *said))
+        .unwrap_or_default();
+    NotRunning::Unavailable(reason(name, &error.to_string(), error.kind(), &said))
+}
+
+fn reason(name: &str, error: &str, kind: libbpf_rs::ErrorKind, said: &str) -> String {
+    if kind == libbpf_rs::ErrorKind::PermissionDenied && !said.contains("BEGIN PROG LOAD LOG") {
+        return format!(
+            "ebpf {name}: {error}; run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_RESOURCE"
+        );
+    }
+    // The verifier's last words stand before the summary that ends its log.
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let verdict = said
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("processed "));
+    let why = if said.contains("processed ") {
+        verdict.last()
+    } else {
+        lines.next_back()
+    };
+    let why = why.unwrap_or("libbpf gave no reason");
+    format!("ebpf {name}: {error}: {why}; please report this with the kernel's version")
+}
+
+/// Appends a histogram's cells: `sum` and `buckets`.
+pub(crate) fn histogram_cells(rows: &mut Rows, sum: u64, buckets: &[u64]) {
+    rows.uint(sum);
+    rows.list(buckets);
+}
