@@ -90,7 +90,7 @@ pub struct RecordOptions {
 /// Options of `probes`.
 #[derive(Debug, Args)]
 pub struct ProbesOptions {
-    /// text or json.
+    /// text or json; markdown: what the probes of this program declare, whatever the host has (docs/metrics.md).
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
     /// Which probes, and what they watch.
@@ -105,6 +105,8 @@ pub enum Format {
     Text,
     /// For a program.
     Json,
+    /// The metric reference.
+    Markdown,
 }
 
 /// Options that both `record` and `probes` have.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use loadprint_probes::reference;
 use loadprint_recording::journal::Standing;
 use serde_json::json;
 
@@ -15,11 +16,15 @@ use crate::session::open_probes;
 /// # Errors
 /// When a probe was named that is not there.
 pub fn run(options: &ProbesOptions) -> anyhow::Result<()> {
+    if options.format == Format::Markdown {
+        print!("{}", reference::markdown());
+        return Ok(());
+    }
     let asked = &options.probes;
     let opened = open_probes(asked, &asked.host(), &asked.options(Duration::from_secs(1), None))?;
     match options.format {
         Format::Json => println!("{:#}", opened.iter().map(describe).collect::<serde_json::Value>()),
-        Format::Text => opened.iter().for_each(print),
+        Format::Text | Format::Markdown => opened.iter().for_each(print),
     }
     Ok(())
 }

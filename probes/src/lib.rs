@@ -8,6 +8,7 @@ pub mod ebpf;
 pub mod host;
 pub mod options;
 pub mod procfs;
+pub mod reference;
 pub mod registry;
 
 use std::fmt::Debug;

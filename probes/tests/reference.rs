@@ -1,0 +1,46 @@
+//! The metric reference is what the probes declare.
+//!
+//! `LOADPRINT_BLESS=1 cargo test --release -p loadprint-probes --test reference` rewrites it.
+#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+
+use std::env;
+use std::fs;
+use std::path::Path;
+
+use loadprint_probes::PROBES;
+use loadprint_probes::reference;
+
+#[test]
+fn the_metric_reference_is_what_the_probes_declare() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/metrics.md");
+    let page = reference::markdown();
+    if env::var_os("LOADPRINT_BLESS").is_some() {
+        fs::write(&path, &page).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    let different = kept.lines().zip(page.lines()).find(|(kept, now)| kept != now);
+    assert!(
+        kept == page,
+        "docs/metrics.md is not what the probes declare: {different:?}\n\
+         LOADPRINT_BLESS=1 cargo test --release -p loadprint-probes --test reference   rewrites it"
+    );
+}
+
+#[test]
+fn every_column_and_metric_is_in_the_reference() {
+    let page = reference::markdown();
+    for entry in PROBES {
+        let start = page.find(&format!("\n## {}\n", entry.name)).unwrap();
+        let rest = &page[start + 1..];
+        let section = &rest[..rest.find("\n## ").unwrap_or(rest.len())];
+        let declared = entry.schema.metrics.iter().chain(entry.schema.columns.iter());
+        for column in declared.filter(|column| column.name != "value") {
+            assert!(
+                section.contains(&format!("\n| `{}` |", column.name)),
+                "{}.{}",
+                entry.name,
+                column.name
+            );
+        }
+    }
+}
