@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from loadprint import cli
 from loadprint.errors import InputError
+from loadprint.importing import command
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -34,7 +35,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     cli.add_inspect(commands)
     cli.add_sweep(commands)
     cli.add_shape(commands)
-    if not words or words[0] not in ("compare", "inspect", "sweep", "shape"):
+    if not words or words[0] == "import" or words[0].startswith("-"):
+        command.add_import(commands)
+    if not words or words[0] not in ("compare", "inspect", "sweep", "shape", "import"):
         from loadprint import campaign  # noqa: PLC0415  its validation library costs a tenth of a second
 
         campaign.add_parser(commands)

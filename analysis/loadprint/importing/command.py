@@ -1,0 +1,49 @@
+"""The command `import`: which kinds there are, and where the run goes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = """examples:
+  loadprint import prometheus node.json mysqld.json --out runs/production
+  loadprint import prometheus snapshots/*.prom --out runs/snapshots
+  loadprint compare runs/production runs/snapshots
+"""
+
+# kind → what its help says. Its module here has `add_arguments(parser)` and `read(arguments) -> Imported`.
+KINDS: dict[str, str] = {}
+
+
+def add_import(subparsers: Any) -> None:
+    """Register `import`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "import",
+        help="another tool's recording as a run directory",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    kinds = parser.add_subparsers(required=True, metavar="KIND")
+    for kind, told in KINDS.items():
+        own = kinds.add_parser(kind, help=told, description=f"Imports {told}.")
+        own.add_argument("paths", nargs="+", type=Path, metavar="PATH")
+        own.add_argument("--out", required=True, type=Path, metavar="RUN", help="the run directory to make")
+        module = importlib.import_module(f"loadprint.importing.{kind}")
+        module.add_arguments(own)
+        own.set_defaults(run=run_import, kind=kind)
+
+
+def run_import(arguments: argparse.Namespace) -> int:
+    """Write the run directory and say what is in it."""
+    # pyarrow costs a fifth of a second
+    from loadprint.importing.writer import write_run  # noqa: PLC0415
+
+    module = importlib.import_module(f"loadprint.importing.{arguments.kind}")
+    imported = module.read(arguments)
+    write_run(arguments.out, imported)
+    seconds = (imported.realtime_ns[-1] - imported.realtime_ns[0]) / 1e9
+    tables = ", ".join(table.name for table in imported.tables)
+    print(f"{arguments.out}: {len(imported.realtime_ns)} points over {seconds:.1f} s; tables {tables}")
+    return 0

@@ -1,0 +1,249 @@
+"""Writes what another tool recorded as a run directory (docs/recording-format.md).
+
+Such a run has no generator and one clock: the tool's own times, CLOCK_REALTIME, stand in all stamps, and
+without a boot_id nobody takes them for monotonic ones. A fact that the tool did not keep is null.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from loadprint.crc32c import crc32c_file
+from loadprint.errors import InputError
+from loadprint.importing.tables import LAYOUTS
+from loadprint.recording import FORMAT_VERSION
+
+Array: TypeAlias = "pa.Array[Any]"
+
+WRITER = "loadprint import"
+ROLE = "server"
+FACTS = (
+    "host",
+    "boot_id",
+    "kernel",
+    "cmdline",
+    "user_hz",
+    "config_hz",
+    "cpu_accounting",
+    "cpus",
+    "mitigations",
+    "memory",
+    "sysctl",
+    "thp",
+    "governor",
+    "clocksource",
+    "block_devices",
+    "storage",
+    "nics",
+    "virtualisation",
+    "cpusets",
+)
+
+
+@dataclass(frozen=True)
+class ImportedTable:
+    """One probe's table. `columns`: entity and value columns by name, each as long as `ticks`.
+
+    `meanings` has unit, kind and help of value columns (shape table) or of metrics (shape metrics). Tables of
+    `LAYOUTS` need none, and columns of theirs that are not given are null.
+    """
+
+    name: str
+    ticks: Sequence[int]
+    columns: Mapping[str, Sequence[Any] | Array]
+    shape: str = "table"
+    entity: tuple[str, ...] = ()
+    meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What a tool recorded. `realtime_ns`: time of each tick, rising; a table's ticks are places in it."""
+
+    kind: str
+    sources: Sequence[str]
+    realtime_ns: Sequence[int]
+    tables: Sequence[ImportedTable]
+    facts: Mapping[str, Any] = field(default_factory=dict)  # of the fingerprint
+    meta: Mapping[str, Any] = field(default_factory=dict)  # further keys of run.json
+
+
+def write_run(out: Path, imported: Imported) -> Path:
+    """Write a run directory that holds everything or does not appear. Raises InputError."""
+    _require_recording(out, imported)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+        try:
+            beside.chmod(0o755)
+            _write_parts(beside, out.name, imported)
+            beside.rename(out)
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+    except OSError as error:
+        what = error.strerror or "cannot be written"
+        raise InputError(error.filename or out, what, "name another directory after --out") from error
+    return out
+
+
+def _require_recording(out: Path, imported: Imported) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(out, "is there already", "name a new directory after --out")
+    place = ", ".join(imported.sources)
+    times = imported.realtime_ns
+    if len(times) < 2:
+        raise InputError(place, f"holds {len(times)} points in time", "a recording needs two or more")
+    if any(later <= earlier for earlier, later in pairwise(times)):
+        raise InputError(place, "its times do not rise", "give each point in time once")
+
+
+def _write_parts(run: Path, name: str, imported: Imported) -> None:
+    (run / ROLE).mkdir()
+    (run / "load").mkdir()
+    for table in imported.tables:
+        _write_table(run / ROLE / f"{table.name}.parquet", table, imported)
+    _write_ticks(run / ROLE / "ticks.parquet", imported)
+    facts: dict[str, Any] = {**dict.fromkeys(FACTS), **imported.facts}
+    _write_json(run / ROLE / "fingerprint.json", facts)
+    begin, end = imported.realtime_ns[0], imported.realtime_ns[-1]
+    stamps = [
+        {"phase": "measure", "event": event, "monotonic_ns": at, "realtime_ns": at, "boot_id": None}
+        for event, at in (("begin", begin), ("end", end))
+    ]
+    (run / "load" / "phases.jsonl").write_text("".join(json.dumps(stamp) + "\n" for stamp in stamps))
+    meta = {
+        "format_version": FORMAT_VERSION,
+        "id": name,
+        "roles": {ROLE: {"host": facts["host"], "cpus": None}},
+        "status": "complete",
+        "imported": {"kind": imported.kind, "sources": [str(source) for source in imported.sources]},
+        "started_realtime_ns": begin,
+        "ended_realtime_ns": end,
+        **imported.meta,
+    }
+    _write_json(run / "run.json", meta)
+    files = {
+        str(path.relative_to(run)): {
+            "bytes": path.stat().st_size,
+            "crc32c": f"{crc32c_file(path):08x}",
+        }
+        for path in sorted(run.rglob("*"))
+        if path.is_file()
+    }
+    _write_json(run / "manifest.json", {"format_version": FORMAT_VERSION, "files": files})
+
+
+def _write_json(path: Path, value: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _described(name: str, imported: Imported, **more: Any) -> bytes:
+    times = imported.realtime_ns
+    described = {
+        "format_version": FORMAT_VERSION,
+        "probe": name,
+        "role": ROLE,
+        "interval_ns": int(median(later - earlier for earlier, later in pairwise(times))),
+        "boot_id": None,
+        "writer": f"{WRITER} {imported.kind}",
+        **more,
+    }
+    return json.dumps(described, ensure_ascii=False).encode()
+
+
+def _write_table(path: Path, table: ImportedTable, imported: Imported) -> None:
+    layout = LAYOUTS.get(table.name)
+    entity = table.entity or (layout.entity if layout else ("metric",))
+    meanings = {name: dict(meaning) for name, meaning in table.meanings.items()}
+    values = [name for name in table.columns if name not in entity]
+    if layout:
+        values = [*layout.columns, *(name for name in values if name not in layout.columns)]
+        for name, (unit, kind) in layout.columns.items():
+            meanings.setdefault(name, {"unit": unit, "kind": kind})
+    arrays: dict[str, Array] = {"tick": pa.array(table.ticks, pa.uint32())}
+    arrays |= {name: pa.array(table.columns[name], pa.string()) for name in entity}
+    for name in values:
+        given = table.columns.get(name)
+        arrays[name] = _array(given, len(table.ticks), text=meanings.get(name, {}).get("kind") == "info")
+    if table.shape == "metrics":
+        arrays["tick"] = arrays.pop("tick")
+        order = [*entity, "tick", *values]
+        arrays = {name: arrays[name] for name in order}
+    rows = pa.table(arrays).sort_by([(name, "ascending") for name in (*entity, "tick")])
+    key = "metrics" if table.shape == "metrics" else "columns"
+    more: dict[str, Any] = {"shape": table.shape, "entity": list(entity)}
+    if table.source:
+        more["source"] = table.source
+    if key == "metrics":
+        seen = set(pc.unique(rows["metric"]).to_pylist())
+        meanings = {name: meaning for name, meaning in meanings.items() if name in seen}
+    described = _described(table.name, imported, **more, **{key: meanings})
+    pq.write_table(rows.replace_schema_metadata({"loadprint": described}), path, compression="zstd")
+
+
+def _array(given: Sequence[Any] | Array | None, length: int, *, text: bool) -> Array:
+    if given is None:
+        return pa.nulls(length, pa.string() if text else pa.uint64())
+    if isinstance(given, pa.Array):
+        return given
+    made: Array = pa.array(given)
+    if pa.types.is_null(made.type):
+        made = made.cast(pa.string() if text else pa.uint64())
+    return made
+
+
+def _write_ticks(path: Path, imported: Imported) -> None:
+    """Each probe at each tick: `ok` where its table has rows, else `skipped`."""
+    times = imported.realtime_ns
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("tick", "probe", "at", "status", "missed", "reason")
+    }
+    for table in imported.tables:
+        read = set(table.ticks)
+        for tick, at in enumerate(times):
+            ok = tick in read
+            columns["tick"].append(tick)
+            columns["probe"].append(table.name)
+            columns["at"].append(at)
+            columns["status"].append("ok" if ok else "skipped")
+            columns["missed"].append(0)
+            columns["reason"].append(None if ok else "the imported files hold nothing of it at this time")
+    rows = pa.table(
+        {
+            "tick": pa.array(columns["tick"], pa.uint32()),
+            "probe": pa.array(columns["probe"], pa.string()),
+            **{
+                name: pa.array(columns["at"], pa.int64())
+                for name in ("intended_ns", "start_ns", "end_ns", "realtime_ns")
+            },
+            "status": pa.array(columns["status"], pa.string()),
+            "missed": pa.array(columns["missed"], pa.uint32()),
+            "reason": pa.array(columns["reason"], pa.string()),
+        }
+    ).sort_by([("probe", "ascending"), ("tick", "ascending")])
+    described = _described(
+        "ticks",
+        imported,
+        shape="table",
+        entity=["probe"],
+        probes=[{"name": table.name, "status": "running", "reason": None} for table in imported.tables],
+        ticks=len(times),
+        missed=0,
+        torn_bytes=0,
+        ended="imported",
+    )
+    pq.write_table(rows.replace_schema_metadata({"loadprint": described}), path, compression="zstd")

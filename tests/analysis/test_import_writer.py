@@ -1,0 +1,122 @@
+"""A run directory made of another tool's recording: it opens, compares, and never appears by halves."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from loadprint.__main__ import main
+from loadprint.errors import InputError
+from loadprint.importing.tables import LAYOUTS
+from loadprint.importing.writer import Imported, ImportedTable, write_run
+from loadprint.inspect import inspect
+
+RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"
+BEGIN = 1_700_000_000_000_000_000
+
+
+def _recording(busy: int = 30) -> Imported:
+    """Five points two seconds apart; the host's CPU is `busy` ticks of 100 a second in user mode."""
+    ticks = range(5)
+    cpu = ImportedTable(
+        "cpu",
+        [*ticks, *ticks],
+        {
+            "cpu": ["all"] * 5 + ["0"] * 5,
+            "user": [2 * busy * t for t in ticks] * 2,
+            "idle": [200 * t - 2 * busy * t for t in ticks] * 2,
+            **{name: [0] * 10 for name in ("nice", "system", "iowait", "irq", "softirq", "steal")},
+            "ctxt": [600 * t for t in ticks] + [None] * 5,
+        },
+    )
+    # at the third point nobody read the network
+    some = [0, 1, 3, 4]
+    nic = ImportedTable(
+        "nic",
+        some,
+        {
+            "interface": ["eth0"] * 4,
+            "rx_bytes": [20_480.0 * t for t in some],
+            "tx_bytes": [4096.0 * t for t in some],
+        },
+    )
+    scrape = ImportedTable(
+        "scrape", [1, 0], {"metric": ["b", "a"], "value": [1.5, float("nan")]}, shape="metrics"
+    )
+    times = [BEGIN + 2_000_000_000 * t for t in ticks]
+    return Imported("test", ["a file"], times, [cpu, nic, scrape], {"host": "db9"})
+
+
+def test_an_imported_run_opens_and_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = write_run(tmp_path / "one", _recording()), write_run(tmp_path / "two", _recording(60))
+    report = inspect(one)
+    assert (report.manifest, report.status, report.phases) == ("intact", "complete", (("measure", 8.0),))
+    assert [(probe.name, probe.ticks, probe.skipped) for probe in report.roles[0].probes] == [
+        ("cpu", 5, 0),
+        ("nic", 4, 1),
+        ("scrape", 2, 3),
+    ]
+    assert main(["inspect", str(one)]) == 0
+    capsys.readouterr()
+    assert main(["compare", str(one), str(two), "--format", "json"]) == 0
+    table: dict[str, Any] = json.loads(capsys.readouterr().out)
+    rows = {row["key"]: row for group in table["groups"] for row in group["rows"]}
+    values = [cell["value"] for cell in rows["cpu_server_utilisation"]["cells"]]
+    assert values == pytest.approx([30.0, 60.0])
+    assert rows["switches_host"]["cells"][0]["value"] == pytest.approx(300.0)
+    assert rows["nic_eth0_rx"]["cells"][0]["value"] == pytest.approx(10_240.0)
+    # what nobody measured says why
+    operations = rows["operations"]["cells"][0]
+    assert operations["value"] is None
+    assert "result.json is missing" in table["footnotes"][operations["notes"][0] - 1]
+
+
+def test_the_files_are_as_the_format_says(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", _recording())
+    disk = pq.read_table(run / "server" / "scrape.parquet")
+    assert disk.column_names == ["metric", "tick", "value"]
+    assert disk["metric"].to_pylist() == ["a", "b"]
+    cpu = pq.read_table(run / "server" / "cpu.parquet")
+    assert cpu.column_names == ["tick", *LAYOUTS["cpu"].entity, *LAYOUTS["cpu"].columns]
+    assert cpu["cpu"].to_pylist() == ["0"] * 5 + ["all"] * 5
+    assert cpu["softirqs"].null_count == 10
+    fingerprint = json.loads((run / "server" / "fingerprint.json").read_text())
+    assert fingerprint["host"] == "db9"
+    assert fingerprint["kernel"] is None
+
+
+def test_the_layouts_are_the_recorders(tmp_path: Path) -> None:
+    printed = subprocess.run(
+        [RECORDER, "probes", "--format", "json"], cwd=tmp_path, check=True, capture_output=True
+    )
+    probes = {probe["name"]: probe for probe in json.loads(printed.stdout)}
+    for name, layout in LAYOUTS.items():
+        assert probes[name]["entity"] == list(layout.entity), name
+        columns = {column: (told["unit"], told["kind"]) for column, told in probes[name]["columns"].items()}
+        assert columns == dict(layout.columns), name
+        assert list(columns) == list(layout.columns), name
+
+
+def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", _recording())
+    with pytest.raises(InputError, match="is there already; name a new directory"):
+        write_run(run, _recording())
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is there already"):
+        write_run(tmp_path / "file", _recording())
+    with pytest.raises(InputError, match="File exists; name another"):
+        write_run(tmp_path / "file" / "run", _recording())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]
+
+
+def test_times_must_rise(tmp_path: Path) -> None:
+    one = Imported("test", ["a file"], [BEGIN], [])
+    with pytest.raises(InputError, match="a file: holds 1 points in time"):
+        write_run(tmp_path / "run", one)
+    back = Imported("test", ["a file"], [BEGIN, BEGIN], [])
+    with pytest.raises(InputError, match="its times do not rise"):
+        write_run(tmp_path / "run", back)
