@@ -1,6 +1,7 @@
 //! `loadprint-collect`: records what a host does, once a second, into a run directory.
 
 mod alone;
+mod capabilities;
 mod cli;
 mod fingerprint;
 mod list;

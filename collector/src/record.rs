@@ -22,6 +22,7 @@ use rustix::process::getrlimit;
 use rustix::process::setrlimit;
 
 use crate::alone;
+use crate::capabilities;
 use crate::cli::RecordOptions;
 use crate::fingerprint;
 use crate::placement;
@@ -71,6 +72,14 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     };
     let path = placement::journal_path(&role_dir, &options.role, &dir)?;
     let journal = Writer::create(&path, &header)?;
+    let pid_dir = options.pid_file.as_deref().and_then(Path::parent);
+    let dirs: Vec<_> = [&*options.out, &*role_dir, &*dir]
+        .into_iter()
+        .chain(pid_dir)
+        .collect();
+    if let Err(error) = capabilities::narrow(&probes, &dirs) {
+        eprintln!("loadprint-collect: {error:#}");
+    }
     let mut session = Session::new(probes, journal, probe_options.threads_every, options.interval);
     let pid_file = PidFile {
         path: options.pid_file.clone(),

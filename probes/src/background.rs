@@ -2,7 +2,12 @@
 //!
 //! [`Probe::begin`] asks for a read, [`Probe::sample`] takes its rows. A read that has not ended when its tick does is taken at
 //! a later one, with the stamps of the read itself. A read that never ends costs its own rows and nothing else: no second one is begun.
+//!
+//! The thread is made when it is first asked, not when the probe is opened: a thread has the capabilities of the one that made
+//! it, and the recorder gives its own up between the two.
 
+use std::fmt;
+use std::io;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::SyncSender;
 use std::sync::mpsc::TryRecvError;
@@ -13,7 +18,6 @@ use std::time::Duration;
 use loadprint_recording::clock::monotonic_ns;
 use loadprint_recording::rows::Rows;
 
-use crate::NotRunning;
 use crate::Probe;
 use crate::ProbeError;
 
@@ -26,28 +30,30 @@ struct Reading {
     ended_ns: i64,
 }
 
+type Work = Box<dyn FnOnce() + Send>;
+
 /// A probe whose reads happen on another thread.
-#[derive(Debug)]
 pub struct Background {
     name: &'static str,
+    /// What the thread is to do, until there is one.
+    work: Option<Work>,
     ask: SyncSender<Rows>,
     done: Receiver<Reading>,
     /// The rows that the thread fills, while it does not.
     spare: Option<Rows>,
     ready: Option<Reading>,
+    /// Why there is no thread.
+    refused: Option<io::Error>,
     asked_ns: i64,
     read_ns: Option<(i64, i64)>,
 }
 
 impl Background {
-    /// Starts the thread; `read` appends a source's rows, and owns whatever it needs for that.
-    ///
-    /// # Errors
-    /// When there can be no further thread.
+    /// `read` appends a source's rows, and owns whatever it needs for that.
     pub fn spawn(
         name: &'static str,
         mut read: impl FnMut(&mut Rows) -> Result<(), ProbeError> + Send + 'static,
-    ) -> Result<Box<dyn Probe>, NotRunning> {
+    ) -> Box<dyn Probe> {
         let (ask, asked) = sync_channel::<Rows>(1);
         let (give, done) = sync_channel(1);
         let work = move || {
@@ -67,27 +73,43 @@ impl Background {
                 }
             }
         };
-        // The thread is not joined: a read that hangs must not keep the recorder from ending.
-        thread::Builder::new()
-            .name(format!("read-{name}"))
-            .spawn(work)
-            .map_err(|error| {
-                NotRunning::Unavailable(format!("{name}: {error}; raise the limit on threads (ulimit -u)"))
-            })?;
-        Ok(Box::new(Self {
+        Box::new(Self {
             name,
+            work: Some(Box::new(work)),
             ask,
             done,
             spare: Some(Rows::default()),
             ready: None,
+            refused: None,
             asked_ns: 0,
             read_ns: None,
-        }))
+        })
+    }
+
+    /// Makes the thread, at the first time.
+    fn start(&mut self) {
+        if let Some(work) = self.work.take() {
+            // The thread is not joined: a read that hangs must not keep the recorder from ending.
+            let started = thread::Builder::new()
+                .name(format!("read-{}", self.name))
+                .spawn(work);
+            self.refused = started.err();
+        }
+    }
+}
+
+impl fmt::Debug for Background {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Background")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
 impl Probe for Background {
     fn begin(&mut self) {
+        self.start();
         if let Some(rows) = self.spare.take() {
             self.asked_ns = monotonic_ns();
             // The thread ends only when this side is dropped, or by a panic, which `sample` then tells.
@@ -118,7 +140,12 @@ impl Probe for Background {
                     return Err(ProbeError::Pending(waiting));
                 }
                 Err(TryRecvError::Disconnected) => {
-                    let gone = format!("{}: its thread has ended; please report this", self.name);
+                    let gone = match &self.refused {
+                        Some(error) => {
+                            format!("{}: {error}; raise the limit on threads (ulimit -u)", self.name)
+                        }
+                        None => format!("{}: its thread has ended; please report this", self.name),
+                    };
                     return Err(ProbeError::Source(gone));
                 }
             },
@@ -146,8 +173,7 @@ mod tests {
             rows.row(&[b"sensor"]);
             rows.uint(42);
             Ok(())
-        })
-        .unwrap();
+        });
         let mut rows = Rows::default();
         let before = monotonic_ns();
         probe.begin();

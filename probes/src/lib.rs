@@ -20,6 +20,7 @@ use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Schema;
 pub use options::Options;
 pub use registry::PROBES;
+use rustix::thread::CapabilitySet;
 
 /// A source that is being read. Dropping it detaches.
 ///
@@ -78,6 +79,8 @@ pub struct ProbeEntry {
     pub on_request: bool,
     /// True if it asks the running kernel or a server: it has nothing to read on a fake host.
     pub live: bool,
+    /// The capabilities that its reads need after it was opened (capabilities(7)); the recorder gives up all others.
+    pub keeps: CapabilitySet,
     /// Opens it.
     pub open: Open,
 }
@@ -93,6 +96,7 @@ impl ProbeEntry {
             cadence: Cadence::Every,
             on_request: false,
             live: false,
+            keeps: CapabilitySet::empty(),
             open,
         }
     }
@@ -122,6 +126,13 @@ impl ProbeEntry {
     #[must_use]
     pub const fn live(mut self) -> Self {
         self.live = true;
+        self
+    }
+
+    /// The same probe, whose reads need these capabilities also after it was opened.
+    #[must_use]
+    pub const fn keeps(mut self, capabilities: CapabilitySet) -> Self {
+        self.keeps = self.keeps.union(capabilities);
         self
     }
 

@@ -11,6 +11,7 @@ use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Type;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
+use rustix::thread::CapabilitySet;
 
 use super::fields::Cursor;
 use super::targets::Targets;
@@ -31,7 +32,8 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     "CPU time, memory and I/O of the watched processes and of the recorder",
     &SCHEMA,
     open,
-);
+)
+.keeps(CapabilitySet::SYS_PTRACE.union(CapabilitySet::DAC_READ_SEARCH));
 
 static ENTITY: &[Text] = &[text("role"), text("pid")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

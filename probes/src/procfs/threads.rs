@@ -12,6 +12,7 @@ use loadprint_recording::schema::Schema;
 use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
+use rustix::thread::CapabilitySet;
 
 use super::fields::Cursor;
 use super::process::is_gone;
@@ -32,7 +33,8 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &SCHEMA,
     open,
 )
-.every_nth();
+.every_nth()
+.keeps(CapabilitySet::SYS_PTRACE.union(CapabilitySet::DAC_READ_SEARCH));
 
 static ENTITY: &[Text] = &[text("role"), text("pid"), text("tid")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
