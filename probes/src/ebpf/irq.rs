@@ -2,7 +2,6 @@
 
 use std::io;
 
-use libbpf_rs::num_possible_cpus;
 use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::skel::Skel;
 use libbpf_rs::skel::SkelBuilder;
@@ -15,9 +14,8 @@ use loadprint_recording::schema::text;
 
 use super::Histograms;
 use super::histogram_cells;
+use super::loaded;
 use super::object;
-use super::ready;
-use super::refused;
 use super::roles::unmapped;
 use super::skeletons::irq::IrqSkel;
 use super::skeletons::irq::IrqSkelBuilder;
@@ -68,9 +66,7 @@ impl std::fmt::Debug for Irq {
 }
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    ready(host)?;
-    let load = || {
-        let cpus = num_possible_cpus()?;
+    let load = |cpus| {
         let mut opened = IrqSkelBuilder::default().open(object())?;
         opened
             .maps
@@ -80,7 +76,7 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         programs.attach()?;
         Ok((programs, cpus))
     };
-    let (programs, cpus) = load().map_err(|error: libbpf_rs::Error| refused("irq", &error))?;
+    let (programs, cpus) = loaded(host, "irq", load)?;
     let time = Histograms::new(&programs.maps.irq_time, KINDS.len(), cpus)
         .map_err(|error: io::Error| unmapped(&error))?;
     Ok(Box::new(Irq {

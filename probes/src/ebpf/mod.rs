@@ -14,6 +14,7 @@ use std::sync::Once;
 
 use libbpf_rs::OpenObject;
 use libbpf_rs::PrintLevel;
+use libbpf_rs::num_possible_cpus;
 use libbpf_rs::set_print;
 use loadprint_recording::rows::Rows;
 
@@ -90,6 +91,21 @@ pub(crate) fn ready(host: &Host) -> Result<(), NotRunning> {
         "{}: not there; it needs Linux 5.8 or newer built with CONFIG_DEBUG_INFO_BTF",
         btf.display()
     )))
+}
+
+/// What `load` makes of the number of CPUs: an object that is opened, sized, loaded and attached.
+///
+/// # Errors
+/// [`NotRunning::Unavailable`] where this host cannot run programs, or the kernel refuses this one; `name` is the object's.
+pub(crate) fn loaded<T>(
+    host: &Host,
+    name: &str,
+    load: impl FnOnce(usize) -> Result<T, libbpf_rs::Error>,
+) -> Result<T, NotRunning> {
+    ready(host)?;
+    num_possible_cpus()
+        .and_then(load)
+        .map_err(|error| refused(name, &error))
 }
 
 /// Why a program is not running, from libbpf's error and what it said besides.

@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use libbpf_rs::MapCore;
 use libbpf_rs::MapHandle;
 use libbpf_rs::MapType;
+use libbpf_rs::OpenMapMut;
 use libbpf_rs::libbpf_sys;
 use loadprint_recording::clock::monotonic_ns;
 use memmap2::MmapOptions;
@@ -65,6 +66,15 @@ impl Roles {
     #[must_use]
     pub fn elements(&self) -> u32 {
         self.map.max_entries()
+    }
+
+    /// Puts the map in the place of a program's own, before it is loaded.
+    ///
+    /// # Errors
+    /// When libbpf refuses it.
+    pub fn share(&self, roles: &mut OpenMapMut<'_>) -> libbpf_rs::Result<()> {
+        roles.set_max_entries(self.elements())?;
+        roles.reuse_fd(self.map())
     }
 
     /// The processes that are watched now.
