@@ -1,99 +1,182 @@
-"""What a sample of the recorder costs, beside a bare pread of the same files and `sadc -S XALL`, all at once.
+"""What a sample of the recorder costs, beside others that read the same host, all of them at once.
 
-    python3 tests/benches/recorder_cost.py [--samples 60] [--rounds 5] [--interval-ms 1000] [--no-sadc]
+    .venv/bin/python tests/benches/recorder_cost.py [--samples 60] [--rounds 5] [--interval-ms 1000]
+        [--rezolus PATH]
 
-The three run at the same time and cadence, so that caches and clock frequency are the same for all. CPU time
-is that of /proc/PID/schedstat (ns on a CPU, to the context switch), not the clock tick's; start-up is out.
-Standard library only; needs `cargo build --release -p loadprint-collect --examples`.
+pread (the recorder's own files read and thrown away), the recorder with procfs only and with its standard
+set (eBPF too), `sadc` with its default and with `-S XALL`, node_exporter scraped once a second and, where a
+binary is named, rezolus (agent and its recorder together). All run at the same time and cadence, each at a
+place of its own in the interval, so that caches and clock frequency are the same for all. CPU time is that of
+all threads (/proc/PID/task/*/schedstat), start-up is out. What eBPF programs cost the host is not in it: see
+probe_cost.py. Needs root for eBPF, and `cargo build --release -p loadprint-collect --bins --examples`.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-RELEASE = ROOT / "target/release"
-SADC = Path("/usr/lib/sysstat/sadc")
+from processes import (
+    COLLECT,
+    RELEASE,
+    ROOT,
+    SADC,
+    Scraper,
+    cpu_ns,
+    open_files,
+    resident_mb,
+    running,
+    start,
+    wait_for,
+)
+
+NODE_EXPORTER = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter")
+EXPORTER_PORT = 19_100
+REZOLUS_PORT = 4241
+# what is compared with what, and the most it may be
+BARS = [("procfs", "pread", 1.3), ("procfs", "sadc XALL", 0.35), ("procfs", "node_exporter", 1 / 12)]
 
 
-def cpu_ns(pid: int) -> int:
-    """Nanoseconds on a CPU (Documentation/scheduler/sched-stats.rst)."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
+class Round:
+    """All contenders, started one after the other."""
 
+    def __init__(self, given: argparse.Namespace, directory: Path) -> None:
+        self.given, self.directory = given, directory
+        self.whole = given.samples + max(20, 3000 // given.interval_ms)
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.scrapers: list[Scraper] = []
 
-def resident_kb(pid: int) -> int:
-    """Peak resident memory (VmHWM, proc_pid_status(5))."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return int(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
+    def start(self) -> None:
+        """Start each at its own place in the interval: right behind another it would find warm caches."""
+        steps: list[Callable[[], None]] = [self.recorder("procfs", "--without", "ebpf"), self.pread]
+        steps.append(self.recorder("standard set"))
+        if self.given.interval_ms == 1000 and SADC.exists():
+            steps += [self.sadc("sadc", []), self.sadc("sadc XALL", ["-S", "XALL"])]
+        if self.given.interval_ms == 1000 and NODE_EXPORTER:
+            steps.append(self.node_exporter)
+        if self.given.rezolus:
+            steps.append(self.rezolus)
+        for step in steps:
+            time.sleep(self.given.interval_ms / 1000 / len(steps))
+            step()
 
+    def recorder(self, name: str, *options: str) -> Callable[[], None]:
+        """Give the recorder with these options."""
 
-def start(run: Path, samples: int, interval_ms: int, *, sadc: bool) -> dict[str, subprocess.Popen[bytes]]:
-    """Start all of them, each to go on longer than it is measured. pread gets the files of the recorder."""
-    whole = samples + max(10, 3000 // interval_ms)
-    pid_file = run.with_suffix(".pid")
-    times = f"--interval {interval_ms}ms --duration {whole * interval_ms}ms --pid-file {pid_file}"
-    commands = {"recorder": f"{RELEASE}/loadprint-collect record --out {run} {times}"}
-    running = {"recorder": background(commands["recorder"])}
-    while not pid_file.exists():
-        time.sleep(0.01)
-    files = " ".join(open_files(running["recorder"].pid))
-    commands["pread"] = f"{RELEASE}/examples/pread_loop {interval_ms} {whole} {files}"
-    if sadc:
-        commands["sadc"] = f"{SADC} -S XALL 1 {whole} {run.with_suffix('.sa')}"
-    # Each reads at its own third of the interval: right behind another it would find warm caches.
-    for name in [name for name in commands if name not in running]:
-        time.sleep(interval_ms / 3000)
-        running[name] = background(commands[name])
-    return running
+        def begin() -> None:
+            run = self.directory / name.replace(" ", "-")
+            times = (
+                f"--interval {self.given.interval_ms}ms --duration {self.whole * self.given.interval_ms}ms"
+            )
+            pid_file = run.with_suffix(".pid")
+            words = [COLLECT, "record", "--out", run, *times.split(), "--pid-file", pid_file, *options]
+            self.processes[name] = start([*words, "--process", f"server={os.getpid()}"])
+            wait_for(pid_file)
 
+        return begin
 
-def background(command: str) -> subprocess.Popen[bytes]:
-    """Start a command whose output nobody needs."""
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(command.split(), stdout=quiet, stderr=quiet)
+    def pread(self) -> None:
+        """Start the yardstick on the recorder's files."""
+        files = open_files(self.processes["procfs"].pid)
+        words = [RELEASE / "examples/pread_loop", self.given.interval_ms, self.whole, *files]
+        self.processes["pread"] = start(words)
 
+    def sadc(self, name: str, options: list[str]) -> Callable[[], None]:
+        """Give sadc with these options."""
+        file = self.directory / f"{name}.sa"
 
-def open_files(pid: int) -> list[str]:
-    """List the files under /proc that a process has open."""
-    links = [str(descriptor.readlink()) for descriptor in Path(f"/proc/{pid}/fd").iterdir()]
-    return sorted(link for link in links if link.startswith("/proc/"))
+        def begin() -> None:
+            self.processes[name] = start([SADC, *options, "1", self.whole, file])
 
+        return begin
 
-def measure(samples: int, interval_ms: int, *, sadc: bool) -> dict[str, float]:
-    """One round: microseconds of CPU per sample of each, and the recorder's peak memory."""
-    with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory:
-        running = start(Path(directory) / "run", samples, interval_ms, sadc=sadc)
-        try:
-            time.sleep(1.5 * interval_ms / 1000 + 0.3)
-            before = {name: cpu_ns(process.pid) for name, process in running.items()}
-            time.sleep(samples * interval_ms / 1000)
+    def node_exporter(self) -> None:
+        """Start Debian's exporter with its default collectors, and a scraper."""
+        address = f"127.0.0.1:{EXPORTER_PORT}"
+        self.processes["node_exporter"] = start([NODE_EXPORTER, f"--web.listen-address={address}"])
+        self.scrape(f"http://{address}/metrics")
+
+    def rezolus(self) -> None:
+        """Start the agent with its own default configuration, and its recorder."""
+        self.processes["rezolus"] = start([self.given.rezolus, "agent", self.given.rezolus_config])
+        target = self.directory / "rezolus.parquet"
+        url = f"http://127.0.0.1:{REZOLUS_PORT}"
+        words = [self.given.rezolus, "record", "--interval", "1s", url, target]
+        self.processes["rezolus record"] = start(words)
+
+    def scrape(self, url: str) -> None:
+        """Read a page once a second."""
+        self.scrapers.append(Scraper(url))
+        self.scrapers[-1].start()
+
+    def measure(self) -> dict[str, tuple[float, float]]:
+        """Microseconds of CPU per sample of each, and its peak memory in MB."""
+        with running(self.processes):
+            self.start()
+            time.sleep(1.5 * self.given.interval_ms / 1000 + 1.3)
+            before = {name: cpu_ns(process.pid) for name, process in self.processes.items()}
+            time.sleep(self.given.samples * self.given.interval_ms / 1000)
             found = {
-                name: (cpu_ns(process.pid) - before[name]) / samples / 1000
-                for name, process in running.items()
+                name: (
+                    (cpu_ns(process.pid) - before[name]) / self.given.samples / 1000,
+                    resident_mb(process.pid),
+                )
+                for name, process in self.processes.items()
+                if process.poll() is None
             }
-            return found | {"resident_kb": resident_kb(running["recorder"].pid)}
-        finally:
-            for process in running.values():
-                process.terminate()
-                process.wait()
+            for scraper in self.scrapers:
+                scraper.end()
+            return found
 
 
 def sizes(samples: int) -> tuple[float, float]:
-    """Bytes per sample of a finished recording and of sadc's file, both of `samples` samples at 1 Hz."""
+    """Bytes per sample of a finished procfs recording and of sadc's file, both at 1 Hz."""
     with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory:
         run, other = Path(directory) / "run", Path(directory) / "other.sa"
-        sadc = background(f"{SADC} -S XALL 1 {samples} {other}")
-        record = f"{RELEASE}/loadprint-collect record --out {run} --duration {samples - 1}s"
-        subprocess.run(record.split(), check=True, capture_output=True)
+        sadc = start([SADC, "-S", "XALL", "1", samples, other])
+        record = [
+            str(COLLECT),
+            "record",
+            "--out",
+            str(run),
+            "--duration",
+            f"{samples - 1}s",
+            "--without",
+            "ebpf",
+        ]
+        subprocess.run(record, check=True, capture_output=True)
         sadc.wait()
         whole = sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
         return whole / samples, other.stat().st_size / samples
+
+
+def report(rounds: list[dict[str, tuple[float, float]]]) -> bool:
+    """Print what each took and the ratios; true if a bar is missed."""
+    missed = False
+    for name in rounds[0]:
+        values = [found[name][0] for found in rounds if name in found]
+        each = " ".join(f"{value:.0f}" for value in values)
+        memory = max(found[name][1] for found in rounds if name in found)
+        print(f"{name:15} {statistics.median(values):8.1f} us/sample  {memory:6.1f} MB   {each}")
+    for name, other, bar in BARS:
+        both = [found for found in rounds if name in found and other in found]
+        if not both:
+            continue
+        ratios = sorted(found[name][0] / found[other][0] for found in both)
+        missed |= statistics.median(ratios) > bar
+        spread = f"{ratios[0]:.3f} to {ratios[-1]:.3f} over {len(ratios)} rounds"
+        print(f"{name} / {other}: {statistics.median(ratios):.3f} ({spread}; bar {bar:.3g})")
+    resident = max(found["standard set"][1] for found in rounds)
+    print(f"standard set resident: {resident:.1f} MB at most (bar 15)")
+    return missed or resident > 15
 
 
 def main() -> int:
@@ -103,27 +186,17 @@ def main() -> int:
     )
     parser.add_argument("--samples", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--interval-ms", type=int, default=1000)
-    parser.add_argument("--no-sadc", action="store_true", help="sadc takes whole seconds only")
-    asked = parser.parse_args()
-    sadc = not asked.no_sadc and asked.interval_ms == 1000 and SADC.exists()
-    rounds = [measure(asked.samples, asked.interval_ms, sadc=sadc) for _ in range(asked.rounds)]
-    missed = False
-    names = ["pread", "recorder", *(["sadc"] if sadc else [])]
-    for name in names:
-        values = [found[name] for found in rounds]
-        each = " ".join(f"{value:.0f}" for value in values)
-        print(f"{name:9} {statistics.median(values):8.1f} us/sample   {each}")
-    for other, bar in [("pread", 1.3), *([("sadc", 0.35)] if sadc else [])]:
-        ratios = sorted(found["recorder"] / found[other] for found in rounds)
-        missed |= statistics.median(ratios) > bar
-        spread = f"{ratios[0]:.2f} to {ratios[-1]:.2f} over {len(ratios)} rounds"
-        print(f"recorder / {other}: {statistics.median(ratios):.2f} ({spread}; bar {bar})")
-    resident = max(found["resident_kb"] for found in rounds) / 1024
-    missed |= resident > 15
-    print(f"recorder resident: {resident:.1f} MB at most (bar 15)")
-    if sadc:
-        ours, theirs = sizes(max(asked.samples, 60))
+    parser.add_argument("--interval-ms", type=int, default=1000, help="other than 1000: pread only beside it")
+    parser.add_argument("--rezolus", type=Path, help="its binary (cargo install rezolus)")
+    parser.add_argument("--rezolus-config", type=Path, help="the agent's configuration file")
+    given = parser.parse_args()
+    rounds = []
+    for _ in range(given.rounds):
+        with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory:
+            rounds.append(Round(given, Path(directory)).measure())
+    missed = report(rounds)
+    if given.interval_ms == 1000 and SADC.exists():
+        ours, theirs = sizes(max(given.samples, 60))
         missed |= ours / theirs > 0.25
         print(f"bytes per sample: {ours:.0f} of {theirs:.0f}, {ours / theirs:.3f} (bar 0.25)")
     return int(missed)

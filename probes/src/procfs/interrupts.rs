@@ -82,8 +82,20 @@ pub struct Matrix {
     per_set: Vec<u64>,
 }
 
-/// A cell of a line that never fired on this CPU.
+/// A cell of a line that never fired on this CPU, and many of them: on a large host nearly all are.
 const ZERO: &[u8; 11] = b"          0";
+const ZEROS: usize = 16;
+const MANY_ZEROS: [u8; ZEROS * ZERO.len()] = many_zeros();
+
+const fn many_zeros() -> [u8; ZEROS * ZERO.len()] {
+    let mut many = [0; ZEROS * ZERO.len()];
+    let mut place = 0;
+    while place < many.len() {
+        many[place] = ZERO[place % ZERO.len()];
+        place += 1;
+    }
+    many
+}
 
 impl Matrix {
     /// A matrix with or without a description behind the cells.
@@ -169,6 +181,11 @@ impl Matrix {
         let (mut total, mut columns) = (0u64, 0);
         let of_host = name == b"ERR" || name == b"MIS";
         while columns < self.cpus.len() {
+            if !self.full && columns + ZEROS <= self.cpus.len() && cursor.rest().starts_with(&MANY_ZEROS) {
+                cursor.skip(MANY_ZEROS.len());
+                columns += ZEROS;
+                continue;
+            }
             let count = if cursor.rest().starts_with(ZERO) {
                 cursor.skip(ZERO.len());
                 0

@@ -1,0 +1,134 @@
+"""How a sample's cost grows with the host: synthetic hosts up to 256 CPUs, 64 disks, 2000 interrupt lines.
+
+    .venv/bin/python tests/benches/growth.py [--samples 20] [--rounds 3]
+
+The hosts of fake_host.py live on /dev/shm, their counters go on once a second. Beside the recorder: a bare
+pread of its files, and node_exporter (with its collectors of the same sources) on the same root, both at
+once with it. Files in memory cost less to read than those the kernel makes on the spot: what grows here is
+parsing and encoding, which is ours. `record` gets the roots, so it needs no root user.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from fake_host import FakeHost
+from processes import (
+    COLLECT,
+    RELEASE,
+    ROOT,
+    Scraper,
+    cpu_ns,
+    open_files,
+    resident_mb,
+    running,
+    start,
+    wait_for,
+)
+from recorder_cost import EXPORTER_PORT, NODE_EXPORTER
+
+HOSTS = [(2, 1, 30), (32, 8, 200), (256, 64, 2000)]
+COLLECTORS = [
+    *("stat", "cpu", "diskstats", "netdev", "netstat", "sockstat"),
+    *("meminfo", "vmstat", "pressure", "interrupts", "softirqs"),
+]
+
+
+def exporter(host: FakeHost) -> list[object]:
+    """node_exporter with the collectors of the recorder's sources, as far as this version has them."""
+    help_text = start_help()
+    wanted = [f"--collector.{name}" for name in COLLECTORS if f"--collector.{name}" in help_text]
+    roots = [f"--path.procfs={host.proc}", f"--path.sysfs={host.sys}"]
+    listen = f"--web.listen-address=127.0.0.1:{EXPORTER_PORT}"
+    return [NODE_EXPORTER, "--collector.disable-defaults", *wanted, *roots, listen]
+
+
+def start_help() -> str:
+    """What node_exporter says of itself."""
+    return subprocess.run([str(NODE_EXPORTER), "--help"], capture_output=True, text=True, check=False).stderr
+
+
+def measure(host: FakeHost, samples: int, directory: Path) -> dict[str, tuple[float, float]]:
+    """Microseconds of CPU per sample, and peak memory in MB, of all at once."""
+    run = directory / "run"
+    words = [COLLECT, "record", "--out", run, "--duration", f"{samples + 8}s"]
+    words += ["--proc-root", host.proc, "--sys-root", host.sys, "--pid-file", run.with_suffix(".pid")]
+    ended = threading.Event()
+
+    def live() -> None:
+        while not ended.wait(1):
+            host.advance()
+
+    with running({"recorder": start(words)}) as processes:
+        wait_for(run.with_suffix(".pid"))
+        time.sleep(0.25)
+        clock = threading.Thread(target=live)
+        clock.start()
+        files = open_files(processes["recorder"].pid, str(host.proc))
+        processes["pread"] = start([RELEASE / "examples/pread_loop", 1000, samples + 10, *files])
+        scraper = Scraper(f"http://127.0.0.1:{EXPORTER_PORT}/metrics")
+        if NODE_EXPORTER:
+            processes["node_exporter"] = start(exporter(host))
+            scraper.start()
+        time.sleep(3)
+        before = {name: cpu_ns(process.pid) for name, process in processes.items()}
+        time.sleep(samples)
+        found = {
+            name: ((cpu_ns(process.pid) - before[name]) / samples / 1000, resident_mb(process.pid))
+            for name, process in processes.items()
+        }
+        if NODE_EXPORTER:
+            scraper.end()
+        processes["recorder"].wait()
+        ended.set()
+        clock.join()
+    size = sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
+    return found | {"bytes": (size / (samples + 9), 0.0)}
+
+
+def main() -> None:
+    """Print a line per host."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--samples", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    print("| CPUs | disks | lines | µs/sample | / pread | / node_exporter | memory | bytes per sample |")
+    print("|---|---|---|---|---|---|---|---|")
+    for cpus, disks, lines in HOSTS:
+        rounds = []
+        for _ in range(given.rounds):
+            with (
+                tempfile.TemporaryDirectory(dir="/dev/shm") as place,
+                tempfile.TemporaryDirectory(dir=ROOT / "target") as directory,
+            ):
+                host = FakeHost(Path(place), cpus=cpus, disks=disks, lines=lines)
+                rounds.append(measure(host, given.samples, Path(directory)))
+        ours = statistics.median(found["recorder"][0] for found in rounds)
+        memory = max(found["recorder"][1] for found in rounds)
+        size = statistics.median(found["bytes"][0] for found in rounds)
+        ratios = [ratio(rounds, other) for other in ("pread", "node_exporter")]
+        print(
+            f"| {cpus} | {disks} | {lines} | {ours:,.0f} | {ratios[0]} | {ratios[1]} "
+            f"| {memory:.1f} MB | {size:,.0f} |",
+            flush=True,
+        )
+
+
+def ratio(rounds: list[dict[str, tuple[float, float]]], other: str) -> str:
+    """Our cost as a part of another's: median and range over the rounds."""
+    found = sorted(one["recorder"][0] / one[other][0] for one in rounds if other in one)
+    if not found:
+        return "not there"
+    return f"{statistics.median(found):.3f} ({found[0]:.3f}–{found[-1]:.3f})"
+
+
+if __name__ == "__main__":
+    main()
