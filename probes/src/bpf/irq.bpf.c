@@ -1,12 +1,12 @@
 /* Time in hard and soft interrupts. The idea is that of bcc's hardirqs and softirqs.
  *
- * Hooks: irq_handler_entry/exit and softirq_entry/exit. A soft interrupt may be interrupted by a hard one; its time then
- * holds the other's, as in those tools. */
+ * Hooks: irq_handler_entry/exit and softirq_entry/exit. A soft interrupt may be interrupted by a hard one; its time
+ * then holds the other's, as in those tools. */
 #include "loadprint.bpf.h"
 
 #define SOFTIRQS 10
-#define HARD SOFTIRQS /* all hard interrupts have one histogram */
-#define SLOTS (SOFTIRQS + 1)
+#define HARD     SOFTIRQS /* all hard interrupts have one histogram */
+#define SLOTS    (SOFTIRQS + 1)
 
 HISTOGRAMS(irq_time);
 

@@ -1,7 +1,7 @@
 /* The kernel types that the programs touch, cut down to the fields they touch.
  *
- * Offsets are those of the running kernel: preserve_access_index makes every access a CO-RE relocation, so the order and size
- * of what stands here mean nothing. A field that some kernels lack is asked for with bpf_core_field_exists. */
+ * Offsets are those of the running kernel: preserve_access_index makes every access a CO-RE relocation, so the order
+ * and size of what stands here mean nothing. A field that some kernels lack is asked for with bpf_core_field_exists. */
 #pragma once
 
 typedef unsigned char __u8;

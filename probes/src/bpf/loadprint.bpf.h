@@ -7,7 +7,7 @@
 #include <bpf/bpf_tracing.h>
 
 /* As in collector/recording/src/histogram.rs, which says what the buckets mean. */
-#define HISTOGRAM_BUCKETS 280
+#define HISTOGRAM_BUCKETS  280
 #define HISTOGRAM_GROUPING 3
 
 /* One histogram of one CPU: whole cache lines, only ever added to. */
@@ -64,8 +64,8 @@ static __always_inline __u32 histogram_bucket(__u64 value)
 	return index < HISTOGRAM_BUCKETS ? index : HISTOGRAM_BUCKETS - 1;
 }
 
-/* Adds `value` to element `slot` (of `slots` a CPU) of a histogram map. The element is this CPU's own; where a program can be
- * interrupted by itself (system calls), the caller takes histogram_add_atomic. */
+/* Adds `value` to element `slot` (of `slots` a CPU) of a histogram map. The element is this CPU's own; where a program
+ * can be interrupted by itself (system calls), the caller takes histogram_add_atomic. */
 static __always_inline void histogram_add(void *map, __u32 slots, __u32 slot, __u64 value)
 {
 	__u32 index = bpf_get_smp_processor_id() * slots + slot;
