@@ -28,4 +28,6 @@ pub static PROBES: &[ProbeEntry] = &[
     process::ENTRY,
     threads::ENTRY,
     ebpf::irq::ENTRY,
+    ebpf::syscalls::ENTRY,
+    ebpf::syscalls::LATENCY,
 ];
