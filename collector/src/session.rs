@@ -17,6 +17,7 @@ use loadprint_recording::journal::Standing;
 use loadprint_recording::journal::Status;
 use loadprint_recording::journal::Writer;
 use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Schema;
 
 use crate::cli::ProbeOptions;
 use crate::ticker::Due;
@@ -40,6 +41,12 @@ impl Opened {
         }
     }
 
+    /// What its rows mean.
+    pub fn schema(&self) -> &Schema {
+        let learnt = self.probe.as_ref().ok().and_then(|probe| probe.schema());
+        learnt.unwrap_or(self.entry.schema)
+    }
+
     /// What the journal's header says of it.
     pub fn header(&self) -> ProbeHeader {
         let (status, reason) = self.standing();
@@ -47,7 +54,7 @@ impl Opened {
             name: self.entry.name.to_owned(),
             status,
             reason: reason.map(str::to_owned),
-            schema: self.entry.schema.clone(),
+            schema: self.schema().clone(),
         }
     }
 }
