@@ -1,6 +1,7 @@
 """The MySQL probe's table over the window: counters as increases, states as mean and maximum.
 
-What a quantity is called differs by version and flavour: the first name that is there counts. The probe's own statements are in the server's counters; what they added is taken off.
+What a quantity is called differs by version and flavour: the first name that is there counts. The
+probe's own statements are in the server's counters; what they added is taken off.
 """
 
 from __future__ import annotations
