@@ -15,6 +15,8 @@ use loadprint_probes::options::CpuSet;
 use loadprint_probes::options::ProcessTarget;
 use loadprint_probes::options::parse_cpuset;
 
+use crate::canary::CanaryOptions;
+
 const EXAMPLES: &str = "\
 Examples:
   loadprint-collect record --out runs/try --duration 60s
@@ -52,6 +54,8 @@ pub enum Command {
     },
     /// List the probes with their status on this host.
     Probes(ProbesOptions),
+    /// Do about a second of fixed work and say what it took: before and after a run it tells whether the machine was the same.
+    Canary(CanaryOptions),
 }
 
 /// Options of `record`.

@@ -1,6 +1,7 @@
 //! `loadprint-collect`: records what a host does, once a second, into a run directory.
 
 mod alone;
+mod canary;
 mod capabilities;
 mod cli;
 mod fingerprint;
@@ -53,6 +54,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Record(options) => record::run(&options),
         Command::Finish { run } => finish(&run),
         Command::Probes(options) => list::run(&options),
+        Command::Canary(options) => canary::run(&options),
     }
 }
 

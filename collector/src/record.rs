@@ -32,7 +32,7 @@ use crate::ticker::Schedule;
 use crate::ticker::Stop;
 
 /// Program and version, as they stand in every table.
-const WRITER: &str = concat!("loadprint-collect ", env!("CARGO_PKG_VERSION"));
+pub const WRITER: &str = concat!("loadprint-collect ", env!("CARGO_PKG_VERSION"));
 
 /// Records until it is told to stop, then writes the tables.
 ///
