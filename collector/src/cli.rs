@@ -86,6 +86,12 @@ pub struct RecordOptions {
     /// Appears after the first sample with the recorder's process number, and goes when it ends.
     #[arg(long, value_name = "F")]
     pub pid_file: Option<PathBuf>,
+    /// Run sysstat's sadc -S XALL beside the recorder, as an independent witness: RUN/R/sysstat.sa.
+    #[arg(long)]
+    pub with_sysstat: bool,
+    /// Where sadc is [default: where distributions have it].
+    #[arg(long, value_name = "PATH", requires = "with_sysstat")]
+    pub sadc: Option<PathBuf>,
     /// Which probes, and what they watch.
     #[command(flatten)]
     pub probes: ProbeOptions,

@@ -10,6 +10,7 @@ mod placement;
 mod record;
 mod session;
 mod ticker;
+mod witness;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -66,6 +67,7 @@ fn finish(run: &Path) -> anyhow::Result<()> {
             run.display()
         );
     }
+    witness::bring_all_home(run);
     for role in loadprint_recording::finish::run(run)? {
         println!("{}", record::summary(&role));
         if alone::write_run_json(run, &role)? {

@@ -59,17 +59,26 @@ impl Opened {
     }
 }
 
-/// Opens the probes that were asked for.
+/// Refuses names that are not in the list.
 ///
 /// # Errors
-/// When a name is not in the list.
-pub fn open_probes(asked: &ProbeOptions, host: &Host, options: &Options) -> anyhow::Result<Vec<Opened>> {
+/// The first of them, with what there is.
+pub fn refuse_unknown(asked: &ProbeOptions) -> anyhow::Result<()> {
     for name in asked.only.iter().chain(&asked.with).chain(&asked.without) {
         if !PROBES.iter().any(|entry| entry.is_called(name)) {
             let names: Vec<_> = PROBES.iter().map(|entry| entry.name).collect();
             anyhow::bail!("no probe is called `{name}`; there are {}", names.join(", "));
         }
     }
+    Ok(())
+}
+
+/// Opens the probes that were asked for.
+///
+/// # Errors
+/// When a name is not in the list.
+pub fn open_probes(asked: &ProbeOptions, host: &Host, options: &Options) -> anyhow::Result<Vec<Opened>> {
+    refuse_unknown(asked)?;
     let off = |entry: &ProbeEntry| {
         let listed = |list: &[String]| list.iter().any(|name| entry.is_called(name));
         if listed(&asked.without) || !(asked.only.is_empty() || listed(&asked.only)) {

@@ -19,13 +19,13 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
+use clap::ValueEnum;
 use loadprint_probes::options::CpuSet;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::cli::Format;
 use crate::record::WRITER;
 use crate::ticker::Stop;
 
@@ -53,8 +53,17 @@ pub struct CanaryOptions {
     #[arg(long, value_name = "WORD", default_value = "alone", value_parser = ["before", "after", "alone"])]
     label: String,
     /// text or json.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = Print::Text)]
+    format: Print,
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Print {
+    /// For a person.
+    Text,
+    /// For a program.
+    Json,
 }
 
 /// The result: one line of `canary.jsonl`.
@@ -105,8 +114,8 @@ pub fn run(options: &CanaryOptions) -> anyhow::Result<()> {
         append(path, &record)?;
     }
     match options.format {
-        Format::Json => println!("{}", json!(record)),
-        Format::Text => record.parts.iter().for_each(|part| println!("{}", part.line())),
+        Print::Json => println!("{}", json!(record)),
+        Print::Text => record.parts.iter().for_each(|part| println!("{}", part.line())),
     }
     Ok(())
 }
