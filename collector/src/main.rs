@@ -1,7 +1,6 @@
 //! `loadprint-collect`: records what a host does, once a second, into a run directory.
 
 mod alone;
-mod canary;
 mod capabilities;
 mod cli;
 mod fingerprint;
@@ -10,7 +9,6 @@ mod placement;
 mod record;
 mod session;
 mod ticker;
-mod witness;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -55,7 +53,6 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Record(options) => record::run(&options),
         Command::Finish { run } => finish(&run),
         Command::Probes(options) => list::run(&options),
-        Command::Canary(options) => canary::run(&options),
     }
 }
 
@@ -67,7 +64,6 @@ fn finish(run: &Path) -> anyhow::Result<()> {
             run.display()
         );
     }
-    witness::bring_all_home(run);
     for role in loadprint_recording::finish::run(run)? {
         println!("{}", record::summary(&role));
         if alone::write_run_json(run, &role)? {

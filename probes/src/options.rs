@@ -42,6 +42,19 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// The processes to watch, and the recorder itself under its role.
+    #[must_use]
+    pub fn with_recorder(&self) -> Vec<ProcessTarget> {
+        let recorder = ProcessTarget {
+            role: "recorder".to_owned(),
+            find: Find::Pid(self.recorder_pid),
+            tree: false,
+        };
+        self.processes.iter().cloned().chain([recorder]).collect()
+    }
+}
+
 /// A process and the role it plays: `ROLE=PID`, `ROLE=@PIDFILE` or `ROLE=NAME`; `ROLE=tree:…` means its descendants too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessTarget {

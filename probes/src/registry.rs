@@ -2,6 +2,12 @@
 
 use crate::ProbeEntry;
 use crate::ebpf;
+use crate::hardware::energy;
+use crate::hardware::ethtool;
+use crate::hardware::frequency;
+use crate::hardware::nvme;
+use crate::hardware::thermal;
+use crate::procfs::cgroup;
 use crate::procfs::cpu;
 use crate::procfs::diskstats;
 use crate::procfs::interrupts;
@@ -10,6 +16,7 @@ use crate::procfs::net_dev;
 use crate::procfs::pressure;
 use crate::procfs::process;
 use crate::procfs::snmp;
+use crate::procfs::sockets;
 use crate::procfs::softirqs;
 use crate::procfs::threads;
 use crate::procfs::vmstat;
@@ -27,7 +34,12 @@ pub static PROBES: &[ProbeEntry] = &[
     pressure::ENTRY,
     process::ENTRY,
     threads::ENTRY,
+    sockets::ENTRY,
+    cgroup::ENTRY,
+    energy::ENTRY,
+    frequency::ENTRY,
+    thermal::ENTRY,
+    ethtool::ENTRY,
+    nvme::ENTRY,
     ebpf::irq::ENTRY,
-    ebpf::syscalls::ENTRY,
-    ebpf::syscalls::LATENCY,
 ];

@@ -5,6 +5,7 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use loadprint_probes::Host;
@@ -104,6 +105,8 @@ fn copy(from: &Path, to: &Path) {
         let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
             copy(&entry.path(), &target);
+        } else if entry.file_type().unwrap().is_symlink() {
+            symlink(fs::read_link(entry.path()).unwrap(), target).unwrap();
         } else {
             fs::copy(entry.path(), target).unwrap();
         }
@@ -115,7 +118,7 @@ fn files(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             files(&path, found)
-        } else {
+        } else if !path.is_symlink() {
             found.push(path)
         }
     }

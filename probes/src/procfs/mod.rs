@@ -1,14 +1,17 @@
 //! Sources under `/proc`: one file each, with the format quoted above its parser.
 
+pub mod cgroup;
 pub mod cpu;
 pub mod diskstats;
 pub mod fields;
 pub mod interrupts;
 pub mod meminfo;
+pub mod mounts;
 pub mod net_dev;
 pub mod pressure;
 pub mod process;
 pub mod snmp;
+pub mod sockets;
 pub mod softirqs;
 pub mod targets;
 pub mod threads;

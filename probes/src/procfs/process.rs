@@ -23,8 +23,6 @@ use crate::ProbeEntry;
 use crate::ProbeError;
 use crate::host::ParseError;
 use crate::host::Source;
-use crate::options::Find;
-use crate::options::ProcessTarget;
 
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
@@ -110,15 +108,9 @@ struct Watched {
 }
 
 fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let mut targets = options.processes.clone();
-    targets.push(ProcessTarget {
-        role: "recorder".to_owned(),
-        find: Find::Pid(options.recorder_pid),
-        tree: false,
-    });
     Ok(Box::new(Process {
         host: host.clone(),
-        targets: Targets::new(host, targets),
+        targets: Targets::new(host, options.with_recorder()),
         open: vec![],
     }))
 }

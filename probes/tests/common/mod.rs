@@ -53,7 +53,7 @@ pub fn sample(entry: &ProbeEntry, tick: &str, options: &Options) -> Rows {
     rows
 }
 
-/// One line per row: entity, then column=value; what is missing is left out.
+/// One line per row: entity, then column=value; what is missing is left out, as is how long a read took: that is never the same.
 pub fn words(entry: &ProbeEntry, rows: &Rows) -> Vec<String> {
     let columns = &entry.schema.columns;
     let row = |row| {
@@ -63,7 +63,11 @@ pub fn words(entry: &ProbeEntry, rows: &Rows) -> Vec<String> {
                 .collect::<Vec<_>>()
                 .join("/"),
         ];
-        for (place, column) in columns.iter().enumerate() {
+        for (place, column) in columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| column.name != "read_us")
+        {
             let value = match (rows.value(row, place, columns.len()), column.storage) {
                 (Value::Null, _) => continue,
                 (Value::Bits(bits), Type::Int64) => bits.cast_signed().to_string(),

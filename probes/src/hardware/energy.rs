@@ -1,0 +1,136 @@
+//! `/sys/class/powercap`: energy that packages, cores and memory have used (RAPL, Running Average Power Limit).
+//!
+//! The counters wrap after minutes to hours, each at its own range, which is recorded beside them. Intel and AMD processors
+//! have them; guests do not. They also tell what others compute, so that the kernel shows them to root alone since 5.10.
+
+use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Column;
+use loadprint_recording::schema::Schema;
+use loadprint_recording::schema::Text;
+use loadprint_recording::schema::Type;
+use loadprint_recording::schema::Unit;
+use loadprint_recording::schema::text;
+
+use super::Attribute;
+use super::Watch;
+use super::int_or_null;
+use super::numbered;
+use super::word;
+use crate::Host;
+use crate::NotRunning;
+use crate::Options;
+use crate::Probe;
+use crate::ProbeEntry;
+use crate::ProbeError;
+use crate::background::Background;
+
+/// The probe's line in the registry.
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "energy",
+    "energy used by packages, cores and memory",
+    &SCHEMA,
+    open,
+);
+
+static ENTITY: &[Text] = &[text("control"), text("zone")];
+static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
+static COLUMNS: &[Column] = &[
+    Column::counter(
+        "energy_uj",
+        Unit::Microjoule,
+        "used; wraps at the zone's range",
+        "/sys/class/powercap/*/energy_uj",
+    )
+    .stored(Type::Int64)
+    .lower(),
+    Column::gauge(
+        "max_energy_range_uj",
+        Unit::Microjoule,
+        "the counter begins again at zero behind this",
+        "/sys/class/powercap/*/max_energy_range_uj",
+    )
+    .stored(Type::Int64),
+    Column::gauge(
+        "read_us",
+        Unit::Microsecond,
+        "how long the read took",
+        "the recorder's clock",
+    ),
+];
+
+/// What the kernel calls the doors to RAPL: by register, and through memory on some laptops.
+const CONTROLS: [&str; 2] = ["intel-rapl:", "intel-rapl-mmio:"];
+
+#[derive(Debug)]
+struct Zone {
+    control: &'static str,
+    name: String,
+    energy: Attribute,
+    range: Option<i64>,
+}
+
+fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+    let mut zones = zones(host);
+    let Some(first) = zones.first_mut() else {
+        return Err(NotRunning::Unavailable(format!(
+            "{}: no zone of energy; it needs an Intel or AMD processor, not a guest, and the module intel_rapl_msr",
+            host.sys("class/powercap").display()
+        )));
+    };
+    if let Err(error) = first.energy.read() {
+        return Err(NotRunning::Unavailable(format!(
+            "{error}; since Linux 5.10 only root may read it, or a process with CAP_DAC_READ_SEARCH"
+        )));
+    }
+    Ok(Background::spawn("energy", move |rows| sample(&mut zones, rows)))
+}
+
+/// All zones that count energy, under their names and those of the zones they are in.
+fn zones(host: &Host) -> Vec<Zone> {
+    let root = host.sys("class/powercap");
+    let mut zones: Vec<Zone> = vec![];
+    for prefix in CONTROLS {
+        for zone in numbered(&root, prefix) {
+            let name = |zone: &str| word(&root.join(zone).join("name")).unwrap_or_else(|| zone.to_owned());
+            // `intel-rapl:0:1` is a part of `intel-rapl:0`.
+            let whole = zone
+                .rfind(':')
+                .map(|end| &zone[..end])
+                .filter(|whole| whole.contains(':'));
+            let mut full =
+                whole.map_or_else(|| name(&zone), |whole| format!("{}/{}", name(whole), name(&zone)));
+            let control = prefix.trim_end_matches(':');
+            if zones
+                .iter()
+                .any(|known| known.control == control && known.name == full)
+            {
+                full = format!("{full} ({zone})");
+            }
+            let energy = root.join(&zone).join("energy_uj");
+            if energy.exists() {
+                zones.push(Zone {
+                    control,
+                    name: full,
+                    energy: Attribute::new(energy),
+                    range: Attribute::new(root.join(&zone).join("max_energy_range_uj"))
+                        .read()
+                        .unwrap_or(None),
+                });
+            }
+        }
+    }
+    zones
+}
+
+fn sample(zones: &mut [Zone], rows: &mut Rows) -> Result<(), ProbeError> {
+    let (mut watch, before) = (Watch::default(), rows.len());
+    for zone in zones {
+        if let Some((energy, took_us)) = watch.read(&mut zone.energy) {
+            rows.row(&[zone.control.as_bytes(), zone.name.as_bytes()]);
+            int_or_null(energy, rows);
+            int_or_null(zone.range, rows);
+            rows.uint(took_us);
+        }
+    }
+    watch.end(rows, before)
+}

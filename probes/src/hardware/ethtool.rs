@@ -1,0 +1,202 @@
+//! `ethtool -S`: every statistic that a network driver keeps, under the driver's own names.
+//!
+//! In clouds these say when a limit that was bought took packets away: `bw_in_allowance_exceeded`, `bw_out_allowance_exceeded`,
+//! `pps_allowance_exceeded`, `conntrack_allowance_exceeded` and `linklocal_allowance_exceeded` of ENA (Amazon), drops of gve
+//! (Google) and of mana and netvsc (Azure). Some drivers ask their firmware, and hold the lock of all network settings meanwhile.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Schema;
+
+use super::ioctl::Interfaces;
+use crate::Host;
+use crate::NotRunning;
+use crate::Options;
+use crate::Probe;
+use crate::ProbeEntry;
+use crate::ProbeError;
+use crate::background::Background;
+
+/// The probe's line in the registry.
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "ethtool",
+    "statistics of the network drivers, allowances exceeded among them",
+    &SCHEMA,
+    open,
+)
+.every_nth()
+.live();
+
+/// Metrics are `interface.statistic`; only the driver knows what they mean.
+static SCHEMA: Schema = Schema::metrics(&[]);
+
+#[derive(Debug)]
+struct Ethtool {
+    host: Host,
+    socket: Interfaces,
+    /// The names of each interface's statistics, ready for the rows.
+    names: BTreeMap<String, Vec<String>>,
+    values: Vec<u64>,
+}
+
+fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+    let place = host.sys("class/net");
+    let unavailable = |reason: String| NotRunning::Unavailable(format!("{}: {reason}", place.display()));
+    let socket = Interfaces::open()
+        .map_err(|error| unavailable(format!("{error}; it needs a socket of family AF_INET")))?;
+    let mut ethtool = Ethtool {
+        host: host.clone(),
+        socket,
+        names: BTreeMap::new(),
+        values: vec![],
+    };
+    let mut rows = Rows::default();
+    ethtool
+        .sample(&mut rows)
+        .map_err(|error| NotRunning::Unavailable(error.to_string()))?;
+    if rows.is_empty() {
+        return Err(unavailable(
+            "no network driver here keeps statistics; it needs a network device of the host's own network namespace".to_owned(),
+        ));
+    }
+    Ok(Background::spawn("ethtool", move |rows| ethtool.sample(rows)))
+}
+
+impl Ethtool {
+    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        let interfaces = devices(&self.host);
+        self.names.retain(|name, _| interfaces.contains(name));
+        let mut failed = None;
+        for interface in &interfaces {
+            if let Err(error) = self.read(interface, rows) {
+                self.names.remove(interface);
+                // It went, or its driver keeps no statistics.
+                if !matches!(error.raw_os_error(), Some(libc::ENODEV | libc::EOPNOTSUPP)) {
+                    failed = Some(ProbeError::Read {
+                        path: format!("ethtool -S {interface}"),
+                        source: error,
+                    });
+                }
+            }
+        }
+        match failed {
+            Some(error) if rows.is_empty() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn read(&mut self, interface: &str, rows: &mut Rows) -> std::io::Result<()> {
+        let count = self.socket.count(interface)?;
+        if self.names.get(interface).is_none_or(|names| names.len() != count) {
+            let names = self.socket.names(interface, count)?;
+            self.names
+                .insert(interface.to_owned(), metrics(interface, &names));
+        }
+        self.socket.values(interface, count, &mut self.values)?;
+        for (name, value) in self.names.get(interface).into_iter().flatten().zip(&self.values) {
+            rows.row(&[name.as_bytes()]);
+            rows.int(value.cast_signed());
+        }
+        Ok(())
+    }
+}
+
+/// Interfaces that are devices, not bridges and the like; where there is none, as in a container, all but `lo`.
+fn devices(host: &Host) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(host.sys("class/net")) else {
+        return vec![];
+    };
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    let mut all: Vec<_> = names.filter(|name| name != "lo").collect();
+    all.sort();
+    let is_device = |name: &String| host.sys(&format!("class/net/{name}/device")).exists();
+    if all.iter().any(is_device) {
+        all.retain(is_device);
+    }
+    all
+}
+
+/// `interface.statistic`; a driver may use one name twice.
+fn metrics(interface: &str, names: &[String]) -> Vec<String> {
+    let mut metrics: Vec<String> = Vec::with_capacity(names.len());
+    let mut times = BTreeMap::new();
+    for name in names {
+        let time = times.entry(name).or_insert(0);
+        *time += 1;
+        let again = if *time > 1 {
+            format!(" #{time}")
+        } else {
+            String::new()
+        };
+        metrics.push(format!("{interface}.{name}{again}"));
+    }
+    metrics
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
+    use loadprint_recording::rows::Value;
+
+    use super::*;
+
+    #[test]
+    fn one_name_twice_is_two_metrics() {
+        let names = ["rx".to_owned(), "tx".to_owned(), "rx".to_owned()];
+        assert_eq!(metrics("eth0", &names), ["eth0.rx", "eth0.tx", "eth0.rx #2"]);
+    }
+
+    /// A veth pair of this machine's own kernel: the statistic `peer_ifindex` is the index of the other end.
+    #[test]
+    fn statistics_of_a_real_driver() {
+        let (near, far) = (
+            format!("lpe{}", std::process::id() % 100_000),
+            format!("lpf{}", std::process::id() % 100_000),
+        );
+        let ip = |arguments: &[&str]| assert!(Command::new("ip").args(arguments).status().unwrap().success());
+        ip(&["link", "add", &near, "type", "veth", "peer", "name", &far]);
+        let index = fs::read_to_string(format!("/sys/class/net/{far}/ifindex")).unwrap();
+        let mut ethtool = Ethtool {
+            host: Host::default(),
+            socket: Interfaces::open().unwrap(),
+            names: BTreeMap::new(),
+            values: vec![],
+        };
+        let mut rows = Rows::default();
+        ethtool.read(&near, &mut rows).unwrap();
+        ip(&["link", "del", &near]);
+        let wanted = format!("{near}.peer_ifindex");
+        let row = (0..rows.len())
+            .find(|row| rows.entity(*row).next() == Some(wanted.as_bytes()))
+            .unwrap();
+        assert_eq!(rows.value(row, 0, 1), Value::Bits(index.trim().parse().unwrap()));
+        assert_eq!(
+            ethtool.read(&near, &mut rows).unwrap_err().raw_os_error(),
+            Some(libc::ENODEV)
+        );
+    }
+
+    #[test]
+    fn loopback_has_none_and_a_host_without_devices_says_so() {
+        let error = open(&Host::new("/nonexistent", "/nonexistent"), &Options::default())
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("/nonexistent/class/net: "), "{error}");
+        let socket = Interfaces::open().unwrap();
+        assert_eq!(socket.count("lo").unwrap_or(0), 0);
+        // On this machine the probe runs or says why it does not.
+        if let Ok(mut probe) = open(&Host::default(), &Options::default()) {
+            let mut rows = Rows::default();
+            probe.begin();
+            probe.wait(Duration::from_secs(60));
+            probe.sample(&mut rows).unwrap();
+            assert!(!rows.is_empty());
+        }
+    }
+}

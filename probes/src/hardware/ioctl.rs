@@ -1,0 +1,133 @@
+//! The calls that ask a network driver for its statistics (`SIOCETHTOOL`, netdevice(7), `include/uapi/linux/ethtool.h`).
+
+use std::io;
+use std::mem;
+use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
+
+use rustix::net::AddressFamily;
+use rustix::net::SocketFlags;
+use rustix::net::SocketType;
+use rustix::net::socket_with;
+
+const GSSET_INFO: u32 = 0x37;
+const GSTRINGS: u32 = 0x1b;
+const GSTATS: u32 = 0x1d;
+/// The set of strings that names the statistics.
+const SS_STATS: u32 = 1;
+/// Bytes of a name, filled up with zeros.
+const NAME: usize = 32;
+/// The kernel fills in as many as the driver has by then, which may be more than it said: room for that.
+const SLACK: usize = 4096;
+/// Drivers with many queues have some thousands.
+const MOST: usize = 1 << 20;
+
+/// A socket, which is what these calls are made on; it is never connected.
+#[derive(Debug)]
+pub struct Interfaces {
+    socket: OwnedFd,
+}
+
+impl Interfaces {
+    /// Opens the socket, in the network namespace of this thread.
+    ///
+    /// # Errors
+    /// When there can be none.
+    pub fn open() -> io::Result<Self> {
+        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        Ok(Self { socket })
+    }
+
+    /// How many statistics the driver keeps.
+    ///
+    /// # Errors
+    /// When there is no such interface, or its driver keeps none.
+    pub fn count(&self, interface: &str) -> io::Result<usize> {
+        // Command and padding, a mask of sets, then a word with the count of the one set.
+        let mut words = vec![0u64; 3];
+        words[0] = u64::from(GSSET_INFO);
+        words[1] = 1 << SS_STATS;
+        self.call(interface, &mut words)?;
+        if words[1] == 0 {
+            return Ok(0);
+        }
+        let count = u32::from_ne_bytes(first_word(words[2])) as usize;
+        if count > MOST {
+            return Err(io::Error::other(format!("{count} statistics cannot be true")));
+        }
+        Ok(count)
+    }
+
+    /// Their names.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    pub fn names(&self, interface: &str, count: usize) -> io::Result<Vec<String>> {
+        // Command, set, count, then the names: twelve bytes before them.
+        let mut words = vec![0u64; 2 + (count + SLACK) * NAME / 8];
+        words[0] = pair(GSTRINGS, SS_STATS);
+        words[1] = pair(count as u32, 0);
+        self.call(interface, &mut words)?;
+        let bytes: Vec<u8> = words
+            .iter()
+            .flat_map(|word| word.to_ne_bytes())
+            .skip(12)
+            .take(count * NAME)
+            .collect();
+        Ok(bytes.chunks_exact(NAME).map(name).collect())
+    }
+
+    /// Their values now.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    pub fn values(&self, interface: &str, count: usize, values: &mut Vec<u64>) -> io::Result<()> {
+        values.clear();
+        values.resize(1 + count + SLACK, 0);
+        values[0] = pair(GSTATS, count as u32);
+        self.call(interface, values)?;
+        values.remove(0);
+        values.truncate(count);
+        Ok(())
+    }
+
+    fn call(&self, interface: &str, words: &mut [u64]) -> io::Result<()> {
+        // SAFETY: all zeros are a valid ifreq, an unnamed one.
+        let mut request: libc::ifreq = unsafe { mem::zeroed() };
+        if interface.len() >= request.ifr_name.len() {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+        // SAFETY: the name ends with a zero; the kernel reads and writes what the command in `words` says, for which
+        // `words` has room with much to spare, and keeps no pointer.
+        let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, &mut request) };
+        if result < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Two 32-bit fields that follow each other, as one word.
+fn pair(first: u32, second: u32) -> u64 {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&first.to_ne_bytes());
+    bytes[4..].copy_from_slice(&second.to_ne_bytes());
+    u64::from_ne_bytes(bytes)
+}
+
+fn first_word(word: u64) -> [u8; 4] {
+    let bytes = word.to_ne_bytes();
+    [bytes[0], bytes[1], bytes[2], bytes[3]]
+}
+
+/// A name, up to its first zero.
+#[must_use]
+pub fn name(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
+}

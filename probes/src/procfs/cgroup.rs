@@ -1,0 +1,443 @@
+//! Control groups of the watched processes and the groups around them: CPU time that a quota took away, and memory.
+//!
+//! A quota is what a container's CPU limit is made of: throttled time looks like idle CPUs everywhere else. Reading
+//! `cpu.stat` of version 2 makes the kernel add up all CPUs of all groups below, so this goes on beside the ticks.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Column;
+use loadprint_recording::schema::Schema;
+use loadprint_recording::schema::Text;
+use loadprint_recording::schema::Unit;
+use loadprint_recording::schema::text;
+
+use super::MOUNT_PROC;
+use super::fields::Cursor;
+use super::mounts::Mount;
+use super::mounts::hierarchy;
+use super::mounts::parse_memberships;
+use super::mounts::parse_mounts;
+use super::process::is_gone;
+use super::targets::Targets;
+use crate::Host;
+use crate::NotRunning;
+use crate::Options;
+use crate::Probe;
+use crate::ProbeEntry;
+use crate::ProbeError;
+use crate::background::Background;
+use crate::host::ParseError;
+use crate::host::Source;
+
+/// The probe's line in the registry.
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "cgroup",
+    "CPU throttling and memory of the control groups of the watched processes",
+    &SCHEMA,
+    open,
+)
+.every_nth();
+
+static ENTITY: &[Text] = &[text("role"), text("path")];
+static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
+static COLUMNS: &[Column] = &[
+    Column::counter(
+        "nr_periods",
+        Unit::One,
+        "periods with something to run",
+        "cpu.stat nr_periods",
+    ),
+    Column::counter(
+        "nr_throttled",
+        Unit::One,
+        "periods that used up the quota",
+        "cpu.stat nr_throttled",
+    )
+    .lower(),
+    Column::counter(
+        "throttled_us",
+        Unit::Microsecond,
+        "ready and held back; version 2",
+        "cpu.stat throttled_usec",
+    )
+    .lower(),
+    Column::counter(
+        "throttled_ns",
+        Unit::Nanosecond,
+        "ready and held back; version 1",
+        "cpu.stat throttled_time",
+    )
+    .lower(),
+    Column::counter(
+        "usage_us",
+        Unit::Microsecond,
+        "CPU time; version 2",
+        "cpu.stat usage_usec",
+    ),
+    Column::gauge(
+        "quota_us",
+        Unit::Microsecond,
+        "CPU time allowed in a period; null without a limit",
+        "cpu.max, cpu.cfs_quota_us",
+    ),
+    Column::gauge(
+        "period_us",
+        Unit::Microsecond,
+        "length of a period",
+        "cpu.max, cpu.cfs_period_us",
+    ),
+    Column::gauge(
+        "memory_bytes",
+        Unit::Byte,
+        "memory used, page cache included",
+        "memory.current, memory.usage_in_bytes",
+    ),
+];
+
+/// The words of `cpu.stat`, in the order of their columns.
+const CPU_STAT: [&[u8]; 5] = [
+    b"nr_periods",
+    b"nr_throttled",
+    b"throttled_usec",
+    b"throttled_time",
+    b"usage_usec",
+];
+
+#[derive(Debug)]
+struct Cgroups {
+    host: Host,
+    mounts: Vec<Mount>,
+    targets: Targets,
+    members: BTreeMap<u32, Source>,
+    groups: BTreeMap<(String, String), Group>,
+}
+
+/// The open files of one group; those that a kernel or hierarchy does not have are missing.
+#[derive(Debug, Default)]
+struct Group {
+    /// False until a process of it is found in this sample.
+    seen: bool,
+    cpu_stat: Option<Source>,
+    /// Version 2 has quota and period in one file, version 1 in two.
+    cpu_max: Option<Source>,
+    cfs: Option<(Source, Source)>,
+    memory: Option<Source>,
+}
+
+fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+    let unavailable = |error: ProbeError| NotRunning::Unavailable(format!("{error}; {MOUNT_PROC}"));
+    let mut mountinfo = Source::open(host.proc("self/mountinfo")).map_err(unavailable)?;
+    let mounts = mountinfo.parse(parse_mounts).map_err(unavailable)?;
+    if mounts.is_empty() {
+        return Err(NotRunning::Unavailable(format!(
+            "{}: no hierarchy of control groups; mount -t cgroup2 none /sys/fs/cgroup",
+            host.proc("self/mountinfo").display()
+        )));
+    }
+    let mut cgroups = Cgroups {
+        host: host.clone(),
+        mounts,
+        targets: Targets::new(host, options.with_recorder()),
+        members: BTreeMap::new(),
+        groups: BTreeMap::new(),
+    };
+    Ok(Background::spawn("cgroup", move |rows| cgroups.sample(rows)))
+}
+
+impl Cgroups {
+    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        self.groups.values_mut().for_each(|group| group.seen = false);
+        let found = self.targets.find();
+        self.members
+            .retain(|pid, _| found.iter().any(|(_, other)| other == pid));
+        for (role, pid) in found {
+            match self.find(&role, pid) {
+                Ok(()) => {}
+                Err(error) if is_gone(&error) => {
+                    self.members.remove(&pid);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.groups.retain(|_, group| group.seen);
+        for ((role, path), group) in &mut self.groups {
+            group.sample([role.as_bytes(), path.as_bytes()], rows)?;
+        }
+        Ok(())
+    }
+
+    /// Marks the groups that a process is in now: it may have been moved.
+    fn find(&mut self, role: &str, pid: u32) -> Result<(), ProbeError> {
+        let Self {
+            host,
+            mounts,
+            members,
+            groups,
+            ..
+        } = self;
+        let member = match members.remove(&pid) {
+            Some(member) => member,
+            None => Source::sized(host.proc(&format!("{pid}/cgroup")), 512)?,
+        };
+        let member = members.entry(pid).or_insert(member);
+        let memberships = member.parse(parse_memberships)?;
+        for controller in ["cpu", "memory"] {
+            let Some((mount, path)) = hierarchy(controller, mounts, &memberships) else {
+                continue;
+            };
+            for path in around(path) {
+                let Some(dir) = directory(host, mount, path) else {
+                    break;
+                };
+                let key = (role.to_owned(), path.to_owned());
+                let group = groups.entry(key).or_default();
+                group.seen = true;
+                group.open(controller, &dir);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A group and those around it, up to the root.
+fn around(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| {
+        let end = path.rfind('/').filter(|_| path.len() > 1)?;
+        Some(if end == 0 { "/" } else { &path[..end] })
+    })
+}
+
+/// Where a group's files are; `None` if it lies outside of what is mounted.
+fn directory(host: &Host, mount: &Mount, path: &str) -> Option<PathBuf> {
+    let inside = if mount.root == "/" {
+        path
+    } else {
+        path.strip_prefix(&mount.root)?
+    };
+    if !(inside.is_empty() || inside.starts_with('/')) || inside.split('/').any(|part| part == "..") {
+        return None;
+    }
+    let point = match mount.point.strip_prefix("/sys/") {
+        Some(under) => host.sys(under),
+        None => PathBuf::from(&mount.point),
+    };
+    Some(point.join(inside.trim_start_matches('/')))
+}
+
+impl Group {
+    /// Opens what is not open yet of one controller.
+    fn open(&mut self, controller: &str, dir: &std::path::Path) {
+        let file = |name: &str| Source::sized(dir.join(name), 512).ok();
+        match controller {
+            "cpu" if self.cpu_stat.is_none() => {
+                self.cpu_stat = file("cpu.stat");
+                self.cpu_max = file("cpu.max");
+                self.cfs = file("cpu.cfs_quota_us").zip(file("cpu.cfs_period_us"));
+            }
+            "memory" if self.memory.is_none() => {
+                self.memory = file("memory.current").or_else(|| file("memory.usage_in_bytes"));
+            }
+            _ => {}
+        }
+    }
+
+    fn sample(&mut self, entity: [&[u8]; 2], rows: &mut Rows) -> Result<(), ProbeError> {
+        let cpu = read(&mut self.cpu_stat, parse_cpu_stat)?.unwrap_or_default();
+        let mut limit = read(&mut self.cpu_max, parse_cpu_max)?.unwrap_or_default();
+        if let Some((quota, period)) = &mut self.cfs {
+            // -1 is no limit.
+            let quota = quota.parse(|text| Cursor::new(text).need_int("quota"));
+            let period = period.parse(|text| Cursor::new(text).need_int("period"));
+            limit = (
+                none_if_gone(quota)?.and_then(|quota| quota.try_into().ok()),
+                none_if_gone(period)?.and_then(|period| period.try_into().ok()),
+            );
+        }
+        let memory = read(&mut self.memory, |text| Cursor::new(text).need_uint("memory"))?;
+        rows.row(&entity);
+        let cells = cpu.into_iter().chain([limit.0, limit.1, memory]);
+        cells.for_each(|cell| rows.uint_or_null(cell));
+        Ok(())
+    }
+}
+
+/// Reads one file of a group; `None` if there is none, or its group is gone.
+fn read<T>(
+    file: &mut Option<Source>,
+    parse: impl FnOnce(&[u8]) -> Result<T, ParseError>,
+) -> Result<Option<T>, ProbeError> {
+    match file {
+        Some(source) => none_if_gone(source.parse(parse)),
+        None => Ok(None),
+    }
+}
+
+/// A group that was removed answers ENODEV; its last rows are those of the sample before.
+fn none_if_gone<T>(result: Result<T, ProbeError>) -> Result<Option<T>, ProbeError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(ProbeError::Read { source, .. }) if source.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Parses `cpu.stat` (Documentation/admin-guide/cgroup-v2.rst; version 1: Documentation/scheduler/sched-bwc.rst).
+///
+/// ```text
+/// usage_usec 812331
+/// nr_periods 100
+/// nr_throttled 7
+/// throttled_usec 190233
+/// ```
+///
+/// # Errors
+/// When a value is not a number.
+pub fn parse_cpu_stat(file: &[u8]) -> Result<[Option<u64>; CPU_STAT.len()], ParseError> {
+    let mut cells = [None; CPU_STAT.len()];
+    let mut cursor = Cursor::new(file);
+    while !cursor.at_end() {
+        let word = cursor.word();
+        if let Some(place) = CPU_STAT.iter().position(|name| word == Some(name)) {
+            cells[place] = Some(cursor.need_uint("value")?);
+        }
+        cursor.next_line();
+    }
+    Ok(cells)
+}
+
+/// Parses `cpu.max`: quota (`max` is none) and period.
+///
+/// ```text
+/// 50000 100000
+/// ```
+///
+/// # Errors
+/// When a value is not a number, or there is none.
+pub fn parse_cpu_max(file: &[u8]) -> Result<(Option<u64>, Option<u64>), ParseError> {
+    let mut cursor = Cursor::new(file);
+    let quota = match cursor.clone().word() {
+        Some(b"max") => {
+            cursor.word();
+            None
+        }
+        _ => Some(cursor.need_uint("quota")?),
+    };
+    Ok((quota, Some(cursor.need_uint("period")?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+    use std::time::Duration;
+    use std::time::Instant;
+
+    use loadprint_recording::rows::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_group_and_those_around_it() {
+        assert_eq!(around("/a/b").collect::<Vec<_>>(), ["/a/b", "/a", "/"]);
+        assert_eq!(around("/").collect::<Vec<_>>(), ["/"]);
+    }
+
+    #[test]
+    fn a_containers_groups_are_below_what_is_mounted() {
+        let mount = |root: &str| Mount {
+            root: root.to_owned(),
+            point: "/sys/fs/cgroup".to_owned(),
+            controllers: None,
+        };
+        let host = Host::new("/proc", "/fake");
+        let dir = |root, path| directory(&host, &mount(root), path).map(|dir| dir.display().to_string());
+        assert_eq!(dir("/", "/a").unwrap(), "/fake/fs/cgroup/a");
+        assert_eq!(dir("/docker/x", "/docker/x/db").unwrap(), "/fake/fs/cgroup/db");
+        assert_eq!(dir("/docker/x", "/docker/xy"), None);
+        assert_eq!(dir("/", "/../other"), None);
+    }
+
+    /// A real group of this machine, whichever version its CPU controller has, with a tenth of a CPU for a process that wants all of one.
+    #[test]
+    fn a_quota_that_holds_a_process_back_is_seen() {
+        let host = Host::default();
+        let mounts = parse_mounts(&fs::read("/proc/self/mountinfo").unwrap()).unwrap();
+        let memberships = parse_memberships(&fs::read("/proc/self/cgroup").unwrap()).unwrap();
+        let (mount, _) = hierarchy("cpu", &mounts, &memberships).unwrap();
+        let top = directory(&host, mount, &mount.root).unwrap();
+        let name = format!("loadprint-test-{}", std::process::id());
+        let group = top.join(&name);
+        if mount.controllers.is_none() {
+            fs::write(top.join("cgroup.subtree_control"), "+cpu").unwrap();
+        }
+        fs::create_dir(&group).unwrap();
+        match mount.controllers {
+            None => fs::write(group.join("cpu.max"), "10000 100000").unwrap(),
+            Some(_) => {
+                fs::write(group.join("cpu.cfs_period_us"), "100000").unwrap();
+                fs::write(group.join("cpu.cfs_quota_us"), "10000").unwrap();
+            }
+        }
+        let mut busy = Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+            .unwrap();
+        fs::write(group.join("cgroup.procs"), busy.id().to_string()).unwrap();
+        let options = Options {
+            processes: vec![format!("load={}", busy.id()).parse().unwrap()],
+            ..Options::default()
+        };
+        let mut probe = open(&host, &options).unwrap();
+        let mut rows = Rows::default();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let path = format!("{}/{name}", mount.root.trim_end_matches('/'));
+        let found = loop {
+            rows.clear();
+            probe.begin();
+            probe.wait(Duration::from_secs(60));
+            probe.sample(&mut rows).unwrap();
+            let ours =
+                (0..rows.len()).find(|row| rows.entity(*row).eq([b"load".as_slice(), path.as_bytes()]));
+            let cell = |column| rows.value(ours.unwrap(), column, COLUMNS.len());
+            if let Value::Bits(throttled) = cell(1)
+                && throttled >= 3
+            {
+                break [cell(2), cell(3), cell(5), cell(6)];
+            }
+            assert!(Instant::now() < deadline, "never held back");
+            std::thread::yield_now();
+        };
+        busy.kill().unwrap();
+        busy.wait().unwrap();
+        while let Err(error) = fs::remove_dir(&group) {
+            assert!(Instant::now() < deadline, "{error}");
+        }
+        assert_eq!(found[2..], [Value::Bits(10_000), Value::Bits(100_000)]);
+        let version_2 = mount.controllers.is_none();
+        assert_eq!(found[0] == Value::Null, !version_2);
+        assert_eq!(found[1] == Value::Null, version_2);
+        // Its process has ended and its group is gone: no row, and no failure.
+        rows.clear();
+        probe.begin();
+        probe.wait(Duration::from_secs(60));
+        probe.sample(&mut rows).unwrap();
+        assert!((0..rows.len()).all(|row| rows.entity(row).next() == Some(b"recorder")));
+    }
+
+    #[test]
+    fn limits_of_both_versions() {
+        assert_eq!(parse_cpu_max(b"max 100000\n").unwrap(), (None, Some(100_000)));
+        assert_eq!(
+            parse_cpu_max(b"50000 100000\n").unwrap(),
+            (Some(50_000), Some(100_000))
+        );
+        assert!(parse_cpu_max(b"").is_err());
+        let second =
+            parse_cpu_stat(b"usage_usec 9\nnr_periods 3\nnr_throttled 2\nthrottled_usec 5\n").unwrap();
+        assert_eq!(second, [Some(3), Some(2), Some(5), None, Some(9)]);
+        let first = parse_cpu_stat(b"nr_periods 3\nnr_throttled 2\nthrottled_time 5000\n").unwrap();
+        assert_eq!(first, [Some(3), Some(2), None, Some(5000), None]);
+    }
+}
