@@ -15,6 +15,8 @@ use loadprint_probes::options::CpuSet;
 use loadprint_probes::options::ProcessTarget;
 use loadprint_probes::options::parse_cpuset;
 
+use crate::canary::CanaryOptions;
+
 const EXAMPLES: &str = "\
 Examples:
   loadprint-collect record --out runs/try --duration 60s
@@ -52,6 +54,8 @@ pub enum Command {
     },
     /// List the probes with their status on this host.
     Probes(ProbesOptions),
+    /// Do about a second of fixed work and say what it took: before and after a run it tells whether the machine was the same.
+    Canary(CanaryOptions),
 }
 
 /// Options of `record`.
@@ -82,6 +86,12 @@ pub struct RecordOptions {
     /// Appears after the first sample with the recorder's process number, and goes when it ends.
     #[arg(long, value_name = "F")]
     pub pid_file: Option<PathBuf>,
+    /// Run sysstat's sadc -S XALL beside the recorder, as an independent witness: RUN/R/sysstat.sa.
+    #[arg(long)]
+    pub with_sysstat: bool,
+    /// Where sadc is [default: where distributions have it].
+    #[arg(long, value_name = "PATH", requires = "with_sysstat")]
+    pub sadc: Option<PathBuf>,
     /// Which probes, and what they watch.
     #[command(flatten)]
     pub probes: ProbeOptions,

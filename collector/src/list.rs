@@ -31,7 +31,7 @@ pub fn run(options: &ProbesOptions) -> anyhow::Result<()> {
 
 fn describe(opened: &Opened) -> serde_json::Value {
     let (status, reason) = opened.standing();
-    let schema = opened.entry.schema;
+    let schema = opened.schema();
     let mut line = json!({
         "name": opened.entry.name,
         "status": status,

@@ -1,6 +1,7 @@
 //! `loadprint-collect`: records what a host does, once a second, into a run directory.
 
 mod alone;
+mod canary;
 mod capabilities;
 mod cli;
 mod fingerprint;
@@ -9,6 +10,7 @@ mod placement;
 mod record;
 mod session;
 mod ticker;
+mod witness;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -53,6 +55,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Record(options) => record::run(&options),
         Command::Finish { run } => finish(&run),
         Command::Probes(options) => list::run(&options),
+        Command::Canary(options) => canary::run(&options),
     }
 }
 
@@ -64,6 +67,7 @@ fn finish(run: &Path) -> anyhow::Result<()> {
             run.display()
         );
     }
+    witness::bring_all_home(run);
     for role in loadprint_recording::finish::run(run)? {
         println!("{}", record::summary(&role));
         if alone::write_run_json(run, &role)? {

@@ -28,11 +28,13 @@ use crate::fingerprint;
 use crate::placement;
 use crate::session::Session;
 use crate::session::open_probes;
+use crate::session::refuse_unknown;
 use crate::ticker::Schedule;
 use crate::ticker::Stop;
+use crate::witness::Witness;
 
 /// Program and version, as they stand in every table.
-const WRITER: &str = concat!("loadprint-collect ", env!("CARGO_PKG_VERSION"));
+pub const WRITER: &str = concat!("loadprint-collect ", env!("CARGO_PKG_VERSION"));
 
 /// Records until it is told to stop, then writes the tables.
 ///
@@ -44,11 +46,11 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     raise_descriptor_limit();
     let role_dir = options.out.join(&options.role);
     refuse_second(&role_dir)?;
-    let probe_options = options
+    let mut probe_options = options
         .probes
         .options(options.interval, options.data_dir.as_deref());
     let host = options.probes.host();
-    let probes = open_probes(&options.probes, &host, &probe_options)?;
+    refuse_unknown(&options.probes)?;
     fs::create_dir_all(&role_dir)
         .with_context(|| format!("{}: cannot make the run directory", role_dir.display()))?;
     let dir = placement::journal_dir(
@@ -57,7 +59,11 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
         options.journal_dir.as_deref(),
         options.data_dir.as_deref(),
     );
-    let facts = fingerprint::read(&host, &probe_options.cpusets, options.data_dir.as_deref(), &dir);
+    let witness = Witness::beside(options, &role_dir, &dir);
+    probe_options.processes.extend(witness.target());
+    let probes = open_probes(&options.probes, &host, &probe_options)?;
+    let mut facts = fingerprint::read(&host, &probe_options.cpusets, options.data_dir.as_deref(), &dir);
+    facts["sysstat"] = witness.facts();
     write_atomic(&role_dir.join("fingerprint.json"), &facts)?;
     let interval_ns = i64::try_from(options.interval.as_nanos())?;
     let header = Header {
@@ -91,6 +97,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
             options.out.display()
         )
     })?;
+    witness.end();
     let (journal, last_tick, missed) = session.end();
     // Without an end frame the journal counts as torn and has all its ticks; there may be room for the tables still.
     if let Err(error) = journal.end(&End {

@@ -17,6 +17,7 @@ use loadprint_recording::journal::Standing;
 use loadprint_recording::journal::Status;
 use loadprint_recording::journal::Writer;
 use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Schema;
 
 use crate::cli::ProbeOptions;
 use crate::ticker::Due;
@@ -40,6 +41,12 @@ impl Opened {
         }
     }
 
+    /// What its rows mean.
+    pub fn schema(&self) -> &Schema {
+        let learnt = self.probe.as_ref().ok().and_then(|probe| probe.schema());
+        learnt.unwrap_or(self.entry.schema)
+    }
+
     /// What the journal's header says of it.
     pub fn header(&self) -> ProbeHeader {
         let (status, reason) = self.standing();
@@ -47,9 +54,23 @@ impl Opened {
             name: self.entry.name.to_owned(),
             status,
             reason: reason.map(str::to_owned),
-            schema: self.entry.schema.clone(),
+            schema: self.schema().clone(),
         }
     }
+}
+
+/// Refuses names that are not in the list.
+///
+/// # Errors
+/// The first of them, with what there is.
+pub fn refuse_unknown(asked: &ProbeOptions) -> anyhow::Result<()> {
+    for name in asked.only.iter().chain(&asked.with).chain(&asked.without) {
+        if !PROBES.iter().any(|entry| entry.is_called(name)) {
+            let names: Vec<_> = PROBES.iter().map(|entry| entry.name).collect();
+            anyhow::bail!("no probe is called `{name}`; there are {}", names.join(", "));
+        }
+    }
+    Ok(())
 }
 
 /// Opens the probes that were asked for.
@@ -57,12 +78,7 @@ impl Opened {
 /// # Errors
 /// When a name is not in the list.
 pub fn open_probes(asked: &ProbeOptions, host: &Host, options: &Options) -> anyhow::Result<Vec<Opened>> {
-    for name in asked.only.iter().chain(&asked.with).chain(&asked.without) {
-        if !PROBES.iter().any(|entry| entry.is_called(name)) {
-            let names: Vec<_> = PROBES.iter().map(|entry| entry.name).collect();
-            anyhow::bail!("no probe is called `{name}`; there are {}", names.join(", "));
-        }
-    }
+    refuse_unknown(asked)?;
     let off = |entry: &ProbeEntry| {
         let listed = |list: &[String]| list.iter().any(|name| entry.is_called(name));
         if listed(&asked.without) || !(asked.only.is_empty() || listed(&asked.only)) {

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use loadprint_recording::clock::monotonic_ns;
 use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Schema;
 
 use crate::Probe;
 use crate::ProbeError;
@@ -46,14 +47,25 @@ pub struct Background {
     refused: Option<io::Error>,
     asked_ns: i64,
     read_ns: Option<(i64, i64)>,
+    schema: Option<Schema>,
+    /// What is to be done when the probe is dropped.
+    end: Option<Box<dyn FnOnce()>>,
 }
 
 impl Background {
     /// `read` appends a source's rows, and owns whatever it needs for that.
     pub fn spawn(
         name: &'static str,
-        mut read: impl FnMut(&mut Rows) -> Result<(), ProbeError> + Send + 'static,
+        read: impl FnMut(&mut Rows) -> Result<(), ProbeError> + Send + 'static,
     ) -> Box<dyn Probe> {
+        Box::new(Self::new(name, read))
+    }
+
+    /// As [`Background::spawn`], to be given more.
+    pub fn new(
+        name: &'static str,
+        mut read: impl FnMut(&mut Rows) -> Result<(), ProbeError> + Send + 'static,
+    ) -> Self {
         let (ask, asked) = sync_channel::<Rows>(1);
         let (give, done) = sync_channel(1);
         let work = move || {
@@ -73,7 +85,7 @@ impl Background {
                 }
             }
         };
-        Box::new(Self {
+        Self {
             name,
             work: Some(Box::new(work)),
             ask,
@@ -83,7 +95,23 @@ impl Background {
             refused: None,
             asked_ns: 0,
             read_ns: None,
-        })
+            schema: None,
+            end: None,
+        }
+    }
+
+    /// With what was learnt of its rows when it was opened.
+    #[must_use]
+    pub fn described(mut self, schema: Schema) -> Self {
+        self.schema = Some(schema);
+        self
+    }
+
+    /// With what is to be done when it is dropped; a read may still be under way then.
+    #[must_use]
+    pub fn ended_by(mut self, end: impl FnOnce() + 'static) -> Self {
+        self.end = Some(Box::new(end));
+        self
     }
 
     /// Makes the thread, at the first time.
@@ -107,7 +135,19 @@ impl fmt::Debug for Background {
     }
 }
 
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            end();
+        }
+    }
+}
+
 impl Probe for Background {
+    fn schema(&self) -> Option<&Schema> {
+        self.schema.as_ref()
+    }
+
     fn begin(&mut self) {
         self.start();
         if let Some(rows) = self.spare.take() {

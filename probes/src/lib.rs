@@ -28,6 +28,11 @@ use rustix::thread::CapabilitySet;
 /// Most sources are read within [`Probe::sample`]. One that may be slow or hang is read beside the ticks, by
 /// [`background::Background`], which is what the other methods are for.
 pub trait Probe: Debug {
+    /// What its rows mean, where that is known only once it is open; of the shape and the columns that its entry declares.
+    fn schema(&self) -> Option<&Schema> {
+        None
+    }
+
     /// Asks for a read that goes on beside the tick; nothing to do for a source that is read in `sample`.
     fn begin(&mut self) {}
 

@@ -42,4 +42,6 @@ pub static PROBES: &[ProbeEntry] = &[
     ethtool::ENTRY,
     nvme::ENTRY,
     ebpf::irq::ENTRY,
+    ebpf::syscalls::ENTRY,
+    ebpf::syscalls::LATENCY,
 ];

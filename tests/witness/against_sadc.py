@@ -1,5 +1,6 @@
 """Compares a recording with what sadc saw over the same time: totals of counters, not means of rates.
 
+    loadprint-collect record --with-sysstat --out RUN …; .venv/bin/python tests/witness/against_sadc.py RUN
     sadc -S XALL 1 60 other.sa &  …  .venv/bin/python tests/witness/against_sadc.py RUN other.sa
 
 The raw counters of the sa file come from `sadf -r -O debug` (sadf(1)), stamped with the uptime at which
@@ -177,7 +178,12 @@ def main() -> int:
     """Print the rows; 1 when one is outside the tolerance."""
     parser = argparse.ArgumentParser(description="compare a recording with an sa file of the same time")
     parser.add_argument("run", type=Path, help="run directory")
-    parser.add_argument("sa", type=Path, help="file written by sadc -S XALL over the same time")
+    parser.add_argument(
+        "sa",
+        type=Path,
+        nargs="?",
+        help="file written by sadc -S XALL over the same time (RUN/ROLE/sysstat.sa)",
+    )
     parser.add_argument("--role", default="server")
     parser.add_argument("--tolerance", type=float, default=0.02, help="allowed relative difference (0.02)")
     parser.add_argument(
@@ -190,7 +196,7 @@ def main() -> int:
     begin, end = run.measured()
     sadc = {
         key: [point for point in series if begin <= point[0] <= end]
-        for key, series in sadc_counters(arguments.sa).items()
+        for key, series in sadc_counters(arguments.sa or run.folder / "sysstat.sa").items()
     }
     for name, ours, theirs in rows(run, sadc):
         if ours == 0 and theirs == 0:

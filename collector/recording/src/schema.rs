@@ -73,6 +73,9 @@ pub enum Unit {
     /// Nanoseconds.
     #[serde(rename = "ns")]
     Nanosecond,
+    /// Picoseconds, which is what performance_schema counts in.
+    #[serde(rename = "ps")]
+    Picosecond,
     /// 1/USER_HZ seconds.
     #[serde(rename = "tick")]
     Tick,
@@ -269,6 +272,17 @@ impl Schema {
         }
     }
 
+    /// As [`Schema::metrics`], of which some are texts.
+    #[must_use]
+    pub const fn metrics_or_text(metrics: &'static [Column]) -> Self {
+        Self {
+            shape: Shape::Metrics,
+            entity: Cow::Borrowed(METRIC),
+            columns: Cow::Borrowed(VALUE_OR_TEXT),
+            metrics: Cow::Borrowed(metrics),
+        }
+    }
+
     /// Rows whose value is a histogram: a table of which one column holds buckets.
     #[must_use]
     pub const fn histogram(entity: &'static [Text], columns: &'static [Column]) -> Self {
@@ -311,6 +325,15 @@ pub const fn text(name: &'static str) -> Text {
 static METRIC: &[Text] = &[text("metric")];
 static VALUE: &[Column] =
     &[Column::gauge("value", Unit::One, "as the source printed it", "see metrics").stored(Type::Int64)];
+
+static VALUE_OR_TEXT: &[Column] = &[
+    Column::gauge("value", Unit::One, "as the source printed it", "see metrics").stored(Type::Int64),
+    Column::info(
+        "text",
+        "what the source printed where it was no integer",
+        "see metrics",
+    ),
+];
 
 #[cfg(test)]
 mod tests {

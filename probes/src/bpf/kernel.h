@@ -32,7 +32,13 @@ enum { BPF_F_MMAPABLE = 1 << 10 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct thread_info {
+	unsigned long flags;
+	__u32 status; /* not on every architecture */
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	int pid;
 	int tgid;
 };

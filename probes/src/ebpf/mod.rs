@@ -6,9 +6,11 @@
 pub mod irq;
 mod map;
 mod roles;
+pub mod syscalls;
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
+use std::rc::Weak;
 use std::sync::Mutex;
 use std::sync::Once;
 
@@ -46,6 +48,10 @@ pub(crate) mod skeletons {
     pub mod irq {
         include!(concat!(env!("OUT_DIR"), "/irq.skel.rs"));
     }
+    /// `syscalls.bpf.c`.
+    pub mod syscalls {
+        include!(concat!(env!("OUT_DIR"), "/syscalls.skel.rs"));
+    }
 }
 
 /// What the eBPF probes of one recorder share.
@@ -53,6 +59,8 @@ pub(crate) mod skeletons {
 pub struct Shared {
     /// The roles of processes, once a probe has asked for them.
     roles: RefCell<Option<Result<Roles, NotRunning>>>,
+    /// The programs on system calls, while one of their tables is open.
+    syscalls: RefCell<Weak<syscalls::Programs>>,
 }
 
 /// What libbpf has said since a program was last opened; its errors are numbers without it.

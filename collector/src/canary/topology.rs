@@ -1,0 +1,78 @@
+//! What sysfs says of the CPUs that the canary works on.
+
+use std::fs;
+use std::path::Path;
+
+use loadprint_probes::options::CpuSet;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+const NODES: &str = "/sys/devices/system/node";
+
+/// The first CPU of `cpus` on each memory node; the first of all where the kernel knows no nodes.
+pub fn one_per_node(cpus: &[u32]) -> Vec<u32> {
+    let nodes = fs::read_dir(NODES).into_iter().flatten().flatten();
+    let lists = nodes.filter_map(|node| fs::read_to_string(node.path().join("cpulist")).ok());
+    let sets = lists.filter_map(|list| list.trim().parse::<CpuSet>().ok());
+    let mut first: Vec<u32> = sets
+        .filter_map(|set| cpus.iter().copied().find(|&cpu| set.contains(cpu)))
+        .collect();
+    first.sort_unstable();
+    if first.is_empty() {
+        first.extend(cpus.first());
+    }
+    first
+}
+
+/// The largest cache of a CPU that holds data, in bytes (Documentation/ABI/testing/sysfs-devices-system-cpu).
+pub fn largest_cache(cpu: u32) -> Option<u64> {
+    let caches = fs::read_dir(format!("{CPUS}/cpu{cpu}/cache")).ok()?;
+    let size = |dir: &Path| {
+        let text = fs::read_to_string(dir.join("size")).ok()?;
+        Some(text.trim().strip_suffix('K')?.parse::<u64>().ok()? << 10)
+    };
+    caches.flatten().filter_map(|cache| size(&cache.path())).max()
+}
+
+/// The CPU's clock now: what cpufreq set, else what `/proc/cpuinfo` prints, which guests often hold constant.
+pub fn mhz(cpu: u32) -> Option<f64> {
+    let khz = fs::read_to_string(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_cur_freq"));
+    if let Some(khz) = khz.ok().and_then(|text| text.trim().parse::<f64>().ok()) {
+        return Some(khz / 1e3);
+    }
+    let info = fs::read_to_string("/proc/cpuinfo").ok()?;
+    cpuinfo_mhz(&info, cpu)
+}
+
+/// Finds `cpu MHz` in the block of `processor : CPU`.
+fn cpuinfo_mhz(info: &str, cpu: u32) -> Option<f64> {
+    let field = |line: &str| {
+        line.split_once(':')
+            .map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
+    };
+    let mut fields = info.lines().filter_map(field);
+    fields.find(|(name, value)| name == "processor" && *value == cpu.to_string())?;
+    fields
+        .take_while(|(name, _)| name != "processor")
+        .find(|(name, _)| name == "cpu MHz")
+        .and_then(|(_, value)| value.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_of_the_right_processor() {
+        let info = "processor\t: 0\ncpu MHz\t\t: 2600.000\n\nprocessor\t: 10\nmodel name\t: x\ncpu MHz\t\t: 3100.5\n";
+        assert_eq!(cpuinfo_mhz(info, 10), Some(3100.5));
+        assert_eq!(cpuinfo_mhz(info, 1), None);
+        // ARM prints no clock.
+        assert_eq!(
+            cpuinfo_mhz(
+                "processor\t: 0\nBogoMIPS\t: 50.00\n\nprocessor\t: 1\ncpu MHz : 1\n",
+                0
+            ),
+            None
+        );
+    }
+}

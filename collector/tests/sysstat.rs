@@ -1,0 +1,143 @@
+//! `sadc` beside the recorder: the same time and the same machine, and never longer than the recorder.
+#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::Recorder;
+use common::collect;
+use common::read;
+use common::stderr;
+use common::strings;
+use common::wait_for;
+use loadprint_recording::manifest;
+use serde_json::Value;
+use tempfile::tempdir;
+
+const TERM: i32 = 15;
+const KILL: i32 = 9;
+
+/// Intervals that `sadf` finds in a file.
+fn intervals(file: &Path) -> usize {
+    let output = Command::new("sadf")
+        .arg("-j")
+        .arg(file)
+        .env("LC_ALL", "C")
+        .output()
+        .unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    told["sysstat"]["hosts"][0]["statistics"]
+        .as_array()
+        .map_or(0, Vec::len)
+}
+
+fn fingerprint(run: &Path) -> Value {
+    serde_json::from_slice(&fs::read(run.join("server/fingerprint.json")).unwrap()).unwrap()
+}
+
+/// The process number of the only child of `parent` that is called sadc.
+fn sadc_of(parent: u32) -> u32 {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
+    let is_sadc =
+        |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == "sadc");
+    let found: Vec<u32> = children
+        .split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .filter(is_sadc)
+        .collect();
+    assert_eq!(found.len(), 1, "{children}");
+    found[0]
+}
+
+/// True once a process is gone, or dead and not waited for by whoever inherited it.
+fn has_ended(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
+}
+
+#[test]
+fn it_writes_beside_the_tables_and_is_watched() {
+    let dir = tempdir().unwrap();
+    let run = dir.path().join("run");
+    let recorder = Recorder::start(&run, &["--with-sysstat"]);
+    let sadc = sadc_of(recorder.0.as_ref().unwrap().id());
+    let file = run.join("server/sysstat.sa");
+    wait_for("two intervals", || intervals(&file) >= 2);
+    recorder.signal(TERM);
+    let output = recorder.wait();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(has_ended(sadc));
+    assert!(intervals(&file) >= 2);
+    assert_eq!(manifest::verify(&run).unwrap(), Vec::<String>::new());
+    assert!(
+        fs::read_to_string(run.join("manifest.json"))
+            .unwrap()
+            .contains("server/sysstat.sa")
+    );
+    assert!(strings(&read(run.join("server/process.parquet")), "role").contains(&"sadc".to_owned()));
+    assert_eq!(fingerprint(&run)["sysstat"]["interval_s"], 1);
+}
+
+#[test]
+fn it_ends_with_a_recorder_that_is_killed_and_its_file_comes_home() {
+    let dir = tempdir().unwrap();
+    let (run, memory) = (dir.path().join("run"), dir.path().join("elsewhere"));
+    let arguments = [
+        "--with-sysstat",
+        "--interval",
+        "100ms",
+        "--journal-dir",
+        memory.to_str().unwrap(),
+    ];
+    let recorder = Recorder::start(&run, &arguments);
+    let sadc = sadc_of(recorder.0.as_ref().unwrap().id());
+    let file = run.join("server/sysstat.sa");
+    assert!(file.is_symlink(), "it is written where the journal is");
+    wait_for("an interval", || intervals(&file) >= 1);
+    recorder.signal(KILL);
+    let message = stderr(&recorder.wait());
+    assert!(
+        message.contains("sadc takes whole seconds: it samples every 1 s, the recorder every 100ms"),
+        "{message}"
+    );
+    wait_for("sadc to end", || has_ended(sadc));
+    let finished = collect(&["finish", run.to_str().unwrap()]).output().unwrap();
+    assert!(finished.status.success(), "{}", stderr(&finished));
+    assert!(!file.is_symlink() && intervals(&file) >= 1);
+    assert_eq!(manifest::verify(&run).unwrap(), Vec::<String>::new());
+    assert_eq!(fs::read_dir(&memory).unwrap().count(), 0);
+}
+
+#[test]
+fn a_machine_without_it_is_recorded_all_the_same() {
+    let dir = tempdir().unwrap();
+    for (program, expected) in [
+        ("/nonexistent/sadc", "No such file or directory"),
+        ("/bin/false", "ended before the recording (exit status: 1)"),
+    ] {
+        let run = dir.path().join(program.replace('/', "-"));
+        let arguments = [
+            "record",
+            "--out",
+            run.to_str().unwrap(),
+            "--duration",
+            "200ms",
+            "--with-sysstat",
+            "--sadc",
+            program,
+        ];
+        let output = collect(&arguments).output().unwrap();
+        let message = stderr(&output);
+        assert!(output.status.success(), "{message}");
+        let said = message
+            .lines()
+            .filter(|line| line.contains("--with-sysstat"))
+            .collect::<Vec<_>>();
+        assert!(said.last().unwrap().contains(expected), "{message}");
+        assert!(run.join("server/ticks.parquet").exists());
+    }
+    let told = fingerprint(&dir.path().join("-nonexistent-sadc"))["sysstat"]["unavailable"].clone();
+    assert!(told.as_str().unwrap().contains("/nonexistent/sadc"), "{told}");
+}
