@@ -7,6 +7,7 @@ mod cli;
 mod fingerprint;
 mod list;
 mod placement;
+mod reading;
 mod record;
 mod session;
 mod ticker;

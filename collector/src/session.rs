@@ -2,24 +2,22 @@
 
 use std::time::Duration;
 
-use loadprint_probes::Cadence;
 use loadprint_probes::Host;
 use loadprint_probes::NotRunning;
 use loadprint_probes::Options;
 use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::ProbeEntry;
-use loadprint_probes::ProbeError;
 use loadprint_recording::clock;
 use loadprint_recording::journal::ProbeHeader;
 use loadprint_recording::journal::Stamp;
 use loadprint_recording::journal::Standing;
-use loadprint_recording::journal::Status;
 use loadprint_recording::journal::Writer;
-use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Schema;
 
 use crate::cli::ProbeOptions;
+use crate::reading::Reader;
+use crate::reading::When;
 use crate::ticker::Due;
 
 /// A probe of the list as it stands on this host.
@@ -102,50 +100,22 @@ pub fn open_probes(asked: &ProbeOptions, host: &Host, options: &Options) -> anyh
     Ok(PROBES.iter().map(open).collect())
 }
 
-#[derive(Debug)]
-struct Outcome {
-    status: Status,
-    start_ns: i64,
-    end_ns: i64,
-    reason: String,
-    rows: Rows,
-}
-
 /// A recording that is under way.
 #[derive(Debug)]
 pub struct Session {
-    probes: Vec<Opened>,
-    outcomes: Vec<Outcome>,
+    reader: Reader,
     journal: Writer,
-    threads_every: u32,
-    /// How long a tick may wait for the reads that go on beside it.
-    patience: Duration,
     ticks: u64,
     missed: u64,
     last_tick: Option<u32>,
 }
 
-/// Most of what a tick waits for the reads beside it; the last tick waits [`LAST_PATIENCE`].
-const PATIENCE: Duration = Duration::from_millis(50);
-const LAST_PATIENCE: Duration = Duration::from_secs(2);
-
 impl Session {
     /// Records `probes` into `journal`, every `interval`.
     pub fn new(probes: Vec<Opened>, journal: Writer, threads_every: u32, interval: Duration) -> Self {
-        let outcome = |_: &Opened| Outcome {
-            status: Status::Ok,
-            start_ns: 0,
-            end_ns: 0,
-            reason: String::new(),
-            rows: Rows::default(),
-        };
-        let outcomes = probes.iter().map(outcome).collect();
         Self {
-            probes,
-            outcomes,
+            reader: Reader::new(probes, threads_every, interval),
             journal,
-            threads_every,
-            patience: PATIENCE.min(interval / 4),
             ticks: 0,
             missed: 0,
             last_tick: None,
@@ -160,7 +130,12 @@ impl Session {
         let start_ns = clock::monotonic_ns();
         let realtime_ns = clock::realtime_ns();
         // What must be cheap comes first: reading. Encoding waits, so that the sources are read close together.
-        self.read(due, is_last);
+        let when = match (is_last, self.ticks) {
+            (true, _) => When::Last,
+            (false, 0) => When::First,
+            (false, _) => When::Between(due.tick),
+        };
+        self.reader.read(when);
         let Due {
             tick,
             intended_ns,
@@ -173,9 +148,9 @@ impl Session {
             realtime_ns,
             missed,
         });
-        for (index, outcome) in self.outcomes.iter().enumerate() {
+        for (index, (opened, outcome)) in self.reader.outcomes().enumerate() {
             let in_first = self.ticks == 0;
-            let write = match &self.probes[index].probe {
+            let write = match &opened.probe {
                 Ok(_) => true,
                 Err(NotRunning::Unavailable(_)) => in_first,
                 Err(NotRunning::Off(_)) => false,
@@ -193,51 +168,6 @@ impl Session {
         Ok(())
     }
 
-    /// Reads every probe that is due: first those that answer at once, then what the slow ones have by then.
-    fn read(&mut self, due: Due, is_last: bool) {
-        let (ticks, threads_every) = (self.ticks, self.threads_every);
-        let is_due = |cadence| match cadence {
-            Cadence::Every => true,
-            Cadence::Nth => is_last || due.tick.is_multiple_of(threads_every),
-            Cadence::Ends => is_last || ticks == 0,
-        };
-        for opened in &mut self.probes {
-            if let Ok(probe) = &mut opened.probe
-                && is_due(opened.entry.cadence)
-            {
-                probe.begin();
-            }
-        }
-        let patience = if is_last { LAST_PATIENCE } else { self.patience };
-        let beside = |opened: &Opened| opened.probe.as_ref().is_ok_and(|probe| probe.is_pending());
-        let (slow, quick): (Vec<_>, Vec<_>) =
-            (0..self.probes.len()).partition(|&index| beside(&self.probes[index]));
-        let mut now = clock::monotonic_ns();
-        let until = now.saturating_add(i64::try_from(patience.as_nanos()).unwrap_or(i64::MAX));
-        for index in quick.into_iter().chain(slow) {
-            let (opened, outcome) = (&mut self.probes[index], &mut self.outcomes[index]);
-            outcome.start_ns = now;
-            let mut read_ns = None;
-            let mut skip = !is_due(opened.entry.cadence);
-            if let Ok(probe) = &mut opened.probe {
-                skip &= !probe.is_pending();
-                let left = u64::try_from(until.saturating_sub(now)).unwrap_or(0);
-                probe.wait(Duration::from_nanos(left));
-            }
-            sample(opened, outcome, skip);
-            now = clock::monotonic_ns();
-            outcome.end_ns = now;
-            if let Ok(probe) = &opened.probe
-                && outcome.status != Status::Skipped
-            {
-                read_ns = probe.read_ns();
-            }
-            if let Some(stamps) = read_ns {
-                (outcome.start_ns, outcome.end_ns) = stamps;
-            }
-        }
-    }
-
     /// Ticks taken.
     pub fn ticks(&self) -> u64 {
         self.ticks
@@ -247,33 +177,4 @@ impl Session {
     pub fn end(self) -> (Writer, Option<u32>, u64) {
         (self.journal, self.last_tick, self.missed)
     }
-}
-
-fn sample(opened: &mut Opened, outcome: &mut Outcome, skip: bool) {
-    outcome.rows.clear();
-    outcome.reason.clear();
-    outcome.status = match &mut opened.probe {
-        Ok(_) if skip => Status::Skipped,
-        Ok(probe) => match probe.sample(&mut outcome.rows) {
-            Ok(()) if outcome.rows.has_width(opened.entry.schema.columns.len()) => Status::Ok,
-            Ok(()) => {
-                outcome
-                    .reason
-                    .push_str("a row does not have the columns of its table; please report this");
-                Status::Failed
-            }
-            Err(error) => {
-                outcome.rows.clear();
-                outcome.reason = error.to_string();
-                match error {
-                    ProbeError::Pending(_) => Status::Skipped,
-                    _ => Status::Failed,
-                }
-            }
-        },
-        Err(reason) => {
-            outcome.reason = reason.to_string();
-            Status::Unavailable
-        }
-    };
 }

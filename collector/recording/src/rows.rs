@@ -36,7 +36,7 @@ pub enum Value<'a> {
 ///
 /// Entities are nearly always those of the tick before, so they stay in place when the rows are cleared: a row that comes
 /// again in its place is compared and not copied, and the journal sees from [`Rows::generation`] that all are the same.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Rows {
     keys: Vec<u8>,
     /// Ends of the keys of this tick's rows and, until one differs, of the rows of the tick before.
