@@ -44,4 +44,5 @@ pub static PROBES: &[ProbeEntry] = &[
     ebpf::irq::ENTRY,
     ebpf::syscalls::ENTRY,
     ebpf::syscalls::LATENCY,
+    ebpf::statements::ENTRY,
 ];

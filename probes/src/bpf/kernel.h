@@ -30,6 +30,9 @@ enum bpf_map_type {
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1, BPF_F_NO_PREALLOC = 1 };
 enum { BPF_F_MMAPABLE = 1 << 10 };
 
+/* Registers under the kernel's names, which is how bpf_tracing.h finds arguments. */
+#define __VMLINUX_H__
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct thread_info {
@@ -42,5 +45,19 @@ struct task_struct {
 	int pid;
 	int tgid;
 };
+
+#if defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	__u64 regs[31];
+	__u64 sp;
+	__u64 pc;
+};
+#else
+struct pt_regs {
+	unsigned long di;
+	unsigned long si;
+	unsigned long dx;
+};
+#endif
 
 #pragma clang attribute pop

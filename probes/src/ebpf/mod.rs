@@ -3,9 +3,11 @@
 //! A probe is a program in `src/bpf/<name>.bpf.c` and a file here. Programs add to arrays in the kernel that are mapped into
 //! this process: a sample is a sum over CPUs of memory, without a system call. Nothing is read and cleared.
 
+mod dispatch;
 pub mod irq;
 mod map;
 mod roles;
+pub mod statements;
 pub mod syscalls;
 
 use std::cell::RefCell;
@@ -47,6 +49,10 @@ pub(crate) mod skeletons {
     /// `irq.bpf.c`.
     pub mod irq {
         include!(concat!(env!("OUT_DIR"), "/irq.skel.rs"));
+    }
+    /// `statements.bpf.c`.
+    pub mod statements {
+        include!(concat!(env!("OUT_DIR"), "/statements.skel.rs"));
     }
     /// `syscalls.bpf.c`.
     pub mod syscalls {

@@ -1,0 +1,116 @@
+//! Where a server's `dispatch_command` is: the function that handles one command of the protocol, in MySQL and in MariaDB.
+//!
+//! Both export it, under a name that tells its arguments (Itanium C++ ABI, "External Names"). The command is not everywhere in
+//! the same place: MySQL 5.7 and newer have it third, MariaDB and older MySQL first.
+
+use std::fs::File;
+use std::path::Path;
+
+use memmap2::Mmap;
+use object::Object;
+use object::ObjectSegment;
+use object::ObjectSymbol;
+
+/// Which argument is the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// `dispatch_command(enum_server_command, THD *, …)`.
+    First,
+    /// `dispatch_command(THD *, const COM_DATA *, enum_server_command)`.
+    Third,
+}
+
+/// The function in one binary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Bytes from the beginning of the file.
+    pub offset: usize,
+    /// Which argument is the command.
+    pub argument: Argument,
+}
+
+/// Looks for the function in a binary; `None` if it is not a server, or one whose function has other arguments.
+///
+/// # Errors
+/// When the file cannot be read or is no ELF file.
+pub fn find(binary: &Path) -> Result<Option<Function>, String> {
+    let wrong = |error: String| format!("{}: {error}", binary.display());
+    let file = File::open(binary).map_err(|error| wrong(error.to_string()))?;
+    // SAFETY: a program that runs is not written to (ETXTBSY), and what is read here is checked by the parser.
+    let bytes = unsafe { Mmap::map(&file) }.map_err(|error| wrong(error.to_string()))?;
+    let elf = object::File::parse(&*bytes).map_err(|error| wrong(error.to_string()))?;
+    let symbols = elf.dynamic_symbols().chain(elf.symbols());
+    let function = symbols
+        .filter(|symbol| symbol.is_definition())
+        .find_map(|symbol| Some((symbol.address(), argument(symbol.name_bytes().ok()?)?)));
+    let Some((address, argument)) = function else {
+        return Ok(None);
+    };
+    let in_file = elf.segments().find_map(|segment| {
+        let (start, size) = segment.file_range();
+        let within = address.checked_sub(segment.address())?;
+        (within < size).then_some(start + within)
+    });
+    Ok(in_file.map(|offset| Function {
+        offset: offset as usize,
+        argument,
+    }))
+}
+
+/// Which argument of the function of this name is the command; `None` for every other function.
+fn argument(name: &[u8]) -> Option<Argument> {
+    let arguments = name.strip_prefix(b"_Z16dispatch_command")?;
+    // A compiler's clone (`.cold`, `.isra.0`) is not the function, or has other arguments.
+    if arguments.contains(&b'.') {
+        None
+    } else if arguments.starts_with(b"19enum_server_commandP3THD") {
+        Some(Argument::First)
+    } else if arguments.starts_with(b"P3THDPK8COM_DATA19enum_server_command") {
+        Some(Argument::Third)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_the_command_is_in_the_name() {
+        for (name, expected) in [
+            (
+                "_Z16dispatch_commandP3THDPK8COM_DATA19enum_server_command",
+                Some(Argument::Third),
+            ),
+            (
+                "_Z16dispatch_command19enum_server_commandP3THDPcjb",
+                Some(Argument::First),
+            ),
+            (
+                "_Z16dispatch_command19enum_server_commandP3THDPcjbb",
+                Some(Argument::First),
+            ),
+            (
+                "_Z16dispatch_command19enum_server_commandP3THDPcj",
+                Some(Argument::First),
+            ),
+            (
+                "_Z16dispatch_commandP3THDPK8COM_DATA19enum_server_command.cold",
+                None,
+            ),
+            ("_Z16dispatch_commandP3THD", None),
+            ("_Z20dispatch_sql_commandP3THDP12Parser_state", None),
+            ("dispatch_command", None),
+        ] {
+            assert_eq!(argument(name.as_bytes()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_server_is_told_from_what_is_no_program() {
+        assert_eq!(find(Path::new("/proc/self/exe")), Ok(None));
+        let error = find(Path::new("/proc/self/status")).unwrap_err();
+        assert!(error.starts_with("/proc/self/status: "), "{error}");
+    }
+}
