@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint import checks, costs, derived, devices, generated, header
+from loadprint import checks, costs, derived, derived_ebpf, derived_mysql, devices, generated, header
 from loadprint.devices import Device
 from loadprint.errors import InputError
 from loadprint.gather import Measured, gather
@@ -114,9 +114,16 @@ def _groups(builder: RowBuilder, only_costs: bool) -> list[Group]:
         for side in ("server", "load"):
             title = f"CPU, {side}'s set ({_set_of(sides, side)})"
             found.append(Group(f"cpu_{side}", title, _rows(builder, derived.cpu_metrics(side))))
-        found += [_device_group(builder, "disk", device, derived.DISK) for device in shown_disks]
+        found += [
+            _device_group(builder, "disk", device, (*derived.DISK, *_disk_quantiles(sides, device)))
+            for device in shown_disks
+        ]
         found += [_device_group(builder, "nic", device, derived.NETWORK) for device in shown_nics]
         found.append(Group("kernel", "Kernel", _rows(builder, derived.KERNEL)))
+        if seen := _there(sides, derived_ebpf.EBPF):
+            found.append(Group("ebpf", "Kernel, by eBPF", _rows(builder, seen)))
+        if inside := _there(sides, derived_mysql.MYSQL):
+            found.append(Group("mysql", "Inside MySQL", _rows(builder, inside)))
     found += _costs(builder, shown_disks, shown_nics)
     protocol = _there(sides, generated.PROTOCOL_ROWS)
     return found + ([Group("protocol", generated.PROTOCOL, _rows(builder, protocol))] if protocol else [])
@@ -159,6 +166,16 @@ def _set_of(sides: Sequence[Sequence[Measured]], side: str) -> str:
     )
 
 
+def _disk_quantiles(sides: Sequence[Sequence[Measured]], device: Device) -> tuple[derived.Metric, ...]:
+    """Rows of the disk's eBPF histograms, those that any side has."""
+    names = [name for name in device.per_side if name]
+    return tuple(
+        metric
+        for metric in derived_ebpf.DISK
+        if any(_there(sides, (metric.of(name),)) for name in dict.fromkeys(names))
+    )
+
+
 def _device_group(builder: RowBuilder, kind: str, device: Device, metrics: Sequence[derived.Metric]) -> Group:
     rows = tuple(
         builder.aligned(
@@ -177,7 +194,12 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
     nothing = (None,) * len(builder.columns)
     disk = disks[0].per_side if disks else nothing
     nic = next((device.per_side for device in nics if device.name != "lo"), nothing)
-    where = [costs.Where(d, n, not (threads or shared)) for d, n in zip(disk, nic, strict=True)]
+    syscalls, redo = (
+        any(run.quantities.get(name) for run in runs) for name in (costs.SYSCALLS[0], costs.REDO)
+    )
+    where = [
+        costs.Where(d, n, not (threads or shared), syscalls, redo) for d, n in zip(disk, nic, strict=True)
+    ]
     operations = " | ".join(dict.fromkeys(run.operation.partition(" (")[0] for run in runs))
     own = replace(costs.OPERATION, title=f"Cost per operation ({operations})")
     groups = []

@@ -8,6 +8,8 @@ from loadprint.derived import SERVER_SWITCHES, Metric
 
 SERVER_CPU = ("process.server.utime", "process.server.stime")
 HEADLINES = ("server_cpu", "switches", "disk_write_kb", "net_tx", "statements")
+SYSCALLS = ("syscalls.server.all", "syscalls.server.sync")
+REDO = "mysql.redo"
 LOAD_CPU = ("process.load.utime", "process.load.stime")
 
 
@@ -22,11 +24,13 @@ class Work:
 
 @dataclass(frozen=True)
 class Where:
-    """What is charged to a side: its disk, its interface, and the host's switches or its server threads'."""
+    """What is charged to a side: its disk and interface, switches of host or server threads, more."""
 
     disk: str | None
     nic: str | None
     host_switches: bool
+    syscalls: bool = False
+    redo: bool = False
 
 
 OPERATION = Work("operation", "load.events", "Cost per operation")
@@ -45,12 +49,14 @@ def cost_metrics(work: Work, where: Where) -> tuple[Metric, ...]:
     traffic = ("B", "kB" if work.per == "CPU-second" else "B")
     rows = [
         _cost(work, "switches", f"context switches, {scope}", ("1", ""), *switches),
+        *(_syscalls(work) if where.syscalls else ()),
         _cost(work, "interrupts", "interrupts, server's CPUs", ("1", ""), "interrupts.server"),
         _cost(work, "disk_reads", "disk reads", ("1", ""), f"disk.{disk}.reads"),
         _cost(work, "disk_writes", "disk writes", ("1", ""), f"disk.{disk}.writes"),
         _cost(work, "disk_flushes", "disk flushes", ("1", ""), f"disk.{disk}.flushes"),
         _cost(work, "disk_read_kb", "disk read", ("B", "kB"), f"disk.{disk}.read_sectors"),
         _cost(work, "disk_write_kb", "disk written", ("B", "kB"), f"disk.{disk}.write_sectors"),
+        *([_cost(work, "redo", "redo written", ("B", "B"), REDO)] if where.redo else ()),
         _cost(work, "net_rx", "network received", traffic, f"nic.{nic}.rx_bytes"),
         _cost(work, "net_tx", "network sent", traffic, f"nic.{nic}.tx_bytes"),
     ]
@@ -63,6 +69,13 @@ def _cpu(work: Work) -> list[Metric]:
         _cost(work, "server_user", "server CPU, user", ("s", "µs"), SERVER_CPU[0]),
         _cost(work, "server_system", "server CPU, system", ("s", "µs"), SERVER_CPU[1]),
         _cost(work, "load_cpu", "load CPU", ("s", "µs"), *LOAD_CPU),
+    ]
+
+
+def _syscalls(work: Work) -> list[Metric]:
+    return [
+        _cost(work, "syscalls", "system calls, server", ("1", ""), SYSCALLS[0]),
+        _cost(work, "syncs", "fsync and fdatasync, server", ("1", ""), SYSCALLS[1]),
     ]
 
 

@@ -16,6 +16,8 @@ from loadprint.errors import InputError
 from loadprint.quantities import Quantities
 from loadprint.queries import Store, number
 from loadprint.recording import Run
+from loadprint.sources_ebpf import ebpf
+from loadprint.sources_mysql import mysql
 from loadprint.status import status
 from loadprint.threads import threads
 from loadprint.window import Window, measure_window
@@ -125,6 +127,8 @@ def _server_side(
     sources.nic(source)
     sources.tcp(source)
     sources.pressure(source)
+    ebpf(source)
+    mysql(source)
     return window
 
 

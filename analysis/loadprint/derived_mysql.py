@@ -1,0 +1,65 @@
+"""Rows from the MySQL probe's table; shown where a run has them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loadprint.derived import Metric, rate
+
+
+def _row(key: str, label: str, unit: str, shown: str, formula: str, *needs: str) -> Metric:
+    return replace(rate(key, label, unit, shown, needs[0]), needs=needs, formula=formula)
+
+
+def _share(key: str, label: str, formula: str, *needs: str) -> Metric:
+    row = _row(key, label, "%", "%", formula, *needs)
+    return replace(row, compute=lambda part, *whole: 100 * part / sum(whole))
+
+
+MYSQL = (
+    _share(
+        "buffer_pool_miss",
+        "buffer pool misses, of read requests",
+        "100 × Δpool_reads / Δread_requests",
+        "mysql.page_reads",
+        "mysql.page_requests",
+    ),
+    _share(
+        "dirty_pages",
+        "dirty pages, of data pages (mean)",
+        "100 × pages_dirty / pages_data",
+        "mysql.dirty_pages.mean",
+        "mysql.data_pages.mean",
+    ),
+    rate("pages_flushed", "pages flushed", "1/s", "/s", "mysql.pages_flushed"),
+    rate("redo", "redo written", "B/s", "kB/s", "mysql.redo"),
+    _share(
+        "checkpoint_age",
+        "checkpoint age, of redo capacity (mean)",
+        "100 × (LSN − checkpoint LSN) / capacity",
+        "mysql.checkpoint_age.mean",
+        "mysql.redo_capacity.mean",
+    ),
+    _share(
+        "checkpoint_age_max",
+        "checkpoint age, of redo capacity (largest)",
+        "100 × (LSN − checkpoint LSN) / capacity",
+        "mysql.checkpoint_age.max",
+        "mysql.redo_capacity.mean",
+    ),
+    rate("mysql_fsyncs", "fsyncs of InnoDB", "1/s", "/s", "mysql.fsyncs"),
+    _row("row_lock", "sessions waiting for a row lock", "1", "", "Δrow_lock_time / s", "mysql.row_lock_ms"),
+    rate("log_waits", "waits for the log buffer", "1/s", "/s", "mysql.log_waits"),
+    rate("wait_free", "waits for a free page", "1/s", "/s", "mysql.wait_free"),
+    _row("history", "history list length (largest)", "1", "", "largest in the window", "mysql.history.max"),
+    _row("threads_running", "threads running (mean)", "1", "", "mean", "mysql.threads_running.mean"),
+    _share(
+        "qcache_hits",
+        "query cache hits, of cacheable and other reads",
+        "100 × Δhits / Δ(hits + inserts + not_cached)",
+        "mysql.qcache_hits",
+        "mysql.qcache_hits",
+        "mysql.qcache_inserts",
+        "mysql.qcache_not_cached",
+    ),
+)
