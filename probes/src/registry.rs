@@ -41,6 +41,8 @@ pub static PROBES: &[ProbeEntry] = &[
     thermal::ENTRY,
     ethtool::ENTRY,
     nvme::ENTRY,
+    ebpf::sched::time::ENTRY,
+    ebpf::sched::switches::ENTRY,
     ebpf::irq::ENTRY,
     ebpf::syscalls::ENTRY,
     ebpf::syscalls::LATENCY,

@@ -29,6 +29,13 @@ enum bpf_map_type {
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1, BPF_F_NO_PREALLOC = 1 };
 enum { BPF_F_MMAPABLE = 1 << 10 };
+enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
+
+/* include/linux/sched.h: threads that never come from user space */
+enum { PF_IO_WORKER = 0x10, PF_KTHREAD = 0x200000 };
+
+/* include/uapi/linux/stat.h */
+enum { S_IFMT = 0170000, S_IFSOCK = 0140000, S_IFREG = 0100000, S_IFBLK = 0060000 };
 
 /* Registers under the kernel's names, which is how bpf_tracing.h finds arguments. */
 #define __VMLINUX_H__
@@ -40,10 +47,66 @@ struct thread_info {
 	__u32 status; /* not on every architecture */
 };
 
+/* kernel/sched/sched.h */
+struct rq {
+	__u64 clock;
+};
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
+
+struct sched_info {
+	__u64 run_delay;
+	__u64 last_queued;
+};
+
+struct inode {
+	__u16 i_mode;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	__u32 max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	int pid;
 	int tgid;
+	__u32 __state;
+	__u32 flags;
+	__u32 in_iowait : 1;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	struct files_struct *files;
+};
+
+/* Before Linux 5.14. */
+struct task_struct___state {
+	long state;
+};
+
+struct pt_regs___x86 {
+	unsigned long orig_ax;
+	unsigned long di;
+};
+
+struct pt_regs___arm64 {
+	__u64 orig_x0;
+	__s32 syscallno;
 };
 
 #if defined(__TARGET_ARCH_arm64)

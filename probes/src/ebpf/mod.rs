@@ -7,6 +7,7 @@ mod dispatch;
 pub mod irq;
 mod map;
 mod roles;
+pub mod sched;
 pub mod statements;
 pub mod syscalls;
 
@@ -28,6 +29,7 @@ use crate::NotRunning;
 pub use map::Histograms;
 pub use map::Words;
 pub use roles::Roles;
+use sched::Scheduler;
 
 /// The skeletons that `build.rs` makes.
 #[allow(
@@ -54,6 +56,10 @@ pub(crate) mod skeletons {
     pub mod statements {
         include!(concat!(env!("OUT_DIR"), "/statements.skel.rs"));
     }
+    /// `sched.bpf.c`.
+    pub mod sched {
+        include!(concat!(env!("OUT_DIR"), "/sched.skel.rs"));
+    }
     /// `syscalls.bpf.c`.
     pub mod syscalls {
         include!(concat!(env!("OUT_DIR"), "/syscalls.skel.rs"));
@@ -65,6 +71,8 @@ pub(crate) mod skeletons {
 pub struct Shared {
     /// The roles of processes, once a probe has asked for them.
     roles: RefCell<Option<Result<Roles, NotRunning>>>,
+    /// The scheduler's programs, while one of their tables is open.
+    scheduler: RefCell<Weak<Scheduler>>,
     /// The programs on system calls, while one of their tables is open.
     syscalls: RefCell<Weak<syscalls::Programs>>,
 }
