@@ -16,6 +16,8 @@ use loadprint_probes::options::ProcessTarget;
 use loadprint_probes::options::parse_cpuset;
 
 use crate::canary::CanaryOptions;
+#[cfg(feature = "mysql")]
+use crate::mysql::MysqlOptions;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -53,7 +55,7 @@ pub enum Command {
         run: PathBuf,
     },
     /// List the probes with their status on this host.
-    Probes(ProbesOptions),
+    Probes(Box<ProbesOptions>),
     /// Do about a second of fixed work and say what it took: before and after a run it tells whether the machine was the same.
     Canary(CanaryOptions),
 }
@@ -157,6 +159,10 @@ pub struct ProbeOptions {
     /// The root of sysfs.
     #[arg(long, value_name = "S", default_value = "/sys")]
     pub sys_root: PathBuf,
+    /// The MySQL server.
+    #[cfg(feature = "mysql")]
+    #[command(flatten)]
+    pub mysql: MysqlOptions,
 }
 
 impl ProbeOptions {
@@ -166,9 +172,12 @@ impl ProbeOptions {
     }
 
     /// What the probes are asked for, when they are read every `interval`.
-    pub fn options(&self, interval: Duration, data_dir: Option<&Path>) -> Options {
+    ///
+    /// # Errors
+    /// When a file that an option names cannot be used.
+    pub fn options(&self, interval: Duration, data_dir: Option<&Path>) -> anyhow::Result<Options> {
         let once_a_second = Duration::from_secs(1).div_duration_f64(interval).round().max(1.0) as u32;
-        Options {
+        Ok(Options {
             processes: self.processes.clone(),
             cpusets: self.cpusets.clone(),
             full_matrix: self.full_matrix,
@@ -176,8 +185,10 @@ impl ProbeOptions {
             threads_every: self.threads_every.unwrap_or(once_a_second),
             recorder_pid: std::process::id(),
             data_dir: data_dir.map(Path::to_owned),
+            #[cfg(feature = "mysql")]
+            mysql: self.mysql.server()?,
             ebpf: Default::default(),
-        }
+        })
     }
 }
 

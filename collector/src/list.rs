@@ -21,7 +21,11 @@ pub fn run(options: &ProbesOptions) -> anyhow::Result<()> {
         return Ok(());
     }
     let asked = &options.probes;
-    let opened = open_probes(asked, &asked.host(), &asked.options(Duration::from_secs(1), None))?;
+    let opened = open_probes(
+        asked,
+        &asked.host(),
+        &asked.options(Duration::from_secs(1), None)?,
+    )?;
     match options.format {
         Format::Json => println!("{:#}", opened.iter().map(describe).collect::<serde_json::Value>()),
         Format::Text | Format::Markdown => opened.iter().for_each(print),

@@ -6,6 +6,8 @@ mod capabilities;
 mod cli;
 mod fingerprint;
 mod list;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod placement;
 mod reading;
 mod record;

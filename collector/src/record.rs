@@ -48,7 +48,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     refuse_second(&role_dir)?;
     let mut probe_options = options
         .probes
-        .options(options.interval, options.data_dir.as_deref());
+        .options(options.interval, options.data_dir.as_deref())?;
     let host = options.probes.host();
     refuse_unknown(&options.probes)?;
     fs::create_dir_all(&role_dir)

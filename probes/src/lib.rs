@@ -7,6 +7,8 @@ pub mod background;
 pub mod ebpf;
 pub mod hardware;
 pub mod host;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 pub mod options;
 pub mod procfs;
 pub mod reference;

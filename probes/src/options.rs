@@ -5,6 +5,8 @@ use std::rc::Rc;
 use std::str::FromStr;
 
 use crate::ebpf;
+#[cfg(feature = "mysql")]
+use crate::mysql::server::Server;
 
 /// What the probes are asked for.
 #[derive(Clone, Debug)]
@@ -23,6 +25,9 @@ pub struct Options {
     pub recorder_pid: u32,
     /// The data directory of the server under test, where one was named.
     pub data_dir: Option<PathBuf>,
+    /// The MySQL server to ask, where one was named.
+    #[cfg(feature = "mysql")]
+    pub mysql: Option<&'static Server>,
     /// What the eBPF probes of one recorder have in common.
     pub ebpf: Rc<ebpf::Shared>,
 }
@@ -37,6 +42,8 @@ impl Default for Options {
             threads_every: 1,
             recorder_pid: std::process::id(),
             data_dir: None,
+            #[cfg(feature = "mysql")]
+            mysql: None,
             ebpf: Rc::default(),
         }
     }

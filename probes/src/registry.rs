@@ -7,6 +7,8 @@ use crate::hardware::ethtool;
 use crate::hardware::frequency;
 use crate::hardware::nvme;
 use crate::hardware::thermal;
+#[cfg(feature = "mysql")]
+use crate::mysql;
 use crate::procfs::cgroup;
 use crate::procfs::cpu;
 use crate::procfs::diskstats;
@@ -47,4 +49,10 @@ pub static PROBES: &[ProbeEntry] = &[
     ebpf::syscalls::ENTRY,
     ebpf::syscalls::LATENCY,
     ebpf::statements::ENTRY,
+    #[cfg(feature = "mysql")]
+    mysql::status::ENTRY,
+    #[cfg(feature = "mysql")]
+    mysql::statements::ENTRY,
+    #[cfg(feature = "mysql")]
+    mysql::digests::ENTRY,
 ];

@@ -1,0 +1,340 @@
+//! A connection on libmysqlclient that runs texts and hands out their rows. It never waits for longer than its timeouts.
+
+use std::cell::RefCell;
+use std::ffi::CStr;
+use std::ffi::CString;
+use std::ffi::c_char;
+use std::ffi::c_uint;
+use std::ffi::c_ulong;
+use std::ffi::c_void;
+use std::ptr;
+use std::slice;
+use std::sync::OnceLock;
+
+use mysqlclient_sys as sys;
+
+use super::account::Account;
+use super::wire::Sizes;
+
+/// How long a server may take to answer a new connection.
+const CONNECT_SECONDS: c_uint = 5;
+/// How long it may be silent within an answer, and the network busy within a question.
+const READ_SECONDS: c_uint = 10;
+/// The first error number of the client library (errmsg.h); below are the server's.
+const CLIENT_ERRORS: u32 = 2000;
+/// CR_UNKNOWN_ERROR, for what is said here.
+const UNKNOWN_ERROR: u32 = 2000;
+
+/// What the server or the library answered in place of rows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (error {number})")]
+pub struct Failure {
+    /// Its number in MySQL's error reference.
+    pub number: u32,
+    /// Its message, in one line.
+    pub message: String,
+}
+
+impl Failure {
+    /// A login that will not succeed later either: wrong password, host, plugin or certificate.
+    pub fn is_refusal(&self) -> bool {
+        // Too many connections (three kinds), shutdown under way, out of memory or threads: these pass.
+        const PASSING: [u32; 8] = [1040, 1203, 1226, 1053, 1037, 1038, 1041, 1135];
+        // TLS failed, unknown protocol, old authentication, plugins.
+        const CLIENT: [u32; 7] = [2019, 2026, 2047, 2049, 2059, 2060, 2061];
+        match self.number {
+            number @ ..CLIENT_ERRORS => !PASSING.contains(&number),
+            number @ CLIENT_ERRORS..3000 => CLIENT.contains(&number),
+            3118 | 3159 | 4150 | 4151 => true,
+            _ => false,
+        }
+    }
+
+    /// A statement that this server or this account does not have, now and later.
+    pub fn is_unsupported(&self) -> bool {
+        // Access denied (four kinds), unknown database, column, table, engine, variable, syntax, not built in.
+        const NEVER: [u32; 14] = [
+            1044, 1045, 1142, 1143, 1227, 1370, 1049, 1054, 1064, 1109, 1146, 1193, 1235, 1286,
+        ];
+        NEVER.contains(&self.number)
+    }
+
+    /// The connection cannot be used any more.
+    fn ends_connection(&self) -> bool {
+        (CLIENT_ERRORS..3000).contains(&self.number) || self.number == 1053
+    }
+
+    /// There is no connection to ask.
+    pub fn no_connection() -> Self {
+        Self::local("not connected")
+    }
+
+    fn local(message: &str) -> Self {
+        Self {
+            number: UNKNOWN_ERROR,
+            message: message.to_owned(),
+        }
+    }
+
+    /// # Safety
+    /// `mysql` must be a handle from mysql_init.
+    unsafe fn of(mysql: *mut sys::MYSQL) -> Self {
+        // SAFETY: the string belongs to the handle, ends with a zero byte and is copied at once.
+        let (number, message) = unsafe {
+            (
+                sys::mysql_errno(mysql),
+                CStr::from_ptr(sys::mysql_error(mysql)).to_string_lossy(),
+            )
+        };
+        Self {
+            number,
+            message: message.split_whitespace().collect::<Vec<_>>().join(" "),
+        }
+    }
+}
+
+/// The cells of one row, `None` for NULL.
+#[derive(Debug)]
+pub struct Cells<'a> {
+    values: &'a [*mut c_char],
+    lengths: &'a [c_ulong],
+}
+
+impl<'a> Cells<'a> {
+    /// Cell number `place`; a cell that is not there is NULL.
+    pub fn get(&self, place: usize) -> Option<&'a [u8]> {
+        let (value, length) = (*self.values.get(place)?, *self.lengths.get(place)?);
+        // SAFETY: the library says where a cell is and how long; it lives as long as the row.
+        (!value.is_null()).then(|| unsafe { slice::from_raw_parts(value.cast(), length as usize) })
+    }
+
+    fn sizes(&self) -> impl Iterator<Item = Option<u64>> {
+        let cells = self.values.iter().zip(self.lengths);
+        cells.map(|(value, length)| (!value.is_null()).then_some(*length))
+    }
+}
+
+/// A connection, open until it is dropped or found to be lost.
+#[derive(Debug)]
+pub struct Client {
+    mysql: *mut sys::MYSQL,
+    lost: bool,
+}
+
+// SAFETY: a connection may be used by any thread that called mysql_thread_init, one at a time (C API reference, "Writing C API
+// Threaded Client Programs"); `&mut` sees to the latter.
+unsafe impl Send for Client {}
+
+impl Client {
+    /// Logs in.
+    ///
+    /// # Errors
+    /// When the server does not answer or refuses.
+    pub fn connect(account: &Account) -> Result<Self, Failure> {
+        attach_thread();
+        let text = |value: Option<&str>| -> Result<Option<CString>, Failure> {
+            let cut = |_| Failure::local("a --mysql option holds a zero byte");
+            value.map(CString::new).transpose().map_err(cut)
+        };
+        let host = text(account.host.as_deref())?;
+        let user = text(account.user.as_deref())?;
+        let password = text(account.password.as_deref())?;
+        let socket = text(account.socket.as_deref())?;
+        let pointer = |value: &Option<CString>| value.as_ref().map_or(ptr::null(), |text| text.as_ptr());
+        // SAFETY: the library is initialised; null asks it to allocate the handle, which `client` frees.
+        let mysql = unsafe { sys::mysql_init(ptr::null_mut()) };
+        let client = Self { mysql, lost: false };
+        if client.mysql.is_null() {
+            return Err(Failure::local("mysql_init: out of memory"));
+        }
+        client.set_options(account)?;
+        // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that outlives the call.
+        unsafe {
+            let connected = sys::mysql_real_connect(
+                client.mysql,
+                pointer(&host),
+                pointer(&user),
+                pointer(&password),
+                ptr::null(),
+                account.port.map_or(0, c_uint::from),
+                pointer(&socket),
+                0,
+            );
+            if connected.is_null() {
+                return Err(Failure::of(client.mysql));
+            }
+        }
+        Ok(client)
+    }
+
+    fn set_options(&self, account: &Account) -> Result<(), Failure> {
+        use sys::mysql_option as option;
+        let texts = |option, value: &[u8]| {
+            let text =
+                CString::new(value).map_err(|_| Failure::local("a --mysql option holds a zero byte"))?;
+            // SAFETY: the handle is not connected yet; these options take a string and copy it.
+            unsafe { sys::mysql_options(self.mysql, option, text.as_ptr().cast()) };
+            Ok::<_, Failure>(())
+        };
+        let tls = &account.tls;
+        if let Some(file) = &account.option_file {
+            texts(
+                option::MYSQL_READ_DEFAULT_FILE,
+                file.as_os_str().as_encoded_bytes(),
+            )?;
+            texts(option::MYSQL_READ_DEFAULT_GROUP, b"loadprint-collect")?;
+        }
+        texts(option::MYSQL_SET_CHARSET_NAME, b"utf8mb4")?;
+        let tls13 = tls
+            .cipher
+            .as_deref()
+            .is_some_and(|names| names.starts_with("TLS_"));
+        let ciphers = if tls13 {
+            option::MYSQL_OPT_TLS_CIPHERSUITES
+        } else {
+            option::MYSQL_OPT_SSL_CIPHER
+        };
+        let files = [
+            (option::MYSQL_OPT_SSL_CA, &tls.ca),
+            (option::MYSQL_OPT_SSL_CERT, &tls.cert),
+            (option::MYSQL_OPT_SSL_KEY, &tls.key),
+            (ciphers, &tls.cipher),
+        ];
+        for (option, file) in files {
+            if let Some(file) = file {
+                texts(option, file.as_bytes())?;
+            }
+        }
+        let mode: c_uint = tls.mode as c_uint;
+        let numbers = [
+            (option::MYSQL_OPT_CONNECT_TIMEOUT, CONNECT_SECONDS),
+            (option::MYSQL_OPT_READ_TIMEOUT, READ_SECONDS),
+            (option::MYSQL_OPT_WRITE_TIMEOUT, READ_SECONDS),
+            (option::MYSQL_OPT_SSL_MODE, mode),
+        ];
+        for (option, number) in &numbers {
+            // SAFETY: these options take a pointer to an unsigned int and copy it (C API reference, mysql_options).
+            unsafe { sys::mysql_options(self.mysql, *option, ptr::from_ref(number).cast::<c_void>()) };
+        }
+        let yes = ptr::from_ref(&sys::TRUE).cast::<c_void>();
+        // SAFETY: this option takes a pointer to a bool and copies it.
+        unsafe { sys::mysql_options(self.mysql, option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY, yes) };
+        Ok(())
+    }
+
+    /// True if a statement found that the connection is gone.
+    pub fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// True if the server is MariaDB, by what it calls itself.
+    pub fn is_mariadb(&self) -> bool {
+        // SAFETY: the connection is open; the string belongs to it and ends with a zero byte.
+        unsafe {
+            CStr::from_ptr(sys::mysql_get_server_info(self.mysql))
+                .to_string_lossy()
+                .contains("MariaDB")
+        }
+    }
+
+    /// The sizes of this connection's packets.
+    pub fn sizes(&self) -> Sizes {
+        // SAFETY: the connection is open. The client's flags may hold some that the server does not know.
+        unsafe { Sizes::new((*self.mysql).client_flag & (*self.mysql).server_capabilities) }
+    }
+
+    /// Runs a text and hands out its rows one by one; returns the bytes of the answer.
+    ///
+    /// # Errors
+    /// What the server answered in place of rows, or the loss of the connection.
+    pub fn query(&mut self, sql: &str, mut row: impl FnMut(&Cells<'_>)) -> Result<u64, Failure> {
+        attach_thread();
+        let sizes = self.sizes();
+        // SAFETY: pointer and length describe `sql`; the result is freed before anything else is asked. A row is an array of as
+        // many pointers and lengths as there are fields, and is handed out before the next one is fetched.
+        unsafe {
+            if sys::mysql_real_query(self.mysql, sql.as_ptr().cast(), sql.len() as c_ulong) != 0 {
+                return self.fail();
+            }
+            let result = sys::mysql_use_result(self.mysql);
+            if result.is_null() {
+                return if sys::mysql_errno(self.mysql) == 0 {
+                    Ok(sizes.ok())
+                } else {
+                    self.fail()
+                };
+            }
+            let count = sys::mysql_num_fields(result) as usize;
+            let fields = slice::from_raw_parts(sys::mysql_fetch_fields(result), count);
+            let names = |field: &sys::MYSQL_FIELD| {
+                let lengths = [
+                    field.catalog_length,
+                    field.db_length,
+                    field.table_length,
+                    field.org_table_length,
+                    field.name_length,
+                    field.org_name_length,
+                ];
+                lengths.map(u64::from)
+            };
+            let mut bytes = sizes.result(fields.iter().map(names));
+            loop {
+                let values = sys::mysql_fetch_row(result);
+                if values.is_null() {
+                    break;
+                }
+                let cells = Cells {
+                    values: slice::from_raw_parts(values, count),
+                    lengths: slice::from_raw_parts(sys::mysql_fetch_lengths(result), count),
+                };
+                bytes += sizes.row(cells.sizes());
+                row(&cells);
+            }
+            sys::mysql_free_result(result);
+            if sys::mysql_errno(self.mysql) == 0 {
+                Ok(bytes)
+            } else {
+                self.fail()
+            }
+        }
+    }
+
+    fn fail(&mut self) -> Result<u64, Failure> {
+        // SAFETY: the handle is there until this value is dropped.
+        let failure = unsafe { Failure::of(self.mysql) };
+        self.lost |= failure.ends_connection();
+        Err(failure)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        attach_thread();
+        // SAFETY: closed once; null is allowed.
+        unsafe { sys::mysql_close(self.mysql) };
+    }
+}
+
+/// mysql_library_init once per process, mysql_thread_init once per thread; mysql_thread_end when the thread ends.
+fn attach_thread() {
+    struct Attached;
+    impl Drop for Attached {
+        fn drop(&mut self) {
+            // SAFETY: pairs with the mysql_thread_init of this thread.
+            unsafe { sys::mysql_thread_end() };
+        }
+    }
+    static LIBRARY: OnceLock<()> = OnceLock::new();
+    thread_local!(static ATTACHED: RefCell<Option<Attached>> = const { RefCell::new(None) });
+    LIBRARY.get_or_init(|| {
+        // SAFETY: null arguments are the documented form of mysql_library_init; `OnceLock` keeps other threads out.
+        unsafe { sys::mysql_server_init(0, ptr::null_mut(), ptr::null_mut()) };
+    });
+    ATTACHED.with_borrow_mut(|attached| {
+        attached.get_or_insert_with(|| {
+            // SAFETY: the library is initialised.
+            unsafe { sys::mysql_thread_init() };
+            Attached
+        });
+    });
+}

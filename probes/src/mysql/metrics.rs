@@ -1,0 +1,248 @@
+//! The metrics of the table `mysql` whose meaning is known; the table holds whatever else the server prints.
+
+use loadprint_recording::schema::Column;
+use loadprint_recording::schema::Unit;
+
+const STATUS: &str = "SHOW GLOBAL STATUS";
+const INNODB: &str = "information_schema.INNODB_METRICS";
+const ENGINE: &str = "SHOW ENGINE INNODB STATUS, where SHOW GLOBAL STATUS has no checkpoint";
+const OWN: &str = "counted by the recorder as of the SHOW GLOBAL STATUS of the same tick";
+
+const fn count(name: &'static str, help: &'static str) -> Column {
+    Column::counter(name, Unit::One, help, STATUS)
+}
+
+const fn bytes(name: &'static str, help: &'static str) -> Column {
+    Column::counter(name, Unit::Byte, help, STATUS)
+}
+
+const fn pages(name: &'static str, help: &'static str) -> Column {
+    Column::counter(name, Unit::Page, help, STATUS)
+}
+
+const fn gauge(name: &'static str, unit: Unit, help: &'static str) -> Column {
+    Column::gauge(name, unit, help, STATUS)
+}
+
+const fn innodb(name: &'static str, unit: Unit, help: &'static str) -> Column {
+    Column::counter(name, unit, help, INNODB)
+}
+
+const fn own(name: &'static str, unit: Unit, help: &'static str) -> Column {
+    Column::counter(name, unit, help, OWN)
+}
+
+/// Names as the servers spell them; the units are those of the manuals' pages on status variables and INNODB_METRICS.
+pub static METRICS: &[Column] = &[
+    count(
+        "Questions",
+        "statements that clients sent, without prepares and closes",
+    ),
+    count("Queries", "statements executed, those within stored programs too"),
+    count("Connections", "attempts to connect"),
+    gauge("Threads_connected", Unit::One, "connections open"),
+    gauge("Threads_running", Unit::One, "connections that run a statement").lower(),
+    gauge(
+        "Uptime",
+        Unit::Second,
+        "time since the server started; when it goes back, all counters began anew",
+    ),
+    bytes("Bytes_received", "received from clients"),
+    bytes("Bytes_sent", "sent to clients"),
+    count(
+        "Com_select",
+        "SELECT statements, on MySQL without those that the query cache answered",
+    ),
+    count("Com_insert", "INSERT statements"),
+    count("Com_update", "UPDATE statements"),
+    count("Com_delete", "DELETE statements"),
+    count("Com_commit", "COMMIT statements"),
+    count("Com_rollback", "ROLLBACK statements"),
+    count(
+        "Com_stmt_prepare",
+        "statements prepared, by the protocol or as text",
+    ),
+    count("Com_stmt_execute", "prepared statements run"),
+    count("Com_stmt_close", "prepared statements closed"),
+    count("Slow_queries", "statements that took longer than long_query_time").lower(),
+    count("Created_tmp_disk_tables", "temporary tables on disk").lower(),
+    count(
+        "Innodb_buffer_pool_read_requests",
+        "pages looked up in the buffer pool",
+    ),
+    count(
+        "Innodb_buffer_pool_reads",
+        "of these, pages that had to be read from disk",
+    )
+    .lower(),
+    gauge(
+        "Innodb_buffer_pool_pages_total",
+        Unit::Page,
+        "size of the buffer pool",
+    ),
+    gauge(
+        "Innodb_buffer_pool_pages_data",
+        Unit::Page,
+        "pages that hold data",
+    ),
+    gauge(
+        "Innodb_buffer_pool_pages_dirty",
+        Unit::Page,
+        "pages that are not written yet",
+    ),
+    gauge(
+        "Innodb_buffer_pool_bytes_dirty",
+        Unit::Byte,
+        "data that are not written yet",
+    ),
+    pages(
+        "Innodb_buffer_pool_pages_flushed",
+        "pages flushed from the buffer pool",
+    ),
+    pages("Innodb_pages_written", "pages written"),
+    count("Innodb_buffer_pool_wait_free", "waits for a page to be made free").lower(),
+    count("Innodb_log_waits", "waits for room in the log buffer").lower(),
+    count("Innodb_data_fsyncs", "fsync calls, those of the redo log too"),
+    bytes("Innodb_data_read", "read from files"),
+    bytes("Innodb_data_written", "written to files"),
+    bytes(
+        "Innodb_os_log_written",
+        "written to the redo log, padding of its blocks too",
+    ),
+    bytes(
+        "Innodb_redo_log_current_lsn",
+        "redo log written so far (MySQL 8.0.30)",
+    ),
+    bytes(
+        "Innodb_redo_log_checkpoint_lsn",
+        "redo log that a crash would no longer need (MySQL 8.0.30)",
+    ),
+    gauge(
+        "Innodb_redo_log_capacity_resized",
+        Unit::Byte,
+        "room in the redo log (MySQL 8.0.30)",
+    ),
+    bytes("Innodb_lsn_current", "redo log written so far (MariaDB)"),
+    bytes(
+        "Innodb_lsn_last_checkpoint",
+        "redo log that a crash would no longer need (MariaDB)",
+    ),
+    gauge(
+        "Innodb_checkpoint_age",
+        Unit::Byte,
+        "redo log since the last checkpoint (MariaDB)",
+    )
+    .lower(),
+    gauge(
+        "Innodb_checkpoint_max_age",
+        Unit::Byte,
+        "age at which writers wait (MariaDB)",
+    ),
+    gauge(
+        "Innodb_history_list_length",
+        Unit::One,
+        "transactions that are not purged yet (MariaDB)",
+    )
+    .lower(),
+    count("Innodb_rows_read", "rows read (MySQL)"),
+    count("Innodb_row_lock_waits", "waits for row locks").lower(),
+    Column::counter("Innodb_row_lock_time", Unit::Millisecond, "time in them", STATUS).lower(),
+    count(
+        "Qcache_hits",
+        "answers from the query cache (MariaDB, MySQL before 8.0)",
+    ),
+    count("Qcache_inserts", "answers put into the query cache"),
+    count("Qcache_not_cached", "statements that could not be cached"),
+    count("Qcache_lowmem_prunes", "answers dropped for want of room").lower(),
+    gauge("Qcache_free_memory", Unit::Byte, "room in the query cache"),
+    gauge("Qcache_queries_in_cache", Unit::One, "answers in the query cache"),
+    Column::gauge(
+        "innodb_metrics.log_lsn_checkpoint_age",
+        Unit::Byte,
+        "redo log since the last checkpoint",
+        INNODB,
+    )
+    .lower(),
+    Column::gauge(
+        "innodb_metrics.trx_rseg_history_len",
+        Unit::One,
+        "transactions that are not purged yet",
+        INNODB,
+    )
+    .lower(),
+    innodb(
+        "innodb_metrics.buffer_flush_adaptive_total_pages",
+        Unit::Page,
+        "pages flushed because the redo log filled",
+    ),
+    innodb(
+        "innodb_metrics.buffer_flush_background_total_pages",
+        Unit::Page,
+        "pages flushed in the background",
+    ),
+    innodb(
+        "innodb_metrics.buffer_flush_sync_total_pages",
+        Unit::Page,
+        "pages flushed while writers waited",
+    )
+    .lower(),
+    Column::counter(
+        "innodb_status.log_sequence_number",
+        Unit::Byte,
+        "redo log written so far",
+        ENGINE,
+    ),
+    Column::counter(
+        "innodb_status.log_flushed_up_to",
+        Unit::Byte,
+        "redo log that is on disk",
+        ENGINE,
+    ),
+    Column::counter(
+        "innodb_status.last_checkpoint_at",
+        Unit::Byte,
+        "redo log that a crash would no longer need",
+        ENGINE,
+    ),
+    own(
+        "loadprint.connections",
+        Unit::One,
+        "logins of the recorder, to be taken off Connections",
+    ),
+    own(
+        "loadprint.queries",
+        Unit::One,
+        "statements of the recorder, to be taken off Questions and Queries",
+    ),
+    own(
+        "loadprint.bytes_received",
+        Unit::Byte,
+        "its share of Bytes_received, logins apart",
+    ),
+    own(
+        "loadprint.bytes_sent",
+        Unit::Byte,
+        "its share of Bytes_sent, logins apart",
+    ),
+    own("loadprint.com_select", Unit::One, "its share of Com_select"),
+    own(
+        "loadprint.com_show_status",
+        Unit::One,
+        "its share of Com_show_status",
+    ),
+    own(
+        "loadprint.com_show_variables",
+        Unit::One,
+        "its share of Com_show_variables",
+    ),
+    own(
+        "loadprint.com_show_engine_status",
+        Unit::One,
+        "its share of Com_show_engine_status",
+    ),
+    own(
+        "loadprint.com_set_option",
+        Unit::One,
+        "its share of Com_set_option",
+    ),
+];

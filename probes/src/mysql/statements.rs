@@ -1,0 +1,126 @@
+//! `mysql_statements`: how long statements took, all of them together, from the histogram that performance_schema keeps.
+//!
+//! Its bounds are the server's; they are read at the start and stand in the metadata of the column.
+
+use std::borrow::Cow;
+
+use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Column;
+use loadprint_recording::schema::Schema;
+use loadprint_recording::schema::Text;
+use loadprint_recording::schema::Unit;
+use loadprint_recording::schema::text;
+
+use super::server::Kind;
+use super::server::Link;
+use super::server::Server;
+use super::server::Silence;
+use crate::Host;
+use crate::NotRunning;
+use crate::Options;
+use crate::Probe;
+use crate::ProbeEntry;
+use crate::ProbeError;
+use crate::background::Background;
+
+/// The probe's line in the registry.
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "mysql_statements",
+    "latency of all statements inside the MySQL server, as it counts them",
+    &SCHEMA,
+    open,
+)
+.every_nth()
+.live();
+
+static ENTITY: &[Text] = &[text("statements")];
+static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
+static COLUMNS: &[Column] = &[Column::buckets(
+    "buckets",
+    Unit::Picosecond,
+    "statements by the time they took; the bounds are the server's and stand in each recording",
+    "performance_schema.events_statements_histogram_global",
+)
+.lower()];
+
+const BOUNDS: &str = "SELECT BUCKET_NUMBER, BUCKET_TIMER_LOW, BUCKET_TIMER_HIGH \
+                      FROM performance_schema.events_statements_histogram_global ORDER BY BUCKET_NUMBER";
+const COUNTS: &str =
+    "SELECT BUCKET_NUMBER, COUNT_BUCKET FROM performance_schema.events_statements_histogram_global";
+/// More than any server has.
+const MOST_BUCKETS: usize = 4096;
+
+fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+    let server = options.mysql.ok_or_else(super::nobody_named_one)?;
+    server.log_in()?;
+    super::performance_schema(server, "events_statements_histogram_global")?;
+    let bounds = server
+        .ask(|link| Ok(bounds(link)))
+        .and_then(|bounds| bounds.map_err(Silence::Refused));
+    let bounds = match bounds {
+        Ok(bounds) if bounds.len() > 1 => bounds,
+        Ok(_) => {
+            let empty =
+                "the server's statement histogram has no buckets; enable its consumer statements_digest";
+            return Err(NotRunning::Unavailable(empty.to_owned()));
+        }
+        Err(Silence::NotThere(reason)) => {
+            return Err(NotRunning::Unavailable(format!(
+                "{reason}; the bounds of its histogram are read at the start: start the recorder after the server"
+            )));
+        }
+        Err(Silence::Refused(failure)) => return Err(NotRunning::Unavailable(failure.to_string())),
+    };
+    let count = bounds.len() - 1;
+    let mut schema = SCHEMA.clone();
+    schema.columns.to_mut()[0].bounds = Cow::Owned(bounds);
+    let mut buckets = vec![0; count];
+    let probe = Background::new("mysql_statements", move |rows| read(server, &mut buckets, rows));
+    Ok(Box::new(probe.described(schema)))
+}
+
+/// The lower bounds, and infinity: the last bucket takes all that is longer.
+fn bounds(link: &mut Link) -> Result<Vec<Option<f64>>, super::client::Failure> {
+    let mut bounds = vec![];
+    link.query(Kind::Select, BOUNDS, |cells| {
+        let low = cells
+            .get(1)
+            .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+        bounds.extend(low.map(Some));
+    })?;
+    bounds.truncate(MOST_BUCKETS);
+    bounds.push(None);
+    Ok(bounds)
+}
+
+fn read(server: &'static Server, buckets: &mut [u64], rows: &mut Rows) -> Result<(), ProbeError> {
+    let mut seen = 0;
+    let mut strange = false;
+    let counted = server.link()?.query(Kind::Select, COUNTS, |cells| {
+        let number = |place| {
+            cells
+                .get(place)
+                .and_then(|text| std::str::from_utf8(text).ok()?.parse::<u64>().ok())
+        };
+        let bucket = number(0).and_then(|place| buckets.get_mut(usize::try_from(place).ok()?));
+        match (bucket, number(1)) {
+            (Some(bucket), Some(count)) => {
+                *bucket = count;
+                seen += 1;
+            }
+            _ => strange = true,
+        }
+    });
+    let place = || server.account().describe();
+    counted.map_err(|failure| ProbeError::Source(format!("{}: {failure}", place())))?;
+    if strange || seen != buckets.len() {
+        return Err(ProbeError::Source(format!(
+            "{}: the statement histogram does not have the {} buckets that it had at the start",
+            place(),
+            buckets.len()
+        )));
+    }
+    rows.row(&[b"all"]);
+    rows.list(buckets);
+    Ok(())
+}
