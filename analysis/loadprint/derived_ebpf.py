@@ -7,8 +7,8 @@ from dataclasses import replace
 from loadprint.derived import Metric, rate
 
 WAITING = (
-    "mean number of threads in this state: the time they spent in it per second; all states add up to the "
-    "threads that are not on a CPU"
+    "mean number of threads in this state: the time they spent in it per second, threads that wait for work "
+    "included; all states add up to the threads that are not on a CPU"
 )
 BUCKETS = "a quantile from a histogram: off by at most 6.25 %"
 STATES = {

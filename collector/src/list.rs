@@ -28,7 +28,12 @@ pub fn run(options: &ProbesOptions) -> anyhow::Result<()> {
     )?;
     match options.format {
         Format::Json => println!("{:#}", opened.iter().map(describe).collect::<serde_json::Value>()),
-        Format::Text | Format::Markdown => opened.iter().for_each(print),
+        Format::Text | Format::Markdown => {
+            let width = opened.iter().map(|opened| opened.entry.name.len()).max();
+            opened
+                .iter()
+                .for_each(|opened| print(opened, width.unwrap_or_default() + 1));
+        }
     }
     Ok(())
 }
@@ -41,6 +46,7 @@ fn describe(opened: &Opened) -> serde_json::Value {
         "status": status,
         "reason": reason,
         "help": opened.entry.help,
+        "read": reference::cadence(opened.entry.cadence),
         "shape": schema.shape,
         "entity": schema.entity,
     });
@@ -48,7 +54,7 @@ fn describe(opened: &Opened) -> serde_json::Value {
     line
 }
 
-fn print(opened: &Opened) {
+fn print(opened: &Opened, width: usize) {
     let (status, reason) = opened.standing();
     let word = match status {
         Standing::Running => "running",
@@ -56,7 +62,7 @@ fn print(opened: &Opened) {
         Standing::Unavailable => "unavailable",
     };
     println!(
-        "{:<18} {word:<12} {}",
+        "{:<width$} {word:<12} {}",
         opened.entry.name,
         reason.unwrap_or(opened.entry.help)
     );

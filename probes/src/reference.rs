@@ -109,7 +109,9 @@ fn unit(unit: Unit) -> String {
         .unwrap_or_default()
 }
 
-fn cadence(cadence: Cadence) -> &'static str {
+/// When a probe of this cadence is read, in words.
+#[must_use]
+pub fn cadence(cadence: Cadence) -> &'static str {
     match cadence {
         Cadence::Every => "every tick",
         Cadence::Nth => "every n-th tick (`--threads-every`) and the last one",

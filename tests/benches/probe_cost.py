@@ -120,7 +120,7 @@ def main() -> None:
     if "LOADPRINT_TEST_SOCKET" not in os.environ:
         os.execv(ROOT / "tests/with-server", ["with-server", sys.executable, *sys.argv])
     listed = probes()
-    names = [probe["name"] for probe in listed if probe.get("read", "every tick") != "first and last tick"]
+    names = [probe["name"] for probe in listed if probe["read"] != "the first and the last tick"]
     with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory, load(given.threads):
         cost = recorders(names, given.samples, Path(directory))
         print("| probe | recorder, µs CPU per sample | more than the least | bytes per sample, finished |")
