@@ -45,6 +45,8 @@ pub static PROBES: &[ProbeEntry] = &[
     nvme::ENTRY,
     ebpf::sched::time::ENTRY,
     ebpf::sched::switches::ENTRY,
+    ebpf::block::ENTRY,
+    ebpf::block_size::ENTRY,
     ebpf::irq::ENTRY,
     ebpf::syscalls::ENTRY,
     ebpf::syscalls::LATENCY,

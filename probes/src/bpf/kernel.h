@@ -123,4 +123,29 @@ struct pt_regs {
 };
 #endif
 
+struct gendisk {
+	int major;
+	int first_minor;
+};
+
+struct request_queue {
+	struct gendisk *disk; /* from 5.17 on (d152c682f03c); before, each request had it */
+};
+
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+};
+
+struct request___before_5_17 {
+	struct gendisk *rq_disk;
+};
+
 #pragma clang attribute pop
+
+/* include/linux/blk_types.h; the number differs between kernels. */
+enum req_flag_bits { __REQ_FUA = 17 };
+
+/* The tracepoint's arguments from 5.11 on (a54895fa057c); before, a queue stood in front of the request. */
+typedef void (*btf_trace_block_rq_issue)(void *, struct request *);

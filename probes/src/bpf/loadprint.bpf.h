@@ -80,9 +80,9 @@ static __always_inline void histogram_add(void *map, __u32 slots, __u32 slot, __
 	histogram->buckets[bucket]++;
 }
 
-static __always_inline void histogram_add_atomic(void *map, __u32 slots, __u32 slot, __u64 value)
+/* Adds `value` to element `index`, which several CPUs or programs may add to at once. */
+static __always_inline void histogram_add_shared(void *map, __u32 index, __u64 value)
 {
-	__u32 index = bpf_get_smp_processor_id() * slots + slot;
 	struct histogram *histogram = bpf_map_lookup_elem(map, &index);
 	__u64 bucket = histogram_bucket(value);
 
@@ -92,6 +92,11 @@ static __always_inline void histogram_add_atomic(void *map, __u32 slots, __u32 s
 		return;
 	__sync_fetch_and_add(&histogram->sum, value);
 	__sync_fetch_and_add(&histogram->buckets[bucket], 1);
+}
+
+static __always_inline void histogram_add_atomic(void *map, __u32 slots, __u32 slot, __u64 value)
+{
+	histogram_add_shared(map, bpf_get_smp_processor_id() * slots + slot, value);
 }
 
 /* Roles of processes by tgid, in pages: user space writes them, no program does. 0 is a process nobody watches. */

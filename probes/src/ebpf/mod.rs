@@ -3,6 +3,8 @@
 //! A probe is a program in `src/bpf/<name>.bpf.c` and a file here. Programs add to arrays in the kernel that are mapped into
 //! this process: a sample is a sum over CPUs of memory, without a system call. Nothing is read and cleared.
 
+pub mod block;
+pub mod block_size;
 mod dispatch;
 pub mod irq;
 mod map;
@@ -12,6 +14,7 @@ pub mod statements;
 pub mod syscalls;
 
 use std::cell::RefCell;
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::rc::Weak;
 use std::sync::Mutex;
@@ -19,6 +22,7 @@ use std::sync::Once;
 
 use libbpf_rs::OpenObject;
 use libbpf_rs::PrintLevel;
+use libbpf_rs::libbpf_sys;
 use libbpf_rs::num_possible_cpus;
 use libbpf_rs::set_print;
 use loadprint_recording::rows::Rows;
@@ -26,6 +30,7 @@ use loadprint_recording::rows::Rows;
 use crate::Host;
 use crate::NotRunning;
 
+use block::Requests;
 pub use map::Histograms;
 pub use map::Words;
 pub use roles::Roles;
@@ -48,6 +53,10 @@ use sched::Scheduler;
     reason = "generated"
 )]
 pub(crate) mod skeletons {
+    /// `block.bpf.c`.
+    pub mod block {
+        include!(concat!(env!("OUT_DIR"), "/block.skel.rs"));
+    }
     /// `irq.bpf.c`.
     pub mod irq {
         include!(concat!(env!("OUT_DIR"), "/irq.skel.rs"));
@@ -75,6 +84,8 @@ pub struct Shared {
     scheduler: RefCell<Weak<Scheduler>>,
     /// The programs on system calls, while one of their tables is open.
     syscalls: RefCell<Weak<syscalls::Programs>>,
+    /// The block programs, as long as a probe reads them.
+    block: RefCell<Weak<Requests>>,
 }
 
 /// What libbpf has said since a program was last opened; its errors are numbers without it.
@@ -128,6 +139,12 @@ pub(crate) fn loaded<T>(
     num_possible_cpus()
         .and_then(load)
         .map_err(|error| refused(name, &error))
+}
+
+/// Whether this kernel has a tracepoint that programs can be attached to by its types; for programs that can be done without.
+pub(crate) fn has_tracepoint(name: &CStr) -> bool {
+    // SAFETY: the name is a C string that libbpf reads within the call.
+    unsafe { libbpf_sys::libbpf_find_vmlinux_btf_id(name.as_ptr(), libbpf_sys::BPF_TRACE_RAW_TP) > 0 }
 }
 
 /// Why a program is not running, from libbpf's error and what it said besides.

@@ -1,0 +1,85 @@
+//! Sizes of block I/O requests by device and operation; from the programs that time them.
+
+use std::io;
+use std::rc::Rc;
+
+use loadprint_recording::rows::Rows;
+use loadprint_recording::schema::Column;
+use loadprint_recording::schema::Schema;
+use loadprint_recording::schema::Text;
+use loadprint_recording::schema::Unit;
+use loadprint_recording::schema::text;
+
+use super::Histograms;
+use super::block::Names;
+use super::block::Requests;
+use super::block::cells;
+use super::block::slots;
+use super::roles::unmapped;
+use crate::Host;
+use crate::NotRunning;
+use crate::Options;
+use crate::Probe;
+use crate::ProbeEntry;
+use crate::ProbeError;
+
+/// The probe's line in the registry.
+pub const ENTRY: ProbeEntry = ProbeEntry::new(
+    "ebpf_block_size",
+    "block I/O sizes by device and operation",
+    &SCHEMA,
+    open,
+)
+.live();
+
+static ENTITY: &[Text] = &[text("device"), text("operation")];
+static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
+const SOURCE: &str = "__data_len of struct request at block_rq_issue, counted at block_rq_complete";
+static COLUMNS: &[Column] = &[
+    Column::counter("sum_bytes", Unit::Byte, "bytes of all requests", SOURCE),
+    Column::buckets(
+        "buckets",
+        Unit::Byte,
+        "requests by size; a flush has none",
+        SOURCE,
+    ),
+];
+
+#[derive(Debug)]
+struct BlockSize {
+    requests: Rc<Requests>,
+    names: Names,
+    /// Tells which places were used: sizes may all be 0.
+    time: Histograms,
+    sizes: Histograms,
+}
+
+fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+    let requests = Requests::get(host, options)?;
+    let mapped = |requests: &Requests| -> io::Result<_> {
+        let maps = &requests.programs.maps;
+        let (slots, sets) = (requests.slots(), requests.sets);
+        let time = Histograms::new(&maps.device_time, slots, sets)?;
+        Ok((time, Histograms::new(&maps.sizes, slots, sets)?))
+    };
+    let (time, sizes) = mapped(&requests).map_err(|error| unmapped(&error))?;
+    Ok(Box::new(BlockSize {
+        requests,
+        names: Names::new(host),
+        time,
+        sizes,
+    }))
+}
+
+impl Probe for BlockSize {
+    fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
+        for slot in slots(&self.requests, self.names.of(&self.requests)) {
+            let is_used = self.time.sum(slot.index) > 0;
+            if is_used || slot.expected {
+                rows.row(&[slot.device.as_bytes(), slot.operation.as_bytes()]);
+                cells(rows, &mut self.sizes, slot.index, is_used);
+            }
+        }
+        Ok(())
+    }
+}
