@@ -1,10 +1,10 @@
 /* Latency and size of block I/O requests by device and operation. The idea is that of bcc's biolatency and bitesize.
  *
- * Hooks: block_rq_insert (an I/O scheduler takes the request), block_rq_issue (the driver takes it), block_rq_complete (the
- * device is done with all of it). Flushes are requests of the flush machinery (block/blk-flush.c) and are issued and completed
- * as any other. The empty write by which a file system asks for a flush only waits for that request: it is completed without
- * ever being issued, and is not counted. A request that is marked FUA or PREFLUSH and that the device cannot take so comes
- * here in its parts, a flush and a plain write. */
+ * Hooks: block_rq_insert (an I/O scheduler or a queue takes the request), block_rq_issue (the driver takes it),
+ * block_rq_complete (the device is done with all of it). Flushes are requests of the flush machinery
+ * (block/blk-flush.c) and are issued and completed as any other. The empty write by which a file system asks for a
+ * flush only waits for that request: it is completed without ever being issued, and is not counted. A request that is
+ * marked FUA or PREFLUSH and that the device cannot take so comes here in its parts, a flush and a plain write. */
 #include "loadprint.bpf.h"
 
 #define MAX_DEVICES 64

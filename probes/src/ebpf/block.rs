@@ -1,6 +1,7 @@
 //! Block I/O by device and operation: how long requests wait for the driver, and how long the device takes.
 //!
-//! Whole disks, as the driver sees them: requests, after merging and splitting. What device mapper, md, zram or brd do with
+//! A request waits in a queue where an I/O scheduler, a plug or a busy device keeps it; one that goes straight to the driver has
+//! no such time. Whole disks, as the driver sees them: requests, after merging and splitting. What device mapper, md, zram or brd do with
 //! whole bios has no requests of its own; it is seen on the disks below. Partitions are in their disk.
 
 use std::fmt::Debug;
@@ -165,13 +166,14 @@ impl Requests {
     }
 }
 
-/// The disks that have done I/O since boot, as the kernel's 32 bits of major (12) and minor (20).
+/// The disks that are there and have done I/O since boot, as the kernel's 32 bits of major (12) and minor (20).
 fn disks(host: &Host) -> Vec<u32> {
     let directory = fs::read_dir(host.sys("block")).into_iter().flatten().flatten();
     let mut disks: Vec<u32> = directory
         .filter_map(|entry| {
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            let is_used = stat.split_ascii_whitespace().any(|field| field != "0");
+            let size = fs::read_to_string(entry.path().join("size")).ok()?;
+            let is_used = size.trim() != "0" && stat.split_ascii_whitespace().any(|field| field != "0");
             let dev = fs::read_to_string(entry.path().join("dev")).ok()?;
             let (major, minor) = dev.trim().split_once(':')?;
             let dev = major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?;

@@ -6,6 +6,8 @@
     reason = "a failed test stops where it failed"
 )]
 
+pub mod live;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
