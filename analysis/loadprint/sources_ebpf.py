@@ -25,6 +25,7 @@ def ebpf(source: Source) -> None:
     _histograms(source, "ebpf_block", ("device", "operation", "stage"), "sum_ns", NANOSECOND)
     _histograms(source, "ebpf_irq", ("kind",), "sum_ns", NANOSECOND)
     _histograms(source, "ebpf_syscall_latency", ("role", "syscall"), "sum_ns", NANOSECOND)
+    _histograms(source, "ebpf_statements", ("role", "command"), "sum_ns", NANOSECOND)
     _counters(source, "ebpf_switches", ("role",), ("voluntary", "involuntary", "wakeups", "migrations"))
     _counters(source, "ebpf_syscalls", ("role", "syscall"), ("count", "errors"))
     _syscalls(source)

@@ -36,11 +36,11 @@ GAUGES = {
     "redo_capacity": ("Innodb_redo_log_capacity_resized", "Innodb_checkpoint_max_age"),
 }
 REDO_END, CHECKPOINT = "Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn"
-# what the server counts, and the probe's own part of it
+# what the server counts, and the probe's own part of it, both as the server sees them
 OWN = {
     "status.Questions": "loadprint.queries",
-    "status.Bytes_received": "loadprint.bytes_sent",
-    "status.Bytes_sent": "loadprint.bytes_received",
+    "status.Bytes_received": "loadprint.bytes_received",
+    "status.Bytes_sent": "loadprint.bytes_sent",
 }
 
 

@@ -64,10 +64,10 @@ def lines(disk: str) -> Iterator[Line]:
         [("Innodb_data_fsyncs (no binlog)", ["mysql.fsyncs"])],
     )
     yield (
-        "recvfrom that found a packet or waited",
+        "statements (uprobe, if it was on)",
         "/s",
-        ["syscalls.server.recvfrom.count"],
-        [("client statements, two or more calls each", ["load.queries"])],
+        ["statements.server.COM_QUERY.count", "statements.server.COM_STMT_EXECUTE.count"],
+        [("Questions, less the probe's own", ["status.Questions"]), ("the client's", ["load.queries"])],
     )
 
 
