@@ -35,7 +35,11 @@ GAUGES = {
     "checkpoint_age": ("Innodb_checkpoint_age", "innodb_metrics.log_lsn_checkpoint_age"),
     "redo_capacity": ("Innodb_redo_log_capacity_resized", "Innodb_checkpoint_max_age"),
 }
-REDO_END, CHECKPOINT = "Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn"
+# ends of the redo since the last checkpoint: from 8.0.30 on, and before
+AGES = (
+    ("Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn"),
+    ("innodb_status.log_sequence_number", "innodb_status.last_checkpoint_at"),
+)
 # what the server counts, and the probe's own part of it, both as the server sees them
 OWN = {
     "status.Questions": "loadprint.queries",
@@ -47,7 +51,7 @@ OWN = {
 def mysql(source: Source) -> None:
     """Counters as `mysql.<name>` a second, states as `mysql.<name>.mean` and `.max`."""
     wanted = {name for names in (*COUNTERS.values(), *GAUGES.values()) for name in names}
-    wanted |= {REDO_END, CHECKPOINT, *OWN.values()}
+    wanted |= {*OWN.values(), *(name for pair in AGES for name in pair)}
     rows = source.rows(
         "mysql",
         lambda t: t.filter(t.metric.isin(sorted(wanted))).select(
@@ -69,18 +73,19 @@ def mysql(source: Source) -> None:
     for name, names in GAUGES.items():
         _state(source, name, next((series[one]["value"] for one in names if one in series), None), names)
     if "mysql.checkpoint_age.mean" not in source.out.values:
-        _state(source, "checkpoint_age", _age(series), (REDO_END, CHECKPOINT))
+        _state(source, "checkpoint_age", _age(series), AGES[0])
     _take_off(source, series)
 
 
 def _age(series: dict[str, Columns]) -> Floats | None:
-    """Bytes of redo since the last checkpoint, where the server tells both ends of them (MySQL 8.0.30)."""
-    if REDO_END not in series or CHECKPOINT not in series:
-        return None
-    end, checkpoint = series[REDO_END], series[CHECKPOINT]
-    _, here, there = np.intersect1d(end["tick"], checkpoint["tick"], return_indices=True)
-    age: Floats = end["value"][here] - checkpoint["value"][there]
-    return age
+    """Bytes of redo since the last checkpoint, where the server tells both ends of them."""
+    for last, first in AGES:
+        if last in series and first in series:
+            end, checkpoint = series[last], series[first]
+            _, here, there = np.intersect1d(end["tick"], checkpoint["tick"], return_indices=True)
+            age: Floats = end["value"][here] - checkpoint["value"][there]
+            return age
+    return None
 
 
 def _state(source: Source, name: str, values: Floats | None, names: tuple[str, ...]) -> None:
