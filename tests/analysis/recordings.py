@@ -95,6 +95,8 @@ class Host:
     result: Mapping[str, Any] = field(default_factory=dict)  # further keys of result.json
     grown: Mapping[str, int] = field(default_factory=dict)  # status counters, increase in the measure phase
     drive: Mapping[str, Any] = field(default_factory=dict)
+    # further probes: name → rows and description, for the ticks
+    more: Callable[[range], dict[str, tuple[Rows, dict[str, Any]]]] | None = None
 
 
 def make_run(path: Path, host: Host | None = None, **meta: Any) -> Path:
@@ -103,7 +105,7 @@ def make_run(path: Path, host: Host | None = None, **meta: Any) -> Path:
     (path / "load").mkdir(parents=True)
     (path / "server").mkdir()
     ticks = range(host.seconds + 3)  # measure begins after tick 1 and ends after tick seconds + 1
-    probes = _probes(host, ticks)
+    probes = _probes(host, ticks) | (host.more(ticks) if host.more else {})
     _ticks(path, ticks, list(probes))
     for name, (rows, described) in probes.items():
         write_table(path / "server" / f"{name}.parquet", rows, {"probe": name, "role": "server", **described})
