@@ -61,7 +61,7 @@ class Quantities:
             self.lack(name, "the kernel does not print this field")
             return
         if risen.wraps:
-            self.oddities.append(f"{name} wrapped at 2^32 {risen.wraps}x; added back")
+            self.oddities.append(f"{name} wrapped {risen.wraps}x; added back")
         if risen.resets:
             self.oddities.append(f"{name} was reset {risen.resets}x; counted on from zero")
         self.put(name, risen.amount * unit / seconds, risen.amount)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import ibis
+import ibis.expr.types as ir
 import numpy as np
 
 from loadprint.quantities import Quantities
@@ -221,7 +222,12 @@ def process(source: Source, hz: float) -> None:
     rows = source.rows(
         "process",
         lambda t: t.select(
-            "tick", "role", pid=number(t.pid), rss=number(t.rss), **{n: number(ibis._[n]) for n in units}
+            "tick",
+            "role",
+            pid=number(t.pid),
+            starttime=_began(t),
+            rss=number(t.rss),
+            **{n: number(ibis._[n]) for n in units},
         ),
     )
     if rows is None:
@@ -239,6 +245,30 @@ def process(source: Source, hz: float) -> None:
             source.out.put(f"process.{role}.rss", float(np.nanmax(series["rss"])) * _rss_unit(source))
 
 
+def _began(processes: ir.Table) -> ir.Value:
+    """When a process began; an imported table may not say."""
+    if "starttime" not in processes.columns:
+        return ibis.literal(0.0)
+    return number(processes.starttime).fill_null(0.0)
+
+
+def second_lives(source: Source) -> list[tuple[float, float]]:
+    """Pid and first tick of every process whose pid was another process's before, within the window."""
+    lives = source.rows(
+        "process",
+        lambda t: t.group_by(pid=number(t.pid), starttime=_began(t)).agg(tick=number(ibis._.tick.min())),
+    )
+    if lives is None:
+        return []
+    seen: set[float] = set()
+    again = []
+    for pid, tick in zip(lives["pid"].tolist(), lives["tick"].tolist(), strict=True):
+        if pid in seen:
+            again.append((pid, tick))
+        seen.add(pid)
+    return again
+
+
 def _rss_unit(source: Source) -> float:
     """Bytes of one step of `rss`: /proc/PID/stat counts pages."""
     path = source.run.table(source.window.role, "process")
@@ -249,13 +279,18 @@ def _rss_unit(source: Source) -> float:
 
 
 def _sum_of_processes(source: Source, name: str, series: Columns, column: str, unit: float) -> None:
-    """Add the increases of all pids of a role; one that ends in the window counts until last seen."""
+    """Add the increases of all processes of a role; one that ends in the window counts until last seen.
+
+    All are taken over the same seconds: two that follow each other did not run at once.
+    A pid that the kernel gave to a new process is another process: it began at another time.
+    """
     parts = Quantities()
-    for pid in np.unique(series["pid"]):
-        chosen = series["pid"] == pid
-        ticks, readings = series["tick"][chosen], series[column][chosen]
-        if len(ticks) > 1:
-            parts.counter(str(pid), readings, source.seconds("process", ticks), unit)
+    seconds = source.seconds("process", series["tick"])
+    for pid, began in np.unique(np.stack([series["pid"], series["starttime"]]), axis=1).T:
+        chosen = (series["pid"] == pid) & (series["starttime"] == began)
+        readings = series[column][chosen]
+        if len(readings) > 1:
+            parts.counter(f"{pid:.0f} of {began:.0f}", readings, seconds, unit)
     if not parts.values:
         source.out.lack(name, "no readings: the field needs the right to read this process's /proc files")
         return

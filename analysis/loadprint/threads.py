@@ -11,7 +11,7 @@ import ibis.expr.types as ir
 import numpy as np
 
 from loadprint.queries import Columns, number
-from loadprint.sources import NANOSECOND, Source
+from loadprint.sources import NANOSECOND, Source, second_lives
 
 FIELDS = {
     "voluntary_ctxt_switches": 1.0,
@@ -32,11 +32,12 @@ def threads(source: Source) -> None:
         column = number(ibis._[name])
         ends |= {f"{name}_0": column.argmin(ibis._.tick), f"{name}_1": column.argmax(ibis._.tick)}
     first, last = source.window.first, source.window.last
+    again = second_lives(source)
     rows = source.store.fetch(
         path,
         lambda t: (
             t.filter(t.tick.between(first, last))
-            .group_by("role", "pid", "tid")
+            .group_by("role", "pid", "tid", life=_life(t, again))
             .agg(born=number(ibis._.tick.min()), seen=number(ibis._.tick.max()), **ends)
         ),
     )
@@ -47,6 +48,14 @@ def threads(source: Source) -> None:
     for role in sorted(set(rows["role"].tolist())):
         chosen = rows["role"] == role
         _sum_role(source, role, {name: values[chosen] for name, values in rows.items()}, begin, end)
+
+
+def _life(threads: ir.Table, again: list[tuple[float, float]]) -> ir.Value:
+    """Which process a row belongs to, where the kernel gave its pid to another one: 0 is the first."""
+    life: ir.Value = ibis.literal(0)
+    for pid, tick in again:
+        life = life + ibis.ifelse((number(threads.pid) == pid) & (threads.tick >= int(tick)), 1, 0)
+    return life
 
 
 def _sum_role(source: Source, role: str, rows: Columns, begin: float, end: float) -> None:

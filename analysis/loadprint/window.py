@@ -1,12 +1,14 @@
 """From cumulative counters to what happened in the measure phase.
 
 A window is the ticks that lie wholly inside the phase; a counter's increase is last − first over them, with
-wraps of 32-bit counters added back and resets said. A reset overtaken within one interval cannot be seen.
+wraps of 32- and 64-bit counters added back and resets said. A reset overtaken within one interval cannot be
+seen.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,8 @@ from loadprint.queries import Store, number
 from loadprint.recording import Run
 
 Floats = NDArray[np.float64]
-WRAP = 2.0**32
+WRAPS = (2.0**32, 2.0**64)
+STEP_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
     same_boot = phase.boot_id is not None and phase.boot_id == run.fingerprint(role).get("boot_id")
     begin, end = phase.begin_ns, phase.end_ns
     if not same_boot:
-        shift = _clock_shift(rows)
+        shift = _clock_shift(path, rows)
         begin, end = phase.begin_realtime_ns - shift, phase.end_realtime_ns - shift
     inside = (rows["start"] >= begin) & (rows["end"] <= end)
     taken = inside & (rows["status"] == "ok")
@@ -103,9 +106,21 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
     )
 
 
-def _clock_shift(rows: dict[str, NDArray[Any]]) -> int:
-    """Realtime − monotonic of the recorder's host, from the tick that was read most promptly."""
-    return int(np.median(rows["realtime"] - rows["start"]))
+def _clock_shift(path: Path, rows: dict[str, NDArray[Any]]) -> int:
+    """Realtime − monotonic of the recorder's host. Raises InputError when somebody set its clock meanwhile.
+
+    Within a tick the median is taken: what was read beside the ticks has stamps of its own.
+    """
+    apart = rows["realtime"] - rows["start"]
+    ticks, members = np.unique(rows["tick"], return_inverse=True)
+    shifts = np.array([np.median(apart[members == place]) for place in range(len(ticks))])
+    stepped = float(np.ptp(shifts))
+    if stepped > STEP_NS:
+        what = (
+            f"the clock was set by {stepped / 1e9:.0f} s while recording, so that no other host's phases fit"
+        )
+        raise InputError(path, what, "synchronise the clocks of the hosts first, then record the run again")
+    return int(np.median(apart))
 
 
 def _stamps(rows: dict[str, NDArray[Any]], taken: NDArray[np.bool_]) -> dict[str, dict[int, float]]:
@@ -139,7 +154,7 @@ def _unavailable(described: Any) -> dict[str, str]:
 def increase(values: Floats, *, may_step_back: bool = False) -> Increase | None:
     """Increase of one cumulative counter over its readings; None with fewer than two.
 
-    A fall from above 2^31 to a small number is a wrap of a 32-bit counter (the kernel prints the times of
+    A fall from the upper half of 32 or 64 bits to a small number is a wrap (the kernel prints the times of
     /proc/diskstats as `unsigned int`), any other a reset, counted on from zero as Prometheus does.
     With `may_step_back` falls are taken as they are: idle and iowait can decrease (proc(5), /proc/stat).
     """
@@ -153,6 +168,11 @@ def increase(values: Floats, *, may_step_back: bool = False) -> Increase | None:
     if len(falls) == 0:
         return Increase(float(known[-1] - known[0]))
     before, after = known[falls], known[falls + 1]
-    wrapped = (before >= WRAP / 2) & (before < WRAP) & (after + WRAP - before < WRAP / 2)
-    amount = float(steps[steps > 0].sum() + np.where(wrapped, after + WRAP - before, after).sum())
+    added, wrapped = after.copy(), np.zeros(len(falls), dtype=bool)
+    for size in WRAPS:
+        # (size - before) first: near 2^64 a float has steps of 2048, and `after` is small
+        over = (before >= size / 2) & (before <= size) & ((size - before) + after < size / 2)
+        added = np.where(over, (size - before) + after, added)
+        wrapped |= over
+    amount = float(steps[steps > 0].sum() + added.sum())
     return Increase(amount, wraps=int(wrapped.sum()), resets=int((~wrapped).sum()))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +18,7 @@ from loadprint.queries import Store
 from loadprint.recording import open_run
 from loadprint.rows import evaluate
 from loadprint.window import increase
-from recordings import Host, make_run
+from recordings import SECOND, Host, make_run, write_json, write_manifest
 
 
 def readings(*values: float) -> np.ndarray:
@@ -170,3 +173,86 @@ def test_cpu_lists(given: object, expected: object) -> None:
 def test_a_broken_cpu_list_names_its_place() -> None:
     with pytest.raises(InputError, match="here: 'zero' is no CPU list"):
         parse_cpus("zero", "here")
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_a_counter_of_either_size_that_wraps_keeps_counting(bits: int) -> None:
+    # 2^12 below the top: a float near 2^64 has steps of 2^11
+    found = increase(readings(2.0**bits - 2**13, 2.0**bits - 2**12, 1000, 1500))
+    assert found is not None
+    assert (found.amount, found.wraps, found.resets) == (2**13 + 1500, 1, 0)
+
+
+def test_a_large_counter_that_falls_to_a_large_number_was_reset() -> None:
+    found = increase(readings(2.0**63 + 2**40, 2.0**62))
+    assert found is not None
+    assert (found.wraps, found.resets) == (0, 1)
+
+
+def rewrite(path: Path, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
+    """Change or drop the rows of a table, and keep its metadata."""
+    table = pq.read_table(path)
+    rows = [row for row in map(change, table.to_pylist()) if row is not None]
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+
+
+def test_a_pid_that_is_used_again_is_another_process(tmp_path: Path) -> None:
+    """The second process has used far more than the first: nothing may be subtracted across."""
+    run = make_run(tmp_path / "run")
+    half = 11
+
+    def reborn(row: dict[str, Any]) -> dict[str, Any] | None:
+        if row["role"] == "server" and row["tick"] >= half:
+            for name in ("utime", "stime", "voluntary_ctxt_switches", "on_cpu_ns"):
+                if name in row:
+                    row[name] += 10**9
+            if "starttime" in row:
+                row["starttime"] += 500
+        return row
+
+    rewrite(run / "server" / "process.parquet", reborn)
+    rewrite(run / "server" / "threads.parquet", reborn)
+    write_manifest(run)
+    found = gather(open_run(run), Store())
+    assert found.window is not None
+    seconds = found.window.last - found.window.first
+    cpu = found.quantities.get("process.server.cpu")
+    # 9 + 3 ticks of 10 ms a second, but for the second in which one ended and the other began
+    assert cpu is not None
+    assert cpu.rate == pytest.approx(0.12 * (seconds - 1) / seconds)
+    number = found.quantities.get("threads.server.number")
+    assert number is not None
+    assert number.rate == 2
+    switches = found.quantities.get("threads.server.voluntary_ctxt_switches")
+    # the second thread is born in the window and counts from zero, as every such thread does
+    assert switches is not None
+    assert switches.count is not None
+    second = 1000 + 1500 * found.window.last + 10**9
+    assert switches.count == 1500 * (half - 1 - found.window.first) + second
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+def test_a_clock_that_is_set_while_recording_moves_nothing_within_one_boot(
+    tmp_path: Path, hours: int
+) -> None:
+    step = hours * 3600 * SECOND
+
+    def stepped(row: dict[str, Any]) -> dict[str, Any]:
+        return {**row, "realtime_ns": row["realtime_ns"] + (step if row["tick"] >= 7 else 0)}
+
+    plain = measured(tmp_path / "plain")
+    run = make_run(tmp_path / "run")
+    rewrite(run / "server" / "ticks.parquet", stepped)
+    write_manifest(run)
+    found = gather(open_run(run), Store())
+    assert found.window is not None
+    assert plain.window is not None
+    assert (found.window.first, found.window.last) == (plain.window.first, plain.window.last)
+    assert value(found, "cpu_server_user") == value(plain, "cpu_server_user")
+
+    # On another host only the realtime clock joins the two, and nobody knows which half of it was right.
+    fingerprint = json.loads((run / "server" / "fingerprint.json").read_text())
+    write_json(run / "server" / "fingerprint.json", {**fingerprint, "boot_id": "another"})
+    write_manifest(run)
+    with pytest.raises(InputError, match="the clock was set by 3600 s while recording"):
+        gather(open_run(run), Store())
