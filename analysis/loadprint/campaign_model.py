@@ -74,6 +74,7 @@ class Recorder(Strict):
 
     interval: Annotated[Seconds, Field(gt=0)] = 1.0
     probes: list[str] = []
+    mysql_probe: bool = True
 
 
 class EqualLoad(Strict):

@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from . import LOADPRINT, campaigns
@@ -77,3 +78,20 @@ def test_every_run_is_whole(finished: tuple[Path, str, Machine]) -> None:
         assert run["placement"]["server"]["outside_allowed"] == 0, run["placement"]
         assert run["placement"]["load"]["outside_ran"] == 0, run["placement"]
         assert inspected
+
+
+def test_the_server_was_asked_with_least_privilege(finished: tuple[Path, str, Machine]) -> None:
+    runs, _, _ = finished
+    folders = list(runs.glob("tiny/2*/b*"))
+    assert len(folders) == 4
+    for folder in folders:
+        ticks, table = f"'{folder}/server/ticks.parquet'", f"'{folder}/server/mysql.parquet'"
+        query = f"SELECT DISTINCT status, reason FROM {ticks} WHERE probe = 'mysql'"
+        assert duckdb.execute(query).fetchall() == [("ok", None)]
+        metrics = {row[0] for row in duckdb.execute(f"SELECT DISTINCT metric FROM {table}").fetchall()}
+        assert {"Questions", "Innodb_redo_log_checkpoint_lsn", "loadprint.queries"} <= metrics
+        assert "innodb_metrics.buffer_flush_adaptive_total_pages" in metrics, "the configuration turns it on"
+        assert "innodb_metrics.log_lsn_checkpoint_age" in metrics
+        assert not [metric for metric in metrics if metric.startswith("loadprint.refused.")]
+    # the passwords went with the data
+    assert not list(runs.glob("tiny/2*/account"))

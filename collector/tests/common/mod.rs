@@ -6,6 +6,9 @@
     reason = "a failed test stops where it failed"
 )]
 
+#[cfg(feature = "mysql")]
+pub mod database;
+
 use std::fs;
 use std::fs::File;
 use std::path::Path;

@@ -119,6 +119,7 @@ impl<'a> Cells<'a> {
 pub struct Client {
     mysql: *mut sys::MYSQL,
     lost: bool,
+    answered: u64,
 }
 
 // SAFETY: a connection may be used by any thread that called mysql_thread_init, one at a time (C API reference, "Writing C API
@@ -143,7 +144,11 @@ impl Client {
         let pointer = |value: &Option<CString>| value.as_ref().map_or(ptr::null(), |text| text.as_ptr());
         // SAFETY: the library is initialised; null asks it to allocate the handle, which `client` frees.
         let mysql = unsafe { sys::mysql_init(ptr::null_mut()) };
-        let client = Self { mysql, lost: false };
+        let client = Self {
+            mysql,
+            lost: false,
+            answered: 0,
+        };
         if client.mysql.is_null() {
             return Err(Failure::local("mysql_init: out of memory"));
         }
@@ -243,26 +248,27 @@ impl Client {
         unsafe { Sizes::new((*self.mysql).client_flag & (*self.mysql).server_capabilities) }
     }
 
-    /// Runs a text and hands out its rows one by one; returns the bytes of the answer.
+    /// Bytes of all answers so far, as the server counts them.
+    pub fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    /// Runs a text and hands out its rows one by one.
     ///
     /// # Errors
     /// What the server answered in place of rows, or the loss of the connection.
-    pub fn query(&mut self, sql: &str, mut row: impl FnMut(&Cells<'_>)) -> Result<u64, Failure> {
+    pub fn query(&mut self, sql: &str, mut row: impl FnMut(&Cells<'_>)) -> Result<(), Failure> {
         attach_thread();
         let sizes = self.sizes();
         // SAFETY: pointer and length describe `sql`; the result is freed before anything else is asked. A row is an array of as
         // many pointers and lengths as there are fields, and is handed out before the next one is fetched.
         unsafe {
             if sys::mysql_real_query(self.mysql, sql.as_ptr().cast(), sql.len() as c_ulong) != 0 {
-                return self.fail();
+                return self.end(0);
             }
             let result = sys::mysql_use_result(self.mysql);
             if result.is_null() {
-                return if sys::mysql_errno(self.mysql) == 0 {
-                    Ok(sizes.ok())
-                } else {
-                    self.fail()
-                };
+                return self.end(sizes.ok());
             }
             let count = sys::mysql_num_fields(result) as usize;
             let fields = slice::from_raw_parts(sys::mysql_fetch_fields(result), count);
@@ -277,7 +283,7 @@ impl Client {
                 ];
                 lengths.map(u64::from)
             };
-            let mut bytes = sizes.result(fields.iter().map(names));
+            self.answered += sizes.result(fields.iter().map(names));
             loop {
                 let values = sys::mysql_fetch_row(result);
                 if values.is_null() {
@@ -287,21 +293,24 @@ impl Client {
                     values: slice::from_raw_parts(values, count),
                     lengths: slice::from_raw_parts(sys::mysql_fetch_lengths(result), count),
                 };
-                bytes += sizes.row(cells.sizes());
+                self.answered += sizes.row(cells.sizes());
                 row(&cells);
             }
             sys::mysql_free_result(result);
-            if sys::mysql_errno(self.mysql) == 0 {
-                Ok(bytes)
-            } else {
-                self.fail()
-            }
+            // An error among the rows is kept with the connection.
+            self.end(sizes.end())
         }
     }
 
-    fn fail(&mut self) -> Result<u64, Failure> {
+    /// Counts the last packet of an answer: `size` bytes, or an error's.
+    fn end(&mut self, size: u64) -> Result<(), Failure> {
         // SAFETY: the handle is there until this value is dropped.
-        let failure = unsafe { Failure::of(self.mysql) };
+        let (number, failure) = unsafe { (sys::mysql_errno(self.mysql), Failure::of(self.mysql)) };
+        if number == 0 {
+            self.answered += size;
+            return Ok(());
+        }
+        self.answered += self.sizes().error(&failure.message);
         self.lost |= failure.ends_connection();
         Err(failure)
     }

@@ -3,7 +3,7 @@
 //! What the account needs, and which version has which counter, is in `docs/mysql-probe.md`.
 
 pub mod account;
-mod client;
+pub mod client;
 pub mod digests;
 mod engine;
 mod metrics;

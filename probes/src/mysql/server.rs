@@ -260,11 +260,9 @@ impl Link {
         self.own.queries += 1;
         self.own.by_kind[kind as usize] += 1;
         self.own.bytes_received += sizes.query(sql);
-        let answered = client.query(sql, row);
-        self.own.bytes_sent += match &answered {
-            Ok(bytes) => *bytes,
-            Err(failure) => sizes.error(&failure.message),
-        };
-        answered.map(drop)
+        let before = client.answered();
+        let answer = client.query(sql, row);
+        self.own.bytes_sent += client.answered() - before;
+        answer
     }
 }

@@ -34,7 +34,7 @@ impl Sizes {
         HEADER + 1 + attributes + sql.len() as u64
     }
 
-    /// All packets of a result set but its rows; `names` are the lengths of the six names of each column.
+    /// The packets of a result set before its rows; `names` are the lengths of the six names of each column.
     pub fn result(self, columns: impl Iterator<Item = [u64; 6]>) -> u64 {
         let mut count = 0;
         let mut definitions = 0;
@@ -42,12 +42,17 @@ impl Sizes {
             count += 1;
             definitions += HEADER + FIXED_FIELDS + names.into_iter().map(string).sum::<u64>();
         }
-        let ends = if self.has(DEPRECATE_EOF) {
+        let end = if self.has(DEPRECATE_EOF) { 0 } else { self.end() };
+        HEADER + length(count) + definitions + end
+    }
+
+    /// The packet behind the rows, and without DEPRECATE_EOF also the one before them.
+    pub fn end(self) -> u64 {
+        if self.has(DEPRECATE_EOF) {
             self.ok()
         } else {
-            2 * (HEADER + 5)
-        };
-        HEADER + length(count) + definitions + ends
+            HEADER + 5
+        }
     }
 
     /// A row, by the lengths of its cells.
@@ -90,7 +95,7 @@ mod tests {
         assert_eq!(sizes.query("select 1"), 4 + 9);
         let names = [3, 0, 0, 0, 1, 0];
         // 01 00 00 01 01 | 17 00 00 02 … | 05 00 00 03 … | 02 00 00 04 01 31 | 05 00 00 05 …
-        assert_eq!(sizes.result([names].into_iter()), 5 + (4 + 0x17) + 9 + 9);
-        assert_eq!(sizes.row([Some(1)].into_iter()), 6);
+        assert_eq!(sizes.result([names].into_iter()), 5 + (4 + 0x17) + 9);
+        assert_eq!((sizes.row([Some(1)].into_iter()), sizes.end()), (6, 9));
     }
 }

@@ -1,0 +1,464 @@
+//! The MySQL probes on real servers: what they count, what they may not read, and servers that hang, die and come back.
+#![cfg(feature = "mysql")]
+#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::types::UInt64Type;
+use common::Recorder;
+use common::collect;
+use common::database::Database;
+use common::database::client;
+use common::database::rows;
+use common::database::run;
+use common::database::shared;
+use common::database::variable;
+use common::read;
+use common::stderr;
+use common::strings;
+use common::ticks_of;
+use common::wait_for;
+use loadprint_probes::mysql::client::Client;
+use loadprint_recording::journal::Frame;
+use loadprint_recording::journal::Reader;
+use loadprint_recording::table::read_meta;
+use tempfile::TempDir;
+use tempfile::tempdir;
+
+const TERM: i32 = 15;
+const PASSWORD: &str = "not-that-secret";
+/// What docs/mysql-probe.md says.
+const GRANTS: [&str; 3] = [
+    "GRANT PROCESS ON *.* TO 'USER'@'localhost'",
+    "GRANT SELECT ON performance_schema.events_statements_summary_by_digest TO 'USER'@'localhost'",
+    "GRANT SELECT ON performance_schema.events_statements_histogram_global TO 'USER'@'localhost'",
+];
+
+/// A run directory and how to reach a server.
+struct Bench {
+    dir: TempDir,
+    arguments: Vec<String>,
+}
+
+impl Bench {
+    fn new(socket: &Path, user: &str) -> Self {
+        let dir = tempdir().unwrap();
+        let secret = dir.path().join("password");
+        fs::write(&secret, PASSWORD).unwrap();
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+        let arguments = [
+            "--mysql-socket",
+            socket.to_str().unwrap(),
+            "--mysql-user",
+            user,
+            "--mysql-password-file",
+            secret.to_str().unwrap(),
+            "--interval",
+            "100ms",
+        ];
+        let arguments = arguments.map(str::to_owned).to_vec();
+        Self { dir, arguments }
+    }
+
+    fn run(&self) -> PathBuf {
+        self.dir.path().join("run")
+    }
+
+    fn start(&self, further: &[&str]) -> Recorder {
+        let arguments: Vec<_> = self
+            .arguments
+            .iter()
+            .map(String::as_str)
+            .chain(further.iter().copied())
+            .collect();
+        Recorder::start(&self.run(), &arguments)
+    }
+
+    /// How the probe's reads went so far, by the journal.
+    fn statuses(&self, probe: &str) -> Vec<String> {
+        let mut reader = Reader::open(&self.run().join("server/journal")).unwrap();
+        let header = reader
+            .header()
+            .probes
+            .iter()
+            .position(|header| header.name == probe)
+            .unwrap();
+        let mut statuses = vec![];
+        while let Some(frame) = reader.next_frame().unwrap() {
+            let Frame::Tick(mut tick) = frame else { continue };
+            while let Some(section) = tick.next_section() {
+                let section = section.unwrap();
+                if section.probe == header {
+                    statuses.push(format!("{:?}", section.status));
+                }
+            }
+        }
+        statuses
+    }
+
+    /// Waits for a read that begins from now on and ends so; one may be under way that began before.
+    fn wait_for_two(&self, probe: &str, status: &str) {
+        let seen = self.statuses(probe).len();
+        wait_for(status, || {
+            let later = &self.statuses(probe)[seen..];
+            later.iter().filter(|found| *found == status).count() >= 2
+        });
+    }
+
+    fn end(&self, recorder: Recorder) {
+        recorder.signal(TERM);
+        let output = recorder.wait();
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(!stderr(&output).contains(PASSWORD));
+    }
+
+    /// The series of a metric, by tick.
+    fn series(&self, metric: &str) -> Vec<i64> {
+        let table = read(self.run().join("server/mysql.parquet"));
+        let values = table
+            .column_by_name("value")
+            .unwrap()
+            .as_primitive::<Int64Type>()
+            .clone();
+        let of = strings(&table, "metric").into_iter().enumerate();
+        of.filter(|(row, name)| name == metric && values.is_valid(*row))
+            .map(|(row, _)| values.value(row))
+            .collect()
+    }
+
+    fn growth(&self, metric: &str) -> i64 {
+        let series = self.series(metric);
+        series.last().unwrap() - series.first().unwrap()
+    }
+
+    fn texts(&self, metric: &str) -> Vec<String> {
+        let table = read(self.run().join("server/mysql.parquet"));
+        let names = strings(&table, "metric");
+        let texts = strings(&table, "text");
+        names
+            .into_iter()
+            .zip(texts)
+            .filter(|(name, _)| name == metric)
+            .map(|(_, text)| text)
+            .collect()
+    }
+
+    /// Standing and reason of each probe at the start.
+    fn standings(&self) -> BTreeMap<String, (String, String)> {
+        let meta = read_meta(&self.run().join("server/ticks.parquet")).unwrap();
+        let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let probes = meta["probes"].as_array().unwrap().iter();
+        probes
+            .map(|probe| {
+                (
+                    word(&probe["name"]),
+                    (word(&probe["status"]), word(&probe["reason"])),
+                )
+            })
+            .collect()
+    }
+
+    /// Status and reason of each of the probe's ticks.
+    fn ticks(&self, probe: &str) -> Vec<(String, String)> {
+        let ticks = read(self.run().join("server/ticks.parquet"));
+        let statuses = strings(&ticks, "status")
+            .into_iter()
+            .zip(strings(&ticks, "reason"));
+        let of = strings(&ticks, "probe").into_iter().zip(statuses);
+        of.filter(|(name, _)| name == probe)
+            .map(|(_, status)| status)
+            .collect()
+    }
+}
+
+fn make_account(root: &mut Client, user: &str, grants: &[&str]) {
+    run(
+        root,
+        &[
+            &format!("DROP USER IF EXISTS '{user}'@'localhost'"),
+            &format!("CREATE USER '{user}'@'localhost' IDENTIFIED BY '{PASSWORD}'"),
+        ],
+    );
+    for grant in grants {
+        run(root, &[&grant.replace("USER", user)]);
+    }
+}
+
+fn socket() -> PathBuf {
+    variable("LOADPRINT_TEST_SOCKET").into()
+}
+
+/// All on one server, one after the other: its counters are compared exactly.
+#[test]
+fn mysql_is_read_and_the_reads_are_taken_off() {
+    let mut root = shared();
+    twenty_three_statements_are_twenty_three(&mut root);
+    an_account_without_rights_is_told_which(&mut root);
+    counters_that_were_enabled_are_disabled_again(&mut root);
+    a_refused_login_is_unavailable();
+}
+
+fn twenty_three_statements_are_twenty_three(root: &mut Client) {
+    make_account(root, "loadprint_probe", &GRANTS);
+    let bench = Bench::new(&socket(), "loadprint_probe");
+    let recorder = bench.start(&["--probes", "mysql"]);
+    bench.wait_for_two("mysql", "Ok");
+    let (mut asked, mut answered) = (0, root.answered());
+    for number in 0..23 {
+        let sql = format!("SELECT {number}, REPEAT('x', {})", 40 * number);
+        asked += root.sizes().query(&sql);
+        run(root, &[&sql]);
+    }
+    answered = root.answered() - answered;
+    bench.wait_for_two("mysql", "Ok");
+    bench.end(recorder);
+
+    let without_own = |theirs: &str, own: &str| bench.growth(theirs) - bench.growth(own);
+    assert_eq!(without_own("Questions", "loadprint.queries"), 23);
+    assert_eq!(without_own("Queries", "loadprint.queries"), 23);
+    assert_eq!(without_own("Com_select", "loadprint.com_select"), 23);
+    assert_eq!(without_own("Com_show_status", "loadprint.com_show_status"), 0);
+    assert_eq!(
+        without_own("Com_show_variables", "loadprint.com_show_variables"),
+        0
+    );
+    assert_eq!(
+        without_own("Bytes_received", "loadprint.bytes_received"),
+        asked as i64
+    );
+    assert_eq!(without_own("Bytes_sent", "loadprint.bytes_sent"), answered as i64);
+    assert_eq!(bench.growth("loadprint.connections"), 0);
+    // The versions' own sources: this server tells of its redo log by itself, and a decimal is kept as printed.
+    assert!(
+        bench.series("Innodb_redo_log_current_lsn")[0] >= bench.series("Innodb_redo_log_checkpoint_lsn")[0]
+    );
+    assert!(bench.series("innodb_status.last_checkpoint_at").is_empty());
+    assert!(!bench.series("innodb_metrics.trx_rseg_history_len").is_empty());
+    assert_eq!(
+        bench.texts("variables.innodb_max_dirty_pages_pct")[0],
+        "90.000000"
+    );
+
+    let digests = read(bench.run().join("server/mysql_digests.parquet"));
+    let texts = strings(&digests, "digest_text");
+    let counts = digests
+        .column_by_name("count")
+        .unwrap()
+        .as_primitive::<UInt64Type>();
+    let of_ours = texts
+        .iter()
+        .enumerate()
+        .filter(|(_, text)| text.starts_with("SELECT ?") && text.contains("REPEAT"));
+    let counts: Vec<_> = of_ours.map(|(row, _)| counts.value(row)).collect();
+    assert_eq!(counts.last(), Some(&23), "{texts:?}");
+
+    let path = bench.run().join("server/mysql_statements.parquet");
+    let meta = read_meta(&path).unwrap();
+    let bounds = meta["columns"]["buckets"]["bounds"].as_array().unwrap().clone();
+    assert_eq!(
+        (bounds.len(), bounds[0].as_f64(), bounds[450].as_f64()),
+        (451, Some(0.0), None)
+    );
+    let table = read(path);
+    let lists = table.column_by_name("buckets").unwrap().as_list::<i32>();
+    let sum = |row: usize| -> u64 {
+        lists
+            .value(row)
+            .as_primitive::<UInt64Type>()
+            .values()
+            .iter()
+            .sum()
+    };
+    assert!(sum(lists.len() - 1) - sum(0) >= 23);
+}
+
+fn an_account_without_rights_is_told_which(root: &mut Client) {
+    make_account(root, "loadprint_nobody", &[]);
+    let bench = Bench::new(&socket(), "loadprint_nobody");
+    let recorder = bench.start(&["--probes", "mysql"]);
+    bench.wait_for_two("mysql", "Ok");
+    bench.end(recorder);
+    assert!(bench.series("Questions").len() >= 3);
+    let refusals = bench.texts("loadprint.refused.innodb_metrics");
+    assert_eq!(
+        refusals.len(),
+        bench.series("Questions").len(),
+        "it is told at every tick"
+    );
+    assert!(refusals[0].contains("PROCESS"), "{refusals:?}");
+    // It was asked for once, behind the first SHOW GLOBAL STATUS; a refusal is counted like an answer.
+    assert_eq!(bench.growth("loadprint.com_select"), 1);
+    for (theirs, own) in [
+        ("Questions", "loadprint.queries"),
+        ("Bytes_received", "loadprint.bytes_received"),
+        ("Bytes_sent", "loadprint.bytes_sent"),
+    ] {
+        assert_eq!(bench.growth(theirs), bench.growth(own), "{theirs}");
+    }
+    for probe in ["mysql_digests", "mysql_statements"] {
+        let (standing, reason) = &bench.standings()[probe];
+        assert_eq!(standing, "unavailable");
+        assert!(reason.contains("GRANT SELECT ON performance_schema."), "{reason}");
+    }
+}
+
+fn counters_that_were_enabled_are_disabled_again(root: &mut Client) {
+    let monitor = "GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO 'USER'@'localhost'";
+    make_account(root, "loadprint_probe", &[GRANTS[0], monitor]);
+    // One of them is on before: it must stay so.
+    run(
+        root,
+        &["SET GLOBAL innodb_monitor_enable = 'buffer_flush_avg_page_rate'"],
+    );
+    let question = "SELECT NAME, STATUS FROM information_schema.INNODB_METRICS ORDER BY NAME";
+    let before = rows(root, question);
+    let bench = Bench::new(&socket(), "loadprint_probe");
+    let recorder = bench.start(&["--probes", "mysql", "--mysql-monitor"]);
+    bench.wait_for_two("mysql", "Ok");
+    let during = rows(root, question);
+    bench.end(recorder);
+    assert!(during.contains(&"log_lsn_checkpoint_age\tenabled".to_owned()));
+    assert!(before.contains(&"log_lsn_checkpoint_age\tdisabled".to_owned()));
+    assert_eq!(rows(root, question), before);
+    run(
+        root,
+        &["SET GLOBAL innodb_monitor_disable = 'buffer_flush_avg_page_rate'"],
+    );
+    assert!(!bench.series("innodb_metrics.log_lsn_checkpoint_age").is_empty());
+    assert!(
+        !bench
+            .series("innodb_metrics.buffer_flush_adaptive_total_pages")
+            .is_empty()
+    );
+    assert!(bench.texts("loadprint.refused.innodb_monitor").is_empty());
+}
+
+fn a_refused_login_is_unavailable() {
+    let bench = Bench::new(&socket(), "loadprint_probe");
+    fs::write(bench.dir.path().join("password"), "wrong").unwrap();
+    let recorder = bench.start(&["--probes", "cpu,mysql"]);
+    bench.end(recorder);
+    let (standing, reason) = &bench.standings()["mysql"];
+    assert_eq!(standing, "unavailable");
+    assert!(
+        reason.contains("Access denied") && reason.contains("--mysql-password-file"),
+        "{reason}"
+    );
+    assert_eq!(reason.lines().count(), 1);
+    assert_eq!(bench.standings()["cpu"].0, "running");
+}
+
+#[test]
+fn a_password_file_that_others_can_read_is_refused() {
+    let bench = Bench::new(Path::new("/nonexistent"), "x");
+    fs::set_permissions(
+        bench.dir.path().join("password"),
+        fs::Permissions::from_mode(0o640),
+    )
+    .unwrap();
+    let arguments: Vec<_> = bench.arguments[..6].iter().map(String::as_str).collect();
+    let output = collect(&[&["probes"], &*arguments].concat()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("chmod 600"), "{}", stderr(&output));
+    assert!(!stderr(&output).contains(PASSWORD));
+}
+
+#[test]
+fn a_server_comes_late_dies_comes_back_and_hangs() {
+    let mut server = Database::mysql();
+    server.start(&[]);
+    make_account(&mut server.root(), "loadprint_probe", &GRANTS);
+    server.kill();
+
+    let bench = Bench::new(&server.socket(), "loadprint_probe");
+    let recorder = bench.start(&["--probes", "cpu,mysql"]);
+    bench.wait_for_two("mysql", "Failed");
+    server.start(&[]);
+    bench.wait_for_two("mysql", "Ok");
+    server.kill();
+    bench.wait_for_two("mysql", "Failed");
+    server.start(&[]);
+    bench.wait_for_two("mysql", "Ok");
+    server.signal("-STOP");
+    // The others go on, and the recorder ends while the server still hangs.
+    bench.wait_for_two("mysql", "Skipped");
+    bench.wait_for_two("cpu", "Ok");
+    bench.end(recorder);
+    server.signal("-CONT");
+
+    let ticks = bench.ticks("mysql");
+    assert_eq!(ticks.last().unwrap().0, "skipped", "the read had not ended");
+    let failed = ticks.iter().find(|(status, _)| status == "failed").unwrap();
+    assert!(
+        failed.1.contains("sock") && failed.1.contains("Can't connect"),
+        "{failed:?}"
+    );
+    assert!(ticks.iter().any(|(_, reason)| reason.contains("tried again in")));
+    assert!(bench.ticks("cpu").iter().all(|(status, _)| status == "ok"));
+    // Rows of the ticks at which it answered, and of no other.
+    let answered = ticks.iter().filter(|(status, _)| status == "ok").count();
+    assert_eq!(bench.series("Questions").len(), answered);
+    assert_eq!(bench.series("loadprint.connections").last(), Some(&2));
+    let table = read(bench.run().join("server/mysql.parquet"));
+    assert!(ticks_of(&table).len() > answered);
+}
+
+#[test]
+fn mariadb_has_a_query_cache_and_no_histogram() {
+    let mut server = Database::mariadb();
+    server.start(&["--query-cache-type=ON"]);
+    let mut root = server.root();
+    run(
+        &mut root,
+        &[
+            "CREATE USER 'loadprint_probe'@'localhost' IDENTIFIED BY 'not-that-secret'",
+            "CREATE DATABASE t",
+        ],
+    );
+    run(
+        &mut root,
+        &[
+            "GRANT PROCESS ON *.* TO 'loadprint_probe'@'localhost'",
+            "CREATE TABLE t.t (a INT)",
+        ],
+    );
+    let bench = Bench::new(&server.socket(), "loadprint_probe");
+    let recorder = bench.start(&["--probes", "mysql"]);
+    bench.wait_for_two("mysql", "Ok");
+    let mut other = client(&server.socket(), "root", "");
+    for _ in 0..23 {
+        run(&mut other, &["SELECT a FROM t.t"]);
+    }
+    bench.wait_for_two("mysql", "Ok");
+    bench.end(recorder);
+    // The first one is put into the cache, the others come from it.
+    assert_eq!(
+        (bench.growth("Qcache_inserts"), bench.growth("Qcache_hits")),
+        (1, 22)
+    );
+    assert_eq!(bench.growth("Questions") - bench.growth("loadprint.queries"), 23);
+    assert!(
+        !bench.series("Innodb_checkpoint_age").is_empty()
+            && !bench.series("Innodb_checkpoint_max_age").is_empty()
+    );
+    assert!(bench.series("Innodb_redo_log_current_lsn").is_empty());
+    assert!(bench.series("innodb_status.last_checkpoint_at").is_empty());
+    assert!(
+        !bench.series("innodb_metrics.trx_rseg_history_len").is_empty(),
+        "by its column ENABLED"
+    );
+    for probe in ["mysql_digests", "mysql_statements"] {
+        let (standing, reason) = &bench.standings()[probe];
+        assert_eq!(standing, "unavailable");
+        assert!(reason.contains("performance_schema is off"), "{reason}");
+    }
+}
