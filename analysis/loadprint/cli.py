@@ -11,12 +11,14 @@ from typing import Any
 
 from loadprint.errors import InputError
 
-COMPARE_EXAMPLES = """SIDE is a run directory, EXECUTION:side, or EXECUTION (all its sides).
+COMPARE_EXAMPLES = """SIDE is a run directory, EXECUTION:side, EXECUTION (all its sides), or a file of
+sysstat: an sa file, or what `sadf -j FILE -- -A` printed.
 
 examples:
   loadprint compare runs/quick/latest
   loadprint compare runs/quick/latest:oltp runs/quick/latest:insert --reference insert
   loadprint compare run-a run-b --per-op
+  loadprint compare /var/log/sysstat/sa20 /var/log/sysstat/sa21
   loadprint compare runs/quick/latest --format csv -o table.csv
 """
 SWEEP_EXAMPLES = """examples:

@@ -28,6 +28,7 @@ HARMLESS = (
     "*.cpusets.*",
     "*-host.nics.*.state",
     "*-host.nics.*.name",
+    "*-host.sysstat.*",
     "*.storage.*",
     "server.hostname",
     "server.datadir",
@@ -91,11 +92,18 @@ class Difference:
 def differences(sides: Sequence[Sequence[Measured]]) -> list[Difference]:
     """Facts whose values differ between sides or between the repeats of one, material ones first."""
     facts = [[dict(_facts(run)) for run in runs] for runs in sides]
+    imported = [[("imported" in run.run.meta) for run in runs] for runs in sides]
     names = sorted({name for side in facts for run in side for name in run})
     found = []
     for name in names:
         if any(fnmatch(name.lower(), pattern) for pattern in VOLATILE):
             continue
+        if any(
+            unknown and name not in run
+            for side, marks in zip(facts, imported, strict=True)
+            for run, unknown in zip(side, marks, strict=True)
+        ):
+            continue  # what another tool did not keep is no difference
         values = tuple(" / ".join(sorted({run.get(name, "absent") for run in side})) for side in facts)
         if len(set(values)) > 1:
             if ".nics." in name and "absent" in " / ".join(values):
@@ -106,8 +114,10 @@ def differences(sides: Sequence[Sequence[Measured]]) -> list[Difference]:
 
 
 def _facts(run: Measured) -> Iterator[tuple[str, str]]:
+    imported = "imported" in run.run.meta
     for role, fingerprint in run.run.fingerprints.items():
-        yield from _flat(f"{role}-host", fingerprint)
+        told = _flat(f"{role}-host", fingerprint)
+        yield from ((name, value) for name, value in told if not imported or value != "None")
     server = run.run.server
     if server:
         yield "server.version", str(server.get("version"))

@@ -115,7 +115,7 @@ def _groups(builder: RowBuilder, only_costs: bool) -> list[Group]:
             title = f"CPU, {side}'s set ({_set_of(sides, side)})"
             found.append(Group(f"cpu_{side}", title, _rows(builder, derived.cpu_metrics(side))))
         found += [
-            _device_group(builder, "disk", device, (*derived.DISK, *_disk_quantiles(sides, device)))
+            _device_group(builder, "disk", device, (*_disk_rows(sides), *_disk_quantiles(sides, device)))
             for device in shown_disks
         ]
         found += [_device_group(builder, "nic", device, derived.NETWORK) for device in shown_nics]
@@ -127,6 +127,12 @@ def _groups(builder: RowBuilder, only_costs: bool) -> list[Group]:
     found += _costs(builder, shown_disks, shown_nics)
     protocol = _there(sides, generated.PROTOCOL_ROWS)
     return found + ([Group("protocol", generated.PROTOCOL, _rows(builder, protocol))] if protocol else [])
+
+
+def _disk_rows(sides: Sequence[Sequence[Measured]]) -> tuple[derived.Metric, ...]:
+    """Rows of a disk; those of all requests together where a side cannot tell them apart."""
+    sysstat = any((run.run.meta.get("imported") or {}).get("kind") == "sar" for runs in sides for run in runs)
+    return (*derived.DISK, *derived.DISK_TOGETHER) if sysstat else derived.DISK
 
 
 def _equal_load(sides: Sequence[Sequence[Measured]]) -> bool:

@@ -245,6 +245,12 @@ DISK = (
     ),
 )
 
+# sysstat's recordings do not tell reads from writes: shown where a side is one of them
+DISK_TOGETHER = (
+    rate("disk_{}_transfers", "requests of all kinds", "1/s", "/s", "disk.{}.transfers"),
+    _await("transfer_await", "await, all requests", "transfer_ms", "transfers"),
+)
+
 NETWORK = (
     rate("nic_{}_rx", "received", "B/s", "kB/s", "nic.{}.rx_bytes"),
     rate("nic_{}_tx", "sent", "B/s", "kB/s", "nic.{}.tx_bytes"),

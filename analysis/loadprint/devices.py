@@ -80,7 +80,7 @@ def _used(run: Measured) -> list[str]:
     for disk in q.entities("disk"):
         if disk.startswith(STACKED) or (known and disk not in known):
             continue
-        counts = [q.get(f"disk.{disk}.{name}") for name in ("reads", "writes", "flushes")]
+        counts = [q.get(f"disk.{disk}.{name}") for name in ("reads", "writes", "flushes", "transfers")]
         if sum(count.rate for count in counts if count) > 0:
             used.append(disk)
     return used

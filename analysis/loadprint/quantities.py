@@ -65,3 +65,9 @@ class Quantities:
         if risen.resets:
             self.oddities.append(f"{name} was reset {risen.resets}x; counted on from zero")
         self.put(name, risen.amount * unit / seconds, risen.amount)
+
+    def in_steps_of(self, name: str, step: float) -> None:
+        """Say that a quantity's source told its increase no finer than `step`."""
+        found = self.values.get(name)
+        if found is not None and found.count is not None:
+            self.values[name] = Quantity(found.rate, found.count / step)

@@ -1,10 +1,13 @@
-"""What the words on the command line stand for: run directories, EXECUTION:side, or a whole EXECUTION.
+"""What the words on the command line stand for: runs, EXECUTION:side, a whole EXECUTION, or an sa file.
 
 A run that is not complete, or not there, is no repeat: it is listed as missing with its reason.
 """
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +42,8 @@ def resolve(words: Sequence[str]) -> tuple[list[Side], str | None]:
             chosen, reference = _chosen(path, execution, known, name)
             declared = declared or reference
             sides += [side_of(path, execution, each) for each in chosen]
+        elif path.is_file():
+            sides.append(_imported(path))
         elif name is not None:
             raise InputError(path, "holds no execution.json", "give EXECUTION:side or a run directory")
         else:
@@ -149,6 +154,16 @@ def _single(path: Path) -> Side:
     require_intact(run)
     name = str(run.meta.get("side") or run.id)
     return Side(name, str(run.meta.get("workload") or name), (run,))
+
+
+def _imported(path: Path) -> Side:
+    """Another tool's file: a run directory is made of it for as long as this program lives."""
+    from loadprint.importing import sar  # noqa: PLC0415  nobody else needs pyarrow, a fifth of a second
+    from loadprint.importing.writer import write_run  # noqa: PLC0415
+
+    folder = Path(tempfile.mkdtemp(prefix="loadprint-import-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return _single(write_run(folder / path.stem, sar.load(path)))
 
 
 def _require_finished(run: Run) -> None:

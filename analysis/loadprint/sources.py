@@ -39,8 +39,14 @@ DISK_UNITS = {
     "weighted_ms": MILLISECOND,
     "discards": 1.0,
     "discard_sectors": SECTOR,
+    "discard_ms": MILLISECOND,
     "flushes": 1.0,
     "flush_ms": MILLISECOND,
+}
+TRANSFER_UNITS = {"transfers": 1.0, "transfer_ms": MILLISECOND}
+TRANSFERS = {
+    "transfers": ("reads", "writes", "discards"),
+    "transfer_ms": ("read_ms", "write_ms", "discard_ms"),
 }
 NIC_FIELDS = (
     "rx_bytes",
@@ -78,6 +84,22 @@ class Source:
         begin, end = stamps.get(int(ticks[0])), stamps.get(int(ticks[-1]))
         return 0.0 if begin is None or end is None else (end - begin) / 1e9
 
+    def rounded(self, probe: str, column: str, name: str, seconds: float) -> None:
+        """Count a quantity in steps of what an imported table was printed with: a step of a mean a second."""
+        path = self.run.table(self.window.role, probe)
+        if path is None or "imported" not in self.run.meta:
+            return
+        described = self.store.metadata(path)
+        meanings = described.get("columns") or described.get("metrics") or {}
+        step = (meanings.get(column) or {}).get("resolution")
+        if step:
+            self.out.in_steps_of(name, float(step) * seconds)
+
+    def has(self, probe: str, column: str) -> bool:
+        """Whether a probe's table says that it has a column."""
+        path = self.run.table(self.window.role, probe)
+        return path is not None and column in (self.store.metadata(path).get("columns") or {})
+
     def entities(self, probe: str, rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
         """Split rows by an entity column."""
         for name in sorted(set(rows[key].tolist())):
@@ -103,6 +125,7 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> Non
     seconds = source.seconds("cpu", rows["tick"])
     for name in CPU_FIELDS:
         source.out.counter(f"cpu.{side}.{name}", rows[name], seconds, 1 / hz, step_back=name in STEPS_BACK)
+        source.rounded("cpu", name, f"cpu.{side}.{name}", seconds)
     cores = float(rows["seen"][-1]) if cpus is not None else _host_cpus(source)
     source.out.put(f"cpu.{side}.cores", cores)
 
@@ -126,6 +149,7 @@ def host(source: Source) -> None:
     seconds = source.seconds("cpu", rows["tick"])
     for name in CPU_HOST_FIELDS:
         source.out.counter(f"host.{name}", rows[name], seconds, 1.0)
+        source.rounded("cpu", name, f"host.{name}", seconds)
 
 
 def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
@@ -141,7 +165,9 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
             rows = {name: values[rows["cpus"] == side] for name, values in rows.items()}
         ticks, place = np.unique(rows["tick"], return_inverse=True)
         totals = np.bincount(place, weights=rows["count"]).astype(np.float64)
-        source.out.counter(f"{probe}.{side}", totals, source.seconds(probe, ticks), 1.0)
+        seconds = source.seconds(probe, ticks)
+        source.out.counter(f"{probe}.{side}", totals, seconds, 1.0)
+        source.rounded(probe, "count", f"{probe}.{side}", seconds)
 
 
 def _totals(key: str, wanted: Sequence[str]) -> Query:
@@ -151,8 +177,20 @@ def _totals(key: str, wanted: Sequence[str]) -> Query:
 
 
 def disk(source: Source) -> None:
-    """Block devices as `disk.<device>.<field>`: counts, bytes and seconds per second."""
+    """Block devices as `disk.<device>.<field>`: counts, bytes and seconds per second.
+
+    `transfers` and `transfer_ms` are reads, writes and discards together: all that sysstat's recordings have.
+    """
+    if source.has("disk", "transfers"):
+        _fixed_table(source, "disk", "device", {**DISK_UNITS, **TRANSFER_UNITS})
+        return
     _fixed_table(source, "disk", "device", DISK_UNITS)
+    for device in source.out.entities("disk"):
+        for name, parts in TRANSFERS.items():
+            found = [part for kind in parts if (part := source.out.get(f"disk.{device}.{kind}"))]
+            if found:
+                count = sum(part.count or 0.0 for part in found)
+                source.out.put(f"disk.{device}.{name}", sum(part.rate for part in found), count)
 
 
 def nic(source: Source) -> None:
@@ -178,7 +216,9 @@ def _fixed_table(
             continue
         seconds = source.seconds(probe, series["tick"])
         for name, unit in units.items():
-            source.out.counter(f"{probe}.{name_of(entity)}.{name}", series[name], seconds, unit)
+            called = f"{probe}.{name_of(entity)}.{name}"
+            source.out.counter(called, series[name], seconds, unit)
+            source.rounded(probe, name, called, seconds)
 
 
 def pressure(source: Source) -> None:
@@ -192,6 +232,7 @@ def pressure(source: Source) -> None:
     for kind, series in source.entities("pressure", rows, "kind"):
         seconds = source.seconds("pressure", series["tick"])
         source.out.counter(f"pressure.{kind}", series["total"], seconds, MICROSECOND)
+        source.rounded("pressure", "total_us", f"pressure.{kind}", seconds)
 
 
 def tcp(source: Source) -> None:
@@ -204,9 +245,9 @@ def tcp(source: Source) -> None:
         source.out.lack("tcp", source.window.why_missing("tcp"))
         return
     for metric, series in source.entities("tcp", rows, "metric"):
-        source.out.counter(
-            f"tcp.{metric.removeprefix('Tcp.')}", series["value"], source.seconds("tcp", series["tick"]), 1.0
-        )
+        seconds, called = source.seconds("tcp", series["tick"]), f"tcp.{metric.removeprefix('Tcp.')}"
+        source.out.counter(called, series["value"], seconds, 1.0)
+        source.rounded("tcp", metric, called, seconds)
 
 
 def process(source: Source, hz: float) -> None:

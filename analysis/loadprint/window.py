@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from loadprint.errors import InputError
 from loadprint.queries import Store, number
-from loadprint.recording import Run
+from loadprint.recording import Phase, Run
 
 Floats = NDArray[np.float64]
 WRAPS = (2.0**32, 2.0**64)
@@ -62,7 +62,7 @@ class Increase:
 
 def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure") -> Window:
     """Window of one role's ticks over a phase. Raises InputError when one of them is not there."""
-    phase = run.phase(phase_name)
+    phase = run.phase(phase_name) if run.phases or run.result else whole(run, role, store)
     if phase is None or phase.end_ns is None or phase.end_realtime_ns is None:
         state = "never began" if phase is None else "never ended"
         raise InputError(
@@ -104,6 +104,21 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
         unavailable=_unavailable(described),
         interval_ns=int(described.get("interval_ns", 0)),
     )
+
+
+def whole(run: Run, role: str, store: Store) -> Phase:
+    """All of a recording that was taken without a generator, as if it were a phase."""
+    path = run.path / role / "ticks.parquet"
+    rows = store.fetch(
+        path,
+        lambda t: t.aggregate(
+            begin=number(t.start_ns.min()),
+            end=number(t.end_ns.max()),
+            shift=number((t.realtime_ns - t.start_ns).median()),
+        ),
+    )
+    begin, end, shift = (int(rows[name][0]) for name in ("begin", "end", "shift"))
+    return Phase("whole", begin, begin + shift, end, end + shift, run.fingerprint(role).get("boot_id"))
 
 
 def _clock_shift(path: Path, rows: dict[str, NDArray[Any]]) -> int:

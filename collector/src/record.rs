@@ -63,7 +63,9 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     probe_options.processes.extend(witness.target());
     let probes = open_probes(&options.probes, &host, &probe_options)?;
     let mut facts = fingerprint::read(&host, &probe_options.cpusets, options.data_dir.as_deref(), &dir);
-    facts["sysstat"] = witness.facts();
+    if let Some(sysstat) = witness.facts() {
+        facts["sysstat"] = sysstat;
+    }
     write_atomic(&role_dir.join("fingerprint.json"), &facts)?;
     let interval_ns = i64::try_from(options.interval.as_nanos())?;
     let header = Header {

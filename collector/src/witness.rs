@@ -98,17 +98,16 @@ impl Witness {
         })
     }
 
-    /// What the fingerprint says of it.
-    pub fn facts(&self) -> Value {
-        match &self.running {
-            None => Value::Null,
-            Some(Ok(running)) => json!({
+    /// What the fingerprint says of it, if it was asked for.
+    pub fn facts(&self) -> Option<Value> {
+        Some(match self.running.as_ref()? {
+            Ok(running) => json!({
                 "program": running.program,
                 "interval_s": running.interval_s,
                 "file": FILE,
             }),
-            Some(Err(reason)) => json!({"unavailable": reason}),
-        }
+            Err(reason) => json!({"unavailable": reason}),
+        })
     }
 
     /// Ends it and brings its file into the role's directory.

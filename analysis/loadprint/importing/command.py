@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
 EXAMPLES = """examples:
   loadprint import prometheus node.json mysqld.json --out runs/production
   loadprint import prometheus snapshots/*.prom --out runs/snapshots
+  loadprint import sar /var/log/sysstat/sa21 --out runs/yesterday
   loadprint compare runs/production runs/snapshots
 """
 
 # kind → what its help says. Its module here has `add_arguments(parser)` and `read(arguments) -> Imported`.
-KINDS: dict[str, str] = {}
+KINDS: dict[str, str] = {
+    "sar": "an sa file of sysstat, or what `sadf -j FILE -- -A` printed",
+}
 
 
 def add_import(subparsers: Any) -> None:
@@ -45,5 +49,7 @@ def run_import(arguments: argparse.Namespace) -> int:
     write_run(arguments.out, imported)
     seconds = (imported.realtime_ns[-1] - imported.realtime_ns[0]) / 1e9
     tables = ", ".join(table.name for table in imported.tables)
+    for note in imported.notes:
+        print(f"loadprint: {arguments.paths[0]}: {note}", file=sys.stderr)
     print(f"{arguments.out}: {len(imported.realtime_ns)} points over {seconds:.1f} s; tables {tables}")
     return 0

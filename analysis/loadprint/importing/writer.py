@@ -79,6 +79,8 @@ class Imported:
     tables: Sequence[ImportedTable]
     facts: Mapping[str, Any] = field(default_factory=dict)  # of the fingerprint
     meta: Mapping[str, Any] = field(default_factory=dict)  # further keys of run.json
+    measure: tuple[int, int] | None = None  # first and last tick of what is compared; None: everything
+    notes: Sequence[str] = ()  # what whoever imports it should know
 
 
 def write_run(out: Path, imported: Imported) -> Path:
@@ -120,9 +122,10 @@ def _write_parts(run: Path, name: str, imported: Imported) -> None:
     facts: dict[str, Any] = {**dict.fromkeys(FACTS), **imported.facts}
     _write_json(run / ROLE / "fingerprint.json", facts)
     begin, end = imported.realtime_ns[0], imported.realtime_ns[-1]
+    first, last = imported.measure or (0, len(imported.realtime_ns) - 1)
     stamps = [
         {"phase": "measure", "event": event, "monotonic_ns": at, "realtime_ns": at, "boot_id": None}
-        for event, at in (("begin", begin), ("end", end))
+        for event, at in (("begin", imported.realtime_ns[first]), ("end", imported.realtime_ns[last]))
     ]
     (run / "load" / "phases.jsonl").write_text("".join(json.dumps(stamp) + "\n" for stamp in stamps))
     meta = {

@@ -1,0 +1,243 @@
+"""sysstat's recordings: an sa file, read by `sadf -j FILE -- -A` (sadf(1)), or what that command printed.
+
+sadf gives rates and shares of each interval. Counters are rebuilt by adding rate × seconds, so that the mean
+over any window of whole intervals is the mean of what sar prints. Two roundings come along: sadf prints two
+decimals, and its times are whole seconds. Counters are therefore doubles, with their resolution beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from loadprint.errors import InputError
+from loadprint.importing import sar_fields, sar_tables
+from loadprint.importing.counters import Integral
+from loadprint.importing.tables import LAYOUTS
+from loadprint.importing.writer import Imported, ImportedTable
+
+SOURCE = "sadf -j"
+PRINT = "sadf -j -C FILE -- -A"
+SECOND = 1_000_000_000
+APART = 1000  # ns between the last tick before a restart and the first one after it, at least
+OWN_COLUMNS = {
+    "transfers": {"unit": "1", "kind": "counter", "help": "reads, writes and discards together (tps)"},
+    "transfer_ms": {"unit": "ms", "kind": "counter", "help": "their waits together (await × tps)"},
+}
+LONGEST = 200  # characters of a refusal that are passed on
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `import sar`."""
+    parser.add_argument("--sadf", metavar="PATH", help="the program sadf (default: on the PATH)")
+
+
+def read(arguments: argparse.Namespace) -> Imported:
+    """Read one file. Raises InputError."""
+    if len(arguments.paths) != 1:
+        raise InputError(
+            " ".join(str(path) for path in arguments.paths), "are several files", "import one at a time"
+        )
+    return load(arguments.paths[0], arguments.sadf)
+
+
+def load(path: Path, sadf: str | None = None) -> Imported:
+    """Turn an sa file, or a saved output of `sadf -j`, into a recording. Raises InputError."""
+    printed, complaint = _printed(path, sadf)
+    host = _host(path, printed, complaint)
+    restarts = sorted(_realtime(path, each, "boot") for each in _of(host, "restarts"))
+    course = _Course()
+    made: dict[str, Integral] = {}
+    for at, seconds, told in _intervals(path, host):
+        begin, end = course.follow(path, at, seconds, restarts)
+        lasted = (course.times[end] - course.times[begin]) / SECOND
+        for name, seen in sar_tables.tables(told).items():
+            made.setdefault(name, Integral()).add(begin, end, lasted, seen)
+    if not course.times:
+        raise InputError(path, "holds no interval", "an sa file needs two records after a restart")
+    cpus = int(host.get("number-of-cpus") or 1)
+    return Imported(
+        kind="sar",
+        sources=[str(path)],
+        realtime_ns=course.times,
+        tables=[_table(name, integral, cpus) for name, integral in made.items()],
+        facts=_facts(host),
+        meta={"sar": {"restarts": [_utc(at) for at in restarts], "comments": _comments(path, host)}},
+        measure=course.longest(),
+        notes=[
+            *([f"sadf: {complaint[:LONGEST]}"] if complaint else []),
+            *_notes(path, host, restarts, len(course.stretches)),
+        ],
+    )
+
+
+@dataclass
+class _Course:
+    """The times of all ticks, and first and last tick of each stretch without a restart."""
+
+    times: list[int] = field(default_factory=list)
+    stretches: list[list[int]] = field(default_factory=list)
+    passed: int = 0  # restarts
+
+    def follow(self, path: Path, at: int, seconds: int, restarts: list[int]) -> tuple[int, int]:
+        """Add an interval that sadf stamps `at`: its first and last tick. Raises InputError."""
+        begin = at - seconds * SECOND
+        # No interval spans a restart; the last one before it may bear the same second.
+        passed = sum(restart <= begin for restart in restarts)
+        if not self.times or passed > self.passed:
+            self.times.append(max(begin, self.times[-1] + APART) if self.times else begin)
+            self.stretches.append([len(self.times) - 1] * 2)
+            end = at
+        else:
+            # Stamps are cut to whole seconds: at a record a second some repeat and some skip.
+            following = self.times[-1] + seconds * SECOND
+            end = following if abs(at - following) <= SECOND else at
+        self.passed = passed
+        if end <= self.times[-1]:
+            mend = "was the clock set back? leave that part out with sadf -s and -e"
+            raise InputError(path, f"its times do not rise at {_utc(at)}", mend)
+        self.times.append(end)
+        self.stretches[-1][1] = len(self.times) - 1
+        return len(self.times) - 2, len(self.times) - 1
+
+    def longest(self) -> tuple[int, int]:
+        """First and last tick of the longest stretch."""
+        first, last = max(self.stretches, key=lambda ends: self.times[ends[1]] - self.times[ends[0]])
+        return first, last
+
+
+def _printed(path: Path, sadf: str | None) -> tuple[str, str]:
+    """What sadf prints of a file, and its complaints; the file itself where it is that already."""
+    try:
+        with path.open("rb") as file:
+            if file.read(64).lstrip()[:1] == b"{":
+                return path.read_text(encoding="utf-8", errors="replace"), ""
+    except OSError as error:
+        raise InputError(path, error.strerror or "cannot be read", "name an sa file") from error
+    program = sadf or shutil.which("sadf")
+    if program is None:
+        mend = f"install the package sysstat, or import what `{PRINT}` prints elsewhere"
+        raise InputError(path, "sadf, which reads it, is not on the PATH", mend)
+    command = [program, "-j", "-C", os.fspath(path.absolute()), "--", "-A"]
+    environment = {**os.environ, "LC_ALL": "C"}
+    try:
+        done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    except OSError as error:
+        raise InputError(program, error.strerror or "cannot be run", "name sadf with --sadf") from error
+    said = " ".join(done.stderr.decode(errors="replace").replace(os.fspath(path.absolute()), "").split())
+    if done.returncode != 0:
+        said = said.partition(" Try to convert")[0]
+        mend = "is it an sa file? One of an older sysstat is converted by `sadf -c FILE > NEW`"
+        raise InputError(path, f"sadf refuses it: {said[:LONGEST] or f'status {done.returncode}'}", mend)
+    return done.stdout.decode("utf-8", errors="replace"), said
+
+
+def _host(path: Path, text: str, complaint: str) -> Mapping[str, Any]:
+    try:
+        hosts = json.loads(text)["sysstat"]["hosts"]
+    except json.JSONDecodeError as error:
+        # of a file that is cut off sadf prints what it has, and succeeds
+        why = (
+            f"sadf: {complaint[:LONGEST]}" if complaint else f"not JSON at line {error.lineno} ({error.msg})"
+        )
+        raise InputError(
+            path, f"is cut off or damaged ({why})", f"copy it again, or print it: {PRINT}"
+        ) from error
+    except (KeyError, TypeError) as error:
+        raise InputError(path, "is JSON that sadf did not print", f"print it: {PRINT}") from error
+    if not isinstance(hosts, list) or len(hosts) != 1 or not isinstance(hosts[0], dict):
+        raise InputError(path, "does not hold one host", f"print it: {PRINT}")
+    return hosts[0]
+
+
+def _intervals(path: Path, host: Mapping[str, Any]) -> list[tuple[int, int, Mapping[str, Any]]]:
+    """Each interval's end (ns), its seconds, and what sadf tells of it."""
+    found = []
+    for told in _of(host, "statistics"):
+        stamp = told.get("timestamp")
+        seconds = stamp.get("interval") if isinstance(stamp, dict) else None
+        if isinstance(seconds, int | float) and seconds >= 1:
+            found.append((_realtime(path, told, "timestamp"), int(seconds), told))
+    return found
+
+
+def _realtime(path: Path, told: Mapping[str, Any], key: str) -> int:
+    stamp = told.get(key)
+    try:
+        assert isinstance(stamp, dict)
+        moment = datetime.fromisoformat(f"{stamp['date']}T{stamp['time']}").replace(tzinfo=UTC)
+    except (AssertionError, KeyError, ValueError, TypeError) as error:
+        mend = f"print it: {PRINT}, without -T, -t or -U"
+        raise InputError(path, f"has a time that cannot be read: {json.dumps(stamp)[:60]}", mend) from error
+    return int(moment.timestamp()) * SECOND
+
+
+def _utc(at: int) -> str:
+    return datetime.fromtimestamp(at / SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _comments(path: Path, host: Mapping[str, Any]) -> list[dict[str, str]]:
+    return [
+        {"at": _utc(_realtime(path, each, "comment")), "text": str(each["comment"].get("com", ""))}
+        for each in _of(host, "comments")
+    ]
+
+
+def _notes(path: Path, host: Mapping[str, Any], restarts: list[int], stretches: int) -> list[str]:
+    notes = [f"comment at {each['at']}: {each['text']}" for each in _comments(path, host)]
+    notes += [f"the machine was restarted at {_utc(at)}" for at in restarts]
+    if stretches > 1:
+        notes.append(
+            f"{stretches} stretches between restarts: `compare` takes the longest one; "
+            "take another one with `sadf -j -C -s FROM -e TO FILE -- -A`"
+        )
+    return notes
+
+
+def _facts(host: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "host": host.get("nodename"),
+        "kernel": {"release": host.get("release")},
+        "user_hz": int(sar_tables.USER_HZ),
+        "cpus": {"online": host.get("number-of-cpus")},
+    }
+
+
+def _table(name: str, integral: Integral, cpus: int) -> ImportedTable:
+    layout = LAYOUTS.get(name)
+    entity = layout.entity if layout else ("metric",)
+    columns = integral.columns(entity)
+    if layout:
+        meanings = {column: _meaning(name, column, cpus) for column in columns if column not in entity}
+        return ImportedTable(name, integral.ticks, columns, "table", entity, meanings)
+    kind, unit = ("gauge", "kB") if name == "memory" else ("counter", "1")
+    meanings = {
+        metric: {"unit": sar_fields.UNITS.get(metric, unit), "kind": kind, "help": ""}
+        | ({} if kind == "gauge" else {"resolution": f"{sar_tables.PRINTED:g}"})
+        for metric in dict.fromkeys(columns["metric"])
+    }
+    return ImportedTable(name, integral.ticks, columns, "metrics", entity, meanings, SOURCE)
+
+
+def _meaning(table: str, column: str, cpus: int) -> dict[str, str]:
+    if column in OWN_COLUMNS:
+        meaning = dict(OWN_COLUMNS[column])
+    else:
+        unit, kind = LAYOUTS[table].columns[column]
+        meaning = {"unit": unit, "kind": kind}
+    if meaning["kind"] == "counter":
+        meaning["resolution"] = f"{sar_tables.resolution(table, column, cpus):g}"
+    return {**meaning, "source": SOURCE}
+
+
+def _of(host: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    listed = host.get(key)
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []

@@ -1,0 +1,258 @@
+"""sysstat's recordings as run directories: against sadc's own counters, and against what sar prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from loadprint.__main__ import main
+from loadprint.importing import sar, sar_tables
+from loadprint.importing.writer import write_run
+
+ROOT = Path(__file__).parents[2]
+SADC = "/usr/lib/sysstat/sadc"
+RECORDER = ROOT / "target" / "release" / "loadprint-collect"
+# recorded with sysstat 12.6.1: three records, a comment, a restart, five records
+RESTART = ROOT / "tests" / "fixtures" / "sysstat" / "restart.json"
+ROUNDING = 0.005  # half of the last digit that sadf prints
+
+
+def run(*words: str) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env={"LC_ALL": "C"})
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def sa(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six real seconds of this machine."""
+    path = tmp_path_factory.mktemp("sa") / "today.sa"
+    run(SADC, "-S", "XALL", "1", "7", str(path))
+    return path
+
+
+def series(run_dir: Path, table: str, column: str, where: str) -> list[float]:
+    query = f"SELECT {column} FROM '{run_dir}/server/{table}.parquet' WHERE {where} ORDER BY tick"
+    return [float(row[0]) for row in duckdb.execute(query).fetchall()]
+
+
+def raw(path: Path, *asked: str) -> list[tuple[float, dict[str, tuple[float, float]]]]:
+    """Read (seconds, {sadf's name: (counter before, after)}) of each interval, from sadc's counters."""
+    found: list[tuple[float, dict[str, tuple[float, float]]]] = []
+    before, uptime = 0.0, 0.0
+    for line in run("sadf", "-r", "-O", "debug", str(path), "--", *asked).splitlines():
+        words = [word.strip() for word in line.rstrip(";").split(";")]
+        if words[0] == "# uptime_cs":
+            before, uptime = uptime, int(words[1]) / 100
+        elif not line.startswith("#"):
+            counters = {
+                name: (float(words[place + 1]), float(words[place + 2]))
+                for place, name in enumerate(words[:-2])
+                if not name.isdigit() and words[place + 1].isdigit() and words[place + 2].isdigit()
+            }
+            found.append((uptime - before, counters))
+    return found
+
+
+def test_counters_come_back_within_the_printed_digits(sa: Path, tmp_path: Path) -> None:
+    """Rate × whole seconds gives back each increase, but for two decimals and sadc's own punctuality."""
+    made = write_run(tmp_path / "run", sar.load(sa))
+    for name, column in (("cswch/s", "ctxt"), ("proc/s", "processes")):
+        rebuilt = series(made, "cpu", column, "cpu = 'all'")
+        intervals = raw(sa, "-w")
+        assert len(rebuilt) == len(intervals) + 1 >= 6
+        for place, (seconds, counters) in enumerate(intervals):
+            first, last = counters[name]
+            step = rebuilt[place + 1] - rebuilt[place]
+            assert step * seconds == pytest.approx(last - first, abs=ROUNDING * seconds + 1e-6)
+
+
+def test_means_are_those_of_sar(sa: Path, tmp_path: Path) -> None:
+    made = write_run(tmp_path / "run", sar.load(sa))
+    header, average = [
+        line.split()
+        for line in run("sar", "-u", "ALL", "-f", str(sa)).splitlines()
+        if "%usr" in line or "Average" in line
+    ]
+    printed = dict(zip(header[header.index("%usr") :], map(float, average[2:]), strict=True))
+    late = [seconds for seconds, _ in raw(sa, "-w")]
+    uneven = max(abs(seconds * len(late) / sum(late) - 1) for seconds in late)
+    cpus = len(set(duckdb.execute(f"SELECT DISTINCT cpu FROM '{made}/server/cpu.parquet'").fetchall())) - 1
+    for column, names in {
+        "user": ("%usr", "%guest"),
+        "system": ("%sys",),
+        "idle": ("%idle",),
+        "steal": ("%steal",),
+    }.items():
+        ticks = series(made, "cpu", column, "cpu = 'all'")
+        rates = [later - earlier for earlier, later in pairwise(ticks)]
+        mean = sum(rates) / len(rates) / cpus
+        # sar weighs an interval by hundredths of a second, sadf tells whole ones
+        spread = (max(rates) - min(rates)) / cpus * uneven
+        assert mean == pytest.approx(sum(printed[name] for name in names), abs=4 * ROUNDING + spread)
+
+
+def test_a_recording_and_its_witness_lie_side_by_side(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both cores are kept busy, so that it does not matter which second an interval begins in."""
+    spin = [
+        subprocess.Popen(["taskset", "--cpu-list", str(cpu), "sh", "-c", "while :; do :; done"])
+        for cpu in os.sched_getaffinity(0)
+    ]
+    try:
+        subprocess.run(
+            [RECORDER, "record", "--with-sysstat", "--duration", "4s", "--out", tmp_path / "run"],
+            check=True,
+            capture_output=True,
+        )
+    finally:
+        for each in spin:
+            each.kill()
+            each.wait()
+    witness = tmp_path / "run" / "server" / "sysstat.sa"
+    assert main(["compare", str(tmp_path / "run"), str(witness), "--format", "json"]) == 0
+    table = json.loads(capsys.readouterr().out)
+    rows = {row["key"]: row for group in table["groups"] for row in group["rows"]}
+    ours, theirs = (cell["value"] for cell in rows["cpu_server_utilisation"]["cells"])
+    assert ours > 90
+    assert theirs == pytest.approx(ours, abs=5)
+    for key in ("switches_host", "interrupts_host", "pressure_cpu"):
+        assert all(cell["value"] is not None for cell in rows[key]["cells"]), key
+    assert any("nothing material" in text for label, text in table["facts"] if label == "differs")
+
+
+def test_a_restart_parts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", "sar", str(RESTART), "--out", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr().err
+    assert "index dropped" in told
+    assert "restarted at 2026-11-21 15:19:25 UTC" in told
+    assert "`compare` takes the longest one" in told
+    meta = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert meta["sar"]["comments"] == [{"at": "2026-11-21 15:19:25 UTC", "text": "index dropped"}]
+    begin, end = [json.loads(line)["realtime_ns"] for line in (tmp_path / "run/load/phases.jsonl").open()]
+    assert round((end - begin) / 1e9) == 4
+    # nothing is added over the restart, and what lies on either side of it adds up
+    switches = [one["process-and-context-switch"]["cswch"] for one in statistics()]
+    ticks = series(tmp_path / "run", "cpu", "ctxt", "cpu = 'all'")
+    assert ticks == pytest.approx(
+        [0, switches[0], sum(switches[:2]), *(sum(switches[:each]) for each in range(2, 7))], abs=0.01
+    )
+
+
+def statistics() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(RESTART.read_text())["sysstat"]["hosts"][0]["statistics"]
+    return found
+
+
+def test_columns_say_their_source_and_resolution(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = write_run(tmp_path / "run", sar.load(RESTART))
+    row = duckdb.execute(
+        f"SELECT value FROM parquet_kv_metadata('{made}/server/disk.parquet') WHERE decode(key) = 'loadprint'"
+    ).fetchone()
+    assert row is not None
+    columns = json.loads(row[0])["columns"]
+    assert columns["read_sectors"] == {
+        "unit": "sector",
+        "kind": "counter",
+        "resolution": "0.02",
+        "source": "sadf -j",
+    }
+
+
+def test_a_share_of_few_printed_steps_is_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = json.loads(RESTART.read_text())
+    for one in few["sysstat"]["hosts"][0]["statistics"]:
+        for cpu in one["cpu-load"]:
+            cpu["iowait"] = 0.02
+    (tmp_path / "few.json").write_text(json.dumps(few))
+    assert main(["compare", str(RESTART), str(tmp_path / "few.json"), "--format", "json"]) == 0
+    table = json.loads(capsys.readouterr().out)
+    rows = {row["key"]: row for group in table["groups"] for row in group["rows"]}
+    told = [table["footnotes"][note - 1] for note in rows["cpu_server_iowait"]["cells"][1]["notes"]]
+    assert told == ["under three times its source's resolution"]
+    assert rows["cpu_server_user"]["cells"][1]["notes"] == []
+
+
+def test_the_short_form_of_sar_and_old_forms_of_interrupts() -> None:
+    brief = {
+        "cpu-load": [
+            {
+                "cpu": "all",
+                "user": 30.0,
+                "nice": 0.0,
+                "system": 10.0,
+                "iowait": 5.0,
+                "steal": 0.0,
+                "idle": 55.0,
+            }
+        ]
+    }
+    rates = sar_tables.tables(brief)["cpu"]["all",].rates
+    assert (rates["user"], rates["system"], rates["idle"]) == (30, 10, 55)
+    assert "irq" not in rates
+    old = sar_tables.tables({"interrupts": [{"intr": "sum", "value": 120.5}, {"intr": "24", "value": 3.0}]})
+    assert old["interrupts"]["all", "all"].rates == {"count": 120.5}
+    assert old["interrupts"]["24", "all"].rates == {"count": 3.0}
+    assert old["cpu"]["all",].rates == {"intr": 120.5}
+    offline = {
+        "cpu-load": [
+            {"cpu": "all", "usr": 50.0, "idle": 50.0},
+            {"cpu": "0", "usr": 50.0, "idle": 50.0},
+            {"cpu": "1", "usr": 0.0, "idle": 0.0},
+        ]
+    }
+    assert sorted(sar_tables.tables(offline)["cpu"]) == [("0",), ("all",)]
+
+
+def test_a_file_whose_recorder_was_killed_lacks_its_last_record(
+    sa: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torn = tmp_path / "torn.sa"
+    torn.write_bytes(sa.read_bytes()[:-1000])
+    assert main(["import", "sar", str(torn), "--out", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr()
+    assert "sadf: End of system activity file unexpected" in told.err
+    assert "6 points over 5.0 s" in told.out
+
+
+def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(words) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    return told
+
+
+def test_files_that_cannot_be_read_are_one_line(
+    sa: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ["--out", str(tmp_path / "run")]
+    old = tmp_path / "old.sa"
+    data = bytearray(sa.read_bytes())
+    data[2:4] = b"\x71\x21"  # the format's number in the file's head (struct file_magic of sysstat's sa.h)
+    old.write_bytes(data)
+    told = refused(["import", "sar", str(old), *out], capsys)
+    assert "cannot read the format of this file (0x2171)" in told
+    assert "sadf -c FILE > NEW" in told
+    torn = tmp_path / "torn.sa"
+    torn.write_bytes(sa.read_bytes()[:3000])
+    assert "End of system activity file unexpected" in refused(["import", "sar", str(torn), *out], capsys)
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(RESTART.read_bytes()[:5000])
+    assert "is cut off or damaged" in refused(["compare", str(cut), str(RESTART)], capsys)
+    other = tmp_path / "other.json"
+    other.write_text('{"sysstat": []}')
+    assert "JSON that sadf did not print" in refused(["import", "sar", str(other), *out], capsys)
+    assert "no/sadf: No such file" in refused(["import", "sar", str(sa), "--sadf", "no/sadf", *out], capsys)
+    back = json.loads(RESTART.read_text())
+    back["sysstat"]["hosts"][0]["statistics"][4]["timestamp"]["time"] = "15:10:00"
+    other.write_text(json.dumps(back))
+    assert "its times do not rise at 2026-11-21 15:10:00 UTC" in refused(
+        ["import", "sar", str(other), *out], capsys
+    )
+    assert not (tmp_path / "run").exists()
