@@ -107,6 +107,8 @@ class Campaign(Strict):
     server: Server
     placement: Placement = Placement()
     recorder: Recorder = Recorder()
+    canary: bool = True
+    sysstat: bool = False
     data: Annotated[dict[Name, Data], Field(min_length=1)]
     sides: Annotated[dict[Name, Side], Field(min_length=1)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint import checks, costs, derived, derived_ebpf, derived_mysql, devices, generated, header
+from loadprint import canary, checks, costs, derived, derived_ebpf, derived_mysql, devices, generated, header
 from loadprint.devices import Device
 from loadprint.errors import InputError
 from loadprint.gather import Measured, gather
@@ -13,7 +13,7 @@ from loadprint.queries import Store
 from loadprint.rows import Column, Footnotes, RowBuilder, with_verdicts
 from loadprint.sentences import sentences
 from loadprint.sides import Side
-from loadprint.table import Group, Row, SideHead, Table
+from loadprint.table import Group, Row, Shift, SideHead, Table
 
 UTILISATION_GAP = 10.0  # points beyond which CPU time per operation is not the same thing
 UTILISATION_NOTE = (
@@ -41,11 +41,15 @@ def compare(sides: Sequence[Side], reference: str | None, *, only_costs: bool = 
     columns, said = _columns(sides, measured, names.index(reference))
     builder = RowBuilder(columns, names.index(reference), Footnotes())
     facts, warnings = header.facts(sides, measured)
+    shifts = canary.shifts([run.run for runs in measured for run in runs])
+    facts += [("canary", said_of_it)] if (said_of_it := canary.told(shifts)) else []
     table = Table(
-        sides=tuple(_head(side, runs) for side, runs in zip(sides, measured, strict=True)),
+        sides=tuple(
+            _head(side, runs, shifts, builder.footnotes) for side, runs in zip(sides, measured, strict=True)
+        ),
         reference=reference,
         facts=tuple(facts),
-        warnings=(*warnings, *said),
+        warnings=(*warnings, *said, *canary.disturbed(shifts)),
         groups=_utilisation_marked(_judged(_groups(builder, only_costs), builder), builder),
         footnotes=tuple(builder.footnotes.texts),
         sentences=(),
@@ -250,8 +254,11 @@ def _marked(row: Row, gaps: Sequence[float], builder: RowBuilder) -> Row:
     return replace(row, versus=tuple(versus))
 
 
-def _head(side: Side, runs: Sequence[Measured]) -> SideHead:
-    return SideHead(side.name, side.label, runs[0].operation, tuple(run.run.id for run in runs), side.missing)
+def _head(side: Side, runs: Sequence[Measured], shifts: Sequence[Shift], footnotes: Footnotes) -> SideHead:
+    ids = tuple(run.run.id for run in runs)
+    own = tuple(shift for shift in shifts if shift.run in ids)
+    notes = tuple(footnotes.add(text) for text in canary.disturbed(own))
+    return SideHead(side.name, side.label, runs[0].operation, ids, side.missing, own, notes)
 
 
 def _method(builder: RowBuilder, reference: str) -> tuple[str, ...]:

@@ -32,12 +32,17 @@ def everyone(table: Table) -> list[int]:
 
 def columns(table: Table, shown: Sequence[int]) -> list[str]:
     """Column heads for the sides at positions `shown`: label, unit, values, then what compares each side."""
-    heads = ["", "", *(table.sides[place].name for place in shown)]
+    heads = ["", "", *(_named(table, place) for place in shown)]
     compared = [place for place in shown if table.sides[place].name != table.reference]
     for place in compared:
         ratio = "ratio" if len(compared) == 1 else f"{table.sides[place].name}/{table.reference}"
         heads += [ratio, "95 % interval", "", "points"]
     return heads
+
+
+def _named(table: Table, place: int) -> str:
+    side = table.sides[place]
+    return f"{side.name}{superscript(side.notes)}"
 
 
 def row(table: Table, row: Row, shown: Sequence[int]) -> list[Text]:

@@ -61,14 +61,30 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Shift:
+    """The canary: a part of its work took `change` more time after a run than before it.
+
+    `limit` is None where nobody can judge.
+    """
+
+    run: str
+    part: str
+    change: float
+    limit: float | None
+    disturbed: bool
+
+
+@dataclass(frozen=True)
 class SideHead:
-    """What a column stands for."""
+    """What a column stands for; footnotes say which of its repeats were disturbed."""
 
     name: str
     label: str
     operation: str
     repeats: tuple[str, ...]
     missing: tuple[tuple[str, str], ...]
+    canary: tuple[Shift, ...] = ()
+    notes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,14 @@ def test_overrides_reach_nested_keys_and_are_named_when_wrong() -> None:
         load(QUICK, ["repeats"])
 
 
+def test_the_canary_is_on_and_sysstat_off_unless_said() -> None:
+    assert (load(QUICK).canary, load(QUICK).sysstat) == (True, False)
+    campaign = load(QUICK, ["canary=false", "sysstat=true"])
+    assert (campaign.canary, campaign.sysstat) == (False, True)
+    with pytest.raises(CampaignError, match=r"^--set sysstat: "):
+        load(QUICK, ["sysstat=perhaps"])
+
+
 def test_an_existing_server_cannot_be_restored() -> None:
     with pytest.raises(CampaignError, match=r"state.data: an existing server cannot be restored"):
         load(QUICK, ["server.source=existing"])

@@ -95,3 +95,26 @@ def test_the_server_was_asked_with_least_privilege(finished: tuple[Path, str, Ma
         assert not [metric for metric in metrics if metric.startswith("loadprint.refused.")]
     # the passwords went with the data
     assert not list(runs.glob("tiny/2*/account"))
+
+
+def test_every_run_has_its_canaries_and_its_witness(finished: tuple[Path, str, Machine]) -> None:
+    runs, output, _ = finished
+    for folder in runs.glob("tiny/2*/b*"):
+        lines = (folder / "server" / "canary.jsonl").read_text().splitlines()
+        canaries = [json.loads(line) for line in lines]
+        assert [each["label"] for each in canaries] == ["before", "after"]
+        phases = [json.loads(line) for line in (folder / "load" / "phases.jsonl").read_text().splitlines()]
+        assert canaries[0]["end_monotonic_ns"] < phases[0]["monotonic_ns"]
+        assert canaries[1]["begin_monotonic_ns"] > phases[-1]["monotonic_ns"]
+        run = json.loads((folder / "run.json").read_text())
+        cpus = ",".join(map(str, canaries[0]["cpus"]))
+        assert cpus == run["roles"]["server"]["cpus"], "on the server's CPUs"
+        assert [part["name"] for part in canaries[0]["parts"]] == ["cpu", "memory", "syscall", "fsync"]
+        assert all("reason" not in part for each in canaries for part in each["parts"]), lines
+        manifest = json.loads((folder / "manifest.json").read_text())["files"]
+        assert {"server/canary.jsonl", "server/sysstat.sa"} <= manifest.keys()
+        printed = subprocess.run(
+            ["sar", "-u", "-f", folder / "server" / "sysstat.sa"], capture_output=True, text=True, check=True
+        )
+        assert "Average:" in printed.stdout
+    assert "canary" in output

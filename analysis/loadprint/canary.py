@@ -1,0 +1,152 @@
+"""Was the machine the same before and after a run? The canary's fixed work, done twice, compared.
+
+A part's time is the lower quartile of its slices (fsync: their median), added up over CPUs: a quarter of the
+slices may be as unlucky as they like, and a busy neighbour, a lower clock or a slow disk is in all of them.
+A shift over 3 % marks a repeat as disturbed. A part that does not repeat itself that well at rest is held to
+its own repeatability: three times the median shift between neighbouring canaries with no run between them,
+which is about two standard deviations.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from loadprint.recording import Run
+from loadprint.table import Shift
+
+LIMIT = 0.03
+PARTS = ("cpu", "memory", "syscall", "fsync")
+STEADY = ("cpu", "syscall")  # hold the limit by their nature: no memory bus, no device
+LEAST_AT_REST = 3  # pairs that tell how well a part repeats itself
+AT_REST_S = 120  # neighbours further apart are not the same machine any more
+MEDIANS = 3.0
+
+
+@dataclass(frozen=True)
+class _Canary:
+    label: str
+    boot_id: str | None
+    begin_ns: int
+    end_ns: int
+    times: dict[str, float]
+
+
+def shifts(runs: Sequence[Run]) -> list[Shift]:
+    """Shift of every part of every run that had a canary before and after it."""
+    limits = repeatability(runs)
+    found = []
+    for run in runs:
+        pair = _around(_read(run))
+        if pair is None:
+            continue
+        before, after = pair
+        for part in PARTS:
+            if part in before.times and part in after.times:
+                change = after.times[part] / before.times[part] - 1
+                limit = limits.get(part)
+                beyond = limit is not None and abs(math.log1p(change)) > math.log1p(limit)
+                found.append(Shift(run.id, part, change, limit, beyond))
+    return found
+
+
+def repeatability(runs: Iterable[Run]) -> dict[str, float]:
+    """Limit of every part that can be judged: 3 %, or what the part can hold on these machines at rest."""
+    course = sorted((canary for run in runs for canary in _read(run)), key=lambda canary: canary.begin_ns)
+    at_rest = [
+        (one, other)
+        for one, other in pairwise(course)
+        if (one.label, other.label) == ("after", "before")
+        and one.boot_id == other.boot_id
+        and other.begin_ns - one.end_ns < AT_REST_S * 1e9
+    ]
+    limits = dict.fromkeys(STEADY, LIMIT)
+    for part in PARTS:
+        moved = [
+            abs(math.log(other.times[part] / one.times[part]))
+            for one, other in at_rest
+            if part in one.times and part in other.times
+        ]
+        if len(moved) >= LEAST_AT_REST:
+            limits[part] = max(LIMIT, math.expm1(MEDIANS * median(moved)))
+    return limits
+
+
+def told(found: Sequence[Shift]) -> str:
+    """One line: the largest shift of each part, its limit, and how many runs it is from."""
+    texts = []
+    for part in PARTS:
+        own = [shift for shift in found if shift.part == part]
+        if not own:
+            continue
+        largest = max(own, key=lambda shift: abs(math.log1p(shift.change)))
+        limit = largest.limit
+        held = (
+            "not judged: too few canaries at rest tell how well it repeats"
+            if limit is None
+            else f"limit {100 * limit:.0f} %{', its own repeatability at rest' if limit > LIMIT else ''}"
+        )
+        texts.append(f"{_said(largest)} ({held})")
+    runs = len({shift.run for shift in found})
+    return f"largest shifts over {runs} runs: {'; '.join(texts)}" if texts else ""
+
+
+def disturbed(found: Sequence[Shift]) -> list[str]:
+    """What is said of each disturbed run."""
+    beyond: dict[str, list[str]] = {}
+    for shift in found:
+        if shift.disturbed:
+            limit = 100 * (shift.limit or 0.0)
+            beyond.setdefault(shift.run, []).append(f"{_said(shift)} (limit {limit:.0f} %)")
+    return [
+        f"{run} was disturbed: the canary's work took another time after it than before: "
+        f"{', '.join(parts)}; it is kept"
+        for run, parts in beyond.items()
+    ]
+
+
+def _said(shift: Shift) -> str:
+    return f"{shift.part} {100 * shift.change:+.1f} %"
+
+
+def _around(course: Sequence[_Canary]) -> tuple[_Canary, _Canary] | None:
+    """The last canary before and the last one after a run; an earlier attempt may have left some too."""
+    before = [canary for canary in course if canary.label == "before"]
+    after = [canary for canary in course if canary.label == "after"]
+    if not before or not after or after[-1].begin_ns < before[-1].end_ns:
+        return None
+    return before[-1], after[-1]
+
+
+def _read(run: Run) -> list[_Canary]:
+    """The canaries of a run; a line that a crash cut off, or that is no canary, is left out."""
+    path = run.path / "server" / "canary.jsonl"
+    if not path.is_file():
+        return []
+    found = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            record = json.loads(line)
+            begin = int(record["begin_realtime_ns"])
+            lasted = int(record["end_monotonic_ns"]) - int(record["begin_monotonic_ns"])
+            times = {str(part["name"]): taken for part in record["parts"] if (taken := slice_time(part))}
+            found.append(_Canary(str(record["label"]), record.get("boot_id"), begin, begin + lasted, times))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def slice_time(part: dict[str, Any]) -> float:
+    """Time of one slice, in ns, added up over CPUs; 0 where the part was not done."""
+    total = 0.0
+    for lane in part["lanes"]:
+        slices = sorted(float(ns) for ns in lane["slices_ns"])
+        if not slices:
+            return 0.0
+        total += slices[len(slices) // (2 if part["name"] == "fsync" else 4)]
+    return total

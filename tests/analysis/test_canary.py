@@ -1,0 +1,141 @@
+"""The canary: shifts between before and after, their limits, and how a disturbed repeat is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loadprint import canary
+from loadprint.__main__ import main
+from loadprint.recording import open_run
+from recordings import make_run, write_manifest
+
+RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"
+SECOND = 1_000_000_000
+
+
+def line(label: str, at: float, **times: float) -> str:
+    """One canary at second `at`; `times` are ns a slice, cpu on two CPUs."""
+    parts = [
+        {
+            "name": name,
+            "lanes": [
+                # three quarters of the slices are unlucky, which the lower quartile does not see
+                {"cpu": cpu, "slices_ns": [taken] * (6 if name == "fsync" else 3) + [9 * taken] * 5}
+                for cpu in range(2 if name == "cpu" else 1)
+            ],
+        }
+        for name, taken in times.items()
+    ]
+    begin = int(at * SECOND)
+    record = {
+        "label": label,
+        "boot_id": "b",
+        "begin_realtime_ns": begin,
+        "begin_monotonic_ns": begin,
+        "end_monotonic_ns": begin + SECOND,
+        "parts": parts,
+    }
+    return json.dumps(record) + "\n"
+
+
+def runs(path: Path, *pairs: tuple[dict[str, float], dict[str, float]]) -> list[Path]:
+    """A run a minute, each with its canaries (before, after)."""
+    made = []
+    for number, (before, after) in enumerate(pairs):
+        run = make_run(path / f"r{number}")
+        text = line("before", 60 * number, **before) + line("after", 60 * number + 40, **after)
+        (run / "server" / "canary.jsonl").write_text(text)
+        write_manifest(run)
+        made.append(run)
+    return made
+
+
+def shifts(made: list[Path]) -> dict[tuple[str, str], Any]:
+    found = canary.shifts([open_run(run) for run in made])
+    return {(shift.run, shift.part): shift for shift in found}
+
+
+def test_a_shift_over_three_percent_is_disturbed_in_either_direction(tmp_path: Path) -> None:
+    found = shifts(
+        runs(
+            tmp_path,
+            ({"cpu": 1000, "syscall": 1000}, {"cpu": 1029, "syscall": 1031}),
+            ({"cpu": 1000, "syscall": 1000}, {"cpu": 969, "syscall": 1000}),
+        )
+    )
+    assert found["r0", "cpu"].change == pytest.approx(0.029)
+    assert {key: shift.disturbed for key, shift in found.items()} == {
+        ("r0", "cpu"): False,
+        ("r0", "syscall"): True,
+        ("r1", "cpu"): True,
+        ("r1", "syscall"): False,
+    }
+
+
+def test_a_part_that_does_not_repeat_itself_is_held_to_what_it_can(tmp_path: Path) -> None:
+    """Between runs the disk shifts by a tenth each time: three such are its limit."""
+    still = {"cpu": 1000.0, "fsync": 100.0}
+    disk = {"cpu": 1000.0, "fsync": 110.0}
+    made = runs(tmp_path, (still, still), (disk, disk), (still, still), (disk, {"cpu": 1000, "fsync": 200}))
+    found = shifts(made)
+    assert found["r0", "fsync"].limit == pytest.approx(1.1**3 - 1)
+    assert not found["r2", "fsync"].disturbed
+    assert found["r3", "fsync"].disturbed
+    assert found["r0", "cpu"].limit == canary.LIMIT
+    few = shifts(made[2:])
+    assert few["r3", "fsync"].limit is None
+    assert not few["r3", "fsync"].disturbed
+
+
+def test_compare_says_it_at_the_head_and_at_the_side(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = {"cpu": 1000.0, "syscall": 500.0, "fsync": 100.0}
+    made = runs(tmp_path, (same, same), (same, {**same, "cpu": 1500.0}))
+    words = ["compare", *map(str, made)]
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    said = "r1 was disturbed: the canary's work took another time after it than before: cpu +50.0 %"
+    assert text.count(said) == 2, text
+    assert "cpu +50.0 % (limit 3 %); syscall +0.0 % (limit 3 %); fsync +0.0 % (not judged" in " ".join(
+        text.split()
+    )
+    assert "r1¹" in text
+    assert main([*words, "--format", "json"]) == 0
+    sides = json.loads(capsys.readouterr().out)["sides"]
+    assert [shift["disturbed"] for shift in sides[1]["canary"]] == [True, False, False]
+    assert len(sides[1]["repeats"]) == 1, "a disturbed repeat is kept"
+
+
+def test_what_is_left_of_an_earlier_attempt_or_cut_off_does_no_harm(tmp_path: Path) -> None:
+    [made] = runs(tmp_path, ({"cpu": 1000}, {"cpu": 1010}))
+    path = made / "server" / "canary.jsonl"
+    path.write_text(line("before", 1, cpu=7) + path.read_text() + '{"label": "aft')
+    assert shifts([made])["r0", "cpu"].change == pytest.approx(0.01)
+    path.write_text(line("after", 1, cpu=7) + line("before", 9, cpu=7))
+    assert shifts([made]) == {}
+
+
+def test_a_neighbour_on_the_cpu_is_found(tmp_path: Path) -> None:
+    """The real canary, and a real busy loop beside the second one."""
+    cpu = str(min(os.sched_getaffinity(0)))
+    [made] = runs(tmp_path, ({"cpu": 1}, {"cpu": 1}))
+    out = made / "server" / "canary.jsonl"
+    out.unlink()
+    work = [str(RECORDER), "canary", "--cpus", cpu, "--out", str(out), "--label"]
+    subprocess.run([*work, "before"], check=True, capture_output=True)
+    busy = [
+        subprocess.Popen(["taskset", "--cpu-list", cpu, "sh", "-c", "while :; do :; done"]) for _ in range(4)
+    ]
+    try:
+        subprocess.run([*work, "after"], check=True, capture_output=True)
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
+    assert shifts([made])["r0", "cpu"].disturbed

@@ -1,0 +1,58 @@
+"""How well does the canary repeat itself here? Pairs of canaries with nothing between them, at rest.
+
+    .venv/bin/python tests/benches/canary_at_rest.py [--pairs 30] [--cpus 0] [--data-dir DIR]
+
+Prints, for each part, the distribution of |after/before - 1| with the statistic of `loadprint compare`, and
+how many pairs would have been called disturbed at 3 %. The first pair is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from loadprint.canary import LIMIT, MEDIANS, PARTS, slice_time
+
+RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"
+
+
+def once(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Run one canary."""
+    words = [RECORDER, "canary", "--format", "json", "--data-dir", arguments.data_dir]
+    words += ["--cpus", arguments.cpus] if arguments.cpus else []
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return {part["name"]: slice_time(part) for part in found["parts"]}
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="how well the canary repeats itself on this machine")
+    parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--cpus", help="as of `loadprint-collect canary`")
+    parser.add_argument("--data-dir", default=".")
+    arguments = parser.parse_args()
+    times = [once(arguments) for _ in range(2 * arguments.pairs + 2)][2:]
+    print(
+        f"{arguments.pairs} pairs   slice     median     p90     max   over {LIMIT:.0%}   limit that follows"
+    )
+    for part in PARTS:
+        taken = [each[part] for each in times if each.get(part)]
+        moved = sorted(abs(after / before - 1) for before, after in zip(taken[::2], taken[1::2], strict=True))
+        if not moved:
+            continue
+        p90 = moved[int(0.9 * len(moved))]
+        over = sum(each > LIMIT for each in moved)
+        limit = max(LIMIT, MEDIANS * median(moved))
+        print(
+            f"{part:8} {median(taken) / 1e6:9.3f} ms {median(moved):8.2%} {p90:7.2%} {moved[-1]:7.2%} "
+            f"{over:6} of {len(moved)}   {limit:8.1%}"
+        )
+
+
+if __name__ == "__main__":
+    main()
