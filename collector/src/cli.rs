@@ -1,5 +1,7 @@
 //! The command line: verbs, options and their help.
 
+use std::net::Ipv4Addr;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +18,7 @@ use loadprint_probes::options::ProcessTarget;
 use loadprint_probes::options::parse_cpuset;
 
 use crate::canary::CanaryOptions;
+use crate::http::Listening;
 #[cfg(feature = "mysql")]
 use crate::mysql::MysqlOptions;
 
@@ -24,7 +27,8 @@ Examples:
   loadprint-collect record --out runs/try --duration 60s
   loadprint-collect record --out RUN --process server=@/run/mysqld/mysqld.pid --cpuset server=0-7 --data-dir /var/lib/mysql
   loadprint-collect finish RUN          after the recorder was killed
-  loadprint-collect probes              what can be read here, and why not";
+  loadprint-collect probes              what can be read here, and why not
+  loadprint-collect serve               for Prometheus: http://127.0.0.1:9779/metrics";
 
 const RECORD_EXAMPLES: &str = "\
 Records until SIGTERM or SIGINT, --duration or --deadline, then writes the tables. A recorder that is killed loses the tick
@@ -33,7 +37,24 @@ it was writing; `loadprint-collect finish RUN` writes the tables then.
 Examples:
   loadprint-collect record --out runs/try --duration 60s
   loadprint-collect record --out RUN --role load --process load=sysbench --interval 100ms
-  loadprint-collect record --out RUN --probes cpu,disk,process --process server=4242";
+  loadprint-collect record --out RUN --probes cpu,disk,process --process server=4242
+  loadprint-collect record --out RUN --listen 127.0.0.1:9779      and Prometheus may scrape what the last tick read";
+
+const SERVE_EXAMPLES: &str = "\
+Reads the probes whenever it is scraped, until SIGTERM or SIGINT. Metrics that node_exporter has too have its names, labels and
+values. OpenMetrics 1.0 and Prometheus text 0.0.4 are spoken. TLS and passwords: --web-config-file, in the format of Prometheus's
+exporters, such as
+
+  tls_server_config:
+    cert_file: server.crt
+    key_file: server.key
+  basic_auth_users:
+    prometheus: $2y$10$…            from: htpasswd -nBC 10 prometheus
+
+Examples:
+  loadprint-collect serve
+  loadprint-collect serve --listen 127.0.0.1:9779 --listen '[::1]:9779' --process server=mysqld
+  loadprint-collect serve --listen 0.0.0.0:9779 --web-config-file /etc/loadprint/web.yml";
 
 /// Records what a host does.
 #[derive(Debug, Parser)]
@@ -54,6 +75,8 @@ pub enum Command {
         /// The run directory.
         run: PathBuf,
     },
+    /// Let Prometheus scrape the probes, without a recording.
+    Serve(Box<ServeOptions>),
     /// List the probes with their status on this host.
     Probes(Box<ProbesOptions>),
     /// Do about a second of fixed work and say what it took: before and after a run it tells whether the machine was the same.
@@ -94,9 +117,77 @@ pub struct RecordOptions {
     /// Where sadc is [default: where distributions have it].
     #[arg(long, value_name = "PATH", requires = "with_sysstat")]
     pub sadc: Option<PathBuf>,
+    /// Who may scrape it meanwhile.
+    #[command(flatten)]
+    pub web: WebOptions,
     /// Which probes, and what they watch.
     #[command(flatten)]
     pub probes: ProbeOptions,
+}
+
+/// Options of `serve`.
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub struct ServeOptions {
+    /// Scrapes that come within this time of one another get the same values.
+    #[arg(long, value_name = "T", default_value = "1s", value_parser = humantime::parse_duration)]
+    pub min_interval: Duration,
+    /// Where it listens.
+    #[command(flatten)]
+    pub web: WebOptions,
+    /// Which probes, and what they watch.
+    #[command(flatten)]
+    pub probes: ProbeOptions,
+}
+
+/// Options of both verbs that serve `/metrics`.
+#[derive(Debug, Args)]
+pub struct WebOptions {
+    /// Serve /metrics at this address; may be repeated [serve without it: 127.0.0.1:9779].
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
+    pub listen: Vec<SocketAddr>,
+    /// TLS and passwords, in the format of Prometheus's exporters.
+    #[arg(long, value_name = "F")]
+    pub web_config_file: Option<PathBuf>,
+}
+
+impl WebOptions {
+    /// Listens, where an address was named.
+    ///
+    /// # Errors
+    /// When an address is taken, or the configuration file cannot be used.
+    pub fn listen(&self) -> anyhow::Result<Option<Listening>> {
+        if self.listen.is_empty() {
+            anyhow::ensure!(
+                self.web_config_file.is_none(),
+                "--web-config-file says how, and nothing is served: add --listen 127.0.0.1:{PORT}"
+            );
+            return Ok(None);
+        }
+        Listening::bind(&self.listen, self.web_config_file.as_deref()).map(Some)
+    }
+
+    /// Listens, on the loopback device where no address was named.
+    ///
+    /// # Errors
+    /// As [`WebOptions::listen`].
+    pub fn listen_anyway(&self) -> anyhow::Result<Listening> {
+        let default = [SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))];
+        let addresses = if self.listen.is_empty() {
+            &default[..]
+        } else {
+            &self.listen
+        };
+        Listening::bind(addresses, self.web_config_file.as_deref())
+    }
+}
+
+/// The port of `serve`.
+const PORT: u16 = 9779;
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "not an address with a port, such as 127.0.0.1:9779 or [::1]:9779".to_owned())
 }
 
 /// Options of `probes`.

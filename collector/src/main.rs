@@ -4,13 +4,16 @@ mod alone;
 mod canary;
 mod capabilities;
 mod cli;
+mod exposition;
 mod fingerprint;
+mod http;
 mod list;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod placement;
 mod reading;
 mod record;
+mod serve;
 mod session;
 mod ticker;
 mod witness;
@@ -57,6 +60,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Record(options) => record::run(&options),
         Command::Finish { run } => finish(&run),
+        Command::Serve(options) => serve::run(&options),
         Command::Probes(options) => list::run(&options),
         Command::Canary(options) => canary::run(&options),
     }

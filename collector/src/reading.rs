@@ -1,5 +1,6 @@
 //! Reads all probes that are due, one after the other, and keeps what each of them gave. A probe that fails costs its own rows.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use loadprint_probes::Cadence;
@@ -8,6 +9,8 @@ use loadprint_recording::clock;
 use loadprint_recording::journal::Status;
 use loadprint_recording::rows::Rows;
 
+use crate::exposition::Published;
+use crate::exposition::Sampled;
 use crate::session::Opened;
 
 /// What the newest read of one probe gave.
@@ -34,6 +37,8 @@ pub enum When {
     Between(u32),
     /// The last tick.
     Last,
+    /// Somebody asks for values now, and nothing is recorded.
+    Scrape,
 }
 
 /// The probes and what the newest read of each gave.
@@ -44,6 +49,8 @@ pub struct Reader {
     threads_every: u32,
     /// How long a tick may wait for the reads that go on beside it.
     patience: Duration,
+    /// When the newest read began (CLOCK_REALTIME).
+    realtime_ns: i64,
 }
 
 /// Most of what a tick waits for the reads beside it; the last tick waits [`LAST_PATIENCE`].
@@ -66,6 +73,7 @@ impl Reader {
             outcomes,
             threads_every,
             patience: PATIENCE.min(interval / 4),
+            realtime_ns: 0,
         }
     }
 
@@ -74,14 +82,39 @@ impl Reader {
         self.probes.iter().zip(&self.outcomes)
     }
 
+    /// What the running probes gave, for others to read. Those that are read at the ends of a recording are not among them.
+    pub fn publish(&self) -> Published {
+        let running = self
+            .outcomes()
+            .filter(|(opened, _)| opened.probe.is_ok() && opened.entry.cadence != Cadence::Ends);
+        let sampled = |(opened, outcome): (&Opened, &Outcome)| Sampled {
+            name: opened.entry.name,
+            schema: match &opened.probe {
+                Ok(probe) => probe
+                    .schema()
+                    .map_or(Cow::Borrowed(opened.entry.schema), |learnt| {
+                        Cow::Owned(learnt.clone())
+                    }),
+                Err(_) => Cow::Borrowed(opened.entry.schema),
+            },
+            outcome: outcome.clone(),
+        };
+        Published {
+            realtime_ns: self.realtime_ns,
+            probes: running.map(sampled).collect(),
+        }
+    }
+
     /// Reads every probe that is due: first those that answer at once, then what the slow ones have by then.
     pub fn read(&mut self, when: When) {
+        self.realtime_ns = clock::realtime_ns();
         let threads_every = self.threads_every;
         let is_due = |cadence| match (cadence, when) {
             (Cadence::Every, _) | (_, When::First | When::Last) => true,
             (Cadence::Nth, When::Between(tick)) => tick.is_multiple_of(threads_every),
+            (Cadence::Nth, When::Scrape) => true,
 
-            (Cadence::Ends, When::Between(_)) => false,
+            (Cadence::Ends, When::Between(_) | When::Scrape) => false,
         };
         for opened in &mut self.probes {
             if let Ok(probe) = &mut opened.probe
@@ -91,7 +124,7 @@ impl Reader {
             }
         }
         let patience = match when {
-            When::Last => LAST_PATIENCE,
+            When::Last | When::Scrape => LAST_PATIENCE,
             When::First | When::Between(_) => self.patience,
         };
         let beside = |opened: &Opened| opened.probe.as_ref().is_ok_and(|probe| probe.is_pending());

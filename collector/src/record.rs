@@ -25,12 +25,15 @@ use crate::alone;
 use crate::capabilities;
 use crate::cli::RecordOptions;
 use crate::fingerprint;
+use crate::http::Desk;
+use crate::http::Listening;
 use crate::placement;
 use crate::session::Session;
 use crate::session::open_probes;
 use crate::session::refuse_unknown;
 use crate::ticker::Schedule;
 use crate::ticker::Stop;
+use crate::ticker::Woken;
 use crate::witness::Witness;
 
 /// Program and version, as they stand in every table.
@@ -51,6 +54,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
         .options(options.interval, options.data_dir.as_deref())?;
     let host = options.probes.host();
     refuse_unknown(&options.probes)?;
+    let listening = options.web.listen()?;
     fs::create_dir_all(&role_dir)
         .with_context(|| format!("{}: cannot make the run directory", role_dir.display()))?;
     let dir = placement::journal_dir(
@@ -88,17 +92,21 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     if let Err(error) = capabilities::narrow(&probes, &dirs) {
         eprintln!("loadprint-collect: {error:#}");
     }
+    let served = listening.map(Listening::start).transpose()?;
+    let desk = served.as_ref().map(|(_, desk)| desk);
     let mut session = Session::new(probes, journal, probe_options.threads_every, options.interval);
     let pid_file = PidFile {
         path: options.pid_file.clone(),
     };
-    let ended = take_ticks(options, interval_ns, &stop, &mut session, &pid_file).with_context(|| {
-        format!(
-            "{} ticks are kept; make room, then: loadprint-collect finish {}",
-            session.ticks(),
-            options.out.display()
-        )
-    })?;
+    let ended =
+        take_ticks(options, interval_ns, &stop, &mut session, &pid_file, desk).with_context(|| {
+            format!(
+                "{} ticks are kept; make room, then: loadprint-collect finish {}",
+                session.ticks(),
+                options.out.display()
+            )
+        })?;
+    drop(served);
     witness.end();
     let (journal, last_tick, missed) = session.end();
     // Without an end frame the journal counts as torn and has all its ticks; there may be room for the tables still.
@@ -129,6 +137,7 @@ fn take_ticks(
     stop: &Stop,
     session: &mut Session,
     pid_file: &PidFile,
+    desk: Option<&Desk>,
 ) -> anyhow::Result<Ended> {
     let start = clock::monotonic_ns();
     let limit =
@@ -144,11 +153,23 @@ fn take_ticks(
     let end = limits.into_iter().flatten().min_by_key(|(time, _)| *time);
     let mut schedule = Schedule::new(start, interval_ns);
     loop {
+        // There is nothing to be asked for before the first tick.
+        let desk = desk.filter(|_| session.ticks() > 0);
         let due = schedule.next(clock::monotonic_ns());
         let until = end.map_or(due.intended_ns, |(time, _)| time.min(due.intended_ns));
-        if stop.wait_until(until)? {
-            session.tick(Schedule::last(due, clock::monotonic_ns()), true)?;
-            return Ok(Ended::Signal);
+        loop {
+            match stop.wait(Some(until), desk.map(Desk::bell))? {
+                Woken::Due => break,
+                Woken::Stopped => {
+                    session.tick(Schedule::last(due, clock::monotonic_ns()), true)?;
+                    return Ok(Ended::Signal);
+                }
+                Woken::Asked => {
+                    if let Some(desk) = desk {
+                        desk.answer(|| session.publish());
+                    }
+                }
+            }
         }
         if let Some((time, ended)) = end
             && time <= due.intended_ns
@@ -210,7 +231,7 @@ fn refuse_second(role_dir: &Path) -> anyhow::Result<()> {
 }
 
 /// Every thread that is watched takes two descriptors.
-fn raise_descriptor_limit() {
+pub fn raise_descriptor_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: maximum,

@@ -16,6 +16,7 @@ use loadprint_recording::journal::Writer;
 use loadprint_recording::schema::Schema;
 
 use crate::cli::ProbeOptions;
+use crate::exposition::Published;
 use crate::reading::Reader;
 use crate::reading::When;
 use crate::ticker::Due;
@@ -166,6 +167,11 @@ impl Session {
         self.missed += u64::from(missed);
         self.last_tick = Some(tick);
         Ok(())
+    }
+
+    /// What the newest tick read, for who scrapes the recorder.
+    pub fn publish(&self) -> Published {
+        self.reader.publish()
     }
 
     /// Ticks taken.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 
 use loadprint_recording::clock::monotonic_ns;
@@ -94,21 +95,46 @@ impl Stop {
     /// # Errors
     /// When waiting itself fails.
     pub fn wait_until(&self, until_ns: i64) -> io::Result<bool> {
+        Ok(self.wait(Some(until_ns), None)? == Woken::Stopped)
+    }
+
+    /// Waits until CLOCK_MONOTONIC is `until_ns`, for ever where that is `None`, a signal comes, or `bell` can be read.
+    ///
+    /// # Errors
+    /// When waiting itself fails.
+    pub fn wait(&self, until_ns: Option<i64>, bell: Option<BorrowedFd<'_>>) -> io::Result<Woken> {
         loop {
-            let left = (until_ns - monotonic_ns()).max(0);
-            let timeout = Timespec {
+            let left = until_ns.map(|until| (until - monotonic_ns()).max(0));
+            let timeout = left.map(|left| Timespec {
                 tv_sec: left / 1_000_000_000,
                 tv_nsec: left % 1_000_000_000,
-            };
-            let mut waits = [PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
-            match poll(&mut waits, Some(&timeout)) {
-                Ok(0) if left == 0 || monotonic_ns() >= until_ns => return Ok(false),
+            });
+            let signals = self.signals.as_fd();
+            // Without a bell the signals are waited for twice, which does no harm.
+            let mut waits =
+                [signals, bell.unwrap_or(signals)].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            match poll(&mut waits, timeout.as_ref()) {
+                Ok(0) if until_ns.is_some_and(|until| left == Some(0) || monotonic_ns() >= until) => {
+                    return Ok(Woken::Due);
+                }
                 Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return Ok(true),
+                Ok(_) if !waits[0].revents().is_empty() => return Ok(Woken::Stopped),
+                Ok(_) => return Ok(Woken::Asked),
                 Err(error) => return Err(error.into()),
             }
         }
     }
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// The time has come.
+    Due,
+    /// A signal.
+    Stopped,
+    /// Somebody rang the bell.
+    Asked,
 }
 
 #[cfg(test)]

@@ -1,0 +1,98 @@
+//! Walks the list of probes: every name that can come of it is one that Prometheus takes.
+
+use std::collections::HashMap;
+
+use loadprint_probes::PROBES;
+use loadprint_recording::schema::Kind as Declared;
+use loadprint_recording::schema::Shape;
+
+use super::families::Kind;
+use super::generated;
+use super::node;
+
+/// A family's name as OpenMetrics has it, without `_total`, and where it comes from.
+fn generated_names() -> Vec<(String, Declared, String)> {
+    let mut names = vec![];
+    for entry in PROBES {
+        let columns = match entry.schema.shape {
+            Shape::Metrics => &entry.schema.metrics,
+            Shape::Table | Shape::Histogram => &entry.schema.columns,
+        };
+        for column in columns.iter().filter(|column| column.kind != Declared::Info) {
+            let place = format!("{}.{}", entry.name, column.name);
+            if entry.schema.shape == Shape::Metrics && node::metric(entry.name, &column.name, true).is_some()
+            {
+                continue;
+            }
+            let is_sum = columns
+                .iter()
+                .filter(|buckets| buckets.kind == Declared::Histogram)
+                .filter_map(|buckets| generated::sum_of(buckets, columns))
+                .any(|sum| columns[sum].name == column.name);
+            if !is_sum {
+                names.push((generated::name(entry.name, column), column.kind, place));
+            }
+        }
+    }
+    names
+}
+
+#[test]
+fn every_declared_name_is_one_that_prometheus_takes() {
+    let mut seen: HashMap<String, String> = HashMap::new();
+    for (name, kind, place) in generated_names() {
+        let stem = name.strip_suffix("_total").unwrap_or(&name);
+        assert!(
+            stem.bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'),
+            "{place} is exported as `{name}`, which is no metric name: rename the column"
+        );
+        assert_eq!(
+            name.ends_with("_total"),
+            kind == Declared::Counter,
+            "{place} is exported as `{name}`: only counters end in _total; declare it a counter, or rename the column"
+        );
+        for reserved in ["_count", "_sum", "_bucket", "_info", "_created", "_total"] {
+            assert!(
+                !stem.ends_with(reserved),
+                "{place} is exported as `{name}`: `{reserved}` has a meaning of its own there; rename the column"
+            );
+        }
+        if let Some(other) = seen.insert(stem.to_owned(), place.clone()) {
+            panic!("{place} and {other} are both exported as `{stem}`: rename one of the two columns");
+        }
+    }
+}
+
+#[test]
+fn every_entity_column_is_a_label() {
+    for entry in PROBES.iter().filter(|entry| entry.schema.shape != Shape::Metrics) {
+        for name in entry.schema.entity.iter() {
+            let is_label = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+            assert!(
+                is_label && !name.starts_with("__") && !matches!(&**name, "le" | "quantile"),
+                "{}: its entity column `{name}` cannot be a label: small letters and _, and neither le nor quantile",
+                entry.name
+            );
+        }
+    }
+}
+
+#[test]
+fn open_key_sets_have_node_exporters_names() {
+    let name = |probe, key, know| node::metric(probe, key, know).flatten().map(|metric| metric.name);
+    let is = |probe, key| name(probe, key, false).unwrap_or_default();
+    assert_eq!(is("memory", "Active(anon)"), "node_memory_Active_anon_bytes");
+    assert_eq!(is("memory", "HugePages_Free"), "node_memory_HugePages_Free");
+    assert_eq!(is("vmstat", "pgmajfault"), "node_vmstat_pgmajfault");
+    assert_eq!(is("tcp", "Tcp.RetransSegs"), "node_netstat_Tcp_RetransSegs");
+    assert_eq!(is("tcp", "sockstat.TCP.tw"), "node_sockstat_TCP_tw");
+    assert_eq!(name("vmstat", "nr_zone_inactive_anon", false), None);
+    assert_eq!(
+        node::metric("vmstat", "pgfault", false)
+            .flatten()
+            .map(|metric| metric.kind),
+        Some(Kind::Unknown)
+    );
+    assert_eq!(node::metric("mysql", "Questions", true), None);
+}
