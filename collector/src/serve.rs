@@ -23,7 +23,7 @@ pub fn run(options: &ServeOptions) -> anyhow::Result<()> {
     raise_descriptor_limit();
     refuse_unknown(&options.probes)?;
     let listening = options.web.listen_anyway()?;
-    let probe_options = options.probes.options(options.min_interval, None);
+    let probe_options = options.probes.options(options.min_interval, None)?;
     let probes = open_probes(&options.probes, &options.probes.host(), &probe_options)?;
     if let Err(error) = capabilities::narrow(&probes, &[]) {
         eprintln!("loadprint-collect: {error:#}");

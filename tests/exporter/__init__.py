@@ -1,0 +1,1 @@
+"""Tests of what Prometheus scrapes: promtool, node_exporter and Prometheus are the judges."""

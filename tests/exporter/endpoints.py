@@ -1,0 +1,124 @@
+"""Starts the programs that serve or scrape metrics, and reads what they serve."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+ROOT = Path(__file__).parents[2]
+COLLECT = ROOT / "target/release/loadprint-collect"
+FIXTURES = ROOT / "tests/fixtures/host/t0"
+Labels = frozenset[tuple[str, str]]
+T = TypeVar("T")
+
+
+@dataclass
+class Metrics:
+    """What an endpoint served: types by name, values by name and labels."""
+
+    types: dict[str, str]
+    values: dict[str, dict[Labels, float]]
+
+    @classmethod
+    def parse(cls, text: str) -> Metrics:
+        """Reads Prometheus text 0.0.4; every sample must come under its own family."""
+        types: dict[str, str] = {}
+        values: dict[str, dict[Labels, float]] = {}
+        for line in text.splitlines():
+            if line.startswith("# TYPE "):
+                _, _, name, kind = line.split(" ")
+                assert name not in types, f"{name} comes twice"
+                types[name] = kind
+            elif not line.startswith("#"):
+                head, value = line.rsplit(" ", 1)
+                name, _, labels = head.partition("{")
+                pairs = frozenset(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels))
+                samples = values.setdefault(name, {})
+                assert pairs not in samples, f"{head} comes twice"
+                samples[pairs] = float(value)
+        return cls(types, values)
+
+
+def wait_for(what: str, get: Callable[[], T | None]) -> T:
+    """Polls until there is something; the limit is far beyond what any machine needs."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if found := get():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"waited in vain for {what}")
+
+
+def free_port() -> int:
+    """A port that nothing listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def fetch(url: str, accept: str = "text/plain") -> str:
+    """The body of an answer that must be 200."""
+    with urllib.request.urlopen(
+        urllib.request.Request(url, headers={"Accept": accept}), timeout=60
+    ) as answer:
+        body: bytes = answer.read()
+        return body.decode()
+
+
+@contextmanager
+def running(arguments: list[object], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that ends with the block; what it prints goes to `log`."""
+    with log.open("wb") as output:
+        process = subprocess.Popen([str(argument) for argument in arguments], stdout=output, stderr=output)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(120)
+
+
+@contextmanager
+def serving(log: Path, *arguments: object, verb: str = "serve") -> Iterator[str]:
+    """Our own endpoint, at a port that the system chose; gives its URL."""
+    with running([COLLECT, verb, "--listen", "127.0.0.1:0", *arguments], log) as process:
+
+        def url() -> str | None:
+            assert process.poll() is None, log.read_text()
+            said = re.search(r"serving (\S+)", log.read_text())
+            return said.group(1) if said else None
+
+        yield wait_for("the endpoint", url)
+
+
+@contextmanager
+def node_exporter(log: Path, *arguments: object) -> Iterator[str]:
+    """Debian's node_exporter; gives its URL."""
+    url = f"http://127.0.0.1:{free_port()}/metrics"
+    address = url.removeprefix("http://").removesuffix("/metrics")
+    program = [
+        "prometheus-node-exporter",
+        f"--web.listen-address={address}",
+        "--collector.interrupts",
+        *arguments,
+    ]
+    with running([*program], log) as process:
+
+        def answers() -> str | None:
+            assert process.poll() is None, log.read_text()
+            try:
+                return fetch(url)
+            except (urllib.error.URLError, ConnectionError):
+                return None
+
+        wait_for("node_exporter", answers)
+        yield url

@@ -1,0 +1,187 @@
+"""A real Prometheus scrapes through TLS with a password, and who should not get in does not."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import socket
+import ssl
+import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from .endpoints import COLLECT, fetch, free_port, running, serving, wait_for
+
+PASSWORD = "right"
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A web configuration with a certificate of its own and one user."""
+    place = tmp_path_factory.mktemp("web")
+    certificate = [
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    files = ["-keyout", str(place / "server.key"), "-out", str(place / "server.crt")]
+    subprocess.run(["openssl", "req", *certificate, *names, *files], check=True, capture_output=True)
+    salt = "$2b$04$abcdefghijklmnopqrstuu"
+    crypt = ["perl", "-e", "print crypt($ARGV[0], $ARGV[1])", PASSWORD, salt]
+    hashed = subprocess.run(crypt, check=True, capture_output=True, text=True).stdout
+    assert len(hashed) == 60
+    config = place / "web.yml"
+    config.write_text(
+        "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n  min_version: TLS13\n"
+        "http_server_config:\n  headers:\n    X-Frame-Options: deny\n"
+        f"basic_auth_users:\n  prometheus: {hashed}\n"
+    )
+    return config
+
+
+def test_prometheus_scrapes_through_tls(tmp_path: Path, web: Path) -> None:
+    with serving(tmp_path / "ours", "--web-config-file", web) as url:
+        assert url.startswith("https://")
+        target, port = urllib.parse.urlsplit(url).netloc, free_port()
+        config = tmp_path / "prometheus.yml"
+        config.write_text(
+            "scrape_configs:\n- job_name: loadprint\n  scrape_interval: 1s\n  scheme: https\n"
+            f"  tls_config: {{ca_file: {web.parent / 'server.crt'}}}\n"
+            f"  basic_auth: {{username: prometheus, password: {PASSWORD}}}\n"
+            f"  static_configs: [{{targets: ['{target}']}}]\n"
+        )
+        data = tmp_path / "data"
+        program = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={data}"]
+        with running([*program, f"--web.listen-address=127.0.0.1:{port}"], tmp_path / "theirs") as process:
+
+            def query(expression: str) -> str | None:
+                assert process.poll() is None, (tmp_path / "theirs").read_text()
+                asked = urllib.parse.urlencode({"query": expression})
+                try:
+                    answer = json.loads(fetch(f"http://127.0.0.1:{port}/api/v1/query?{asked}"))
+                except (urllib.error.URLError, ConnectionError):
+                    return None
+                found = answer["data"]["result"]
+                return str(found[0]["value"][1]) if found else None
+
+            wait_for("up == 1", lambda: query("up == 1"))
+            total = next(
+                line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal")
+            )
+            assert query("node_memory_MemTotal_bytes") == str(int(total.split()[1]) * 1024)
+            wait_for("a second scrape", lambda: query("increase(node_context_switches_total[1m]) > 0"))
+
+
+def status(url: str, credentials: str | None, ca: Path, method: str = "GET") -> tuple[int, str | None]:
+    """The status of an answer, and its header X-Frame-Options."""
+    request = urllib.request.Request(url, method=method)
+    if credentials:
+        request.add_header("Authorization", "Basic " + base64.b64encode(credentials.encode()).decode())
+    context = ssl.create_default_context(cafile=str(ca))
+    try:
+        with urllib.request.urlopen(request, timeout=60, context=context) as answer:
+            return answer.status, answer.headers["X-Frame-Options"]
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers["X-Frame-Options"]
+
+
+def test_only_the_right_password_gets_in(tmp_path: Path, web: Path) -> None:
+    ca = web.parent / "server.crt"
+    with serving(tmp_path / "log", "--web-config-file", web, "--probes", "cpu") as url:
+        for wrong in (None, "prometheus:wrong", "nobody:right", "prometheus", "prometheus:"):
+            assert status(url, wrong, ca) == (401, "deny"), wrong
+        for _ in range(2):
+            assert status(url, f"prometheus:{PASSWORD}", ca) == (200, "deny")
+        assert status(url.replace("/metrics", "/nothing"), f"prometheus:{PASSWORD}", ca)[0] == 404
+        assert status(url, f"prometheus:{PASSWORD}", ca, "POST")[0] == 405
+        # A file that has become unusable lets nobody in, and one that is mended lets them in again.
+        whole = web.read_text()
+        web.write_text(whole + "nonsense: 1\n")
+        with pytest.raises((urllib.error.URLError, ConnectionError, ssl.SSLError)):
+            status(url, f"prometheus:{PASSWORD}", ca)
+        web.write_text(whole)
+        assert status(url, f"prometheus:{PASSWORD}", ca)[0] == 200
+    assert "web.yml:10: " in (tmp_path / "log").read_text()
+
+
+def answer_to(url: str, sent: bytes) -> bytes:
+    """All that comes back for these bytes until the server closes."""
+    address = urllib.parse.urlsplit(url)
+    with socket.create_connection((address.hostname, address.port or 0), timeout=120) as client:
+        client.sendall(sent)
+        received = b""
+        while part := client.recv(65536):
+            received += part
+        return received
+
+
+def test_what_no_client_should_send(tmp_path: Path) -> None:
+    with serving(tmp_path / "log", "--probes", "cpu") as url:
+        assert answer_to(url, b"\x16\x03\x01 this is no request\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+        long = b"GET /metrics HTTP/1.1\r\nHost: a\r\nX-Long: " + b"x" * 10_000 + b"\r\n\r\n"
+        assert answer_to(url, long).startswith(b"HTTP/1.1 431 ")
+        many = b"GET /metrics HTTP/1.1\r\n" + b"A: b\r\n" * 100 + b"\r\n"
+        assert answer_to(url, many).startswith(b"HTTP/1.1 431 ")
+        # A client that never ends its request is let go.
+        answer_to(url, b"GET /metrics HTTP/1.1\r\nHost: a\r\n")
+        closing = b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        assert b"node_context_switches_total" in answer_to(url, closing)
+
+
+def refused(*arguments: object) -> str:
+    """What is said of a command line that cannot be used: one line, and status 2."""
+    ended = subprocess.run(
+        [COLLECT, "serve", *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.returncode == 2, ended
+    assert len(ended.stderr.splitlines()) == 1, ended.stderr
+    return ended.stderr
+
+
+def test_what_cannot_be_served_is_said_in_one_line(tmp_path: Path, web: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert f"{address}: something listens there already" in refused("--listen", address)
+    assert "127.0.0.1:9779" in refused("--listen", "9779")
+    for wrong, said in (
+        ("basic_auth_users:\n  a: secret\n", "bad.yml:2: "),
+        ("tls_server_config:\n  cert_file: a\n  cipher_suites: [b]\n", "bad.yml:3: "),
+        ("tls_server_config:\n  client_auth_type: RequireAnyClientCert\n", "RequireAndVerifyClientCert"),
+        (f"tls_server_config:\n  cert_file: {web.parent}/server.crt\n", "key_file is missing"),
+        ("tls_server_config:\n  cert_file: nothing\n  key_file: nothing\n", f"{tmp_path}/nothing"),
+        ("rate_limit: {}\n", "bad.yml:1: "),
+        ("a: b: c\n", "bad.yml:1: "),
+    ):
+        (tmp_path / "bad.yml").write_text(wrong)
+        message = refused("--listen", "127.0.0.1:0", "--web-config-file", tmp_path / "bad.yml")
+        assert said in message, message
+        assert "secret" not in message
+
+
+def test_sigterm_ends_it_while_clients_are_connected(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with running([COLLECT, "serve", "--listen", "127.0.0.1:0", "--probes", "cpu"], log) as process:
+        url = wait_for("the endpoint", lambda: log.read_text().partition("serving ")[2].strip() or None)
+        address = urllib.parse.urlsplit(url)
+        with socket.create_connection((address.hostname, address.port or 0)) as client:
+            client.sendall(b"GET /")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(120) == 0
+
+
+def test_strangers_are_spoken_of(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with running([COLLECT, "serve", "--listen", "0.0.0.0:0", "--probes", "cpu"], log):
+        wait_for("the endpoint", lambda: "serving http://" in log.read_text())
+    assert "warning: other machines may read the metrics at 0.0.0.0:0" in log.read_text()
