@@ -23,7 +23,7 @@ from loadprint.table import Shift
 LIMIT = 0.03
 PARTS = ("cpu", "memory", "syscall", "fsync")
 STEADY = ("cpu", "syscall")  # hold the limit by their nature: no memory bus, no device
-LEAST_AT_REST = 3  # pairs that tell how well a part repeats itself
+LEAST_AT_REST = 5  # pairs that tell how well a part repeats itself
 AT_REST_S = 120  # neighbours further apart are not the same machine any more
 MEDIANS = 3.0
 
