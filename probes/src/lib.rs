@@ -10,6 +10,7 @@ pub mod host;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 pub mod options;
+pub mod perf;
 pub mod procfs;
 pub mod reference;
 pub mod registry;

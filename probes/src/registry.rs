@@ -9,6 +9,7 @@ use crate::hardware::nvme;
 use crate::hardware::thermal;
 #[cfg(feature = "mysql")]
 use crate::mysql;
+use crate::perf;
 use crate::procfs::cgroup;
 use crate::procfs::cpu;
 use crate::procfs::diskstats;
@@ -57,4 +58,5 @@ pub static PROBES: &[ProbeEntry] = &[
     mysql::statements::ENTRY,
     #[cfg(feature = "mysql")]
     mysql::digests::ENTRY,
+    perf::ENTRY,
 ];

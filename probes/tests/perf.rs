@@ -1,0 +1,170 @@
+//! Counters on CPUs, through the probe's own path, with events that the kernel counts itself: they need no PMU.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed test stops where it failed"
+)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::ptr::null_mut;
+
+use loadprint_probes::Host;
+use loadprint_probes::NotRunning;
+use loadprint_probes::Options;
+use loadprint_probes::PROBES;
+use loadprint_probes::Probe;
+use loadprint_probes::perf::Event;
+use loadprint_probes::perf::open_events;
+use loadprint_recording::rows::Rows;
+use loadprint_recording::rows::Value;
+use perf_event::Builder;
+use perf_event::Counter;
+use perf_event::events::Software;
+use rustix::param::page_size;
+use rustix::thread::CpuSet;
+use rustix::thread::sched_getaffinity;
+use rustix::thread::sched_setaffinity;
+
+const PAGES: usize = 20_000;
+
+/// Value, time enabled and time running of every event and set of CPUs.
+fn readings(probe: &mut dyn Probe) -> BTreeMap<(String, String), [Option<u64>; 3]> {
+    let mut rows = Rows::default();
+    common::read(probe, &mut rows).unwrap();
+    (0..rows.len())
+        .map(|row| {
+            let mut names = rows
+                .entity(row)
+                .map(|name| String::from_utf8(name.to_vec()).unwrap());
+            let cell = |column| match rows.value(row, column, 3) {
+                Value::Bits(bits) => Some(bits),
+                _ => None,
+            };
+            (
+                (names.next().unwrap(), names.next().unwrap()),
+                [cell(0), cell(1), cell(2)],
+            )
+        })
+        .collect()
+}
+
+/// The first CPU that this thread may run on; it runs there from now on.
+fn pin() -> usize {
+    let allowed = sched_getaffinity(None).unwrap();
+    let cpu = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).unwrap();
+    let mut only = CpuSet::new();
+    only.set(cpu);
+    sched_setaffinity(None, &only).unwrap();
+    cpu
+}
+
+/// Touches `PAGES` new pages, each of which faults once.
+fn fault() {
+    let length = PAGES * page_size();
+    let (rights, flags) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+    );
+    // SAFETY: new memory of that length, without huge pages, written within its bounds and given back.
+    unsafe {
+        let memory = libc::mmap(null_mut(), length, rights, flags, -1, 0);
+        assert_ne!(memory, libc::MAP_FAILED);
+        libc::madvise(memory, length, libc::MADV_NOHUGEPAGE);
+        for page in 0..PAGES {
+            memory.cast::<u8>().add(page * page_size()).write_volatile(1);
+        }
+        libc::munmap(memory, length);
+    }
+}
+
+/// Counts for this thread alone, in its own mode.
+fn own(event: Software) -> Counter {
+    Builder::new(event)
+        .observe_self()
+        .any_cpu()
+        .include_kernel()
+        .enabled(true)
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn faults_and_switches_on_a_cpu_are_counted_there() {
+    let events = [
+        ("page_faults", Event::Software(Software::PAGE_FAULTS)),
+        ("context_switches", Event::Software(Software::CONTEXT_SWITCHES)),
+        ("cpu_clock", Event::Software(Software::CPU_CLOCK)),
+    ];
+    let cpu = pin();
+    let options = Options {
+        cpusets: vec![("server".to_owned(), cpu.to_string().parse().unwrap())],
+        full_matrix: true,
+        ..Options::default()
+    };
+    let mut probe = open_events(&Host::default(), &options, &events).unwrap();
+    let mut faults = own(Software::PAGE_FAULTS);
+    let before = readings(probe.as_mut());
+    let faults_before = faults.read().unwrap();
+    fault();
+    let own_faults = faults.read().unwrap() - faults_before;
+    let after = readings(probe.as_mut());
+    assert_eq!(own_faults, PAGES as u64, "one fault a page, and no other");
+
+    let of = |all: &BTreeMap<_, [Option<u64>; 3]>, event: &str, cpus: &str| {
+        all[&(event.to_owned(), cpus.to_owned())].map(Option::unwrap)
+    };
+    for (event, least) in [
+        ("page_faults", own_faults),
+        ("context_switches", 0),
+        ("cpu_clock", 1),
+    ] {
+        let (first, last) = (of(&before, event, "server"), of(&after, event, "server"));
+        // Whatever else ran on that CPU counts too.
+        assert!(last[0] - first[0] >= least, "{event}: {first:?} {last:?}");
+        assert!(last[1] > first[1], "{event}: {first:?} {last:?}");
+        assert_eq!(
+            last[1], last[2],
+            "{event}: the kernel's own counters need no turns"
+        );
+        assert_eq!(last, of(&after, event, &cpu.to_string()), "the set is that CPU");
+    }
+    // A clock that counts nanoseconds counts the time that it ran: value and times are not mixed up.
+    let (first, last) = (
+        of(&before, "cpu_clock", "server"),
+        of(&after, "cpu_clock", "server"),
+    );
+    let (counted, ran) = ((last[0] - first[0]) as f64, (last[2] - first[2]) as f64);
+    assert!((counted / ran - 1.0).abs() < 0.5, "{counted} ns in {ran} ns");
+}
+
+/// This machine has a PMU or it has none: both are an answer.
+#[test]
+fn hardware_counters_count_or_say_why_not() {
+    let entry = PROBES.iter().find(|entry| entry.name == "perf").unwrap();
+    match (entry.open)(&Host::default(), &Options::default()) {
+        Ok(mut probe) => {
+            let readings = readings(probe.as_mut());
+            let [value, enabled, running] = readings[&("cycles".to_owned(), "all".to_owned())];
+            assert_eq!(value.is_some(), running.is_some_and(|running| running > 0));
+            assert!(enabled > Some(0), "{readings:?}");
+        }
+        Err(NotRunning::Unavailable(reason)) => assert!(reason.contains("(PMU)"), "{reason}"),
+        Err(reason) => panic!("{reason}"),
+    }
+}
+
+#[test]
+fn cpus_that_are_not_there_are_told() {
+    let options = Options {
+        cpusets: vec![("server".to_owned(), "8000".parse().unwrap())],
+        ..Options::default()
+    };
+    let clock = [("cpu_clock", Event::Software(Software::CPU_CLOCK))];
+    let refusal = open_events(&Host::default(), &options, &clock).unwrap_err();
+    assert!(
+        refusal.to_string().contains("none of the CPU sets is online"),
+        "{refusal}"
+    );
+}
