@@ -146,7 +146,7 @@ impl<'a> Cursor<'a> {
     /// When it is not one.
     pub fn convert<T: std::str::FromStr>(&self, item: &'static str, word: &[u8]) -> Result<T, ParseError> {
         let parsed = str::from_utf8(word).ok().and_then(|word| word.parse().ok());
-        parsed.ok_or_else(|| self.error(item, format!("`{}` is not a number", word.escape_ascii())))
+        parsed.ok_or_else(|| self.error(item, format!("`{}` is not a number", shown(word))))
     }
 
     /// An error at this line.
@@ -166,6 +166,15 @@ impl<'a> Cursor<'a> {
             .take_while(|byte| **byte == b' ' || **byte == b'\t')
             .count();
         self.rest = &self.rest[blanks..];
+    }
+}
+
+/// A word as an error shows it: on one line, and the beginning only if it is very long.
+fn shown(word: &[u8]) -> String {
+    const MOST: usize = 40;
+    match word.split_at_checked(MOST) {
+        Some((start, rest)) if !rest.is_empty() => format!("{}…", start.escape_ascii()),
+        _ => word.escape_ascii().to_string(),
     }
 }
 

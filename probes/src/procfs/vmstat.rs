@@ -89,7 +89,8 @@ struct Vmstat {
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Box::new(Vmstat {
-        file: host.source("vmstat", MOUNT_PROC)?,
+        // A name and a number.
+        file: host.source("vmstat", MOUNT_PROC)?.records_below(128),
     }))
 }
 
