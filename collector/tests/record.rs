@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use common::Recorder;
@@ -108,6 +109,8 @@ fn copy(from: &Path, to: &Path) {
         let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
             copy(&entry.path(), &target);
+        } else if entry.file_type().unwrap().is_symlink() {
+            symlink(fs::read_link(entry.path()).unwrap(), target).unwrap();
         } else {
             fs::copy(entry.path(), target).unwrap();
         }

@@ -59,6 +59,10 @@ fn section(entry: &ProbeEntry, page: &mut String) {
     };
     if schema.shape == Shape::Metrics {
         page.push_str("Whatever the source prints is recorded; the unit of a metric that is not listed here is unknown.\n");
+        // Beside the value there may be its text.
+        for column in schema.columns.iter().filter(|column| column.name != "value") {
+            page.push_str(&format!("Column `{}`: {}.\n", column.name, column.help));
+        }
     }
     if columns.is_empty() {
         return;

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use loadprint_probes::PROBES;
 use loadprint_probes::reference;
+use loadprint_recording::schema::Shape;
 
 #[test]
 fn the_metric_reference_is_what_the_probes_declare() {
@@ -33,8 +34,11 @@ fn every_column_and_metric_is_in_the_reference() {
         let start = page.find(&format!("\n## {}\n", entry.name)).unwrap();
         let rest = &page[start + 1..];
         let section = &rest[..rest.find("\n## ").unwrap_or(rest.len())];
-        let declared = entry.schema.metrics.iter().chain(entry.schema.columns.iter());
-        for column in declared.filter(|column| column.name != "value") {
+        let declared = match entry.schema.shape {
+            Shape::Metrics => &entry.schema.metrics,
+            Shape::Table | Shape::Histogram => &entry.schema.columns,
+        };
+        for column in declared.iter() {
             assert!(
                 section.contains(&format!("\n| `{}` |", column.name)),
                 "{}.{}",
