@@ -18,6 +18,7 @@ use loadprint_probes::options::ProcessTarget;
 use loadprint_probes::options::parse_cpuset;
 
 use crate::canary::CanaryOptions;
+use crate::cli_scrape::ScrapeOptions;
 use crate::http::Listening;
 #[cfg(feature = "mysql")]
 use crate::mysql::MysqlOptions;
@@ -244,6 +245,9 @@ pub struct ProbeOptions {
     /// Read threads at every n-th tick, and at the last one [default: about once a second].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads_every: Option<u32>,
+    /// Endpoints of metrics.
+    #[command(flatten)]
+    pub scrape: ScrapeOptions,
     /// The root of procfs.
     #[arg(long, value_name = "P", default_value = "/proc")]
     pub proc_root: PathBuf,
@@ -265,7 +269,7 @@ impl ProbeOptions {
     /// What the probes are asked for, when they are read every `interval`.
     ///
     /// # Errors
-    /// When a file that an option names cannot be used.
+    /// When a file that an option names cannot be used, or two of the options contradict each other.
     pub fn options(&self, interval: Duration, data_dir: Option<&Path>) -> anyhow::Result<Options> {
         let once_a_second = Duration::from_secs(1).div_duration_f64(interval).round().max(1.0) as u32;
         Ok(Options {
@@ -278,6 +282,7 @@ impl ProbeOptions {
             data_dir: data_dir.map(Path::to_owned),
             #[cfg(feature = "mysql")]
             mysql: self.mysql.server()?,
+            scrapes: self.scrape.scrapes(interval)?,
             ebpf: Default::default(),
         })
     }

@@ -4,6 +4,7 @@ mod alone;
 mod canary;
 mod capabilities;
 mod cli;
+mod cli_scrape;
 mod exposition;
 mod fingerprint;
 mod http;

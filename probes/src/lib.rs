@@ -14,6 +14,7 @@ pub mod perf;
 pub mod procfs;
 pub mod reference;
 pub mod registry;
+pub mod scrape;
 
 use std::fmt::Debug;
 use std::io;

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use crate::ebpf;
 #[cfg(feature = "mysql")]
 use crate::mysql::server::Server;
+use crate::scrape::target::Scrapes;
 
 /// What the probes are asked for.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct Options {
     /// The MySQL server to ask, where one was named.
     #[cfg(feature = "mysql")]
     pub mysql: Option<&'static Server>,
+    /// Endpoints of metrics.
+    pub scrapes: Scrapes,
     /// What the eBPF probes of one recorder have in common.
     pub ebpf: Rc<ebpf::Shared>,
 }
@@ -44,6 +47,7 @@ impl Default for Options {
             data_dir: None,
             #[cfg(feature = "mysql")]
             mysql: None,
+            scrapes: Scrapes::default(),
             ebpf: Rc::default(),
         }
     }

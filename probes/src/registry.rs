@@ -23,6 +23,7 @@ use crate::procfs::sockets;
 use crate::procfs::softirqs;
 use crate::procfs::threads;
 use crate::procfs::vmstat;
+use crate::scrape;
 
 /// All probes, in the order in which they are read at a tick.
 pub static PROBES: &[ProbeEntry] = &[
@@ -59,4 +60,5 @@ pub static PROBES: &[ProbeEntry] = &[
     #[cfg(feature = "mysql")]
     mysql::digests::ENTRY,
     perf::ENTRY,
+    scrape::ENTRY,
 ];

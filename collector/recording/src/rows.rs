@@ -260,6 +260,27 @@ impl Rows {
         self.lists.extend_from_slice(&other.lists);
     }
 
+    /// Appends the rows of `other`, which may come from another source of the same table.
+    pub fn append(&mut self, other: &Self) {
+        for row in 0..other.len {
+            let key = other.key(row);
+            if self.rest_before() == Some(key) {
+                self.len += 1;
+            } else {
+                self.row_encoded(key);
+            }
+        }
+        let (bytes, lists) = (self.bytes.len() as u32, self.lists.len() as u32);
+        self.has_nulls |= other.has_nulls;
+        self.cells.extend(other.cells.iter().map(|cell| match *cell {
+            Cell::Text(start, end) => Cell::Text(start + bytes, end + bytes),
+            Cell::List(start, end) => Cell::List(start + lists, end + lists),
+            cell => cell,
+        }));
+        self.bytes.extend_from_slice(&other.bytes);
+        self.lists.extend_from_slice(&other.lists);
+    }
+
     fn keys_of_rows(&self) -> (&[usize], &[u8]) {
         let ends = &self.key_ends[..self.len];
         (ends, &self.keys[..ends.last().copied().unwrap_or(0)])
@@ -344,5 +365,36 @@ mod tests {
         assert_eq!(rows.expected(), Some(b"a".as_slice()));
         assert!(rows.row_again() && rows.row_again() && rows.row_again() && !rows.row_again());
         assert_eq!((rows.generation(), rows.len()), third);
+    }
+
+    #[test]
+    fn rows_of_two_sources_keep_their_texts_and_their_generation() {
+        let fill = |name: &str, value: u64| {
+            let mut rows = Rows::default();
+            rows.row(&[name.as_bytes()]);
+            rows.text(name.as_bytes());
+            rows.list(&[value]);
+            rows
+        };
+        let mut all = Rows::default();
+        let mut join = |names: &[&str]| {
+            all.clear();
+            for (value, name) in names.iter().enumerate() {
+                all.append(&fill(name, value as u64));
+            }
+            assert!(all.has_width(2) && all.len() == names.len());
+            for (row, name) in names.iter().enumerate() {
+                assert_eq!(all.entity(row).collect::<Vec<_>>(), [name.as_bytes()]);
+                assert_eq!(all.value(row, 0, 2), Value::Text(name.as_bytes()));
+                assert_eq!(all.value(row, 1, 2), Value::List(&[row as u64]));
+            }
+            all.generation()
+        };
+        let first = join(&["a", "b", "c"]);
+        assert_eq!(join(&["a", "b", "c"]), first);
+        let second = join(&["a", "x", "c"]);
+        assert_ne!(second, first);
+        assert_ne!(join(&["a"]), first);
+        assert_ne!(join(&["a", "x", "c"]), second);
     }
 }
