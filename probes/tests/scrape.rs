@@ -1,0 +1,478 @@
+//! Endpoints that do what endpoints must not: each costs its own rows and nothing else.
+#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+
+use std::fs;
+use std::io::ErrorKind;
+use std::io::Read;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::net::TcpStream;
+use std::sync::mpsc::Receiver;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use loadprint_probes::Host;
+use loadprint_probes::Options;
+use loadprint_probes::Probe;
+use loadprint_probes::ProbeError;
+use loadprint_probes::scrape::ENTRY;
+use loadprint_probes::scrape::target::Credentials;
+use loadprint_probes::scrape::target::Scrapes;
+use loadprint_probes::scrape::target::Target;
+use loadprint_recording::rows::Rows;
+use loadprint_recording::rows::Value;
+
+/// So long may anything here take; nothing should.
+const LONG: Duration = Duration::from_secs(60);
+const BODY: &str = "# TYPE a counter\na{b=\"c\"} 1\na{b=\"d\"} 2.5\n";
+
+/// Serves each connection with `answer`, which gets the request's head; the listener lives as long as the test.
+fn serve(answer: impl Fn(TcpStream, String) + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let head = head(&mut stream);
+            answer(stream, head);
+        }
+    });
+    address
+}
+
+fn head(stream: &mut TcpStream) -> String {
+    let mut head = vec![];
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).unwrap()
+}
+
+fn reply(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    // The client may have gone.
+    drop(
+        stream
+            .write_all(head.as_bytes())
+            .and_then(|()| stream.write_all(body)),
+    );
+}
+
+fn ok(mut stream: TcpStream, body: &str) {
+    reply(
+        &mut stream,
+        "200 OK",
+        "Content-Type: text/plain; version=0.0.4\r\n",
+        body.as_bytes(),
+    );
+}
+
+fn probe_of(targets: &[(&str, SocketAddr)], change: impl FnOnce(&mut Scrapes)) -> Box<dyn Probe> {
+    let target = |(name, address): &(&str, SocketAddr)| {
+        format!("{name}=http://{address}/metrics")
+            .parse::<Target>()
+            .unwrap()
+    };
+    let mut scrapes = Scrapes {
+        targets: targets.iter().map(target).collect(),
+        timeout: LONG,
+        ..Scrapes::default()
+    };
+    change(&mut scrapes);
+    let options = Options {
+        scrapes,
+        ..Options::default()
+    };
+    (ENTRY.open)(&Host::new("/proc", "/sys"), &options).unwrap()
+}
+
+#[derive(Debug, PartialEq)]
+struct Row {
+    endpoint: String,
+    metric: String,
+    value: Option<f64>,
+    timestamp_ns: Option<i64>,
+    text: Option<String>,
+}
+
+fn owned(text: &[u8]) -> String {
+    String::from_utf8(text.to_vec()).unwrap()
+}
+
+fn rows_of(rows: &Rows) -> Vec<Row> {
+    assert!(rows.has_width(3));
+    let bits = |row, column| match rows.value(row, column, 3) {
+        Value::Bits(bits) => Some(bits),
+        _ => None,
+    };
+    let row = |row| {
+        let mut entity = rows.entity(row).map(owned);
+        Row {
+            endpoint: entity.next().unwrap(),
+            metric: entity.next().unwrap(),
+            value: bits(row, 0).map(f64::from_bits),
+            timestamp_ns: bits(row, 1).map(u64::cast_signed),
+            text: match rows.value(row, 2, 3) {
+                Value::Text(text) => Some(owned(text)),
+                _ => None,
+            },
+        }
+    };
+    (0..rows.len()).map(row).collect()
+}
+
+/// One tick that waits for the answer.
+fn tick(probe: &mut dyn Probe) -> Vec<Row> {
+    let mut rows = Rows::default();
+    probe.begin();
+    probe.wait(LONG);
+    probe.sample(&mut rows).unwrap();
+    rows_of(&rows)
+}
+
+fn up(rows: &[Row]) -> (f64, String) {
+    let row = rows.iter().find(|row| row.metric == "up").unwrap();
+    (row.value.unwrap(), row.text.clone().unwrap_or_default())
+}
+
+fn samples(rows: &[Row]) -> Vec<(&str, f64)> {
+    let own = |row: &&Row| row.metric != "up" && !row.metric.starts_with("scrape_");
+    rows.iter()
+        .filter(own)
+        .filter_map(|row| Some((row.metric.as_str(), row.value?)))
+        .collect()
+}
+
+/// What is said of an endpoint that answers so; it must have no samples.
+fn refused(answer: impl Fn(TcpStream, String) + Send + 'static, change: impl FnOnce(&mut Scrapes)) -> String {
+    let address = serve(answer);
+    let rows = tick(probe_of(&[("bad", address)], change).as_mut());
+    assert_eq!(samples(&rows), [], "nothing may be recorded by halves");
+    let scraped = rows
+        .iter()
+        .find(|row| row.metric == "scrape_samples_scraped")
+        .unwrap();
+    assert_eq!(scraped.value, Some(0.0));
+    let (up, why) = up(&rows);
+    assert_eq!(up, 0.0);
+    why
+}
+
+fn nothing(_: &mut Scrapes) {}
+
+fn shortly(scrapes: &mut Scrapes) {
+    scrapes.timeout = Duration::from_millis(300);
+}
+
+#[test]
+fn an_endpoint_is_recorded_as_it_says() {
+    let (tell, told) = channel();
+    let address = serve(move |stream, head| {
+        tell.send(head).unwrap();
+        ok(stream, BODY);
+    });
+    let mut probe = probe_of(&[("a.b-c", address)], nothing);
+    let rows = tick(probe.as_mut());
+    assert_eq!(up(&rows), (1.0, String::new()));
+    assert!(rows.iter().all(|row| row.endpoint == "a.b-c"));
+    assert_eq!(samples(&rows), [("a{b=\"c\"}", 1.0), ("a{b=\"d\"}", 2.5)]);
+    let text_of = |name: &str| {
+        rows.iter()
+            .find(|row| row.metric == name)
+            .unwrap()
+            .text
+            .clone()
+            .unwrap()
+    };
+    assert_eq!(text_of("# TYPE a"), "counter");
+    assert_eq!(text_of("# URL"), format!("http://{address}/metrics"));
+    assert_eq!(
+        rows.iter()
+            .find(|row| row.metric == "scrape_samples_scraped")
+            .unwrap()
+            .value,
+        Some(2.0)
+    );
+    assert!(
+        rows.iter()
+            .find(|row| row.metric == "scrape_duration_seconds")
+            .unwrap()
+            .value
+            .unwrap()
+            > 0.0
+    );
+    let head: String = told.recv().unwrap();
+    let head = head.to_ascii_lowercase();
+    for expected in [
+        "get /metrics http/1.1\r\n",
+        "accept: application/openmetrics-text;version=1.0.0",
+        "x-prometheus-scrape-timeout-seconds: 60\r\n",
+        "accept-encoding: gzip\r\n",
+        "user-agent: loadprint-collect/",
+    ] {
+        assert!(head.contains(expected), "{expected} in {head}");
+    }
+    // What does not change is said once.
+    let rows = tick(probe.as_mut());
+    assert!(rows.iter().all(|row| !row.metric.starts_with('#')), "{rows:?}");
+    assert_eq!(samples(&rows).len(), 2);
+}
+
+#[test]
+fn one_that_hangs_keeps_nobody_waiting() {
+    let (hold, held) = channel();
+    let hangs = serve(move |stream, _| hold.send(stream).unwrap());
+    let well = serve(|stream, _| ok(stream, BODY));
+    let mut probe = probe_of(&[("hangs", hangs), ("well", well)], nothing);
+    let mut rows = Rows::default();
+    for _ in 0..3 {
+        rows.clear();
+        probe.begin();
+        // The first, which is asked first, has its request and will not answer; the second is waited for.
+        while probe.sample(&mut rows).is_err() {
+            thread::yield_now();
+        }
+        let found = rows_of(&rows);
+        assert!(found.iter().all(|row| row.endpoint == "well"));
+        assert_eq!(up(&found).0, 1.0);
+    }
+    // It answers after all: its rows come then, with the time at which that scrape began.
+    let stream: TcpStream = held.recv().unwrap();
+    ok(stream, BODY);
+    probe.wait(LONG);
+    rows.clear();
+    probe.sample(&mut rows).unwrap();
+    let found = rows_of(&rows);
+    assert!(found.iter().all(|row| row.endpoint == "hangs"));
+    assert_eq!(samples(&found).len(), 2);
+
+    let mut alone = probe_of(&[("hangs", hangs)], shortly);
+    alone.begin();
+    rows.clear();
+    assert!(matches!(alone.sample(&mut rows), Err(ProbeError::Pending(_))));
+    alone.wait(LONG);
+    alone.sample(&mut rows).unwrap();
+    assert_eq!(
+        up(&rows_of(&rows)),
+        (0.0, "no whole answer within 0.3 s".to_owned())
+    );
+}
+
+#[test]
+fn one_that_drips_is_cut_off_at_its_time() {
+    let drip = |mut stream: TcpStream, _| {
+        thread::spawn(move || {
+            let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
+            stream.write_all(head).unwrap();
+            // Ends when the other side has gone.
+            while stream.write_all(b"a 1\n").is_ok() {
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+    };
+    assert_eq!(refused(drip, shortly), "no whole answer within 0.3 s");
+}
+
+#[test]
+fn what_is_too_long_is_cut_and_said() {
+    let long = |mut stream: TcpStream, _: String| {
+        let line = "a 1\n".repeat(1 << 18);
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
+        // 100 MiB, if it were let.
+        let all = stream
+            .write_all(head.as_bytes())
+            .and_then(|()| (0..100).try_for_each(|_| stream.write_all(line.as_bytes())));
+        let error = all.unwrap_err().kind();
+        assert!(
+            matches!(error, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset),
+            "{error}"
+        );
+    };
+    let said = "its answer has more than 16777216 bytes; --scrape-limit raises that";
+    assert_eq!(refused(long, nothing), said);
+
+    // Little on the wire, much in memory.
+    let mut encoder = GzEncoder::new(vec![], Compression::best());
+    encoder.write_all("a 1\n".repeat(25 << 20).as_bytes()).unwrap();
+    let packed = encoder.finish().unwrap();
+    assert!(packed.len() < 1 << 20);
+    let bomb = move |mut stream: TcpStream, _| {
+        reply(
+            &mut stream,
+            "200 OK",
+            "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n",
+            &packed,
+        );
+    };
+    assert_eq!(refused(bomb, nothing), said);
+    let exact = |scrapes: &mut Scrapes| scrapes.limit = BODY.len() as u64;
+    let address = serve(|stream, _| ok(stream, BODY));
+    assert_eq!(up(&tick(probe_of(&[("fits", address)], exact).as_mut())).0, 1.0);
+    assert!(
+        refused(
+            |stream, _| ok(stream, BODY),
+            |scrapes| scrapes.limit = BODY.len() as u64 - 1
+        )
+        .contains("more than")
+    );
+}
+
+#[test]
+fn packed_answers_are_unpacked() {
+    let mut encoder = GzEncoder::new(vec![], Compression::fast());
+    encoder.write_all(BODY.as_bytes()).unwrap();
+    let packed = encoder.finish().unwrap();
+    let address = serve(move |mut stream, _| {
+        reply(
+            &mut stream,
+            "200 OK",
+            "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n",
+            &packed,
+        );
+    });
+    assert_eq!(
+        samples(&tick(probe_of(&[("gzip", address)], nothing).as_mut())).len(),
+        2
+    );
+}
+
+#[test]
+fn answers_that_are_none_are_refused_with_their_reason() {
+    let status = |status: &'static str| {
+        refused(
+            move |mut stream, _| {
+                reply(
+                    &mut stream,
+                    status,
+                    "Content-Type: text/plain\r\n",
+                    BODY.as_bytes(),
+                )
+            },
+            nothing,
+        )
+    };
+    assert_eq!(status("404 Not Found"), "it answers 404 Not Found");
+    assert_eq!(
+        status("500 Internal Server Error"),
+        "it answers 500 Internal Server Error"
+    );
+
+    let kind = |kind: &'static str, body: &'static str| {
+        refused(
+            move |mut stream, _| {
+                reply(
+                    &mut stream,
+                    "200 OK",
+                    &format!("Content-Type: {kind}\r\n"),
+                    body.as_bytes(),
+                )
+            },
+            nothing,
+        )
+    };
+    assert!(kind("text/html; charset=utf-8", BODY).contains("content type \"text/html\""));
+    assert!(kind("application/json", BODY).contains("/metrics"));
+    assert!(kind("application/openmetrics-text; version=1.0.0", "a 1\n").starts_with("line 1: # EOF"));
+    assert_eq!(
+        kind("text/plain", "a 1\nb\n"),
+        "line 2: metric: no space before ``"
+    );
+
+    let garbage = refused(
+        |mut stream, _| drop(stream.write_all(&[0x16, 3, 1, 0, 0xff, b'\n', b'\n'])),
+        nothing,
+    );
+    assert!(!garbage.is_empty());
+    let early = refused(
+        |mut stream, _| {
+            let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\na 1\n";
+            stream.write_all(head).unwrap();
+        },
+        nothing,
+    );
+    assert!(!early.is_empty(), "a body that ends early is no body");
+    assert!(!refused(|stream, _| drop(stream), nothing).is_empty());
+}
+
+#[test]
+fn redirects_are_followed_but_not_for_ever() {
+    let (tell, told): (_, Receiver<String>) = channel();
+    let there = serve(move |stream, head| {
+        tell.send(head).unwrap();
+        ok(stream, BODY);
+    });
+    let here = serve(move |mut stream, _| {
+        let place = format!("Location: http://localhost:{}/other\r\n", there.port());
+        reply(&mut stream, "302 Found", &place, b"");
+    });
+    let log_in = |scrapes: &mut Scrapes| {
+        let path = tempfile::NamedTempFile::new().unwrap();
+        fs::write(path.path(), "bearer hush\n").unwrap();
+        let credentials = Credentials::read(path.path()).unwrap();
+        scrapes.targets[0].credentials = Some(credentials);
+    };
+    let rows = tick(probe_of(&[("moved", here)], log_in).as_mut());
+    assert_eq!(samples(&rows).len(), 2);
+    let head = told.recv().unwrap();
+    assert!(head.starts_with("GET /other "), "{head}");
+    assert!(
+        !head.contains("hush"),
+        "a password is for the endpoint that it was given for: {head}"
+    );
+    // The endpoint itself is shown it.
+    drop(tick(probe_of(&[("there", there)], log_in).as_mut()));
+    assert!(
+        told.recv()
+            .unwrap()
+            .to_ascii_lowercase()
+            .contains("authorization: bearer hush")
+    );
+
+    let round = |mut stream: TcpStream, _| reply(&mut stream, "302 Found", "Location: /metrics\r\n", b"");
+    assert!(refused(round, nothing).contains("redirect"));
+}
+
+#[test]
+fn one_that_vanishes_is_down_until_it_is_back() {
+    let once = |listener: &TcpListener, body: &str, probe: &mut dyn Probe| {
+        probe.begin();
+        let (mut stream, _) = listener.accept().unwrap();
+        head(&mut stream);
+        ok(stream, body);
+        probe.wait(LONG);
+        let mut rows = Rows::default();
+        probe.sample(&mut rows).unwrap();
+        rows_of(&rows)
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut probe = probe_of(&[("node", address)], nothing);
+    assert_eq!(samples(&once(&listener, BODY, probe.as_mut())).len(), 2);
+    drop(listener);
+    let rows = tick(probe.as_mut());
+    assert_eq!((up(&rows).0, samples(&rows).len()), (0.0, 0));
+    assert!(up(&rows).1.contains("refused"), "{}", up(&rows).1);
+    // It comes back with other series, one of another type.
+    let listener = TcpListener::bind(address).unwrap();
+    let rows = once(
+        &listener,
+        "# TYPE a gauge\na{b=\"d\"} 3\nnew 4 5\n",
+        probe.as_mut(),
+    );
+    assert_eq!(samples(&rows), [("a{b=\"d\"}", 3.0), ("new", 4.0)]);
+    let described: Vec<_> = rows.iter().filter(|row| row.metric.starts_with('#')).collect();
+    assert_eq!(described.len(), 1);
+    assert_eq!(described[0].text.as_deref(), Some("gauge"));
+    assert_eq!(
+        rows.iter().find(|row| row.metric == "new").unwrap().timestamp_ns,
+        Some(5_000_000)
+    );
+}
