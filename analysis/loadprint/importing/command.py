@@ -18,6 +18,7 @@ EXAMPLES = """examples:
 # kind → what its help says. Its module here has `add_arguments(parser)` and `read(arguments) -> Imported`.
 KINDS: dict[str, str] = {
     "sar": "an sa file of sysstat, or what `sadf -j FILE -- -A` printed",
+    "prometheus": "range queries saved as JSON, or snapshots of /metrics",
 }
 
 

@@ -1,0 +1,233 @@
+"""`loadprint import prometheus`: range queries as the HTTP API answers them, or snapshots of /metrics."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadprint.errors import InputError
+from loadprint.importing import exposition, node
+
+if TYPE_CHECKING:
+    from loadprint.importing.writer import Imported, ImportedTable
+
+SAVE = 'save the answer of /api/v1/query_range, or of /api/v1/query with a range such as {job="node"}[1h]'
+NAMED = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_ ]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)|(?<!\d)(\d{13}|\d{10})(?!\d)")
+OPEN = ("memory", "vmstat", "tcp")
+UNITS = {"memory": "kB"}
+
+
+@dataclass(frozen=True)
+class Series:
+    """One series: its values by time (ns since 1970)."""
+
+    name: str
+    labels: Mapping[str, str]
+    points: Mapping[int, float]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this kind."""
+    parser.add_argument(
+        "--instance", help="the host whose node_exporter fills the tables, where the files hold several"
+    )
+
+
+def read(arguments: argparse.Namespace) -> Imported:
+    """Read the files. Raises InputError naming file, place and mend."""
+    from loadprint.importing.writer import Imported  # noqa: PLC0415
+
+    paths: list[Path] = arguments.paths
+    series = [one for path in paths for one in _series(path)]
+    if not any(one.points for one in series):
+        raise InputError(", ".join(map(str, paths)), "holds no sample", SAVE)
+    times = sorted({at for one in series for at in one.points})
+    ticks = {at: tick for tick, at in enumerate(times)}
+    instance = _instance(series, arguments.instance)
+    own: list[tuple[node.Cell, Series]] = []
+    others: list[Series] = []
+    for one in series:
+        place = node.cell(one.name, one.labels) if one.labels.get("instance") == instance else None
+        if place:
+            own.append((place, one))
+        else:
+            others.append(one)
+    tables = [*_tables(own, ticks), _scrape(others, ticks)]
+    return Imported(
+        kind="prometheus",
+        sources=[path.name for path in paths],
+        realtime_ns=times,
+        tables=[table for table in tables if len(table.ticks)],
+        facts=_facts(series, instance),
+    )
+
+
+def _series(path: Path) -> Iterator[Series]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(path, error.strerror or "cannot be read", "name a file that is there") from error
+    except UnicodeDecodeError as error:
+        raise InputError(path, f"is not UTF-8 text at byte {error.start}", SAVE) from error
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            answer = json.loads(text)
+        except json.JSONDecodeError as error:
+            # an exposition may begin with a brace too
+            if not text.lstrip().startswith('{"') or text.lstrip().startswith('{"status"'):
+                what = f"not JSON at line {error.lineno} column {error.colno} ({error.msg})"
+                raise InputError(path, what, SAVE) from error
+        else:
+            yield from _matrix(path, answer)
+            return
+    yield from _snapshot(path, text)
+
+
+def _matrix(path: Path, answer: Any) -> Iterator[Series]:
+    """Series of an answer of the HTTP API, or of `promtool query range -o json`: the result alone."""
+    result = answer
+    if isinstance(answer, dict):
+        if answer.get("status") == "error":
+            raise InputError(path, f"is an error of Prometheus: {answer.get('error')}", SAVE)
+        data = answer.get("data")
+        data = data if isinstance(data, dict) else {}
+        kind = data.get("resultType")
+        if kind != "matrix":
+            raise InputError(path, f"holds a result of type {kind!r}, not 'matrix'", SAVE)
+        result = data.get("result") or []
+    for number, one in enumerate(result):
+        place = f"{path} series {number}"
+        try:
+            labels = {str(key): str(value) for key, value in one["metric"].items()}
+            if "histograms" in one:
+                raise InputError(place, "is a native histogram", "leave it out of the query")
+            points = {round(float(at) * 1000) * 1_000_000: float(value) for at, value in one["values"]}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(place, f"is no series of a matrix ({error!r})", SAVE) from error
+        yield Series(labels.pop("__name__", ""), labels, points)
+
+
+def _snapshot(path: Path, text: str) -> Iterator[Series]:
+    """Series of one point: at the file's time, which the name tells, or its last change."""
+    at = _time(path)
+    for sample in exposition.samples(path, text):
+        # An exporter's own time is of when it measured: the snapshot is of when it was asked.
+        yield Series(sample.name, sample.labels, {at: sample.value})
+
+
+def _time(path: Path) -> int:
+    found = NAMED.search(path.name)
+    if found is None:
+        return path.stat().st_mtime_ns
+    if found[7]:
+        return int(found[7]) * (1_000_000_000 if len(found[7]) == 10 else 1_000_000)
+    try:
+        year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
+        named = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError as error:
+        raise InputError(
+            path, f"its name is no time ({error})", "name it 2026-11-21T12:00:00Z.prom"
+        ) from error
+    return int(named.timestamp()) * 1_000_000_000
+
+
+def _instance(series: Iterable[Series], asked: str | None) -> str | None:
+    """Return the host's instance label, None where there is none. Raises InputError for several."""
+    found = {one.labels.get("instance") for one in series if one.name == "node_cpu_seconds_total"}
+    if asked is not None:
+        if asked not in found:
+            known = ", ".join(sorted(name for name in found if name)) or "none"
+            raise InputError(f"--instance {asked}", "has no node_cpu_seconds_total", f"there are: {known}")
+        return asked
+    if len(found) > 1:
+        names = ", ".join(sorted(str(name) for name in found))
+        raise InputError("the files", f"hold several hosts ({names})", "name one with --instance")
+    return next(iter(found), None)
+
+
+def _tables(own: Sequence[tuple[node.Cell, Series]], ticks: Mapping[int, int]) -> Iterator[ImportedTable]:
+    from loadprint.importing.tables import LAYOUTS  # noqa: PLC0415
+    from loadprint.importing.writer import ImportedTable  # noqa: PLC0415
+
+    cells: dict[str, dict[tuple[tuple[str, ...], int], dict[str, int | float]]] = defaultdict(dict)
+    for (table, entity, column, factor), one in own:
+        for at, value in one.points.items():
+            row = cells[table].setdefault((entity, ticks[at]), {})
+            row[column] = node.whole(value, factor)
+    if "cpu" in cells:
+        _sum_cpus(cells["cpu"])
+    for table, rows in cells.items():
+        layout = LAYOUTS.get(table)
+        entities = layout.entity if layout else ("metric",)
+        names = sorted({name for row in rows.values() for name in row})
+        columns: dict[str, list[Any]] = {
+            name: [entity[place] for entity, _ in rows] for place, name in enumerate(entities)
+        }
+        columns |= {name: [row.get(name) for row in rows.values()] for name in names}
+        unit = {"unit": UNITS.get(table, "1"), "kind": "gauge"}
+        meanings = {entity[0]: unit for entity, _ in rows} if table == "memory" else {}
+        yield ImportedTable(
+            table,
+            [tick for _, tick in rows],
+            columns,
+            shape="metrics" if table in OPEN else "table",
+            meanings=meanings,
+            source="node_exporter",
+        )
+
+
+def _sum_cpus(rows: dict[tuple[tuple[str, ...], int], dict[str, int | float]]) -> None:
+    """Add the sums over all CPUs that the first line of /proc/stat has, at ticks that have every CPU."""
+    cpus = {entity for entity, _ in rows if entity != ("all",)}
+    for tick in {tick for _, tick in rows}:
+        of_tick = [rows.get((cpu, tick)) for cpu in cpus]
+        if not cpus or None in of_tick:
+            continue
+        whole = rows.setdefault((("all",), tick), {})
+        for mode in (*node.MODES, "guest", "guest_nice"):
+            values = [row[mode] for row in of_tick if row and mode in row]
+            if len(values) == len(cpus):
+                whole[mode] = sum(values) if all(map(math.isfinite, values)) else math.nan
+
+
+def _scrape(others: Sequence[Series], ticks: Mapping[int, int]) -> ImportedTable:
+    from loadprint.importing.writer import ImportedTable  # noqa: PLC0415
+
+    rows = [
+        (one.labels.get("instance", ""), exposition.spelled(one.name, one.labels), ticks[at], value)
+        for one in others
+        for at, value in one.points.items()
+    ]
+    return ImportedTable(
+        "scrape",
+        [tick for _, _, tick, _ in rows],
+        {
+            "endpoint": [endpoint for endpoint, _, _, _ in rows],
+            "metric": [metric for _, metric, _, _ in rows],
+            "value": [value for _, _, _, value in rows],
+        },
+        shape="metrics",
+        entity=("endpoint", "metric"),
+        source="prometheus",
+    )
+
+
+def _facts(series: Iterable[Series], instance: str | None) -> dict[str, Any]:
+    """Facts of the host that node_exporter tells."""
+    facts: dict[str, Any] = {"host": instance, "user_hz": node.USER_HZ}
+    for one in series:
+        if one.labels.get("instance") != instance:
+            continue
+        if one.name == "node_uname_info":
+            facts |= {"host": one.labels.get("nodename", instance), "kernel": one.labels.get("release")}
+        elif one.name == "node_cpu_info" and one.labels.get("model_name"):
+            facts["cpus"] = {"model": one.labels["model_name"]}
+    return facts

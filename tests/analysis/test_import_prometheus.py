@@ -1,0 +1,267 @@
+"""Importing what Prometheus kept: of a real one with a real node_exporter, kept answers, snapshots, bad ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from loadprint.__main__ import main
+from loadprint.importing.exposition import samples, spelled
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+LONG = 120.0  # seconds; nothing here should take them
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def running(*command: str) -> Iterator[None]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(LONG)
+
+
+def fetch(url: str) -> bytes:
+    """Answer of a server that may still be starting."""
+    limit = time.monotonic() + LONG
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=LONG) as answer:
+                return bytes(answer.read())
+        except (urllib.error.URLError, ConnectionError):
+            assert time.monotonic() < limit, f"{url} does not answer"
+            time.sleep(0.05)
+
+
+def query(server: str, path: str, **parameters: str) -> bytes:
+    return fetch(f"{server}/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
+
+
+def until(server: str, promise: str, holds: Callable[[list[Any]], bool]) -> None:
+    limit = time.monotonic() + LONG
+    while not holds(json.loads(query(server, "query", query=promise))["data"]["result"]):
+        assert time.monotonic() < limit, promise
+        time.sleep(0.05)
+
+
+def proc_stat() -> list[int]:
+    return [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+
+
+def table(run: Path, probe: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(run / "server" / f"{probe}.parquet").to_pylist()
+    return rows
+
+
+PROBES = ("cpu", "disk", "nic", "pressure", "memory", "vmstat", "tcp", "scrape")
+ENTITY = ("tick", "cpu", "device", "interface", "resource", "severity", "metric", "endpoint")
+WHOLE_HOST = ("ctxt", "intr", "processes", "procs_running", "procs_blocked")
+
+
+def samples_of(run: Path, probe: str) -> int:
+    """Values that were imported; the CPU times of `all` are sums of the import's own."""
+    held = 0
+    for row in table(run, probe):
+        names = WHOLE_HOST if row.get("cpu") == "all" else [name for name in row if name not in ENTITY]
+        held += sum(row[name] is not None for name in names)
+    return held
+
+
+def test_a_real_prometheus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    node, own = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+    config = tmp_path / "prometheus.yml"
+    jobs = f"[{{job_name: node, static_configs: [{{targets: ['{node}']}}]}}]"
+    config.write_text(f"global: {{scrape_interval: 500ms}}\nscrape_configs: {jobs}\n")
+    server = f"http://{own}"
+    with (
+        running("prometheus-node-exporter", f"--web.listen-address={node}"),
+        running(
+            "prometheus",
+            f"--config.file={config}",
+            f"--storage.tsdb.path={tmp_path / 'tsdb'}",
+            f"--web.listen-address={own}",
+        ),
+    ):
+        until(server, "up == 1", bool)
+        before = proc_stat()
+        begin = time.time()
+        # some work, so that there is CPU time to compare, until eight scrapes have seen it
+        until(server, "count_over_time(up[1h]) > 8", bool)
+        end, after = time.time(), proc_stat()
+        until(server, f"timestamp(up) > {end}", bool)
+        raw = query(server, "query", query='{job="node"}[1h]')
+        ranged = query(
+            server,
+            "query_range",
+            query='{job="node"}',
+            start=f"{begin:.3f}",
+            end=f"{end:.3f}",
+            step="500ms",
+        )
+    (tmp_path / "raw.json").write_bytes(raw)
+    (tmp_path / "ranged.json").write_bytes(ranged)
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert main(["import", "prometheus", str(tmp_path / "raw.json"), "--out", str(one)]) == 0
+    assert main(["import", "prometheus", str(tmp_path / "ranged.json"), "--out", str(two)]) == 0
+    said = capsys.readouterr().out
+    assert "tables " in said
+    assert "cpu" in said
+
+    # every sample that Prometheus kept is in one of the tables
+    kept = sum(len(series["values"]) for series in json.loads(raw)["data"]["result"])
+    held = sum(samples_of(one, probe) for probe in PROBES)
+    assert held == kept
+    assert kept > 1000
+
+    # the CPU time of the window is the kernel's, in its own unit: within the scrapes at both ends
+    whole = [row for row in table(two, "cpu") if row["cpu"] == "all"]
+    first, last = min(whole, key=lambda row: row["tick"]), max(whole, key=lambda row: row["tick"])
+    names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+    imported = sum(last[name] - first[name] for name in names)
+    kernel = sum(after) - sum(before)
+    assert all(isinstance(last[name], int) for name in names)
+    # a range query gives at each step the last scrape before it: each end may be one interval early
+    slack = 2 * 50 * (os.cpu_count() or 1) + 20
+    assert abs(imported - kernel) <= slack, (imported, kernel)
+
+    assert main(["inspect", str(one)]) == 0
+    capsys.readouterr()
+    assert main(["compare", str(one), str(two), "--format", "json"]) == 0
+    compared = json.loads(capsys.readouterr().out)
+    rows = {row["key"]: row for group in compared["groups"] for row in group["rows"]}
+    for key in ("cpu_server_utilisation", "switches_host", "interrupts_host", "pressure_cpu"):
+        assert all(cell["value"] is not None for cell in rows[key]["cells"]), key
+    assert rows["operations"]["cells"][0]["value"] is None
+
+
+def test_a_kept_answer(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    kept = FIXTURES / "import" / "query_range.json"
+    assert main(["import", "prometheus", str(kept), "--out", str(run)]) == 0
+    cpu = {(row["cpu"], row["tick"]): row for row in table(run, "cpu")}
+    assert (cpu["0", 0]["user"], cpu["1", 0]["user"], cpu["all", 0]["user"]) == (123_456, 1, 123_457)
+    assert (cpu["all", 1]["ctxt"], cpu["0", 1]["ctxt"]) == (5000, None)
+    # CPU 1 was not read the third time: no sum is made up
+    assert ("1", 2) not in cpu
+    assert cpu["all", 2]["user"] is None
+    disk = table(run, "disk")
+    assert [(row["device"], row["read_sectors"], row["read_ms"]) for row in disk] == [("vda", 8, 12)] * 3
+    memory = {row["metric"]: row["value"] for row in table(run, "memory")}
+    assert memory == {"Active(anon)": 4, "HugePages_Total": 0}
+    assert {row["metric"] for row in table(run, "vmstat")} == {"pgfault"}
+    assert {row["metric"] for row in table(run, "tcp")} == {"Tcp.RetransSegs"}
+    others = [(row["endpoint"], row["metric"], row["value"]) for row in table(run, "scrape")]
+    mysql = 'mysql_up{instance="127.0.0.1:9104",job="mysqld"}'
+    assert others[3:] == [("127.0.0.1:9104", mysql, 1.0)] * 3
+    fingerprint = json.loads((run / "server" / "fingerprint.json").read_text())
+    assert (fingerprint["host"], fingerprint["kernel"]) == ("db1", "6.1.0")
+
+
+def test_snapshots_have_the_time_of_their_name_or_file(tmp_path: Path) -> None:
+    body = (FIXTURES / "scrape" / "node_exporter.prom").read_text()
+    names = (
+        "node-2026-11-21T12:00:00Z.prom",
+        "node-20261121120010.prom",
+        "node-1795262420.prom",
+        "last.prom",
+    )
+    for name in names:
+        (tmp_path / name).write_text(body)
+    os.utime(tmp_path / "last.prom", (1_795_262_430, 1_795_262_430))
+    run = tmp_path / "run"
+    words = [str(tmp_path / name) for name in names]
+    assert main(["import", "prometheus", *words, "--out", str(run)]) == 0
+    ticks = [row["realtime_ns"] // 10**9 for row in table(run, "ticks") if row["probe"] == "cpu"]
+    assert ticks == [1_795_262_400 + 10 * k for k in range(4)]
+    lines = [line for line in body.splitlines() if not line.startswith("#")]
+    held = [row for row in table(run, "scrape") if row["tick"] == 0]
+    assert 100 < len(held) < len(lines)
+    assert main(["inspect", str(run)]) == 0
+
+
+def test_the_parser_reads_what_the_recorder_reads() -> None:
+    for name in ("node_exporter.prom", "mysqld_exporter.prom", "prometheus.prom"):
+        body = (FIXTURES / "scrape" / name).read_text()
+        lines = [line for line in body.splitlines() if not line.startswith("#")]
+        found = list(samples(Path(name), body))
+        assert len(found) == len(lines)
+        for line, sample in zip(lines, found, strict=True):
+            series, _, value = line.rpartition(" ")
+            assert repr(sample.value) == repr(float(value))
+            assert sorted(spelled(sample.name, sample.labels)) == sorted(series)
+    odd = r'{"a.b", "c d"="e\\\"\n}, {",f="g"} 1 5' + "\n"
+    (sample,) = samples(Path("odd"), odd)
+    assert (sample.name, sample.labels, sample.realtime_ns) == (
+        "a.b",
+        {"c d": 'e\\"\n}, {', "f": "g"},
+        5_000_000,
+    )
+    assert spelled(sample.name, sample.labels) == r'{"a.b","c d"="e\\\"\n}, {",f="g"}'
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "holds no sample"),
+        ("{", "not JSON at line 1"),
+        ('{"status": "error", "error": "bad query"}', "is an error of Prometheus: bad query"),
+        ('{"data": {"resultType": "vector", "result": []}}', "type 'vector', not 'matrix'"),
+        ('{"data": {"resultType": "matrix", "result": [{"metric": {}}]}}', "series 0: is no series"),
+        ('{"data": {"resultType": "matrix", "result": []}}', "holds no sample"),
+        ('[{"metric": {"__name__": "a"}, "values": [[1, "x"]]}]', "series 0: is no series"),
+        ('[{"metric": {"__name__": "a"}, "values": [[1, "1"]]}]', "holds 1 points in time"),
+        ('[{"metric": {"__name__": "a"}, "histograms": []}]', "is a native histogram"),
+        ("a 1\nb\n", "line 2: `b` is no sample"),
+        ('a{b="c} 1\n', "line 1"),
+        ("<html>\n", "line 1"),
+    ],
+)
+def test_unusable_files_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, said: str
+) -> None:
+    path = tmp_path / "saved"
+    path.write_text(content)
+    assert main(["import", "prometheus", str(path), "--out", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_several_hosts_must_be_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    series = [
+        {
+            "metric": {"__name__": "node_cpu_seconds_total", "instance": name, "cpu": "0", "mode": "user"},
+            "values": [[t, str(t)] for t in (1, 2)],
+        }
+        for name in ("db1", "db2")
+    ]
+    path = tmp_path / "saved.json"
+    path.write_text(json.dumps(series))
+    words = ["import", "prometheus", str(path), "--out", str(tmp_path / "run")]
+    assert main(words) == 2
+    assert "hold several hosts (db1, db2); name one with --instance" in capsys.readouterr().err
+    assert main([*words, "--instance", "db3"]) == 2
+    assert "there are: db1, db2" in capsys.readouterr().err
+    assert main([*words, "--instance", "db2"]) == 0
+    assert {row["endpoint"] for row in table(tmp_path / "run", "scrape")} == {"db1"}
+    assert json.loads((tmp_path / "run" / "server" / "fingerprint.json").read_text())["host"] == "db2"
