@@ -1,4 +1,4 @@
-"""Importing what Prometheus kept: a real one with a real node_exporter, kept answers, snapshots, bad files."""
+"""Importing what Prometheus kept: of a real one with a node_exporter, kept answers, snapshots, bad ones."""
 
 from __future__ import annotations
 
