@@ -50,6 +50,7 @@ pub static PROBES: &[ProbeEntry] = &[
     ebpf::block::ENTRY,
     ebpf::block_size::ENTRY,
     ebpf::irq::ENTRY,
+    ebpf::tcp::ENTRY,
     ebpf::syscalls::ENTRY,
     ebpf::syscalls::LATENCY,
     ebpf::statements::ENTRY,

@@ -71,19 +71,21 @@ struct {
 /* Numbers are given here and not in user space, so that a new disk is counted from its first request on. */
 static __noinline __u32 new_device(__u32 dev)
 {
-	__u32 number, none = devices, *taken;
+	__u32 number, key, none = devices, *taken;
 	__u64 published = dev, *place;
 
 	for (number = 0; number < MAX_DEVICES && number < devices; number++) {
-		if (bpf_map_update_elem(&owners, &number, &dev, BPF_NOEXIST))
+		/* A counter whose address is taken is one that the verifier may not be able to follow. */
+		key = number;
+		if (bpf_map_update_elem(&owners, &key, &dev, BPF_NOEXIST))
 			continue;
-		if (bpf_map_update_elem(&numbers, &dev, &number, BPF_NOEXIST)) {
+		if (bpf_map_update_elem(&numbers, &dev, &key, BPF_NOEXIST)) {
 			/* Another CPU was faster. */
-			bpf_map_delete_elem(&owners, &number);
+			bpf_map_delete_elem(&owners, &key);
 			taken = bpf_map_lookup_elem(&numbers, &dev);
 			return taken ? *taken : none;
 		}
-		place = bpf_map_lookup_elem(&known, &number);
+		place = bpf_map_lookup_elem(&known, &key);
 		if (place)
 			*place = published;
 		return number;

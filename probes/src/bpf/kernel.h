@@ -123,6 +123,47 @@ struct pt_regs {
 };
 #endif
 
+struct in6_addr {
+	union {
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+	unsigned short skc_family;
+	__be16 skc_dport;
+	__u16 skc_num;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	__u16 sk_protocol;
+};
+
+struct request_sock {
+	struct sock_common __req_common;
+};
+
+struct inet_sock {
+	__be16 inet_sport;
+};
+
+struct tcp_sock {
+	__u32 srtt_us;
+};
+
+struct tcp_skb_cb {
+	__u16 tcp_gso_segs;
+};
+
+struct sk_buff {
+	char cb[48];
+};
+
 struct gendisk {
 	int major;
 	int first_minor;

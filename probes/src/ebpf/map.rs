@@ -1,6 +1,7 @@
 //! Array maps of the kernel, mapped into this process (BPF_F_MMAPABLE): read as memory, without a system call.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
@@ -92,9 +93,15 @@ impl Histograms {
 
     /// Sum and buckets of `slot`, over all CPUs.
     pub fn merged(&mut self, slot: usize) -> (u64, &[u64]) {
+        self.merged_all(slot..slot + 1)
+    }
+
+    /// Sum and buckets of several slots together, over all CPUs.
+    pub fn merged_all(&mut self, slots: Range<usize>) -> (u64, &[u64]) {
         self.sum = 0;
         self.buckets.fill(0);
-        for cpu in 0..self.cpus {
+        let places = (0..self.cpus).flat_map(|cpu| slots.clone().map(move |slot| (cpu, slot)));
+        for (cpu, slot) in places {
             let element = self.words.element(cpu * self.slots + slot);
             let mut words = element.iter().map(|word| word.load(Ordering::Relaxed));
             self.sum = self.sum.wrapping_add(words.next().unwrap_or(0));

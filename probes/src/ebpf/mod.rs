@@ -12,6 +12,7 @@ mod roles;
 pub mod sched;
 pub mod statements;
 pub mod syscalls;
+pub mod tcp;
 
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -72,6 +73,10 @@ pub(crate) mod skeletons {
     /// `syscalls.bpf.c`.
     pub mod syscalls {
         include!(concat!(env!("OUT_DIR"), "/syscalls.skel.rs"));
+    }
+    /// `tcp.bpf.c`.
+    pub mod tcp {
+        include!(concat!(env!("OUT_DIR"), "/tcp.skel.rs"));
     }
 }
 

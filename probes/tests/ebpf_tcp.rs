@@ -1,0 +1,258 @@
+//! Connections over a veth pair between two namespaces of their own: round-trip times beside those that the socket tells,
+//! retransmits beside the namespaces' own counts, connections by number. Needs root.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed test stops where it failed"
+)]
+
+mod common;
+
+use std::fs;
+use std::fs::File;
+use std::io::Read;
+use std::io::Write;
+use std::net::TcpListener;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
+use std::process;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::thread;
+use std::time::Duration;
+
+use common::live::Histogram;
+use common::live::Live;
+use common::live::Reading;
+use common::live::between;
+use common::live::eventually;
+use loadprint_probes::Options;
+use loadprint_recording::histogram::bucket;
+use rustix::net::sockopt::set_socket_linger;
+use rustix::thread::LinkNameSpaceType;
+use rustix::thread::move_into_link_name_space;
+
+/// The probe knows MySQL's ports without having seen who listens; two tests on one port would count each other's.
+const PORT: u16 = 33060;
+const CLIENT: &str = "10.77.60.1";
+const SERVER: &str = "10.77.60.2";
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn ip(arguments: &str) {
+    let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
+    assert!(output.status.success(), "ip {arguments}: {output:?}");
+}
+
+/// Two network namespaces with a veth pair between them, which go with this.
+struct Pair {
+    client: String,
+    server: String,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let pair = Self {
+            client: format!("loadprint-client-{}", process::id()),
+            server: format!("loadprint-server-{}", process::id()),
+        };
+        let Self { client, server } = &pair;
+        ip(&format!("netns add {client}"));
+        ip(&format!("netns add {server}"));
+        ip(&format!(
+            "link add veth0 netns {client} type veth peer name veth0 netns {server}"
+        ));
+        for (namespace, address) in [(client, CLIENT), (server, SERVER)] {
+            ip(&format!("-n {namespace} addr add {address}/24 dev veth0"));
+            ip(&format!("-n {namespace} link set veth0 up"));
+            ip(&format!("-n {namespace} link set lo up"));
+        }
+        pair
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        ip(&format!("netns del {}", self.client));
+        ip(&format!("netns del {}", self.server));
+    }
+}
+
+/// Runs `work` on a thread in a namespace.
+fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let inside = move || {
+            let file = File::open(format!("/run/netns/{namespace}")).unwrap();
+            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            work()
+        };
+        scope.spawn(inside).join().unwrap()
+    })
+}
+
+/// Answers every message of so many connections with itself, on threads in the server's namespace.
+fn echo(namespace: &str, connections: usize) {
+    let listener = within(namespace, || TcpListener::bind(("0.0.0.0", PORT)).unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming().take(connections) {
+            thread::spawn(move || {
+                let mut stream = stream.unwrap();
+                let mut message = [0; 100];
+                // The client ends it, some of them by a reset.
+                while stream.read_exact(&mut message).is_ok() {
+                    stream.write_all(&message).unwrap();
+                }
+            });
+        }
+    });
+}
+
+fn exchange(stream: &mut TcpStream) {
+    let mut message = [b'x'; 100];
+    stream.write_all(&message).unwrap();
+    stream.read_exact(&mut message).unwrap();
+}
+
+/// What the kernel tells of a socket (tcp(7)): its smoothed round-trip time in microseconds.
+fn rtt_us(stream: &TcpStream) -> u64 {
+    let mut info = [0_u32; 64];
+    let mut size = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `size` bytes into `info`.
+    let result = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut size,
+        )
+    };
+    assert_eq!(result, 0);
+    // struct tcp_info: eight bytes, then words, of which tcpi_rtt is the sixteenth (include/uapi/linux/tcp.h).
+    u64::from(info[2 + 15])
+}
+
+fn retransmitted(namespace: &str) -> u64 {
+    let snmp = within(namespace, || {
+        fs::read_to_string("/proc/thread-self/net/snmp").unwrap()
+    });
+    let mut lines = snmp.lines().filter(|line| line.starts_with("Tcp:"));
+    let names = lines.next().unwrap().split(' ');
+    let mut values = names.zip(lines.next().unwrap().split(' '));
+    let (_, value) = values.find(|(name, _)| *name == "RetransSegs").unwrap();
+    value.parse().unwrap()
+}
+
+const RETRANSMITS: usize = 0;
+const OPENED: usize = 1;
+const CLOSED: usize = 2;
+
+fn of(before: &Reading, after: &Reading, side: &str, peer: &str) -> Histogram {
+    between(before, after, &format!("{PORT} {side} {peer}"))
+}
+
+#[test]
+fn connections_and_their_round_trip_times_are_counted_on_both_sides() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let pair = Pair::new();
+    let mut probe = Live::open("ebpf_tcp", &Options::default());
+    let before = probe.read();
+    echo(&pair.server, 7);
+    // Seven connections of thirteen exchanges, of which the last two end by a reset.
+    let told = within(&pair.client, || {
+        let mut told = vec![];
+        for connection in 0..7 {
+            let mut stream = TcpStream::connect((SERVER, PORT)).unwrap();
+            told.push(rtt_us(&stream));
+            for _ in 0..13 {
+                exchange(&mut stream);
+                told.push(rtt_us(&stream));
+            }
+            if connection >= 5 {
+                set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
+            }
+        }
+        told
+    });
+    let after = eventually("both ends of all connections are closed", || {
+        let after = probe.read();
+        let closed = |side| of(&before, &after, side, "remote").others[CLOSED];
+        (closed("connected") == 7 && closed("accepted") == 7).then_some(after)
+    });
+    for side in ["connected", "accepted"] {
+        let counted = of(&before, &after, side, "remote");
+        assert_eq!(counted.others[OPENED], 7, "{side}");
+        assert!(counted.count() >= 7 * 13, "{side}: {counted:?}");
+        let nothing = of(&before, &after, side, "loopback");
+        assert_eq!((nothing.count(), nothing.others[OPENED]), (0, 0), "{side}");
+    }
+    // A time is taken as a segment comes, so it is one that the socket told after the segment before. The socket tells whole
+    // microseconds, the histogram has eighths.
+    let known: Vec<_> = told
+        .iter()
+        .flat_map(|us| bucket(us * 1000)..=bucket(us * 1000 + 875))
+        .collect();
+    let counted = of(&before, &after, "connected", "remote");
+    for (place, count) in counted.buckets.iter().enumerate() {
+        assert!(
+            *count == 0 || known.contains(&place),
+            "{count} in bucket {place}, told {told:?}"
+        );
+    }
+}
+
+#[test]
+fn loopback_is_kept_apart() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let pair = Pair::new();
+    let mut probe = Live::open("ebpf_tcp", &Options::default());
+    let before = probe.read();
+    echo(&pair.server, 5);
+    within(&pair.server, || {
+        // An address of the host's own is as much loopback as 127.0.0.1.
+        for address in ["127.0.0.1", "127.0.0.1", "127.0.0.1", SERVER, SERVER] {
+            exchange(&mut TcpStream::connect((address, PORT)).unwrap());
+        }
+    });
+    let after = probe.read();
+    for side in ["connected", "accepted"] {
+        assert_eq!(of(&before, &after, side, "loopback").others[OPENED], 5, "{side}");
+        assert_eq!(of(&before, &after, side, "remote").others[OPENED], 0, "{side}");
+    }
+}
+
+#[test]
+fn retransmits_are_those_that_the_namespaces_count() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let pair = Pair::new();
+    let mut probe = Live::open("ebpf_tcp", &Options::default());
+    let before = probe.read();
+    echo(&pair.server, 2);
+    let (mut kept, server) = within(&pair.client, || {
+        let mut stream = TcpStream::connect((SERVER, PORT)).unwrap();
+        exchange(&mut stream);
+        (stream, pair.server.as_str())
+    });
+    // The server's host no longer takes what comes for its address: the client sends it again and again.
+    ip(&format!("-n {server} addr del {SERVER}/24 dev veth0"));
+    kept.write_all(&[b'x'; 100]).unwrap();
+    let syn = thread::scope(|scope| {
+        let lost = scope.spawn(|| within(&pair.client, || TcpStream::connect((SERVER, PORT)).unwrap()));
+        eventually("three segments are sent again", || {
+            (retransmitted(&pair.client) >= 3).then_some(())
+        });
+        ip(&format!("-n {server} addr add {SERVER}/24 dev veth0"));
+        lost.join().unwrap()
+    });
+    kept.read_exact(&mut [0; 100]).unwrap();
+    drop((kept, syn));
+    let after = eventually("as many are counted as by the namespaces", || {
+        let in_both = retransmitted(&pair.client) + retransmitted(&pair.server);
+        let after = probe.read();
+        let sides = ["connected", "accepted"].map(|side| of(&before, &after, side, "remote"));
+        let counted: u64 = sides.iter().map(|side| side.others[RETRANSMITS]).sum();
+        (counted == in_both).then_some(after)
+    });
+    assert!(of(&before, &after, "connected", "remote").others[RETRANSMITS] >= 3);
+}
