@@ -86,13 +86,17 @@ fn numbers(sampled: &Sampled, place: usize, families: &mut Families) {
     if rest.is_empty() {
         return;
     }
-    let family = families.family(
-        &generated::name(sampled.name, column),
-        column.kind.into(),
-        &help(column),
-    );
+    let name = generated::name(sampled.name, column);
+    // Kernels that count one thing in two units have a column for each, of which a row has one.
+    let before: Vec<_> = (0..place)
+        .filter(|place| generated::name(sampled.name, &sampled.schema.columns[*place]) == name)
+        .collect();
+    let is_there = |row, place: &usize| rows.value(row, *place, width) != Value::Null;
+    let family = families.family(&name, column.kind.into(), &help(column));
     for (row, value) in rest {
-        family.sample(entity(sampled, row), value);
+        if !before.iter().any(|place| is_there(row, place)) {
+            family.sample(entity(sampled, row), value);
+        }
     }
 }
 
