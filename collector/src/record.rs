@@ -28,6 +28,7 @@ use crate::fingerprint;
 use crate::http::Desk;
 use crate::http::Listening;
 use crate::placement;
+use crate::session::Opened;
 use crate::session::Session;
 use crate::session::open_probes;
 use crate::session::refuse_unknown;
@@ -72,16 +73,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     }
     write_atomic(&role_dir.join("fingerprint.json"), &facts)?;
     let interval_ns = i64::try_from(options.interval.as_nanos())?;
-    let header = Header {
-        format_version: FORMAT_VERSION,
-        role: options.role.clone(),
-        interval_ns,
-        boot_id: clock::boot_id_under(&options.probes.proc_root).or_else(|_| clock::boot_id())?,
-        writer: WRITER.to_owned(),
-        started_monotonic_ns: clock::monotonic_ns(),
-        started_realtime_ns: clock::realtime_ns(),
-        probes: probes.iter().map(|opened| opened.header()).collect(),
-    };
+    let header = header(options, interval_ns, &probes)?;
     let path = placement::journal_path(&role_dir, &options.role, &dir)?;
     let journal = Writer::create(&path, &header)?;
     let pid_dir = options.pid_file.as_deref().and_then(Path::parent);
@@ -128,6 +120,20 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     drop(pid_file);
     eprintln!("{}", summary(&finished));
     Ok(())
+}
+
+/// What the journal says of itself and of its probes.
+fn header(options: &RecordOptions, interval_ns: i64, probes: &[Opened]) -> anyhow::Result<Header> {
+    Ok(Header {
+        format_version: FORMAT_VERSION,
+        role: options.role.clone(),
+        interval_ns,
+        boot_id: clock::boot_id_under(&options.probes.proc_root).or_else(|_| clock::boot_id())?,
+        writer: WRITER.to_owned(),
+        started_monotonic_ns: clock::monotonic_ns(),
+        started_realtime_ns: clock::realtime_ns(),
+        probes: probes.iter().map(|opened| opened.header()).collect(),
+    })
 }
 
 /// Takes ticks until a signal, the duration or the deadline; the last one lies at the very end.
