@@ -208,6 +208,15 @@ fn is_bare(name: &str, colons: bool) -> bool {
     !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(fits)
 }
 
+fn spelled(name: &str, quoted: &str, pairs: &[String]) -> String {
+    match (is_bare(name, true), pairs.is_empty()) {
+        (true, true) => name.to_owned(),
+        (true, false) => format!("{name}{{{}}}", pairs.join(",")),
+        (false, true) => format!("{{{quoted}}}"),
+        (false, false) => format!("{{{quoted},{}}}", pairs.join(",")),
+    }
+}
+
 /// A sample with the text of its line: labels in the order `turn` gives, and spaces where the format allows them.
 fn sample(format: Format) -> impl Strategy<Value = (Said, String)> {
     let labels = btree_map(name("[a-zA-Z_][a-zA-Z0-9_]{0,5}"), any::<String>(), 0..4);
@@ -241,12 +250,7 @@ fn sample(format: Format) -> impl Strategy<Value = (Said, String)> {
                     .collect();
                 let bare = is_bare(&name, true);
                 let quoted = format!("\"{}\"", escaped(&name));
-                let series = match (bare, pairs.is_empty()) {
-                    (true, true) => name.clone(),
-                    (true, false) => format!("{name}{{{}}}", pairs.join(",")),
-                    (false, true) => format!("{{{quoted}}}"),
-                    (false, false) => format!("{{{quoted},{}}}", pairs.join(",")),
-                };
+                let series = spelled(&name, &quoted, &pairs);
                 let mut parts = pairs;
                 if !bare {
                     parts.push(quoted);
