@@ -1,7 +1,7 @@
 //! Statement latency inside a MySQL or MariaDB server, by command, from the packet to the last byte of the answer.
 //!
-//! A breakpoint in the server's `dispatch_command` and one at its return cost it a microsecond or two a statement: the probe runs
-//! only when it is named. The server may come later or be restarted; it is then looked for, and its binary read on a thread of its own.
+//! A breakpoint in the server's `dispatch_command` and one at its return cost it a microsecond or two a statement, in a virtual
+//! machine ten and more: the probe runs only when it is named. The server may come later or be restarted; it is then looked for, and its binary read on a thread of its own.
 
 use std::fs;
 use std::io;
@@ -45,7 +45,7 @@ use crate::ProbeError;
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
     "ebpf_statements",
-    "how long the server took for each command, by breakpoints that cost it 1 to 2 µs a statement",
+    "how long the server took for each command, by breakpoints that cost it microseconds a statement",
     &SCHEMA,
     open,
 )
