@@ -230,7 +230,8 @@ pub struct ProbeOptions {
     /// All probes but these; a group such as `ebpf` or `mysql` means all of it.
     #[arg(long, value_name = "C", value_delimiter = ',')]
     pub without: Vec<String>,
-    /// Watch a process: ROLE=PID, ROLE=@PIDFILE or ROLE=NAME, with its descendants as ROLE=tree:PID; may be repeated.
+    /// Watch a process: ROLE=PID, ROLE=@PIDFILE or ROLE=NAME, with its descendants as ROLE=tree:PID, or a control group's
+    /// as ROLE=cgroup:PATH; may be repeated.
     #[arg(long = "process", value_name = "ROLE=WHICH")]
     pub processes: Vec<ProcessTarget>,
     /// Sum interrupts over a CPU set: ROLE=LIST, such as server=0-7; may be repeated.

@@ -66,7 +66,8 @@ impl Options {
     }
 }
 
-/// A process and the role it plays: `ROLE=PID`, `ROLE=@PIDFILE` or `ROLE=NAME`; `ROLE=tree:…` means its descendants too.
+/// A process and the role it plays: `ROLE=PID`, `ROLE=@PIDFILE`, `ROLE=NAME` or `ROLE=cgroup:PATH`; `ROLE=tree:…` means its
+/// descendants too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessTarget {
     /// The role, as it appears in the tables.
@@ -80,25 +81,29 @@ pub struct ProcessTarget {
 /// How a process is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Find {
-    /// By number.
+    /// By number; when it has ended, a later process of the number is another one.
     Pid(u32),
     /// By the number in a file, which may come later than the recording.
     PidFile(PathBuf),
     /// All processes of this name, as in `/proc/PID/comm`.
     Name(String),
+    /// All processes of a control group and of the groups in it: its directory, or the path below `/sys/fs/cgroup`.
+    Cgroup(PathBuf),
 }
 
 impl FromStr for ProcessTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (role, target) = named(text, "ROLE=PID, ROLE=@PIDFILE or ROLE=NAME")?;
+        let (role, target) = named(text, "ROLE=PID, ROLE=@PIDFILE, ROLE=NAME or ROLE=cgroup:PATH")?;
         let (tree, target) = match target.strip_prefix("tree:") {
             Some(rest) => (true, rest),
             None => (false, target),
         };
         let find = if let Some(path) = target.strip_prefix('@') {
             Find::PidFile(PathBuf::from(path))
+        } else if let Some(path) = target.strip_prefix("cgroup:") {
+            Find::Cgroup(PathBuf::from(path))
         } else if let Ok(pid) = target.parse() {
             Find::Pid(pid)
         } else {
@@ -186,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_by_number_file_and_name() {
+    fn processes_by_number_file_name_and_group() {
         let find = |text: &str| text.parse::<ProcessTarget>().unwrap().find;
         assert_eq!(find("server=42"), Find::Pid(42));
         assert_eq!(
@@ -194,6 +199,10 @@ mod tests {
             Find::PidFile("/run/mysqld.pid".into())
         );
         assert_eq!(find("server=mysqld"), Find::Name("mysqld".into()));
+        assert_eq!(
+            find("server=cgroup:/sys/fs/cgroup/mysql"),
+            Find::Cgroup("/sys/fs/cgroup/mysql".into())
+        );
         assert!("mysqld".parse::<ProcessTarget>().is_err());
     }
 }

@@ -1,8 +1,18 @@
 //! Finds the processes that are to be watched, and finds them again when a server restarts.
 //!
-//! A process that is not there has no row; that is not a failure. It is looked for at every sample, by name at every tenth.
+//! A process that is not there has no row; that is not a failure. It is looked for at every sample, by name at every tenth: a
+//! process that joins a control group is watched from the next sample on.
 
+use std::collections::HashMap;
 use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::AtFlags;
+use rustix::fs::Mode;
+use rustix::fs::OFlags;
+use rustix::fs::open;
+use rustix::fs::statat;
 
 use crate::Host;
 use crate::options::Find;
@@ -18,6 +28,8 @@ pub struct Targets {
     targets: Vec<ProcessTarget>,
     samples: u32,
     named: Vec<(String, u32)>,
+    /// Directories of processes that were named by number.
+    held: HashMap<u32, OwnedFd>,
 }
 
 impl Targets {
@@ -29,6 +41,7 @@ impl Targets {
             targets,
             samples: 0,
             named: vec![],
+            held: HashMap::new(),
         }
     }
 
@@ -50,7 +63,14 @@ impl Targets {
         let mut found = vec![];
         for target in &self.targets {
             match &target.find {
-                Find::Pid(pid) => found.push((target.role.clone(), *pid)),
+                Find::Pid(pid) => {
+                    let there = is_there(&self.host, &mut self.held, *pid);
+                    found.extend(there.then(|| (target.role.clone(), *pid)));
+                }
+                Find::Cgroup(path) => {
+                    let group = self.host.sys("fs/cgroup").join(path);
+                    found.extend(members(&group).into_iter().map(|pid| (target.role.clone(), pid)));
+                }
                 Find::PidFile(path) => {
                     let text = fs::read_to_string(path).unwrap_or_default();
                     found.extend(text.trim().parse().map(|pid| (target.role.clone(), pid)));
@@ -123,6 +143,37 @@ impl Targets {
     }
 }
 
+/// True as long as the process that was seen first under the number lives: through a directory that is held open nothing can be
+/// reached once its process is gone, whoever has the number then.
+fn is_there(host: &Host, held: &mut HashMap<u32, OwnedFd>, pid: u32) -> bool {
+    if !held.contains_key(&pid) {
+        let directory = open(
+            host.proc(&pid.to_string()),
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        );
+        held.extend(directory.map(|directory| (pid, directory)));
+    }
+    held.get(&pid)
+        .is_some_and(|directory| statat(directory, "stat", AtFlags::empty()).is_ok())
+}
+
+/// The processes of a control group and of the groups in it (cgroups(7)); none where there is no such group now.
+fn members(group: &Path) -> Vec<u32> {
+    let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    // 0 stands for a process of another pid namespace.
+    let mut found: Vec<u32> = list
+        .lines()
+        .filter_map(|pid| pid.parse().ok())
+        .filter(|pid| *pid > 0)
+        .collect();
+    let below = fs::read_dir(group).into_iter().flatten().flatten();
+    for entry in below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        found.extend(members(&entry.path()));
+    }
+    found
+}
+
 /// The kernel keeps fifteen bytes of a name (proc_pid_comm(5)).
 fn same_name(wanted: &str, comm: &str) -> bool {
     let kept = wanted.as_bytes();
@@ -165,7 +216,43 @@ mod tests {
         assert_eq!(Targets::new(&host, alone).find().len(), 1);
         drop(shell.stdin.take());
         shell.wait().unwrap();
-        assert_eq!(tree.find(), [("load".to_owned(), shell.id())]);
+        assert_eq!(tree.find(), []);
+    }
+
+    #[test]
+    fn a_number_means_the_process_that_had_it_first() {
+        let proc = tempfile::tempdir().unwrap();
+        process(proc.path(), 7, "mysqld");
+        let host = Host::new(proc.path(), "/sys");
+        let mut targets = Targets::new(&host, vec!["server=7".parse().unwrap()]);
+        assert_eq!(targets.find(), [("server".to_owned(), 7)]);
+        fs::remove_dir_all(proc.path().join("7")).unwrap();
+        assert_eq!(targets.find(), []);
+        process(proc.path(), 7, "another");
+        assert_eq!(targets.find(), []);
+    }
+
+    #[test]
+    fn a_group_holds_the_groups_below_it() {
+        let sys = tempfile::tempdir().unwrap();
+        let group = sys.path().join("fs/cgroup/mysql");
+        let mut targets = Targets::new(
+            &Host::new("/nonexistent", sys.path()),
+            vec!["server=cgroup:mysql".parse().unwrap()],
+        );
+        assert_eq!(targets.find(), [], "it may come later");
+        fs::create_dir_all(group.join("io/more")).unwrap();
+        fs::write(group.join("cgroup.procs"), "12\n0\n").unwrap();
+        fs::write(group.join("io/more/cgroup.procs"), "7\n").unwrap();
+        let server = |pid| ("server".to_owned(), pid);
+        assert_eq!(targets.find(), [server(7), server(12)]);
+        fs::write(group.join("cgroup.procs"), "13\n").unwrap();
+        assert_eq!(targets.find(), [server(7), server(13)]);
+        let mut other = Targets::new(
+            &Host::default(),
+            vec![format!("server=cgroup:{}", group.display()).parse().unwrap()],
+        );
+        assert_eq!(other.find().len(), 2, "by its directory");
     }
 
     #[test]
