@@ -8,10 +8,17 @@ use std::path::PathBuf;
 use libbpf_cargo::SkeletonBuilder;
 
 fn main() {
-    println!("cargo::rerun-if-changed=src/bpf");
+    // The second has what only tests load.
+    for dir in ["src/bpf", "tests/bpf"] {
+        println!("cargo::rerun-if-changed={dir}");
+        compile(dir);
+    }
+}
+
+fn compile(dir: &str) {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let sources = fs::read_dir("src/bpf").expect("the programs lie in src/bpf");
-    for source in sources.map(|entry| entry.expect("src/bpf can be read").path()) {
+    let sources = fs::read_dir(dir).expect("the programs lie there");
+    for source in sources.map(|entry| entry.expect("the folder can be read").path()) {
         let name = source
             .file_name()
             .unwrap_or_default()

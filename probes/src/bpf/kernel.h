@@ -61,6 +61,7 @@ struct sched_entity {
 };
 
 struct sched_info {
+	unsigned long pcount;
 	__u64 run_delay;
 	__u64 last_queued;
 };

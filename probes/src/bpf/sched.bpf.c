@@ -45,6 +45,7 @@ struct {
  * number. */
 struct turn {
 	__u64 waited;     /* how long it had waited in all when it last came on a CPU */
+	__u64 arrivals;   /* how often it had come on a CPU by then */
 	__u64 blocked_at; /* 0: it is not blocked, or was not watched when it blocked */
 	__u32 reason;
 	__u32 seen;
@@ -133,20 +134,21 @@ static __always_inline void goes(struct task_struct *task, bool preempt, __u64 n
 
 	if (!switches)
 		return;
-	if (!voluntary) {
+	if (voluntary)
+		switches->voluntary++;
+	else
 		switches->involuntary++;
-		return;
-	}
-	switches->voluntary++;
 	if (!role)
 		return;
 	turn = bpf_task_storage_get(&turns, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!turn)
 		return;
 	turn->waited = task->sched_info.run_delay;
+	turn->arrivals = task->sched_info.pcount;
 	turn->seen = 1;
-	turn->reason = reason_of(task);
-	turn->blocked_at = now;
+	turn->blocked_at = voluntary ? now : 0;
+	if (voluntary)
+		turn->reason = reason_of(task);
 }
 
 static __always_inline void comes(struct task_struct *task, __u64 now)
@@ -154,13 +156,16 @@ static __always_inline void comes(struct task_struct *task, __u64 now)
 	__u32 role = role_of(task->tgid);
 	/* The last part of the wait is added to run_delay just after this hook. */
 	__u64 queued = task->sched_info.last_queued, delay = task->sched_info.run_delay;
+	__u64 arrivals = task->sched_info.pcount;
 	__u64 last = queued ? now - queued : 0, wait, off;
 	struct turn *turn = bpf_task_storage_get(&turns, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!turn)
 		return;
-	wait = turn->seen ? delay + last - turn->waited : last;
+	/* A turn that this program did not see, for the tracepoint is not always called, is left out with its wait. */
+	wait = turn->seen && turn->arrivals == arrivals ? delay + last - turn->waited : last;
 	turn->waited = delay + last;
+	turn->arrivals = arrivals + (queued != 0);
 	if (queued && (turn->seen || queued >= began) && (__s64)wait >= 0)
 		histogram_add(&waits, slots, role, wait);
 	turn->seen = 1;

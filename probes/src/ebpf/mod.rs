@@ -13,6 +13,8 @@ pub mod sched;
 pub mod statements;
 pub mod syscalls;
 pub mod tcp;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::ffi::CStr;

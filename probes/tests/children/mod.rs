@@ -1,0 +1,158 @@
+//! Processes that do exactly what they are told, as often as they are told.
+#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+
+use std::fs;
+use std::io::PipeReader;
+use std::io::PipeWriter;
+use std::io::Read;
+use std::io::Write;
+use std::io::pipe;
+use std::mem::zeroed;
+use std::os::fd::AsRawFd;
+use std::ptr::null_mut;
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+
+/// Waits until `done`, which is what a test is about; fails when it does not come.
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::yield_now();
+    }
+}
+
+/// A fork of this program, which has threads: it may make system calls and nothing else.
+pub struct Child {
+    pub pid: i32,
+    start: PipeWriter,
+    done: PipeReader,
+}
+
+impl Child {
+    /// A child that does `work` at every [`Child::go`] and waits on a pipe in between.
+    pub fn new(work: impl Fn()) -> Self {
+        // SAFETY: the child makes system calls only, until it is killed.
+        Self::forked(|| unsafe { libc::fork() }, work)
+    }
+
+    /// The same with a process number of one's own choice (clone(2), `set_tid`).
+    pub fn numbered(pid: i32, work: impl Fn()) -> Self {
+        let fork = || {
+            // SAFETY: all zero but for what is set; without a stack of its own the child is a fork.
+            let mut arguments: libc::clone_args = unsafe { zeroed() };
+            arguments.exit_signal = libc::SIGCHLD as u64;
+            arguments.set_tid = (&raw const pid) as u64;
+            arguments.set_tid_size = 1;
+            // SAFETY: the structure and the number live until the call returns.
+            unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of_val(&arguments)) as i32 }
+        };
+        Self::forked(fork, work)
+    }
+
+    fn forked(fork: impl Fn() -> i32, work: impl Fn()) -> Self {
+        let (wait, start) = pipe().unwrap();
+        let (done, tell) = pipe().unwrap();
+        let pid = fork();
+        assert!(pid >= 0);
+        if pid == 0 {
+            let mut byte = 0u8;
+            // SAFETY: as above; the byte is there. It ends with the thread that made it, also when the test fails.
+            unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                loop {
+                    if libc::read(wait.as_raw_fd(), (&raw mut byte).cast(), 1) != 1 {
+                        libc::syscall(libc::SYS_exit_group, 0);
+                    }
+                    work();
+                    libc::write(tell.as_raw_fd(), (&raw const byte).cast(), 1);
+                }
+            }
+        }
+        let child = Self { pid, start, done };
+        until("the child does not wait", || child.kernel().is_asleep);
+        child
+    }
+
+    /// Lets it begin.
+    pub fn go(&mut self) {
+        self.start.write_all(b"!").unwrap();
+    }
+
+    /// Waits until it has done its work.
+    pub fn finish(&mut self) {
+        self.done.read_exact(&mut [0]).unwrap();
+    }
+
+    /// What the kernel's own files say of it: proc_pid_status(5), proc_pid_schedstat in Documentation/scheduler/sched-stats.rst.
+    pub fn kernel(&self) -> Kernel {
+        let read = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", self.pid)).unwrap();
+        let status = read("status");
+        let field = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+            line.rsplit('\t').next().unwrap().parse().unwrap()
+        };
+        let schedstat: Vec<u64> = read("schedstat")
+            .split_whitespace()
+            .map(|word| word.parse().unwrap())
+            .collect();
+        Kernel {
+            is_asleep: read("stat").contains(") S "),
+            voluntary: field("voluntary"),
+            involuntary: field("nonvoluntary"),
+            waited_ns: schedstat[1],
+            turns: schedstat[2],
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // SAFETY: the child is this process's own, and has not been waited for.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            libc::waitpid(self.pid, null_mut(), 0);
+        }
+    }
+}
+
+/// What the kernel counts for one thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    pub is_asleep: bool,
+    pub voluntary: u64,
+    pub involuntary: u64,
+    pub waited_ns: u64,
+    pub turns: u64,
+}
+
+/// Puts the calling thread on the first CPU, ahead of everything that is not of the same kind (sched(7), SCHED_FIFO).
+pub fn alone_on_one_cpu() {
+    // SAFETY: the structures are whole and live until the calls return.
+    unsafe {
+        let mut cpus: libc::cpu_set_t = zeroed();
+        libc::CPU_SET(0, &mut cpus);
+        libc::sched_setaffinity(0, size_of_val(&cpus), &raw const cpus);
+        let priority = libc::sched_param { sched_priority: 1 };
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority);
+    }
+}
+
+/// Sleeps for 20 ms (clock_nanosleep(2)).
+pub fn nap() {
+    let time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 20_000_000,
+    };
+    // SAFETY: the structure lives until the call returns.
+    unsafe {
+        libc::syscall(
+            libc::SYS_clock_nanosleep,
+            libc::CLOCK_MONOTONIC,
+            0,
+            &raw const time,
+            0,
+        );
+    }
+}
