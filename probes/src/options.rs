@@ -81,7 +81,7 @@ pub struct ProcessTarget {
 /// How a process is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Find {
-    /// By number; when it has ended, a later process of the number is another one.
+    /// By number.
     Pid(u32),
     /// By the number in a file, which may come later than the recording.
     PidFile(PathBuf),

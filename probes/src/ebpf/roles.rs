@@ -136,7 +136,7 @@ impl Roles {
         Ok(Self {
             map,
             memory,
-            targets: Targets::new(host, options.processes.clone()),
+            targets: Targets::new(host, options.processes.clone()).first_of_a_number(),
             names,
             known: vec![],
             refreshed_ns: 0,

@@ -28,8 +28,8 @@ pub struct Targets {
     targets: Vec<ProcessTarget>,
     samples: u32,
     named: Vec<(String, u32)>,
-    /// Directories of processes that were named by number.
-    held: HashMap<u32, OwnedFd>,
+    /// Directories of processes that were named by number, where only the first one of a number is meant.
+    held: Option<HashMap<u32, OwnedFd>>,
 }
 
 impl Targets {
@@ -41,8 +41,15 @@ impl Targets {
             targets,
             samples: 0,
             named: vec![],
-            held: HashMap::new(),
+            held: None,
         }
+    }
+
+    /// The same, but a number means only the process that had it first: for tables whose rows do not tell a later one apart.
+    #[must_use]
+    pub fn first_of_a_number(mut self) -> Self {
+        self.held = Some(HashMap::new());
+        self
     }
 
     /// Role and number of every process that is there, each once.
@@ -64,7 +71,8 @@ impl Targets {
         for target in &self.targets {
             match &target.find {
                 Find::Pid(pid) => {
-                    let there = is_there(&self.host, &mut self.held, *pid);
+                    let held = self.held.as_mut();
+                    let there = held.is_none_or(|held| is_there(&self.host, held, *pid));
                     found.extend(there.then(|| (target.role.clone(), *pid)));
                 }
                 Find::Cgroup(path) => {
@@ -216,15 +224,15 @@ mod tests {
         assert_eq!(Targets::new(&host, alone).find().len(), 1);
         drop(shell.stdin.take());
         shell.wait().unwrap();
-        assert_eq!(tree.find(), []);
+        assert_eq!(tree.find(), [("load".to_owned(), shell.id())]);
     }
 
     #[test]
-    fn a_number_means_the_process_that_had_it_first() {
+    fn a_number_may_mean_only_the_process_that_had_it_first() {
         let proc = tempfile::tempdir().unwrap();
         process(proc.path(), 7, "mysqld");
         let host = Host::new(proc.path(), "/sys");
-        let mut targets = Targets::new(&host, vec!["server=7".parse().unwrap()]);
+        let mut targets = Targets::new(&host, vec!["server=7".parse().unwrap()]).first_of_a_number();
         assert_eq!(targets.find(), [("server".to_owned(), 7)]);
         fs::remove_dir_all(proc.path().join("7")).unwrap();
         assert_eq!(targets.find(), []);
