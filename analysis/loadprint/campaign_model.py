@@ -75,6 +75,17 @@ class Recorder(Strict):
     interval: Annotated[Seconds, Field(gt=0)] = 1.0
     probes: list[str] = []
     mysql_probe: bool = True
+    exporters: list[Literal["node_exporter", "mysqld_exporter"]] = []
+
+    @model_validator(mode="after")
+    def _exporters_can_work(self) -> Recorder:
+        """Check that none is asked for twice, and that what logs in to the server has an account."""
+        for name in self.exporters:
+            if self.exporters.count(name) > 1:
+                raise ValueError(f"{name} is given twice in exporters")
+        if "mysqld_exporter" in self.exporters and not self.mysql_probe:
+            raise ValueError("mysqld_exporter logs in with the account that `mysql_probe: false` leaves out")
+        return self
 
 
 class EqualLoad(Strict):

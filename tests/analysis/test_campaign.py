@@ -120,6 +120,39 @@ def test_the_canary_is_on_and_sysstat_off_unless_said() -> None:
         load(QUICK, ["sysstat=perhaps"])
 
 
+def test_exporters_are_off_unless_named(tmp_path: Path) -> None:
+    assert load(QUICK).recorder.exporters == []
+    both = ["node_exporter", "mysqld_exporter"]
+    assert load(QUICK, [f"recorder.exporters={both}"]).recorder.exporters == both
+    path = changed(tmp_path, "phases:\n", "recorder:\n  exporters: [node_exporter, nod_exporter]\nphases:\n")
+    with pytest.raises(CampaignError) as error:
+        load(path)
+    assert str(error.value) == (
+        f"{path}:{line_of(path, 'nod_exporter')}: recorder.exporters.1:"
+        " Input should be 'node_exporter' or 'mysqld_exporter'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("recorder", "says"),
+    [
+        ("{exporters: [node_exporter, node_exporter]}", "node_exporter is given twice"),
+        (
+            "{mysql_probe: false, exporters: [mysqld_exporter]}",
+            "logs in with the account that `mysql_probe: false` leaves out",
+        ),
+    ],
+)
+def test_exporters_that_cannot_work_are_named_with_their_line(
+    tmp_path: Path, recorder: str, says: str
+) -> None:
+    path = changed(tmp_path, "phases:\n", f"recorder: {recorder}\nphases:\n")
+    with pytest.raises(CampaignError) as error:
+        load(path)
+    assert says in str(error.value)
+    assert str(error.value).startswith(f"{path}:{line_of(path, 'recorder:')}: recorder: ")
+
+
 def test_an_existing_server_cannot_be_restored() -> None:
     with pytest.raises(CampaignError, match=r"state.data: an existing server cannot be restored"):
         load(QUICK, ["server.source=existing"])

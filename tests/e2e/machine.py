@@ -7,7 +7,15 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-PROGRAMS = ("mysqld", "mariadbd", "loadprint-", "debootstrap")
+PROGRAMS = (
+    "mysqld",
+    "mariadbd",
+    "loadprint-",
+    "debootstrap",
+    "node-exporter",
+    "mysqld-exporter",
+    "_exporter",
+)
 WATCHED = ("/tmp", "/dev/shm", "/run/netns", "/var/lib", "/etc", "/sys/class/net")
 
 

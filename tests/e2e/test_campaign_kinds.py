@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import duckdb
 
 from . import LOADPRINT, campaigns
+from .machine import look, settled
 
 HERE = Path(__file__).parent
 
@@ -63,9 +65,48 @@ def test_equal_load_holds_half_of_the_slower_sides_maximum(tmp_path: Path) -> No
     assert "durable@50" in done.stdout
 
 
-def test_a_guest_is_recorded_with_its_children(tmp_path: Path) -> None:
+def rows(sql: str) -> list[Any]:
+    return duckdb.execute(sql).fetchall()
+
+
+def scraped_beside_the_tick(folder: Path, mode: str, column: str) -> None:
+    """Hold a counter of node_exporter against our own of the ticks before and after the scrape."""
+    scrape, cpu = folder / "server/scrape.parquet", folder / "server/cpu.parquet"
+    ticks = rows(
+        f"SELECT s.tick, s.value, b.{column}, a.{column} FROM"
+        f" (SELECT tick, sum(value) AS value FROM '{scrape}' WHERE endpoint = 'node_exporter'"
+        f"  AND metric LIKE 'node_cpu_seconds_total{{%mode=\"{mode}\"}}' GROUP BY tick) s"
+        f" JOIN '{cpu}' b ON b.tick = s.tick - 1 AND b.cpu = 'all'"
+        f" JOIN '{cpu}' a ON a.tick = s.tick + 1 AND a.cpu = 'all'"
+    )
+    assert len(ticks) >= 2
+    # The kernel counts in hundredths of a second, and `all` is rounded apart from the CPUs that make it up.
+    slack = 1 + (os.cpu_count() or 1)
+    assert all(before - slack <= value * 100 <= after + slack for _, value, before, after in ticks), ticks
+    assert ticks[-1][1] > ticks[0][1]
+
+
+def test_a_guest_is_recorded_with_its_children_and_beside_exporters(tmp_path: Path) -> None:
+    machine_before = look()
     done = campaigns.run(tmp_path, campaign=HERE / "guest.yml")
     assert done.returncode == 0, done.stdout
+    assert settled(machine_before, 1) == []
+    for side in ("native", "sysbench"):
+        server = run_of(tmp_path, side) / "server"
+        scrape = server / "scrape.parquet"
+        up = rows(
+            f"SELECT endpoint, min(value), count(*) FROM '{scrape}' WHERE metric = 'up' GROUP BY 1 ORDER BY 1"
+        )
+        assert [(name, value) for name, value, _ in up] == [("mysqld_exporter", 1), ("node_exporter", 1)]
+        assert all(count >= 4 for _, _, count in up)
+        scraped_beside_the_tick(server.parent, "user", '"user"')
+        scraped_beside_the_tick(server.parent, "idle", "idle")
+        # mysqld_exporter is logged in, with the recorder's account
+        assert rows(f"SELECT DISTINCT value FROM '{scrape}' WHERE metric = 'mysql_up'") == [(1.0,)]
+        questions = rows(
+            f"SELECT value FROM '{scrape}' WHERE metric = 'mysql_global_status_questions' ORDER BY tick"
+        )
+        assert questions[-1] > questions[0]
     folder = run_of(tmp_path, "sysbench")
     run, result = read(folder / "run.json"), read(folder / "load" / "result.json")
     assert run["generator"] == result["generator"] == "sysbench"
