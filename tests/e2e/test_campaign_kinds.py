@@ -70,13 +70,14 @@ def rows(sql: str) -> list[Any]:
 
 
 def scraped_between_our_ticks(folder: Path, mode: str) -> None:
-    """Hold node_exporter's CPU time against ours at the ticks before the scrape began and after it was taken."""
+    """Hold node_exporter's CPU time against ours before the scrape began and after it was taken."""
     cpu, ticks, scrape = (f"'{folder}/server/{table}.parquet'" for table in ("cpu", "ticks", "scrape"))
     found = rows(
         f"WITH read AS (SELECT tick, sum(value) AS value FROM {scrape} WHERE endpoint = 'node_exporter'"
         f"  AND metric LIKE 'node_cpu_seconds_total{{%mode=\"{mode}\"}}' GROUP BY tick),"
         f" began AS (SELECT u.tick, max(t.tick) AS before FROM {scrape} u JOIN {ticks} t"
-        "  ON t.realtime_ns <= u.timestamp_ns WHERE u.endpoint = 'node_exporter' AND u.metric = 'up' GROUP BY 1)"
+        "  ON t.realtime_ns <= u.timestamp_ns"
+        "  WHERE u.endpoint = 'node_exporter' AND u.metric = 'up' GROUP BY u.tick)"
         f' SELECT read.value, b."{mode}", a."{mode}" FROM read JOIN began USING (tick)'
         f" JOIN {cpu} b ON b.tick = began.before AND b.cpu = 'all'"
         f" JOIN {cpu} a ON a.tick = read.tick + 1 AND a.cpu = 'all' ORDER BY read.tick"
