@@ -1,0 +1,106 @@
+//! The recorder as an ordinary user: what may be read is recorded, the rest is unavailable with a reason.
+#![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::process::Output;
+
+use common::stderr;
+use loadprint_recording::manifest;
+use serde_json::Value;
+use tempfile::tempdir;
+
+/// Runs a copy of the program as `nobody`: the one that was built may lie where only root looks.
+fn as_nobody(dir: &Path, arguments: &[&str]) -> Output {
+    let program = dir.join("loadprint-collect");
+    if !program.exists() {
+        fs::set_permissions(dir, Permissions::from_mode(0o777)).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_loadprint-collect"), &program).unwrap();
+    }
+    Command::new("setpriv")
+        .args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "--inh-caps=-all",
+            "--bounding-set=-all",
+        ])
+        .arg(program)
+        .args(arguments)
+        .current_dir(dir)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn an_ordinary_user_records_what_he_may_read() {
+    let dir = tempdir().unwrap();
+    // The first process belongs to root.
+    let record = [
+        "record",
+        "--out",
+        "run",
+        "--duration",
+        "200ms",
+        "--interval",
+        "50ms",
+        "--process",
+        "init=1",
+    ];
+    let output = as_nobody(dir.path(), &record);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(
+        manifest::verify(&dir.path().join("run")).unwrap(),
+        Vec::<String>::new()
+    );
+
+    let listed = as_nobody(dir.path(), &["probes", "--format", "json", "--process", "init=1"]);
+    assert!(listed.status.success(), "{}", stderr(&listed));
+    let listed: Vec<Value> = serde_json::from_slice(&listed.stdout).unwrap();
+    let standing: BTreeMap<_, _> = listed
+        .iter()
+        .map(|probe| {
+            (
+                probe["name"].as_str().unwrap(),
+                (probe["status"].as_str().unwrap(), probe["reason"].as_str()),
+            )
+        })
+        .collect();
+    for name in [
+        "cpu",
+        "interrupts",
+        "softirqs",
+        "disk",
+        "nic",
+        "tcp",
+        "memory",
+        "vmstat",
+        "process",
+        "threads",
+        "sockets",
+        "cgroup",
+    ] {
+        assert_eq!(standing[name], ("running", None), "{name}");
+        assert!(
+            dir.path().join(format!("run/server/{name}.parquet")).exists(),
+            "{name}"
+        );
+    }
+    for (name, (status, reason)) in &standing {
+        // The kernel lets nobody but root load programs.
+        assert!(!name.starts_with("ebpf") || *status != "running", "{name}");
+        if *status == "unavailable" {
+            let reason = reason.unwrap();
+            assert!(
+                reason.contains(": ") && reason.lines().count() == 1,
+                "{name}: {reason}"
+            );
+        }
+    }
+}
