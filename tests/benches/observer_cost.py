@@ -30,7 +30,8 @@ from scipy.stats import t as student
 TREATMENTS: dict[str, list[str] | None] = {
     "off": None,
     "procfs": ["--without", "ebpf,mysql"],
-    "all default probes": [],
+    "default probes, but system calls": ["--without", "ebpf_syscalls,ebpf_syscall_latency"],
+    "default probes and system calls": ["--with", "ebpf_syscalls,ebpf_syscall_latency"],
     "all, and statements by uprobe": ["--with", "ebpf_statements"],
 }
 TABLES = ["--tables=4", "--table-size=25000"]
