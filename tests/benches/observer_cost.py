@@ -2,10 +2,10 @@
 
     .venv/bin/python tests/benches/observer_cost.py [--blocks 12] [--seconds 10] [--threads 4] [--seed 1]
 
-A private MySQL server (tests/with-server) on one CPU, `loadprint-load run oltp_read_write` and the recorder
-on another. A block is one run of each treatment in random order; the tables stay warm. Throughput relative to
-*off* is the geometric mean over the blocks of the ratio within the block, with its 95 % interval (t on
-logarithms).
+A private MySQL server (tests/with-server) on one CPU, `loadprint-load run oltp_read_write` over TCP and the
+recorder on another. A block is one run of each treatment in random order; the tables stay warm. Throughput
+relative to *off* is the geometric mean over the blocks of the ratio within the block, with its 95 % interval
+(t on logarithms).
 Needs root, two CPUs or more, and `cargo build --release`.
 """
 
@@ -30,10 +30,11 @@ from scipy.stats import t as student
 TREATMENTS: dict[str, list[str] | None] = {
     "off": None,
     "procfs": ["--without", "ebpf,mysql"],
-    "default probes, but system calls": ["--without", "ebpf_syscalls,ebpf_syscall_latency"],
-    "default probes and system calls": ["--with", "ebpf_syscalls,ebpf_syscall_latency"],
-    "all, and statements by uprobe": ["--with", "ebpf_statements"],
+    "default probes": [],
+    "default probes and system calls": ["--with", "ebpf_syscalls"],
+    "default probes and statements by uprobe": ["--with", "ebpf_statements"],
 }
+PORT = 33_408
 TABLES = ["--tables=4", "--table-size=25000"]
 
 
@@ -53,6 +54,7 @@ def throughput(treatment: str, given: argparse.Namespace, directory: Path) -> fl
 def load(verb: str, *options: str) -> float:
     """Run a verb of the generator; events per second of `run`."""
     common = [verb, "oltp_read_write", f"--defaults-file={os.environ['LOADPRINT_TEST_DEFAULTS']}", *TABLES]
+    common += ["--mysql-host=127.0.0.1", f"--mysql-port={PORT}"]
     words = [str(RELEASE / "loadprint-load"), *common, *options]
     if verb == "run":
         words += ["--report-interval=0", "--format=json"]
@@ -84,6 +86,8 @@ def main() -> None:
     parser.add_argument("--other-cpu", type=int, default=1)
     given = parser.parse_args()
     if "LOADPRINT_TEST_SOCKET" not in os.environ:
+        options = f"--skip-networking=0 --bind-address=127.0.0.1 --port={PORT}"
+        os.environ["LOADPRINT_TEST_SERVER_OPTIONS"] = options
         os.execv(ROOT / "tests/with-server", ["with-server", sys.executable, *sys.argv])
     pid = int((Path(os.environ["LOADPRINT_TEST_SOCKET"]).parent / "mysqld.pid").read_text())
     for thread in Path(f"/proc/{pid}/task").iterdir():

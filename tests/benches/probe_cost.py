@@ -31,6 +31,7 @@ from processes import COLLECT, RELEASE, ROOT, cpu_ns, running, start, wait_for
 BPF_STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
 # The least that a recorder does: it reads /proc/pressure, four small files, beside what every tick costs.
 BASE = "pressure"
+ON_REQUEST = "ebpf_syscalls,ebpf_syscall_latency,ebpf_statements"
 
 
 def targets() -> list[str]:
@@ -42,7 +43,7 @@ def targets() -> list[str]:
 
 def probes() -> list[dict[str, Any]]:
     """Every probe that runs here."""
-    named = ["--with", "ebpf_statements"]
+    named = ["--with", ON_REQUEST]
     words = [str(COLLECT), "probes", "--format", "json", *targets(), *named]
     listed: list[dict[str, Any]] = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
     return [probe for probe in listed if probe["status"] == "running"]
@@ -90,7 +91,7 @@ def programs(pid: int) -> dict[str, tuple[int, int]]:
 def events(seconds: int, directory: Path) -> dict[str, tuple[float, float]]:
     """Calls a second and ns a call of every program of one recorder with all probes."""
     run = directory / "all"
-    words = [COLLECT, "record", "--out", run, "--with", "ebpf_statements", *targets()]
+    words = [COLLECT, "record", "--out", run, "--with", ON_REQUEST, *targets()]
     process = start([*words, "--duration", f"{seconds + 30}s", "--pid-file", run.with_suffix(".pid")])
     was = BPF_STATS.read_text()
     with running({"all": process}):

@@ -3,6 +3,9 @@
 //! A call counts when it returns, with all the time that it blocked: one that was under way when the probe was attached does not,
 //! nor one that never returns (exit, exit_group). A call that a signal interrupts and the kernel begins again (ERESTARTSYS and
 //! its like, 512 to 516) is two calls, of which the first failed. 32-bit calls have numbers of their own: they are `compat`.
+//!
+//! On request only: a tracepoint on system calls sends every call of every process through the kernel's slow path, about a third
+//! of a microsecond each, whoever is watched (docs/benchmarks.md).
 
 use std::io;
 use std::rc::Rc;
@@ -43,7 +46,8 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &COUNTS,
     open_counts,
 )
-.live();
+.live()
+.on_request();
 
 /// The line of the histograms in the registry.
 pub const LATENCY: ProbeEntry = ProbeEntry::new(
@@ -52,7 +56,8 @@ pub const LATENCY: ProbeEntry = ProbeEntry::new(
     &TIMES,
     open_latency,
 )
-.live();
+.live()
+.on_request();
 
 static ENTITY: &[Text] = &[text("role"), text("syscall")];
 static COUNTS: Schema = Schema::table(ENTITY, COUNT_COLUMNS);
