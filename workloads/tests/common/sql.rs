@@ -6,6 +6,9 @@ use std::ffi::CString;
 use std::ffi::c_ulong;
 use std::ptr;
 use std::slice;
+use std::thread::yield_now;
+use std::time::Duration;
+use std::time::Instant;
 
 use mysqlclient_sys as sys;
 
@@ -101,6 +104,19 @@ impl Sql {
     /// Nothing is logged any more.
     pub fn stop_log(&self) {
         self.rows("SET GLOBAL general_log = OFF");
+    }
+
+    /// Waits until the server has let go of the connections that a load has closed: it counts them for a while yet, and the
+    /// next one may be one too many.
+    pub fn wait_until_let_go(&self) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while self.number("SELECT COUNT(*) FROM performance_schema.processlist") > 20 {
+            assert!(
+                Instant::now() < deadline,
+                "connections that were closed are still there"
+            );
+            yield_now();
+        }
     }
 
     /// The one number that a statement gives.

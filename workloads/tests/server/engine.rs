@@ -207,6 +207,7 @@ fn two_thousand_connections() {
     let words =
         "run oltp_point_select --table-size=1000 --threads=2000 --ramp-time=1 --events=20000 --format=json";
     let result = result(&bench.load(words));
+    sql.wait_until_let_go();
     assert_eq!(result["events"], 20_000);
     assert_eq!(result["per_thread"].as_array().unwrap().len(), 2000);
 }

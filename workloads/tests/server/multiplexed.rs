@@ -143,6 +143,7 @@ fn a_thousand_connections_on_two_threads() {
     sql.rows("SET GLOBAL max_connections = 1100");
     let words = "oltp_point_select --table-size=1000 --threads=1000 --workers=2 --events=20000 --time=0";
     let (result, server) = run(&bench, "run", words);
+    sql.wait_until_let_go();
     sql.rows(&format!("SET GLOBAL max_connections = {before}"));
     assert_eq!(number(&result, "events"), 20_000);
     assert_eq!(growth(&server, "Com_select"), 20_000);
