@@ -12,11 +12,11 @@ WAITING = (
 )
 BUCKETS = "a quantile from a histogram: off by at most 6.25 %"
 STATES = {
-    "run queue": "a CPU (run queue)",
+    "run queue": "run queue",
     "block I/O": "block I/O",
-    "lock": "a lock (futex)",
-    "network": "the network",
-    "sleep": "a timer (sleep)",
+    "lock": "lock (futex)",
+    "network": "network",
+    "sleep": "timer (sleep)",
     "other": "anything else",
 }
 
@@ -28,7 +28,7 @@ def _quantile(key: str, label: str, source: str, shown: str = "µs") -> Metric:
 
 def _waiting(state: str, label: str) -> Metric:
     key = f"waiting_{state.replace(' ', '_').replace('/', '').lower()}"
-    row = rate(key, f"server threads waiting for {label}", "1", "", f"sched.server.{state}.sum")
+    row = rate(key, f"server threads in: {label}", "1", "", f"sched.server.{state}.sum")
     return replace(row, formula="Δsum_ns / ns", footnote=WAITING)
 
 
@@ -49,9 +49,9 @@ SYSCALLS = (
     ),
 )
 INTERRUPTS = (
-    rate("irq_hard", "time in hard interrupts, whole host", "cores", "cores", "irq.hard.sum"),
-    rate("irq_net_rx", "time in NET_RX softirqs, whole host", "cores", "cores", "irq.NET_RX.sum"),
-    rate("irq_block", "time in BLOCK softirqs, whole host", "cores", "cores", "irq.BLOCK.sum"),
+    rate("irq_hard", "hard interrupts, whole host", "cores", "cores", "irq.hard.sum"),
+    rate("irq_net_rx", "NET_RX softirqs, whole host", "cores", "cores", "irq.NET_RX.sum"),
+    rate("irq_block", "BLOCK softirqs, whole host", "cores", "cores", "irq.BLOCK.sum"),
 )
 EBPF = (*SCHEDULER, *SYSCALLS, *INTERRUPTS)
 

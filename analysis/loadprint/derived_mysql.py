@@ -19,14 +19,14 @@ def _share(key: str, label: str, formula: str, *needs: str) -> Metric:
 MYSQL = (
     _share(
         "buffer_pool_miss",
-        "buffer pool misses, of read requests",
+        "buffer pool misses, of requests",
         "100 × Δpool_reads / Δread_requests",
         "mysql.page_reads",
         "mysql.page_requests",
     ),
     _share(
         "dirty_pages",
-        "dirty pages, of data pages (mean)",
+        "dirty pages (mean)",
         "100 × pages_dirty / pages_data",
         "mysql.dirty_pages.mean",
         "mysql.data_pages.mean",
@@ -35,14 +35,14 @@ MYSQL = (
     rate("redo", "redo written", "B/s", "kB/s", "mysql.redo"),
     _share(
         "checkpoint_age",
-        "checkpoint age, of redo capacity (mean)",
+        "checkpoint age (mean), of redo",
         "100 × (LSN − checkpoint LSN) / capacity",
         "mysql.checkpoint_age.mean",
         "mysql.redo_capacity.mean",
     ),
     _share(
         "checkpoint_age_max",
-        "checkpoint age, of redo capacity (largest)",
+        "checkpoint age (largest), of redo",
         "100 × (LSN − checkpoint LSN) / capacity",
         "mysql.checkpoint_age.max",
         "mysql.redo_capacity.mean",
@@ -51,11 +51,11 @@ MYSQL = (
     _row("row_lock", "sessions waiting for a row lock", "1", "", "Δrow_lock_time / s", "mysql.row_lock_ms"),
     rate("log_waits", "waits for the log buffer", "1/s", "/s", "mysql.log_waits"),
     rate("wait_free", "waits for a free page", "1/s", "/s", "mysql.wait_free"),
-    _row("history", "history list length (largest)", "1", "", "largest in the window", "mysql.history.max"),
+    _row("history", "history list (largest)", "1", "", "largest in the window", "mysql.history.max"),
     _row("threads_running", "threads running (mean)", "1", "", "mean", "mysql.threads_running.mean"),
     _share(
         "qcache_hits",
-        "query cache hits, of cacheable and other reads",
+        "query cache hits, of reads",
         "100 × Δhits / Δ(hits + inserts + not_cached)",
         "mysql.qcache_hits",
         "mysql.qcache_hits",

@@ -259,10 +259,7 @@ fn a_thousand_wakeups_between_two_roles() {
         let (first, second) = (sched.before(&ping, "ping"), sched.before(&pong, "pong"));
         // It sleeps in its futex before the other one begins.
         pong.go();
-        until("it waits for the other one", || {
-            let now = pong.kernel();
-            now.is_asleep && now.voluntary == second.1.voluntary + 1
-        });
+        until("it waits for the other one", || pong.waits_in(libc::SYS_futex));
         ping.go();
         ping.finish();
         pong.finish();

@@ -85,6 +85,12 @@ impl Child {
         self.done.read_exact(&mut [0]).unwrap();
     }
 
+    /// True if it is blocked in this system call (proc_pid_syscall(5)).
+    pub fn waits_in(&self, call: libc::c_long) -> bool {
+        let now = fs::read_to_string(format!("/proc/{}/syscall", self.pid)).unwrap();
+        now.split(' ').next() == Some(&call.to_string())
+    }
+
     /// What the kernel's own files say of it: proc_pid_status(5), proc_pid_schedstat in Documentation/scheduler/sched-stats.rst.
     pub fn kernel(&self) -> Kernel {
         let read = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", self.pid)).unwrap();
