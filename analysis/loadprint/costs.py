@@ -56,7 +56,7 @@ def cost_metrics(work: Work, where: Where) -> tuple[Metric, ...]:
         _cost(work, "disk_flushes", "disk flushes", ("1", ""), f"disk.{disk}.flushes"),
         _cost(work, "disk_read_kb", "disk read", ("B", "kB"), f"disk.{disk}.read_sectors"),
         _cost(work, "disk_write_kb", "disk written", ("B", "kB"), f"disk.{disk}.write_sectors"),
-        *([_cost(work, "redo", "redo written", ("B", "B"), REDO)] if where.redo else ()),
+        *([_cost(work, "redo", "redo written", traffic, REDO)] if where.redo else ()),
         _cost(work, "net_rx", "network received", traffic, f"nic.{nic}.rx_bytes"),
         _cost(work, "net_tx", "network sent", traffic, f"nic.{nic}.tx_bytes"),
     ]

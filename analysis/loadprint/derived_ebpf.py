@@ -17,7 +17,7 @@ STATES = {
     "lock": "lock (futex)",
     "network": "network",
     "sleep": "timer (sleep)",
-    "other": "anything else",
+    "other": "other",
 }
 
 

@@ -19,7 +19,7 @@ def _share(key: str, label: str, formula: str, *needs: str) -> Metric:
 MYSQL = (
     _share(
         "buffer_pool_miss",
-        "buffer pool misses, of requests",
+        "buffer pool misses",
         "100 × Δpool_reads / Δread_requests",
         "mysql.page_reads",
         "mysql.page_requests",
@@ -35,14 +35,14 @@ MYSQL = (
     rate("redo", "redo written", "B/s", "kB/s", "mysql.redo"),
     _share(
         "checkpoint_age",
-        "checkpoint age (mean), of redo",
+        "checkpoint age (mean)",
         "100 × (LSN − checkpoint LSN) / capacity",
         "mysql.checkpoint_age.mean",
         "mysql.redo_capacity.mean",
     ),
     _share(
         "checkpoint_age_max",
-        "checkpoint age (largest), of redo",
+        "checkpoint age (largest)",
         "100 × (LSN − checkpoint LSN) / capacity",
         "mysql.checkpoint_age.max",
         "mysql.redo_capacity.mean",
