@@ -112,8 +112,8 @@ impl Reader {
         let is_due = |cadence| match (cadence, when) {
             (Cadence::Every, _) | (_, When::First | When::Last) => true,
             (Cadence::Nth, When::Between(tick)) => tick.is_multiple_of(threads_every),
-            (Cadence::Nth, When::Scrape) => true,
-
+            (Cadence::Slow, When::Between(tick)) => tick.is_multiple_of(threads_every.saturating_mul(10)),
+            (Cadence::Nth | Cadence::Slow, When::Scrape) => true,
             (Cadence::Ends, When::Between(_) | When::Scrape) => false,
         };
         for opened in &mut self.probes {

@@ -70,6 +70,8 @@ pub enum Cadence {
     Every,
     /// Too dear for that: it follows [`Options::threads_every`], and the last tick.
     Nth,
+    /// At every tenth of those, and the last tick: dear to read, and nobody looks at its seconds.
+    Slow,
     /// At the first and the last: totals whose course does not matter.
     Ends,
 }
@@ -115,6 +117,13 @@ impl ProbeEntry {
     #[must_use]
     pub const fn every_nth(mut self) -> Self {
         self.cadence = Cadence::Nth;
+        self
+    }
+
+    /// The same probe, read about every ten seconds, and at the last tick.
+    #[must_use]
+    pub const fn slowly(mut self) -> Self {
+        self.cadence = Cadence::Slow;
         self
     }
 

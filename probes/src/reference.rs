@@ -119,6 +119,7 @@ pub fn cadence(cadence: Cadence) -> &'static str {
     match cadence {
         Cadence::Every => "every tick",
         Cadence::Nth => "every n-th tick (`--threads-every`) and the last one",
+        Cadence::Slow => "every tenth of the n-th ticks (`--threads-every`) and the last one",
         Cadence::Ends => "the first and the last tick",
     }
 }

@@ -26,7 +26,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &SCHEMA,
     open,
 )
-.every_nth()
+.slowly()
 .live();
 
 /// Metrics are `interface.statistic`; only the driver knows what they mean.

@@ -38,7 +38,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &SCHEMA,
     open,
 )
-.every_nth();
+.slowly();
 
 static ENTITY: &[Text] = &[text("role"), text("path")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);

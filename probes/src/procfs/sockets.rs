@@ -34,7 +34,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &SCHEMA,
     open,
 )
-.every_nth()
+.slowly()
 .keeps(CapabilitySet::SYS_PTRACE);
 
 static ENTITY: &[Text] = &[text("role"), text("namespace")];
