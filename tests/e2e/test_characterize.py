@@ -72,7 +72,7 @@ def test_statement_counts_are_the_servers_own(finished: tuple[Path, str, Machine
 def own_selects(table: Path) -> int:
     """How many SELECTs the MySQL probe sent while the run was recorded."""
     query = f"SELECT max(value) - min(value) FROM '{table}' WHERE metric = 'loadprint.com_select'"
-    ((found,),) = duckdb.sql(query).fetchall()
+    ((found,),) = duckdb.execute(query).fetchall()
     return int(found)
 
 
