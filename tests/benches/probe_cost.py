@@ -79,18 +79,19 @@ def recorders(names: list[str], samples: int, directory: Path) -> dict[str, floa
     return {name: (after[name] - before[name]) / samples / 1000 for name in names}
 
 
-def programs(pid: int) -> dict[str, tuple[int, int]]:
-    """Time (ns) and calls of the eBPF programs that a process holds, by name."""
-    listed = json.loads(
-        subprocess.run(["bpftool", "prog", "show", "-j"], check=True, capture_output=True).stdout
-    )
-    mine = [one for one in listed if any(owner["pid"] == pid for owner in one.get("pids", []))]
-    return {one["name"]: (one.get("run_time_ns", 0), one.get("run_cnt", 0)) for one in mine}
+def programs() -> dict[int, tuple[str, int, int]]:
+    """Name, time (ns) and calls of every eBPF program of the host, by its number."""
+    words = ["bpftool", "prog", "show", "-j"]
+    listed = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+    return {
+        one["id"]: (one.get("name", "?"), one.get("run_time_ns", 0), one.get("run_cnt", 0)) for one in listed
+    }
 
 
 def events(seconds: int, directory: Path) -> dict[str, tuple[float, float]]:
     """Calls a second and ns a call of every program of one recorder with all probes."""
     run = directory / "all"
+    others = programs()
     words = [COLLECT, "record", "--out", run, "--with", ON_REQUEST, *targets()]
     process = start([*words, "--duration", f"{seconds + 30}s", "--pid-file", run.with_suffix(".pid")])
     was = BPF_STATS.read_text()
@@ -98,16 +99,29 @@ def events(seconds: int, directory: Path) -> dict[str, tuple[float, float]]:
         wait_for(run.with_suffix(".pid"))
         BPF_STATS.write_text("1")
         try:
-            before = programs(process.pid)
+            before = programs()
             time.sleep(seconds)
-            after = programs(process.pid)
+            after = programs()
         finally:
             BPF_STATS.write_text(was)
     found = {}
-    for name, (ns, calls) in after.items():
-        more_ns, more_calls = ns - before[name][0], calls - before[name][1]
+    for number, (name, ns, calls) in after.items():
+        if number in others or number not in before:
+            continue
+        more_ns, more_calls = ns - before[number][1], calls - before[number][2]
         found[name] = (more_calls / seconds, more_ns / more_calls if more_calls else 0.0)
     return found
+
+
+def print_recorders(names: list[str], samples: int, directory: Path) -> None:
+    """Print the first table."""
+    cost = recorders(names, samples, directory)
+    print("| probe | recorder, µs CPU per sample | more than the least | bytes per sample, finished |")
+    print("|---|---|---|---|")
+    for name in names:
+        table = directory / name / "server" / f"{name}.parquet"
+        size = f"{table.stat().st_size / (samples + len(names) / 2):.0f}" if table.exists() else ""
+        print(f"| {name} | {cost[name]:.0f} | {cost[name] - cost[BASE]:+.0f} | {size} |")
 
 
 def main() -> None:
@@ -117,19 +131,15 @@ def main() -> None:
     )
     parser.add_argument("--samples", type=int, default=30)
     parser.add_argument("--threads", type=int, default=4)
+    parser.add_argument("--programs-only", action="store_true", help="leave out the recorders' own cost")
     given = parser.parse_args()
     if "LOADPRINT_TEST_SOCKET" not in os.environ:
         os.execv(ROOT / "tests/with-server", ["with-server", sys.executable, *sys.argv])
     listed = probes()
     names = [probe["name"] for probe in listed if probe["read"] != "the first and the last tick"]
     with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory, load(given.threads):
-        cost = recorders(names, given.samples, Path(directory))
-        print("| probe | recorder, µs CPU per sample | more than the least | bytes per sample, finished |")
-        print("|---|---|---|---|")
-        for name in names:
-            table = Path(directory) / name / "server" / f"{name}.parquet"
-            size = f"{table.stat().st_size / (given.samples + len(names) / 2):.0f}" if table.exists() else ""
-            print(f"| {name} | {cost[name]:.0f} | {cost[name] - cost[BASE]:+.0f} | {size} |")
+        if not given.programs_only:
+            print_recorders(names, given.samples, Path(directory))
         print("\n| eBPF program | calls a second | ns a call | % of a CPU |")
         print("|---|---|---|---|")
         for name, (calls, ns) in sorted(events(given.samples, Path(directory)).items()):
