@@ -6,7 +6,7 @@ them had not happened yet, and counts from zero.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import ibis
 import numpy as np
@@ -49,6 +49,14 @@ def _ends(source: Source, probe: str, keys: Sequence[str], columns: dict[str, ib
     return rows
 
 
+def _pairs(rows: Columns) -> Iterator[tuple[str, int | None, int]]:
+    """Name and its places at the first reading, None if it was not there yet, and at the last."""
+    before = {name: place for place, name in enumerate(rows["name"]) if not rows["last"][place]}
+    for place in np.flatnonzero(rows["last"]).tolist():
+        name = rows["name"][place]
+        yield name, before.get(name), place
+
+
 def _histograms(source: Source, probe: str, keys: Sequence[str], total: str, unit: float) -> None:
     rows = _ends(source, probe, keys, {"total": number(ibis._[total]), "buckets": ibis._.buckets})
     path = source.run.table(source.window.role, probe)
@@ -56,10 +64,7 @@ def _histograms(source: Source, probe: str, keys: Sequence[str], total: str, uni
         return
     edges = bounds(source.store.metadata(path), "buckets")
     seconds = _seconds(source, probe)
-    before = {name: place for place, name in enumerate(rows["name"]) if not rows["last"][place]}
-    for place in np.flatnonzero(rows["last"]):
-        name = rows["name"][place]
-        first = before.get(name)
+    for name, first, place in _pairs(rows):
         found = difference(rows["buckets"][place], None if first is None else rows["buckets"][first], edges)
         if found is None:
             source.out.lack(f"{name}.", f"{probe} began anew in the window")
@@ -79,11 +84,9 @@ def _counters(source: Source, probe: str, keys: Sequence[str], fields: Sequence[
     if rows is None:
         return
     seconds = _seconds(source, probe)
-    before = {name: place for place, name in enumerate(rows["name"]) if not rows["last"][place]}
-    for place in np.flatnonzero(rows["last"]):
-        name = rows["name"][place]
+    for name, first, place in _pairs(rows):
         for field in fields:
-            start = rows[field][before[name]] if name in before else 0.0
+            start = 0.0 if first is None else rows[field][first]
             risen = float(rows[field][place] - start)
             if risen >= 0:
                 source.out.put(f"{name}.{field}", risen / seconds, risen)

@@ -12,7 +12,8 @@ import pytest
 from loadprint.__main__ import main
 from loadprint.errors import InputError
 from loadprint.importing.tables import LAYOUTS
-from loadprint.importing.writer import Imported, ImportedTable, write_run
+from loadprint.importing.values import Imported, ImportedTable
+from loadprint.importing.writer import write_run
 from loadprint.inspect import inspect
 
 RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"

@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loadprint.errors import InputError
 from loadprint.importing import exposition, node
-
-if TYPE_CHECKING:
-    from loadprint.importing.writer import Imported, ImportedTable
+from loadprint.importing.tables import LAYOUTS
+from loadprint.importing.values import Imported, ImportedTable
 
 SAVE = 'save the answer of /api/v1/query_range, or of /api/v1/query with a range such as {job="node"}[1h]'
 NAMED = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_ ]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)|(?<!\d)(\d{13}|\d{10})(?!\d)")
@@ -43,8 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read(arguments: argparse.Namespace) -> Imported:
     """Read the files. Raises InputError naming file, place and mend."""
-    from loadprint.importing.writer import Imported  # noqa: PLC0415
-
     paths: list[Path] = arguments.paths
     series = [one for path in paths for one in _series(path)]
     if not any(one.points for one in series):
@@ -154,9 +151,6 @@ def _instance(series: Iterable[Series], asked: str | None) -> str | None:
 
 
 def _tables(own: Sequence[tuple[node.Cell, Series]], ticks: Mapping[int, int]) -> Iterator[ImportedTable]:
-    from loadprint.importing.tables import LAYOUTS  # noqa: PLC0415
-    from loadprint.importing.writer import ImportedTable  # noqa: PLC0415
-
     cells: dict[str, dict[tuple[tuple[str, ...], int], dict[str, int | float]]] = defaultdict(dict)
     for (table, entity, column, factor), one in own:
         for at, value in one.points.items():
@@ -199,8 +193,6 @@ def _sum_cpus(rows: dict[tuple[tuple[str, ...], int], dict[str, int | float]]) -
 
 
 def _scrape(others: Sequence[Series], ticks: Mapping[int, int]) -> ImportedTable:
-    from loadprint.importing.writer import ImportedTable  # noqa: PLC0415
-
     rows = [
         (one.labels.get("instance", ""), exposition.spelled(one.name, one.labels), ticks[at], value)
         for one in others

@@ -22,7 +22,7 @@ from loadprint.errors import InputError
 from loadprint.importing import sar_fields, sar_tables
 from loadprint.importing.counters import Integral
 from loadprint.importing.tables import LAYOUTS
-from loadprint.importing.writer import Imported, ImportedTable
+from loadprint.importing.values import Imported, ImportedTable
 
 SOURCE = "sadf -j"
 PRINT = "sadf -j -C FILE -- -A"

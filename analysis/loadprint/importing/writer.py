@@ -10,11 +10,10 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,9 +22,8 @@ import pyarrow.parquet as pq
 from loadprint.crc32c import crc32c_file
 from loadprint.errors import InputError
 from loadprint.importing.tables import LAYOUTS
+from loadprint.importing.values import Array, Imported, ImportedTable
 from loadprint.recording import FORMAT_VERSION
-
-Array: TypeAlias = "pa.Array[Any]"
 
 WRITER = "loadprint import"
 ROLE = "server"
@@ -50,37 +48,6 @@ FACTS = (
     "virtualisation",
     "cpusets",
 )
-
-
-@dataclass(frozen=True)
-class ImportedTable:
-    """One probe's table. `columns`: entity and value columns by name, each as long as `ticks`.
-
-    `meanings` has unit, kind and help of value columns (shape table) or of metrics (shape metrics). Tables of
-    `LAYOUTS` need none, and columns of theirs that are not given are null.
-    """
-
-    name: str
-    ticks: Sequence[int]
-    columns: Mapping[str, Sequence[Any] | Array]
-    shape: str = "table"
-    entity: tuple[str, ...] = ()
-    meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    source: str = ""
-
-
-@dataclass(frozen=True)
-class Imported:
-    """What a tool recorded. `realtime_ns`: time of each tick, rising; a table's ticks are places in it."""
-
-    kind: str
-    sources: Sequence[str]
-    realtime_ns: Sequence[int]
-    tables: Sequence[ImportedTable]
-    facts: Mapping[str, Any] = field(default_factory=dict)  # of the fingerprint
-    meta: Mapping[str, Any] = field(default_factory=dict)  # further keys of run.json
-    measure: tuple[int, int] | None = None  # first and last tick of what is compared; None: everything
-    notes: Sequence[str] = ()  # what whoever imports it should know
 
 
 def write_run(out: Path, imported: Imported) -> Path:

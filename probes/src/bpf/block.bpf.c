@@ -51,22 +51,10 @@ struct {
 } owners SEC(".maps");
 
 /* For user space: the dev_t of each number, 0 while it is free. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, MAX_DEVICES);
-	__type(key, __u32);
-	__type(value, __u64);
-} known SEC(".maps");
+MAPPED_OF(known, __u64, MAX_DEVICES);
 
 /* For user space: requests that could not be followed, because too many were in flight. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, (MAX_DEVICES + 1) * OPERATIONS);
-	__type(key, __u32);
-	__type(value, __u64);
-} lost SEC(".maps");
+MAPPED_OF(lost, __u64, (MAX_DEVICES + 1) * OPERATIONS);
 
 /* Numbers are given here and not in user space, so that a new disk is counted from its first request on. */
 static __noinline __u32 new_device(__u32 dev)

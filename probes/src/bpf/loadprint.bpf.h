@@ -17,15 +17,30 @@ struct histogram {
 	__u64 unused[7];
 };
 
-/* A histogram map has this many elements for each CPU; user space sets the number of elements before it loads. */
-#define HISTOGRAMS(name)                                                                                               \
+/* An array of `count` elements that user space maps and reads as memory. */
+#define MAPPED_OF(name, element, count)                                                                                \
 	struct {                                                                                                       \
 		__uint(type, BPF_MAP_TYPE_ARRAY);                                                                      \
 		__uint(map_flags, BPF_F_MMAPABLE);                                                                     \
-		__uint(max_entries, 1);                                                                                \
+		__uint(max_entries, count);                                                                            \
 		__type(key, __u32);                                                                                    \
-		__type(value, struct histogram);                                                                       \
+		__type(value, element);                                                                                \
 	} name SEC(".maps")
+
+/* The same, whose size depends on the host: user space sets the number of elements before it loads. */
+#define MAPPED(name, element) MAPPED_OF(name, element, 1)
+
+/* What is remembered of each task; the kernel frees it with the task. */
+#define OF_TASKS(name, element)                                                                                        \
+	struct {                                                                                                       \
+		__uint(type, BPF_MAP_TYPE_TASK_STORAGE);                                                               \
+		__uint(map_flags, BPF_F_NO_PREALLOC);                                                                  \
+		__type(key, int);                                                                                      \
+		__type(value, element);                                                                                \
+	} name SEC(".maps")
+
+/* A histogram map has as many elements for each CPU as its program tells apart. */
+#define HISTOGRAMS(name) MAPPED(name, struct histogram)
 
 /* floor(log2(value)) for value > 0; the instruction set has no count of leading zeros. */
 static __always_inline __u32 log2_floor(__u64 value)
@@ -108,13 +123,7 @@ struct role_page {
 };
 
 #define ROLES()                                                                                                        \
-	struct {                                                                                                       \
-		__uint(type, BPF_MAP_TYPE_ARRAY);                                                                      \
-		__uint(map_flags, BPF_F_MMAPABLE);                                                                     \
-		__uint(max_entries, 1);                                                                                \
-		__type(key, __u32);                                                                                    \
-		__type(value, struct role_page);                                                                       \
-	} roles SEC(".maps");                                                                                          \
+	MAPPED(roles, struct role_page);                                                                               \
 	static __always_inline __u32 role_of(__u32 tgid)                                                               \
 	{                                                                                                              \
 		__u32 page = tgid / ROLE_PAGE;                                                                         \

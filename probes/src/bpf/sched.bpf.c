@@ -33,13 +33,7 @@ struct switches {
 	__u64 unused[4];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct switches);
-} switches SEC(".maps");
+MAPPED(switches, struct switches);
 
 /* What is remembered of a task; the kernel frees it with the task, so that nothing is left to a later one of its
  * number. */
@@ -51,12 +45,7 @@ struct turn {
 	__u32 seen;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct turn);
-} turns SEC(".maps");
+OF_TASKS(turns, struct turn);
 
 /* The first switch that was seen: who waited before it is not counted. */
 __u64 began;

@@ -18,13 +18,7 @@ struct happened {
 	__u8 slot[SLOTS];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct happened);
-} happened SEC(".maps");
+MAPPED(happened, struct happened);
 
 ROLES();
 
@@ -34,12 +28,7 @@ struct under_way {
 	__u32 slot;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct under_way);
-} under_way SEC(".maps");
+OF_TASKS(under_way, struct under_way);
 
 static __always_inline int begin(__u64 number)
 {

@@ -26,26 +26,14 @@ struct call {
 };
 
 /* roles_named * CALLS for each CPU; user space sets the number. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct call);
-} calls SEC(".maps");
+MAPPED(calls, struct call);
 
 /* 1 for a call that a role has made: user space reads only the counters of these. */
 struct happened {
 	__u8 call[CALLS];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct happened);
-} happened SEC(".maps");
+MAPPED(happened, struct happened);
 
 /* roles_named * TIMED for each CPU. */
 HISTOGRAMS(call_time);
@@ -58,12 +46,7 @@ struct under_way {
 	__u32 call;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct under_way);
-} under_way SEC(".maps");
+OF_TASKS(under_way, struct under_way);
 
 static __always_inline bool is_compat(struct task_struct *task)
 {

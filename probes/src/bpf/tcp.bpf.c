@@ -28,13 +28,7 @@ struct counts {
 	__u64 closed;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, SLOTS);
-	__type(key, __u32);
-	__type(value, struct counts);
-} counted SEC(".maps");
+MAPPED_OF(counted, struct counts, SLOTS);
 
 /* The number of each port that somebody listens on, by port; 0: nobody does. */
 #define PORT_PAGE 4096
@@ -42,13 +36,7 @@ struct port_page {
 	__u8 number[PORT_PAGE];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 65536 / PORT_PAGE);
-	__type(key, __u32);
-	__type(value, struct port_page);
-} numbers SEC(".maps");
+MAPPED_OF(numbers, struct port_page, 65536 / PORT_PAGE);
 
 /* Which port has taken a number. */
 struct {
@@ -59,13 +47,7 @@ struct {
 } owners SEC(".maps");
 
 /* For user space: the port of each number, 0 while it is free. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, PORTS);
-	__type(key, __u32);
-	__type(value, __u64);
-} known SEC(".maps");
+MAPPED_OF(known, __u64, PORTS);
 
 static __always_inline __u8 *number_of(__u16 port)
 {

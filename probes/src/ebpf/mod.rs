@@ -80,6 +80,16 @@ pub(crate) mod skeletons {
     pub mod tcp {
         include!(concat!(env!("OUT_DIR"), "/tcp.skel.rs"));
     }
+    /// `bucket.bpf.c` of the tests.
+    #[cfg(test)]
+    pub mod bucket {
+        include!(concat!(env!("OUT_DIR"), "/bucket.skel.rs"));
+    }
+    /// `broken.bpf.c` of the tests.
+    #[cfg(test)]
+    pub mod broken {
+        include!(concat!(env!("OUT_DIR"), "/broken.skel.rs"));
+    }
 }
 
 /// What the eBPF probes of one recorder share.

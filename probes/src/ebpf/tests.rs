@@ -1,29 +1,5 @@
 //! What all programs rely on: the kernel side's buckets, and that a refusal is told in the verifier's words.
 
-#[allow(
-    clippy::all,
-    clippy::absolute_paths,
-    clippy::wildcard_imports,
-    clippy::unwrap_used,
-    clippy::undocumented_unsafe_blocks,
-    clippy::expect_used,
-    clippy::panic,
-    missing_docs,
-    missing_debug_implementations,
-    unused_qualifications,
-    unsafe_op_in_unsafe_fn,
-    dead_code,
-    reason = "generated"
-)]
-mod skeletons {
-    pub(super) mod bucket {
-        include!(concat!(env!("OUT_DIR"), "/bucket.skel.rs"));
-    }
-    pub(super) mod broken {
-        include!(concat!(env!("OUT_DIR"), "/broken.skel.rs"));
-    }
-}
-
 use std::sync::Mutex;
 
 use libbpf_rs::ProgramInput;
@@ -34,10 +10,10 @@ use loadprint_recording::histogram::lower;
 
 use super::loaded;
 use super::object;
+use super::skeletons::broken::BrokenSkelBuilder;
+use super::skeletons::bucket::BucketSkelBuilder;
 use crate::Host;
 use crate::NotRunning;
-use skeletons::broken::BrokenSkelBuilder;
-use skeletons::bucket::BucketSkelBuilder;
 
 /// What libbpf says is kept in one place, and tests run side by side.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());

@@ -1,0 +1,43 @@
+"""What a kind of import hands to the writer: plain values, without the writer's pyarrow, slow to import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Array: TypeAlias = "pa.Array[Any]"
+
+
+@dataclass(frozen=True)
+class ImportedTable:
+    """One probe's table. `columns`: entity and value columns by name, each as long as `ticks`.
+
+    `meanings` has unit, kind and help of value columns (shape table) or of metrics (shape metrics). Tables of
+    `LAYOUTS` need none, and columns of theirs that are not given are null.
+    """
+
+    name: str
+    ticks: Sequence[int]
+    columns: Mapping[str, Sequence[Any] | Array]
+    shape: str = "table"
+    entity: tuple[str, ...] = ()
+    meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What a tool recorded. `realtime_ns`: time of each tick, rising; a table's ticks are places in it."""
+
+    kind: str
+    sources: Sequence[str]
+    realtime_ns: Sequence[int]
+    tables: Sequence[ImportedTable]
+    facts: Mapping[str, Any] = field(default_factory=dict)  # of the fingerprint
+    meta: Mapping[str, Any] = field(default_factory=dict)  # further keys of run.json
+    measure: tuple[int, int] | None = None  # first and last tick of what is compared; None: everything
+    notes: Sequence[str] = ()  # what whoever imports it should know
