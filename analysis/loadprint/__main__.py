@@ -7,9 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from loadprint import cli
+from loadprint.commands import register
 from loadprint.errors import InputError
-from loadprint.importing import command
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -30,17 +29,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="loadprint", description="Reads workload recordings and lays them side by side."
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    cli.add_compare(commands)
-    cli.add_inspect(commands)
-    cli.add_sweep(commands)
-    cli.add_shape(commands)
-    if not words or words[0] == "import" or words[0].startswith("-"):
-        command.add_import(commands)
-    if not words or words[0] not in ("compare", "inspect", "sweep", "shape", "import"):
-        from loadprint import campaign  # noqa: PLC0415  its validation library costs a tenth of a second
-
-        campaign.add_parser(commands)
+    register(parser.add_subparsers(required=True, metavar="COMMAND"), words)
     return parser
 
 

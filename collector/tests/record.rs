@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -117,6 +118,12 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Writes over the beginning of a file in one call: the recorder, which keeps it open, must not find it empty.
+fn overwrite(path: &Path, text: &str) {
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(text.as_bytes(), 0).unwrap();
+}
+
 #[test]
 fn a_probe_that_fails_does_not_end_the_recording() {
     let dir = tempdir().unwrap();
@@ -132,10 +139,11 @@ fn a_probe_that_fails_does_not_end_the_recording() {
         sys.to_str().unwrap(),
     ];
     let recorder = Recorder::start(&run, &[&roots[..], &["--interval", "5ms"]].concat());
-    fs::write(proc.join("diskstats"), " 259 0 nvme0n1 12 oops\n").unwrap();
+    overwrite(&proc.join("diskstats"), " 259 0 nvme0n1 12 oops\n");
     let broken = journal_ticks(&run);
     wait_for("ticks with a broken file", || journal_ticks(&run) >= broken + 3);
-    fs::copy(fixtures.join("proc/diskstats"), proc.join("diskstats")).unwrap();
+    let whole = fs::read_to_string(fixtures.join("proc/diskstats")).unwrap();
+    overwrite(&proc.join("diskstats"), &whole);
     let mended = journal_ticks(&run);
     wait_for("ticks with a mended file", || journal_ticks(&run) >= mended + 3);
     recorder.signal(TERM);
