@@ -1,7 +1,7 @@
 """Statistics over runs: the run is the unit, never the second.
 
-Intervals are Student's t on the log of run means, paired within blocks, else Welch's. Only scipy.special is
-imported, which is four times quicker than scipy.stats. Pure functions.
+Intervals are Student's t on the log of run means, paired within blocks, else Welch's. Pure functions on NumPy
+alone; within-run noise (bootstrap.py) and planning (planning.py) can be had from here too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,29 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from loadprint.bootstrap import Noise, bootstrap_noise
+from loadprint.planning import apart_with, repeats_to_decide
+from loadprint.student import t_quantile, t_tail
+
+__all__ = [
+    "LEAST_REPEATS",
+    "LEVEL",
+    "Estimate",
+    "Noise",
+    "Trend",
+    "apart_with",
+    "benjamini_hochberg",
+    "bootstrap_noise",
+    "difference",
+    "log_t_interval",
+    "mser5",
+    "ratio",
+    "repeats_to_decide",
+    "t_quantile",
+    "t_tail",
+    "trend",
+]
 
 LEVEL = 0.95
 LEAST_REPEATS = 3
@@ -25,6 +48,19 @@ class Estimate:
     low: float | None = None
     high: float | None = None
     p: float | None = None
+
+
+def log_t_interval(values: Sequence[float], *, level: float = LEVEL) -> Estimate:
+    """Geometric mean of positive run means with its Student's t interval of their logs.
+
+    No interval under three values. `p` stays None: a single side has nothing to differ from.
+    """
+    logs = np.log(np.asarray(values, dtype=float))
+    centre = float(logs.mean())
+    if len(logs) < LEAST_REPEATS:
+        return Estimate(math.exp(centre))
+    half = t_quantile(0.5 + level / 2, len(logs) - 1.0) * float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    return Estimate(math.exp(centre), math.exp(centre - half), math.exp(centre + half))
 
 
 def ratio(side: Sequence[float], reference: Sequence[float], *, paired: bool) -> Estimate:
@@ -58,10 +94,8 @@ def _difference(
         freedom = (a + b) ** 2 / (a**2 / (len(x) - 1) + b**2 / (len(y) - 1)) if error else 1.0
     if error <= 1e-12 * max(1.0, abs(centre)):
         return centre, centre, centre, 0.0 if centre else 1.0
-    from scipy.special import stdtr, stdtrit  # noqa: PLC0415  slow to import, and runs without repeats need none
-
-    half = float(stdtrit(freedom, 0.5 + LEVEL / 2)) * error
-    return centre, centre - half, centre + half, 2 * float(stdtr(freedom, -abs(centre) / error))
+    half = t_quantile(0.5 + LEVEL / 2, freedom) * error
+    return centre, centre - half, centre + half, 2 * t_tail(abs(centre) / error, freedom)
 
 
 def benjamini_hochberg(p: Sequence[float], rate: float = 0.05) -> list[bool]:

@@ -1,0 +1,130 @@
+"""Bootstrap, Student's t and planning against arch and SciPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from arch.bootstrap import StationaryBootstrap, optimal_block_length
+from loadprint import bootstrap, planning, stats
+from numpy.typing import NDArray
+
+X, Y = [12.1, 12.9, 12.4, 13.3], [11.9, 12.6, 12.5, 12.8]
+
+
+def autoregressive(samples: int, memory: float, seed: int) -> NDArray[np.float64]:
+    random = np.random.default_rng(seed)
+    series = random.normal(0, 1, samples)
+    for i in range(1, samples):
+        series[i] += memory * series[i - 1]
+    return 100 + series
+
+
+@pytest.mark.parametrize("freedom", [1, 1.37, 2, 4, 17.5, 300, 1e5])
+def test_students_t_is_scipys(freedom: float) -> None:
+    for p in (0.01, 0.5, 0.6, 0.95, 0.975, 0.9995):
+        expected = scipy.stats.t.ppf(p, freedom)
+        assert stats.t_quantile(p, freedom) == pytest.approx(expected, rel=1e-8, abs=1e-10)
+    for t in (-3.0, -0.1, 0.0, 0.4, 2.0, 30.0):
+        assert stats.t_tail(t, freedom) == pytest.approx(scipy.stats.t.sf(t, freedom), rel=1e-8, abs=1e-15)
+
+
+def test_the_interval_of_one_side_is_scipys() -> None:
+    found = stats.log_t_interval(X)
+    low, high = scipy.stats.t.interval(0.95, 3, np.mean(np.log(X)), scipy.stats.sem(np.log(X)))
+    assert found.centre == pytest.approx(scipy.stats.gmean(X))
+    assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
+    assert stats.log_t_interval(X[:2]).low is None
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.5, 0.8, -0.4])
+@pytest.mark.parametrize("samples", [15, 60, 200, 600])
+def test_the_block_length_is_archs(samples: int, memory: float) -> None:
+    series = autoregressive(samples, memory, seed=samples)
+    expected = max(1.0, float(optimal_block_length(series)["stationary"].iloc[0]))
+    assert bootstrap.block_length(series) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.8])
+def test_resampled_means_spread_as_archs(memory: float) -> None:
+    """4000 draws a side: the ratio of two such standard deviations has a standard error of 1.6 %."""
+    series = autoregressive(300, memory, seed=3)
+    block = float(round(bootstrap.block_length(series)))
+    ours = bootstrap.stationary_means(series, block, 4000, np.random.default_rng(1))
+    theirs = StationaryBootstrap(round(block), series, seed=2).apply(np.mean, 4000)[:, 0]
+    assert ours.std() == pytest.approx(theirs.std(), rel=0.1)
+    assert ours.mean() == pytest.approx(series.mean(), abs=6 * ours.std() / math.sqrt(4000))
+
+
+def test_the_spread_is_the_closed_form_of_politis_and_romano() -> None:
+    series = autoregressive(120, 0.6, seed=9)
+    n, p, centred = 120, 1 / 7.0, series - series.mean()
+    circular = [float((centred * np.roll(centred, lag)).mean()) for lag in range(n)]
+    variance = circular[0] + 2 * sum((1 - i / n) * (1 - p) ** i * circular[i] for i in range(1, n))
+    found = bootstrap.stationary_means(series, 1 / p, 20_000, np.random.default_rng(4))
+    assert found.var() == pytest.approx(variance / n, rel=0.05)
+
+
+def test_noise_is_of_the_size_that_white_noise_has_and_grows_with_memory() -> None:
+    white, slow = (autoregressive(600, memory, seed=5) for memory in (0.0, 0.8))
+    noise, slower = stats.bootstrap_noise(white), stats.bootstrap_noise(slow)
+    assert noise is not None
+    assert slower is not None
+    assert noise.share == pytest.approx(1.96 * 0.01 / math.sqrt(600), rel=0.2)
+    assert slower.share > 2.5 * noise.share
+    assert noise == stats.bootstrap_noise(white)  # the seed is fixed
+
+
+def test_long_series_are_averaged_and_as_noisy() -> None:
+    series = autoregressive(3600, 0.5, seed=6)
+    noise = stats.bootstrap_noise(series)
+    assert noise is not None
+    assert noise.samples == 3600
+    expected = 1.96 * StationaryBootstrap(16, series, seed=2).apply(np.mean, 1000).std() / 100
+    assert noise.share == pytest.approx(expected, rel=0.2)
+
+
+def test_too_short_or_zero_series_have_no_noise() -> None:
+    assert stats.bootstrap_noise(np.ones(9)) is None
+    assert stats.bootstrap_noise(np.zeros(60)) is None
+    assert bootstrap.block_length(np.full(60, 5.0)) == 1.0
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_so_many_more_repeats_decide(paired: bool) -> None:
+    """As many runs more, of the same mean and spread, make the interval exclude 1; one less does not."""
+    more = stats.repeats_to_decide(X, Y, paired=paired)
+    assert more is not None
+    assert more > 0
+    centre = float(np.mean(np.log(X)) - np.mean(np.log(Y)))
+    spread = np.var(np.log(X) - np.log(Y), ddof=1)
+    variance = spread if paired else np.var(np.log(X), ddof=1) + np.var(np.log(Y), ddof=1)
+    for repeats, told in ((len(X) + more, True), (len(X) + more - 1, False)):
+        freedom = repeats - 1 if paired else 2 * repeats - 2
+        half = scipy.stats.t.ppf(0.975, freedom) * math.sqrt(variance / repeats)
+        assert (half < centre) == told
+
+
+def test_a_decided_comparison_needs_none_and_an_equal_one_never_ends() -> None:
+    assert stats.repeats_to_decide(X, [x / 2 for x in X], paired=True) == 0
+    assert stats.repeats_to_decide([1.0, 1.1, 0.9], [1.0, 1.1, 0.9], paired=False) is None
+    many = stats.repeats_to_decide([1.0, 1.1, 0.9], [0.9, 1.1, 1.0], paired=False, tolerance=0.02)
+    assert many is not None
+    assert many > 100
+    assert stats.repeats_to_decide([1.0], [2.0], paired=False) is None
+    assert stats.repeats_to_decide([1.0, 0.0], [2.0, 1.0], paired=False) is None
+
+
+def test_what_a_number_of_repeats_would_tell() -> None:
+    """The inverse of planning: with the repeats it asks for, the observed difference is just told."""
+    more = stats.repeats_to_decide(X, Y, paired=False)
+    assert more is not None
+    seen = math.exp(float(np.mean(np.log(X)) - np.mean(np.log(Y)))) - 1
+    enough = stats.apart_with(X, Y, len(X) + more, paired=False)
+    fewer = stats.apart_with(X, Y, len(X) + more - 1, paired=False)
+    assert enough is not None
+    assert fewer is not None
+    assert enough < seen <= fewer
+    assert planning.repeats_for(0.0, 1.0, paired=True) is None
