@@ -40,13 +40,16 @@ class Document:
         return self.name
 
 
-def compose(path: Path) -> Document:
-    """Read a YAML file that holds one mapping. Raises CampaignError with file and line."""
+def compose(path: Path, kind: str = "campaign", example: str = "see ansible/campaigns/quick.yml") -> Document:
+    """Read a YAML file that holds one mapping. Raises CampaignError with file and line.
+
+    `kind` is what the file is called in messages, `example` where one may be seen.
+    """
     try:
         text = path.read_text(encoding="utf-8")
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except FileNotFoundError:
-        raise CampaignError(f"{path}: no such campaign file{_neighbours(path)}") from None
+        raise CampaignError(f"{path}: no such {kind} file{_neighbours(path)}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise CampaignError(f"{path}: cannot read it: {error}") from None
     except yaml.MarkedYAMLError as error:
@@ -55,7 +58,7 @@ def compose(path: Path) -> Document:
     except yaml.YAMLError as error:
         raise CampaignError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(root, yaml.MappingNode):
-        raise CampaignError(f"{path}:1: a campaign is a mapping of keys, see ansible/campaigns/quick.yml")
+        raise CampaignError(f"{path}:1: a {kind} is a mapping of keys, {example}")
     document = Document(str(path), {})
     document.data = _value(root, (), document)
     return document

@@ -18,7 +18,7 @@ from .campaign_document import CampaignError, Document, Loc, compose, override, 
 from .campaign_model import Campaign
 from .campaign_template import fill_in
 
-__all__ = ["CampaignError", "load"]
+__all__ = ["CampaignError", "describe", "load"]
 
 
 def load(
@@ -56,7 +56,7 @@ def _resolved(
     try:
         campaign = Campaign.model_validate(document.data)
     except ValidationError as error:
-        raise CampaignError(_describe(document, error)) from None
+        raise CampaignError(describe(document, error, Campaign)) from None
     if workloads:
         _check_workloads(document, campaign, workloads)
     return campaign
@@ -72,8 +72,8 @@ def _check_workloads(document: Document, campaign: Campaign, known: Sequence[str
                 raise CampaignError(f'{place}: unknown workload "{entry.workload}" in {group}.{name}; {hint}')
 
 
-def _describe(document: Document, error: ValidationError) -> str:
-    """Describe the first mistake in the file's order; the others are counted.
+def describe(document: Document, error: ValidationError, root: type[BaseModel]) -> str:
+    """Describe the first mistake in the file's order; the others are counted. `root` is the file's model.
 
     A misspelt key is also a missing one: unknown keys come first.
     """
@@ -83,7 +83,7 @@ def _describe(document: Document, error: ValidationError) -> str:
     loc = first["loc"]
     where = ".".join(str(part) for part in loc)
     if first["type"] == "extra_forbidden":
-        known = _keys(loc[:-1])
+        known = _keys(loc[:-1], root)
         near = difflib.get_close_matches(str(loc[-1]), known, n=1)
         parent = f" in {'.'.join(map(str, loc[:-1]))}" if len(loc) > 1 else ""
         hint = f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(known)}"
@@ -105,9 +105,9 @@ def _line(place: str) -> int:
     return int(line) if line.isdigit() else 0
 
 
-def _keys(loc: Loc) -> list[str]:
+def _keys(loc: Loc, root: type[BaseModel]) -> list[str]:
     """List the keys that the model has at `loc` (a mapping of free names counts as one step)."""
-    model: type[BaseModel] = Campaign
+    model = root
     inside: type[BaseModel] | None = None
     for part in loc:
         if inside is not None:
