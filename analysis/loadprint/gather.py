@@ -103,7 +103,8 @@ def parse_cpus(given: Any, place: str) -> tuple[int, ...] | None:
     return tuple(sorted(cpus))
 
 
-def _hz(run: Run, role: str) -> float:
+def user_hz(run: Run, role: str) -> float:
+    """Ticks a second of the CPU times of a role's host: USER_HZ of its kernel."""
     hz = run.fingerprint(role).get("user_hz")
     return float(hz) if isinstance(hz, int | float) and hz > 0 else USER_HZ
 
@@ -116,8 +117,8 @@ def _server_side(
     out.lack("nic.none", "no interface but lo carried traffic: unix socket, or server and load spoke over lo")
     out.lack("disk.none", "no disk of the server was used")
     source = sources.Source(run, window, store, out)
-    sources.cpu(source, "server", cpus, _hz(run, role))
-    sources.process(source, _hz(run, role))
+    sources.cpu(source, "server", cpus, user_hz(run, role))
+    sources.process(source, user_hz(run, role))
     threads(source)
     if brief:
         return window
@@ -140,12 +141,12 @@ def _load_side(
         if cpus is None:
             out.lack("cpu.load", "no CPU set was given for the load, and it shares the server's host")
         else:
-            sources.cpu(sources.Source(run, server_window, store, out), "load", cpus, _hz(run, "server"))
+            sources.cpu(sources.Source(run, server_window, store, out), "load", cpus, user_hz(run, "server"))
         return
     window = measure_window(run, "load", store)
     source = sources.Source(run, window, store, out)
-    sources.cpu(source, "load", cpus, _hz(run, "load"))
-    sources.process(source, _hz(run, "load"))
+    sources.cpu(source, "load", cpus, user_hz(run, "load"))
+    sources.process(source, user_hz(run, "load"))
     threads(source)
 
 

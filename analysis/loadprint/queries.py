@@ -43,6 +43,14 @@ class Store:
             raise InputError(path, f"cannot be read ({_first_line(error)})", MEND) from error
         return {name: _plain(column) for name, column in rows.items()}
 
+    def columns(self, path: Path) -> tuple[str, ...]:
+        """Names of a file's columns. Raises InputError."""
+        try:
+            rows = self._backend.con.execute("SELECT name FROM parquet_schema(?)", [str(path)]).fetchall()
+        except duckdb.Error as error:
+            raise InputError(path, f"cannot be read ({_first_line(error)})", MEND) from error
+        return tuple(str(name) for (name,) in rows)
+
     def metadata(self, path: Path) -> Mapping[str, Any]:
         """Return the JSON under the key `loadprint` in a file's footer. Raises InputError."""
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import ibis
 import ibis.expr.types as ir
@@ -195,10 +196,11 @@ def disk(source: Source) -> None:
 
 def nic(source: Source) -> None:
     """Interfaces as `nic.<interface>.<field>`; the veth pair of a run is `veth`, whatever its number."""
-    _fixed_table(source, "nic", "interface", dict.fromkeys(NIC_FIELDS, 1.0), _without_number)
+    _fixed_table(source, "nic", "interface", dict.fromkeys(NIC_FIELDS, 1.0), without_number)
 
 
-def _without_number(interface: str) -> str:
+def without_number(interface: str) -> str:
+    """Name of an interface that is the same in every run of a campaign."""
     return VETH if SUPERVISORS_VETH.fullmatch(interface) else interface
 
 
@@ -283,7 +285,9 @@ def process(source: Source, hz: float) -> None:
                 f"process.{role}.cpu", sum(q.rate for q in both if q), sum(q.count or 0 for q in both if q)
             )
         if not np.isnan(series["rss"]).all():
-            source.out.put(f"process.{role}.rss", float(np.nanmax(series["rss"])) * _rss_unit(source))
+            path = source.run.table(source.window.role, "process")
+            unit = rss_unit(source.run, source.window.role, source.store, path)
+            source.out.put(f"process.{role}.rss", float(np.nanmax(series["rss"])) * unit)
 
 
 def _began(processes: ir.Table) -> ir.Value:
@@ -310,12 +314,11 @@ def second_lives(source: Source) -> list[tuple[float, float]]:
     return again
 
 
-def _rss_unit(source: Source) -> float:
+def rss_unit(run: Run, role: str, store: Store, path: Path | None) -> float:
     """Bytes of one step of `rss`: /proc/PID/stat counts pages."""
-    path = source.run.table(source.window.role, "process")
-    columns = source.store.metadata(path).get("columns") if path else None
+    columns = store.metadata(path).get("columns") if path else None
     unit = ((columns or {}).get("rss") or {}).get("unit", "page")
-    page = source.run.fingerprint(source.window.role).get("page_size") or 4096
+    page = run.fingerprint(role).get("page_size") or 4096
     return {"page": float(page), "kB": 1024.0}.get(unit, 1.0)
 
 

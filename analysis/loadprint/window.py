@@ -83,11 +83,8 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
             missed=number(t.missed),
         ),
     )
-    same_boot = phase.boot_id is not None and phase.boot_id == run.fingerprint(role).get("boot_id")
-    begin, end = phase.begin_ns, phase.end_ns
-    if not same_boot:
-        shift = _clock_shift(path, rows)
-        begin, end = phase.begin_realtime_ns - shift, phase.end_realtime_ns - shift
+    shift = clock_shift(run, role, phase, path, rows)
+    begin, end = phase.begin_ns + shift, phase.end_ns + shift
     inside = (rows["start"] >= begin) & (rows["end"] <= end)
     taken = inside & (rows["status"] == "ok")
     if len(set(rows["tick"][taken])) < 2:
@@ -121,7 +118,18 @@ def whole(run: Run, role: str, store: Store) -> Phase:
     return Phase("whole", begin, begin + shift, end, end + shift, run.fingerprint(role).get("boot_id"))
 
 
-def _clock_shift(path: Path, rows: dict[str, NDArray[Any]]) -> int:
+def clock_shift(run: Run, role: str, phase: Phase, path: Path, rows: dict[str, NDArray[Any]]) -> int:
+    """What to add to a phase's monotonic stamps to have them on the clock of a role's recorder, in ns.
+
+    `rows` are `tick`, `start` and `realtime` of its ticks.parquet. On one boot it is 0; between hosts both
+    go by their real-time clocks. Raises InputError when somebody set the recorder's clock meanwhile.
+    """
+    if phase.boot_id is not None and phase.boot_id == run.fingerprint(role).get("boot_id"):
+        return 0
+    return phase.begin_realtime_ns - phase.begin_ns - _realtime_shift(path, rows)
+
+
+def _realtime_shift(path: Path, rows: dict[str, NDArray[Any]]) -> int:
     """Realtime − monotonic of the recorder's host. Raises InputError when somebody set its clock meanwhile.
 
     Within a tick the median is taken: what was read beside the ticks has stamps of its own.

@@ -1,0 +1,219 @@
+"""Series over the whole recording, where every rate is known by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from loadprint.errors import InputError
+from loadprint.queries import Store
+from loadprint.recording import open_run
+from loadprint.series import Span, phases, run_series
+from recordings import BOOT, FIRST, REALTIME, SECOND, Host, make_run, write_json, write_table
+
+
+def _series(path: Path, *names: str):  # type: ignore[no-untyped-def]
+    return run_series(open_run(path), Store(), names or None)
+
+
+def test_rates_stand_at_the_middle_of_their_interval_over_the_whole_recording(tmp_path: Path) -> None:
+    series = _series(make_run(tmp_path / "run", Host(seconds=20)))
+
+    user = series["cpu.server.user"]
+    # 23 ticks a second apart, the first half a second before `measure`, each read taking 0.1 ms
+    assert np.allclose(user.seconds, np.arange(22) + 0.00005)
+    assert np.allclose(user.values, 0.10)
+    assert (user.label, user.unit) == ("CPU user, server's set", "cores")
+    assert np.allclose(series["cpu.load.user"].values, 0.30)
+    assert np.allclose(series["disk.vda.write_sectors"].values, 1600 * 512)
+    assert series["disk.vda.write_sectors"].unit == "B/s"
+    assert np.allclose(series["nic.veth0.tx_bytes"].values, 1_024_000)
+    assert np.allclose(series["host.ctxt"].values, 4000)
+    assert np.allclose(series["pressure.io_some"].values, 0.05)
+    assert np.allclose(series["process.server.cpu"].values, 0.12)
+    assert np.allclose(series["process.server.rss"].values, 2048 * 4096)
+    assert np.allclose(series["threads.server.switches"].values, 1500)
+    assert np.allclose(series["threads.server.on_cpu_ns"].values, 0.125)
+    assert np.allclose(series["tcp.OutSegs"].values, 5)
+    assert np.allclose(series["interrupts.server"].values, 300)
+    assert series["load.events"].seconds[:2].tolist() == [0.5, 1.5]
+    assert series["load.events"].values[:3].tolist() == [100, 101, 102]
+    assert np.isnan(series["load.events"].values[-1])  # of unknown length
+    assert not [key for key in series if key.startswith("nic.lo.")]  # it carried nothing
+
+
+def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run")
+    (path / "server" / "disk.parquet").write_bytes(b"not a table")
+
+    assert set(_series(path, "cpu.server.user", "threads.server")) >= {
+        "cpu.server.user",
+        "threads.server.switches",
+    }
+    assert not [key for key in _series(path, "cpu.server.user") if key != "cpu.server.user"]
+    with pytest.raises(InputError, match=r"disk\.parquet"):
+        _series(path, "disk")
+
+
+def test_a_missed_tick_a_failed_read_and_a_reset_are_holes(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run", Host(seconds=20))
+    _rewrite(path / "server" / "ticks.parquet", lambda row: row["tick"] != 5)
+    _rewrite(path / "server" / "cpu.parquet", lambda row: row["tick"] != 5)
+    _rewrite(
+        path / "server" / "ticks.parquet",
+        lambda row: (
+            row.update(status="failed") or True if (row["tick"], row["probe"]) == (9, "cpu") else True
+        ),
+    )
+    _rewrite(path / "server" / "cpu.parquet", lambda row: row["tick"] != 9)
+    _rewrite(
+        path / "server" / "cpu.parquet",
+        lambda row: row.update(user=row["user"] - 1000) or True if row["tick"] >= 13 else True,
+    )
+
+    user = _series(path, "cpu.server.user")["cpu.server.user"]
+
+    # the intervals over ticks 5 and 9 are one hole each, and the one that ends with tick 13
+    assert np.round(user.seconds[np.isnan(user.values)], 1).tolist() == [4.5, 8.5, 12.0]
+    assert np.allclose(user.values[~np.isnan(user.values)], 0.10)
+
+
+def test_a_probe_that_reads_every_third_tick_has_no_holes(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run", Host(seconds=20))
+    _rewrite(
+        path / "server" / "ticks.parquet",
+        lambda row: (
+            row.update(status="skipped") or True if row["probe"] == "disk" and row["tick"] % 3 else True
+        ),
+    )
+    _rewrite(path / "server" / "disk.parquet", lambda row: row["tick"] % 3 == 0)
+
+    reads = _series(path, "disk")["disk.vda.reads"]
+
+    assert len(reads.values) == 7
+    assert np.allclose(reads.values, 10)
+
+
+def test_a_wrap_is_added_back(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run", Host(seconds=20))
+    _rewrite(
+        path / "server" / "disk.parquet",
+        lambda row: row.update(read_ms=(row["read_ms"] + 2**32 - 1100) % 2**32) or True,
+    )
+
+    assert np.allclose(_series(path, "disk")["disk.vda.read_ms"].values, 0.020)
+
+
+def test_phases_share_the_axis(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run", Host(seconds=20))
+    text = (path / "load" / "phases.jsonl").read_text()
+    warm = [
+        {"phase": "warmup", "event": e, "monotonic_ns": at, "realtime_ns": REALTIME, "boot_id": BOOT}
+        for e, at in (("begin", FIRST - 5 * SECOND), ("end", FIRST))
+    ]
+    drain = {
+        "phase": "drain",
+        "event": "begin",
+        "monotonic_ns": FIRST + 22 * SECOND,
+        "realtime_ns": REALTIME,
+        "boot_id": BOOT,
+    }
+    lines = [json.dumps(stamp) + "\n" for stamp in warm]
+    (path / "load" / "phases.jsonl").write_text("".join(lines) + text + json.dumps(drain) + "\n")
+
+    assert phases(open_run(path)) == (
+        Span("warmup", -5.5, -0.5),
+        Span("measure", 0.0, 21.0),
+        Span("drain", 21.5, None),
+    )
+
+
+def test_another_hosts_series_are_joined_by_the_real_time_clock(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run", Host(seconds=20))
+    stamps = [json.loads(line) for line in (path / "load" / "phases.jsonl").read_text().splitlines()]
+    for stamp in stamps:
+        stamp["boot_id"], stamp["monotonic_ns"] = "another", stamp["monotonic_ns"] - 400 * SECOND
+    (path / "load" / "phases.jsonl").write_text("".join(json.dumps(stamp) + "\n" for stamp in stamps))
+
+    seconds = _series(path, "cpu")["cpu.server.user"].seconds
+
+    assert np.allclose(seconds, np.arange(22) + 0.00005, atol=1e-6)
+
+
+def test_the_servers_own_counters(tmp_path: Path) -> None:
+    def mysql(ticks: range):  # type: ignore[no-untyped-def]
+        rates = {"Innodb_buffer_pool_pages_flushed": 250, "Innodb_redo_log_current_lsn": 10_000}
+        rows = [
+            {"metric": name, "tick": t, "value": 7 + rate * t, "text": None}
+            for name, rate in rates.items()
+            for t in ticks
+        ]
+        rows += [
+            {"metric": "Innodb_redo_log_checkpoint_lsn", "tick": t, "value": 7, "text": None} for t in ticks
+        ]
+        rows += [{"metric": "Threads_running", "tick": t, "value": 4, "text": None} for t in ticks]
+        return {"mysql": (rows, {"shape": "metrics"})}
+
+    series = _series(make_run(tmp_path / "run", Host(seconds=20, more=mysql)), "mysql")
+
+    assert np.allclose(series["mysql.pages_flushed"].values, 250)
+    assert np.allclose(series["mysql.checkpoint_age"].values, 10_000 * np.arange(23))
+    assert np.allclose(series["mysql.checkpoint_age"].seconds, np.arange(23) - 0.5 + 0.00005)
+    assert np.allclose(series["mysql.threads_running"].values, 4)
+
+
+def test_a_thread_born_in_between_counts_from_zero(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run", Host(seconds=20))
+    table = pq.read_table(path / "server" / "threads.parquet")
+    rows = table.to_pylist()
+    for tick in (10, 11):
+        base = next(r for r in rows if r["tick"] == tick and r["role"] == "server")
+        rows.append(
+            {**base, "tid": 999, "voluntary_ctxt_switches": 40 * (tick - 9), "nonvoluntary_ctxt_switches": 0}
+        )
+    write_table(path / "server" / "threads.parquet", rows, {"probe": "threads", "shape": "table"})
+
+    switches = _series(path, "threads.server")["threads.server.switches"].values
+
+    assert switches[8:13].tolist() == [1500, 1540, 1540, 1500, 1500]
+
+
+def test_an_ebpf_entity_had_counted_nothing_before_its_first_row(tmp_path: Path) -> None:
+    def sched(ticks: range):  # type: ignore[no-untyped-def]
+        rows = [
+            {"tick": t, "role": "server", "state": state, "sum_ns": t * SECOND // 4, "buckets": [3 * t, t]}
+            for state, first in (("lock", 0), ("network", 6))
+            for t in ticks[first:]
+        ]
+        return {
+            "ebpf_sched": (rows, {"shape": "histogram", "columns": {"buckets": {"bounds": [0, 1, None]}}})
+        }
+
+    series = _series(make_run(tmp_path / "run", Host(seconds=20, more=sched)), "sched")
+
+    assert np.allclose(series["sched.server.lock.sum"].values, 0.25)
+    assert np.allclose(series["sched.server.lock.count"].values, 4)
+    network = series["sched.server.network.count"].values
+    assert network[:5].tolist() == [0] * 5
+    assert network[5:7].tolist() == [24, 4]
+
+
+def test_a_recording_without_a_generator_begins_at_zero(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run", Host(seconds=20))
+    for name in ("phases.jsonl", "result.json", "throughput.parquet"):
+        (path / "load" / name).unlink()
+    write_json(path / "manifest.json", {"format_version": 1, "files": {}})
+
+    assert phases(open_run(path)) == ()
+    assert _series(path, "cpu")["cpu.server.user"].seconds[0] == pytest.approx(0.5, abs=0.001)
+
+
+def _rewrite(path: Path, keep) -> None:  # type: ignore[no-untyped-def]
+    """Keep or change the rows of a Parquet file."""
+    table = pq.read_table(path)
+    rows = [row for row in table.to_pylist() if keep(row)]
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
