@@ -57,6 +57,11 @@ Examples:
   loadprint-collect serve --listen 127.0.0.1:9779 --listen '[::1]:9779' --process server=mysqld
   loadprint-collect serve --listen 0.0.0.0:9779 --web-config-file /etc/loadprint/web.yml";
 
+const FINGERPRINT_EXAMPLES: &str = "\
+Examples:
+  loadprint-collect fingerprint --data-dir /var/lib/mysql --cpuset server=0-7 --cpuset load=8-15
+  loadprint check --data-dir /var/lib/mysql      judges it";
+
 /// Records what a host does.
 #[derive(Debug, Parser)]
 #[command(name = "loadprint-collect", version, about, after_help = EXAMPLES, max_term_width = 110)]
@@ -80,6 +85,8 @@ pub enum Command {
     Serve(Box<ServeOptions>),
     /// List the probes with their status on this host.
     Probes(Box<ProbesOptions>),
+    /// Print the host's hardware, kernel and settings as JSON: what a recording keeps in fingerprint.json.
+    Fingerprint(FingerprintOptions),
     /// Do about a second of fixed work and say what it took: before and after a run it tells whether the machine was the same.
     Canary(CanaryOptions),
 }
@@ -189,6 +196,24 @@ const PORT: u16 = 9779;
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| "not an address with a port, such as 127.0.0.1:9779 or [::1]:9779".to_owned())
+}
+
+/// Options of `fingerprint`.
+#[derive(Debug, Args)]
+#[command(after_help = FINGERPRINT_EXAMPLES)]
+pub struct FingerprintOptions {
+    /// Say which file system and disks this data directory lies on.
+    #[arg(long, value_name = "D")]
+    pub data_dir: Option<PathBuf>,
+    /// Keep a CPU set with it: ROLE=LIST, such as server=0-7; may be repeated.
+    #[arg(long = "cpuset", value_name = "ROLE=LIST", value_parser = parse_cpuset)]
+    pub cpusets: Vec<(String, CpuSet)>,
+    /// The root of procfs.
+    #[arg(long, value_name = "P", default_value = "/proc")]
+    pub proc_root: PathBuf,
+    /// The root of sysfs.
+    #[arg(long, value_name = "S", default_value = "/sys")]
+    pub sys_root: PathBuf,
 }
 
 /// Options of `probes`.

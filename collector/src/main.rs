@@ -27,6 +27,8 @@ use clap::error::ErrorKind;
 
 use cli::Cli;
 use cli::Command;
+use cli::FingerprintOptions;
+use loadprint_probes::Host;
 
 fn main() -> ExitCode {
     let result = match Cli::try_parse() {
@@ -63,8 +65,17 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Finish { run } => finish(&run),
         Command::Serve(options) => serve::run(&options),
         Command::Probes(options) => list::run(&options),
+        Command::Fingerprint(options) => print_fingerprint(&options),
         Command::Canary(options) => canary::run(&options),
     }
+}
+
+/// Prints what a recording of this host would keep as fingerprint.json.
+fn print_fingerprint(options: &FingerprintOptions) -> anyhow::Result<()> {
+    let host = Host::new(&options.proc_root, &options.sys_root);
+    let facts = fingerprint::read(&host, &options.cpusets, options.data_dir.as_deref(), None);
+    println!("{}", serde_json::to_string_pretty(&facts)?);
+    Ok(())
 }
 
 /// Finishes what a killed recorder left behind; there may be nothing to do.

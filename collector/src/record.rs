@@ -67,7 +67,13 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     let witness = Witness::beside(options, &role_dir, &dir);
     probe_options.processes.extend(witness.target());
     let probes = open_probes(&options.probes, &host, &probe_options)?;
-    let mut facts = fingerprint::read(&host, &probe_options.cpusets, options.data_dir.as_deref(), &dir);
+    let mut facts = fingerprint::read(
+        &host,
+        &probe_options.cpusets,
+        options.data_dir.as_deref(),
+        Some(&dir),
+    );
+    facts["recorder"] = fingerprint::recorder(&host);
     if let Some(sysstat) = witness.facts() {
         facts["sysstat"] = sysstat;
     }

@@ -76,6 +76,12 @@ fn sigterm_finishes_the_recording() {
     let fingerprint = json("server/fingerprint.json");
     assert_eq!(fingerprint["boot_id"], meta["boot_id"]);
     assert_eq!(fingerprint["cpusets"]["server"], serde_json::json!([0]));
+    let own = fs::read_to_string("/proc/self/status").unwrap();
+    let cpus = own
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .unwrap();
+    assert_eq!(fingerprint["recorder"]["cpus"], cpus.trim());
 }
 
 #[test]

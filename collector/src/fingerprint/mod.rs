@@ -2,12 +2,15 @@
 
 mod block;
 mod cpus;
+mod limits;
 pub mod storage;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::Path;
 
+use flate2::read::GzDecoder;
 use loadprint_probes::Host;
 use loadprint_probes::options::CpuSet;
 use serde_json::Map;
@@ -42,15 +45,31 @@ const SYSCTL: &[&str] = &[
     "net.ipv4.ip_local_port_range",
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_max_tw_buckets",
     "net.ipv4.tcp_tw_reuse",
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
 ];
 
-/// Reads everything. `journal_dir` is where the recorder writes, `data_dir` what is under test.
-pub fn read(host: &Host, cpusets: &[(String, CpuSet)], data_dir: Option<&Path>, journal_dir: &Path) -> Value {
-    let config = kernel_config(host);
-    let config = |name: &str| config.as_ref().and_then(|config| config.get(name).cloned());
+/// Reads everything. `journal_dir` is where a recorder writes, `data_dir` what is under test.
+pub fn read(
+    host: &Host,
+    cpusets: &[(String, CpuSet)],
+    data_dir: Option<&Path>,
+    journal_dir: Option<&Path>,
+) -> Value {
+    let kernel_config = kernel_config(host);
+    let config = |name: &str| {
+        kernel_config
+            .as_ref()
+            .and_then(|config| config.get(name).cloned())
+    };
+    // An option that is off is not in the file; without the file nobody knows.
+    let accounting = |name: &str| {
+        kernel_config
+            .as_ref()
+            .map(|config| config.get(name).map_or("n", String::as_str))
+    };
     let sysctl: Map<String, Value> = SYSCTL
         .iter()
         .map(|name| ((*name).to_owned(), json!(line(&host.proc(&sysctl_path(name))))))
@@ -71,9 +90,9 @@ pub fn read(host: &Host, cpusets: &[(String, CpuSet)], data_dir: Option<&Path>, 
         "user_hz": rustix::param::clock_ticks_per_second(),
         "config_hz": config("CONFIG_HZ").and_then(|hz| hz.parse::<u32>().ok()),
         "cpu_accounting": {
-            "tick": config("CONFIG_TICK_CPU_ACCOUNTING"),
-            "full": config("CONFIG_VIRT_CPU_ACCOUNTING_GEN"),
-            "irq_time": config("CONFIG_IRQ_TIME_ACCOUNTING"),
+            "tick": accounting("CONFIG_TICK_CPU_ACCOUNTING"),
+            "full": accounting("CONFIG_VIRT_CPU_ACCOUNTING_GEN"),
+            "irq_time": accounting("CONFIG_IRQ_TIME_ACCOUNTING"),
         },
         "page_size": rustix::param::page_size(),
         "cpus": cpus::read(host),
@@ -83,12 +102,25 @@ pub fn read(host: &Host, cpusets: &[(String, CpuSet)], data_dir: Option<&Path>, 
         "thp": {"enabled": setting("enabled"), "defrag": setting("defrag")},
         "governor": cpus::governors(host),
         "clocksource": line(&host.sys("devices/system/clocksource/clocksource0/current_clocksource")),
+        "clocksources": line(&host.sys("devices/system/clocksource/clocksource0/available_clocksource")),
+        "boost": boost(host),
+        "limits": limits::read(host),
         "block_devices": block::devices(host),
         "storage": storage::roles(host, data_dir, journal_dir),
+        "root": storage::root(host),
         "nics": block::nics(host),
         "virtualisation": virtualisation(host),
         "cpusets": sets,
     })
+}
+
+/// The recorder itself: the CPUs it may run on, as the kernel lists them.
+pub fn recorder(host: &Host) -> Value {
+    let status = line(&host.proc("self/status")).unwrap_or_default();
+    let cpus = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    json!({"cpus": cpus.map(str::trim)})
 }
 
 /// The host's name, or null.
@@ -158,13 +190,24 @@ fn memory(host: &Host) -> Value {
     json!({"total_kB": field("MemTotal"), "swap_kB": field("SwapTotal"), "hugepage_kB": field("Hugepagesize")})
 }
 
-/// Options of the running kernel, where the distribution keeps them beside it; on a fake host there are none.
+/// Whether the clock may rise above its base frequency; `None` where the kernel does not set the frequency.
+fn boost(host: &Host) -> Option<bool> {
+    let cpus = |name: &str| number(&host.sys(&format!("devices/system/cpu/{name}")));
+    let without = cpus("intel_pstate/no_turbo").map(|off| off == 0);
+    without.or_else(|| cpus("cpufreq/boost").map(|on| on != 0))
+}
+
+/// Options of the running kernel: from itself, else where the distribution keeps them beside it (not on a fake host).
 fn kernel_config(host: &Host) -> Option<BTreeMap<String, String>> {
-    if host.proc("") != Path::new("/proc/") {
-        return None;
-    }
-    let release = line(&host.proc("sys/kernel/osrelease"))?;
-    let text = fs::read_to_string(format!("/boot/config-{release}")).ok()?;
+    let own = fs::File::open(host.proc("config.gz"))
+        .and_then(|file| io::read_to_string(GzDecoder::new(file)))
+        .ok();
+    let beside = || {
+        let real = host.proc("") == Path::new("/proc/");
+        let release = line(&host.proc("sys/kernel/osrelease")).filter(|_| real)?;
+        fs::read_to_string(format!("/boot/config-{release}")).ok()
+    };
+    let text = own.or_else(beside)?;
     let pair = |line: &str| {
         line.split_once('=')
             .map(|(name, value)| (name.to_owned(), value.to_owned()))

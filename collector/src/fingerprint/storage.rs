@@ -16,7 +16,7 @@ use serde_json::json;
 use super::names;
 
 /// The list `storage`: where data, redo log and journal lie.
-pub fn roles(host: &Host, data_dir: Option<&Path>, journal_dir: &Path) -> Vec<Value> {
+pub fn roles(host: &Host, data_dir: Option<&Path>, journal_dir: Option<&Path>) -> Vec<Value> {
     let mut roles = vec![];
     if let Some(data) = data_dir {
         roles.push(role(host, "data", data));
@@ -25,8 +25,18 @@ pub fn roles(host: &Host, data_dir: Option<&Path>, journal_dir: &Path) -> Vec<Va
         roles.push(role(host, "redo", if redo.exists() { &redo } else { data }));
         roles.push(role(host, "binlog", data));
     }
-    roles.push(role(host, "journal", journal_dir));
+    roles.extend(journal_dir.map(|journal| role(host, "journal", journal)));
     roles
+}
+
+/// What the root file system lies on: the disk that the operating system uses too.
+pub fn root(host: &Host) -> Value {
+    let place = Place::of(host, Path::new("/"));
+    json!({
+        "filesystem": place.as_ref().and_then(|place| place.filesystem.clone()),
+        "device": place.as_ref().and_then(|place| place.source.clone()),
+        "disks": place.map(|place| place.disks(host)),
+    })
 }
 
 /// True if `a` and `b` lie on the same file system or on a common disk.
@@ -49,6 +59,7 @@ fn role(host: &Host, name: &str, path: &Path) -> Value {
         "path": path,
         "filesystem": place.as_ref().and_then(|place| place.filesystem.clone()),
         "device": place.as_ref().and_then(|place| place.source.clone()),
+        "options": place.as_ref().and_then(|place| place.options.clone()),
         "disks": place.map(|place| place.disks(host)),
     })
 }
@@ -60,6 +71,8 @@ struct Place {
     number: String,
     filesystem: Option<String>,
     source: Option<String>,
+    /// Of the mount and of the file system, as mount(8) takes them.
+    options: Option<String>,
 }
 
 impl Place {
@@ -83,12 +96,17 @@ impl Place {
             .filter(|mount| there.starts_with(&mount.point));
         // Of several mounts on one point the last one hides the others.
         let mount = mount.max_by_key(|mount| mount.point.components().count());
-        let (filesystem, source) = mount.map(|mount| (mount.filesystem, mount.source)).unzip();
         let mut place = Self {
             number,
-            filesystem,
-            source,
+            filesystem: None,
+            source: None,
+            options: None,
         };
+        if let Some(mount) = mount {
+            place.filesystem = Some(mount.filesystem);
+            place.source = Some(mount.source);
+            place.options = Some(mount.options);
+        }
         // btrfs and others number their file systems apart from any device: the mount's source tells it.
         if !host.sys(&format!("dev/block/{}", place.number)).exists()
             && let Some(source) = &place.source
@@ -144,6 +162,7 @@ struct Mount {
     point: PathBuf,
     filesystem: String,
     source: String,
+    options: String,
 }
 
 impl Mount {
@@ -154,12 +173,16 @@ impl Mount {
     /// ```
     fn parse(line: &str) -> Option<Self> {
         let (mount, device) = line.split_once(" - ")?;
-        let point = PathBuf::from(mount.split(' ').nth(4)?.replace("\\040", " "));
+        let mut mount = mount.split(' ').skip(4);
+        let point = PathBuf::from(mount.next()?.replace("\\040", " "));
         let mut device = device.split(' ');
+        let (filesystem, source) = (device.next()?.to_owned(), device.next()?.to_owned());
+        let options = [mount.next(), device.next()];
         Some(Self {
             point,
-            filesystem: device.next()?.to_owned(),
-            source: device.next()?.to_owned(),
+            filesystem,
+            source,
+            options: options.into_iter().flatten().collect::<Vec<_>>().join(","),
         })
     }
 }
@@ -179,6 +202,7 @@ mod tests {
             (Path::new("/my disk"), "ext3")
         );
         assert_eq!(mount.source, "/dev/root");
+        assert_eq!(mount.options, "rw,noatime,rw,errors=continue");
         assert_eq!(Mount::parse("nonsense"), None);
     }
 
@@ -198,6 +222,7 @@ mod tests {
             number: "252:0".to_owned(),
             filesystem: None,
             source: None,
+            options: None,
         };
         let host = Host::new("/proc", root);
         assert_eq!(place.disks(&host), BTreeSet::from(["nvme0n1".to_owned()]));
