@@ -11,19 +11,20 @@ import ibis
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint import sources
+from loadprint import sources, sources_hardware, sources_limits
 from loadprint.errors import InputError
 from loadprint.quantities import Quantities
 from loadprint.queries import Store, number
 from loadprint.recording import Run
 from loadprint.sources_ebpf import ebpf
 from loadprint.sources_mysql import mysql
-from loadprint.status import status
+from loadprint.status import status, without_probe
 from loadprint.threads import threads
 from loadprint.window import Window, measure_window
 
 USER_HZ = 100.0
 LEAST_FOR_P999 = 10_000
+LEAST_SECONDS = 5  # of which a spread is told
 LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
 
 
@@ -74,9 +75,19 @@ def gather(run: Run, store: Store, *, brief: bool = False) -> Measured:
             "pressure",
             "process",
             "threads",
+            "perf",
+            "energy",
+            "frequency",
+            "sockets",
+            "cgroup",
         ):
             out.lack(prefix, "no recorder ran: there is no <role>/ticks.parquet")
-    return Measured(run, out, server_cpus, load_cpus, window, _per_second(run, store))
+    seconds = out.get("load.seconds")
+    if not brief and seconds:
+        without_probe(run, seconds.rate, out)
+    per_second = _per_second(run, store)
+    _steadiness(per_second, out)
+    return Measured(run, out, server_cpus, load_cpus, window, per_second)
 
 
 def cpuset(run: Run, role: str) -> tuple[int, ...] | None:
@@ -123,11 +134,20 @@ def _server_side(
     if brief:
         return window
     sources.host(source)
+    sources.cpu(source, "host", None, _hz(run, role))
+    sources_hardware.siblings(source, cpus, _hz(run, role))
+    sources_hardware.frequency(source, "server", cpus)
+    sources_hardware.perf(source, "server", cpus)
+    sources_hardware.energy(source)
     sources.interrupts(source, "server", cpus)
     sources.disk(source)
     sources.nic(source)
     sources.tcp(source)
     sources.pressure(source)
+    sources_limits.sockets(source, ("server",) if "load" in run.roles else ("server", "load"))
+    sources_limits.cgroup(source, "server")
+    sources_limits.allowances(source)
+    sources_limits.volumes(source)
     ebpf(source)
     mysql(source)
     return window
@@ -148,6 +168,7 @@ def _load_side(
     sources.cpu(source, "load", cpus, user_hz(run, "load"))
     sources.process(source, user_hz(run, "load"))
     threads(source)
+    sources_limits.sockets(source, ("load",))
 
 
 def _generator(run: Run, out: Quantities) -> None:
@@ -178,8 +199,37 @@ def _generator(run: Run, out: Quantities) -> None:
         else:
             out.lack(f"latency.{name}", "the generator did not report it")
     out.put("load.seconds", float(seconds))
+    _failures(run.result, float(seconds), out)
     _said(run.result, out)
     status(run, float(seconds), out)
+
+
+def _failures(result: dict[str, Any], seconds: float, out: Quantities) -> None:
+    """Errors by number, and how often an event was run again: `load.errors.<errno>`, `load.retries`."""
+    for code, count in (result.get("errors_by_code") or {}).items():
+        if isinstance(count, int | float):
+            out.put(f"load.errors.{code}", count / seconds, None)
+    retries = result.get("retries")
+    if retries is None and result.get("generator") == "native":
+        retries = result.get("errors")  # each error that does not end the run has its event run again
+    _put(
+        out,
+        "load.retries",
+        retries,
+        "the generator does not tell how often it ran an event again",
+        1 / seconds,
+    )
+
+
+def _steadiness(events: NDArray[np.float64], out: Quantities) -> None:
+    """How even the seconds were: `load.cv`, sd / mean, and `load.worst_second`, min / median."""
+    known = events[~np.isnan(events)]
+    if len(known) < LEAST_SECONDS or known.mean() <= 0 or np.median(known) <= 0:
+        out.lack("load.cv", f"there is no series of {LEAST_SECONDS} seconds with operations in it")
+        out.lack("load.worst_second", out.missing["load.cv"])
+        return
+    out.put("load.cv", float(known.std(ddof=1) / known.mean()))
+    out.put("load.worst_second", float(known.min() / np.median(known)))
 
 
 def _said(result: dict[str, Any], out: Quantities) -> None:

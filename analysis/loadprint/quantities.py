@@ -6,9 +6,10 @@ second. What was not measured is not in the mapping; `why` tells the reason.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from loadprint.window import Floats, increase
+from loadprint.window import WRAPS, Floats, increase
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,25 @@ class Quantities:
         """Names of the devices or interfaces of a source, in name order."""
         return sorted({name.split(".", 2)[1] for name in self.values if name.startswith(f"{source}.")})
 
-    def counter(
-        self, name: str, readings: Floats, seconds: float, unit: float, *, step_back: bool = False
+    def counter(  # noqa: PLR0913  what a counter is takes so many words
+        self,
+        name: str,
+        readings: Floats,
+        seconds: float,
+        unit: float,
+        *,
+        step_back: bool = False,
+        wraps: Sequence[float] | None = None,
     ) -> None:
-        """Add a counter from readings over `seconds`; `unit` turns a step of the source into base units."""
-        risen = increase(readings, may_step_back=step_back)
+        """Add a counter from readings over `seconds`; `unit` turns a step of the source into base units.
+
+        `wraps` are sizes behind which this source's counters begin again as a matter of course.
+        """
+        risen = increase(readings, may_step_back=step_back, wraps=WRAPS if wraps is None else wraps)
         if risen is None or seconds <= 0:
             self.lack(name, "the kernel does not print this field")
             return
-        if risen.wraps:
+        if risen.wraps and wraps is None:
             self.oddities.append(f"{name} wrapped {risen.wraps}x; added back")
         if risen.resets:
             self.oddities.append(f"{name} was reset {risen.resets}x; counted on from zero")

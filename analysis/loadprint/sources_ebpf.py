@@ -1,4 +1,4 @@
-"""The eBPF tables over the window: counts, time and quantiles of each entity.
+"""The eBPF tables, and the server's own histogram, over the window: counts, time and quantiles.
 
 Only the readings at the window's ends are fetched: buckets are cumulative. What had no row at the first of
 them had not happened yet, and counts from zero.
@@ -11,21 +11,31 @@ from collections.abc import Iterator, Sequence
 import ibis
 import numpy as np
 
-from loadprint.histograms import bounds, difference
+from loadprint.histograms import Histogram, bounds, difference
 from loadprint.queries import Columns, number
 from loadprint.sources import NANOSECOND, Source
 
-QUANTILES = {"p50": 0.5, "p99": 0.99}
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+LEAST = {"p99": 100, "p999": 10_000}  # of fewer values such a quantile is little more than the largest
+TOO_FEW = "{} of fewer than {:,} values says little more than their largest"
+PRINTED = {"p99": "p99", "p999": "p99.9"}
+PICOSECOND = 1e-12
 SYNCS = frozenset({"fsync", "fdatasync"})
 
 
 def ebpf(source: Source) -> None:
-    """All eBPF tables, as `<table>.<entity>….<figure>` with the table's name less its `ebpf_`."""
+    """All eBPF tables, as `<table>.<entity>….<figure>` with the table's name less its `ebpf_`.
+
+    `mysql_statements` is the server's own histogram of all statements; it has no sum.
+    """
     _histograms(source, "ebpf_sched", ("role", "state"), "sum_ns", NANOSECOND)
     _histograms(source, "ebpf_block", ("device", "operation", "stage"), "sum_ns", NANOSECOND)
+    _histograms(source, "ebpf_block_size", ("device", "operation"), "sum_bytes", 1.0)
     _histograms(source, "ebpf_irq", ("kind",), "sum_ns", NANOSECOND)
     _histograms(source, "ebpf_syscall_latency", ("role", "syscall"), "sum_ns", NANOSECOND)
     _histograms(source, "ebpf_statements", ("role", "command"), "sum_ns", NANOSECOND)
+    _histograms(source, "mysql_statements", ("statements",), None, PICOSECOND)
+    _round_trips(source)
     _counters(source, "ebpf_switches", ("role",), ("voluntary", "involuntary", "wakeups", "migrations"))
     _counters(source, "ebpf_syscalls", ("role", "syscall"), ("count", "errors"))
     _syscalls(source)
@@ -57,8 +67,9 @@ def _pairs(rows: Columns) -> Iterator[tuple[str, int | None, int]]:
         yield name, before.get(name), place
 
 
-def _histograms(source: Source, probe: str, keys: Sequence[str], total: str, unit: float) -> None:
-    rows = _ends(source, probe, keys, {"total": number(ibis._[total]), "buckets": ibis._.buckets})
+def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | None, unit: float) -> None:
+    summed = {"total": number(ibis._[total])} if total else {}
+    rows = _ends(source, probe, keys, {**summed, "buckets": ibis._.buckets})
     path = source.run.table(source.window.role, probe)
     if rows is None or path is None:
         return
@@ -69,14 +80,53 @@ def _histograms(source: Source, probe: str, keys: Sequence[str], total: str, uni
         if found is None:
             source.out.lack(f"{name}.", f"{probe} began anew in the window")
             continue
-        sum_before = 0.0 if first is None else rows["total"][first]
         source.out.put(f"{name}.count", found.total / seconds, float(found.total))
-        source.out.put(f"{name}.sum", (rows["total"][place] - sum_before) * unit / seconds)
-        for word, share in QUANTILES.items():
-            if found.total:
-                source.out.put(f"{name}.{word}", found.quantile(share) * unit)
-            else:
-                source.out.lack(f"{name}.{word}", "it did not happen in the window")
+        if total:
+            sum_before = 0.0 if first is None else rows["total"][first]
+            source.out.put(f"{name}.sum", (rows["total"][place] - sum_before) * unit / seconds)
+        _quantiles(source, name, found, unit)
+
+
+def _quantiles(source: Source, name: str, found: Histogram, unit: float) -> None:
+    for word, share in QUANTILES.items():
+        if not found.total:
+            source.out.lack(f"{name}.{word}", "it did not happen in the window")
+        elif found.total < LEAST.get(word, 1):
+            source.out.lack(f"{name}.{word}", TOO_FEW.format(PRINTED[word], LEAST[word]))
+        else:
+            source.out.put(f"{name}.{word}", found.quantile(share) * unit)
+
+
+def _round_trips(source: Source) -> None:
+    """TCP towards the server's port: `tcp_rtt.p50` … of its clients' segments, and `tcp_rtt.retransmits`.
+
+    On its own side of the connection, whoever the peer is; all ports where the server's is not known.
+    """
+    probe = "ebpf_tcp"
+    counted = {name: number(ibis._[name]) for name in ("retransmits", "opened")}
+    rows = _ends(source, probe, ("port", "side"), {**counted, "peer": ibis._.peer, "buckets": ibis._.buckets})
+    path = source.run.table(source.window.role, probe)
+    if rows is None or path is None:
+        source.out.lack("tcp_rtt", source.window.why_missing(probe))
+        return
+    port = str(((source.run.server or {}).get("variables") or {}).get("port") or "")
+    chosen = rows["side"] == "accepted"
+    if port in rows["port"]:
+        chosen &= rows["port"] == port
+    last, first = chosen & rows["last"], chosen & ~rows["last"]
+    if not last.any():
+        source.out.lack("tcp_rtt", "no connection over TCP was accepted in the window")
+        return
+    edges = bounds(source.store.metadata(path), "buckets")
+    before = np.sum(np.stack(rows["buckets"][first]), axis=0) if first.any() else None
+    found = difference(np.sum(np.stack(rows["buckets"][last]), axis=0), before, edges)
+    if found is None:
+        source.out.lack("tcp_rtt", f"{probe} began anew in the window")
+        return
+    _quantiles(source, "tcp_rtt", found, NANOSECOND)
+    for name in counted:
+        risen = float(rows[name][last].sum() - rows[name][first].sum())
+        source.out.put(f"tcp_rtt.{name}", risen / _seconds(source, probe), risen)
 
 
 def _counters(source: Source, probe: str, keys: Sequence[str], fields: Sequence[str]) -> None:

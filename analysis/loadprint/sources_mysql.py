@@ -9,6 +9,7 @@ from __future__ import annotations
 import ibis
 import numpy as np
 
+from loadprint.quantities import Quantities
 from loadprint.queries import Columns, number
 from loadprint.sources import MILLISECOND, Source
 from loadprint.window import Floats
@@ -22,6 +23,7 @@ COUNTERS = {
     "log_waits": ("Innodb_log_waits",),
     "wait_free": ("Innodb_buffer_pool_wait_free",),
     "row_lock_ms": ("Innodb_row_lock_time",),
+    "row_lock_waits": ("Innodb_row_lock_waits",),
     "rows_read": ("Innodb_rows_read",),
     "qcache_hits": ("Qcache_hits",),
     "qcache_inserts": ("Qcache_inserts",),
@@ -30,6 +32,7 @@ COUNTERS = {
 GAUGES = {
     "dirty_pages": ("Innodb_buffer_pool_pages_dirty",),
     "data_pages": ("Innodb_buffer_pool_pages_data",),
+    "total_pages": ("Innodb_buffer_pool_pages_total",),
     "history": ("innodb_metrics.trx_rseg_history_len", "Innodb_history_list_length"),
     "threads_running": ("Threads_running",),
     "checkpoint_age": ("Innodb_checkpoint_age", "innodb_metrics.log_lsn_checkpoint_age"),
@@ -40,9 +43,21 @@ AGES = (
     ("Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn"),
     ("innodb_status.log_sequence_number", "innodb_status.last_checkpoint_at"),
 )
+# counters to be added up where that of the same name is not there: MariaDB dropped Innodb_rows_*
+HANDLER_READS = tuple(
+    f"Handler_read_{how}" for how in ("first", "key", "last", "next", "prev", "rnd", "rnd_next")
+)
+SUMS = {
+    "rows_read": (HANDLER_READS,),
+    "rows_written": (
+        ("Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted"),
+        ("Handler_write", "Handler_update", "Handler_delete"),
+    ),
+}
 # what the server counts, and the probe's own part of it, both as the server sees them
 OWN = {
     "status.Questions": "loadprint.queries",
+    "status.Queries": "loadprint.queries",
     "status.Bytes_received": "loadprint.bytes_received",
     "status.Bytes_sent": "loadprint.bytes_sent",
 }
@@ -52,6 +67,7 @@ def mysql(source: Source) -> None:
     """Counters as `mysql.<name>` a second, states as `mysql.<name>.mean` and `.max`."""
     wanted = {name for names in (*COUNTERS.values(), *GAUGES.values()) for name in names}
     wanted |= {*OWN.values(), *(name for pair in AGES for name in pair)}
+    wanted |= {name for sums in SUMS.values() for names in sums for name in names}
     rows = source.rows(
         "mysql",
         lambda t: t.filter(t.metric.isin(sorted(wanted))).select(
@@ -70,11 +86,26 @@ def mysql(source: Source) -> None:
             source.out.counter(f"mysql.{name}", found["value"], seconds, unit)
         else:
             source.out.lack(f"mysql.{name}", f"this server does not count {' or '.join(names)}")
+    _sums(source, series)
     for name, names in GAUGES.items():
         _state(source, name, next((series[one]["value"] for one in names if one in series), None), names)
     if "mysql.checkpoint_age.mean" not in source.out.values:
         _state(source, "checkpoint_age", _age(series), AGES[0])
     _take_off(source, series)
+
+
+def _sums(source: Source, series: dict[str, Columns]) -> None:
+    """Counters that are sums of the server's: of several spellings the first that is there in whole."""
+    for name, spellings in SUMS.items():
+        names = next((names for names in spellings if all(one in series for one in names)), ())
+        if f"mysql.{name}" in source.out.values or not names:
+            continue
+        parts = Quantities()
+        for one in names:
+            parts.counter(one, series[one]["value"], source.seconds("mysql", series[one]["tick"]), 1.0)
+        found = parts.values.values()
+        if len(found) == len(names):
+            source.out.put(f"mysql.{name}", sum(q.rate for q in found), sum(q.count or 0.0 for q in found))
 
 
 def _age(series: dict[str, Columns]) -> Floats | None:

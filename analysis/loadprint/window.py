@@ -7,6 +7,7 @@ seen.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -174,12 +175,15 @@ def _unavailable(described: Any) -> dict[str, str]:
     }
 
 
-def increase(values: Floats, *, may_step_back: bool = False) -> Increase | None:
+def increase(
+    values: Floats, *, may_step_back: bool = False, wraps: Sequence[float] = WRAPS
+) -> Increase | None:
     """Increase of one cumulative counter over its readings; None with fewer than two.
 
     A fall from the upper half of 32 or 64 bits to a small number is a wrap (the kernel prints the times of
     /proc/diskstats as `unsigned int`), any other a reset, counted on from zero as Prometheus does.
     With `may_step_back` falls are taken as they are: idle and iowait can decrease (proc(5), /proc/stat).
+    `wraps` are the sizes behind which a counter begins again at zero.
     """
     known = values[~np.isnan(values)]
     if len(known) < 2:
@@ -192,7 +196,7 @@ def increase(values: Floats, *, may_step_back: bool = False) -> Increase | None:
         return Increase(float(known[-1] - known[0]))
     before, after = known[falls], known[falls + 1]
     added, wrapped = after.copy(), np.zeros(len(falls), dtype=bool)
-    for size in WRAPS:
+    for size in wraps:
         # (size - before) first: near 2^64 a float has steps of 2048, and `after` is small
         over = (before >= size / 2) & (before <= size) & ((size - before) + after < size / 2)
         added = np.where(over, (size - before) + after, added)
