@@ -134,8 +134,8 @@ def _server_side(
     if brief:
         return window
     sources.host(source)
-    sources.cpu(source, "host", None, _hz(run, role))
-    sources_hardware.siblings(source, cpus, _hz(run, role))
+    sources.cpu(source, "host", None, user_hz(run, role))
+    sources_hardware.siblings(source, cpus, user_hz(run, role))
     sources_hardware.frequency(source, "server", cpus)
     sources_hardware.perf(source, "server", cpus)
     sources_hardware.energy(source)
