@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from loadprint.derived import Metric, rate
 
+BURST, SPIKES = "mysql.flush_burst", "mysql.checkpoint_spikes"
+
 
 def _row(key: str, label: str, unit: str, shown: str, formula: str, *needs: str) -> Metric:
     return replace(rate(key, label, unit, shown, needs[0]), needs=needs, formula=formula)
@@ -47,6 +49,8 @@ MYSQL = (
         "mysql.checkpoint_age.max",
         "mysql.redo_capacity.mean",
     ),
+    _row("flush_burst", "flush burst, p99 / median", "1", "", "p99 / median of a second's pages", BURST),
+    _row("checkpoint_spikes", "checkpoint spikes", "1", "", "spikes that cost 30 % of throughput", SPIKES),
     rate("mysql_fsyncs", "fsyncs of InnoDB", "1/s", "/s", "mysql.fsyncs"),
     _row("row_lock", "sessions waiting for a row lock", "1", "", "Δrow_lock_time / s", "mysql.row_lock_ms"),
     rate("log_waits", "waits for the log buffer", "1/s", "/s", "mysql.log_waits"),

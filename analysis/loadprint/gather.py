@@ -12,17 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint import sources, sources_hardware, sources_limits
+from loadprint.cpusets import cpuset, user_hz
 from loadprint.errors import InputError
 from loadprint.quantities import Quantities
 from loadprint.queries import Store, number
 from loadprint.recording import Run
 from loadprint.sources_ebpf import ebpf
 from loadprint.sources_mysql import mysql
+from loadprint.spikes import spikes
 from loadprint.status import status, without_probe
 from loadprint.threads import threads
 from loadprint.window import Window, measure_window
 
-USER_HZ = 100.0
 LEAST_FOR_P999 = 10_000
 LEAST_SECONDS = 5  # of which a spread is told
 LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
@@ -90,36 +91,6 @@ def gather(run: Run, store: Store, *, brief: bool = False) -> Measured:
     return Measured(run, out, server_cpus, load_cpus, window, per_second)
 
 
-def cpuset(run: Run, role: str) -> tuple[int, ...] | None:
-    """CPUs of a role from run.json, else from a fingerprint; None when nobody said."""
-    declared = (run.meta.get("roles") or {}).get(role) or {}
-    given = declared.get("cpus") or (run.fingerprint(role).get("cpusets") or {}).get(role)
-    return parse_cpus(given, f"{run.path / 'run.json'}: CPUs of {role}")
-
-
-def parse_cpus(given: Any, place: str) -> tuple[int, ...] | None:
-    """Read a CPU list as taskset writes it ("0-3,8") or as JSON numbers. Raises InputError."""
-    if given is None or given in ("", []):
-        return None
-    if isinstance(given, int):
-        return (given,)
-    parts = given if isinstance(given, list) else str(given).split(",")
-    cpus: set[int] = set()
-    try:
-        for part in parts:
-            first, _, last = str(part).partition("-")
-            cpus.update(range(int(first), int(last or first) + 1))
-    except ValueError as error:
-        raise InputError(place, f"{given!r} is no CPU list", "write it as taskset does, 0-3,8") from error
-    return tuple(sorted(cpus))
-
-
-def user_hz(run: Run, role: str) -> float:
-    """Ticks a second of the CPU times of a role's host: USER_HZ of its kernel."""
-    hz = run.fingerprint(role).get("user_hz")
-    return float(hz) if isinstance(hz, int | float) and hz > 0 else USER_HZ
-
-
 def _server_side(
     run: Run, store: Store, out: Quantities, cpus: Sequence[int] | None, *, brief: bool
 ) -> Window:
@@ -150,6 +121,8 @@ def _server_side(
     sources_limits.volumes(source)
     ebpf(source)
     mysql(source)
+    if run.table(role, "mysql"):
+        spikes(run, store, out)
     return window
 
 

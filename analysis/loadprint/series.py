@@ -14,7 +14,7 @@ import ibis
 import numpy as np
 
 from loadprint.axis import Floats, origin
-from loadprint.gather import cpuset, user_hz
+from loadprint.cpusets import cpuset, user_hz
 from loadprint.queries import Store, number
 from loadprint.recording import Run
 from loadprint.series_labels import label_of

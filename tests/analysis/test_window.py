@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from loadprint.cpusets import parse_cpus
 from loadprint.derived import DISK, KERNEL, LATENCY, THROUGHPUT, cpu_metrics
 from loadprint.errors import InputError
-from loadprint.gather import Measured, gather, parse_cpus
+from loadprint.gather import Measured, gather
 from loadprint.queries import Store
 from loadprint.recording import open_run
 from loadprint.rows import evaluate
