@@ -17,6 +17,7 @@ COMMANDS: dict[str, str] = {
     "shape": "loadprint.cli:add_shape",
     "import": "loadprint.importing.command:add_import",
     "campaign": "loadprint.campaign:add_parser",
+    "ab": "loadprint.ab.command:add",
 }
 
 

@@ -1,0 +1,117 @@
+"""What an A/B experiment found, as plain values: renderers and the report read nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+TREATMENT, BASELINE = "treatment", "baseline"
+HEADLINE = "queries_per_cpu_second"
+
+
+@dataclass(frozen=True)
+class Window:
+    """One window: what the server did while one variant was in force; None is not measured.
+
+    `begin_s`, `end_s`: seconds since the experiment began. `queries`, `commits`, `rows`: per second, the
+    recorder's own taken off. `cpu`: cores that the server's process used, all its threads. `host_busy`: share
+    of the host's CPUs, 0 to 1. `connections`: mean of Threads_connected. `kinds`: statements in the window by
+    `Com_*`, `digests`: by digest, None where they were not read at both edges. `previous`: the variant of the
+    window before, None for the first.
+    """
+
+    number: int
+    block: int
+    variant: str
+    previous: str | None
+    begin_s: float
+    end_s: float
+    queries: float | None
+    cpu: float | None
+    commits: float | None = None
+    rows: float | None = None
+    host_busy: float | None = None
+    connections: float | None = None
+    kinds: Mapping[str, float] = field(default_factory=dict)
+    digests: Mapping[str, float] | None = None
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """Short name for tables and sentences: `3T`."""
+        return f"{self.number}{self.variant[0].upper()}"
+
+    @property
+    def efficiency(self) -> float | None:
+        """Queries per CPU-second of the server; None where one of them is missing or zero."""
+        return self.queries / self.cpu if self.queries and self.cpu else None
+
+    @property
+    def cost(self) -> float | None:
+        """CPU seconds of the server per query."""
+        return self.cpu / self.queries if self.queries and self.cpu else None
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One quantity under both variants.
+
+    `treatment`, `baseline`: geometric means over the windows used, in `unit`; `ratio`: treatment ÷ baseline,
+    exp of the mean over blocks of (mean ln T − mean ln B); `low`, `high`: its 95 % t interval over blocks,
+    None below three blocks; `p_sign`: the exact sign-flip test's. `better`: higher, lower or
+    neither. `note`: why something is missing.
+    """
+
+    key: str
+    label: str
+    unit: str
+    better: str
+    treatment: float | None
+    baseline: float | None
+    ratio: float | None
+    low: float | None = None
+    high: float | None = None
+    p_sign: float | None = None
+    blocks: int = 0
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A gate, guard or diagnostic: `state` is passed, failed or untested; `text` says it with its numbers."""
+
+    name: str
+    state: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """An experiment as it is told.
+
+    `status`: complete, aborted or failed, and `reason`. `excluded`: window number → why its block does not
+    count. `verdict`: better, worse, no difference, too few, inconclusive, or aborted. `flips`: what was
+    switched when, one line each.
+    """
+
+    name: str
+    title: str
+    schedule: str
+    status: str
+    reason: str
+    effects: tuple[Effect, ...]
+    windows: tuple[Window, ...]
+    blocks: int
+    blocks_used: int
+    excluded: Mapping[int, str]
+    checks: tuple[Check, ...]
+    regime: str
+    verdict: str
+    sentence: str
+    flips: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+
+    def effect(self, key: str) -> Effect | None:
+        """Return the effect of this key."""
+        return next((effect for effect in self.effects if effect.key == key), None)

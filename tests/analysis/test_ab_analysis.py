@@ -1,0 +1,245 @@
+"""A/B figures: the published sample, known truths by simulation, gates that name windows, what TB hides."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from loadprint.__main__ import main
+from loadprint.ab import BASELINE, TREATMENT, Result, Window, published, render
+from loadprint.ab.analysis import About, analyse
+from loadprint.ab.gates import Limits, mix_distance
+from loadprint.ab.inference import carry_over, drift, sign_flip, smallest_p
+from scipy.stats import permutation_test
+
+SAMPLE = Path(__file__).parents[1] / "published" / "dynimize_sample.csv"
+ABBA = "BTTB"
+
+
+def windows(
+    cpu: Sequence[float], order: str = ABBA, *, kinds: dict[str, float] | None = None, busy: float = 0.5
+) -> list[Window]:
+    """Windows at 1000 queries/s that used `cpu` cores; letters of `order` repeat block by block."""
+    variants = [TREATMENT if order[n % len(order)] == "T" else BASELINE for n in range(len(cpu))]
+    before = [None, *variants]
+    return [
+        Window(
+            n + 1,
+            n // len(order) + 1,
+            variants[n],
+            before[n],
+            35.0 * n,
+            35.0 * n + 30,
+            1000.0,
+            used,
+            commits=50.0,
+            rows=9000.0,
+            host_busy=busy,
+            connections=40.0,
+            kinds=kinds or {"Com_select": 27_000.0, "Com_update": 3000.0},
+        )
+        for n, used in enumerate(cpu)
+    ]
+
+
+def analysed(given: Sequence[Window], limits: Limits | None = None, schedule: str = "ABBA") -> Result:
+    return analyse(given, limits or Limits(), About("x", schedule))
+
+
+def test_the_published_sample_is_worked_out_anew_and_says_what_it_cannot() -> None:
+    result = published.read(SAMPLE)
+    ratios = {effect.key: effect.ratio for effect in result.effects}
+    assert ratios["queries"] == pytest.approx(1.38471, abs=5e-6)
+    assert ratios["cpu"] == pytest.approx(0.987822, abs=5e-7)
+    assert ratios["queries_per_cpu_second"] == pytest.approx(1.40178, abs=5e-6)
+    assert result.schedule == "TB"
+    assert result.verdict == "too few"
+    assert all(effect.low is None and effect.high is None for effect in result.effects)
+    assert [check.state for check in result.checks if check.name.startswith("ratio of")] == ["passed"] * 3
+    assert any("drift" in warning for warning in result.warnings)
+
+
+def test_a_printed_ratio_that_does_not_follow_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(SAMPLE.read_text(encoding="utf-8").replace("1.40178", "1.40278"), encoding="utf-8")
+    assert main(["ab", "show", str(path)]) == 0
+    assert "failed    ratio of combined_improvement_factor" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("quantity,without", "quantity,before", ":1: is not the head"),
+        ("qps,28627.5", "qps,fast", ":2: 'fast' is no positive number"),
+        ("cpu_percent", "cpu", ":3: quantity 'cpu'"),
+        ("qps,28627.5,39640.9,1.38471\n", "", "has no row qps"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, says: str
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(SAMPLE.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    assert main(["ab", "show", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert says in told
+    assert told.count("\n") == 1
+
+
+def test_sign_flips_are_those_of_scipy() -> None:
+    d = np.random.default_rng(3).normal(0.4, 1, 9)
+    exact = permutation_test((d,), np.mean, permutation_type="samples", n_resamples=np.inf)
+    assert sign_flip(list(d)) == pytest.approx(exact.pvalue)
+    assert sign_flip([0.1, 0.2, 0.3]) == smallest_p(3) == 0.25
+    assert sign_flip([]) is None
+
+
+def test_many_blocks_are_drawn_and_agree_with_all_patterns() -> None:
+    d = np.random.default_rng(4).normal(0.3, 1, 21)
+    everything = np.zeros(1)
+    for value in d:
+        everything = np.concatenate((everything + value, everything - value))
+    exact = float((np.abs(everything) >= abs(d.sum()) - 1e-9).mean())
+    drawn = sign_flip(list(d))
+    assert drawn is not None
+    assert drawn == pytest.approx(exact, abs=5 * math.sqrt(exact * (1 - exact) / (1 << 17)))
+
+
+def test_intervals_cover_and_a_a_alarms_come_at_the_nominal_rate() -> None:
+    """Blocks with their own level, windows with noise, a drift that ABBA cancels: 1000 experiments each."""
+    random = np.random.default_rng(11)
+    for truth in (1.0, 1.05):
+        covered = alarms = 0
+        for _ in range(1000):
+            blocks = np.repeat(random.normal(0, 0.1, 6), 4)
+            treated = np.array([letter == "T" for letter in ABBA * 6])
+            logs = blocks + treated * math.log(truth) + 0.01 * np.arange(24) + random.normal(0, 0.02, 24)
+            given = windows([float(v) for v in np.exp(-logs)])
+            found = analysed(given, Limits(load_difference=9)).effect("queries_per_cpu_second")
+            assert found is not None
+            assert found.low is not None
+            assert found.high is not None
+            covered += found.low <= truth <= found.high
+            alarms += found.p_sign is not None and found.p_sign <= 0.05
+        assert 0.93 <= covered / 1000 <= 0.97
+        assert alarms / 1000 < 0.055 if truth == 1 else alarms / 1000 > 0.8
+
+
+def test_a_big_effect_is_better_and_its_regime_is_load_driven() -> None:
+    noise = np.exp(np.random.default_rng(5).normal(0, 0.01, 16))
+    result = analysed(windows([(0.8 if ABBA[n % 4] == "T" else 1.0) * noise[n] for n in range(16)]))
+    headline = result.effect("queries_per_cpu_second")
+    assert headline is not None
+    assert headline.ratio == pytest.approx(1.25, rel=0.02)
+    assert (result.verdict, result.regime) == ("better", "load-driven")
+    assert "1.2" in result.sentence
+    saturated = analysed(windows([(0.8 if ABBA[n % 4] == "T" else 1.0) for n in range(16)], busy=0.95))
+    assert saturated.regime == "saturation"
+
+
+def test_drift_and_carry_over_are_found_where_they_are() -> None:
+    random = np.random.default_rng(6)
+    treated = [letter == "T" for letter in ABBA * 8]
+    after = [False, *treated[:-1]]
+    blocks = [n // 4 for n in range(32)]
+    noise = random.normal(0, 0.005, 32)
+    logs = noise + 0.05 * np.array(treated) + 0.01 * np.arange(32)
+    slope = drift(list(logs), treated, list(range(32)))
+    assert slope is not None
+    assert slope.low < 0.01 < slope.high
+    assert slope.p < 0.001
+    carried = carry_over(list(logs), treated, after, blocks)
+    assert carried is not None
+    assert carried.low < 0 < carried.high
+    carried = carry_over(list(logs + 0.03 * np.array(after)), treated, after, blocks)
+    assert carried is not None
+    assert carried.low < 0.03 < carried.high
+    assert carried.p < 0.001
+
+
+def test_tb_cannot_test_carry_over_and_says_so() -> None:
+    given = windows([1.0, 1.1, 1.02, 1.11, 1.01, 1.12, 1.0, 1.1], "TB")
+    result = analysed(given, schedule="TB")
+    assert next(check for check in result.checks if check.name == "carry-over").state == "untested"
+    assert any("carry-over cannot be tested" in warning for warning in result.warnings)
+
+
+def test_two_blocks_have_values_and_no_interval() -> None:
+    result = analysed(windows([1.0, 0.8, 0.81, 1.01, 1.0, 0.82, 0.8, 1.0]))
+    headline = result.effect("queries_per_cpu_second")
+    assert headline is not None
+    assert headline.ratio is not None
+    assert headline.low is None
+    assert result.verdict == "too few"
+
+
+def changed(given: list[Window], number: int, **values: object) -> list[Window]:
+    return [Window(**{**vars(w), **values}) if w.number == number else w for w in given]
+
+
+def test_a_window_that_does_not_match_is_named_and_its_block_left_out() -> None:
+    plain = windows([1.0, 0.8, 0.8, 1.0] * 5)
+    other_mix = {"Com_select": 20_000.0, "Com_update": 10_000.0}
+    result = analysed(changed(plain, 6, kinds=other_mix))
+    assert (result.blocks, result.blocks_used) == (5, 4)
+    assert "differ between 6T and 5B" in result.excluded[6]
+    assert result.excluded[8].startswith("2") or "6T" in result.excluded[8]
+    assert next(check for check in result.checks if check.name == "statement mix").state == "failed"
+    assert "1 of 5 blocks do not match" in result.sentence
+    result = analysed(changed(plain, 9, queries=700.0))
+    assert "its queries/s are -30 % off the baseline windows' median" in result.excluded[9]
+    result = analysed(changed(plain, 9, connections=400.0))
+    assert "connections" in result.excluded[9]
+
+
+def test_too_few_matching_windows_are_inconclusive_never_silent() -> None:
+    plain = windows([1.0, 0.8, 0.8, 1.0] * 4)
+    for number in (1, 5):
+        plain = changed(plain, number, connections=400.0)
+    result = analysed(plain)
+    assert result.verdict == "inconclusive"
+    assert "2 of 4 blocks do not match" in result.sentence
+    low = analysed(windows([1.0, 0.8, 0.8, 1.0] * 4, busy=0.4), Limits(min_cpu=0.9))
+    assert low.verdict == "inconclusive"
+
+
+def test_an_unfinished_block_does_not_count() -> None:
+    given = windows([1.0, 0.8, 0.8, 1.0] * 3 + [1.0, 0.8])
+    result = analyse(given, Limits(), About("x", "ABBA", status="aborted"))
+    assert result.blocks_used == 3
+    assert result.excluded[13] == "its block was not finished"
+    assert result.verdict == "aborted"
+
+
+def test_distance_of_mixes_leaves_chance_out() -> None:
+    random = np.random.default_rng(8)
+    shares = random.dirichlet(np.full(3000, 0.1))
+    draws = [
+        {str(key): float(count) for key, count in enumerate(random.poisson(20_000 * shares))}
+        for _ in range(6)
+    ]
+    found = [mix_distance(a, b) for a, b in pairwise(draws)]
+    assert all(each is not None and each < 0.01 for each in found)
+    assert mix_distance({"a": 9e4, "b": 1e4}, {"a": 7e4, "b": 3e4}) == pytest.approx(0.2, abs=0.005)
+    assert mix_distance({}, {"a": 1.0}) is None
+
+
+def test_every_format_has_every_figure() -> None:
+    result = analysed(changed(windows([1.0, 0.8, 0.81, 1.0] * 4), 3, connections=99.0))
+    text = render.text(result)
+    assert max(len(line) for line in text.splitlines()) <= 100
+    assert "its connections are" in text
+    whole = json.loads(render.as_json(result))
+    assert whole["effects"][2]["ratio"] == pytest.approx(1.24, abs=0.02)
+    rows = list(csv.DictReader(io.StringIO(render.as_csv(result))))
+    assert float(rows[2]["ratio"]) == whole["effects"][2]["ratio"]
+    assert "queries per CPU-second" in render.markdown(result)
