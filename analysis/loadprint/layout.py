@@ -30,6 +30,13 @@ def everyone(table: Table) -> list[int]:
     return list(range(len(table.sides)))
 
 
+def sentences(table: Table) -> list[str]:
+    """The sentences that are shown, and where the others are."""
+    said = [sentence.text for sentence in table.sentences if sentence.shown]
+    more = len(table.sentences) - len(said)
+    return [*said, f"{more} more with --format json."] if more else said
+
+
 def columns(table: Table, shown: Sequence[int]) -> list[str]:
     """Column heads for the sides at positions `shown`: label, unit, values, then what compares each side."""
     heads = ["", "", *(_named(table, place) for place in shown)]

@@ -21,7 +21,7 @@ def render(table: Table) -> str:
             + " |"
             for row in group.rows
         ]
-    lines += ["", *table.sentences, ""]
+    lines += ["", *(f"- {_safe(sentence)}" for sentence in layout.sentences(table)), ""]
     lines += [
         f"{layout.superscript([number])} {_safe(text)}  "
         for number, text in enumerate(table.footnotes, start=1)

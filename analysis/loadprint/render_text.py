@@ -35,7 +35,7 @@ def render(table: Table, width: int = WIDTH, *, colour: bool = False) -> str:
         for line in _grid(table, shown):
             console.print(line, soft_wrap=True)
         console.print()
-    for sentence in table.sentences:
+    for sentence in layout.sentences(table):
         console.print(Text(sentence, style="bold"))
     if table.sentences:
         console.print()

@@ -51,8 +51,8 @@ def find(series: Mapping[str, Series]) -> tuple[Spike, ...]:
     """Spikes of the measure phase in the order of time; none where `why_not` has a reason."""
     if why_not(series):
         return ()
-    seconds, flushed, edges = _measured(series)
-    share = _gauge(series[AGE], seconds) / _gauge(series[CAPACITY], seconds)
+    _, flushed, edges = _measured(series)
+    share = _largest(series[AGE], edges) / _largest(series[CAPACITY], edges)
     with np.errstate(invalid="ignore"):
         hot = (share > FULL) & (flushed > BURST * _usual(flushed))
     return tuple(_spike(series, begin, end) for begin, end in _stretches(hot, edges))
@@ -127,15 +127,20 @@ def _too_short(series: Mapping[str, Series]) -> str:
     return ""
 
 
-def _gauge(series: Series, seconds: Floats) -> Floats:
-    """A gauge at other times, between its readings; what it was not read for is not made up from afar."""
+def _largest(series: Series, edges: Floats) -> Floats:
+    """The larger reading of a gauge at the two ends of every interval: flushing brings the age down at once.
+
+    Readings are taken between neighbours; where there is none within two seconds the result is NaN.
+    """
     known = np.isfinite(series.values)
     if not known.any():
-        return np.full(len(seconds), np.nan)
+        return np.full(len(edges) - 1, np.nan)
     times = series.seconds[known]
-    found: Floats = np.interp(seconds, times, series.values[known])
-    near = np.abs(times[np.clip(np.searchsorted(times, seconds), 0, len(times) - 1)] - seconds)
-    return np.where(near <= SHORTEST, found, np.nan)
+    found: Floats = np.interp(edges, times, series.values[known])
+    after = np.clip(np.searchsorted(times, edges), 0, len(times) - 1)
+    apart = np.minimum(np.abs(times[after] - edges), np.abs(edges - times[np.maximum(after - 1, 0)]))
+    found[apart > SHORTEST] = np.nan
+    return np.maximum(found[:-1], found[1:])
 
 
 def _usual(flushed: Floats) -> float:

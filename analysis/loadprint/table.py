@@ -88,6 +88,23 @@ class SideHead:
 
 
 @dataclass(frozen=True)
+class Sentence:
+    """What rows say in words, with their keys.
+
+    `id` is the rule, `side` the side that it speaks of, `about` what that side exercises: engine, storage,
+    network, kernel, locks, client, checkpoint, steal, cpu, or nothing for costs. `shown`: among the few that
+    stand beside a table for people.
+    """
+
+    id: str
+    text: str
+    rows: tuple[str, ...]
+    side: str
+    about: str
+    shown: bool = True
+
+
+@dataclass(frozen=True)
 class Table:
     """A whole comparison. `facts` are (label, text) lines above it; `footnotes` are numbered from 1."""
 
@@ -97,7 +114,7 @@ class Table:
     warnings: tuple[str, ...]
     groups: tuple[Group, ...]
     footnotes: tuple[str, ...]
-    sentences: tuple[str, ...]
+    sentences: tuple[Sentence, ...]
     method: tuple[str, ...] = field(default=())
 
     def row(self, key: str) -> Row | None:
