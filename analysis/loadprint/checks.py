@@ -1,47 +1,12 @@
-"""May a side carry verdicts? Whether it settled, and whether its load generator was the limit."""
+"""Was the load generator the limit? Then a side carries no verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadprint import stats
 from loadprint.gather import Measured
 
-DRIFT = 0.05
 THREAD_BUSY, SET_BUSY, DELAY_SHARE = 0.90, 0.80, 0.05
-GROWING = ("arm_insert",)  # the data grow with the work: compared at equal work, no trend test
-
-
-def grows(run: Measured) -> bool:
-    """Whether a run is exempt from the trend test: its data grow, or its work is a fixed number of events."""
-    workload = str((run.run.result or {}).get("workload") or run.run.meta.get("workload") or "")
-    options = (run.run.result or {}).get("options") or {}
-    fixed = isinstance(options.get("events"), int) and options["events"] > 0
-    return workload.startswith(GROWING) or fixed
-
-
-def unsettled(name: str, runs: Sequence[Measured]) -> str:
-    """Why a side counts as never settled; empty when it settled, is exempt, or its series is too short.
-
-    A run drifts when Theil–Sen slope × window is 5 % of the mean or more and its interval excludes zero.
-    """
-    drifting = []
-    for run in runs:
-        if grows(run):
-            continue
-        found = stats.trend(run.events_per_second)
-        if found and abs(found.drift) >= DRIFT and found.low * found.high > 0:
-            drifting.append(f"{run.run.id} {100 * found.drift:+.0f} %")
-    if not drifting or len(drifting) * 2 <= len(runs):
-        return ""
-    return f"{name} never settled (drift of operations/s over the window: {', '.join(drifting)}): no verdict"
-
-
-def transient(name: str, runs: Sequence[Measured]) -> str:
-    """What MSER-5 would still cut from a long series; empty when it agrees that the window is steady."""
-    cuts = [(run, stats.mser5(run.events_per_second)) for run in runs if not grows(run)]
-    late = [f"{run.run.id} {cut} s" for run, cut in cuts if cut and cut > 0.2 * len(run.events_per_second)]
-    return f"{name}: MSER-5 would drop the beginning of {', '.join(late)}" if late else ""
 
 
 def client_bound(name: str, runs: Sequence[Measured]) -> str:

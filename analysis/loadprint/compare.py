@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint import canary, checks, costs, derived, derived_ebpf, derived_mysql, devices, generated, header
+from loadprint import (
+    canary,
+    checks,
+    costs,
+    derived,
+    derived_ebpf,
+    derived_mysql,
+    devices,
+    generated,
+    header,
+    steady,
+)
 from loadprint.devices import Device
 from loadprint.errors import InputError
 from loadprint.gather import Measured, gather
@@ -41,6 +52,7 @@ def compare(sides: Sequence[Side], reference: str | None, *, only_costs: bool = 
     columns, said = _columns(sides, measured, names.index(reference))
     builder = RowBuilder(columns, names.index(reference), Footnotes())
     facts, warnings = header.facts(sides, measured)
+    facts += _drifts(sides, measured)
     shifts = canary.shifts([run.run for runs in measured for run in runs])
     facts += [("canary", said_of_it)] if (said_of_it := canary.told(shifts)) else []
     table = Table(
@@ -68,11 +80,18 @@ def _columns(
         own = _by_block(runs)
         paired = bool(own) and own.keys() == base.keys() and _together([*measured[reference], *runs])
         ordered = tuple(own[block] for block in sorted(own)) if own else tuple(runs)
-        drift, bound = checks.unsettled(side.name, runs), checks.client_bound(side.name, runs)
-        said += [text for text in (drift, bound, checks.transient(side.name, runs)) if text]
+        drift, bound = steady.unsettled(side.name, runs), checks.client_bound(side.name, runs)
+        said += [text for text in (drift, bound, steady.transient(side.name, runs)) if text]
         said += _oddities(side, runs)
         columns.append(Column(side.name, ordered, paired, drift or bound))
     return columns, said
+
+
+def _drifts(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[tuple[str, str]]:
+    """Header line: how far operations a second drifted over each side's window."""
+    told = [(side.name, steady.drift(runs)) for side, runs in zip(sides, measured, strict=True)]
+    said = "; ".join(f"{name} {text}" for name, text in told if text)
+    return [("drift", f"of operations/s over the window: {said}")] if said else []
 
 
 def _by_block(runs: Sequence[Measured]) -> dict[int, Measured]:

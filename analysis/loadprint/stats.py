@@ -22,18 +22,15 @@ __all__ = [
     "LEVEL",
     "Estimate",
     "Noise",
-    "Trend",
     "apart_with",
     "benjamini_hochberg",
     "bootstrap_noise",
     "difference",
     "log_t_interval",
-    "mser5",
     "ratio",
     "repeats_to_decide",
     "t_quantile",
     "t_tail",
-    "trend",
 ]
 
 LEVEL = 0.95
@@ -107,50 +104,3 @@ def benjamini_hochberg(p: Sequence[float], rate: float = 0.05) -> list[bool]:
     if len(passed):
         rejected[order[: passed[-1] + 1]] = True
     return [bool(flag) for flag in rejected]
-
-
-@dataclass(frozen=True)
-class Trend:
-    """Theil–Sen drift over the whole series as a share of its mean, with a 95 % interval."""
-
-    drift: float
-    low: float
-    high: float
-
-
-def trend(series: NDArray[np.float64], most: int = 400) -> Trend | None:
-    """Drift of an evenly spaced series; None below ten samples or for a mean of zero.
-
-    Slope: median of pairwise slopes (Sen 1968); interval from Kendall's variance, widened by the effective
-    sample size of a first-order autoregression of the residuals (Yue & Wang 2004). Long series are averaged
-    to `most` blocks.
-    """
-    if len(series) > most:
-        width = -(-len(series) // most)
-        series = series[: len(series) // width * width].reshape(-1, width).mean(axis=1)
-    n, mean = len(series), float(series.mean()) if len(series) else 0.0
-    if n < 10 or mean == 0:
-        return None
-    i, j = np.triu_indices(n, k=1)
-    slopes = np.sort((series[j] - series[i]) / (j - i))
-    slope = float(np.median(slopes))
-    residuals = series - slope * np.arange(n)
-    residuals = residuals - residuals.mean()
-    power = float((residuals**2).sum())
-    lag = float((residuals[1:] * residuals[:-1]).sum()) / power if power else 0.0
-    widening = (1 + max(0.0, lag)) / (1 - min(0.95, max(0.0, lag)))
-    spread = 1.959964 * math.sqrt(n * (n - 1) * (2 * n + 5) / 18 * widening)
-    low = slopes[int(max(0, (len(slopes) - spread) / 2))]
-    high = slopes[int(min(len(slopes) - 1, (len(slopes) + spread) / 2))]
-    share = n / mean
-    return Trend(slope * share, float(low) * share, float(high) * share)
-
-
-def mser5(series: NDArray[np.float64]) -> int | None:
-    """Samples that MSER-5 would cut from the front (White 1997); None below 200 samples."""
-    if len(series) < 200:
-        return None
-    batches = series[: len(series) // 5 * 5].reshape(-1, 5).mean(axis=1)
-    half = len(batches) // 2
-    scores = [float(batches[cut:].var() / (len(batches) - cut)) for cut in range(half)]
-    return int(np.argmin(scores)) * 5

@@ -1,7 +1,7 @@
 """Student's t distribution: tail and quantile. Pure Python: importing scipy.special takes 0.2 s.
 
 The tail is the regularised incomplete beta function by its continued fraction (DLMF 8.17.22, evaluated as
-Lentz 1976 does); the quantile inverts it. Agrees with SciPy to ten digits.
+Lentz 1976 does); the quantile inverts it. Both agree with SciPy to eight digits and more.
 """
 
 from __future__ import annotations
@@ -20,16 +20,20 @@ def t_tail(t: float, df: float) -> float:
 
 @lru_cache(maxsize=4096)
 def t_quantile(p: float, df: float) -> float:
-    """Return the value that T stays below with probability `p`, 0 < p < 1, by bisection of the tail."""
+    """Return the value that T stays below with probability `p`, 0 < p < 1."""
     if p < 0.5:
         return -t_quantile(1 - p, df)
-    low, high = 0.0, 2.0
-    while t_tail(high, df) > 1 - p:
-        low, high = high, 4 * high
-    while high - low > 1e-12 * max(1.0, high):
-        middle = (low + high) / 2
-        low, high = (middle, high) if t_tail(middle, df) > 1 - p else (low, middle)
-    return (low + high) / 2
+    t = 1.0
+    while t_tail(t, df) > 1 - p:
+        t *= 2
+    t = t / 2 if t > 1 else 0.0
+    scale = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
+    for _ in range(MOST_STEPS):  # Newton's steps: the tail is convex here, they near the root from below
+        step = (t_tail(t, df) - (1 - p)) / (scale * (1 + t * t / df) ** (-(df + 1) / 2))
+        t += step
+        if step <= 1e-13 * t:
+            break
+    return t
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:

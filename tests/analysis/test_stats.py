@@ -49,40 +49,6 @@ def test_benjamini_hochberg_is_scipys() -> None:
     assert stats.benjamini_hochberg([]) == []
 
 
-def test_the_trend_is_theil_sens() -> None:
-    random = np.random.default_rng(5)
-    series = 1000 + 2.0 * np.arange(100) + random.normal(0, 20, 100)
-    found = stats.trend(series)
-    expected = scipy.stats.theilslopes(series)
-    assert found is not None
-    assert found.drift == pytest.approx(expected.slope * 100 / series.mean())
-    assert found.low < expected.slope * 100 / series.mean() < found.high
-
-
-def test_the_trends_interval_holds_with_autocorrelation() -> None:
-    """In 95 of 100 steady AR(1) series the interval holds zero; the plain one of Sen does in far fewer."""
-    random, held, plain = np.random.default_rng(7), 0, 0
-    for _ in range(200):
-        noise = random.normal(0, 1, 120)
-        for i in range(1, 120):
-            noise[i] += 0.6 * noise[i - 1]
-        found = stats.trend(100 + noise)
-        sen = scipy.stats.theilslopes(100 + noise)
-        assert found is not None
-        held += found.low <= 0 <= found.high
-        plain += sen.low_slope <= 0 <= sen.high_slope
-    assert held >= 180
-    assert plain < 160
-
-
-def test_mser_cuts_a_warm_up_and_nothing_else() -> None:
-    noise = np.random.default_rng(1).normal(0, 1, 400)
-    warm = 100 + noise
-    warm[:60] -= np.linspace(80, 0, 60)
-    assert 40 <= (stats.mser5(warm) or 0) <= 80
-    assert stats.mser5(np.ones(100)) is None
-
-
 def published() -> list[dict[str, str]]:
     with PUBLISHED.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))

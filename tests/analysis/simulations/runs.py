@@ -1,0 +1,103 @@
+"""Runs of two sides: a lognormal effect of the run, one of its block, and seconds with memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.stats
+from loadprint import stats
+from loadprint.derived import rate
+from loadprint.gather import Measured
+from loadprint.quantities import Quantities
+from loadprint.recording import Run
+from loadprint.rows import Column, Footnotes, RowBuilder, with_verdicts
+from loadprint.table import Row
+
+from simulations.series import Floats, Random, noise
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What two sides are like; spreads are coefficients of variation, `ratio` the true one."""
+
+    repeats: int = 3
+    ratio: float = 1.0
+    run: float = 0.03
+    block: float = 0.0
+    second: float = 0.05
+    memory: float = 0.6
+    seconds: int = 60
+
+
+def seconds_of(random: Random, trials: int, truth: Truth) -> tuple[Floats, Floats]:
+    """Side and reference, each (trials, repeats, seconds); repeats of one block stand at one place."""
+    block = random.normal(0, truth.block, (trials, truth.repeats))
+    found = []
+    for level in (truth.ratio, 1.0):
+        run = random.normal(0, truth.run, (trials, truth.repeats))
+        seconds = noise(random, trials * truth.repeats, truth.seconds, truth.second, truth.memory)
+        means = level * np.exp(run + block)
+        found.append(means[..., None] * (1 + seconds.reshape(trials, truth.repeats, truth.seconds)))
+    return found[0], found[1]
+
+
+def coverage(random: Random, trials: int, truth: Truth, *, paired: bool) -> tuple[float, float]:
+    """Shares of trials whose interval holds the true ratio, and whose interval excludes 1."""
+    side, reference = (found.mean(axis=2) for found in seconds_of(random, trials, truth))
+    held = told = 0
+    for x, y in zip(side.tolist(), reference.tolist(), strict=True):
+        found = stats.ratio(x, y, paired=paired)
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= truth.ratio <= found.high
+        told += not found.low <= 1 <= found.high
+    return held / trials, told / trials
+
+
+def naive_alarms(random: Random, trials: int, truth: Truth) -> float:
+    """Share of A/A trials that Welch's t over all seconds of all repeats calls different at 5 %."""
+    side, reference = (found.reshape(trials, -1) for found in seconds_of(random, trials, truth))
+    return float((scipy.stats.ttest_ind(side, reference, axis=1, equal_var=False).pvalue < 0.05).mean())
+
+
+def alarms(random: Random, trials: int, *, rows: int, headlines: int, repeats: int) -> tuple[float, float]:
+    """A/A comparisons of two sides with `rows` rows, whose runs share half of their effect between rows.
+
+    Share of headline rows that got a verdict, and share of comparisons with any Benjamini–Hochberg mark.
+    """
+    verdicts = marked = 0
+    for _ in range(trials):
+        compared = _judged(random, rows, headlines, repeats)
+        marks = [versus.mark for row in compared for versus in row.versus if versus]
+        verdicts += sum(mark in ("better", "worse") for mark in marks)
+        marked += "*" in marks
+    return verdicts / trials / headlines, marked / trials
+
+
+def _judged(random: Random, rows: int, headlines: int, repeats: int) -> Sequence[Row]:
+    columns = []
+    for name in ("a", "b"):
+        shared = random.normal(0, 0.02, (repeats, 1))
+        values = np.exp(shared + random.normal(0, 0.02, (repeats, rows)))
+        runs = tuple(_run(name, each) for each in values.tolist())
+        columns.append(Column(name, runs, paired=False, verdict=""))
+    builder = RowBuilder(columns, 0, Footnotes())
+    metrics = [rate(f"row{place}", f"row {place}", "1", "", f"q.{place}") for place in range(rows)]
+    found = []
+    for place, metric in enumerate(metrics):
+        row = builder.row(metric)
+        found.append(
+            row if place >= headlines else Row(**{**vars(row), "headline": True, "better": "higher"})
+        )
+    return with_verdicts(found, builder)
+
+
+def _run(name: str, values: Sequence[float]) -> Measured:
+    quantities = Quantities()
+    for place, value in enumerate(values):
+        quantities.put(f"q.{place}", value)
+    run = Run(Path(name), {}, None, None, (), {}, None)
+    return Measured(run, quantities, None, None, None, np.empty(0))

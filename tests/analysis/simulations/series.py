@@ -1,0 +1,54 @@
+"""Operations a second, (trials, seconds), around a mean of 1: steady in several ways, and not steady."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Random = np.random.Generator
+
+
+def noise(random: Random, trials: int, seconds: int, spread: float, memory: float) -> Floats:
+    """First-order autoregression of standard deviation `spread`; `memory` from one second to the next."""
+    values = random.normal(0, 1, (trials, seconds))
+    fresh = np.sqrt(1 - memory**2)
+    for second in range(1, seconds):
+        values[:, second] = memory * values[:, second - 1] + fresh * values[:, second]
+    return spread * values
+
+
+def stationary(random: Random, trials: int, seconds: int, spread: float, memory: float) -> Floats:
+    """Steady, with memory."""
+    return 1 + noise(random, trials, seconds, spread, memory)
+
+
+def sawtooth(random: Random, trials: int, seconds: int, cycles: float, height: float) -> Floats:
+    """Checkpoint cycles: a slow fall and a jump back, begun anywhere, under some noise."""
+    begun = random.random((trials, 1))
+    place = (np.arange(seconds) / seconds * cycles + begun) % 1.0
+    return 1 - height * (place - 0.5) + noise(random, trials, seconds, 0.02, 0.3)
+
+
+def bursty(random: Random, trials: int, seconds: int, depth: float = 0.4, every: float = 12.0) -> Floats:
+    """Stalls of three seconds at random times, each taking up to `depth` of the throughput."""
+    begun = random.random((trials, seconds + 2)) < 1 / every
+    stalled = begun[:, 2:] | begun[:, 1:-1] | begun[:, :-2]
+    return (
+        1
+        + noise(random, trials, seconds, 0.03, 0.3)
+        - depth * stalled * random.uniform(0.5, 1, (trials, seconds))
+    )
+
+
+def linear(random: Random, trials: int, seconds: int, drift: float, spread: float, memory: float) -> Floats:  # noqa: PLR0917
+    """A drift over the window, half of the trials up and half down."""
+    line = drift * (np.arange(seconds) / seconds - 0.5)
+    signs = np.where(np.arange(trials) % 2, 1.0, -1.0)[:, None]
+    return 1 + signs * line + noise(random, trials, seconds, spread, memory)
+
+
+def ramp(random: Random, trials: int, seconds: int, depth: float, decay: float, spread: float) -> Floats:  # noqa: PLR0917
+    """A warm-up: the level is neared exponentially; `decay` is the time constant in windows."""
+    missing = depth * np.exp(-(np.arange(seconds) + 0.5) / seconds / decay)
+    return 1 - missing + noise(random, trials, seconds, spread, 0.5)
