@@ -62,7 +62,7 @@ FIRST = (
         "{side} was denied CPU time, by other guests or by a quota: it ran on a smaller machine",
         signs=(
             Condition("cpu_server_steal", at_least=2),
-            Condition("throttled_server", at_least=1),
+            Condition("cgroup_throttled", at_least=5),
         ),
         also=(UTILISATION,),
     ),
@@ -120,8 +120,8 @@ LAST = (
             Condition("net_tx_per_operation", at_least=8192),
             Condition("net_rx_per_operation", at_least=8192),
             Condition("packets_per_operation", at_least=20),
-            Condition("Bytes_sent_per_operation", at_least=8192),
-            Condition("Bytes_received_per_operation", at_least=8192),
+            Condition("bytes_sent_per_operation", at_least=8192),
+            Condition("bytes_received_per_operation", at_least=8192),
         ),
     ),
     Rule(
