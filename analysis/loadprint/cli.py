@@ -104,7 +104,7 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     from loadprint.sweep import sweep  # noqa: PLC0415
 
     report = sweep(arguments.execution, arguments.base)
-    _write(RENDERERS[arguments.format](report), arguments.output)
+    write(RENDERERS[arguments.format](report), arguments.output)
     return 0
 
 
@@ -113,7 +113,7 @@ def run_shape(arguments: argparse.Namespace) -> int:
     from loadprint.render_pivot import RENDERERS  # noqa: PLC0415
     from loadprint.shape import shape  # noqa: PLC0415
 
-    _write(RENDERERS[arguments.format](shape(arguments.execution)), arguments.output)
+    write(RENDERERS[arguments.format](shape(arguments.execution)), arguments.output)
     return 0
 
 
@@ -126,7 +126,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
     names = [side.name for side in sides]
     reference = arguments.reference or (declared if declared in names else None)
     table = compare(sides, reference, only_costs=arguments.per_op)
-    _write(_rendered(table, arguments), arguments.output)
+    write(_rendered(table, arguments), arguments.output)
     return 0
 
 
@@ -155,7 +155,8 @@ def run_inspect(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _write(text: str, output: Path | None) -> None:
+def write(text: str, output: Path | None) -> None:
+    """Print, or write to a file. Raises InputError where it cannot be written."""
     if output is None:
         print(text, end="")
         return

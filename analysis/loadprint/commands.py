@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "import": "loadprint.importing.command:add_import",
     "campaign": "loadprint.campaign:add_parser",
     "ab": "loadprint.ab.command:add",
+    "usl": "loadprint.usl.command:add",
 }
 
 

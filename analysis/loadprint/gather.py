@@ -17,7 +17,7 @@ from loadprint.errors import InputError
 from loadprint.quantities import Quantities
 from loadprint.queries import Store, number
 from loadprint.recording import Run
-from loadprint.sources_ebpf import ebpf
+from loadprint.sources_ebpf import ebpf, scheduler
 from loadprint.sources_mysql import mysql
 from loadprint.spikes import spikes
 from loadprint.status import status, without_probe
@@ -53,7 +53,7 @@ class Measured:
 
 
 def gather(run: Run, store: Store, *, brief: bool = False) -> Measured:
-    """Read all that a comparison needs of one run; `brief`: only CPU, processes and threads, for sweeps.
+    """Read all that a comparison needs of one run; `brief`: CPU, processes, threads, scheduler, for sweeps.
 
     Raises InputError naming the file that cannot be used.
     """
@@ -103,6 +103,7 @@ def _server_side(
     sources.process(source, user_hz(run, role))
     threads(source)
     if brief:
+        scheduler(source)
         return window
     sources.host(source)
     sources.cpu(source, "host", None, user_hz(run, role))

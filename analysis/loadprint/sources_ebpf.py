@@ -41,6 +41,12 @@ def ebpf(source: Source) -> None:
     _syscalls(source)
 
 
+def scheduler(source: Source) -> None:
+    """Of them only what grows with concurrency: run queue, off-CPU time by reason, switches."""
+    _histograms(source, "ebpf_sched", ("role", "state"), "sum_ns", NANOSECOND)
+    _counters(source, "ebpf_switches", ("role",), ("voluntary", "involuntary", "wakeups", "migrations"))
+
+
 def _ends(source: Source, probe: str, keys: Sequence[str], columns: dict[str, ibis.Value]) -> Columns | None:
     """Rows of the probe's first and last reading in the window; None when there are no two."""
     name = probe.removeprefix("ebpf_")

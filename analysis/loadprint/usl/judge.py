@@ -89,6 +89,8 @@ def _choice(fit: Fit, preferred: Model | None, *, fell: bool) -> list[Verdict]:
         return [
             Verdict("choice", f"AICc cannot tell {LABELS[scored[0][1]]} from {LABELS[scored[1][1]]} ({told})")
         ]
+    if fit.headline.aicc is None and not fit.headline.failed:
+        told += "; too few points to score USL"
     text = f"AICc prefers {LABELS[preferred.key]} ({told})"
     far = preferred.predictions[-1] if preferred.predictions else None
     if preferred.key != "usl" and far and not fit.headline.failed:

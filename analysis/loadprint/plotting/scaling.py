@@ -1,0 +1,118 @@
+"""Throughput over concurrency: points, fitted curves with intervals, what was measured and what was not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A fitted curve, float64[n] each; `low` and `high` are its 95 % interval, None without one.
+
+    `chief`: the one that the figure is about, the others are drawn broken.
+    """
+
+    label: str
+    n: Floats
+    x: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+    chief: bool = True
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One column: every measured point, the curves, and the optimum where there is one."""
+
+    title: str
+    concurrency: str
+    unit: str
+    n: Floats
+    x: Floats
+    curves: tuple[Curve, ...]
+    optimum: float | None = None
+    note: str = ""
+
+
+def write(panels: Sequence[Panel], path: Path) -> None:
+    """Draw panels below each other into a file. Raises InputError."""
+    style.require_suffix(path)
+    with style.styled():
+        drawn, axes = style.sheet(len(panels), sharex=False)
+        for place, (panel, each) in enumerate(zip(panels, axes, strict=True)):
+            draw(each, panel, style.colour(place))
+        style.save(drawn, path)
+
+
+def draw(axes: Axes, panel: Panel, colour: str) -> None:
+    """Draw one panel. The axis of N is logarithmic, so that 1 to 64 and 1000 can both be seen."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: PLC0415
+
+    largest = float(panel.n.max())
+    right = max([largest, *(float(curve.n.max()) for curve in panel.curves)])
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(float(panel.n.min()) / 1.15, right * 1.15)
+    style.shade(axes, float(panel.n.min()) / 1.15, largest, "measured")
+    if right > largest:
+        axes.annotate(
+            "extrapolation",
+            (largest, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(3, -3),
+            textcoords="offset points",
+            va="top",
+            fontsize=7,
+            color=style.GREY,
+        )
+    for place, curve in enumerate(panel.curves):
+        tint = colour if curve.chief else style.GREY
+        dashes = "-" if curve.chief else ("--", ":", "-.")[(place - 1) % 3]
+        axes.plot(curve.n, curve.x, dashes, color=tint, label=curve.label, zorder=3)
+        if curve.low is not None and curve.high is not None:
+            axes.fill_between(
+                curve.n,
+                curve.low,
+                curve.high,
+                color=tint,
+                alpha=0.18,
+                linewidth=0,
+                label="95 % of the curve" if curve.chief else None,
+            )
+    axes.plot(
+        panel.n,
+        panel.x,
+        "o",
+        color=colour,
+        markeredgecolor="white",
+        markeredgewidth=0.5,
+        zorder=4,
+    )
+    if panel.optimum is not None:
+        axes.axvline(
+            panel.optimum, color=colour, linewidth=0.8, linestyle=":", label=f"optimum {panel.optimum:.1f}"
+        )
+    tops = [float(panel.x.max()), *(float(curve.x.max()) for curve in panel.curves)]
+    axes.set_ylim(0, 1.15 * max(tops))
+    axes.set_title(panel.title)
+    axes.set_xlabel(panel.concurrency if not panel.note else f"{panel.concurrency}\n{panel.note}")
+    axes.set_ylabel(panel.unit)
+    ticks = 2.0 ** np.arange(np.floor(np.log2(panel.n.min())), np.ceil(np.log2(right)) + 1)
+    ticks = ticks[(ticks >= panel.n.min()) & (ticks <= right * 1.15)]
+    axes.set_xticks(ticks[:: 1 + len(ticks) // 12])
+    axes.xaxis.set_major_formatter(FuncFormatter(style.thousands))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter(FuncFormatter(style.thousands))
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=4, columnspacing=1.4, handlelength=1.8)

@@ -1,0 +1,123 @@
+"""The one style of all figures, and how they are written: the same values give the same bytes.
+
+Colours are those of Okabe & Ito (Color Universal Design, 2008), told apart with any colour vision; text stays
+text in SVG, so that it can be searched and edited.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadprint.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+GREY = "#6e6e6e"
+SHADE = "#f0f0f0"
+WIDTH = 6.3  # inches: the text of an A4 page
+DPI = 200
+SUFFIXES = (".svg", ".png")
+SETTINGS = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.0,
+    "axes.titlesize": 9.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.formatter.useoffset": False,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 4.0,
+    "legend.frameon": False,
+    "legend.fontsize": 7.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "figure.dpi": 100.0,
+    "savefig.dpi": DPI,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "loadprint",
+    "path.simplify": True,
+    "path.simplify_threshold": 0.2,
+}
+
+
+def styled() -> AbstractContextManager[None]:
+    """The style, for as long as the context lasts; draw and save inside of it."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of building its font cache
+    import matplotlib as mpl  # noqa: PLC0415  a third of a second to import
+
+    context: AbstractContextManager[None] = mpl.rc_context(SETTINGS)  # type: ignore[arg-type]
+    return context
+
+
+def sheet(
+    rows: int = 1, columns: int = 1, *, height: float = 2.9, width: float = WIDTH, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure with rows × columns axes, `height` inches a row; axes in reading order."""
+    from matplotlib.figure import Figure as New  # noqa: PLC0415
+
+    drawn = New(figsize=(width, height * rows), layout="constrained")
+    axes = drawn.subplots(rows, columns, squeeze=False, **options)
+    return drawn, [each for row in axes for each in row]
+
+
+def colour(place: int) -> str:
+    """Colour of the series at a position; they repeat after seven."""
+    return COLOURS[place % len(COLOURS)]
+
+
+def require_suffix(path: Path) -> None:
+    """Raise InputError unless a file can be drawn under this name."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(path, "is neither .svg nor .png", "name the file with one of these endings")
+
+
+def save(drawn: Figure, path: Path) -> None:
+    """Write a figure, without date or version in it. Raises InputError."""
+    require_suffix(path)
+    metadata: dict[str, Any] = (
+        {"Date": None, "Creator": "loadprint"} if path.suffix.lower() == ".svg" else {"Software": None}
+    )
+    try:
+        drawn.savefig(path, metadata=metadata)
+    except OSError as error:
+        what = (error.strerror or "cannot be written").lower()
+        raise InputError(path, what, "name a file in a directory that is there") from error
+
+
+def thousands(value: float, _: object = None) -> str:
+    """A tick label: 250,000 or 0.5."""
+    return f"{value:,.0f}" if abs(value) >= 10 or value == round(value) else f"{value:g}"
+
+
+def shade(axes: Axes, begin: float, end: float, label: str, *, colour: str = SHADE) -> None:
+    """Shade a stretch of the x axis, with its name at the top."""
+    axes.axvspan(begin, end, color=colour, linewidth=0, zorder=0)
+    axes.annotate(
+        label,
+        (begin, 1),
+        xycoords=("data", "axes fraction"),
+        xytext=(3, -3),
+        textcoords="offset points",
+        va="top",
+        fontsize=7,
+        color=GREY,
+    )
+
+
+def same(values: Sequence[float]) -> bool:
+    """Whether there is nothing to scale an axis by."""
+    return len(set(values)) <= 1

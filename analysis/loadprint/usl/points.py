@@ -1,0 +1,85 @@
+"""Points to fit: throughputs by concurrency in columns, from a file or from an execution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from loadprint.cells import Cell
+from loadprint.errors import InputError
+
+
+@dataclass(frozen=True)
+class Column:
+    """One curve: concurrencies and throughputs (`unit`), repeats as points of their own.
+
+    `cells` are what an execution measured at each N; `notes` what a reader should know of the points.
+    """
+
+    name: str
+    unit: str
+    n: tuple[float, ...]
+    x: tuple[float, ...]
+    cells: Mapping[float, Cell] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Points:
+    """All columns of one source; `concurrency` is what N counts there."""
+
+    source: Path
+    title: str
+    concurrency: str
+    columns: tuple[Column, ...]
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+def read(
+    path: Path,
+    *,
+    concurrency: str | None = None,
+    columns: tuple[str, ...] = (),
+    at: Mapping[float, float] | None = None,
+) -> Points:
+    """Read a CSV file or an execution; `at` says at which N some of its N were measured in truth.
+
+    Raises InputError.
+    """
+    from loadprint.usl import points_csv, points_execution  # noqa: PLC0415  they need the types above
+
+    found = points_execution.read(path) if path.is_dir() else points_csv.read(path, concurrency)
+    return _corrected(_chosen(found, columns), at or {})
+
+
+def _chosen(points: Points, names: tuple[str, ...]) -> Points:
+    known = [column.name for column in points.columns]
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"--column {name}", f"is not in {points.source}", f"name one of {', '.join(known)}"
+            )
+    chosen = [column for column in points.columns if not names or column.name in names]
+    return Points(points.source, points.title, points.concurrency, tuple(chosen), points.facts)
+
+
+def _corrected(points: Points, at: Mapping[float, float]) -> Points:
+    for n in at:
+        if not any(n in column.n for column in points.columns):
+            raise InputError(f"--at {n:g}={at[n]:g}", f"{points.source} has no N = {n:g}", "name an N of it")
+    if not at:
+        return points
+    columns = tuple(
+        Column(
+            column.name,
+            column.unit,
+            tuple(at.get(n, n) for n in column.n),
+            column.x,
+            {at.get(n, n): cell for n, cell in column.cells.items()},
+            column.notes,
+        )
+        for column in points.columns
+    )
+    said = ", ".join(f"{n:g} taken as {truly:g}" for n, truly in at.items())
+    return Points(points.source, points.title, points.concurrency, columns, (*points.facts, ("N", said)))
