@@ -250,13 +250,13 @@ def test_an_execution_is_fitted_by_column_with_all_its_repeats(tmp_path: Path, g
 
 
 def test_a_term_that_the_kernel_does_not_bear_out_is_told(tmp_path: Path) -> None:
-    said = grown(tell(points.read(swept(tmp_path / "x", locks=False))), "text").sentences
+    said = grown(tell(points.read(swept(tmp_path / "x", locks=False))), "lookup").sentences
     assert "Contention is not borne out by lock waits, which do not grow with N." in said
 
 
 def test_what_was_not_recorded_is_not_available(tmp_path: Path) -> None:
     told = tell(points.read(swept(tmp_path / "x", locks=True, recorded=False)))
-    found = grown(told, "text")
+    found = grown(told, "lookup")
     assert found.figure("lock").values == (None,) * len(THREADS)
     assert "probe ebpf_sched was not recorded" in found.figure("lock").reason
     assert any("cannot be held against lock waits" in sentence for sentence in found.sentences)
