@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
+HEIGHT = 2.9  # inches a panel
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def write(panels: Sequence[Panel], path: Path) -> None:
     """Draw panels below each other into a file. Raises InputError."""
     style.require_suffix(path)
     with style.styled():
-        drawn, axes = style.sheet(len(panels), sharex=False)
+        drawn, axes = style.sheet(len(panels), height=HEIGHT)
         for place, (panel, each) in enumerate(zip(panels, axes, strict=True)):
             draw(each, panel, style.colour(place))
         style.save(drawn, path)
@@ -115,4 +116,7 @@ def draw(axes: Axes, panel: Panel, colour: str) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(style.thousands))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_formatter(FuncFormatter(style.thousands))
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=4, columnspacing=1.4, handlelength=1.8)
+    if panel.curves:
+        axes.legend(
+            loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=4, columnspacing=1.4, handlelength=1.8
+        )

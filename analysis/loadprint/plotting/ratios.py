@@ -1,0 +1,129 @@
+"""The ratios of a comparison, a line per row of the table, with intervals on a logarithmic axis around 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from loadprint.plotting import style
+from loadprint.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST = 45  # rows that a page holds
+INCH_A_ROW = 0.19
+TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A side against the reference: `low` and `high` are None with fewer than three repeats.
+
+    `told`: the table says that it differs from 1.
+    """
+
+    side: int
+    centre: float
+    low: float | None
+    high: float | None
+    told: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row with a ratio for each compared side; `group` is the heading it stands under."""
+
+    group: str
+    label: str
+    headline: bool
+    ratios: tuple[Ratio, ...]
+
+
+def lines(table: Table, most: int = MOST) -> tuple[Line, ...]:
+    """Rows of a table that have a ratio; of too many first the headline rows, then those with a mark."""
+    found = []
+    for group in table.groups:
+        for row in group.rows:
+            ratios = tuple(
+                Ratio(place, versus.centre, versus.low, versus.high, versus.mark not in ("", "~"))
+                for place, versus in enumerate(row.versus)
+                if versus is not None and versus.kind == "ratio" and versus.centre
+            )
+            if ratios:
+                found.append(Line(group.title, row.label, row.headline, ratios))
+    ranked = sorted(
+        range(len(found)),
+        key=lambda place: (not found[place].headline, not any(r.told for r in found[place].ratios), place),
+    )
+    return tuple(found[place] for place in sorted(ranked[:most]))
+
+
+def draw(table: Table, most: int = MOST) -> Figure | None:
+    """Figure of a table; None where it has no ratio. Draw inside of `style.styled()`."""
+    rows = lines(table, most)
+    if not rows:
+        return None
+    names = [side.name for side in table.sides]
+    groups = len({row.group for row in rows})
+    drawn, (axes,) = style.sheet(height=1.0 + INCH_A_ROW * (len(rows) + groups))
+    _rows(axes, rows, [name for name in names if name != table.reference], names)
+    axes.set_title(f"Ratios to {table.reference}, 95 % intervals over repeats")
+    axes.set_xlabel(f"ratio to {table.reference}; filled: differs from 1")
+    return drawn
+
+
+def _rows(axes: Axes, rows: Sequence[Line], compared: Sequence[str], names: Sequence[str]) -> None:
+    from matplotlib.lines import Line2D  # noqa: PLC0415
+
+    place, ticks, labels, group = 0.0, [], [], ""
+    for row in rows:
+        if row.group != group:
+            group = row.group
+            ticks.append(place)
+            labels.append(group)
+            place += 1
+        ticks.append(place)
+        labels.append(row.label)
+        for nth, ratio in enumerate(row.ratios):
+            at = place + (nth - (len(row.ratios) - 1) / 2) * 0.5 / max(1, len(compared))
+            colour = style.colour(ratio.side)
+            if ratio.low is not None and ratio.high is not None and ratio.low > 0:
+                axes.plot([ratio.low, ratio.high], [at, at], "-", color=colour, linewidth=1.1)
+            face = colour if ratio.told else "white"
+            marker = "x" if ratio.low is None else "o"
+            axes.plot([ratio.centre], [at], marker, color=colour, markerfacecolor=face, zorder=3)
+        place += 1
+    axes.set_xscale("log")
+    axes.axvline(1, color="black", linewidth=0.9, zorder=1)
+    axes.set_ylim(place, -1)
+    axes.set_yticks(ticks, labels)
+    axes.tick_params(axis="y", length=0)
+    for text in axes.get_yticklabels():
+        if text.get_text() in {row.group for row in rows}:
+            text.set_fontweight("bold")
+    axes.grid(axis="y", visible=False)
+    _decades(axes)
+    if len(compared) > 1:
+        handles = [
+            Line2D([], [], marker="o", linestyle="none", color=style.colour(names.index(name)), label=name)
+            for name in compared
+        ]
+        axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=4)
+
+
+def _decades(axes: Axes) -> None:
+    """Ticks at 0.1, 0.2, 0.5, 1, 2, 5 … inside of the data, and never less than a factor of two around 1."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator  # noqa: PLC0415
+
+    low, high = axes.get_xlim()
+    low, high = min(low, 0.5), max(high, 2.0)
+    axes.set_xlim(low, high)
+    wide = high / low > 2000
+    ticks = [tick for tick in TICKS if low <= tick <= high and (not wide or f"{tick:g}".strip("0.") == "1")]
+    axes.set_xticks(ticks)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())

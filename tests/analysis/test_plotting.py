@@ -1,0 +1,213 @@
+"""Figures for papers: real SVG and PNG files that hold their labels, and are the same when made twice."""
+
+from __future__ import annotations
+
+import struct
+import xml.etree.ElementTree as ET
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import insert, oltp
+from loadprint import compare as comparing
+from loadprint.__main__ import main
+from loadprint.errors import InputError
+from loadprint.plotting import ratios, report, scaling, style
+from loadprint.plotting.scaling import Panel
+from loadprint.report.data import (
+    Course,
+    Curve,
+    Distribution,
+    Line,
+    Percentiles,
+    Report,
+    RunOf,
+    Scaled,
+    SideOf,
+    Span,
+)
+from loadprint.sides import resolve
+from loadprint.table import Table
+from loadprint.usl.fit import fit
+from recordings import make_execution
+
+STUDY = Path(__file__).parent.parent / "published" / "go_vs_sysbench_qps.csv"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(path: Path) -> str:
+    """All texts of an SVG file; it must be well-formed."""
+    root = ET.parse(path).getroot()
+    assert root.tag == f"{SVG}svg"
+    return " | ".join("".join(each.itertext()) for each in root.iter(f"{SVG}text"))
+
+
+def pixels(path: Path) -> tuple[int, int, float]:
+    """Width, height and dpi of a PNG file, whose every chunk must have its checksum."""
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    place, size, dpi = 8, (0, 0), 0.0
+    while place < len(data):
+        (length,) = struct.unpack(">I", data[place : place + 4])
+        kind, body = data[place + 4 : place + 8], data[place + 8 : place + 8 + length]
+        assert (
+            zlib.crc32(kind + body) == struct.unpack(">I", data[place + 8 + length : place + 12 + length])[0]
+        )
+        if kind == b"IHDR":
+            size = struct.unpack(">II", body[:8])
+        if kind == b"pHYs":
+            dpi = struct.unpack(">I", body[:4])[0] * 0.0254
+        place += 12 + length
+    return *size, dpi
+
+
+def test_the_plot_of_a_sweep_holds_points_curves_and_what_was_measured(tmp_path: Path) -> None:
+    for name in ("one.svg", "two.svg", "one.png", "two.png"):
+        assert (
+            main(["usl", str(STUDY), "--at", "5=4", "--plot", str(tmp_path / name), "-o", "/dev/null"]) == 0
+        )
+    said = texts(tmp_path / "one.svg")
+    wanted = ("go_mysql_qps", "sysbench_qps", "threads", "throughput", "measured", "extrapolation", "1,024")
+    for label in (*wanted, "USL (AICc 162.8)", "saturation (AICc 154.5)", "95 % of the curve"):
+        assert label in said, label
+    drawn = (tmp_path / "one.svg").read_text()
+    assert drawn == (tmp_path / "two.svg").read_text()
+    assert "<dc:date>" not in drawn
+    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
+    width, height, dpi = pixels(tmp_path / "one.png")
+    assert (width, round(dpi)) == (round(style.WIDTH * style.DPI), style.DPI)
+    assert height > 1000  # two panels
+
+
+def test_a_measured_optimum_is_drawn_and_no_other(tmp_path: Path) -> None:
+    n = np.array([1.0, 2, 4, 8, 16, 32, 64])
+    for optimum, name in ((22.0, "with.svg"), (None, "without.svg")):
+        scaling.write([Panel("x", "users", "tps", n, 10 * n, (), optimum)], tmp_path / name)
+    assert (tmp_path / "with.svg").read_text() != (tmp_path / "without.svg").read_text()
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    sides = {"oltp": [oltp(k) for k in range(3)], "insert": [insert(k) for k in range(3)]}
+    path = make_execution(tmp_path_factory.mktemp("table") / "x", sides, "oltp")
+    return comparing.compare(*resolve([str(path)]))
+
+
+def test_ratios_are_the_tables(table: Table) -> None:
+    lines = ratios.lines(table)
+    found = {(line.group, line.label): line.ratios[0] for line in lines}
+    row = table.row("statements")
+    assert row is not None
+    assert row.versus[1] is not None
+    drawn = found["Throughput and latency", row.label]
+    assert (drawn.centre, drawn.low, drawn.high) == (
+        row.versus[1].centre,
+        row.versus[1].low,
+        row.versus[1].high,
+    )
+    few = ratios.lines(table, 3)
+    assert len(few) == 3
+    assert all(line.headline for line in few)
+
+
+def whole(table: Table) -> Report:
+    """A report with one of every kind of chart."""
+    seconds = np.arange(-3.0, 20)
+    runs = tuple(
+        RunOf(
+            f"r{place}",
+            place % 2,
+            place // 2 + 1,
+            "complete",
+            phases=(Span("warmup", -3, 0), Span("measure", 0, 20)),
+            spikes=(Span("checkpoint", 5, 7, 0.4),) if place == 0 else (),
+        )
+        for place in range(4)
+    )
+    flat = tuple(Line(place, seconds, 100.0 + place + np.sin(seconds)) for place in range(4))
+    holes = np.where(seconds == 4, np.nan, 1.0)
+    stack = tuple(Line(place, seconds, holes, part) for place in range(4) for part in ("user", "system"))
+    shares = np.array([0.0, 0.5, 0.9, 0.99, 0.999])
+    curves = tuple(Curve(place, shares, 0.001 * (1 + place + 10 * shares)) for place in range(4))
+    n, x = (1, 2, 4, 8, 16, 32), (100.0, 190.0, 340.0, 560.0, 800.0, 900.0)
+    return Report(
+        title="A",
+        compared="oltp beside insert",
+        sides=(SideOf("oltp", "OLTP", "event"), SideOf("insert", "INSERT", "row")),
+        runs=runs,
+        table=table,
+        pivots=None,
+        courses=(
+            Course("operations", "throughput", "Operations", "/s", 1.0, flat),
+            Course(
+                "cpu_server", "cpu", "Server's set (CPUs 0)", "cores", 1.0, stack, ("user", "system"), 2.0
+            ),
+            Course("nothing", "disk", "Nothing", "/s", 1.0, ()),
+        ),
+        percentiles=(Percentiles("neworder", "latency.hlog", curves),),
+        distributions=(
+            Distribution(
+                "ebpf_sched-run queue",
+                "ebpf_sched",
+                "run queue",
+                "µs",
+                1e6,
+                np.array([1e-6, 2e-6, 4e-6, 8e-6]),
+                (np.array([0.5, 0.25, 0.25]), None),
+                (400, 0),
+            ),
+        ),
+        scaled=(
+            Scaled("text", n, tuple((each,) for each in x), fit(n, x)),
+            Scaled("cached", (1, 2), ((10.0, 11.0), (20.0,))),
+        ),
+        settings=(),
+        made=(),
+        absent=(),
+    )
+
+
+def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path: Path) -> None:
+    found = report.write(whole(table), tmp_path / "new" / "plots")
+    names = {path.name for path in found}
+    stems = ("ratios", "time-throughput", "time-cpu", "latency", "histogram-ebpf-sched", "scaling")
+    assert names == {f"{stem}.{ending}" for stem in stems for ending in ("svg", "png")}
+    said = {path.stem: texts(path) for path in found if path.suffix == ".svg"}
+    for stem, labels in {
+        "ratios": ("Ratios to oltp", "client statements", "ratio to oltp", "Kernel"),
+        "time-throughput": (
+            "Operations",
+            "/s",
+            "seconds since the measured",
+            "warmup",
+            "checkpoint spikes",
+            "oltp",
+        ),
+        "time-cpu": ("Server's set (CPUs 0): insert, repeat 1", "cores", "user", "system"),
+        "latency": ("neworder", "percentile", "latency, ms", "99.9", "insert"),
+        "histogram-ebpf-sched": ("run queue", "share, %", "µs"),
+        "scaling": ("text", "cached", "threads", "operations/s", "USL"),
+    }.items():
+        for label in labels:
+            assert label in said[stem], (stem, label)
+    for path in found:
+        if path.suffix == ".png":
+            assert pixels(path)[0] == round(style.WIDTH * style.DPI)
+    again = report.write(whole(table), tmp_path / "again", ("svg",))
+    assert [path.read_text() for path in again] == [
+        path.read_text() for path in found if path.suffix == ".svg"
+    ]
+
+
+def test_a_report_of_nothing_has_no_figures(tmp_path: Path) -> None:
+    empty = Report("A", "", (), (), None, None, (), (), (), (), (), (), ())
+    assert report.write(empty, tmp_path) == ()
+
+
+def test_a_place_that_cannot_be_written_is_one_line(table: Table, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="name a directory that can be written to"):
+        report.write(whole(table), tmp_path / "file")
+    with pytest.raises(InputError, match=r"is neither \.svg nor \.png"):
+        scaling.write([], tmp_path / "plot.gif")
