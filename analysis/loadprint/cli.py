@@ -18,6 +18,7 @@ examples:
   loadprint compare runs/quick/latest
   loadprint compare runs/quick/latest:oltp runs/quick/latest:insert --reference insert
   loadprint compare run-a run-b --per-op
+  loadprint compare run-a run-b --all --ceilings host-ceilings.json
   loadprint compare /var/log/sysstat/sa20 /var/log/sysstat/sa21
   loadprint compare runs/quick/latest --format csv -o table.csv
 """
@@ -49,6 +50,15 @@ def add_compare(subparsers: Any) -> None:
         help="the side ratios are taken to (default: the campaign's, else the first)",
     )
     parser.add_argument("--per-op", action="store_true", help="only the costs per operation")
+    parser.add_argument(
+        "--all", action="store_true", help="every row that any side has inputs for, not only the usual ones"
+    )
+    parser.add_argument(
+        "--ceilings",
+        type=Path,
+        metavar="FILE",
+        help="what the hosts can do at most (default: ceilings.json beside the runs)",
+    )
     parser.add_argument("--format", choices=("text", "markdown", "csv", "json"), default="text")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="write to a file instead of the terminal"
@@ -119,13 +129,16 @@ def run_shape(arguments: argparse.Namespace) -> int:
 
 def run_compare(arguments: argparse.Namespace) -> int:
     """Print a comparison."""
+    from loadprint import views  # noqa: PLC0415
+    from loadprint.ceilings import read  # noqa: PLC0415
     from loadprint.compare import compare  # noqa: PLC0415  --help and other commands need not load DuckDB
     from loadprint.sides import resolve  # noqa: PLC0415
 
     sides, declared = resolve(arguments.sides)
     names = [side.name for side in sides]
     reference = arguments.reference or (declared if declared in names else None)
-    table = compare(sides, reference, only_costs=arguments.per_op)
+    table = compare(sides, reference, ceilings=read(arguments.ceilings) if arguments.ceilings else None)
+    table = views.shown(table, everything=arguments.all, only_costs=arguments.per_op)
     write(_rendered(table, arguments), arguments.output)
     return 0
 

@@ -1,25 +1,15 @@
-"""From sides to a Table, a plain value that renderers lay out: which groups, devices and denominators."""
+"""From sides to a Table, a plain value that renderers lay out: columns, what is said of them, and marks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint import (
-    canary,
-    checks,
-    costs,
-    derived,
-    derived_ebpf,
-    derived_mysql,
-    devices,
-    generated,
-    header,
-    steady,
-)
-from loadprint.devices import Device
+from loadprint import canary, checks, derived_cpu, header, steady
+from loadprint.ceilings import Ceiling, Ceilings
 from loadprint.errors import InputError
 from loadprint.gather import Measured, gather
+from loadprint.groups import groups
 from loadprint.queries import Store
 from loadprint.rows import Column, Footnotes, RowBuilder, with_verdicts
 from loadprint.sentences import sentences
@@ -39,8 +29,14 @@ METHOD = (
 )
 
 
-def compare(sides: Sequence[Side], reference: str | None, *, only_costs: bool = False) -> Table:
-    """Lay sides beside a reference (the first side unless named). Raises InputError."""
+def compare(
+    sides: Sequence[Side], reference: str | None, *, ceilings: tuple[Ceiling, ...] | None = None
+) -> Table:
+    """Lay sides beside a reference (the first side unless named), in every row that there is.
+
+    `ceilings` stand in for those that lie beside the runs; views.py takes the rows that are shown.
+    Raises InputError.
+    """
     names = [side.name for side in sides]
     reference = reference or names[0]
     if reference not in names:
@@ -51,10 +47,14 @@ def compare(sides: Sequence[Side], reference: str | None, *, only_costs: bool = 
     measured = [[gather(run, store) for run in side.runs] for side in sides]
     columns, said = _columns(sides, measured, names.index(reference))
     builder = RowBuilder(columns, names.index(reference), Footnotes())
+    most = Ceilings(ceilings)
+    built = groups(builder, most)
     facts, warnings = header.facts(sides, measured)
     facts += _drifts(sides, measured)
     shifts = canary.shifts([run.run for runs in measured for run in runs])
     facts += [("canary", said_of_it)] if (said_of_it := canary.told(shifts)) else []
+    if unused := most.unused([run for runs in measured for run in runs]):
+        facts.append(("ceilings", f"no row shows {', '.join(unused)}"))
     table = Table(
         sides=tuple(
             _head(side, runs, shifts, builder.footnotes) for side, runs in zip(sides, measured, strict=True)
@@ -62,7 +62,7 @@ def compare(sides: Sequence[Side], reference: str | None, *, only_costs: bool = 
         reference=reference,
         facts=tuple(facts),
         warnings=(*warnings, *said, *canary.disturbed(shifts)),
-        groups=_utilisation_marked(_judged(_groups(builder, only_costs), builder), builder),
+        groups=_utilisation_marked(_judged(built, builder), builder),
         footnotes=tuple(builder.footnotes.texts),
         sentences=(),
         method=_method(builder, reference),
@@ -120,142 +120,23 @@ def _oddities(side: Side, runs: Sequence[Measured]) -> list[str]:
     return notes
 
 
-def _groups(builder: RowBuilder, only_costs: bool) -> list[Group]:
-    sides = [column.runs for column in builder.columns]
-    shown_disks, shown_nics = devices.disks(sides), devices.interfaces(sides)
-    found: list[Group] = []
-    if not only_costs:
-        equal_load = _equal_load(sides)
-        optional = _there(sides, (*generated.NEW_ORDER_ROWS, *generated.OPEN_LOOP))
-        latency = derived.latency(equal_load=equal_load)
-        rows = (*derived.THROUGHPUT, *optional, *latency)
-        found.append(Group("throughput", "Throughput and latency", _rows(builder, rows)))
-        kinds = _transaction_types(sides)
-        if len(kinds) > 1:
-            by_type = _rows(builder, generated.types(kinds, latency[derived.P99]))
-            found.append(Group("latency_types", "Latency by transaction type", by_type))
-        for side in ("server", "load"):
-            title = f"CPU, {side}'s set ({_set_of(sides, side)})"
-            found.append(Group(f"cpu_{side}", title, _rows(builder, derived.cpu_metrics(side))))
-        found += [
-            _device_group(builder, "disk", device, (*_disk_rows(sides), *_disk_quantiles(sides, device)))
-            for device in shown_disks
-        ]
-        found += [_device_group(builder, "nic", device, derived.NETWORK) for device in shown_nics]
-        found.append(Group("kernel", "Kernel", _rows(builder, derived.KERNEL)))
-        if seen := _there(sides, derived_ebpf.EBPF):
-            found.append(Group("ebpf", "Kernel, by eBPF", _rows(builder, seen)))
-        if inside := _there(sides, derived_mysql.MYSQL):
-            found.append(Group("mysql", "Inside MySQL", _rows(builder, inside)))
-    found += _costs(builder, shown_disks, shown_nics)
-    protocol = _there(sides, generated.PROTOCOL_ROWS)
-    return found + ([Group("protocol", generated.PROTOCOL, _rows(builder, protocol))] if protocol else [])
+def _judged(found: Sequence[Group], builder: RowBuilder) -> tuple[Group, ...]:
+    rows = iter(with_verdicts([row for group in found for row in group.rows], builder))
+    return tuple(replace(group, rows=tuple(next(rows) for _ in group.rows)) for group in found)
 
 
-def _disk_rows(sides: Sequence[Sequence[Measured]]) -> tuple[derived.Metric, ...]:
-    """Rows of a disk; those of all requests together where a side cannot tell them apart."""
-    sysstat = any((run.run.meta.get("imported") or {}).get("kind") == "sar" for runs in sides for run in runs)
-    return (*derived.DISK, *derived.DISK_TOGETHER) if sysstat else derived.DISK
-
-
-def _equal_load(sides: Sequence[Sequence[Measured]]) -> bool:
-    """Whether all runs were asked to hold one and the same rate."""
-    rates = [run.quantities.get("load.rate") for runs in sides for run in runs]
-    return None not in rates and len({found.rate for found in rates if found}) == 1
-
-
-def _there(
-    sides: Sequence[Sequence[Measured]], metrics: Sequence[derived.Metric]
-) -> tuple[derived.Metric, ...]:
-    """The metrics that at least one run has all inputs of."""
-    return tuple(
-        metric
-        for metric in metrics
-        if any(
-            all(run.quantities.get(name) is not None for name in metric.needs)
-            for runs in sides
-            for run in runs
-        )
-    )
-
-
-def _transaction_types(sides: Sequence[Sequence[Measured]]) -> list[str]:
-    found = [(run.run.result or {}).get("transactions") or {} for runs in sides for run in runs]
-    return list(dict.fromkeys(kind for told in found for kind in told))
-
-
-def _rows(builder: RowBuilder, metrics: Sequence[derived.Metric]) -> tuple[Row, ...]:
-    return tuple(builder.row(metric) for metric in metrics)
-
-
-def _set_of(sides: Sequence[Sequence[Measured]], side: str) -> str:
-    sets = {run.server_cpus if side == "server" else run.load_cpus for runs in sides for run in runs}
-    return " | ".join(
-        sorted("whole host" if cpus is None else f"CPUs {header.cpu_list(cpus)}" for cpus in sets)
-    )
-
-
-def _disk_quantiles(sides: Sequence[Sequence[Measured]], device: Device) -> tuple[derived.Metric, ...]:
-    """Rows of the disk's eBPF histograms, those that any side has."""
-    names = [name for name in device.per_side if name]
-    return tuple(
-        metric
-        for metric in derived_ebpf.DISK
-        if any(_there(sides, (metric.of(name),)) for name in dict.fromkeys(names))
-    )
-
-
-def _device_group(builder: RowBuilder, kind: str, device: Device, metrics: Sequence[derived.Metric]) -> Group:
-    rows = tuple(
-        builder.aligned(
-            metric.of(device.name), [metric.of(name) if name else None for name in device.per_side]
-        )
-        for metric in metrics
-    )
-    return Group(f"{kind}_{device.name}", device.title, rows)
-
-
-def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device]) -> list[Group]:
-    """Costs per operation; across different operations also per client statement, commit and CPU-second."""
-    runs = [run for column in builder.columns for run in column.runs]
-    threads = any(run.quantities.get(derived.SERVER_SWITCHES[0]) for run in runs)
-    shared = any(run.shared_host for run in runs)
-    nothing = (None,) * len(builder.columns)
-    disk = disks[0].per_side if disks else nothing
-    nic = next((device.per_side for device in nics if device.name != "lo"), nothing)
-    syscalls, redo = (
-        any(run.quantities.get(name) for run in runs) for name in (costs.SYSCALLS[0], costs.REDO)
-    )
-    where = [
-        costs.Where(d, n, not (threads or shared), syscalls, redo) for d, n in zip(disk, nic, strict=True)
-    ]
-    operations = " | ".join(dict.fromkeys(run.operation.partition(" (")[0] for run in runs))
-    own = replace(costs.OPERATION, title=f"Cost per operation ({operations})")
-    groups = []
-    for work in (own,) if builder.same_operation else (own, *costs.OTHER_WORK):
-        per_side = [costs.cost_metrics(work, place) for place in where]
-        rows = tuple(builder.aligned(metrics[0], metrics) for metrics in zip(*per_side, strict=True))
-        groups.append(Group(f"cost_{work.per}", work.title, rows))
-    return groups
-
-
-def _judged(groups: Sequence[Group], builder: RowBuilder) -> tuple[Group, ...]:
-    rows = iter(with_verdicts([row for group in groups for row in group.rows], builder))
-    return tuple(replace(group, rows=tuple(next(rows) for _ in group.rows)) for group in groups)
-
-
-def _utilisation_marked(groups: tuple[Group, ...], builder: RowBuilder) -> tuple[Group, ...]:
+def _utilisation_marked(found: tuple[Group, ...], builder: RowBuilder) -> tuple[Group, ...]:
     """Footnote ratios of CPU time per work where utilisation differs by more than ten points."""
-    busy = builder.row(derived.cpu_metrics("server")[0])
+    busy = builder.row(derived_cpu.cpu_metrics("server")[0])
     base = busy.cells[builder.reference].value
     gaps = [0.0 if cell.value is None or base is None else abs(cell.value - base) for cell in busy.cells]
     if max(gaps) <= UTILISATION_GAP:
-        return groups
+        return found
     return tuple(
         replace(
             group, rows=tuple(_marked(row, gaps, builder) if _is_cpu_cost(row) else row for row in group.rows)
         )
-        for group in groups
+        for group in found
     )
 
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from loadprint.derived import SERVER_SWITCHES, Metric
+from loadprint.derived import SERVER_SWITCHES, Metric, View
+from loadprint.derived_hardware import IPC, MISSES, WHOLE_PACKAGE
 
 SERVER_CPU = ("process.server.utime", "process.server.stime")
 HEADLINES = ("server_cpu", "switches", "disk_write_kb", "net_tx", "statements")
-SYSCALLS = ("syscalls.server.all", "syscalls.server.sync")
-REDO = "mysql.redo"
+YIELDS = ("statements", "commits")
+FEW = (*HEADLINES, *YIELDS, "net_rx")
+DETAILS = (
+    "voluntary_switches",
+    "rows_read",
+    "rows_changed",
+    "pages_flushed",
+    "row_lock_wait",
+    "cache_misses",
+)
 LOAD_CPU = ("process.load.utime", "process.load.stime")
 
 
@@ -24,20 +34,54 @@ class Work:
 
 @dataclass(frozen=True)
 class Where:
-    """What is charged to a side: its disk and interface, switches of host or server threads, more."""
+    """What is charged to a side: its disk and interface, switches of host or server threads.
+
+    `there` are the quantities that any side has, for rows that need a probe which is not always there;
+    `plain` is whether all usual rows are in every view, or only the few by which sides differ most.
+    """
 
     disk: str | None
     nic: str | None
     host_switches: bool
-    syscalls: bool = False
-    redo: bool = False
+    there: frozenset[str] = frozenset()
+    plain: bool = True
 
 
+@dataclass(frozen=True)
+class Probed:
+    """A row that is shown where a side has its source; without `units` it is shown in bytes."""
+
+    key: str
+    label: str
+    source: str
+    units: tuple[str, str] | None = ("1", "")
+    footnote: str = ""
+
+
+SYSTEM = (
+    Probed("voluntary_switches", "voluntary switches, server", SERVER_SWITCHES[0]),
+    Probed("syscalls", "system calls, server", "syscalls.server.all"),
+    Probed("syncs", "fsync and fdatasync, server", "syscalls.server.sync"),
+    Probed("instructions", "instructions, server's CPUs", "perf.server.instructions", footnote=IPC),
+    Probed("cache_misses", "cache misses, server's CPUs", "perf.server.cache_misses", footnote=MISSES),
+    # mJ for each operation are J for each thousand
+    Probed("energy", "energy of the packages", "energy.package", ("J", "mJ"), WHOLE_PACKAGE),
+)
+SERVER = (
+    Probed("redo", "redo written", "mysql.redo", None),
+    Probed("fsyncs", "fsyncs of InnoDB", "mysql.fsyncs"),
+    Probed("pages_flushed", "pages flushed", "mysql.pages_flushed"),
+    Probed("rows_read", "rows read", "mysql.rows_read"),
+    Probed("rows_changed", "rows inserted, updated, deleted", "mysql.rows_written"),
+    Probed("row_lock_wait", "waiting for row locks", "mysql.row_lock_ms", ("s", "µs")),
+)
 OPERATION = Work("operation", "load.events", "Cost per operation")
 OTHER_WORK = (
     Work("statement", "load.queries", "Cost per client statement"),
     Work("commit", "load.commits", "Cost per commit"),
     Work("CPU-second", "process.server.cpu", "Per CPU-second of the server process"),
+    Work("row_read", "mysql.rows_read", "Cost per row read"),
+    Work("row_written", "mysql.rows_written", "Cost per row inserted, updated or deleted"),
 )
 
 
@@ -46,21 +90,32 @@ def cost_metrics(work: Work, where: Where) -> tuple[Metric, ...]:
     disk, nic = where.disk or "none", where.nic or "none"
     switches = ("host.ctxt",) if where.host_switches else SERVER_SWITCHES
     scope = "whole host" if where.host_switches else "server threads"
-    traffic = ("B", "kB" if work.per == "CPU-second" else "B")
     rows = [
         _cost(work, "switches", f"context switches, {scope}", ("1", ""), *switches),
-        *(_syscalls(work) if where.syscalls else ()),
+        *_probed(work, where, SYSTEM),
         _cost(work, "interrupts", "interrupts, server's CPUs", ("1", ""), "interrupts.server"),
         _cost(work, "disk_reads", "disk reads", ("1", ""), f"disk.{disk}.reads"),
         _cost(work, "disk_writes", "disk writes", ("1", ""), f"disk.{disk}.writes"),
         _cost(work, "disk_flushes", "disk flushes", ("1", ""), f"disk.{disk}.flushes"),
         _cost(work, "disk_read_kb", "disk read", ("B", "kB"), f"disk.{disk}.read_sectors"),
         _cost(work, "disk_write_kb", "disk written", ("B", "kB"), f"disk.{disk}.write_sectors"),
-        *([_cost(work, "redo", "redo written", traffic, REDO)] if where.redo else ()),
-        _cost(work, "net_rx", "network received", traffic, f"nic.{nic}.rx_bytes"),
-        _cost(work, "net_tx", "network sent", traffic, f"nic.{nic}.tx_bytes"),
+        *_probed(work, where, SERVER),
+        _cost(work, "net_rx", "network received", _traffic(work), f"nic.{nic}.rx_bytes"),
+        _cost(work, "net_tx", "network sent", _traffic(work), f"nic.{nic}.tx_bytes"),
     ]
-    return (*(_yield(work) if work.per == "CPU-second" else _cpu(work)), *rows)
+    everything = (*(_yield(work) if work.per == "CPU-second" else _cpu(work)), *rows)
+    return tuple(replace(row, view=_view(row, work, where)) for row in everything)
+
+
+def _view(row: Metric, work: Work, where: Where) -> View:
+    key = row.key.removesuffix(f"_per_{work.per}")
+    if key in DETAILS or work.per.startswith("row_") or (work.per == "CPU-second" and key not in YIELDS):
+        return "all"
+    return "always" if where.plain or key in FEW else "all"
+
+
+def _traffic(work: Work) -> tuple[str, str]:
+    return ("B", "kB" if work.per == "CPU-second" else "B")
 
 
 def _cpu(work: Work) -> list[Metric]:
@@ -72,10 +127,15 @@ def _cpu(work: Work) -> list[Metric]:
     ]
 
 
-def _syscalls(work: Work) -> list[Metric]:
+def _probed(work: Work, where: Where, rows: Sequence[Probed]) -> list[Metric]:
+    """Rows of what not every recording has."""
     return [
-        _cost(work, "syscalls", "system calls, server", ("1", ""), SYSCALLS[0]),
-        _cost(work, "syncs", "fsync and fdatasync, server", ("1", ""), SYSCALLS[1]),
+        replace(
+            _cost(work, row.key, row.label, row.units or _traffic(work), row.source),
+            footnote=row.footnote,
+        )
+        for row in rows
+        if row.source in where.there
     ]
 
 

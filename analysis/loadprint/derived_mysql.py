@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loadprint.derived import Metric, rate
+from loadprint.derived import Metric, quotient, rate, seen
+
+SERVERS_OWN = "of all statements, as performance_schema counts them; the recorder's own are among them"
+QUERIES = "statements within stored programs too; MySQL and MariaDB do not count alike"
+NOT_AMPLIFICATION = "all that the disk wrote for each byte of redo, which is no write amplification"
 
 BURST, SPIKES = "mysql.flush_burst", "mysql.checkpoint_spikes"
 
@@ -36,13 +40,6 @@ MYSQL = (
     rate("pages_flushed", "pages flushed", "1/s", "/s", "mysql.pages_flushed"),
     rate("redo", "redo written", "B/s", "kB/s", "mysql.redo"),
     _share(
-        "checkpoint_age",
-        "checkpoint age (mean)",
-        "100 × (LSN − checkpoint LSN) / capacity",
-        "mysql.checkpoint_age.mean",
-        "mysql.redo_capacity.mean",
-    ),
-    _share(
         "checkpoint_age_max",
         "checkpoint age (largest)",
         "100 × (LSN − checkpoint LSN) / capacity",
@@ -52,18 +49,89 @@ MYSQL = (
     _row("flush_burst", "flush burst, p99 / median", "1", "", "p99 / median of a second's pages", BURST),
     _row("checkpoint_spikes", "checkpoint spikes", "1", "", "spikes that cost 30 % of throughput", SPIKES),
     rate("mysql_fsyncs", "fsyncs of InnoDB", "1/s", "/s", "mysql.fsyncs"),
-    _row("row_lock", "sessions waiting for a row lock", "1", "", "Δrow_lock_time / s", "mysql.row_lock_ms"),
-    rate("log_waits", "waits for the log buffer", "1/s", "/s", "mysql.log_waits"),
-    rate("wait_free", "waits for a free page", "1/s", "/s", "mysql.wait_free"),
+    *seen(
+        "all",
+        _share(
+            "checkpoint_age",
+            "checkpoint age (mean)",
+            "100 × (LSN − checkpoint LSN) / capacity",
+            "mysql.checkpoint_age.mean",
+            "mysql.redo_capacity.mean",
+        ),
+        _share(
+            "buffer_pool_fill",
+            "buffer pool in use (mean)",
+            "100 × pages_data / pages_total",
+            "mysql.data_pages.mean",
+            "mysql.total_pages.mean",
+        ),
+    ),
+    _row(
+        "flush_burst",
+        "flush burst, p99 / median",
+        "1",
+        "",
+        "p99 / median of pages flushed a second",
+        "mysql.flush_burst",
+    ),
+    *seen(
+        "nonzero",
+        _row("checkpoint_spikes", "checkpoint spikes", "1", "", "stalls found", "mysql.checkpoint_spikes"),
+    ),
+    *seen(
+        "nonzero",
+        _row(
+            "row_lock", "sessions waiting for a row lock", "1", "", "Δrow_lock_time / s", "mysql.row_lock_ms"
+        ),
+        rate("row_lock_waits", "waits for a row lock", "1/s", "/s", "mysql.row_lock_waits"),
+        rate("log_waits", "waits for the log buffer", "1/s", "/s", "mysql.log_waits"),
+        rate("wait_free", "waits for a free page", "1/s", "/s", "mysql.wait_free"),
+    ),
     _row("history", "history list (largest)", "1", "", "largest in the window", "mysql.history.max"),
     _row("threads_running", "threads running (mean)", "1", "", "mean", "mysql.threads_running.mean"),
-    _share(
-        "qcache_hits",
-        "query cache hits, of reads",
-        "100 × Δhits / Δ(hits + inserts + not_cached)",
-        "mysql.qcache_hits",
-        "mysql.qcache_hits",
-        "mysql.qcache_inserts",
-        "mysql.qcache_not_cached",
+    *(
+        replace(
+            rate(
+                f"statement_{word}", f"statement latency {printed}", "s", "µs", f"mysql_statements.all.{word}"
+            ),
+            formula="from Δbuckets",
+            better="lower",
+            footnote=SERVERS_OWN,
+            view="always" if word == "p99" else "all",
+        )
+        for word, printed in (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"))
+    ),
+    *seen(
+        "all",
+        rate("questions", "Questions", "1/s", "/s", "status.Questions"),
+        replace(rate("queries", "Queries", "1/s", "/s", "status.Queries"), footnote=QUERIES),
+        rate("rows_read", "rows read", "1/s", "/s", "mysql.rows_read"),
+        rate("rows_changed", "rows inserted, updated, deleted", "1/s", "/s", "mysql.rows_written"),
+        replace(
+            rate(
+                "disk_write_per_redo_byte",
+                "disk written per redo byte",
+                "1",
+                "",
+                "storage.data.write_sectors",
+            ),
+            needs=("storage.data.write_sectors", "mysql.redo"),
+            compute=quotient,
+            formula="512 × Δwrite_sectors / Δredo",
+            better="lower",
+            footnote=NOT_AMPLIFICATION,
+        ),
+    ),
+    *seen(
+        "nonzero",
+        _share(
+            "qcache_hits",
+            "query cache hits, of reads",
+            "100 × Δhits / Δ(hits + inserts + not_cached)",
+            "mysql.qcache_hits",
+            "mysql.qcache_hits",
+            "mysql.qcache_inserts",
+            "mysql.qcache_not_cached",
+        ),
     ),
 )

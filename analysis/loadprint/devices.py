@@ -13,15 +13,20 @@ from loadprint.gather import Measured
 
 ROLES = ("data", "redo", "binlog")
 LEAST_BYTES = 1000  # a second, in any run: less is housekeeping, not the workload
+PLAIN_SHARE = 0.01  # of what the busiest interface carried
 STACKED = ("loop", "dm-", "md", "ram", "zram", "sr", "fd")
 
 
 @dataclass(frozen=True)
 class Device:
-    """One disk or interface of the table; `per_side` is its name on each side, None where a side has none."""
+    """One disk or interface of the table; `per_side` is its name on each side, None where a side has none.
+
+    `plain`: it held the server's files, or carried the load.
+    """
 
     title: str
     per_side: tuple[str | None, ...]
+    plain: bool = True
 
     @property
     def name(self) -> str:
@@ -40,7 +45,8 @@ def disks(sides: Sequence[Sequence[Measured]]) -> list[Device]:
         found.append(Device(f"Disk {names} ({_listed(roles)})", data))
     for disk in sorted({disk for runs in sides for run in runs for disk in _used(run)} - set(data)):
         roles = {role for of_side in held for role in of_side.get(disk, [])}
-        found.append(Device(f"Disk {disk}{f' ({_listed(roles)})' if roles else ''}", (disk,) * len(sides)))
+        title = f"Disk {disk}{f' ({_listed(roles)})' if roles else ''}"
+        found.append(Device(title, (disk,) * len(sides), plain=bool(roles) or not any(data)))
     return found
 
 
@@ -52,10 +58,21 @@ def interfaces(sides: Sequence[Sequence[Measured]]) -> list[Device]:
             both = [run.quantities.get(f"nic.{name}.{way}_bytes") for way in ("rx", "tx")]
             carried[name] = max(carried[name], int(sum(way.rate for way in both if way)))
     used = [name for name, rate in carried.most_common() if rate >= LEAST_BYTES and name != "lo"]
-    found = [Device(f"Network {name}", (name,) * len(sides)) for name in used]
+    most = max((carried[name] for name in used), default=0)
+    found = [
+        Device(f"Network {name}", (name,) * len(sides), plain=carried[name] >= PLAIN_SHARE * most)
+        for name in used
+    ]
     if carried["lo"] >= LEAST_BYTES:
-        found.append(Device("Network lo (counts every byte twice)", ("lo",) * len(sides)))
+        plain = carried["lo"] >= PLAIN_SHARE * most
+        found.append(Device("Network lo (counts every byte twice)", ("lo",) * len(sides), plain=plain))
     return found
+
+
+def quiet(runs: Sequence[Measured], interface: str | None) -> bool:
+    """Whether none of a side's runs spoke over an interface: it has none, or hardly anything went over it."""
+    ways = [run.quantities.get(f"nic.{interface}.{way}_bytes") for run in runs for way in ("rx", "tx")]
+    return all(way is None or way.rate < LEAST_BYTES for way in ways)
 
 
 def _listed(roles: set[str]) -> str:

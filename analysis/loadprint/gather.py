@@ -113,6 +113,7 @@ def _server_side(
     sources_hardware.energy(source)
     sources.interrupts(source, "server", cpus)
     sources.disk(source)
+    sources.storage(source)
     sources.nic(source)
     sources.tcp(source)
     sources.pressure(source)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint.derived import Metric, rate
+from loadprint.derived import Metric, quotient, rate, seen
 
 TYPE_QUANTILES = ("p50", "p95", "p99", "max")
 BACKLOG = "transactions that were due and had not begun; where it grows the side cannot hold the rate"
 NEW_ORDERS = "per new order, whole mix: the other four transaction types run too and are in every cost"
+CACHED = "about 0 where prepared statements are kept, about 1 where each is prepared anew"
 PROTOCOL = "Protocol, per operation (the server's own counters, all clients)"
 
 
@@ -72,6 +73,30 @@ def _per_operation(key: str, label: str, unit: str, *sources: str) -> Metric:
     )
 
 
+def errors(codes: Sequence[str]) -> tuple[Metric, ...]:
+    """Errors and repeated events for every 1000 operations, all of them and by the server's error number."""
+    wanted = {
+        "errors_per_kop": ("errors", "load.errors"),
+        **{f"errors_{code}_per_kop": (f"error {code}", f"load.errors.{code}") for code in codes},
+        "retries_per_kop": ("events run again", "load.retries"),
+    }
+    return tuple(
+        Metric(
+            key,
+            label,
+            "1",
+            "",
+            (source, "load.events"),
+            lambda failed, events: 1000 * failed / events,
+            f"1000 × {source} / operations",
+            better="lower",
+            per_operation=True,
+            view="nonzero",
+        )
+        for key, (label, source) in wanted.items()
+    )
+
+
 PROTOCOL_ROWS = (
     replace(
         _per_operation("round_trips", "round trips", "1", "Questions", "Com_stmt_prepare", "Com_prepare_sql"),
@@ -79,10 +104,25 @@ PROTOCOL_ROWS = (
         compute=lambda questions, prepared, in_sql, events: (questions + prepared - in_sql) / events,
         formula="Δ(Questions + Com_stmt_prepare − Com_prepare_sql) / operations",
     ),
-    _per_operation("questions", "Questions", "1", "Questions"),
-    _per_operation("stmt_prepare", "Com_stmt_prepare", "1", "Com_stmt_prepare"),
-    _per_operation("stmt_execute", "Com_stmt_execute", "1", "Com_stmt_execute"),
-    _per_operation("stmt_close", "Com_stmt_close", "1", "Com_stmt_close"),
+    Metric(
+        "prepares_per_execute",
+        "prepares per execute",
+        "1",
+        "",
+        ("status.Com_stmt_prepare", "status.Com_stmt_execute"),
+        quotient,
+        "ΔCom_stmt_prepare / ΔCom_stmt_execute",
+        better="lower",
+        view="nonzero",
+        footnote=CACHED,
+    ),
+    *seen(
+        "all",
+        _per_operation("questions", "Questions", "1", "Questions"),
+        _per_operation("stmt_prepare", "Com_stmt_prepare", "1", "Com_stmt_prepare"),
+        _per_operation("stmt_execute", "Com_stmt_execute", "1", "Com_stmt_execute"),
+        _per_operation("stmt_close", "Com_stmt_close", "1", "Com_stmt_close"),
+    ),
     _per_operation("bytes_received", "Bytes_received", "B", "Bytes_received"),
     _per_operation("bytes_sent", "Bytes_sent", "B", "Bytes_sent"),
 )

@@ -63,6 +63,23 @@ def row(table: Table, row: Row, shown: Sequence[int]) -> list[Text]:
     return cells
 
 
+def lines(table: Table, told: Row, shown: Sequence[int]) -> list[list[Text]]:
+    """A row and, below it, the sides' shares of its ceilings, where some were measured."""
+    found = [row(table, told, shown)]
+    for label, shares in (
+        ("    of its ceiling", [cell.of_ceiling for cell in told.cells]),
+        ("    of the vendor's limit", [cell.of_claimed for cell in told.cells]),
+    ):
+        if any(shares[place] is not None for place in shown):
+            below = [Text(label), Text("%"), *(Text(_percent(shares[place])) for place in shown)]
+            found.append(below + [Text("")] * (len(found[0]) - len(below)))
+    return found
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else numbers.percent(share)
+
+
 def decimals(row: Row) -> int:
     """Decimals of all values of a row."""
     return numbers.decimals(

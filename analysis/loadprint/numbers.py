@@ -35,6 +35,12 @@ def ratio(value: float) -> str:
     return f"{value:,.{max(0, min(5, 2 - size))}f}"
 
 
+def percent(share: float) -> str:
+    """A share of 1 in per cent, three significant digits at most."""
+    places = 2 if abs(share) < 0.01 else 1 if abs(share) < 1 else 0
+    return f"{100 * share:,.{places}f}"
+
+
 def points(value: float) -> str:
     """A difference of percentages, in points."""
     return f"{value:+.1f}".replace("-", "\u2212")

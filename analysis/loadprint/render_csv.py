@@ -25,6 +25,10 @@ HEAD = (
     "points",
     "mark",
     "notes",
+    "of_ceiling",
+    "of_claimed",
+    "section",
+    "view",
 )
 
 
@@ -57,6 +61,10 @@ def render(table: Table) -> str:
                         repeats,
                         *compared,
                         texts,
+                        cell.of_ceiling,
+                        cell.of_claimed,
+                        group.section,
+                        row.view,
                     ]
                 )
     return out.getvalue()

@@ -12,14 +12,17 @@ def render(table: Table) -> str:
     lines += [f"- **{label}** {_safe(text)}" if label else f"  {_safe(text)}" for label, text in table.facts]
     lines += [f"- **warning** {_safe(text)}" for text in table.warnings]
     heads = [_safe(head) or " " for head in layout.columns(table, layout.everyone(table))]
+    section = ""
     for group in table.groups:
-        lines += ["", f"## {_safe(group.title)}", "", f"| {' | '.join(heads)} |"]
+        if group.section != section:
+            section = group.section
+            lines += ["", f"## {_safe(section)}"]
+        lines += ["", f"### {_safe(group.title)}", "", f"| {' | '.join(heads)} |"]
         lines.append("|" + "|".join([":--"] + ["--:"] * (len(heads) - 1)) + "|")
         lines += [
-            "| "
-            + " | ".join(_safe(cell.text.strip()) for cell in layout.row(table, row, layout.everyone(table)))
-            + " |"
+            "| " + " | ".join(_safe(cell.text.strip()) for cell in line) + " |"
             for row in group.rows
+            for line in layout.lines(table, row, layout.everyone(table))
         ]
     lines += ["", *(f"- {_safe(sentence)}" for sentence in layout.sentences(table)), ""]
     lines += [

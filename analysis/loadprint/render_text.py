@@ -59,7 +59,7 @@ def _parts(table: Table, width: int) -> list[list[int]]:
 
 def _widths(table: Table, shown: Sequence[int]) -> list[int]:
     """Width of every column; 0 where no row has anything in it."""
-    rows = [layout.row(table, row, shown) for group in table.groups for row in group.rows]
+    rows = [line for group in table.groups for row in group.rows for line in layout.lines(table, row, shown)]
     widths = []
     for place, head in enumerate(layout.columns(table, shown)):
         widest = max((cell_len(row[place].text) for row in rows), default=0)
@@ -70,11 +70,15 @@ def _widths(table: Table, shown: Sequence[int]) -> list[int]:
 def _grid(table: Table, shown: Sequence[int]) -> Iterator[Text]:
     widths = _widths(table, shown)
     yield _line([layout.Text(head) for head in layout.columns(table, shown)], widths, "bold")
+    section = ""
     for group in table.groups:
         yield Text("")
-        yield Text(group.title, style="bold")
+        if group.section != section:
+            section = group.section
+            yield Text(section, style="bold")
+        yield Text(f" {group.title}", style="bold")
         for row in group.rows:
-            yield _line(layout.row(table, row, shown), widths)
+            yield from (_line(line, widths) for line in layout.lines(table, row, shown))
 
 
 def _line(cells: Sequence[layout.Text], widths: Sequence[int], style: str = "") -> Text:

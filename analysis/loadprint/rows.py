@@ -75,6 +75,7 @@ class RowBuilder:
             cells,
             versus,
             notes,
+            metric.view,
         )
 
     def _cell(self, metric: Metric | None, column: Column) -> Cell:

@@ -194,9 +194,22 @@ def disk(source: Source) -> None:
                 source.out.put(f"disk.{device}.{name}", sum(part.rate for part in found), count)
 
 
+def storage(source: Source) -> None:
+    """The disks below each of the server's places as `storage.<role>.<field>`: data, redo, binlog."""
+    for entry in source.run.fingerprint(source.window.role).get("storage") or []:
+        disks = entry.get("disks") or []
+        for name in (*DISK_UNITS, *TRANSFER_UNITS):
+            found = [part for disk in disks if (part := source.out.get(f"disk.{disk}.{name}"))]
+            if found and len(found) == len(disks):
+                total = sum(part.count or 0.0 for part in found)
+                source.out.put(f"storage.{entry.get('role')}.{name}", sum(part.rate for part in found), total)
+    source.out.lack("storage", "the recording does not tell which disks hold the server's files")
+
+
 def nic(source: Source) -> None:
     """Interfaces as `nic.<interface>.<field>`; the veth pair of a run is `veth`, whatever its number."""
     _fixed_table(source, "nic", "interface", dict.fromkeys(NIC_FIELDS, 1.0), without_number)
+    source.out.lack("nic.", "this side has no such interface")
 
 
 def without_number(interface: str) -> str:

@@ -7,11 +7,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Cell:
-    """One side's value in base units: the mean of its repeats, and each of them (None: not measured)."""
+    """One side's value in base units: the mean of its repeats, and each of them (None: not measured).
+
+    `of_ceiling` is its share of what was measured to be possible, `of_claimed` of the vendor's limit; 1 is
+    all of it.
+    """
 
     value: float | None
     repeats: tuple[float | None, ...]
     notes: tuple[int, ...] = ()
+    of_ceiling: float | None = None
+    of_claimed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,10 @@ class Versus:
 
 @dataclass(frozen=True)
 class Row:
-    """One metric: a cell per side, and per side its comparison (None for the reference itself)."""
+    """One metric: a cell per side, and per side its comparison (None for the reference itself).
+
+    `view` says where it is shown: `always`, `nonzero` (where something happened) or `all`.
+    """
 
     key: str
     label: str
@@ -49,15 +58,17 @@ class Row:
     cells: tuple[Cell, ...]
     versus: tuple[Versus | None, ...]
     notes: tuple[int, ...] = ()
+    view: str = "always"
 
 
 @dataclass(frozen=True)
 class Group:
-    """Rows under one heading."""
+    """Rows under one heading, within a section of the table."""
 
     key: str
     title: str
     rows: tuple[Row, ...]
+    section: str = ""
 
 
 @dataclass(frozen=True)
