@@ -47,7 +47,12 @@ MYSQL = (
         "mysql.redo_capacity.mean",
     ),
     _row("flush_burst", "flush burst, p99 / median", "1", "", "p99 / median of a second's pages", BURST),
-    _row("checkpoint_spikes", "checkpoint spikes", "1", "", "spikes that cost 30 % of throughput", SPIKES),
+    *seen(
+        "nonzero",
+        _row(
+            "checkpoint_spikes", "checkpoint spikes", "1", "", "spikes that cost 30 % of throughput", SPIKES
+        ),
+    ),
     rate("mysql_fsyncs", "fsyncs of InnoDB", "1/s", "/s", "mysql.fsyncs"),
     *seen(
         "all",
@@ -65,18 +70,6 @@ MYSQL = (
             "mysql.data_pages.mean",
             "mysql.total_pages.mean",
         ),
-    ),
-    _row(
-        "flush_burst",
-        "flush burst, p99 / median",
-        "1",
-        "",
-        "p99 / median of pages flushed a second",
-        "mysql.flush_burst",
-    ),
-    *seen(
-        "nonzero",
-        _row("checkpoint_spikes", "checkpoint spikes", "1", "", "stalls found", "mysql.checkpoint_spikes"),
     ),
     *seen(
         "nonzero",

@@ -17,9 +17,10 @@ MOST_NAMED = 4
 
 
 def shown(table: Table, *, everything: bool = False, only_costs: bool = False) -> Table:
-    """The rows that are asked for; without a word the usual ones."""
-    chosen = costs(table) if only_costs else table
-    return all_of(chosen) if everything else usual(chosen)
+    """The rows that are asked for: all costs, all rows, or without a word the usual ones."""
+    if only_costs:
+        return all_of(costs(table))
+    return all_of(table) if everything else usual(table)
 
 
 def usual(table: Table) -> Table:

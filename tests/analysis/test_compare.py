@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import insert, oltp
-from loadprint import render_csv, render_json, render_markdown, render_text
+from loadprint import render_csv, render_json, render_markdown, render_text, views
 from loadprint.compare import compare
 from loadprint.sides import resolve
 from loadprint.table import Row, Table, Versus
@@ -24,9 +24,10 @@ from recordings import Host, make_execution, make_run, write_json, write_manifes
 Golden = Callable[[str, str], None]
 
 
-def table_of(*words: Path | str, reference: str | None = None, only_costs: bool = False) -> Table:
+def table_of(*words: Path | str, reference: str | None = None) -> Table:
+    """The whole comparison; views are laid over it by the command."""
     sides, declared = resolve([str(word) for word in words])
-    return compare(sides, reference or declared, only_costs=only_costs)
+    return compare(sides, reference or declared)
 
 
 def row(table: Table, key: str) -> Row:
@@ -45,17 +46,17 @@ def notes(table: Table, numbers: tuple[int, ...]) -> str:
 
 
 def test_text(execution: Path, golden: Golden) -> None:
-    text = render_text.render(table_of(execution))
+    text = render_text.render(views.usual(table_of(execution)))
     assert max(map(len, text.splitlines())) <= render_text.WIDTH
     golden("three_repeats.txt", text)
 
 
 def test_markdown(execution: Path, golden: Golden) -> None:
-    golden("three_repeats.md", render_markdown.render(table_of(execution)))
+    golden("three_repeats.md", render_markdown.render(views.usual(table_of(execution))))
 
 
 def test_csv(execution: Path, golden: Golden) -> None:
-    text = render_csv.render(table_of(execution))
+    text = render_csv.render(views.all_of(table_of(execution)))
     golden("three_repeats.csv", text)
     rows = {(r["metric"], r["side"]): r for r in csv.DictReader(io.StringIO(text))}
     assert float(rows["disk_vda_write_kb", "oltp"]["value"]) == pytest.approx(1600 * 512)
@@ -63,7 +64,7 @@ def test_csv(execution: Path, golden: Golden) -> None:
 
 
 def test_json(execution: Path, golden: Golden) -> None:
-    text = render_json.render(table_of(execution, only_costs=True))
+    text = render_json.render(views.shown(table_of(execution), only_costs=True))
     assert json.loads(text)["reference"] == "oltp"
     golden("costs.json", text)
 
@@ -73,7 +74,7 @@ def test_one_repeat_has_no_interval_and_no_verdict(tmp_path: Path, golden: Golde
     table = table_of(execution)
     compared = [v for group in table.groups for r in group.rows for v in r.versus if v]
     assert all(v.low is None and v.mark == "" for v in compared)
-    golden("few_repeats.txt", render_text.render(table))
+    golden("few_repeats.txt", render_text.render(views.usual(table)))
 
 
 def test_the_same_operation_carries_verdicts_and_ratios(tmp_path: Path, golden: Golden) -> None:
@@ -84,12 +85,13 @@ def test_the_same_operation_carries_verdicts_and_ratios(tmp_path: Path, golden: 
     assert versus(table, "server_cpu_per_operation").mark == "worse"
     assert versus(table, "disk_vda_reads").mark == "~"
     assert table.row("server_cpu_per_statement") is None
-    golden("same_operation.txt", render_text.render(table))
+    golden("same_operation.txt", render_text.render(views.usual(table)))
 
 
 def test_three_sides_take_a_table_each(tmp_path: Path, golden: Golden) -> None:
     sides = {name: [oltp(k + n) for k in (0, 1, 2)] for n, name in enumerate(("base", "first", "second"))}
-    text = render_text.render(table_of(make_execution(tmp_path / "x", sides, "base"), only_costs=True))
+    table = table_of(make_execution(tmp_path / "x", sides, "base"))
+    text = render_text.render(views.shown(table, only_costs=True))
     assert max(map(len, text.splitlines())) <= render_text.WIDTH
     golden("three_sides.txt", text)
 

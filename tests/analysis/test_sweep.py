@@ -211,14 +211,14 @@ def test_at_saturation_latency_is_shown_and_not_judged(equal_load: Path) -> None
 
 
 def test_questions_hide_the_prepares_and_the_protocol_rows_show_them(equal_load: Path) -> None:
-    table = compare(*resolve([f"{equal_load}:text", f"{equal_load}:uncached"]), only_costs=True)
+    table = compare(*resolve([f"{equal_load}:text", f"{equal_load}:uncached"]))
     found = {row.key: [cell.value for cell in row.cells] for group in table.groups for row in group.rows}
     assert found["questions_per_operation"] == [1, 1]  # without the generator's own SHOW
     assert found["stmt_prepare_per_operation"] == [0, 1]
     assert found["stmt_close_per_operation"] == [0, 1]
     assert found["round_trips_per_operation"] == [1, 2]
     assert found["bytes_sent_per_operation"] == [200, 200]
-    assert json.loads(render_json.render(table))["groups"][-1]["key"] == "protocol"
+    assert "protocol" in [group["key"] for group in json.loads(render_json.render(table))["groups"]]
 
 
 def test_many_sides_are_sent_to_sweep_and_none_to_compare(as_published: Path, execution: Path) -> None:

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from loadprint.cpusets import parse_cpus
-from loadprint.derived import DISK, KERNEL, LATENCY, THROUGHPUT, cpu_metrics
+from loadprint.derived import KERNEL, LATENCY, THROUGHPUT
+from loadprint.derived_cpu import cpu_metrics
+from loadprint.derived_devices import DISK
 from loadprint.errors import InputError
 from loadprint.gather import Measured, gather
 from loadprint.queries import Store

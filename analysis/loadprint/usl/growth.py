@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from loadprint import cells
 from loadprint.cells import Cell
-from loadprint.derived import CPU_STATES
+from loadprint.derived_cpu import CPU_STATES
 from loadprint.gather import Measured
 from loadprint.shape import rank_correlation
 from loadprint.usl.judge import number
