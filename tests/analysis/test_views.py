@@ -86,6 +86,10 @@ METRICS = {
 COMMAND_OF = {
     "speedup_n": "sweep",
     "efficiency_n": "sweep",
+    "usl_sigma": "usl",
+    "usl_kappa": "usl",
+    "usl_lambda": "usl",
+    "n_max": "usl",
     "cif": "ab",
 }
 STATUS = {
