@@ -156,7 +156,7 @@ def _terms(fit: Fit, *, clear: bool) -> tuple[tuple[str, ...], list[Verdict]]:
         return (), [
             Verdict("terms", "neither contention nor coherency is named: the curve explains too little")
         ]
-    if clear and fit.preferred == "saturating":
+    if clear and fit.preferred == "saturating" and not _ties_with_amdahl(fit):
         text = "neither contention nor coherency is named: a curve that has neither fits better"
         return (), [Verdict("terms", text)]
     named, said = [], []
@@ -180,6 +180,12 @@ def _terms(fit: Fit, *, clear: bool) -> tuple[tuple[str, ...], list[Verdict]]:
         text = f"coherency is named: κ {_interval(kappa)} excludes 0, {beyond} N beyond the knee ({knee:.1f})"
         said.append(Verdict("coherency", text))
     return tuple(named), said
+
+
+def _ties_with_amdahl(fit: Fit) -> bool:
+    """Whether saturation, which has no term, is no better than Amdahl's law, which has contention."""
+    amdahl, saturation = fit.model("amdahl").aicc, fit.model("saturating").aicc
+    return amdahl is not None and saturation is not None and amdahl - saturation <= CLEARLY
 
 
 def _interval(parameter: Parameter) -> str:
