@@ -89,29 +89,38 @@ def told(found: Sequence[Shift]) -> str:
         held = (
             "not judged: too few canaries at rest tell how well it repeats"
             if limit is None
-            else f"limit {100 * limit:.0f} %{', its own repeatability at rest' if limit > LIMIT else ''}"
+            else f"limit {_factor(1 + limit)}{', its own repeatability at rest' if limit > LIMIT else ''}"
         )
         texts.append(f"{_said(largest)} ({held})")
     runs = len({shift.run for shift in found})
     return f"largest shifts over {runs} runs: {'; '.join(texts)}" if texts else ""
 
 
-def disturbed(found: Sequence[Shift]) -> list[str]:
-    """What is said of each disturbed run."""
-    beyond: dict[str, list[str]] = {}
+def beyond(found: Sequence[Shift]) -> list[str]:
+    """Each disturbed run with the parts beyond their limits."""
+    parts: dict[str, list[str]] = {}
     for shift in found:
         if shift.disturbed:
-            limit = 100 * (shift.limit or 0.0)
-            beyond.setdefault(shift.run, []).append(f"{_said(shift)} (limit {limit:.0f} %)")
-    return [
-        f"{run} was disturbed: the canary's work took another time after it than before: "
-        f"{', '.join(parts)}; it is kept"
-        for run, parts in beyond.items()
-    ]
+            limit = _factor(1 + (shift.limit or 0.0))
+            parts.setdefault(shift.run, []).append(f"{_said(shift)} (limit {limit})")
+    return [f"{run} {', '.join(texts)}" for run, texts in parts.items()]
+
+
+def disturbed(found: Sequence[Shift]) -> list[str]:
+    """What is said of each disturbed run."""
+    return [f"disturbed: the canary's work around {text}; the run is kept" for text in beyond(found)]
 
 
 def _said(shift: Shift) -> str:
-    return f"{shift.part} {100 * shift.change:+.1f} %"
+    """A shift as a factor, the measure of its limit."""
+    slower = shift.change >= 0
+    factor = 1 + shift.change if slower else 1 / (1 + shift.change)
+    return f"{shift.part} {_factor(factor)} {'slower' if slower else 'faster'} after"
+
+
+def _factor(factor: float) -> str:
+    """A factor with three digits, or two decimals where it is near 1."""
+    return f"{factor:.2f} ×" if factor < 10 else f"{factor:,.0f} ×"
 
 
 def _around(course: Sequence[_Canary]) -> tuple[_Canary, _Canary] | None:

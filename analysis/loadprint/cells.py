@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadprint import checks
+from loadprint import client
 from loadprint.derived import SERVER_SWITCHES
 from loadprint.errors import InputError
 from loadprint.gather import Measured, gather
@@ -38,7 +38,7 @@ class Cell:
     @property
     def client_bound(self) -> bool:
         """Whether the load generator was the limit."""
-        return bool(self.runs) and bool(checks.client_bound(self.name, self.runs))
+        return bool(self.runs) and bool(client.client_bound(self.name, self.runs))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint import canary, checks, derived_cpu, header, steady
+from loadprint import canary, client, comparability, derived_cpu, header, steady
 from loadprint.ceilings import Ceiling, Ceilings
 from loadprint.errors import InputError
 from loadprint.gather import Measured, gather
@@ -15,12 +15,14 @@ from loadprint.rows import Column, Footnotes, RowBuilder, with_verdicts
 from loadprint.sentences import sentences
 from loadprint.sides import Side
 from loadprint.table import Group, Row, Shift, SideHead, Table
+from loadprint.verdicts import verdicts
 
 UTILISATION_GAP = 10.0  # points beyond which CPU time per operation is not the same thing
 UTILISATION_NOTE = (
     "the sides' utilisation differs by more than ten points: shared cores and clock frequency "
     "weigh differently on their CPU times"
 )
+BOUND_NOTE = "client-bound: the load generator was the limit, its server could have done more"
 METHOD = (
     "value: mean of the repeats; ratio: of geometric means, to {reference}; "
     "interval: 95 %, Student's t on the log of run means, unadjusted.",
@@ -46,10 +48,13 @@ def compare(
     store = Store()
     measured = [[gather(run, store) for run in side.runs] for side in sides]
     columns, said = _columns(sides, measured, names.index(reference))
-    builder = RowBuilder(columns, names.index(reference), Footnotes())
+    bound = any(client.client_bound(column.name, column.runs) for column in columns)
+    footnotes = Footnotes([BOUND_NOTE] if bound else [])  # the first, for it is on every row
+    builder = RowBuilder(columns, names.index(reference), footnotes)
     most = Ceilings(ceilings)
     built = groups(builder, most)
-    facts, warnings = header.facts(sides, measured)
+    comparable = comparability.judge(sides, measured)
+    facts, warnings = header.facts(sides, measured, comparable)
     facts += _drifts(sides, measured)
     shifts = canary.shifts([run.run for runs in measured for run in runs])
     facts += [("canary", said_of_it)] if (said_of_it := canary.told(shifts)) else []
@@ -61,11 +66,12 @@ def compare(
         ),
         reference=reference,
         facts=tuple(facts),
-        warnings=(*warnings, *said, *canary.disturbed(shifts)),
-        groups=_utilisation_marked(_judged(built, builder), builder),
+        warnings=(*warnings, *said),
+        groups=_bound_marked(_utilisation_marked(_judged(built, builder), builder), builder),
         footnotes=tuple(builder.footnotes.texts),
         sentences=(),
         method=_method(builder, reference),
+        verdicts=verdicts(sides, measured, comparable, shifts),
     )
     return replace(table, sentences=sentences(table))
 
@@ -80,8 +86,8 @@ def _columns(
         own = _by_block(runs)
         paired = bool(own) and own.keys() == base.keys() and _together([*measured[reference], *runs])
         ordered = tuple(own[block] for block in sorted(own)) if own else tuple(runs)
-        drift, bound = steady.unsettled(side.name, runs), checks.client_bound(side.name, runs)
-        said += [text for text in (drift, bound, steady.transient(side.name, runs)) if text]
+        drift, bound = steady.unsettled(side.name, runs), client.client_bound(side.name, runs)
+        said += [text for text in (drift, steady.transient(side.name, runs)) if text]
         said += _oddities(side, runs)
         columns.append(Column(side.name, ordered, paired, drift or bound))
     return columns, said
@@ -138,6 +144,26 @@ def _utilisation_marked(found: tuple[Group, ...], builder: RowBuilder) -> tuple[
         )
         for group in found
     )
+
+
+def _bound_marked(found: tuple[Group, ...], builder: RowBuilder) -> tuple[Group, ...]:
+    """Footnote every value of a client-bound side: its server was not driven to its limit."""
+    bound = [bool(client.client_bound(column.name, column.runs)) for column in builder.columns]
+    if not any(bound):
+        return found
+    note = builder.footnotes.add(BOUND_NOTE)
+
+    def marked(row: Row) -> Row:
+        cells = zip(row.cells, bound, strict=True)
+        return replace(
+            row,
+            cells=tuple(
+                replace(cell, notes=(note, *cell.notes)) if mark and cell.value is not None else cell
+                for cell, mark in cells
+            ),
+        )
+
+    return tuple(replace(group, rows=tuple(map(marked, group.rows))) for group in found)
 
 
 def _is_cpu_cost(row: Row) -> bool:

@@ -1,27 +1,30 @@
-"""The lines above a table: what is compared, where it ran, what differs, how far apart the sides ran."""
+"""The lines below a table's verdicts: what differs, what is compared, where and how it was measured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 from loadprint import warm
-from loadprint.comparability import connections, differences
+from loadprint.comparability import Comparability, Difference
+from loadprint.effective import Server, effective
+from loadprint.facts import connections
 from loadprint.gather import Measured
-from loadprint.rows import STEPS
 from loadprint.sides import Side
 
-MOST_LISTED = 12
+MOST_LISTED = 6  # differences of one group that are named; JSON has all
 
 
 def facts(
-    sides: Sequence[Side], measured: Sequence[Sequence[Measured]]
+    sides: Sequence[Side], measured: Sequence[Sequence[Measured]], comparable: Comparability
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """Facts as (label, text), and warnings that the facts give rise to."""
     everyone = [run for runs in measured for run in runs]
     execution = next((side.execution for side in sides if side.execution), None) or {}
     campaign = execution.get("campaign") or {}
     found = [
+        *_differing(comparable),
         (
             "sides",
             "; ".join(
@@ -31,7 +34,6 @@ def facts(
         ("campaign", _campaign(campaign)),
         ("server", _each(sides, measured, _server)),
         ("host", _each(sides, measured, _host)),
-        ("placement", _each(sides, measured, _placement)),
         ("connections", _multiplexed(sides, measured)),
         ("warm-up", str(execution.get("warm_promise") or "none declared")),
         ("warmed", "; ".join(_warmed(sides, measured))),
@@ -41,36 +43,9 @@ def facts(
         ),
         ("seed", str(execution.get("seed") or _joined(str(run.run.meta.get("seed")) for run in everyone))),
         ("repeats", "; ".join(_repeats(side) for side in sides)),
-        (
-            "recorder",
-            "; ".join(f"{side.name} {_recorder(runs)}" for side, runs in zip(sides, measured, strict=True)),
-        ),
         ("notes", "; ".join(_notes(sides, measured))),
     ]
-    different = differences(measured)
-    wanted = _asked(sides)
-    varied = [d for d in different if d.name in wanted]
-    if varied:
-        text = "; ".join(f"{d.name.removeprefix('server.')} {' | '.join(d.values)}" for d in varied)
-        found.append(("varied", f"{text}, as the campaign asks"))
-    different = [d for d in different if d.name not in wanted]
-    material = [d for d in different if d.material]
-    if material:
-        found.append(
-            ("differs", "; ".join(f"{d.name}: {' | '.join(d.values)}" for d in material[:MOST_LISTED]))
-        )
-        if len(material) > MOST_LISTED:
-            found.append(("", f"and {len(material) - MOST_LISTED} more"))
-    else:
-        found.append(("differs", "nothing material"))
-    harmless = [d.name for d in different if not d.material]
-    if harmless:
-        found.append(("harmless", ", ".join(harmless[:6]) + (", …" if len(harmless) > 6 else "")))
-    warnings = (
-        [f"the sides ran under different configurations: {len(material)} material differences"]
-        if material
-        else []
-    )
+    warnings = []
     promised = (campaign.get("warm") or {}).get("redo_capacities_written")
     for side, runs in zip(sides, measured, strict=True):
         if broken := warm.broken_promise([run.run for run in runs], promised):
@@ -78,15 +53,24 @@ def facts(
     return [(label, text) for label, text in found if text], warnings
 
 
-def _asked(sides: Sequence[Side]) -> set[str]:
-    """Server variables that the campaign itself sets otherwise on one side than on another."""
-    asked: list[dict[str, str]] = []
-    for side in sides:
-        planned = ((side.execution or {}).get("sides") or {}).get(side.name) or {}
-        options = (planned.get("server") or {}).get("options") or {}
-        asked.append({f"server.{name.replace('-', '_')}": str(value) for name, value in options.items()})
-    names = {name for options in asked for name in options}
-    return {name for name in names if len({options.get(name) for options in asked}) > 1}
+def _differing(comparable: Comparability) -> list[tuple[str, str]]:
+    """Differences by kind and group, one line each; harmless ones by name only."""
+    found = []
+    for label, kind in (("differs", comparable.material), ("varied", comparable.asked)):
+        for group, each in groupby(kind, key=lambda difference: difference.group):
+            found.append((label, f"{group}: {_listed(list(each))}"))
+    if comparable.harmless:
+        names = [difference.name for difference in comparable.harmless]
+        more = f", and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+        found.append(("harmless", ", ".join(names[:MOST_LISTED]) + more))
+    if comparable.unknown and comparable.answer != "cannot tell":
+        found.append(("unknown", "; ".join(comparable.unknown)))
+    return found
+
+
+def _listed(found: Sequence[Difference]) -> str:
+    more = f"; and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
+    return "; ".join(difference.told() for difference in found[:MOST_LISTED]) + more
 
 
 def _warmed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[str]:
@@ -127,27 +111,19 @@ def _joined(texts: Any) -> str:
 
 
 def _server(run: Measured) -> str:
-    server = run.run.server
-    if not server:
+    """Version and what its settings amount to: what a commit waits for, memory, redo."""
+    if not run.run.server:
         return "not recorded (load/server.json is missing)"
-    variables = server.get("variables") or {}
-    version = str(server.get("version"))
-    said = f"{'MariaDB' if 'mariadb' in version.lower() else 'MySQL'} {version.partition('-')[0]}"
-    sync = [
-        f"{short} {variables[name]}"
-        for name, short in (
-            ("innodb_flush_log_at_trx_commit", "flush_log_at_trx_commit"),
-            ("log_bin", "log_bin"),
-            ("sync_binlog", "sync_binlog"),
-            ("innodb_flush_method", "flush_method"),
-            ("innodb_doublewrite", "doublewrite"),
-        )
-        if name in variables
-    ]
-    size = variables.get("innodb_buffer_pool_size")
-    if size and str(size).isdigit():
-        sync.append(f"buffer pool {int(size) // 1048576} MiB")
-    return f"{said} ({', '.join(sync)})" if sync else said
+    server = Server.of(run.run.server)
+    named = {each.name: each.value for each in effective(server)}
+    told = [named["commit"]] if "commit" in named else []
+    told += [f"data files {named['data files']}"] if "data files" in named else []
+    if "torn pages" in named and named["torn pages"].split()[0] != "mended":
+        told.append(f"torn pages {named['torn pages']}")
+    told += [f"{name} {named[name]}" for name in ("buffer pool", "redo capacity") if name in named]
+    if named.get("query cache", "off") != "off":
+        told.append(f"query cache {named['query cache']}")
+    return f"{server.said()} ({'; '.join(told)})" if told else server.said()
 
 
 def _host(run: Measured) -> str:
@@ -168,56 +144,6 @@ def _host(run: Measured) -> str:
 def _kernel(fingerprint: dict[str, Any]) -> str:
     kernel = fingerprint.get("kernel")
     return str(kernel.get("release") if isinstance(kernel, dict) else kernel)
-
-
-def _placement(run: Measured) -> str:
-    placement = run.run.meta.get("placement") or {}
-    server, load = cpu_list(run.server_cpus), cpu_list(run.load_cpus)
-    said = f"server CPUs {server}, load CPUs {load}"
-    if placement.get("separated") is False or _overlap(run):
-        return f"{said}: *not separated*{_because(placement)}"
-    said += f", by {placement['connection']}" if placement.get("connection") else ""
-    verified = placement.get("verified")
-    if verified is None:
-        return f"{said}; not verified"
-    return f"{said}; verified while running" if verified else f"{said}: *not separated*{_because(placement)}"
-
-
-def _because(placement: dict[str, Any]) -> str:
-    reason = placement.get("reason") or placement.get("how")
-    return f" ({reason})" if reason else ""
-
-
-def _overlap(run: Measured) -> bool:
-    """Whether server and load can have shared a core: no sets, a common CPU, or thread siblings."""
-    if not run.shared_host:
-        return False
-    if run.server_cpus is None or run.load_cpus is None:
-        return True
-    if set(run.server_cpus) & set(run.load_cpus):
-        return True
-    cpus = run.run.fingerprint("server").get("cpus") or {}
-    listed = cpus.get("list") or cpus.get("cpus") or []
-    cores = {
-        entry.get("cpu"): (entry.get("package"), entry.get("core"))
-        for entry in listed
-        if isinstance(entry, dict)
-    }
-    server_cores = {cores[cpu] for cpu in run.server_cpus if cpu in cores}
-    return any(cores.get(cpu) in server_cores for cpu in run.load_cpus)
-
-
-def cpu_list(cpus: tuple[int, ...] | None) -> str:
-    """Write CPUs as taskset does."""
-    if cpus is None:
-        return "not given (whole host)"
-    spans: list[list[int]] = []
-    for cpu in cpus:
-        if spans and cpu == spans[-1][1] + 1:
-            spans[-1][1] = cpu
-        else:
-            spans.append([cpu, cpu])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
 def _windows(runs: Sequence[Measured]) -> str:
@@ -248,13 +174,3 @@ def _multiplexed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) 
 def _repeats(side: Side) -> str:
     missing = "".join(f", missing {run} ({reason})" for run, reason in side.missing)
     return f"{side.name} {len(side.runs)}{missing}"
-
-
-def _recorder(runs: Sequence[Measured]) -> str:
-    """CPU share of the recorder, over all repeats of a side."""
-    found = [cost for run in runs if (cost := run.quantities.get("process.recorder.cpu"))]
-    if not found:
-        return f"not measured: {runs[0].quantities.why('process.recorder.cpu')}"
-    if sum(cost.count or 0 for cost in found) < STEPS:
-        return "under three steps of its clock"
-    return f"{100 * sum(cost.rate for cost in found) / len(found):.2f} % of a core"

@@ -94,10 +94,14 @@ def _line(cells: Sequence[layout.Text], widths: Sequence[int], style: str = "") 
 
 
 def _facts(console: Console, table: Table) -> None:
+    labels = [verdict.key for verdict in table.verdicts] + [label for label, _ in table.facts]
+    width = max(map(len, [*labels, "warning"]))
+    for verdict in table.verdicts:
+        _hanging(console, f"{verdict.key:<{width}}", verdict.told())
     for label, text in table.facts:
-        _hanging(console, f"{label:<9}", text)
+        _hanging(console, f"{label:<{width}}", text)
     for text in table.warnings:
-        _hanging(console, f"{'warning':<9}", text, "yellow")
+        _hanging(console, f"{'warning':<{width}}", text, "yellow")
     console.print()
 
 

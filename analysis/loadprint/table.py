@@ -116,8 +116,24 @@ class Sentence:
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """What a reader looks at first: `key` is the question, `answer` a word or two, `text` the numbers."""
+
+    key: str
+    answer: str
+    text: str
+
+    def told(self) -> str:
+        """Answer and numbers as one text."""
+        return f"{self.answer}: {self.text}" if self.text else self.answer
+
+
+@dataclass(frozen=True)
 class Table:
-    """A whole comparison. `facts` are (label, text) lines above it; `footnotes` are numbered from 1."""
+    """A whole comparison. `verdicts` come first, then `facts`, (label, text) lines.
+
+    Footnotes are numbered from 1.
+    """
 
     sides: tuple[SideHead, ...]
     reference: str
@@ -127,6 +143,7 @@ class Table:
     footnotes: tuple[str, ...]
     sentences: tuple[Sentence, ...]
     method: tuple[str, ...] = field(default=())
+    verdicts: tuple[Verdict, ...] = field(default=())
 
     def row(self, key: str) -> Row | None:
         """Return a row by key."""

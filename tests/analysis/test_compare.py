@@ -18,7 +18,7 @@ from conftest import insert, oltp
 from loadprint import render_csv, render_json, render_markdown, render_text, views
 from loadprint.compare import compare
 from loadprint.sides import resolve
-from loadprint.table import Row, Table, Versus
+from loadprint.table import Row, Table, Verdict, Versus
 from recordings import Host, make_execution, make_run, write_json, write_manifest
 
 Golden = Callable[[str, str], None]
@@ -39,6 +39,10 @@ def row(table: Table, key: str) -> Row:
 def versus(table: Table, key: str) -> Versus:
     found = next(v for v in row(table, key).versus if v is not None)
     return found
+
+
+def verdict(table: Table, key: str) -> Verdict:
+    return next(each for each in table.verdicts if each.key == key)
 
 
 def notes(table: Table, numbers: tuple[int, ...]) -> str:
@@ -177,14 +181,20 @@ def test_a_missing_probe_says_why(execution: Path) -> None:
 
 
 def test_a_client_bound_side_is_warned_of_and_has_no_verdict(tmp_path: Path) -> None:
-    bound = {"0": dict(oltp().cpus["0"]), "1": {"user": 80, "system": 5, "idle": 15}}
+    busy = {"0": dict(oltp().cpus["0"]), "1": {"user": 80, "system": 5, "idle": 15}}
     sides = {
         "a": [oltp(k) for k in (0, 1, 2)],
-        "b": [replace(oltp(k), events=50 + k, cpus=bound) for k in (0, 1, 2)],
+        "b": [replace(oltp(k), events=50 + k, cpus=busy) for k in (0, 1, 2)],
     }
     table = table_of(make_execution(tmp_path / "x", sides, "a"))
-    assert any("b is client-bound" in text and "85 %" in text for text in table.warnings)
+    bound = verdict(table, "client-bound")
+    assert bound.answer == "yes"
+    assert "a no: busiest thread 33 %" in bound.text
+    assert "b yes: its CPUs 85 % (limit 80)" in bound.text
     assert versus(table, "operations").mark == "*"
+    for each in (each for group in table.groups for each in group.rows):
+        said = ["client-bound" in notes(table, cell.notes) for cell in each.cells]
+        assert said == [False, each.cells[1].value is not None], each.key
 
 
 def test_a_side_that_drifts_never_settled_and_inserts_are_exempt(tmp_path: Path) -> None:
@@ -207,9 +217,11 @@ def test_settings_that_differ_are_told_material_or_harmless(tmp_path: Path) -> N
     relaxed = Host(variables={"innodb_flush_log_at_trx_commit": "2", "port": "3307"})
     a, b = make_run(tmp_path / "a"), make_run(tmp_path / "b", relaxed)
     table = table_of(a, b)
-    assert "server.innodb_flush_log_at_trx_commit: 1 | 2" in dict(table.facts)["differs"]
-    assert "server.port" in dict(table.facts)["harmless"]
-    assert any("material" in text for text in table.warnings)
+    assert table.verdicts[0].key == "comparable"
+    told = "durability: commit redo synced | redo written, synced every 1 s"
+    assert (table.verdicts[0].answer, table.verdicts[0].text) == ("no", told)
+    assert dict(table.facts)["differs"] == told
+    assert dict(table.facts)["harmless"] == "port"
 
 
 def test_connections_that_share_threads_are_told_and_material(tmp_path: Path) -> None:
@@ -221,7 +233,8 @@ def test_connections_that_share_threads_are_told_and_material(tmp_path: Path) ->
     write_manifest(b)
     facts = dict(table_of(a, b).facts)
     assert facts["connections"] == "a thread; b multiplexed on 2 workers"
-    assert "load.connections: thread | multiplexed on 2 workers" in facts["differs"]
+    assert facts["differs"] == "load generator: connections thread | multiplexed on 2 workers"
+    assert verdict(table_of(a, b), "comparable").answer == "with reserve"
 
 
 def test_hosts_without_separate_cores_are_not_separated(tmp_path: Path) -> None:
@@ -231,7 +244,9 @@ def test_hosts_without_separate_cores_are_not_separated(tmp_path: Path) -> None:
         fingerprint["cpus"]["list"][1]["core"] = 0
         write_json(path / "server" / "fingerprint.json", fingerprint)
         write_manifest(path)
-    assert "*not separated*" in dict(table_of(tmp_path / "a", tmp_path / "b").facts)["placement"]
+    found = verdict(table_of(tmp_path / "a", tmp_path / "b"), "pinned")
+    assert found.answer == "not separated"
+    assert found.text.endswith("load CPU 1 is a thread of the server's core")
 
 
 def test_the_compare_path_imports_no_heavy_library(execution: Path) -> None:

@@ -1,0 +1,215 @@
+"""What a server's settings amount to, whatever it calls them: durability at commit, torn pages, memory.
+
+MySQL and MariaDB give the same thing different names, and the same name different meanings; see meanings.py
+for the latter. Sources: the reference manuals of MySQL 5.7 to 9.x (InnoDB startup options, doublewrite
+buffer, redo log) and MariaDB's documentation of innodb_flush_method and innodb_doublewrite.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MIB = 1 << 20
+YES, NO = {"on", "1", "yes", "true"}, {"off", "0", "no", "false"}
+
+
+@dataclass(frozen=True)
+class Effective:
+    """One thing that settings amount to; `inputs` are the variables it comes from.
+
+    `decides`: sides that differ in it do not do the same work.
+    """
+
+    group: str
+    name: str
+    value: str
+    inputs: tuple[str, ...]
+    decides: bool = False
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server's flavour, version and variables."""
+
+    flavour: str
+    version: tuple[int, ...]
+    variables: Mapping[str, Any]
+    status: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Server:
+        """Read server.json's content; a version that is no number becomes (0,)."""
+        text = f"{told.get('version')} {told.get('version_comment')}"
+        numbers = re.match(r"(?:5\.5\.5-)?(\d+(?:\.\d+)*)", str(told.get("version")))
+        version = tuple(int(part) for part in numbers[1].split(".")) if numbers else (0,)
+        flavour = "MariaDB" if "mariadb" in text.lower() else "MySQL"
+        return cls(flavour, version, told.get("variables") or {}, told.get("status_begin") or {})
+
+    @property
+    def mariadb(self) -> bool:
+        """Whether it is MariaDB."""
+        return self.flavour == "MariaDB"
+
+    def said(self) -> str:
+        """Flavour and version number."""
+        return f"{self.flavour} {'.'.join(map(str, self.version))}"
+
+    def text(self, name: str) -> str | None:
+        """Value of a variable, None where the server has none of that name."""
+        value = self.variables.get(name)
+        return None if value is None else str(value)
+
+    def number(self, name: str) -> float | None:
+        """Value of a variable as a number."""
+        try:
+            return float(str(self.variables.get(name)))
+        except ValueError:
+            return None
+
+    def on(self, name: str) -> bool | None:
+        """Whether a switch is on; None where the server has no such switch."""
+        word = (self.text(name) or "").lower()
+        return True if word in YES else False if word in NO else None
+
+
+def effective(server: Server) -> list[Effective]:
+    """All that can be told; what lacks its variables is left out."""
+    return [*_durability(server), *_memory(server)]
+
+
+def _durability(server: Server) -> Iterator[Effective]:
+    waits = [text for text in (redo_at_commit(server), binlog_at_commit(server)) if text]
+    if waits:
+        inputs = (
+            "innodb_flush_log_at_trx_commit",
+            "innodb_flush_log_at_timeout",
+            "sync_binlog",
+            "log_bin",
+            "skip_log_bin",
+            "innodb_log_file_write_through",
+        )
+        yield Effective("durability", "commit", ", ".join(waits), inputs, decides=True)
+    if torn := torn_pages(server):
+        yield Effective("durability", "torn pages", torn, ("innodb_doublewrite",), decides=True)
+    if method := data_files(server):
+        files = (
+            "innodb_flush_method",
+            "innodb_data_file_buffering",
+            "innodb_data_file_write_through",
+            "innodb_log_file_buffering",
+            "innodb_use_fdatasync",
+        )
+        yield Effective("durability", "data files", method, files)
+
+
+def redo_at_commit(server: Server) -> str:
+    """What a commit does with the redo log: synced, written, or neither; empty where unknown."""
+    mode = server.text("innodb_flush_log_at_trx_commit")
+    if mode is None:
+        return ""
+    if str(server.status.get("Innodb_redo_log_enabled", "")).lower() in NO:
+        return "no redo log"
+    every = server.text("innodb_flush_log_at_timeout") or "1"
+    if mode == "0":
+        return f"redo written and synced every {every} s"
+    if mode == "2":
+        return f"redo written, synced every {every} s"
+    method = (server.text("innodb_flush_method") or "").lower()
+    if method == "nosync" and not (server.mariadb and server.version >= (11,)):
+        return "redo written, never synced"
+    return "redo synced"
+
+
+def binlog_at_commit(server: Server) -> str:
+    """What a commit does with the binary log; empty where unknown."""
+    logged = server.on("log_bin")
+    if logged is None:
+        return ""
+    if not logged:
+        return "no binlog"
+    every = server.text("sync_binlog")
+    if every is None:
+        return "binlog written"
+    if every == "0":
+        return "binlog left to the kernel"
+    return "binlog synced" if every == "1" else f"binlog synced every {every} commits"
+
+
+def torn_pages(server: Server) -> str:
+    """How a page that was half written is mended: the doublewrite buffer, by its own values."""
+    mode = (server.text("innodb_doublewrite") or "").lower()
+    if not mode:
+        return ""
+    if mode in NO:
+        return "not mended"
+    # MySQL 8.0.30: DETECT_AND_RECOVER is ON, DETECT_ONLY keeps no page
+    return "detected only" if mode == "detect_only" else "mended from the doublewrite buffer"
+
+
+def data_files(server: Server) -> str:
+    """How data files are written: direct or through the page cache, and whether they are synced."""
+    if server.mariadb and server.version >= (11,) and server.on("innodb_data_file_buffering") is not None:
+        way = "page cache" if server.on("innodb_data_file_buffering") else "direct I/O"
+        if server.on("innodb_data_file_write_through"):
+            return f"{way}, written through"
+        unsynced = (server.text("innodb_doublewrite") or "").lower() == "fast"
+        return f"{way}, no sync" if unsynced else f"{way} and sync"
+    method = server.text("innodb_flush_method")
+    if method is None:
+        return ""
+    return {
+        "o_direct": "direct I/O and sync",
+        "all_o_direct": "direct I/O and sync",
+        "o_direct_no_fsync": "direct I/O, no sync",
+        "nosync": "page cache, no sync",
+        "littlesync": "page cache, hardly a sync",
+    }.get(method.lower(), "page cache and sync")
+
+
+def _memory(server: Server) -> Iterator[Effective]:
+    for variable, name in (
+        ("innodb_buffer_pool_size", "buffer pool"),
+        ("innodb_log_buffer_size", "log buffer"),
+    ):
+        if size := server.number(variable):
+            yield Effective("memory", name, mib(size), (variable,))
+    if capacity := redo_capacity(server):
+        inputs = ("innodb_redo_log_capacity", "innodb_log_file_size", "innodb_log_files_in_group")
+        yield Effective("memory", "redo capacity", mib(capacity), inputs)
+    if server.variables:
+        cache = query_cache(server)
+        yield Effective("memory", "query cache", cache, ("query_cache_type", "query_cache_size"), True)
+    large = server.on("large_pages")
+    if large is not None:
+        yield Effective("memory", "large pages", "on" if large else "off", ("large_pages",))
+
+
+def redo_capacity(server: Server) -> float | None:
+    """Bytes of redo log before a checkpoint must follow.
+
+    MySQL 8.0.30 has innodb_redo_log_capacity, beside which the older names are ignored; before, and in
+    MariaDB, size × files, of which MariaDB 10.5 has one.
+    """
+    capacity = server.number("innodb_redo_log_capacity")
+    if capacity is not None:
+        return capacity
+    size = server.number("innodb_log_file_size")
+    return None if size is None else size * (server.number("innodb_log_files_in_group") or 1)
+
+
+def query_cache(server: Server) -> str:
+    """`off`, also where the server has none, or its size: it answers SELECTs only with a type and a size."""
+    size = server.number("query_cache_size") or 0
+    asked = (server.text("query_cache_type") or "off").lower() in (*YES, "2", "demand")
+    return f"on ({mib(size)})" if size and asked else "off"
+
+
+def mib(size: float) -> str:
+    """Bytes in the largest unit that needs no more than one decimal."""
+    for unit, step in (("GiB", 1 << 30), ("MiB", MIB), ("KiB", 1 << 10)):
+        if size >= step and (size / step == round(size / step, 1) or unit == "KiB"):
+            return f"{size / step:g} {unit}"
+    return f"{size / MIB:.1f} MiB" if size >= MIB else f"{size:.0f} B"

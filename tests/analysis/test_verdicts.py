@@ -1,0 +1,149 @@
+"""The lines at the head of a table: was the load the limit, who strayed, what the observer took."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loadprint import client, observer, separation
+from loadprint.comparability import Comparability
+from loadprint.gather import Measured, gather
+from loadprint.quantities import Quantity
+from loadprint.queries import Store
+from loadprint.recording import open_run
+from loadprint.sides import Side
+from loadprint.table import Verdict
+from loadprint.verdicts import verdicts
+from recordings import Host, make_run, write_json, write_manifest
+
+PORTS = {"net.ipv4.ip_local_port_range": "32768\t60999"}
+
+
+def measured(
+    path: Path,
+    rates: Mapping[str, float] | None = None,
+    facts: Mapping[str, Any] | None = None,
+    **meta: Any,
+) -> Measured:
+    """A run as it is read, with some of its quantities as this test wants them."""
+    made = make_run(path, Host(seconds=4), **meta)
+    if facts:
+        fingerprint = made / "server" / "fingerprint.json"
+        write_json(fingerprint, json.loads(fingerprint.read_text()) | facts)
+        write_manifest(made)
+    found = gather(open_run(made), Store(), brief=True)
+    for name, rate in (rates or {}).items():
+        found.quantities.values[name] = Quantity(rate, 100.0)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        ({"threads.load.busiest": 0.91}, "busiest thread 91 % (limit 90)"),
+        ({"threads.load.busiest": 0.904}, "busiest thread 90.4 % (limit 90)"),
+        ({"cpu.load.user": 0.9, "cpu.load.idle": 0.1, "cpu.load.system": 0.0}, "its CPUs 90 % (limit 80)"),
+        ({"threads.load.run_delay_ns": 0.08}, "CPU wait 8 % of latency (limit 5)"),
+        ({"sockets.load.time_wait": 20_000.0}, "71 % of ports in TIME_WAIT (limit 50)"),
+        # 600 a second that each hold their port for a minute
+        (
+            {"sockets.load.time_wait": 9.0, "sockets.load.active_opens": 600.0},
+            "128 % of ports",
+        ),
+    ],
+)
+def test_each_limit_alone_makes_a_side_client_bound(
+    tmp_path: Path, rates: dict[str, float], said: str
+) -> None:
+    run = measured(tmp_path / "r", rates, {"sysctl": PORTS})
+    found = client.bound([run])
+    assert found.answer == "yes"
+    assert found.text.startswith(said)
+    assert client.client_bound("a", [run]).startswith("a is client-bound")
+
+
+def test_below_all_limits_it_is_not_and_the_numbers_are_told(tmp_path: Path) -> None:
+    kept = {"sockets.load.time_wait": 0.0, "sockets.load.active_opens": 600.0}
+    found = client.bound([measured(tmp_path / "r", kept, {"sysctl": PORTS})])
+    assert found.answer == "no"
+    assert found.text.startswith("busiest thread 33 %, its CPUs 40 %, CPU wait 0.1 % of latency")
+    assert found.text.endswith("0 % of ports in TIME_WAIT"), "connections that stay open hold no other port"
+
+
+def test_one_bound_repeat_makes_the_side_bound_and_an_unmeasured_one_cannot_tell(tmp_path: Path) -> None:
+    calm = measured(tmp_path / "calm")
+    assert client.bound([calm, measured(tmp_path / "busy", {"threads.load.busiest": 0.99})]).answer == "yes"
+    blind = measured(tmp_path / "blind")
+    for name in ("threads.load.busiest", "threads.load.run_delay_ns"):
+        del blind.quantities.values[name]
+    found = client.bound([replace(blind, load_cpus=None)])
+    assert (found.answer, found.text.count("no CPU set was given for the load")) == ("cannot tell", 1)
+
+
+def placed(path: Path, facts: Mapping[str, Any] | None = None, **placement: Any) -> separation.Pinned:
+    return separation.pinned([measured(path, None, facts, placement=placement)])
+
+
+def test_pinned_as_the_supervisor_saw_it(tmp_path: Path) -> None:
+    seen = {"threads": 7, "outside_allowed": 0, "outside_ran": 0}
+    found = placed(tmp_path / "a", verified=True, server=seen, load=seen, connection="veth")
+    assert (found.answer, found.text) == (
+        "yes",
+        "server CPUs 0, load CPUs 1, by veth; watched while running, no thread strayed",
+    )
+    strayed = placed(tmp_path / "b", verified=True, server=seen, load=seen | {"outside_ran": 3})
+    assert strayed.answer == "not separated"
+    assert strayed.text.endswith("threads were seen outside 3 times")
+    assert placed(tmp_path / "c").answer == "cannot tell"
+    told = placed(tmp_path / "d", separated=False, how="one core of two threads")
+    assert (told.answer, "one core of two threads" in told.text) == ("not separated", True)
+
+
+def test_one_run_that_was_not_separated_decides(tmp_path: Path) -> None:
+    good = measured(tmp_path / "a")
+    bad = replace(measured(tmp_path / "b"), load_cpus=(0, 1))
+    found = separation.pinned([good, bad])
+    assert found.answer == "not separated"
+    assert found.text.endswith("CPU 0 is in both (in 1 of 2 runs)")
+
+
+def test_what_the_recorder_took_and_where_it_was(tmp_path: Path) -> None:
+    data = {"role": "data", "filesystem": "ext4", "disks": ["vda"]}
+    memory = {"role": "journal", "filesystem": "tmpfs", "disks": []}
+    cheap = {"process.recorder.cpu": 0.001}
+    facts = {"recorder": {"cpus": "1"}, "storage": [data, memory], "cpus": {"online": 2}}
+    found = observer.observed([measured(tmp_path / "a", cheap, facts)])
+    assert found.answer == "small"
+    assert found.cost == "0.10 % of a core and 8 MB"
+    assert found.where == "on CPU 1 outside of the server's, journal in memory"
+    facts = {
+        "recorder": {"cpus": "0-1"},
+        "storage": [data, data | {"role": "journal"}],
+        "cpus": {"online": 2},
+    }
+    found = observer.observed([measured(tmp_path / "b", cheap, facts)])
+    assert found.answer == "matters"
+    assert found.where == "*on the server's CPU 0*, *journal on the data's disk vda*"
+    dear = observer.observed([measured(tmp_path / "c", {"process.recorder.cpu": 0.02})])
+    assert (dear.answer, dear.cost) == ("matters", "2.00 % of a core and 8 MB")
+
+
+def test_stolen_time_and_a_quota_disturb_a_run(tmp_path: Path) -> None:
+    run = measured(tmp_path / "r", {"cpu.server.steal": 0.04, "cgroup.server.throttled": 0.25})
+    calm = measured(tmp_path / "calm")
+    sides = [Side("a", "a", (run.run,)), Side("b", "b", (calm.run,))]
+    found = verdicts(sides, [[run], [calm]], Comparability("yes", "", (), ()), [])
+    assert found[-1] == Verdict(
+        "disturbed",
+        "1 of 2 runs",
+        "a r 4.0 % of its CPU time stolen; a r held back by its quota in 25 % of periods",
+    )
+    quiet = verdicts(sides[1:], [[calm]], Comparability("yes", "", (), ()), [])
+    assert (quiet[-1].answer, [each.key for each in quiet]) == (
+        "cannot tell",
+        ["comparable", "client-bound", "pinned", "observer", "disturbed"],
+    )
