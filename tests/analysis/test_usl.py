@@ -69,15 +69,20 @@ def test_a_row_that_was_measured_elsewhere_is_asked_about() -> None:
 
 
 def test_columns_are_chosen_and_the_concurrency_is_found(tmp_path: Path) -> None:
-    text = "# by hand\nsessions;host;tps;repeat\n" + "".join(
-        f"{n};db;{n * 10 / (1 + 0.1 * n):.3f};{k}\n" for n in (1, 2, 4, 8, 16, 32) for k in (1, 2)
+    text = "# by hand\nsessions;host;tps;latency_ms;repeat\n" + "".join(
+        f"{n};db;{n * 10 / (1 + 0.1 * n):.3f};{5 + n};{k}\n" for n in (1, 2, 4, 8, 16, 32) for k in (1, 2)
     )
     path = written(tmp_path, text)
-    with pytest.raises(InputError, match=r"no column says the concurrency \(sessions, host, tps, repeat\)"):
+    with pytest.raises(
+        InputError, match=r"no column says the concurrency \(sessions, host, tps, latency_ms, repeat\)"
+    ):
         points.read(path)
     found = points.read(path, concurrency="Sessions")
     assert [column.name for column in found.columns] == ["tps"]  # `host` holds no numbers
     assert found.columns[0].n[:4] == (1, 1, 2, 2)
+    assert found.facts == (("left out", "latency_ms, repeat: no throughput by name (--column fits it)"),)
+    asked = points.read(path, concurrency="sessions", columns=("latency_ms",))
+    assert [column.name for column in asked.columns] == ["latency_ms"]
     assert [c.name for c in points.read(STUDY, columns=("sysbench_qps",)).columns] == ["sysbench_qps"]
     with pytest.raises(InputError, match="name one of go_mysql_qps, sysbench_qps"):
         points.read(STUDY, columns=("sysbench",))

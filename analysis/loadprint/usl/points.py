@@ -49,7 +49,7 @@ def read(
     """
     from loadprint.usl import points_csv, points_execution  # noqa: PLC0415  they need the types above
 
-    found = points_execution.read(path) if path.is_dir() else points_csv.read(path, concurrency)
+    found = points_execution.read(path) if path.is_dir() else points_csv.read(path, concurrency, columns)
     return _corrected(_chosen(found, columns), at or {})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,30 +28,46 @@ CONCURRENCY = (
     "cpus",
     "cores",
 )
-NO_THROUGHPUT = ("repeat", "run", "block", "seed", "side")
+# words of a column's name by which it is no throughput, unless somebody asks for it
+OTHER = frozenset(
+    (
+        *("repeat", "run", "block", "seed", "side", "latency", "lat", "response", "time", "duration", "ms"),
+        *("p50", "p90", "p95", "p99", "p999", "error", "errors", "err", "reconnects", "cpu", "util"),
+        *("std", "stddev", "stdev", "sd", "se", "ci", "low", "high", "min", "max"),
+    )
+)
 EMPTY = ("", "-", "n/a", "na", "nan", "null", "none")
 Rows = list[tuple[int, list[str]]]  # with the number of their line
 
 
-def read(path: Path, concurrency: str | None = None) -> Points:
+def read(path: Path, concurrency: str | None = None, asked: Sequence[str] = ()) -> Points:
     """Read a file whose first line names its columns; lines that begin with # are comments.
 
-    A cell that is empty or n/a was not measured. Raises InputError with file and line.
+    A cell that is empty or n/a was not measured. A column whose name is that of a latency, an error or the
+    like is read only if it is `asked` for. Raises InputError with file and line.
     """
     heads, rows = _table(path)
     place = _place(path, heads, concurrency)
     numbers = [_number(path, line, heads[place], row[place]) for line, row in rows]
-    columns = []
+    columns, left_out = [], []
     for other, name in enumerate(heads):
         cells = [row[other] for _, row in rows]
-        if other == place or name.lower() in NO_THROUGHPUT or not any(_is_number(cell) for cell in cells):
+        if other == place or not any(_is_number(cell) for cell in cells):
             continue
-        columns.append(_column(path, name, numbers, [(line, row[other]) for line, row in rows]))
+        if name in asked or not OTHER & set(re.split(r"[^a-z0-9]+", name.lower())):
+            columns.append(_column(path, name, numbers, [(line, row[other]) for line, row in rows]))
+        else:
+            left_out.append(name)
     if not columns:
         raise InputError(
             path, f"has no column of throughput beside `{heads[place]}`", "add one, with its name"
         )
-    return Points(path, path.name, heads[place], tuple(columns))
+    facts = (
+        (("left out", f"{', '.join(left_out)}: no throughput by name (--column fits it)"),)
+        if left_out
+        else ()
+    )
+    return Points(path, path.name, heads[place], tuple(columns), facts)
 
 
 def _column(
