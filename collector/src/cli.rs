@@ -33,7 +33,8 @@ Examples:
 
 const RECORD_EXAMPLES: &str = "\
 Records until SIGTERM or SIGINT, --duration or --deadline, then writes the tables. A recorder that is killed loses the tick
-it was writing; `loadprint-collect finish RUN` writes the tables then.
+it was writing; `loadprint-collect finish RUN` writes the tables then. SIGUSR1 asks for one tick of all probes, also of those that are read at the
+ends only (mysql_digests): where a window begins or ends.
 
 Examples:
   loadprint-collect record --out runs/try --duration 60s

@@ -35,6 +35,8 @@ pub enum When {
     First,
     /// A tick in its course.
     Between(u32),
+    /// A tick in its course that is to read everything: somebody's window begins or ends here.
+    Edge,
     /// The last tick.
     Last,
     /// Somebody asks for values now, and nothing is recorded.
@@ -110,7 +112,7 @@ impl Reader {
         self.realtime_ns = clock::realtime_ns();
         let threads_every = self.threads_every;
         let is_due = |cadence| match (cadence, when) {
-            (Cadence::Every, _) | (_, When::First | When::Last) => true,
+            (Cadence::Every, _) | (_, When::First | When::Edge | When::Last) => true,
             (Cadence::Nth, When::Between(tick)) => tick.is_multiple_of(threads_every),
             (Cadence::Slow, When::Between(tick)) => tick.is_multiple_of(threads_every.saturating_mul(10)),
             (Cadence::Nth | Cadence::Slow, When::Scrape) => true,
@@ -125,7 +127,7 @@ impl Reader {
         }
         let patience = match when {
             When::Last | When::Scrape => LAST_PATIENCE,
-            When::First | When::Between(_) => self.patience,
+            When::First | When::Edge | When::Between(_) => self.patience,
         };
         let beside = |opened: &Opened| opened.probe.as_ref().is_ok_and(|probe| probe.is_pending());
         let (slow, quick): (Vec<_>, Vec<_>) =

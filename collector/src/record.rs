@@ -28,6 +28,7 @@ use crate::fingerprint;
 use crate::http::Desk;
 use crate::http::Listening;
 use crate::placement;
+use crate::session::Extent;
 use crate::session::Opened;
 use crate::session::Session;
 use crate::session::open_probes;
@@ -164,6 +165,7 @@ fn take_ticks(
     ];
     let end = limits.into_iter().flatten().min_by_key(|(time, _)| *time);
     let mut schedule = Schedule::new(start, interval_ns);
+    let mut wished = false;
     loop {
         // There is nothing to be asked for before the first tick.
         let desk = desk.filter(|_| session.ticks() > 0);
@@ -172,8 +174,9 @@ fn take_ticks(
         loop {
             match stop.wait(Some(until), desk.map(Desk::bell))? {
                 Woken::Due => break,
+                Woken::Wished => wished = true,
                 Woken::Stopped => {
-                    session.tick(Schedule::last(due, clock::monotonic_ns()), true)?;
+                    session.tick(Schedule::last(due, clock::monotonic_ns()), Extent::Last)?;
                     return Ok(Ended::Signal);
                 }
                 Woken::Asked => {
@@ -186,10 +189,12 @@ fn take_ticks(
         if let Some((time, ended)) = end
             && time <= due.intended_ns
         {
-            session.tick(Schedule::last(due, time), true)?;
+            session.tick(Schedule::last(due, time), Extent::Last)?;
             return Ok(ended);
         }
-        session.tick(due, false)?;
+        let extent = if wished { Extent::All } else { Extent::Due };
+        wished = false;
+        session.tick(due, extent)?;
         if session.ticks() == 1 {
             pid_file.write()?;
         }

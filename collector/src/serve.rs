@@ -34,7 +34,8 @@ pub fn run(options: &ServeOptions) -> anyhow::Result<()> {
     loop {
         match stop.wait(None, Some(desk.bell()))? {
             Woken::Stopped => break,
-            Woken::Due => {}
+            // It reads everything whenever it is asked.
+            Woken::Due | Woken::Wished => {}
             Woken::Asked => desk.answer(|| {
                 if newest.is_none_or(|newest| newest.elapsed() >= options.min_interval) {
                     newest = Some(Instant::now());

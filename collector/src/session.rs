@@ -101,6 +101,17 @@ pub fn open_probes(asked: &ProbeOptions, host: &Host, options: &Options) -> anyh
     Ok(PROBES.iter().map(open).collect())
 }
 
+/// What a tick is to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The probes that are due.
+    Due,
+    /// All of them, also those that are read at the ends: somebody wants an edge here.
+    All,
+    /// All of them, with patience: there is no later tick.
+    Last,
+}
+
 /// A recording that is under way.
 #[derive(Debug)]
 pub struct Session {
@@ -127,14 +138,15 @@ impl Session {
     ///
     /// # Errors
     /// When the journal cannot be written; all ticks before are in it.
-    pub fn tick(&mut self, due: Due, is_last: bool) -> loadprint_recording::Result<()> {
+    pub fn tick(&mut self, due: Due, extent: Extent) -> loadprint_recording::Result<()> {
         let start_ns = clock::monotonic_ns();
         let realtime_ns = clock::realtime_ns();
         // What must be cheap comes first: reading. Encoding waits, so that the sources are read close together.
-        let when = match (is_last, self.ticks) {
-            (true, _) => When::Last,
-            (false, 0) => When::First,
-            (false, _) => When::Between(due.tick),
+        let when = match (extent, self.ticks) {
+            (Extent::Last, _) => When::Last,
+            (Extent::Due | Extent::All, 0) => When::First,
+            (Extent::All, _) => When::Edge,
+            (Extent::Due, _) => When::Between(due.tick),
         };
         self.reader.read(when);
         let Due {

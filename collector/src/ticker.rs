@@ -1,6 +1,7 @@
 //! The schedule: absolute times on CLOCK_MONOTONIC. Ticks that are missed are counted and never caught up.
 
 use std::io;
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
@@ -13,6 +14,7 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 use signal_hook::consts::SIGINT;
 use signal_hook::consts::SIGTERM;
+use signal_hook::consts::SIGUSR1;
 use signal_hook::low_level::pipe;
 
 /// When a tick is due.
@@ -72,14 +74,15 @@ impl Schedule {
     }
 }
 
-/// SIGTERM and SIGINT as something that can be waited for.
+/// SIGTERM and SIGINT, which stop, and SIGUSR1, which asks for a tick of all probes, as something that can be waited for.
 #[derive(Debug)]
 pub struct Stop {
     signals: UnixStream,
+    wishes: UnixStream,
 }
 
 impl Stop {
-    /// Takes over SIGTERM and SIGINT.
+    /// Takes over SIGTERM, SIGINT and SIGUSR1.
     ///
     /// # Errors
     /// When the handlers cannot be installed.
@@ -87,7 +90,10 @@ impl Stop {
         let (signals, sender) = UnixStream::pair()?;
         pipe::register(SIGTERM, sender.try_clone()?)?;
         pipe::register(SIGINT, sender)?;
-        Ok(Self { signals })
+        let (wishes, sender) = UnixStream::pair()?;
+        wishes.set_nonblocking(true)?;
+        pipe::register(SIGUSR1, sender)?;
+        Ok(Self { signals, wishes })
     }
 
     /// Waits until CLOCK_MONOTONIC is `until_ns`; true if a signal came first.
@@ -109,16 +115,21 @@ impl Stop {
                 tv_sec: left / 1_000_000_000,
                 tv_nsec: left % 1_000_000_000,
             });
-            let signals = self.signals.as_fd();
+            let (signals, wishes) = (self.signals.as_fd(), self.wishes.as_fd());
             // Without a bell the signals are waited for twice, which does no harm.
-            let mut waits =
-                [signals, bell.unwrap_or(signals)].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            let mut waits = [signals, wishes, bell.unwrap_or(signals)]
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
             match poll(&mut waits, timeout.as_ref()) {
                 Ok(0) if until_ns.is_some_and(|until| left == Some(0) || monotonic_ns() >= until) => {
                     return Ok(Woken::Due);
                 }
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) if !waits[0].revents().is_empty() => return Ok(Woken::Stopped),
+                Ok(_) if !waits[1].revents().is_empty() => {
+                    // Several wishes before a tick are one.
+                    let _ = (&self.wishes).read(&mut [0; 64])?;
+                    return Ok(Woken::Wished);
+                }
                 Ok(_) => return Ok(Woken::Asked),
                 Err(error) => return Err(error.into()),
             }
@@ -131,8 +142,10 @@ impl Stop {
 pub enum Woken {
     /// The time has come.
     Due,
-    /// A signal.
+    /// A signal to stop.
     Stopped,
+    /// SIGUSR1: the next tick is to read all probes.
+    Wished,
     /// Somebody rang the bell.
     Asked,
 }
