@@ -40,6 +40,38 @@ pub static METRICS: &[Column] = &[
     ),
     count("Queries", "statements executed, those within stored programs too"),
     count("Connections", "attempts to connect"),
+    count(
+        "Aborted_clients",
+        "connections lost without a goodbye from the client",
+    )
+    .lower(),
+    count("Aborted_connects", "attempts to connect that failed").lower(),
+    count(
+        "Connection_errors_accept",
+        "errors of accept() on a listening port",
+    )
+    .lower(),
+    count(
+        "Connection_errors_internal",
+        "connections refused for errors inside the server, such as lack of memory",
+    )
+    .lower(),
+    count(
+        "Connection_errors_max_connections",
+        "connections refused at max_connections",
+    )
+    .lower(),
+    count(
+        "Connection_errors_peer_address",
+        "errors in looking up the client's address",
+    )
+    .lower(),
+    count(
+        "Connection_errors_select",
+        "errors of select() or poll() on a listening port",
+    )
+    .lower(),
+    count("Connection_errors_tcpwrap", "connections refused by libwrap").lower(),
     gauge("Threads_connected", Unit::One, "connections open"),
     gauge("Threads_running", Unit::One, "connections that run a statement").lower(),
     gauge(
