@@ -51,13 +51,13 @@ def analyse(windows: Sequence[Window], limits: Limits, about: About) -> Result:
         blocks=blocks,
         blocks_used=counted,
         excluded=excluded,
-        checks=(*about.guards, *matched.checks, *verdict.diagnostics(used), Check("regime", kind, regime)),
+        checks=(*about.guards, *matched.checks, *verdict.diagnostics(used)),
         regime=kind,
         verdict=word,
         sentence=sentence,
         flips=about.flips,
         warnings=(*about.warnings, *verdict.warnings(about.schedule, counted, headline)),
-        facts=about.facts,
+        facts=(*about.facts, ("regime", regime)),
     )
 
 

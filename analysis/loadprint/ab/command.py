@@ -10,7 +10,13 @@ from typing import Any
 from loadprint.errors import InputError
 
 EXAMPLES = """examples:
+  loadprint ab plan docs/examples/ab-dirty-pages.yml        windows with their times, flips, smallest p
+  loadprint ab run docs/examples/ab-dirty-pages.yml --out runs/ab/dirty-1
+  loadprint ab show runs/ab/dirty-1 --format json           worked out again from what was recorded
   loadprint ab show tests/published/dynimize_sample.csv     quantity,without,with as a script printed them
+  loadprint ab revert runs/ab/dirty-1                       by hand, when everything was killed
+
+exit status of `run`: 0 done; 1 ended early, everything reverted, or inconclusive; 2 unusable, or not reverted
 """
 FORMATS = ("text", "markdown", "csv", "json")
 
@@ -24,10 +30,27 @@ def add(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(required=True, metavar="VERB")
+    planned = verbs.add_parser(
+        "plan", help="check an experiment file and print its schedule; touches nothing"
+    )
+    planned.add_argument("file", type=Path, metavar="EXPERIMENT.yml")
+    planned.add_argument("--format", choices=("text", "json"), default="text")
+    planned.set_defaults(run=run_plan)
+    running = verbs.add_parser("run", help="run an experiment on this host, and always revert")
+    running.add_argument("file", type=Path, metavar="EXPERIMENT.yml")
+    running.add_argument("--out", type=Path, required=True, metavar="RUN", help="a new run directory")
+    running.add_argument(
+        "--collector", type=Path, metavar="PATH", help="loadprint-collect, if not on the PATH"
+    )
+    _output(running)
+    running.set_defaults(run=run_run)
     show = verbs.add_parser("show", help="what an experiment found, worked out again from its recording")
     show.add_argument("path", type=Path, metavar="RUN|FILE.csv")
     _output(show)
     show.set_defaults(run=run_show)
+    back = verbs.add_parser("revert", help="revert and verify by hand what a run directory says was applied")
+    back.add_argument("path", type=Path, metavar="RUN")
+    back.set_defaults(run=run_revert)
 
 
 def _output(parser: argparse.ArgumentParser) -> None:
@@ -37,22 +60,65 @@ def _output(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def run_plan(arguments: argparse.Namespace) -> int:
+    """Print the schedule."""
+    from loadprint.ab import experiment, render_plan, schedule  # noqa: PLC0415  registering imports nothing heavy
+
+    asked = experiment.load(arguments.file)
+    write(render_plan.RENDERERS[arguments.format](asked, schedule.plan(asked)), None)
+    return 0
+
+
+def run_run(arguments: argparse.Namespace) -> int:
+    """Run an experiment: 0 done, 1 ended early with everything reverted, 2 not reverted."""
+    from loadprint.ab import controller, experiment, render, schedule, show  # noqa: PLC0415  as above
+    from loadprint.ab.interrupts import say  # noqa: PLC0415
+
+    asked = experiment.load(arguments.file)
+    planned = schedule.plan(asked)
+    for warning in planned.warnings:
+        say(f"warning: {warning}")
+    outcome = controller.run(asked, planned, arguments.out, arguments.collector)
+    try:
+        result = show.result(arguments.out)
+        write(render.RENDERERS[arguments.format](result), arguments.output)
+        inconclusive = result.verdict == "inconclusive"
+    except (InputError, OSError) as error:  # what matters more is still to be said
+        say(f"the figures cannot be shown: {error}")
+        inconclusive = True
+    say(f"{outcome.reason or 'done'}; {outcome.told}")
+    if not outcome.reverted:
+        say(f"NOT REVERTED ({outcome.told}). Run by hand, now: {asked.treatment.revert}")
+        return 2
+    return 1 if outcome.reason or inconclusive else 0
+
+
 def run_show(arguments: argparse.Namespace) -> int:
     """Print an experiment's figures."""
-    from loadprint.ab import published, render  # noqa: PLC0415  registering imports nothing heavy
+    from loadprint.ab import published, render, show  # noqa: PLC0415  registering imports nothing heavy
 
-    if arguments.path.is_file():
-        result = published.read(arguments.path)
-    else:
-        raise InputError(arguments.path, "no such table", "give a CSV file")
+    if not arguments.path.exists():
+        raise InputError(arguments.path, "is not there", "give a run directory or a CSV file")
+    result = published.read(arguments.path) if arguments.path.is_file() else show.result(arguments.path)
     write(render.RENDERERS[arguments.format](result), arguments.output)
     return 0
+
+
+def run_revert(arguments: argparse.Namespace) -> int:
+    """Revert by hand: 0 reverted and verified, 2 not."""
+    from loadprint.ab.interrupts import say  # noqa: PLC0415  registering imports nothing heavy
+    from loadprint.ab.link import revert_by_hand  # noqa: PLC0415
+
+    good, told = revert_by_hand(arguments.path, "by hand")
+    say(told if good else f"NOT REVERTED: {told}")
+    return 0 if good else 2
 
 
 def write(text: str, output: Path | None) -> None:
     """Write to a file, or to the terminal. Raises InputError where the file cannot be written."""
     if output is None:
         sys.stdout.write(text)
+        sys.stdout.flush()
         return
     try:
         output.write_text(text, encoding="utf-8")

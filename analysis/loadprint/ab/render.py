@@ -112,10 +112,15 @@ def _effect_row(effect: Effect) -> tuple[str, ...]:
         effect.unit,
         numbers.number(effect.treatment, places),
         numbers.number(effect.baseline, places),
-        f"{effect.ratio:.6g}" if not interval else f"{effect.ratio:.4f}",
+        f"{effect.ratio:.6g}" if not interval else _ratio(effect.ratio),
         interval,
         f"{effect.p_sign:.3g}" if effect.p_sign is not None and interval else "",
     )
+
+
+def _ratio(value: float) -> str:
+    """Four decimals near 1, where a per mille counts; three digits of a large ratio."""
+    return f"{value:.4f}" if value < 10 else numbers.ratio(value)
 
 
 def _window_row(result: Result, window: Window) -> tuple[str, ...]:

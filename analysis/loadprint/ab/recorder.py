@@ -1,0 +1,124 @@
+"""The recorder beside an experiment: started before the first window, watched, asked for edges, ended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+from loadprint.ab.experiment import Experiment
+from loadprint.ab.keeper import start_time
+from loadprint.errors import InputError
+
+BESIDE = Path(__file__).parents[3] / "target" / "release" / "loadprint-collect"
+
+
+def collector(given: Path | None) -> Path:
+    """Find loadprint-collect: as given, on the PATH, or in this source tree. Raises InputError."""
+    found = shutil.which("loadprint-collect")
+    for path in (given, Path(found) if found else None, BESIDE):
+        if path is not None and path.is_file() and os.access(path, os.X_OK):
+            return path.resolve()
+        if given is not None:
+            break
+    raise InputError(given or "loadprint-collect", "is not there", "name it with --collector PATH")
+
+
+def server_pid(process: str) -> int:
+    """Process of the server: a number, @PIDFILE, or the name of the one such process. Raises InputError."""
+    place = f"server.process {process}"
+    if process.isdigit():
+        pids = [int(process)]
+    elif process.startswith("@"):
+        try:
+            pids = [int(Path(process[1:]).read_text(encoding="ascii").strip())]
+        except (OSError, ValueError) as error:
+            raise InputError(place, f"the pid file cannot be read ({error})", "name the right file") from None
+    else:
+        pids = [
+            int(path.parent.name)
+            for path in Path("/proc").glob("[0-9]*/comm")
+            if _text(path) == process[:15] and start_time(int(path.parent.name)) is not None
+        ]
+    pids = [pid for pid in pids if start_time(pid) is not None]
+    if len(pids) != 1:
+        what = "no such process" if not pids else f"is the name of {len(pids)} processes"
+        raise InputError(place, what, "give a process number or @PIDFILE")
+    return pids[0]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+class Recorder:
+    """loadprint-collect as a child in a session of its own: Ctrl-C is for the controller to decide on."""
+
+    def __init__(self, binary: Path, run: Path, experiment: Experiment, pid: int, seconds: float) -> None:
+        self.port = _free_port()
+        self._log = run / "load" / "recorder.log"
+        server, recorder = experiment.server, experiment.recorder
+        words = [str(binary), "record", "--out", str(run), "--interval", f"{recorder.interval:g}s"]
+        words += ["--process", f"server={pid}", "--listen", f"127.0.0.1:{self.port}"]
+        words += ["--deadline", f"{seconds + 60:.0f}s"]
+        if recorder.without:
+            words += ["--without", ",".join(recorder.without)]
+        if server.defaults_file is not None:
+            words += ["--mysql-defaults-file", str(server.defaults_file)]
+        for option, value in (("socket", server.socket), ("host", server.host), ("port", server.port)):
+            if value is not None:
+                words += [f"--mysql-{option}", str(value)]
+        if server.data_dir is not None:
+            words += ["--data-dir", str(server.data_dir)]
+        if server.cpus is not None:
+            words += ["--cpuset", f"server={server.cpus}"]
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        self.start = start_time(self.process.pid)
+
+    def died(self) -> str | None:
+        """Why it is gone; None while it runs."""
+        code = self.process.poll()
+        if code is None:
+            return None
+        lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        how = f"killed by signal {-code}" if code < 0 else f"exit {code}"
+        return f"the recorder ended ({how}{': ' + lines[-1] if lines else ''})"
+
+    def edge(self) -> None:
+        """Ask for a tick of all probes: a window begins or ends."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGUSR1)
+
+    def end(self, patience: float = 120.0) -> str | None:
+        """End it and wait for its tables; what went wrong, or None."""
+        before = self.process.poll()
+        if before is not None:
+            return self.died()
+        self.process.terminate()
+        try:
+            code = self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return f"the recorder did not end within {patience:g} s"
+        return None if code == 0 else self.died()
+
+
+def gone(pid: int, start: int | None) -> bool:
+    """Whether the process that had this number at the begin is no longer there."""
+    return start_time(pid) != start
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

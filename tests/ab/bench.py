@@ -1,0 +1,169 @@
+"""An experiment as a process beside a real server: it is started, watched, hurt, and asked what it left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+LOAD = ROOT / "target" / "release" / "loadprint-load"
+COLLECT = ROOT / "target" / "release" / "loadprint-collect"
+PATIENCE_S = 60.0
+
+
+def ab(*words: object) -> list[str]:
+    """The command line of `loadprint ab`."""
+    return [sys.executable, "-m", "loadprint", "ab", *map(str, words)]
+
+
+def wait_for(what: str, is_so: Callable[[], Any]) -> Any:
+    """Wait until something is so, and give it."""
+    until = time.monotonic() + PATIENCE_S
+    while not (found := is_so()):
+        assert time.monotonic() < until, f"waited in vain for {what}"
+        time.sleep(0.02)
+    return found
+
+
+class Server:
+    """A private server, as tests/with-server exports it."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.defaults = Path(environment["LOADPRINT_TEST_DEFAULTS"])
+        self.pid_file = Path(environment["LOADPRINT_TEST_SOCKET"]).with_name("mysqld.pid")
+
+    @property
+    def pid(self) -> int:
+        return int(self.pid_file.read_text(encoding="ascii"))
+
+    def sql(self, statement: str) -> str:
+        """The command that runs a statement."""
+        return f"{sys.executable} {Path(__file__).with_name('sql.py')} {self.defaults} '{statement}'"
+
+
+@contextlib.contextmanager
+def production(server: Server, rate: int) -> Iterator[None]:
+    """Load that somebody else drives: lookups by an index at a fixed rate, until the block ends."""
+    account = [f"--defaults-file={server.defaults}", "--tables=1", "--table-size=4000"]
+    for verb in ("cleanup", "prepare"):
+        subprocess.run([LOAD, verb, "select_random_points", *account], check=True, capture_output=True)
+    words = [str(LOAD), "run", "select_random_points", *account, "--threads=2", "--time=0", f"--rate={rate}"]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as load:
+        try:
+            yield
+        finally:
+            load.terminate()
+            load.wait(PATIENCE_S)
+
+
+class Bench:
+    """An experiment whose treatment is a file: every command is written down, and any may be made to fail."""
+
+    def __init__(self, directory: Path, server: Server) -> None:
+        self.directory, self.out = directory, directory / "run"
+        self.applied, self.calls = directory / "applied", directory / "calls"
+        self.process: subprocess.Popen[str] | None = None
+        self.document: dict[str, Any] = {
+            "name": "fault",
+            "treatment": {
+                "apply": f"echo apply >> {self.calls}; touch {self.applied}",
+                "revert": f"echo revert >> {self.calls}; rm -f {self.applied}",
+                "verify_applied": f"test -e {self.applied}",
+                "verify_reverted": f"test ! -e {self.applied}",
+            },
+            # the first window is a treatment window, and long enough to be hurt in
+            "schedule": {"order": "TB", "blocks": 1, "window": 1.0, "settle": 0.1},
+            "server": {"process": f"@{server.pid_file}", "defaults_file": str(server.defaults)},
+            "recorder": {"interval": "200ms"},
+        }
+
+    def start(self, **popen: Any) -> None:
+        """Start the experiment."""
+        file = self.directory / "experiment.yml"
+        file.write_text(yaml.safe_dump(self.document), encoding="utf-8")
+        words = ab("run", file, "--out", self.out, "--collector", COLLECT)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "analysis")}
+        given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **popen}
+        self.process = subprocess.Popen(words, env=environment, **given)
+
+    def start_treated(self, **popen: Any) -> None:
+        """Start it, and wait for its treatment window."""
+        self.document["schedule"]["window"] = 30.0
+        self.start(**popen)
+        wait_for("the treatment window", lambda: "treatment" in self.phases())
+
+    def phases(self) -> list[str]:
+        """Phases that have begun."""
+        path = self.out / "load" / "phases.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return [stamp["phase"] for stamp in map(json.loads, lines) if stamp["event"] == "begin"]
+
+    def end(self) -> tuple[int, str]:
+        """Its exit status and what it said."""
+        assert self.process is not None
+        _, said = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, said or ""
+
+    def run(self) -> tuple[int, str]:
+        """From the begin to the end."""
+        self.start()
+        return self.end()
+
+    def keeper(self) -> int:
+        """Process of the keeper."""
+        assert self.process is not None
+        return next(pid for pid, words in children(self.process.pid) if "keeper.py" in words)
+
+    def recorder(self) -> int:
+        """Process of the recorder."""
+        assert self.process is not None
+        return next(pid for pid, words in children(self.process.pid) if "loadprint-collect" in words)
+
+    def called(self) -> list[str]:
+        """What was switched, in order."""
+        return self.calls.read_text(encoding="utf-8").split() if self.calls.exists() else []
+
+    def meta(self) -> dict[str, Any]:
+        """run.json."""
+        found: dict[str, Any] = json.loads((self.out / "run.json").read_text(encoding="utf-8"))
+        return found
+
+    def shown(self) -> dict[str, Any]:
+        """What `loadprint ab show` says of what was left: the run directory is whole."""
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "analysis")}
+        words = ab("show", self.out, "--format", "json")
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def clean_up(self) -> None:
+        """End what a failed test has left."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+            self.process.communicate(timeout=PATIENCE_S)
+
+
+def children(pid: int) -> list[tuple[int, str]]:
+    """Children of a process with their command lines."""
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    return [(int(each), Path(f"/proc/{each}/cmdline").read_text(encoding="utf-8")) for each in text.split()]
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

@@ -1,0 +1,57 @@
+"""Whole experiments: a change with a big true effect is seen, with its sign; no change is not seen."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from .bench import Bench, Server
+
+SCHEDULE = {"order": "ABBA", "blocks": 3, "window": 2.0, "settle": 0.3}
+# short windows on a shared machine: this is about the effect, not about the load
+GATES = {"load_difference": 5.0, "mix_distance": 0.2}
+
+
+def experiment(directory: Path, server: Server, treatment: dict[str, str]) -> dict[str, Any]:
+    directory.mkdir()
+    bench = Bench(directory, server)
+    bench.document |= {"treatment": treatment, "schedule": SCHEDULE, "gates": GATES}
+    status, said = bench.run()
+    assert status == 0, said
+    return bench.shown()
+
+
+def headline(result: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = next(e for e in result["effects"] if e["key"] == "queries_per_cpu_second")
+    return found
+
+
+def test_a_hidden_index_costs_and_nothing_costs_nothing(tmp_path: Path, server: Server) -> None:
+    """The index of production's lookups is made invisible, so that they scan; against an A/A experiment."""
+    where = 'WHERE TABLE_SCHEMA="sbtest" AND INDEX_NAME="k_1"'
+    visible = server.sql(f"SELECT IS_VISIBLE FROM information_schema.STATISTICS {where}")
+    costly = experiment(
+        tmp_path / "costly",
+        server,
+        {
+            "apply": server.sql("ALTER TABLE sbtest.sbtest1 ALTER INDEX k_1 INVISIBLE"),
+            "revert": server.sql("ALTER TABLE sbtest.sbtest1 ALTER INDEX k_1 VISIBLE"),
+            "verify_applied": f"test $({visible}) = NO",
+            "verify_reverted": f"test $({visible}) = YES",
+        },
+    )
+    nothing = dict.fromkeys(("apply", "revert", "verify_applied", "verify_reverted"), "true")
+    same = experiment(tmp_path / "same", server, nothing)
+
+    effect, none = headline(costly), headline(same)
+    assert costly["verdict"] == "worse", json.dumps(costly["effects"], indent=1)
+    assert effect["high"] < 1
+    assert len(costly["windows"]) == 12
+    assert [w["variant"][0] for w in costly["windows"][:4]] == ["b", "t", "t", "b"]
+    assert all(w["digests"] for w in costly["windows"])
+    assert len(costly["flips"]) == 6
+    # one in twenty A/A experiments is called different by chance, but not by a quarter of this effect
+    unseen = none["low"] < 1 < none["high"]
+    assert unseen or abs(math.log(none["ratio"])) < 0.25 * abs(math.log(effect["ratio"])), same["sentence"]

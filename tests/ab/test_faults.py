@@ -1,0 +1,246 @@
+"""Whatever ends an experiment, the change is taken back, once, verified, and the run directory says so."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .bench import ROOT, Bench, Server, ab, alive, production, wait_for
+
+
+def test_a_normal_end_leaves_nothing(bench: Bench) -> None:
+    status, said = bench.run()
+    assert (status, bench.called()) == (0, ["apply", "revert"]), said
+    assert not bench.applied.exists()
+    assert bench.meta()["status"] == "complete"
+    assert bench.phases()[-1] == "baseline"
+    assert bench.shown()["verdict"] == "too few"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_reverts(bench: Bench, number: signal.Signals) -> None:
+    bench.start_treated()
+    assert bench.process is not None
+    bench.process.send_signal(number)
+    status, said = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    assert f"interrupted by {number.name}; reverting" in said
+    assert not bench.applied.exists()
+    assert bench.meta()["reason"].startswith(f"interrupted by {number.name}; reverted and verified")
+
+
+def test_a_lost_terminal_reverts_though_nobody_reads_what_is_said(bench: Bench) -> None:
+    reader, writer = os.pipe()
+    bench.start_treated(stdout=writer, stderr=writer)
+    os.close(writer)
+    os.close(reader)
+    assert bench.process is not None
+    bench.process.send_signal(signal.SIGHUP)
+    assert bench.process.wait(60) == 1
+    assert bench.called() == ["apply", "revert"]
+    assert bench.meta()["reason"].startswith("interrupted by SIGHUP; reverted and verified")
+
+
+def test_a_killed_controller_is_reverted_at_once_and_its_recording_is_whole(bench: Bench) -> None:
+    bench.start_treated()
+    assert bench.process is not None
+    keeper, recorder = bench.keeper(), bench.recorder()
+    bench.process.kill()
+    bench.process.communicate()
+    wait_for("the revert", lambda: not bench.applied.exists())
+    wait_for("the end of keeper and recorder", lambda: not alive(keeper) and not alive(recorder))
+    assert bench.called() == ["apply", "revert"]
+    assert bench.meta()["status"] == "failed"
+    assert bench.meta()["reason"] == "the controller is gone; reverted and verified"
+    assert bench.shown()["flips"][-1].endswith("(the controller is gone)")
+
+
+def test_a_stopped_controller_loses_its_lease_and_hears_of_it(bench: Bench) -> None:
+    bench.document["lease"] = 1
+    bench.start_treated()
+    assert bench.process is not None
+    bench.process.send_signal(signal.SIGSTOP)
+    wait_for("the revert", lambda: not bench.applied.exists())
+    bench.process.send_signal(signal.SIGCONT)
+    status, said = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    assert "the controller did not renew its lease of 1 s" in said
+    assert bench.meta()["status"] == "failed"
+
+
+def test_the_deadline_reverts(bench: Bench) -> None:
+    bench.document["deadline"] = 4
+    bench.start_treated()
+    status, said = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    assert "the deadline has passed" in bench.meta()["reason"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_keeper_that_ends_leaves_a_reverted_server(bench: Bench, number: signal.Signals) -> None:
+    bench.start_treated()
+    os.kill(bench.keeper(), number)
+    status, said = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    assert ("killed; reverting in its place" if number == signal.SIGKILL else "SIGTERM") in said
+    assert not bench.applied.exists()
+    assert bench.meta()["status"] == "failed"
+
+
+def test_a_keeper_killed_while_it_applies_does_not_apply_after_the_revert(bench: Bench) -> None:
+    gate = bench.directory / "gate"
+    os.mkfifo(gate)
+    # it would go on when somebody writes into the pipe
+    bench.document["treatment"]["apply"] = (
+        f"echo apply >> {bench.calls}; read line < {gate}; touch {bench.applied}"
+    )
+    bench.start()
+    wait_for("the command", lambda: bench.called() == ["apply"])
+    os.kill(bench.keeper(), signal.SIGKILL)
+    status, said = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    with pytest.raises(OSError, match="No such device"):  # nobody waits for the pipe any more
+        os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
+    assert not bench.applied.exists()
+
+
+def test_a_revert_that_fails_once_is_tried_again(bench: Bench) -> None:
+    once = bench.directory / "once"
+    bench.document["treatment"]["revert"] = (
+        f"echo revert >> {bench.calls}; test -e {once} || {{ touch {once}; exit 7; }}; rm -f {bench.applied}"
+    )
+    status, said = bench.run()
+    assert (status, bench.called()) == (0, ["apply", "revert", "revert"]), said
+    assert not bench.applied.exists()
+
+
+def test_a_revert_that_never_works_is_loud_and_last(bench: Bench) -> None:
+    revert = f"echo revert >> {bench.calls}; false"
+    bench.document["treatment"]["revert"] = revert
+    status, said = bench.run()
+    assert status == 2
+    last = said.strip().splitlines()[-1]
+    assert "NOT REVERTED" in last
+    assert last.endswith(f"Run by hand, now: {revert}")
+    assert bench.applied.exists()
+    assert bench.meta()["status"] == "failed"
+    assert "revert" in bench.meta()["reason"]
+
+
+def test_a_treatment_that_cannot_be_verified_is_reverted(bench: Bench) -> None:
+    bench.document["treatment"]["verify_applied"] = "echo it is not there; false"
+    status, said = bench.run()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    assert "verify_applied: exit 1: it is not there" in bench.meta()["reason"]
+
+
+def test_a_command_that_hangs_is_ended_and_reverted(bench: Bench) -> None:
+    bench.document["treatment"] |= {
+        "apply": f"echo apply >> {bench.calls}; exec sleep 1000",
+        "timeout": "500ms",
+    }
+    status, said = bench.run()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    assert "apply: timed out after 0.5 s" in bench.meta()["reason"]
+
+
+def test_a_server_that_is_treated_already_is_left_alone(bench: Bench) -> None:
+    bench.applied.touch()
+    status, said = bench.run()
+    assert (status, bench.called()) == (2, []), said
+    assert "treatment.verify_reverted" in said
+    assert bench.applied.exists()
+    assert bench.meta()["status"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("guards", "says"),
+    [
+        ({"threads_running": 0.5}, "guard threads_running"),
+        ({"queries_per_second_min": 1e9}, "guard queries_per_second"),
+        ({"replication_lag": {"command": "echo 31", "max": 30}}, "guard replication_lag: 31, above 30"),
+        (
+            {"commands": {"mine": {"command": "echo what", "max": 1}}},
+            "guard mine: its command printed no number",
+        ),
+    ],
+)
+def test_a_guard_that_trips_reverts(bench: Bench, guards: dict[str, object], says: str) -> None:
+    bench.document["guards"] = {**guards, "readings": 1}
+    bench.document["schedule"]["settle"] = 1.0
+    status, said = bench.run()
+    assert status == 1, said
+    assert says in bench.meta()["reason"]
+    assert bench.called() in (["apply", "revert"], [])
+    assert not bench.applied.exists()
+
+
+def test_a_recorder_that_dies_ends_it_reverted(bench: Bench) -> None:
+    bench.start_treated()
+    os.kill(bench.recorder(), signal.SIGKILL)
+    status, said = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    assert "the recorder ended (killed by signal 9" in bench.meta()["reason"]
+    assert bench.shown()["verdict"] == "aborted"
+
+
+def test_two_experiments_on_one_server_are_refused(bench: Bench, tmp_path: Path, server: Server) -> None:
+    bench.start_treated()
+    (tmp_path / "second").mkdir()
+    second = Bench(tmp_path / "second", server)
+    status, said = second.run()
+    assert (status, second.called()) == (2, []), said
+    assert "another experiment" in said
+    assert bench.process is not None
+    bench.process.terminate()
+    assert bench.end()[0] == 1
+
+
+def test_after_everything_was_killed_it_is_reverted_by_hand(bench: Bench) -> None:
+    bench.start_treated()
+    assert bench.process is not None
+    keeper, recorder = bench.keeper(), bench.recorder()
+    bench.process.send_signal(signal.SIGSTOP)
+    for pid in (keeper, bench.process.pid, recorder):
+        os.kill(pid, signal.SIGKILL)
+    bench.process.communicate()
+    wait_for("their end", lambda: not any(map(alive, (keeper, recorder))))
+    assert bench.applied.exists()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "analysis")}
+    words = ab("revert", bench.out)
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, bench.called()) == (0, ["apply", "revert"]), done.stderr
+    assert not bench.applied.exists()
+
+
+def test_a_server_that_dies_is_reverted_and_said(tmp_path: Path) -> None:
+    """On a server of its own, which the test kills."""
+    words = [
+        "tests/with-server",
+        "sh",
+        "-c",
+        f"env > {tmp_path}/environment.new; mv {tmp_path}/environment.new ",
+    ]
+    words[-1] += f"{tmp_path}/environment; exec cat"
+    with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as around:
+        try:
+            environment = wait_for("the server", (tmp_path / "environment").exists) and dict(
+                line.partition("=")[::2]
+                for line in (tmp_path / "environment").read_text(encoding="utf-8").splitlines()
+            )
+            server = Server(environment)
+            bench = Bench(tmp_path, server)
+            with production(server, 100):
+                bench.start_treated()
+                os.kill(server.pid, signal.SIGKILL)
+                status, said = bench.end()
+        finally:
+            assert around.stdin is not None
+            around.stdin.close()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    assert "has ended" in bench.meta()["reason"]
+    assert "reverted and verified" in bench.meta()["reason"]
