@@ -106,7 +106,9 @@ def _effect_row(effect: Effect) -> tuple[str, ...]:
     if effect.ratio is None or effect.treatment is None or effect.baseline is None:
         return (effect.label, effect.unit, "n/a", "n/a", "", effect.note, "")
     places = numbers.decimals((effect.treatment, effect.baseline), 4)
-    interval = "" if effect.low is None or effect.high is None else f"[{effect.low:.4f}, {effect.high:.4f}]"
+    interval = ""
+    if effect.low is not None and effect.high is not None:
+        interval = f"[{_ratio(effect.low)}, {_ratio(effect.high)}]"
     return (
         effect.label,
         effect.unit,
