@@ -76,8 +76,8 @@ class Source:
         path = self.run.table(self.window.role, probe)
         if path is None or probe not in self.window.middle_ns:
             return None
-        first, last = self.window.first, self.window.last
-        return self.store.fetch(path, lambda t: query(t.filter(t.tick.between(first, last))).order_by("tick"))
+        window = (self.window.first, self.window.last)
+        return self.store.fetch(path, lambda t: query(t).order_by("tick"), between=window)
 
     def seconds(self, probe: str, ticks: Floats) -> float:
         """Seconds between the reads of the first and the last of `ticks`."""

@@ -56,7 +56,7 @@ def _ends(source: Source, probe: str, keys: Sequence[str], columns: dict[str, ib
         source.out.lack(f"{name}.", source.window.why_missing(probe))
         return None
     ends = [ticks[0], ticks[-1]]
-    rows = source.store.fetch(path, lambda t: t.filter(t.tick.isin(ends)).select("tick", *keys, **columns))
+    rows = source.store.fetch(path, lambda t: t.select("tick", *keys, **columns), at=ends)
     rows["last"] = rows["tick"] == ends[1]
     rows["name"] = np.array(
         [".".join([name, *parts]) for parts in zip(*(rows[key].tolist() for key in keys), strict=True)],

@@ -31,11 +31,8 @@ def perf(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     fields = {name: number(ibis._[name]) for name in ("value", "enabled_ns", "running_ns")}
     rows = source.store.fetch(
         path,
-        lambda t: (
-            t.filter(t.tick.isin([ticks[0], ticks[-1]]) & t.cpus.isin(wanted))
-            .select("tick", "event", "cpus", **fields)
-            .order_by("tick")
-        ),
+        lambda t: t.filter(t.cpus.isin(wanted)).select("tick", "event", "cpus", **fields).order_by("tick"),
+        at=(ticks[0], ticks[-1]),
     )
     if side in rows["cpus"]:  # the recorder's own sum of the set
         rows = {name: values[rows["cpus"] == side] for name, values in rows.items()}

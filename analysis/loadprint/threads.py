@@ -31,15 +31,14 @@ def threads(source: Source) -> None:
     for name in FIELDS:
         column = number(ibis._[name])
         ends |= {f"{name}_0": column.argmin(ibis._.tick), f"{name}_1": column.argmax(ibis._.tick)}
-    first, last = source.window.first, source.window.last
+    window = (source.window.first, source.window.last)
     again = second_lives(source)
     rows = source.store.fetch(
         path,
-        lambda t: (
-            t.filter(t.tick.between(first, last))
-            .group_by("role", "pid", "tid", life=_life(t, again))
-            .agg(born=number(ibis._.tick.min()), seen=number(ibis._.tick.max()), **ends)
+        lambda t: t.group_by("role", "pid", "tid", life=_life(t, again)).agg(
+            born=number(ibis._.tick.min()), seen=number(ibis._.tick.max()), **ends
         ),
+        between=window,
     )
     if len(rows["born"]) == 0:
         source.out.lack("threads", "no thread was read inside the window")
