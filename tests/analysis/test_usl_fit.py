@@ -130,6 +130,14 @@ def test_residuals_and_what_is_left_without_each_point(go: Fit, sysbench: Fit) -
             printed(text, value)
 
 
+def test_half_of_the_range_foretells_the_other_half_or_does_not(go: Fit, sysbench: Fit) -> None:
+    for column, wanted in ((go, "-21"), (sysbench, "-2")):
+        assert column.hindcast is not None
+        assert (column.hindcast.up_to, column.hindcast.at) == (32, 64)
+        printed(wanted, column.hindcast.error * 100)
+    assert fit(N[:6], [10.0, 19, 34, 50, 60, 62]).hindcast is None
+
+
 def test_aicc_prefers_saturation_for_go_and_the_law_for_sysbench(go: Fit, sysbench: Fit) -> None:
     scores = {"saturating": ("154.5", "166.8"), "usl": ("162.8", "163.9"), "amdahl": ("163.4", "180.1")}
     for key, (first, second) in scores.items():

@@ -69,6 +69,15 @@ class LackOfFit:
 
 
 @dataclass(frozen=True)
+class Hindcast:
+    """What the fit of the N up to half of the largest says of the largest: predicted / measured − 1."""
+
+    up_to: float
+    at: float
+    error: float
+
+
+@dataclass(frozen=True)
 class Fit:
     """One column: its points, every fit, and what may be said of them.
 
@@ -81,6 +90,7 @@ class Fit:
     models: tuple[Model, ...]
     left_out: LeftOut | None
     lack_of_fit: LackOfFit | None
+    hindcast: Hindcast | None
     preferred: str | None
     optimum: float | None
     terms: tuple[str, ...]
@@ -125,7 +135,15 @@ def fit(
     headline = models[0]
     left_out, points = _leave_one_out(at, value, headline, asked, bounded=bounded)
     unjudged = Fit(
-        points, tuple(models), left_out, _lack_of_fit(at, value, headline), _preferred(models), None, (), ()
+        points,
+        tuple(models),
+        left_out,
+        _lack_of_fit(at, value, headline),
+        _hindcast(at, value, bounded=bounded),
+        _preferred(models),
+        None,
+        (),
+        (),
     )
     return judge.judged(unjudged)
 
@@ -221,6 +239,18 @@ def _reached(model: Model, x: float) -> float | None:
     if under < 0 or b >= 0 or c <= 0:
         return None
     return 2 * c / (-b + math.sqrt(under))
+
+
+def _hindcast(n: Floats, x: Floats, *, bounded: bool) -> Hindcast | None:
+    """None where too few N lie below half of the largest."""
+    near, last = n <= n.max() / 2, n == n.max()
+    if len(np.unique(n[near])) < LEAST_FOR_THREE:
+        return None
+    early = fits.three_parameters(n[near], x[near], bounded=bounded)
+    if early.failed:
+        return None
+    error = float(early.at(n[last])[0] / x[last].mean()) - 1
+    return Hindcast(float(n[near].max()), float(n.max()), error)
 
 
 def _lack_of_fit(n: Floats, x: Floats, headline: Model) -> LackOfFit | None:

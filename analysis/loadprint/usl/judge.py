@@ -250,4 +250,10 @@ def _extrapolated(fit: Fit) -> list[Verdict]:
         return []
     told = ", ".join(f"N = {n:g} ({n / largest:.3g} ×)" for n in far)
     text = f"extrapolation, beyond twice the largest N measured ({largest:g}): {told}"
+    if fit.hindcast is not None:
+        back = fit.hindcast
+        text += (
+            f"; fitted to N ≤ {back.up_to:g} alone USL misses what was measured at {back.at:g} by "
+            f"{numbers.points(100 * back.error)} %"
+        )
     return [Verdict("extrapolation", text, warning=True)]
