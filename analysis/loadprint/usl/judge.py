@@ -130,6 +130,8 @@ def _peak(fit: Fit, missed: str | None) -> tuple[float | None, Verdict]:
     peak, kappa = float(usl.peak or math.nan), usl.parameter("kappa")
     if math.isinf(peak) and usl.parameter("sigma").value == 0:
         return None, Verdict("peak", "σ and κ are 0: throughput grows with N, no limit can be seen")
+    if math.isinf(peak) and kappa.value < 0:
+        return None, Verdict("peak", "κ is negative: the fitted curve rises ever faster, nothing does", True)
     if math.isinf(peak):
         return None, Verdict("peak", "κ = 0: the fitted curve has no peak, it only levels off")
     if peak <= 1:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from loadprint import student
 from loadprint.usl.curves import Floats
 
 LEVEL = 0.95
@@ -66,6 +67,4 @@ def inverse(jacobian: Floats) -> Floats | None:
 
 def t_quantile(freedom: int) -> float:
     """Half width of a 95 % interval in standard errors: Student's t, as confint of R's nls by its se."""
-    from scipy.special import stdtrit  # noqa: PLC0415  slow to import
-
-    return float(stdtrit(freedom, 0.5 + LEVEL / 2))
+    return student.t_quantile(0.5 + LEVEL / 2, freedom)
