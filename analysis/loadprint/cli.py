@@ -59,7 +59,7 @@ def add_compare(subparsers: Any) -> None:
         metavar="FILE",
         help="what the hosts can do at most (default: ceilings.json beside the runs)",
     )
-    parser.add_argument("--format", choices=("text", "markdown", "csv", "json"), default="text")
+    parser.add_argument("--format", choices=("text", "markdown", "csv", "json", "html"), default="text")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="write to a file instead of the terminal"
     )
@@ -150,6 +150,10 @@ def _rendered(table: Any, arguments: argparse.Namespace) -> str:
         terminal = arguments.output is None and sys.stdout.isatty()
         width = max(render_text.WIDTH, shutil.get_terminal_size().columns) if terminal else render_text.WIDTH
         return render_text.render(table, width, colour=terminal)
+    if arguments.format == "html":
+        from loadprint.report.page import table_page  # noqa: PLC0415  nobody else needs Jinja
+
+        return table_page(table)
     renderer = {"markdown": render_markdown.render, "csv": render_csv.render, "json": render_json.render}[
         arguments.format
     ]

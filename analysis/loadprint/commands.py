@@ -13,6 +13,7 @@ from typing import Any
 COMMANDS: dict[str, str] = {
     "compare": "loadprint.cli:add_compare",
     "inspect": "loadprint.cli:add_inspect",
+    "report": "loadprint.report.command:add_report",
     "sweep": "loadprint.cli:add_sweep",
     "shape": "loadprint.cli:add_shape",
     "import": "loadprint.importing.command:add_import",

@@ -32,12 +32,16 @@ METHOD = (
 
 
 def compare(
-    sides: Sequence[Side], reference: str | None, *, ceilings: tuple[Ceiling, ...] | None = None
+    sides: Sequence[Side],
+    reference: str | None,
+    *,
+    ceilings: tuple[Ceiling, ...] | None = None,
+    measured: Sequence[Sequence[Measured]] | None = None,
 ) -> Table:
     """Lay sides beside a reference (the first side unless named), in every row that there is.
 
-    `ceilings` stand in for those that lie beside the runs; views.py takes the rows that are shown.
-    Raises InputError.
+    `ceilings` stand in for those that lie beside the runs; views.py takes the rows that are shown. `measured`
+    is what `gather` said of every run, where the caller has it already. Raises InputError.
     """
     names = [side.name for side in sides]
     reference = reference or names[0]
@@ -45,8 +49,9 @@ def compare(
         raise InputError(
             f"--reference {reference}", "is none of the sides", f"name one of {', '.join(names)}"
         )
-    store = Store()
-    measured = [[gather(run, store) for run in side.runs] for side in sides]
+    if measured is None:
+        store = Store()
+        measured = [[gather(run, store) for run in side.runs] for side in sides]
     columns, said = _columns(sides, measured, names.index(reference))
     bound = any(client.client_bound(column.name, column.runs) for column in columns)
     footnotes = Footnotes([BOUND_NOTE] if bound else [])  # the first, for it is on every row

@@ -37,6 +37,7 @@ RULES: tuple[tuple[str, str, str], ...] = (
     (r"threads\.(\w+)\.switches", "context switches, {0} threads", "1/s"),
     (r"threads\.(\w+)\.voluntary_ctxt_switches", "voluntary switches, {0} threads", "1/s"),
     (r"threads\.(\w+)\.nonvoluntary_ctxt_switches", "involuntary switches, {0} threads", "1/s"),
+    (r"memory\.(\w+)", "memory: {0}", "B"),
     (r"mysql\.checkpoint_age", "redo since the checkpoint", "B"),
     (r"mysql\.redo_capacity", "redo capacity", "B"),
     (r"mysql\.redo", "redo written", "B/s"),

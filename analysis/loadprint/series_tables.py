@@ -20,6 +20,8 @@ from loadprint.recording import Run
 from loadprint.sources import MICROSECOND, MILLISECOND, NANOSECOND
 
 Found = tuple[str, Floats, Floats]
+KIB = 1024.0  # what /proc/meminfo calls kB
+MEMORY = ("Dirty", "Writeback", "MemAvailable")
 THREADS = {
     "voluntary_ctxt_switches": 1.0,
     "nonvoluntary_ctxt_switches": 1.0,
@@ -82,6 +84,7 @@ def probes_of(side: str) -> list[tuple[str, tuple[str, ...], Callable[[Table], I
         ("pressure", ("pressure",), pressure, False),
         ("process", ("process",), process, False),
         ("threads", ("threads",), threads, False),
+        ("memory", ("memory",), memory, False),
         ("mysql", ("mysql",), mysql, False),
     ]
     listed += [(probe, (probe.removeprefix("ebpf_"),), histogram, False) for probe in HISTOGRAMS]
@@ -232,6 +235,15 @@ def threads(table: Table) -> Iterator[Found]:
         for name, unit in {**THREADS, "switches": 1.0}.items():
             rates = table.grid.rates_of_rises(own["tick"], own[name], unit)
             yield f"threads.{role}.{name}", table.grid.middle, rates
+
+
+def memory(table: Table) -> Iterator[Found]:
+    """What a benchmark moves of the host's memory, in bytes."""
+    rows = table.rows(
+        lambda t: t.filter(t.metric.isin(MEMORY)).select("tick", "metric", value=number(ibis._.value))
+    )
+    for metric, own in _split(rows, "metric"):
+        yield table.gauge(f"memory.{metric}", own["tick"], own["value"] * KIB)
 
 
 def mysql(table: Table) -> Iterator[Found]:

@@ -137,6 +137,7 @@ class Setting:
     `kind` is `material`, `harmless` (both differ), `varied` (the campaign asks for it) or `same`.
     """
 
+    group: str
     name: str
     kind: str
     values: tuple[str, ...]
@@ -167,6 +168,7 @@ class Report:
     settings: tuple[Setting, ...]
     made: tuple[tuple[str, str], ...]
     absent: tuple[Absent, ...]
+    probes: tuple[tuple[str, str], ...] = ()
     ab: Any | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
 

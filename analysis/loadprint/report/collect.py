@@ -1,0 +1,163 @@
+"""Gathers all that a report shows: the table first, then what its runs did over time, and how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from loadprint import devices, separation, series, spikes, views
+from loadprint.compare import compare
+from loadprint.gather import Measured, gather
+from loadprint.queries import Store
+from loadprint.report import courses, ebpf, latency, probes
+from loadprint.report.data import Absent, Report, RunOf, SideOf, Span
+from loadprint.report.settings import settings
+from loadprint.sides import Side
+from loadprint.table import Table
+
+NO_SCALING = "no side was run at several numbers of threads"
+NO_AB = "this is no A/B on a live server"
+NO_EBPF = "no eBPF probe was recorded; it needs root, or CAP_BPF and CAP_PERFMON"
+NO_LATENCY = "no generator wrote latencies"
+
+
+def collect(sides: Sequence[Side], reference: str | None) -> Report:
+    """Report of sides beside each other. Raises InputError naming the file that cannot be used."""
+    store = Store()
+    measured = [[gather(run, store) for run in side.runs] for side in sides]
+    table = views.all_of(compare(sides, reference, measured=measured))
+    runs, placed = runs_of(sides)
+    everyone = [(place, side, run.run) for (place, side), run in zip(placed, _flat(measured), strict=True)]
+    sampled = courses.sample(everyone, store)
+    drawn, still = courses.courses(
+        sampled, devices.disks(measured), devices.interfaces(measured), _sets(measured)
+    )
+    runs = with_spikes(runs, sampled)
+    percentiles, by_type = latency.latency(everyone, len(sides))
+    windows = [
+        (side, run.run, run.window)
+        for (_, side), run in zip(placed, _flat(measured), strict=True)
+        if run.window
+    ]
+    inside = ebpf.distributions(windows, len(sides), store)
+    absent = _absent({"Over time": drawn, "Latency": percentiles, "Histograms by eBPF": inside})
+    return Report(
+        title=_title(sides),
+        compared=" beside ".join(side.label for side in sides),
+        sides=tuple(
+            SideOf(side.name, side.label, own[0].operation) for side, own in zip(sides, measured, strict=True)
+        ),
+        runs=runs,
+        table=table,
+        pivots=None,
+        courses=drawn,
+        percentiles=percentiles,
+        distributions=(*by_type, *inside),
+        scaled=(),
+        settings=settings(sides, measured),
+        made=made(sides, table),
+        absent=absent,
+        probes=probes.lost([side.name for side in sides], measured),
+        notes={"still": ", ".join(still)} if still else {},
+    )
+
+
+def _flat(measured: Sequence[Sequence[Measured]]) -> list[Measured]:
+    return [run for runs in measured for run in runs]
+
+
+def runs_of(sides: Sequence[Side]) -> tuple[tuple[RunOf, ...], list[tuple[int, int]]]:
+    """All repeats, missing ones after the others, and (place, side) of each complete one."""
+    found: list[RunOf] = []
+    placed: list[tuple[int, int]] = []
+    for position, side in enumerate(sides):
+        for number, run in enumerate(side.runs, start=1):
+            placed.append((len(found), position))
+            repeat = run.meta.get("repeat")
+            phases = tuple(
+                Span(span.name, span.begin_s, span.end_s)
+                for span in series.phases(run)
+                if span.end_s is not None
+            )
+            found.append(
+                RunOf(
+                    run.id,
+                    position,
+                    repeat if isinstance(repeat, int) else number,
+                    "complete",
+                    phases=phases,
+                )
+            )
+    for position, side in enumerate(sides):
+        found += [RunOf(name, position, 0, "missing", reason) for name, reason in side.missing]
+    return tuple(found), placed
+
+
+def with_spikes(runs: Sequence[RunOf], sampled: Sequence[courses.Sampled]) -> tuple[RunOf, ...]:
+    """Runs with the checkpoint spikes that their series show."""
+    found = list(runs)
+    for run in sampled:
+        told = tuple(
+            Span(spike.what, spike.begin_s, spike.end_s, spike.throughput_drop)
+            for spike in spikes.find(run.series)
+        )
+        found[run.place] = replace(found[run.place], spikes=told)
+    return tuple(found)
+
+
+def _sets(measured: Sequence[Sequence[Measured]]) -> dict[str, tuple[str, float | None]]:
+    """What the CPU sets are called, and their cores; nothing where the sides differ."""
+    found: dict[str, tuple[str, float | None]] = {}
+    for side in ("server", "load"):
+        sets = {run.server_cpus if side == "server" else run.load_cpus for run in _flat(measured)}
+        if len(sets) == 1:
+            (cpus,) = sets
+            if cpus is not None:
+                found[side] = (f"CPUs {separation.cpu_list(cpus)}", float(len(cpus)))
+    return found
+
+
+def _title(sides: Sequence[Side]) -> str:
+    campaign = _campaign(sides)
+    return str(campaign.get("title") or " beside ".join(side.label for side in sides))
+
+
+def _campaign(sides: Sequence[Side]) -> Mapping[str, Any]:
+    execution = next((side.execution for side in sides if side.execution), None) or {}
+    found = execution.get("campaign")
+    return found if isinstance(found, dict) else {}
+
+
+def _absent(sections: Mapping[str, Sequence[Any]]) -> tuple[Absent, ...]:
+    reasons = {
+        "Over time": "no recorder's table and no series of the generator reach over time",
+        "Latency": NO_LATENCY,
+        "Histograms by eBPF": NO_EBPF,
+    }
+    found = [Absent(title, reasons[title]) for title, shown in sections.items() if not shown]
+    return (*found, Absent("Throughput over threads", NO_SCALING), Absent("A/B blocks", NO_AB))
+
+
+def made(sides: Sequence[Side], table: Table | None) -> tuple[tuple[str, str], ...]:
+    """How the figures came about, as (label, text): method, versions, campaign, seed, files."""
+    execution = next((side.execution for side in sides if side.execution), None) or {}
+    campaign = _campaign(sides)
+    runs = [run for side in sides for run in side.runs]
+    versions = {
+        f"{name} {version}" if name not in str(version) else str(version)
+        for run in runs
+        for name, version in (run.meta.get("versions") or {}).items()
+    }
+    files = [(name, told) for run in runs for name, told in ((run.manifest or {}).get("files") or {}).items()]
+    size = sum(int(told.get("bytes") or 0) for _, told in files)
+    found = [("method", " ".join(table.method))] if table else []
+    found += [
+        ("campaign", f"{campaign.get('name')}, hash {execution.get('hash')}" if campaign else ""),
+        ("when", " to ".join(str(execution[key]) for key in ("started", "ended") if execution.get(key))),
+        ("seed", str(execution.get("seed") or "")),
+        ("versions", ", ".join(sorted(versions))),
+        ("directories", ", ".join(dict.fromkeys(str(run.path.resolve().parent) for run in runs))),
+        ("files", f"{len(files):,} in {len(runs)} runs, {size / 1e6:,.1f} MB" if files else ""),
+    ]
+    return tuple((label, text) for label, text in found if text)

@@ -1,0 +1,64 @@
+"""The command `report`: its arguments, and where the page goes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from loadprint.errors import InputError
+
+EXAMPLES = """SIDE is what `compare` takes: an EXECUTION (all its sides), EXECUTION:side, a run directory,
+or a file of sysstat. The page needs no network and no other file.
+
+examples:
+  loadprint report runs/quick/latest -o report.html
+  loadprint report runs/quick/latest:oltp runs/quick/latest:insert --reference insert -o both.html
+  loadprint report runs/insert-scaling/latest -o scaling.html
+"""
+
+
+def add_report(subparsers: Any) -> None:
+    """Register `report`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "report",
+        help="one HTML page of a comparison, to read and to send on",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("sides", nargs="+", metavar="EXECUTION|SIDE")
+    parser.add_argument(
+        "--reference",
+        metavar="NAME",
+        help="the side ratios are taken to (default: the campaign's, else the first)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        default=Path("report.html"),
+        help="the page (default: report.html)",
+    )
+    parser.set_defaults(run=run_report)
+
+
+def run_report(arguments: argparse.Namespace) -> int:
+    """Write the page, and say where it is."""
+    from loadprint.report.collect import collect  # noqa: PLC0415  `--help` need not load DuckDB
+    from loadprint.report.page import page  # noqa: PLC0415
+    from loadprint.sides import resolve  # noqa: PLC0415
+
+    sides, declared = resolve(arguments.sides)
+    names = [side.name for side in sides]
+    reference = arguments.reference or (declared if declared in names else None)
+    text = page(collect(sides, reference))
+    try:
+        arguments.output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            arguments.output, error.strerror or "cannot be written", "name another file after -o"
+        ) from error
+    print(f"{arguments.output}: {len(text.encode()) / 1e6:.2f} MB", file=sys.stderr)
+    return 0

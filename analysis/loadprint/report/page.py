@@ -1,0 +1,231 @@
+"""The page: template, style and scripts in one file that asks nothing of any network.
+
+All text of a recording is escaped by the template, or lies in a JSON block that no tag can end. The policy in
+the page's head allows its own scripts and style, by their hashes, and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from loadprint.report import pack, summary, tabled
+from loadprint.report.charts import SECTIONS
+from loadprint.report.data import Course, Distribution, Percentiles, Report
+from loadprint.table import Table
+
+EARLY = ("theme.js",)
+LATE = ("vendor/uPlot.iife.min.js", "data.js", "charts.js", "histogram.js", "table.js")
+STYLES = ("vendor/uPlot.min.css", "page.css", "figures.css")
+EBPF_TITLES = {
+    "ebpf_sched": "Scheduler: server's threads",
+    "ebpf_block": "Block I/O, from driver to completion",
+    "ebpf_block_size": "Block I/O, sizes",
+    "ebpf_syscall_latency": "System calls of the server",
+    "ebpf_statements": "Statements, inside the server",
+}
+# what could end a script element, or a line in old parsers of JavaScript
+ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart's place on the page: its key in the data, heading, unit, and what it shows in words."""
+
+    key: str
+    title: str
+    shown: str
+    told: tuple[tuple[int, str], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Charts under one heading."""
+
+    key: str
+    title: str
+    figures: tuple[Figure, ...]
+
+
+def page(report: Report) -> str:
+    """Return the whole page. Raises nothing: whatever the values are, they are text."""
+    grid = pack.grid_of(report.courses)
+    early, late, style = (_asset(names) for names in (EARLY, LATE, STYLES))
+    environment = Environment(
+        loader=PackageLoader("loadprint", "report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    return environment.get_template("page.html.j2").render(
+        report=report,
+        table=tabled.tabled(report.table) if report.table else None,
+        times=_times(report),
+        latencies=_latencies(report),
+        kernels=_kernels(report),
+        said=tabled.said(report.table) if report.table else (),
+        spikes=_spikes(report),
+        ab=report.ab,
+        thinned=grid.keep if grid and grid.thinned else 0,
+        step=grid.step if grid else 0,
+        differing=sum(setting.kind != "same" for setting in report.settings),
+        data=Markup(_json(_data(report, grid))),
+        early=Markup(early),
+        late=Markup(late),
+        style=Markup(style),
+        policy=_policy((early, late), (style,)),
+    )
+
+
+def table_page(table: Table) -> str:
+    """The table alone, as a page of the same making."""
+    from loadprint.report.alone import report_of  # noqa: PLC0415  only `compare --format html` needs it
+
+    return page(report_of(table))
+
+
+def _asset(names: Sequence[str]) -> str:
+    folder = resources.files("loadprint") / "report"
+    text = "\n".join(folder.joinpath(name).read_text(encoding="utf-8").strip() for name in names)
+    return f'(() => {{"use strict";\n{text}\n}})();' if names == LATE else text
+
+
+def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+    """Content Security Policy: nothing may be loaded, and no script or style but these may run."""
+    allowed = " ".join(_hash(text) for text in scripts)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src {' '.join(_hash(text) for text in styles)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    """Hash of an element's text as browsers take it; the template adds nothing around it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(ESCAPES)
+
+
+def _data(report: Report, grid: pack.Grid | None) -> dict[str, Any]:
+    return {
+        "sides": [side.name for side in report.sides],
+        "runs": [
+            {
+                "id": run.id,
+                "side": run.side,
+                "repeat": run.repeat,
+                "phases": [[span.name, round(span.begin_s, 2), round(span.end_s, 2)] for span in run.phases],
+                "spikes": [[span.name, round(span.begin_s, 2), round(span.end_s, 2)] for span in run.spikes],
+            }
+            for run in report.runs
+            if run.status == "complete"
+        ],
+        "grid": grid.as_object() if grid else None,
+        "courses": [pack.packed(course, grid) for course in report.courses] if grid else [],
+        "percentiles": [_percentiles(chart) for chart in report.percentiles],
+        "distributions": [_distribution(chart) for chart in report.distributions],
+    }
+
+
+def _percentiles(chart: Percentiles) -> dict[str, Any]:
+    curves = [
+        {
+            "run": curve.run,
+            "x": pack.rounded(-np.log10(1 - curve.shares)),
+            "y": pack.rounded(curve.values * 1e3, 5),
+        }
+        for curve in chart.curves
+    ]
+    return {"key": f"percentiles-{chart.kind}", "shown": "ms", "curves": curves}
+
+
+def _distribution(chart: Distribution) -> dict[str, Any]:
+    width = np.diff(np.log10(chart.edges))
+    return {
+        "key": chart.key,
+        "shown": chart.shown,
+        "edges": pack.rounded(chart.edges * chart.factor),
+        "shares": [None if own is None else pack.rounded(own, 4) for own in chart.shares],
+        "heights": [None if own is None else pack.rounded(own / width, 4) for own in chart.shares],
+    }
+
+
+def _spikes(report: Report) -> tuple[dict[str, Any], ...]:
+    """Spikes of all runs as texts."""
+    return tuple(
+        {
+            "side": run.side,
+            "run": run.id,
+            "begin": f"{span.begin_s:,.1f} s",
+            "end": f"{span.end_s:,.1f} s",
+            "drop": "–" if span.drop is None else f"{100 * span.drop:.0f} %",
+            "what": span.name,
+        }
+        for run in report.runs
+        for span in run.spikes
+    )
+
+
+def _times(report: Report) -> tuple[Block, ...]:
+    blocks = []
+    for section, title in SECTIONS.items():
+        chosen = [course for course in report.courses if course.section == section]
+        if chosen:
+            figures = tuple(figure for course in chosen for figure in _figures(course, report))
+            blocks.append(Block(section, title, figures))
+    return tuple(blocks)
+
+
+def _figures(course: Course, report: Report) -> tuple[Figure, ...]:
+    """A figure per chart; a stack has one per side, for stacks of several runs cannot lie on one another."""
+    told = summary.of_course(course, report)
+    if not course.parts:
+        return (Figure(course.key, course.title, course.shown, told, course.note),)
+    return tuple(
+        Figure(f"{course.key}@{side}", course.title, course.shown, ((side, text),)) for side, text in told
+    )
+
+
+def _latencies(report: Report) -> tuple[Block, ...]:
+    curves = tuple(
+        Figure(
+            f"percentiles-{chart.kind}",
+            chart.kind,
+            "ms",
+            summary.of_percentiles(chart, report),
+            f"from {chart.source}",
+        )
+        for chart in report.percentiles
+    )
+    blocks = [
+        Block("percentiles", "Percentiles, a curve per run", curves),
+        _histograms(report, "latency", "Histograms, all repeats of a side together"),
+    ]
+    return tuple(block for block in blocks if block.figures)
+
+
+def _kernels(report: Report) -> tuple[Block, ...]:
+    blocks = [_histograms(report, section, title) for section, title in EBPF_TITLES.items()]
+    return tuple(block for block in blocks if block.figures)
+
+
+def _histograms(report: Report, section: str, title: str) -> Block:
+    figures = tuple(
+        Figure(chart.key, chart.title, chart.shown, summary.of_distribution(chart))
+        for chart in report.distributions
+        if chart.section == section
+    )
+    return Block(section, title, figures)

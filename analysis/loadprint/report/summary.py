@@ -1,0 +1,88 @@
+"""What a chart shows in words, for who cannot see it and for who does not point at it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loadprint.report.data import Course, Distribution, Floats, Percentiles, Report
+
+DIGITS = 3
+QUANTILES = (0.5, 0.99)
+
+
+def figure(value: float, digits: int = DIGITS) -> str:
+    """A number in a few significant digits, with thousands separators: 0.0123, 4.56, 1,230."""
+    if value == 0 or not np.isfinite(value):
+        return "0" if value == 0 else "–"
+    places = digits - 1 - int(np.floor(np.log10(abs(value))))
+    text = f"{round(value, places):,.{max(0, places)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def of_course(course: Course, report: Report) -> tuple[tuple[int, str], ...]:
+    """Per side: median and range within the measure phases of its runs, or the medians of a stack's parts."""
+    told = []
+    for side in range(len(report.sides)):
+        runs = set(report.runs_of(side))
+        if course.parts:
+            parts = [(part, _inside(course, report, runs, part)) for part in course.parts]
+            text = ", ".join(
+                f"{part} {figure(float(np.median(values)) * course.factor)}"
+                for part, values in parts
+                if len(values)
+            )
+        else:
+            values = _inside(course, report, runs, "") * course.factor
+            text = (
+                f"{figure(float(np.median(values)))} ({figure(float(values.min()))} – "
+                f"{figure(float(values.max()))})"
+                if len(values)
+                else ""
+            )
+        if text:
+            told.append((side, text))
+    return tuple(told)
+
+
+def _inside(course: Course, report: Report, runs: set[int], part: str) -> Floats:
+    """Values of all lines of some runs within their windows; of the whole run where it has none."""
+    found = [np.empty(0)]
+    for line in course.lines:
+        if line.run in runs and line.part == part:
+            window = report.runs[line.run].window
+            inside = np.isfinite(line.values)
+            if window is not None:
+                inside &= (line.seconds >= window.begin_s) & (line.seconds <= window.end_s)
+            found.append(line.values[inside])
+    return np.concatenate(found)
+
+
+def of_percentiles(chart: Percentiles, report: Report) -> tuple[tuple[int, str], ...]:
+    """Per side: p50 and p99 of each run, in milliseconds."""
+    told = []
+    for side in range(len(report.sides)):
+        curves = [curve for curve in chart.curves if report.runs[curve.run].side == side]
+        texts = []
+        for share in QUANTILES:
+            near = [
+                figure(float(curve.values[np.argmin(np.abs(curve.shares - share))]) * 1e3) for curve in curves
+            ]
+            texts.append(f"p{100 * share:g} {' / '.join(near)} ms")
+        if curves:
+            told.append((side, ", ".join(texts)))
+    return tuple(told)
+
+
+def of_distribution(chart: Distribution) -> tuple[tuple[int, str], ...]:
+    """Per side: where most values lie, and how many there are."""
+    told = []
+    for side, shares in enumerate(chart.shares):
+        if shares is None or not chart.totals[side]:
+            continue
+        below = np.cumsum(shares)
+        low, high = (int(np.searchsorted(below, share)) for share in (0.1, 0.9))
+        ends = [
+            figure(float(chart.edges[place]) * chart.factor, 2) for place in (low, min(high + 1, len(shares)))
+        ]
+        told.append((side, f"{chart.totals[side]:,}, 80 % in {ends[0]} – {ends[1]} {chart.shown}"))
+    return tuple(told)

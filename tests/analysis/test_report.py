@@ -1,0 +1,264 @@
+"""The page of a report as text: what is in it, that nothing of a recording can act in it, its packing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import loadprint.report as package
+import numpy as np
+import pytest
+from conftest import insert, oltp
+from loadprint.__main__ import main
+from loadprint.report import pack, tabled
+from loadprint.report.collect import collect
+from loadprint.report.data import Course, Line, Report
+from loadprint.report.page import page
+from loadprint.sides import resolve
+from recordings import make_execution, write_json, write_manifest
+
+EVIL = "</script><script>alert('x')</script>\"'><img src=x onerror=alert(1)>"
+
+
+class Reader(HTMLParser):
+    """Collects elements with their attributes, and the text of scripts and style."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: list[tuple[str, str]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.elements and self.elements[-1][0] in ("script", "style") and data.strip():
+            self.raw.append((self.elements[-1][0], data))
+
+    def ids(self) -> list[str]:
+        """All ids, in order."""
+        return [own["id"] or "" for _, own in self.elements if "id" in own]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The report of three repeats of two workloads."""
+    sides = {"oltp": [oltp(k) for k in (0, 1, 2)], "insert": [insert(k) for k in (0, 2, 1)]}
+    return report_of(make_execution(tmp_path_factory.mktemp("x") / "execution", sides, "oltp"))
+
+
+def report_of(*words: Path | str) -> Report:
+    sides, declared = resolve([str(word) for word in words])
+    return collect(sides, declared)
+
+
+def test_every_section_is_there_and_in_order(report: Report) -> None:
+    read = Reader(page(report))
+    wanted = ["contents", "table", "sentences", "comparable", "probes", "time", "settings", "made", "absent"]
+    assert [name for name in read.ids() if name in wanted] == wanted
+    links = [own["href"] for tag, own in read.elements if tag == "a"]
+    inside = {f"#{name}" for name in read.ids()}
+    assert links
+    assert set(links) <= inside, "every link leads to a place on the page"
+    headings = [int(tag[1]) for tag, _ in read.elements if re.fullmatch("h[1-6]", tag)]
+    assert headings[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(headings))
+    scopes = [own.get("scope") for tag, own in read.elements if tag == "th"]
+    assert set(scopes) == {"col", "row", "rowgroup"}
+
+
+def test_the_policy_allows_what_the_page_holds_and_nothing_else(report: Report) -> None:
+    text = page(report)
+    read = Reader(text)
+    policy = next(
+        own["content"] or "" for _, own in read.elements if own.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy
+    runnable = [data for kind, data in read.raw if not data.lstrip().startswith('{"sides"')]
+    hashes = {
+        f"'sha256-{base64.b64encode(hashlib.sha256(data.encode()).digest()).decode()}'" for data in runnable
+    }
+    assert hashes == set(re.findall(r"'sha256-[^']+'", policy))
+    for _, own in read.elements:
+        assert not {"style", "src", "srcset", "onclick", "onerror", "onload"} & own.keys()
+    assert not re.search(r"url\(|@import|https?://(?!github)", "".join(data for _, data in read.raw))
+
+
+def test_nothing_of_a_recording_can_act_in_the_page(tmp_path: Path) -> None:
+    """Labels, hosts, variables, types of transactions and reasons are whatever somebody wrote there."""
+
+    def hostile(k: int) -> dict[str, Any]:
+        return {
+            "transactions": {EVIL: {"count": 5, "latency_ms": {"p50": 1.0 + k, "p95": 2.0, "p99": 3.0}}},
+            "workload": EVIL,
+        }
+
+    hosts = [
+        replace(
+            oltp(k), host=EVIL, variables={"sql_mode": EVIL, EVIL: "1"}, operation=EVIL, result=hostile(k)
+        )
+        for k in (0, 1, 2)
+    ]
+    plans = {"a": {"label": EVIL}, "b": {"label": "b"}}
+    execution = make_execution(
+        tmp_path / "x", {"a": hosts, "b": [insert(k) for k in (0, 1, 2)]}, "b", plans, {"title": EVIL}
+    )
+    failed = execution / "b2-a-r2" / "run.json"
+    write_json(failed, json.loads(failed.read_text()) | {"status": "failed", "reason": EVIL})
+    text = page(report_of(execution))
+    assert html.escape(EVIL, quote=False).replace("'", "&#39;").replace('"', "&#34;") in text
+    assert "<img" not in text
+    assert text.count("<script") == 3
+    read = Reader(text)
+    assert sum(tag == "script" for tag, _ in read.elements) == 3
+    data = json.loads(next(data for kind, data in read.raw if data.lstrip().startswith('{"sides"')))
+    assert data["percentiles"][0]["key"] == f"percentiles-{EVIL}"
+
+
+def test_missing_repeats_and_probes_are_said(execution: Path) -> None:
+    failed = execution / "b2-oltp-r2" / "run.json"
+    write_json(
+        failed, json.loads(failed.read_text()) | {"status": "failed", "reason": "the server died: signal 9"}
+    )
+    report = report_of(execution)
+    assert [run.reason for run in report.runs if run.status == "missing"] == [
+        "failed: the server died: signal 9"
+    ]
+    assert ("energy", "unavailable: no powercap here") in report.probes
+    assert "the server died" in page(report)
+
+
+def test_a_section_without_data_is_listed_with_its_reason(report: Report) -> None:
+    assert {"Latency", "Histograms by eBPF", "A/B blocks"} <= {absent.title for absent in report.absent}
+    text = page(report)
+    assert 'id="ebpf"' not in text
+    assert "no eBPF probe was recorded" in text
+
+
+def test_sentences_link_to_their_rows(report: Report) -> None:
+    table = report.table
+    assert table is not None
+    said = tabled.said(table)
+    assert said
+    anchors = {row.anchor for group in tabled.tabled(table).groups for row in group.rows}
+    for sentence in said:
+        assert sentence.cites
+        assert {anchor for anchor, _ in sentence.cites} <= anchors
+        assert "[" not in sentence.text
+
+
+def test_bars_show_ratios_on_one_axis(report: Report) -> None:
+    table = report.table
+    assert table is not None
+    written = tabled.tabled(table)
+    rows = {row.anchor: row for group in written.groups for row in group.rows}
+    found = rows["row-statements"].versus[0]
+    statements = table.row("statements")
+    assert statements is not None
+    versus = next(one for one in statements.versus if one)
+    assert versus.centre is not None
+    assert found.bar is not None
+    assert found.bar.centre == pytest.approx(50 * np.log(versus.centre) / np.log(written.scale), abs=0.01)
+    assert found.bar.low is not None
+    assert found.bar.high is not None
+    assert found.bar.low <= found.bar.centre <= found.bar.high
+
+
+def test_packed_values_come_back_within_a_sixteen_bit_step() -> None:
+    random = np.random.default_rng(1)
+    seconds = np.arange(500) + 0.3 + random.normal(0, 0.02, 500)
+    values = random.lognormal(3, 1, 500)
+    values[40:50] = np.nan
+    course = Course("k", "s", "t", "/s", 1.0, (Line(0, seconds, values),))
+    grid = pack.grid_of([course])
+    assert grid is not None
+    assert not grid.thinned
+    got = unpacked(pack.packed(course, grid), grid)[0]
+    shown = got[np.isfinite(got)]
+    assert len(shown) == 490
+    assert np.abs(shown - values[np.isfinite(values)]).max() <= np.nanmax(values) / 65_534
+
+
+def test_spikes_and_holes_survive_thinning() -> None:
+    seconds = np.arange(20_000.0)
+    values = np.full(20_000, 100.0)
+    values[7_777], values[13_001] = 900.0, 3.0
+    values[15_000:16_000] = np.nan
+    courses = [Course("k", "s", "t", "/s", 1.0, (Line(0, seconds, values),))]
+    grid = pack.grid_of(courses)
+    assert grid is not None
+    assert grid.thinned
+    assert grid.points <= pack.MOST
+    got = unpacked(pack.packed(courses[0], grid), grid)[0]
+    at = grid.as_object()["step"]
+    assert np.nanmax(got) == pytest.approx(900)
+    assert np.nanargmax(got) * at == pytest.approx(7_777, abs=grid.keep)
+    assert np.nanmin(got) == pytest.approx(3, abs=0.02)
+    inside = slice(int(15_000 / at) + 3, int(16_000 / at) - 3)
+    assert np.isnan(got[inside]).all()
+
+
+def test_a_thinned_stack_keeps_its_parts_together() -> None:
+    seconds = np.arange(10_000.0)
+    user, system = np.full(10_000, 0.5), np.full(10_000, 0.1)
+    user[5_000], system[5_000] = 0.1, 0.85
+    lines = (Line(0, seconds, user, "user"), Line(0, seconds, system, "system"))
+    course = Course("k", "cpu", "t", "cores", 1.0, lines, ("user", "system"))
+    grid = pack.grid_of([course])
+    assert grid is not None
+    one, other = unpacked(pack.packed(course, grid), grid)
+    place = int(np.nanargmax(other))
+    assert one[place] + other[place] == pytest.approx(0.95, abs=1e-4)
+
+
+def unpacked(course: dict[str, object], grid: pack.Grid) -> list[np.ndarray]:
+    """What the page's script makes of a packed chart."""
+    codes = np.frombuffer(base64.b64decode(str(course["values"])), dtype="<u2").reshape(-1, grid.points)
+    lines = course["lines"]
+    assert isinstance(lines, list)
+    return [
+        np.where(own == pack.NOTHING, np.nan, line["low"] + own / pack.STEPS * (line["high"] - line["low"]))
+        for own, line in zip(codes, lines, strict=True)
+    ]
+
+
+def test_the_vendored_files_are_those_of_the_readme() -> None:
+    folder = Path(package.__file__).parent / "vendor"
+    told = dict(re.findall(r"\| `([^`]+)` \| `([0-9a-f]{64})` \|", (folder / "README.md").read_text()))
+    assert told == {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in told}
+    assert {"uPlot.iife.min.js", "uPlot.min.css"} == told.keys()
+    assert (folder / "LICENSE-uPlot").read_text().startswith("The MIT License")
+
+
+def test_the_command_writes_a_page_and_says_where(
+    execution: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "report.html"
+    assert main(["report", str(execution), "-o", str(out)]) == 0
+    assert str(out) in capsys.readouterr().err
+    assert out.read_text().startswith("<!doctype html>")
+    assert main(["report", str(execution), "-o", str(tmp_path / "no" / "such.html")]) == 2
+    assert main(["compare", str(execution), "--format", "html", "-o", str(out)]) == 0
+    assert "Not in this report" not in out.read_text()
+
+
+def test_a_broken_latency_log_is_one_clear_line(
+    execution: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = execution / "b1-oltp-r1"
+    (run / "load" / "latency.hlog").write_text("#[Histogram log format version 1.3]\nTag=a,0,1,2,HISTFAAA\n")
+    write_manifest(run)
+    assert main(["report", str(execution), "-o", str(tmp_path / "x.html")]) == 2
+    error = capsys.readouterr().err
+    assert "latency.hlog line 2" in error
+    assert "Traceback" not in error

@@ -1,0 +1,381 @@
+"""The page of a report in a real browser: it opens offline, shows every section, and does what it promises.
+
+Screenshots are kept under tests/artefacts/report; their paths are printed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import insert, oltp
+from loadprint.report.collect import collect
+from loadprint.report.page import page as written
+from loadprint.sides import resolve
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
+from recordings import Rows, make_execution, write_manifest
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+ARTEFACTS = Path(__file__).parent.parent / "artefacts" / "report"
+SECTIONS = (
+    "table",
+    "sentences",
+    "comparable",
+    "probes",
+    "time",
+    "latency",
+    "ebpf",
+    "settings",
+    "made",
+    "absent",
+)
+DESKTOP, PHONE = {"width": 1440, "height": 1000}, {"width": 390, "height": 844}
+HOSTILE = "</script><img src=x onerror=\"document.title='acted'\">"
+
+
+# the bounds of the eBPF tables up to 2^24 ns: 0 to 15 singly, then eight to each power of two
+BOUNDS = [
+    *range(16),
+    *(2**power + step * 2 ** (power - 3) for power in range(4, 24) for step in range(8)),
+    None,
+]
+RECORDED = Path(__file__).parent.parent / "recordings" / "v1"
+
+
+def kernel(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
+    """Waits that spread over many buckets, most of them in the middle."""
+    counts = {
+        "run queue": [100 * (60 < place < 110) + 5 * (30 < place < 150) for place in range(len(BOUNDS) - 1)],
+        "lock": [20 * (100 < place < 160) for place in range(len(BOUNDS) - 1)],
+    }
+    rows = [
+        {"tick": t, "role": "server", "state": state, "sum_ns": 10**8 * t, "buckets": [n * t for n in own]}
+        for state, own in counts.items()
+        for t in ticks
+    ]
+    return {"ebpf_sched": (rows, {"shape": "histogram", "columns": {"buckets": {"bounds": BOUNDS}}})}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of two sides with recorded latencies, kernel histograms and a label that wants to act."""
+    folder = tmp_path_factory.mktemp("report")
+
+    sides = {
+        "oltp": [replace(oltp(k), more=kernel, seconds=40) for k in (0, 1, 2)],
+        "insert": [replace(insert(k), more=kernel, seconds=40) for k in (0, 2, 1)],
+    }
+    plans = {"oltp": {"label": "OLTP"}, "insert": {"label": f"insert {HOSTILE}"}}
+    execution = make_execution(folder / "execution", sides, "oltp", plans)
+    for run in execution.glob("b*"):
+        name = "oltp" if "oltp" in run.name else "insert"
+        shutil.copy(RECORDED / name / "load" / "latency.hlog", run / "load")
+        write_manifest(run)
+    found, declared = resolve([str(execution)])
+    path = folder / "report.html"
+    path.write_text(written(collect(found, declared)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
+    """A browser with a profile of its own."""
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            tmp_path_factory.mktemp("profile"), executable_path=CHROMIUM, args=FLAGS
+        )
+        context.set_default_timeout(60_000)
+        expect.set_options(timeout=60_000)
+        yield context
+        context.close()
+
+
+@pytest.fixture
+def opened(context: BrowserContext, file: Path) -> Iterator[Page]:
+    """The page, fresh; a request to anywhere else, an error or a refusal fails the test."""
+    page = context.new_page()
+    page.set_viewport_size(DESKTOP)  # type: ignore[arg-type]
+    page.emulate_media(color_scheme="light")
+    wrong: list[str] = []
+
+    def console(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            wrong.append(message.text)
+
+    def request(sent: Request) -> None:
+        if sent.url.partition("#")[0] != file.as_uri():
+            wrong.append(sent.url)
+
+    page.on("console", console)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", request)
+    page.goto(file.as_uri())
+    yield page
+    page.close()
+    assert wrong == []
+
+
+def shot(page: Page, name: str) -> None:
+    """Keep what a person would see."""
+    ARTEFACTS.mkdir(parents=True, exist_ok=True)
+    path = ARTEFACTS / f"{name}.png"
+    page.screenshot(path=path)
+    print(f"screenshot: {path}")
+
+
+def chart(page: Page, key: str) -> Any:
+    """A chart, scrolled to and drawn."""
+    found = page.locator(f'figure[data-key="{key}"]')
+    found.scroll_into_view_if_needed()
+    expect(found.locator("canvas")).to_be_visible()
+    return found
+
+
+def painted(page: Page, key: str) -> int:
+    """How many pixels of a chart have colour."""
+    return int(
+        page.evaluate(
+            """key => {
+              const canvas = document.querySelector(`figure[data-key="${key}"] canvas`);
+              const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+              let coloured = 0;
+              for (let at = 0; at < data.length; at += 4) {
+                const [red, green, blue, alpha] = data.slice(at, at + 4);
+                const spread = Math.max(red, green, blue) - Math.min(red, green, blue);
+                if (alpha > 100 && spread > 40) coloured += 1;
+              }
+              return coloured;
+            }""",
+            key,
+        )
+    )
+
+
+def area(page: Page, key: str) -> Any:
+    """Where a chart's plotting area is on the screen."""
+    box = chart(page, key).locator(".u-over").bounding_box()
+    assert box is not None
+    return box
+
+
+def scale(page: Page, key: str) -> str:
+    """What the axis of seconds of a chart reads, by the cursor at both of its ends."""
+    box = area(page, key)
+    ends = []
+    for share in (0.002, 0.998):
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + 20)
+        ends.append(page.locator(f'figure[data-key="{key}"] .at').inner_text())
+    return " to ".join(ends)
+
+
+def test_every_section_shows_and_every_chart_is_drawn(opened: Page) -> None:
+    for name in SECTIONS:
+        expect(opened.locator(f"#{name} h2")).to_be_visible()
+    keys = opened.locator("figure.chart").evaluate_all("all => all.map(one => one.dataset.key)")
+    assert len(keys) > 20
+    for key in keys:
+        chart(opened, key)
+        assert painted(opened, key) > 30, f"{key} is empty"
+    assert opened.title().startswith("a campaign of the tests")
+    opened.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
+    shot(opened, "light")
+
+
+def test_the_cursor_tells_values_in_all_charts_at_once(opened: Page) -> None:
+    first = chart(opened, "operations")
+    expect(first.locator(".readout")).to_contain_text("oltp")
+    box = area(opened, "operations")
+    opened.mouse.move(box["x"] + box["width"] / 2, box["y"] + 30)
+    # repeats of `oltp` do 100, 101, 102 in every third second, one and two more in the others
+    expect(first.locator(".readout .told").first).to_have_text(
+        re.compile(r"^10\d(\.\d+)?\s+10\d(\.\d+)?\s+10\d")
+    )
+    other = opened.locator('figure[data-key="latency_p95"], figure[data-key="cpu_server@0"]').first
+    expect(other.locator(".readout .at")).to_be_visible()
+    opened.mouse.move(2, 2)
+    expect(first.locator(".readout")).to_contain_text("oltp")
+
+
+def test_dragging_zooms_all_charts_and_they_come_back(opened: Page) -> None:
+    whole = scale(opened, "operations")
+
+    def drag() -> None:
+        chart(opened, "operations")
+        own = area(opened, "operations")
+        opened.mouse.move(own["x"] + 0.4 * own["width"], own["y"] + 40)
+        opened.mouse.down()
+        opened.mouse.move(own["x"] + 0.6 * own["width"], own["y"] + 40, steps=4)
+        opened.mouse.up()
+        expect(opened.locator("#zoom-out")).to_be_visible()
+
+    drag()
+    assert scale(opened, "operations") != whole
+    # drawn only now, and zoomed as the others are
+    assert scale(opened, "psi_io") != whole
+    opened.keyboard.press("Escape")
+    expect(opened.locator("#zoom-out")).to_be_hidden()
+    assert scale(opened, "operations") == whole
+    assert scale(opened, "psi_io") == whole
+    drag()
+    opened.locator('figure[data-key="operations"] .u-over').dblclick()
+    expect(opened.locator("#zoom-out")).to_be_hidden()
+    assert scale(opened, "operations") == whole
+
+
+def test_the_keyboard_moves_and_zooms(opened: Page) -> None:
+    figure = chart(opened, "operations")
+    figure.locator(".canvas").focus()
+    opened.keyboard.press("ArrowRight")
+    before = figure.locator(".readout .at").inner_text()
+    opened.keyboard.press("ArrowRight")
+    expect(figure.locator(".readout .at")).not_to_have_text(before)
+    opened.keyboard.press("+")
+    expect(opened.locator("#zoom-out")).to_be_visible()
+    opened.keyboard.press("Escape")
+    expect(opened.locator("#zoom-out")).to_be_hidden()
+
+
+def test_runs_are_chosen_by_their_boxes(opened: Page) -> None:
+    chart(opened, "operations")
+    before = painted(opened, "operations")
+    opened.locator("#picker .of-side").nth(1).locator("input").first.uncheck()
+    expect(opened.locator("#picker .of-side").nth(1).locator("input").nth(1)).not_to_be_checked()
+    assert painted(opened, "operations") < before
+
+
+def test_the_table_filters_and_explains(opened: Page) -> None:
+    rows = opened.locator("#rows tbody tr:not(.group):visible")
+    few = rows.count()
+    assert few < opened.locator("#rows tbody tr:not(.group)").count()
+    opened.locator("#rows-further").click()
+    assert rows.count() == opened.locator("#rows tbody tr:not(.group)").count()
+    opened.locator("#row-filter").fill("disk await")
+    assert 1 < rows.count() < few + 10
+    expect(opened.locator("#row-count")).to_contain_text("of all rows")
+    opened.locator("#row-filter").fill("no such metric")
+    expect(opened.locator("#row-none")).to_be_visible()
+    opened.locator("#row-filter").fill("")
+    opened.locator("#row-statements .metric").hover()
+    expect(opened.locator("#tip")).to_be_visible()
+    expect(opened.locator("#tip")).to_contain_text("higher is better")
+    opened.keyboard.press("Escape")
+    expect(opened.locator("#tip")).to_be_hidden()
+
+
+def test_a_link_of_a_sentence_shows_its_row(opened: Page) -> None:
+    opened.locator("#rows-headline").click()
+    link = opened.locator("#sentences .cites a").first
+    target = link.get_attribute("href") or ""
+    link.click()
+    expect(opened.locator(target)).to_be_visible()
+    expect(opened.locator(target)).to_be_in_viewport()
+
+
+def test_dark_and_light_follow_the_system_and_the_button(opened: Page) -> None:
+    def paper() -> str:
+        return str(opened.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    light = paper()
+    opened.emulate_media(color_scheme="dark")
+    expect(opened.locator("html")).to_have_attribute("data-theme", "dark")
+    dark = paper()
+    assert dark != light
+    chart(opened, "operations")
+    shot(opened, "dark")
+    opened.locator("#theme").click()
+    expect(opened.locator("#theme-name")).to_have_text("Light")
+    assert paper() == light
+    opened.locator("#theme").click()
+    opened.locator("#theme").click()
+    expect(opened.locator("#theme-name")).to_have_text("Auto")
+
+
+CONTRASTS = """() => {
+  const linear = (value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+  const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+  const parts = [0.2126, 0.7152, 0.0722];
+  const light = (rgb) => parts.reduce((sum, part, at) => sum + part * linear(rgb[at] / 255), 0);
+  const behind = (node) => {
+    for (let one = node; one; one = one.parentElement) {
+      const colour = parse(getComputedStyle(one).backgroundColor);
+      if (colour.length === 3 || colour[3] > 0.99) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const results = [];
+  for (const node of document.querySelectorAll("body *")) {
+    const own = [...node.childNodes].some((one) => one.nodeType === 3 && one.textContent.trim());
+    if (!own || !node.checkVisibility()) continue;
+    const pair = [light(parse(getComputedStyle(node).color)), light(behind(node))].sort((x, y) => y - x);
+    const what = `${node.tagName}.${node.className} ${node.textContent.trim().slice(0, 30)}`;
+    results.push([(pair[0] + 0.05) / (pair[1] + 0.05), what]);
+  }
+  return results.sort((x, y) => x[0] - y[0]).slice(0, 5);
+}"""
+
+
+def contrasts(page: Page) -> list[tuple[float, str]]:
+    """Contrast (WCAG 2, relative luminance) of visible texts with what is behind them, the five lowest."""
+    return [(float(ratio), str(what)) for ratio, what in page.evaluate(CONTRASTS)]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out(opened: Page, scheme: Any) -> None:
+    opened.emulate_media(color_scheme=scheme)
+    expect(opened.locator("html")).to_have_attribute("data-theme", scheme)
+    lowest = contrasts(opened)
+    assert lowest
+    assert lowest[0][0] >= 4.5, lowest
+
+
+def test_a_phone_scrolls_tables_in_their_own_box(opened: Page) -> None:
+    opened.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    opened.locator("#rows-further").click()
+    chart(opened, "operations")
+    assert opened.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    assert opened.evaluate("document.querySelector('#table .scroll').scrollWidth") > PHONE["width"]
+    shot(opened, "phone")
+
+
+def test_paper_shows_every_section_and_row(opened: Page) -> None:
+    opened.locator("#row-filter").fill("await")
+    opened.emulate_media(media="print", color_scheme="dark")
+    expect(opened.locator("html")).to_have_attribute("data-theme", "light")
+    expect(opened.locator("figure.chart:not([data-drawn])")).to_have_count(0)
+    for name in SECTIONS:
+        expect(opened.locator(f"#{name} h2")).to_be_visible()
+    assert opened.locator("#rows tbody tr:visible").count() == opened.locator("#rows tbody tr").count()
+    expect(opened.locator("nav")).to_be_hidden()
+    shot(opened, "print")
+
+
+def test_nothing_of_a_recording_acts_and_nothing_can_be_loaded(context: BrowserContext, file: Path) -> None:
+    page = context.new_page()
+    page.goto(file.as_uri())
+    assert HOSTILE in page.locator(".sides").inner_text()
+    assert page.title() != "acted"
+    assert page.locator("img").count() == 0
+    refused = page.evaluate(
+        """() => new Promise((done) => {
+          document.addEventListener("securitypolicyviolation", (event) => done(event.violatedDirective));
+          const image = document.createElement("img");
+          image.src = "https://192.0.2.1/x.png";
+          document.body.append(image);
+        })"""
+    )
+    page.close()
+    assert refused == "img-src"
