@@ -9,7 +9,6 @@ which is about two standard deviations.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from loadprint import documents
 from loadprint.recording import Run
 from loadprint.table import Shift
 
@@ -140,12 +140,12 @@ def _read(run: Run) -> list[_Canary]:
     found = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            record = json.loads(line)
+            record = documents.loads(line)
             begin = int(record["begin_realtime_ns"])
             lasted = int(record["end_monotonic_ns"]) - int(record["begin_monotonic_ns"])
             times = {str(part["name"]): taken for part in record["parts"] if (taken := slice_time(part))}
             found.append(_Canary(str(record["label"]), record.get("boot_id"), begin, begin + lasted, times))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             continue
     return found
 

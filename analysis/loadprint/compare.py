@@ -123,7 +123,8 @@ def _oddities(side: Side, runs: Sequence[Measured]) -> list[str]:
     """Resets, wraps, missed ticks and failed reads."""
     notes = []
     for run in runs:
-        told = list(dict.fromkeys(run.quantities.oddities))
+        told = [text for text in run.run.problems if not text.startswith("load/") or "cut off" in text]
+        told += dict.fromkeys(run.quantities.oddities)
         if run.window:
             told += [f"{run.window.missed} ticks missed in the window"] if run.window.missed else []
             told += [f"probe {probe}: {reason}" for probe, reason in run.window.failures.items()]

@@ -8,6 +8,7 @@ from loadprint.errors import InputError
 from loadprint.recording import Run
 
 USER_HZ = 100.0
+MOST_CPUS = 1 << 16  # the kernel's own limit is 8192
 
 
 def cpuset(run: Run, role: str) -> tuple[int, ...] | None:
@@ -22,12 +23,14 @@ def parse_cpus(given: Any, place: str) -> tuple[int, ...] | None:
     if given is None or given in ("", []):
         return None
     if isinstance(given, int):
-        return (given,)
+        given = [given]
     parts = given if isinstance(given, list) else str(given).split(",")
     cpus: set[int] = set()
     try:
         for part in parts:
             first, _, last = str(part).partition("-")
+            if int(last or first) >= MOST_CPUS:
+                raise ValueError(part)
             cpus.update(range(int(first), int(last or first) + 1))
     except ValueError as error:
         raise InputError(place, f"{given!r} is no CPU list", "write it as taskset does, 0-3,8") from error

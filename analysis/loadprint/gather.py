@@ -164,7 +164,7 @@ def _generator(run: Run, out: Quantities) -> None:
         else:
             out.lack(f"load.{name}", f"the workload does not count {name}")
     latency = run.result.get("latency_ms") or {}
-    timed = sum(kind.get("count", 0) for kind in (run.result.get("transactions") or {}).values())
+    timed = sum((kind or {}).get("count") or 0 for kind in (run.result.get("transactions") or {}).values())
     for name in LATENCIES:
         value = latency.get(name)
         if name == "p999" and timed < LEAST_FOR_P999:
@@ -215,7 +215,7 @@ def _said(result: dict[str, Any], out: Quantities) -> None:
         _put(out, f"details.{name}", (result.get("details") or {}).get(name), f"the workload has no {name}")
     out.lack("type", "this side has no such transaction type")
     for kind, told in (result.get("transactions") or {}).items():
-        for name, value in (told.get("latency_ms") or {}).items():
+        for name, value in ((told or {}).get("latency_ms") or {}).items():
             _put(out, f"type.{kind}.{name}", value, "nothing of this type was timed", 1e-3)
 
 

@@ -6,7 +6,6 @@ Integers arrive as doubles: exact up to 2^53, which is 9 PB or 104 days of nanos
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import ibis.expr.types as ir
 import numpy as np
 from numpy.typing import NDArray
 
+from loadprint import documents, shapes
 from loadprint.alike import fingerprint
 from loadprint.errors import InputError
 
@@ -93,9 +93,14 @@ class Store:
             raise InputError(path, f"cannot be read ({_first_line(error)})", MEND) from error
         if found is None:
             raise InputError(path, "has no `loadprint` metadata", "was it written by loadprint-collect?")
-        described = json.loads(bytes(found[0]))
+        try:
+            described = documents.loads(bytes(found[0]))
+        except ValueError as error:
+            raise InputError(path, f"its `loadprint` metadata is no JSON ({error})", MEND) from error
         if not isinstance(described, dict):
             raise InputError(path, "its `loadprint` metadata is not an object", MEND)
+        if said := documents.deviation(described, shapes.TABLE):
+            raise InputError(path, f"its `loadprint` metadata: {said}", MEND)
         return described
 
 

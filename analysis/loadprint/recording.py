@@ -7,12 +7,14 @@ a killed recorder leaves behind: what is missing is listed in `Run.problems`, ne
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from loadprint import documents, shapes
 from loadprint.crc32c import crc32c_file
+from loadprint.documents import Shape
 from loadprint.errors import InputError
 
 FORMAT_VERSION = 1
@@ -92,7 +94,7 @@ def open_run(path: Path) -> Run:
     problems: list[str] = []
     if not (path / "run.json").is_file():
         _explain_missing_run(path)
-    meta = read_object(path / "run.json")
+    meta = read_object(path / "run.json", shapes.RUN)
     version = meta.get("format_version", FORMAT_VERSION)
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise InputError(
@@ -105,11 +107,13 @@ def open_run(path: Path) -> Run:
     return Run(
         path=path,
         meta=meta,
-        result=_optional(path / "load" / "result.json", problems),
-        server=_optional(path / "load" / "server.json", problems),
+        result=_optional(path / "load" / "result.json", problems, shapes.RESULT),
+        server=_optional(path / "load" / "server.json", problems, shapes.SERVER),
         phases=_phases(path / "load" / "phases.jsonl", problems),
-        fingerprints={p.parent.name: read_object(p) for p in sorted(path.glob("*/fingerprint.json"))},
-        manifest=_optional(path / "manifest.json", problems),
+        fingerprints={
+            p.parent.name: read_object(p, shapes.FINGERPRINT) for p in sorted(path.glob("*/fingerprint.json"))
+        },
+        manifest=_optional(path / "manifest.json", problems, shapes.MANIFEST),
         problems=tuple(problems),
     )
 
@@ -132,10 +136,10 @@ def _explain_missing_run(path: Path) -> None:
     )
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """Read a JSON object. Raises InputError with the line of the first mistake."""
+def read_object(path: Path, shape: Shape | None = None) -> dict[str, Any]:
+    """Read a JSON object of a shape. Raises InputError with the line of the first mistake, or its key."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = documents.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(path, error.strerror or "cannot be read", COPY_AGAIN) from error
     except UnicodeDecodeError as error:
@@ -143,14 +147,18 @@ def read_object(path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         what = f"not JSON at line {error.lineno} column {error.colno} ({error.msg})"
         raise InputError(path, what, COPY_AGAIN) from error
+    except ValueError as error:
+        raise InputError(path, f"not JSON as a recording has it: {error}", COPY_AGAIN) from error
     if not isinstance(value, dict):
         raise InputError(path, "holds no JSON object", COPY_AGAIN)
+    if shape is not None and (said := documents.deviation(value, shape)):
+        raise InputError(path, said, COPY_AGAIN)
     return value
 
 
-def _optional(path: Path, problems: list[str]) -> dict[str, Any] | None:
+def _optional(path: Path, problems: list[str], shape: Shape) -> dict[str, Any] | None:
     if path.is_file():
-        return read_object(path)
+        return read_object(path, shape)
     problems.append(
         f"{path.parent.name}/{path.name} is missing"
         if path.parent.name == "load"
@@ -168,24 +176,37 @@ def _phases(path: Path, problems: list[str]) -> tuple[Phase, ...]:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     for number, line in enumerate(lines, start=1):
         try:
-            stamp = json.loads(line)
-            name, event = stamp["phase"], stamp["event"]
-            monotonic, realtime = int(stamp["monotonic_ns"]), int(stamp["realtime_ns"])
+            stamp = _stamp(line)
         except (ValueError, KeyError, TypeError) as error:
             if number == len(lines):
                 problems.append(f"load/phases.jsonl: last line {number} is cut off")
                 break
             raise InputError(f"{path} line {number}", "is not a phase stamp", COPY_AGAIN) from error
-        if event == "begin":
-            phases.append(Phase(name, monotonic, realtime, None, None, stamp.get("boot_id")))
+        if stamp.end_ns is None:
+            phases.append(stamp)
             continue
-        opened = [i for i, phase in enumerate(phases) if phase.name == name and phase.end_ns is None]
-        if opened:
-            phase = phases[opened[-1]]
-            phases[opened[-1]] = Phase(
-                name, phase.begin_ns, phase.begin_realtime_ns, monotonic, realtime, phase.boot_id
-            )
+        opened = [i for i, phase in enumerate(phases) if phase.name == stamp.name and phase.end_ns is None]
+        if not opened:
+            continue
+        phase = phases[opened[-1]]
+        if stamp.end_ns < phase.begin_ns:
+            what = f"phase `{phase.name}` ends before it begins"
+            raise InputError(f"{path} line {number}", what, COPY_AGAIN)
+        phases[opened[-1]] = replace(phase, end_ns=stamp.end_ns, end_realtime_ns=stamp.end_realtime_ns)
     return tuple(phases)
+
+
+def _stamp(line: str) -> Phase:
+    """One line as a phase, with an end only if it tells one. Raises ValueError, KeyError or TypeError."""
+    stamp = documents.loads(line)
+    name, event, boot = stamp["phase"], stamp["event"], stamp.get("boot_id")
+    monotonic, realtime = stamp["monotonic_ns"], stamp["realtime_ns"]
+    if not isinstance(name, str) or event not in ("begin", "end") or not isinstance(boot, str | None):
+        raise TypeError(line)
+    if type(monotonic) is not int or type(realtime) is not int:
+        raise TypeError(line)
+    begun = Phase(name, monotonic, realtime, None, None, boot)
+    return begun if event == "begin" else replace(begun, end_ns=monotonic, end_realtime_ns=realtime)
 
 
 def check_manifest(run: Run) -> list[str]:
@@ -200,8 +221,9 @@ def check_manifest(run: Run) -> list[str]:
         path = run.path / name
         if not path.is_file():
             wrong.append(f"{name} is listed in manifest.json and is not there")
-        elif path.stat().st_size != entry.get("bytes"):
-            wrong.append(f"{name} has {path.stat().st_size} bytes, manifest.json says {entry.get('bytes')}")
+        elif path.stat().st_size != (entry or {}).get("bytes"):
+            said = (entry or {}).get("bytes")
+            wrong.append(f"{name} has {path.stat().st_size} bytes, manifest.json says {said}")
         elif f"{crc32c_file(path):08x}" != entry.get("crc32c"):
             wrong.append(f"{name} does not match its checksum in manifest.json")
     return wrong

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from loadprint import shapes
 from loadprint.errors import InputError
 from loadprint.recording import Run, open_run, read_object, require_intact
 
@@ -37,7 +38,7 @@ def resolve(words: Sequence[str]) -> tuple[list[Side], str | None]:
     for word in words:
         path, name = _split(word)
         if (path / "execution.json").is_file():
-            execution = read_object(path / "execution.json")
+            execution = read_object(path / "execution.json", shapes.EXECUTION)
             known = sides_of(execution, path)
             chosen, reference = _chosen(path, execution, known, name)
             declared = declared or reference
@@ -103,13 +104,18 @@ def sides_of(execution: dict[str, Any], path: Path) -> list[str]:
     complete = (
         isinstance(sides, dict)
         and isinstance(runs, list)
-        and all(isinstance(r, dict) and "id" in r for r in runs)
+        and all(isinstance(r, dict) and _is_name(r.get("id")) for r in runs)
     )
     if not sides or not complete:
         raise InputError(
             path / "execution.json", "does not list `sides` and `runs`", "copy the execution again"
         )
     return list(sides)
+
+
+def _is_name(given: Any) -> bool:
+    """Whether a run's id names a directory inside the execution."""
+    return isinstance(given, str) and given not in {"", ".", ".."} and Path(given).name == given
 
 
 def side_of(path: Path, execution: dict[str, Any], name: str) -> Side:

@@ -93,8 +93,12 @@ class Source:
         described = self.store.metadata(path)
         meanings = described.get("columns") or described.get("metrics") or {}
         step = (meanings.get(column) or {}).get("resolution")
-        if step:
-            self.out.in_steps_of(name, float(step) * seconds)
+        try:
+            size = float(step or 0)
+        except ValueError:
+            return
+        if size > 0:
+            self.out.in_steps_of(name, size * seconds)
 
     def has(self, probe: str, column: str) -> bool:
         """Whether a probe's table says that it has a column."""

@@ -62,7 +62,7 @@ SPOILED: dict[str, tuple[Spoiler, str]] = {
     "no seconds": (unlisted(write("load/result.json", '{"events": 5}')), "`seconds`"),
     "no measure phase": (unlisted(write("load/phases.jsonl", "")), "never began"),
     "garbled phases": (unlisted(write("load/phases.jsonl", "x\n{}\n")), "phases.jsonl line 1"),
-    "manifest garbled": (write("manifest.json", '{"files": 3}'), "no list of files"),
+    "manifest garbled": (write("manifest.json", '{"files": 3}'), "`files` is 3, not an object"),
     "CPUs garbled": (
         unlisted(write("run.json", '{"status": "complete", "roles": {"server": {"cpus": "a"}}}')),
         "CPU list",
