@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
+import warnings
 import xml.etree.ElementTree as ET
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -198,6 +200,29 @@ def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path
     assert [path.read_text() for path in again] == [
         path.read_text() for path in found if path.suffix == ".svg"
     ]
+
+
+def test_names_are_names_whatever_they_hold(table: Table, tmp_path: Path) -> None:
+    evil = "$\\frac{1$ </svg><script>\x07 \u6570\u636e"
+    said = replace(whole(table), sides=(SideOf(evil, evil, evil), SideOf("b", "b", "b")))
+    said = replace(said, percentiles=(replace(said.percentiles[0], kind=evil),), scaled=())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = report.write(said, tmp_path)
+    drawn = {path.stem: texts(path) for path in found if path.suffix == ".svg"}
+    assert "$\\frac{1$ </svg><script>\ufffd \u6570\u636e" in drawn["latency"]
+    assert not list(ET.parse(tmp_path / "latency.svg").getroot().iter(f"{SVG}script"))
+
+
+def test_report_writes_its_figures(tmp_path: Path) -> None:
+    sides = {"oltp": [oltp(k) for k in range(2)], "insert": [insert(k) for k in range(2)]}
+    path = make_execution(tmp_path / "x", sides, "oltp")
+    page, figures = tmp_path / "page.html", tmp_path / "figures"
+    assert main(["report", str(path), "-o", str(page), "--plots", str(figures)]) == 0
+    assert page.is_file()
+    wanted = {"ratios", "time-throughput", "time-cpu", "time-disk", "time-network", "time-kernel"}
+    assert wanted <= {file.stem for file in figures.iterdir()}
+    assert "client statements" in texts(figures / "ratios.svg")
 
 
 def test_a_report_of_nothing_has_no_figures(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def draw(report: Report) -> Iterator[tuple[str, Figure]]:
         charts = [part for course in plain for part in _apart(course, report)]
         pages = [charts[first : first + MOST] for first in range(0, len(charts), MOST)]
         for number, page in enumerate(pages, start=1):
-            name = f"time-{section}" if len(pages) == 1 else f"time-{section}-{number}"
+            name = f"time-{section}" if number == 1 else f"time-{section}-{number}"
             yield name, _page(report, page)
 
 

@@ -51,7 +51,7 @@ def figures(report: Report) -> Iterator[tuple[str, Figure]]:
         drawn, all_axes = style.sheet(len(page), height=scaling.HEIGHT)
         for place, (axes, each) in enumerate(zip(all_axes, page, strict=True)):
             scaling.draw(axes, _panel(each), style.colour((number - 1) * PANELS + place))
-        yield "scaling" if len(pages) == 1 else f"scaling-{number}", drawn
+        yield "scaling" if number == 1 else f"scaling-{number}", drawn
 
 
 def _panel(each: Scaled) -> Panel:

@@ -45,7 +45,7 @@ def histograms(report: Report) -> Iterator[tuple[str, Figure]]:
                 _steps(axes, each)
             _legend(drawn, report, "all repeats together")
             word = section.replace("_", "-")
-            yield f"histogram-{word}" if len(pages) == 1 else f"histogram-{word}-{number}", drawn
+            yield f"histogram-{word}" if number == 1 else f"histogram-{word}-{number}", drawn
 
 
 def _grid(count: int) -> tuple[Figure, list[Axes]]:

@@ -6,7 +6,10 @@ text in SVG, so that it can be searched and edited.
 
 from __future__ import annotations
 
+import io
 import logging
+import re
+import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -24,6 +27,7 @@ SHADE = "#f0f0f0"
 WIDTH = 6.3  # inches: the text of an A4 page
 DPI = 200
 SUFFIXES = (".svg", ".png")
+NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 SETTINGS = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -49,6 +53,7 @@ SETTINGS = {
     "savefig.dpi": DPI,
     "svg.fonttype": "none",
     "svg.hashsalt": "loadprint",
+    "text.parse_math": False,  # a name with two $ is a name
     "path.simplify": True,
     "path.simplify_threshold": 0.2,
 }
@@ -91,8 +96,15 @@ def save(drawn: Figure, path: Path) -> None:
     metadata: dict[str, Any] = (
         {"Date": None, "Creator": "loadprint"} if path.suffix.lower() == ".svg" else {"Software": None}
     )
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # signs that the font lacks become boxes
+        drawn.savefig(buffer, format=path.suffix.lower()[1:], metadata=metadata)
+    content = buffer.getvalue()
+    if path.suffix.lower() == ".svg":
+        content = NOT_XML.sub("\ufffd", content.decode()).encode()
     try:
-        drawn.savefig(path, metadata=metadata)
+        path.write_bytes(content)
     except OSError as error:
         what = (error.strerror or "cannot be written").lower()
         raise InputError(path, what, "name a file in a directory that is there") from error

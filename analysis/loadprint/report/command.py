@@ -16,6 +16,7 @@ examples:
   loadprint report runs/quick/latest -o report.html
   loadprint report runs/quick/latest:oltp runs/quick/latest:insert --reference insert -o both.html
   loadprint report runs/insert-scaling/latest -o scaling.html
+  loadprint report runs/quick/latest --plots figures
 """
 
 
@@ -41,6 +42,9 @@ def add_report(subparsers: Any) -> None:
         default=Path("report.html"),
         help="the page (default: report.html)",
     )
+    parser.add_argument(
+        "--plots", type=Path, metavar="DIR", help="write its figures for a paper too, as SVG and PNG"
+    )
     parser.set_defaults(run=run_report)
 
 
@@ -53,7 +57,8 @@ def run_report(arguments: argparse.Namespace) -> int:
     sides, declared = resolve(arguments.sides)
     names = [side.name for side in sides]
     reference = arguments.reference or (declared if declared in names else None)
-    text = page(collect(sides, reference))
+    report = collect(sides, reference)
+    text = page(report)
     try:
         arguments.output.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -61,4 +66,8 @@ def run_report(arguments: argparse.Namespace) -> int:
             arguments.output, error.strerror or "cannot be written", "name another file after -o"
         ) from error
     print(f"{arguments.output}: {len(text.encode()) / 1e6:.2f} MB", file=sys.stderr)
+    if arguments.plots is not None:
+        from loadprint.plotting.report import write  # noqa: PLC0415  Matplotlib is slow to import
+
+        print(f"{arguments.plots}: {len(write(report, arguments.plots))} files", file=sys.stderr)
     return 0
