@@ -215,6 +215,9 @@ def test_after_everything_was_killed_it_is_reverted_by_hand(bench: Bench) -> Non
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, bench.called()) == (0, ["apply", "revert"]), done.stderr
     assert not bench.applied.exists()
+    again = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert (again.returncode, bench.called()) == (0, ["apply", "revert"]), again.stderr
+    assert bench.shown()["reason"] == "everything was killed; reverted and verified, by hand"
 
 
 def test_a_server_that_dies_is_reverted_and_said(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def run_revert(arguments: argparse.Namespace) -> int:
     from loadprint.ab.interrupts import say  # noqa: PLC0415  registering imports nothing heavy
     from loadprint.ab.link import revert_by_hand  # noqa: PLC0415
 
-    good, told = revert_by_hand(arguments.path, "by hand")
+    good, told = revert_by_hand(arguments.path, "by hand", ask_first=True)
     say(told if good else f"NOT REVERTED: {told}")
     return 0 if good else 2
 

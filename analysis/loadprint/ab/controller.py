@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import select
+import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -64,7 +65,11 @@ def run(experiment: Experiment, plan: Plan, out: Path, binary: Path | None = Non
     _write(out / "load" / "experiment.json", {**experiment.model_dump(mode="json"), "plan": asdict(plan)})
     _write(out / "run.json", _meta(out, experiment))
     with Interrupts() as interrupts:
-        link = Link(_keeper_config(experiment, plan, out, collect, pid))
+        try:
+            link = Link(_keeper_config(experiment, plan, out, collect, pid))
+        except InputError:  # nothing has begun
+            shutil.rmtree(out)
+            raise
         controller = Controller(Site(experiment, plan, out, pid), link, interrupts)
         try:
             return controller.conduct(

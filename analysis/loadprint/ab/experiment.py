@@ -125,7 +125,7 @@ class Experiment(Strict):
     """One A/B experiment.
 
     `lease`: the keeper reverts when the controller has been silent so long. `deadline`: it reverts so long
-    after the begin, whatever happens; None: twice the plan and two minutes.
+    after the begin, whatever happens; None: twice the plan, a timeout for each flip, and two minutes.
     """
 
     name: Name

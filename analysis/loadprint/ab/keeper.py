@@ -277,7 +277,11 @@ def settle(run: Path, reason: str | None, collect: str) -> None:
     beside = path.with_suffix(".new")
     beside.write_text(json.dumps(meta, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     beside.rename(path)
-    # nothing is written into the run directory after its manifest
+    seal(run, collect)
+
+
+def seal(run: Path, collect: str) -> None:
+    """Make the tables and the manifest; nothing is written into the run directory after it."""
     done = subprocess.run(
         [collect, "finish", str(run)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )

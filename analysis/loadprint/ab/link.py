@@ -134,8 +134,11 @@ def end_command(run: Path) -> None:
             os.killpg(int(last["pid"]), signal.SIGKILL)
 
 
-def revert_by_hand(run: Path, why: str) -> tuple[bool, str]:
-    """Revert and verify with the commands of a run directory. Raises InputError where that cannot be."""
+def revert_by_hand(run: Path, why: str, *, ask_first: bool = False) -> tuple[bool, str]:
+    """Revert and verify with the commands of a run directory; `ask_first`: only where it is not yet so.
+
+    Raises InputError where the directory does not say how, or somebody is at it.
+    """
     path = run / "load" / "keeper.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
@@ -145,4 +148,13 @@ def revert_by_hand(run: Path, why: str) -> tuple[bool, str]:
     except keeper.Taken as taken:
         raise InputError(run, str(taken), "let it finish: it reverts") from None
     switch.resume()
-    return switch.end(why)
+    if ask_first and switch.command("verify_reverted", why)[0]:
+        switch.touched = False
+    good, told = switch.end(why)
+    if ask_first:
+        running = json.loads((run / "run.json").read_text(encoding="utf-8"))["status"] == "running"
+        if running:
+            keeper.settle(run, f"everything was killed; {told}, {why}", config["collect"])
+        else:
+            keeper.seal(run, config["collect"])
+    return good, told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable
 from dataclasses import asdict
 
@@ -17,14 +18,16 @@ def text(experiment: Experiment, plan: Plan) -> str:
     lines += [
         f"  schedule  {schedule.order}, {schedule.blocks} blocks, {len(plan.slots)} windows of "
         f"{schedule.window:g} s, {plan.flips} flips",
-        f"  time      {_clock(plan.seconds)} and what the commands take; reverted at the latest after "
-        f"{_clock(deadline(experiment, plan))}, or {experiment.lease:g} s after the controller is lost",
+        f"  time      {_clock(plan.seconds)} and what the commands take",
+        f"  reverted  at the latest after {_clock(deadline(experiment, plan))}, or {experiment.lease:g} s after the "
+        "controller is lost",
         f"  smallest  p that sign flips over {schedule.blocks} blocks can reach: {plan.smallest_p:.3g}",
         f"  apply     {experiment.treatment.apply}",
         f"  revert    {experiment.treatment.revert}",
     ]
     limits = experiment.guards.model_dump(exclude_none=True, exclude={"commands", "replication_lag"})
-    lines.append(f"  guards    {', '.join(f'{name} {value:g}' for name, value in limits.items())}")
+    said = ", ".join(f"{name} {value:g}" for name, value in limits.items())
+    lines += textwrap.wrap(said, 100, initial_indent="  guards    ", subsequent_indent=" " * 12)
     named = [*(["replication_lag"] if experiment.guards.replication_lag else []), *experiment.guards.commands]
     if named:
         lines.append(f"  asking    {', '.join(named)}")

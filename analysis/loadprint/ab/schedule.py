@@ -70,7 +70,9 @@ def plan(experiment: Experiment) -> Plan:
 
 def deadline(experiment: Experiment, planned: Plan) -> float:
     """Seconds after which the keeper reverts, whatever happens."""
-    return 2 * planned.seconds + 120 if experiment.deadline is None else experiment.deadline
+    if experiment.deadline is not None:
+        return experiment.deadline
+    return 2 * planned.seconds + planned.flips * experiment.treatment.timeout + 120
 
 
 def _blocks(experiment: Experiment) -> list[tuple[str, ...]]:

@@ -33,10 +33,9 @@ def result(path: Path) -> Result:
     found = []
     if (path / "server" / "ticks.parquet").is_file():
         found = windows(run, Store(), cpuset(run, "server"), user_hz(run, "server"))
-    elif run.journals:
-        raise InputError(
-            path, "the recorder's journal was never finished", f"run `loadprint-collect finish {path}`"
-        )
+    elif run.status == "running":
+        mend = f"wait for its end; if nothing of it runs any more: `loadprint ab revert {path}`"
+        raise InputError(path, "is still running, or was killed with all its processes", mend)
     about = About(
         name,
         order,

@@ -1,0 +1,149 @@
+"""Experiment files: the shipped ones, mistakes with their lines, schedules, and guards on readings."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from loadprint.__main__ import main
+from loadprint.ab import BASELINE, TREATMENT
+from loadprint.ab.experiment import Experiment, Guards, load
+from loadprint.ab.guards import Guarding, parse
+from loadprint.ab.schedule import Plan, plan
+from loadprint.errors import InputError
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "docs" / "examples").glob("ab-*.yml"))
+DIRTY = next(path for path in EXAMPLES if path.stem == "ab-dirty-pages")
+
+
+def made(**schedule: object) -> Experiment:
+    commands = dict.fromkeys(("apply", "revert", "verify_applied", "verify_reverted"), True)
+    return Experiment.model_validate({"name": "x", "treatment": commands, "schedule": schedule})
+
+
+def order(planned: Plan) -> str:
+    return "".join(slot.variant[0].upper() for slot in planned.slots)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_shipped_experiments_can_be_planned(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ab", "plan", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "smallest  p" in text
+    assert main(["ab", "plan", str(path), "--format", "json"]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert whole["plan"]["flips"] <= (whole["experiment"]["schedule"]["max_flips"] or 10**9)
+    for name in ("apply", "revert", "verify_applied", "verify_reverted"):
+        checked = subprocess.run(
+            ["/bin/sh", "-n", "-c", whole["experiment"]["treatment"][name]], capture_output=True, check=False
+        )
+        assert checked.returncode == 0, (name, checked.stderr)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("threads_running", "thread_running", 'unknown key "thread_running" in guards; did you mean'),
+        ("  revert: mysql", "  revertt: mysql", 'unknown key "revertt" in treatment; did you mean "revert"?'),
+        ("window: 60s", "window: 60 parsecs", '"60 parsecs" is no duration'),
+        ("order: ABBA", "order: BABA", "schedule.order: Input should be 'ABBA', 'TB' or 'random'"),
+        ("window: 60s", "window: 2s", "schedule.window: shorter than three intervals"),
+        ("max: 10", "max: ten", "guards.replication_lag.max"),
+        ("    max: 10", "    every: 10s", "give it a `max` or a `min`"),
+    ],
+)
+def test_a_mistake_names_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, says: str
+) -> None:
+    path = tmp_path / "mine.yml"
+    text = DIRTY.read_text(encoding="utf-8")
+    assert text.count(old) >= 1
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    assert main(["ab", "plan", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert says in told
+    assert f"{path}:" in told
+    assert told.count("\n") == 1
+
+
+def test_abba_cancels_drift_and_flips_twice_a_block() -> None:
+    planned = plan(made(order="ABBA", blocks=3, window=30, settle=5))
+    assert order(planned) == "BTTB" * 3
+    assert planned.flips == 6
+    assert planned.smallest_p == 0.25
+    assert [slot.begin_s for slot in planned.slots[:5]] == [5, 40, 70, 105, 135]
+    assert all(after.begin_s >= before.end_s for before, after in pairwise(planned.slots))
+
+
+def test_tb_counts_every_flip_and_is_refused_beyond_the_limit() -> None:
+    assert plan(made(order="TB", blocks=3)).flips == 6
+    assert order(plan(made(order="TB", blocks=2))) == "TBTB"
+    with pytest.raises(InputError, match="flip 8 times, 6 are allowed"):
+        plan(made(order="TB", blocks=4, max_flips=6))
+
+
+def test_random_pairs_are_half_each_way_and_the_seed_decides() -> None:
+    planned = plan(made(order="random", blocks=8, seed=3))
+    pairs = [order(planned)[k : k + 2] for k in range(0, 16, 2)]
+    assert sorted(pairs) == ["BT"] * 4 + ["TB"] * 4
+    assert planned == plan(made(order="random", blocks=8, seed=3))
+    assert len({order(plan(made(order="random", blocks=8, seed=seed))) for seed in range(20)}) > 10
+    last = planned.slots[-1].variant
+    flips = sum(bool(slot.flip) for slot in planned.slots)
+    assert planned.flips == flips + (last == TREATMENT)
+    assert {slot.variant for slot in planned.slots} == {TREATMENT, BASELINE}
+
+
+def test_few_blocks_are_warned_of() -> None:
+    said = " ".join(plan(made(blocks=3)).warnings)
+    assert "below 4" in said
+    assert "6 reach 0.031" in said
+    assert not any("sign-flip" in text for text in plan(made(blocks=6)).warnings)
+
+
+def reading(second: float, rate: float, running: float, aborted: float = 0.0) -> str:
+    """The recorder's answer `second` s after it started, on two CPUs half busy."""
+    return f"""# HELP x y
+node_cpu_seconds_total{{cpu="0",mode="user"}} {second}
+node_cpu_seconds_total{{cpu="1",mode="idle"}} {second}
+node_cpu_seconds_total{{cpu="0",mode="idle"}} 0
+loadprint_mysql_questions_total {rate * second + 3 * second}
+loadprint_mysql_loadprint_queries_total {3 * second}
+loadprint_mysql_threads_running {running}
+loadprint_mysql_aborted_clients_total {aborted * second}
+loadprint_probe_success{{probe="mysql"}} 1
+# EOF
+"""
+
+
+def judged(guards: Guards, readings: list[str]) -> list[str | None]:
+    guarding = Guarding(guards)
+    return [guarding.reading(parse(text), 100.0 + at) for at, text in enumerate(readings)]
+
+
+def test_a_guard_trips_after_so_many_readings_in_a_row() -> None:
+    spikes = [reading(t, 500, 90 if t in (3, 5, 6) else 5) for t in range(1, 8)]
+    told = judged(Guards(threads_running=50, readings=2), spikes)
+    assert [bool(each) for each in told] == [False] * 5 + [True] + [False]
+    assert told[5] == "guard threads_running: 90, above 50, 2 readings in a row"
+
+
+def test_rates_are_those_between_ticks_without_the_recorders_own() -> None:
+    told = judged(Guards(queries_per_second_min=501, readings=1), [reading(t, 500, 5) for t in (1, 2)])
+    assert told == [None, "guard queries_per_second: 500/s, below 501, 1 readings in a row"]
+    told = judged(Guards(error_rate=2, readings=1), [reading(t, 500, 5, aborted=3) for t in (1, 2)])
+    assert told[1] == "guard error_rate: 3/s, above 2, 1 readings in a row"
+    told = judged(Guards(host_cpu=0.4, readings=1), [reading(t, 500, 5) for t in (1, 2)])
+    assert told[1] == "guard host_cpu: 0.5, above 0.4, 1 readings in a row"
+
+
+def test_a_server_that_falls_silent_trips_though_the_recorder_answers() -> None:
+    frozen = [reading(2, 500, 5)] * 14
+    told = judged(Guards(silence=10), frozen)
+    assert [bool(each) for each in told] == [False] * 11 + [True] * 3
+    told = judged(Guards(silence=3), [reading(1, 500, 5)] + [""] * 5)
+    assert told[-1] == "guard silence: no answer of the server for 5 s"
+    assert load(DIRTY).guards.silence == 10
