@@ -19,8 +19,8 @@ def text(experiment: Experiment, plan: Plan) -> str:
         f"  schedule  {schedule.order}, {schedule.blocks} blocks, {len(plan.slots)} windows of "
         f"{schedule.window:g} s, {plan.flips} flips",
         f"  time      {_clock(plan.seconds)} and what the commands take",
-        f"  reverted  at the latest after {_clock(deadline(experiment, plan))}, or {experiment.lease:g} s after the "
-        "controller is lost",
+        f"  reverted  at the latest after {_clock(deadline(experiment, plan))}, or "
+        f"{experiment.lease:g} s after the controller is lost",
         f"  smallest  p that sign flips over {schedule.blocks} blocks can reach: {plan.smallest_p:.3g}",
         f"  apply     {experiment.treatment.apply}",
         f"  revert    {experiment.treatment.revert}",
