@@ -22,8 +22,8 @@ def text(report: Report) -> str:
     for label, said in (*report.facts, *(("warning", said) for said in report.warnings)):
         lines += textwrap.wrap(f"{label:<10}{said}", WIDTH, subsequent_indent=" " * 10)
     for pivot in report.pivots:
-        lines += ["", _heading(pivot)]
-        heads, body = _written(pivot)
+        lines += ["", heading(pivot)]
+        heads, body = written(pivot)
         widths = [
             max(len(row[place]) for row in (heads, *body)) + (0 if place == 0 else 2)
             for place in range(len(heads))
@@ -44,8 +44,8 @@ def markdown(report: Report) -> str:
     lines += [f"- **{label}** {_safe(said)}" for label, said in report.facts]
     lines += [f"- **warning** {_safe(said)}" for said in report.warnings]
     for pivot in report.pivots:
-        heads, body = _written(pivot)
-        lines += ["", f"## {_safe(_heading(pivot))}", "", f"| {' | '.join(map(_safe, heads))} |"]
+        heads, body = written(pivot)
+        lines += ["", f"## {_safe(heading(pivot))}", "", f"| {' | '.join(map(_safe, heads))} |"]
         lines.append("|" + "--:|" * len(heads))
         lines += [f"| {' | '.join(map(_safe, row))} |" for row in body]
         lines += ["", _safe(pivot.note)] if pivot.note else []
@@ -74,11 +74,13 @@ def as_json(report: Report) -> str:
 RENDERERS = {"text": text, "markdown": markdown, "csv": as_csv, "json": as_json}
 
 
-def _heading(pivot: Pivot) -> str:
+def heading(pivot: Pivot) -> str:
+    """Title and unit."""
     return f"{pivot.title} ({pivot.unit})" if pivot.unit else pivot.title
 
 
-def _written(pivot: Pivot) -> tuple[list[str], list[list[str]]]:
+def written(pivot: Pivot) -> tuple[list[str], list[list[str]]]:
+    """Heads, and rows of texts."""
     columns = list(zip(*pivot.cells, strict=True))
     everything = [value for row in pivot.cells for value in row]
     places = [_places(column if pivot.columns_differ else everything) for column in columns]

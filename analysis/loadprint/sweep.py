@@ -26,7 +26,11 @@ def sweep(path: Path, base: str | None = None) -> Report:
 
     Raises InputError where the execution swept nothing or there is no such cell.
     """
-    swept = cells.read(path)
+    return of(cells.read(path), base)
+
+
+def of(swept: Swept, base: str | None = None) -> Report:
+    """Lay out an execution that has been read. Raises InputError as `sweep` does."""
     base = base or swept.reference
     names = [cell.name for cell in swept.cells]
     if base not in names:

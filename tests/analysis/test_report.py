@@ -17,11 +17,13 @@ import loadprint.report as package
 import numpy as np
 import pytest
 from conftest import insert, oltp
+from loadprint import interval_log
 from loadprint.__main__ import main
 from loadprint.report import pack, tabled
 from loadprint.report.collect import collect
 from loadprint.report.data import Course, Line, Report
 from loadprint.report.page import page
+from loadprint.report.sweeping import collect_sweep
 from loadprint.sides import resolve
 from recordings import make_execution, write_json, write_manifest
 
@@ -262,3 +264,47 @@ def test_a_broken_latency_log_is_one_clear_line(
     error = capsys.readouterr().err
     assert "latency.hlog line 2" in error
     assert "Traceback" not in error
+
+
+def matrix(tmp_path: Path) -> Path:
+    """Two scenarios at 1, 2, 4 and 8 threads, a repeat each."""
+    sides, plans = {}, {}
+    for scenario, factor in (("text", 1), ("ps", 2)):
+        for threads, rate in ((1, 100), (2, 180), (4, 300), (8, 380)):
+            name = f"{scenario}-t{threads}"
+            sides[name] = [replace(oltp(0), events=factor * rate, seconds=8)]
+            plans[name] = {
+                "of": "points",
+                "threads": threads,
+                "cell": {"protocol": scenario, "threads": threads},
+            }
+    return make_execution(tmp_path / "matrix", sides, "text-t1", plans)
+
+
+def test_an_execution_with_a_matrix_is_told_by_pivots_and_fits(tmp_path: Path) -> None:
+    execution, out = matrix(tmp_path), tmp_path / "sweep.html"
+    assert main(["report", str(execution), "-o", str(out)]) == 0
+    report = collect_sweep(execution)
+    assert [curve.name for curve in report.scaled] == ["text", "ps"]
+    assert report.scaled[0].threads == (1, 2, 4, 8)
+    assert report.scaled[1].rates[3] == pytest.approx((760,), rel=0.01)
+    assert report.scaled[0].fit is not None
+    assert report.pivots is not None
+    assert "Throughput over threads" not in {absent.title for absent in report.absent}
+    read = Reader(out.read_text())
+    assert {"table", "scaling", "settings"} <= set(read.ids())
+    assert report.pivots.pivots[0].title in out.read_text()
+
+
+def test_a_latency_log_is_read_as_its_generator_told_it() -> None:
+    """Logs that loadprint-load wrote, against the quantiles that it computed itself."""
+    for name in ("oltp", "insert"):
+        folder = Path(__file__).parent.parent / "recordings" / "v1" / name / "load"
+        told = json.loads((folder / "result.json").read_text())["transactions"]
+        found = interval_log.read(folder / "latency.hlog")
+        assert found.keys() == told.keys()
+        for kind, counted in found.items():
+            assert counted.total == told[kind]["count"]
+            values = counted.quantiles(np.array([0.5, 0.95, 0.99, 1.0])) * 1e3
+            wanted = [told[kind]["latency_ms"][word] for word in ("p50", "p95", "p99", "max")]
+            assert values == pytest.approx(wanted, rel=1e-5)

@@ -4,10 +4,10 @@ const times = report.grid
   : [];
 const courses = new Map(report.courses.map((course) => [course.key, course]));
 const charts = new Set();
+const drawn = new Set(report.courses.flatMap((course) => course.lines.map((line) => line.run)));
 const visible = new Set();
 let zoomed = null;
 const MARKED = new Set(["throughput", "disk", "mysql"]);
-const MOST_SHOWN = 6;
 
 // Values of every line of a course, in the unit that is shown; null where there is none.
 function unpacked(course) {
@@ -171,7 +171,11 @@ function stackChart(figure, course, side) {
     stroke: () => colour("paper"), width: 0.5, fill: () => colour(`part-${part}`), points: { show: false },
   }))];
   const chart = new uPlot(options, stacked(), figure.querySelector(".canvas"));
-  chart.choose = () => { chart.setData(stacked(), false); chart.redraw(); };
+  chart.choose = () => {
+    figure.hidden = firstOf(side) === undefined;
+    chart.setData(stacked(), false);
+    chart.redraw();
+  };
   return register(chart, figure);
 }
 
@@ -196,7 +200,7 @@ function byKey(event, chart) {
 function picker() {
   const place = document.getElementById("picker");
   report.sides.forEach((name, side) => {
-    const runs = report.runs.map((_, run) => run).filter((run) => report.runs[run].side === side);
+    const runs = [...drawn].filter((run) => report.runs[run].side === side).sort((a, b) => a - b);
     if (!runs.length) return;
     const group = element("span", `of-side side-${side % 8}`);
     const all = checkbox(group, name, "");
@@ -237,7 +241,7 @@ function checkbox(group, name, className, title) {
 }
 
 if (report.grid) {
-  report.runs.forEach((run, place) => { if (run.side < MOST_SHOWN) visible.add(place); });
+  for (const run of drawn) visible.add(run);
   picker();
   for (const figure of document.querySelectorAll('[data-kind="time"]')) {
     const [, key, side] = figure.dataset.key.match(/^(.*?)(?:@(\d+))?$/);

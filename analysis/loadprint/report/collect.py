@@ -7,19 +7,24 @@ from dataclasses import replace
 from typing import Any
 
 from loadprint import devices, separation, series, spikes, views
+from loadprint.cells import Cell, Swept
 from loadprint.compare import compare
 from loadprint.gather import Measured, gather
 from loadprint.queries import Store
 from loadprint.report import courses, ebpf, latency, probes
 from loadprint.report.data import Absent, Report, RunOf, SideOf, Span
+from loadprint.report.scaling import scaled
 from loadprint.report.settings import settings
 from loadprint.sides import Side
 from loadprint.table import Table
 
-NO_SCALING = "no side was run at several numbers of threads"
-NO_AB = "this is no A/B on a live server"
-NO_EBPF = "no eBPF probe was recorded; it needs root, or CAP_BPF and CAP_PERFMON"
-NO_LATENCY = "no generator wrote latencies"
+WHY = {
+    "Over time": "no recorder's table and no series of the generator reach over time",
+    "Latency": "no generator wrote latencies",
+    "Histograms by eBPF": "no eBPF probe was recorded; it needs root, or CAP_BPF and CAP_PERFMON",
+    "Throughput over threads": "the sides were not run at several numbers of threads",
+    "A/B blocks": "this is no A/B on a live server",
+}
 
 
 def collect(sides: Sequence[Side], reference: str | None) -> Report:
@@ -31,7 +36,7 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
     everyone = [(place, side, run.run) for (place, side), run in zip(placed, _flat(measured), strict=True)]
     sampled = courses.sample(everyone, store)
     drawn, still = courses.courses(
-        sampled, devices.disks(measured), devices.interfaces(measured), _sets(measured)
+        sampled, devices.disks(measured), devices.interfaces(measured), sets_of(measured)
     )
     runs = with_spikes(runs, sampled)
     percentiles, by_type = latency.latency(everyone, len(sides))
@@ -41,7 +46,7 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
         if run.window
     ]
     inside = ebpf.distributions(windows, len(sides), store)
-    absent = _absent({"Over time": drawn, "Latency": percentiles, "Histograms by eBPF": inside})
+    curves = scaled(_swept(sides, measured))
     return Report(
         title=_title(sides),
         compared=" beside ".join(side.label for side in sides),
@@ -54,10 +59,18 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
         courses=drawn,
         percentiles=percentiles,
         distributions=(*by_type, *inside),
-        scaled=(),
+        scaled=curves,
         settings=settings(sides, measured),
         made=made(sides, table),
-        absent=absent,
+        absent=absent_of(
+            {
+                "Over time": drawn,
+                "Latency": percentiles,
+                "Histograms by eBPF": inside,
+                "Throughput over threads": curves,
+                "A/B blocks": (),
+            }
+        ),
         probes=probes.lost([side.name for side in sides], measured),
         notes={"still": ", ".join(still)} if still else {},
     )
@@ -106,7 +119,7 @@ def with_spikes(runs: Sequence[RunOf], sampled: Sequence[courses.Sampled]) -> tu
     return tuple(found)
 
 
-def _sets(measured: Sequence[Sequence[Measured]]) -> dict[str, tuple[str, float | None]]:
+def sets_of(measured: Sequence[Sequence[Measured]]) -> dict[str, tuple[str, float | None]]:
     """What the CPU sets are called, and their cores; nothing where the sides differ."""
     found: dict[str, tuple[str, float | None]] = {}
     for side in ("server", "load"):
@@ -129,14 +142,23 @@ def _campaign(sides: Sequence[Side]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _absent(sections: Mapping[str, Sequence[Any]]) -> tuple[Absent, ...]:
-    reasons = {
-        "Over time": "no recorder's table and no series of the generator reach over time",
-        "Latency": NO_LATENCY,
-        "Histograms by eBPF": NO_EBPF,
-    }
-    found = [Absent(title, reasons[title]) for title, shown in sections.items() if not shown]
-    return (*found, Absent("Throughput over threads", NO_SCALING), Absent("A/B blocks", NO_AB))
+def absent_of(sections: Mapping[str, Sequence[Any]]) -> tuple[Absent, ...]:
+    """Sections that have nothing to show, with the reason."""
+    return tuple(Absent(title, WHY[title]) for title, shown in sections.items() if not shown)
+
+
+def _swept(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Swept | None:
+    """The sides as cells of their execution, where they are of one."""
+    execution = sides[0].execution
+    parents = {run.run.path.parent for run in _flat(measured)}
+    if execution is None or len(parents) > 1 or any(side.execution != execution for side in sides):
+        return None
+    plans = execution.get("sides") or {}
+    cells = tuple(
+        Cell(side.name, plans.get(side.name) or {}, tuple(runs))
+        for side, runs in zip(sides, measured, strict=True)
+    )
+    return Swept(parents.pop(), execution, cells, ())
 
 
 def made(sides: Sequence[Side], table: Table | None) -> tuple[tuple[str, str], ...]:

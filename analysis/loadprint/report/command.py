@@ -52,12 +52,15 @@ def run_report(arguments: argparse.Namespace) -> int:
     """Write the page, and say where it is."""
     from loadprint.report.collect import collect  # noqa: PLC0415  `--help` need not load DuckDB
     from loadprint.report.page import page  # noqa: PLC0415
+    from loadprint.report.sweeping import collect_sweep, is_sweep  # noqa: PLC0415
     from loadprint.sides import resolve  # noqa: PLC0415
 
-    sides, declared = resolve(arguments.sides)
-    names = [side.name for side in sides]
-    reference = arguments.reference or (declared if declared in names else None)
-    report = collect(sides, reference)
+    if is_sweep(arguments.sides):
+        report = collect_sweep(Path(arguments.sides[0]))
+    else:
+        sides, declared = resolve(arguments.sides)
+        names = [side.name for side in sides]
+        report = collect(sides, arguments.reference or (declared if declared in names else None))
     text = page(report)
     try:
         arguments.output.write_text(text, encoding="utf-8")

@@ -36,9 +36,11 @@ class Sampled:
     series: Of
 
 
-def sample(runs: Sequence[tuple[int, int, Run]], store: Store) -> tuple[Sampled, ...]:
+def sample(
+    runs: Sequence[tuple[int, int, Run]], store: Store, names: Sequence[str] = NAMES
+) -> tuple[Sampled, ...]:
     """Read the series that charts need of `runs`, (place, side, run) each. Raises InputError."""
-    return tuple(Sampled(place, side, run_series(run, store, NAMES)) for place, side, run in runs)
+    return tuple(Sampled(place, side, run_series(run, store, names)) for place, side, run in runs)
 
 
 def courses(

@@ -119,14 +119,16 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Scaled:
-    """Throughput over concurrency of one series: `rates[i]` are the repeats at `threads[i]`."""
+    """Throughput over concurrency of one series: `rates[i]` are the repeats at `threads[i]`.
+
+    `fit` is what loadprint.usl makes of it, `told` what is to be said of both.
+    """
 
     name: str
     threads: tuple[int, ...]
     rates: tuple[tuple[float, ...], ...]
     fit: Any | None = None
-    model_threads: Floats | None = None
-    model_rates: Floats | None = None
+    unit: str = "operations/s"
     told: tuple[str, ...] = ()
 
 

@@ -18,13 +18,14 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from loadprint.report import pack, summary, tabled
+from loadprint import render_pivot
+from loadprint.report import pack, scaling, summary, tabled
 from loadprint.report.charts import SECTIONS
 from loadprint.report.data import Course, Distribution, Percentiles, Report
 from loadprint.table import Table
 
 EARLY = ("theme.js",)
-LATE = ("vendor/uPlot.iife.min.js", "data.js", "charts.js", "histogram.js", "table.js")
+LATE = ("vendor/uPlot.iife.min.js", "data.js", "charts.js", "histogram.js", "scaling.js", "table.js")
 STYLES = ("vendor/uPlot.min.css", "page.css", "figures.css")
 EBPF_TITLES = {
     "ebpf_sched": "Scheduler: server's threads",
@@ -74,7 +75,16 @@ def page(report: Report) -> str:
         times=_times(report),
         latencies=_latencies(report),
         kernels=_kernels(report),
-        said=tabled.said(report.table) if report.table else (),
+        scaling=_scaling(report),
+        pivots=[
+            (render_pivot.heading(pivot), pivot, *render_pivot.written(pivot))
+            for pivot in report.pivots.pivots
+        ]
+        if report.pivots
+        else [],
+        said=_said(report),
+        head=report.table or report.pivots,
+        verdicts=report.table.verdicts if report.table else (),
         spikes=_spikes(report),
         ab=report.ab,
         thinned=grid.keep if grid and grid.thinned else 0,
@@ -135,6 +145,7 @@ def _data(report: Report, grid: pack.Grid | None) -> dict[str, Any]:
         ],
         "grid": grid.as_object() if grid else None,
         "courses": [pack.packed(course, grid) for course in report.courses] if grid else [],
+        "scaled": [scaling.packed(each, place) for place, each in enumerate(report.scaled)],
         "percentiles": [_percentiles(chart) for chart in report.percentiles],
         "distributions": [_distribution(chart) for chart in report.distributions],
     }
@@ -161,6 +172,13 @@ def _distribution(chart: Distribution) -> dict[str, Any]:
         "shares": [None if own is None else pack.rounded(own, 4) for own in chart.shares],
         "heights": [None if own is None else pack.rounded(own / width, 4) for own in chart.shares],
     }
+
+
+def _said(report: Report) -> tuple[tabled.Said, ...]:
+    """Sentences of the table with links to its rows, or those of pivot tables."""
+    if report.table:
+        return tabled.said(report.table)
+    return tuple(tabled.Said(text, (), True) for text in report.pivots.sentences) if report.pivots else ()
 
 
 def _spikes(report: Report) -> tuple[dict[str, Any], ...]:
@@ -220,6 +238,19 @@ def _latencies(report: Report) -> tuple[Block, ...]:
 def _kernels(report: Report) -> tuple[Block, ...]:
     blocks = [_histograms(report, section, title) for section, title in EBPF_TITLES.items()]
     return tuple(block for block in blocks if block.figures)
+
+
+def _scaling(report: Report) -> tuple[dict[str, Any], ...]:
+    """Curves over threads: the figure, what is to be said of it, the tables of its fit."""
+    found = []
+    for place, each in enumerate(report.scaled):
+        told = ", ".join(
+            f"{threads}: {summary.figure(sum(rates) / len(rates))}"
+            for threads, rates in zip(each.threads, each.rates, strict=True)
+        )
+        figure = Figure(scaling.key(place), each.name, each.unit, ((place, told),))
+        found.append({"figure": figure, "told": each.told, "blocks": scaling.blocks(each)})
+    return tuple(found)
 
 
 def _histograms(report: Report, section: str, title: str) -> Block:

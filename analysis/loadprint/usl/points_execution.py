@@ -15,7 +15,12 @@ MEND = "give an execution of a campaign with a matrix over threads, such as look
 
 def read(path: Path) -> Points:
     """Read an execution. Raises InputError where its sides do not differ in threads."""
-    swept = _saturated(cells.read(path))
+    return of(cells.read(path))
+
+
+def of(swept: Swept) -> Points:
+    """Points of an execution that has been read. Raises InputError as `read` does."""
+    path, swept = swept.path, _saturated(swept)
     corner, row, column = sweep.dimensions(swept)
     if corner != "threads":
         raise InputError(path, "its sides do not differ in threads", MEND)
