@@ -1,0 +1,128 @@
+"""Steps down, burst and sustained levels of simulated seconds; variance components against statsmodels."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from loadprint.qualify.components import components, reml
+from loadprint.qualify.levels import changes, exhaustion, levels
+from numpy.typing import NDArray
+from statsmodels.regression.mixed_linear_model import MixedLM
+
+Floats = NDArray[np.float64]
+TRIALS = 200
+
+
+def seconds(random: np.random.Generator, n: int, cv: float = 0.08, memory: float = 0.6) -> Floats:
+    """Seconds about 1 that remember the one before."""
+    noise = random.normal(0.0, cv * math.sqrt(1 - memory**2), n)
+    for place in range(1, n):
+        noise[place] += memory * noise[place - 1]
+    return 1 + noise
+
+
+def with_step(random: np.random.Generator, at: int, to: float, n: int = 600) -> Floats:
+    return 1000 * seconds(random, n) * np.where(np.arange(n) < at, 1.0, to)
+
+
+@pytest.mark.parametrize(("at", "to"), [(120, 0.6), (400, 0.8), (300, 0.3)])
+def test_used_up_credits_are_found_where_they_ended(at: int, to: float) -> None:
+    random = np.random.default_rng(21)
+    found = [exhaustion(with_step(random, at, to)) for _ in range(TRIALS)]
+    hits = [steps for steps in found if len(steps) == 1 and abs(steps[0].second - at) <= 10]
+    assert len(hits) >= 0.95 * TRIALS
+    assert np.mean([steps[0].after / steps[0].before for steps in hits]) == pytest.approx(to, rel=0.02)
+
+
+@pytest.mark.parametrize("shape", ["steady", "sawtooth", "spikes", "recovers", "small step", "warms up"])
+def test_nothing_is_called_exhausted_that_is_not(shape: str) -> None:
+    random = np.random.default_rng(22)
+    n = 600
+    t = np.arange(n)
+    course = {
+        "steady": np.ones(n),
+        "sawtooth": 1.2 - 0.4 * (t % 60) / 60,  # a checkpoint a minute
+        "spikes": np.where(t % 97 < 8, 0.4, 1.0),
+        "recovers": np.where((t > 200) & (t < 320), 0.6, 1.0),
+        "small step": np.where(t < 300, 1.0, 0.95),
+        "warms up": np.minimum(1.0, 0.7 + t / 400),
+    }[shape]
+    wrong = sum(bool(exhaustion(1000 * course * seconds(random, n))) for _ in range(TRIALS))
+    assert wrong <= 0.05 * TRIALS
+
+
+def test_two_credits_end_at_two_times() -> None:
+    random = np.random.default_rng(23)
+    series = np.concatenate((with_step(random, 200, 0.7, 400), 0.4 * with_step(random, 0, 1.0, 300)))
+    found = exhaustion(series)
+    assert [round(step.second, -1) for step in found] == [200, 400]
+    assert levels(series, 30).sustained_from == found[-1].second  # type: ignore[union-attr]
+
+
+def test_an_hour_is_looked_at_in_means() -> None:
+    random = np.random.default_rng(24)
+    found = exhaustion(with_step(random, 1800, 0.5, 3600))
+    assert len(found) == 1
+    assert abs(found[0].second - 1800) <= 12
+
+
+def test_burst_and_sustained_levels() -> None:
+    series = np.concatenate((np.full(90, 900.0), np.full(210, 500.0)))
+    found = levels(series, 30)
+    assert found is not None
+    assert (found.burst, found.burst_s, found.burst_from) == (900.0, 30, 0)
+    assert (found.sustained, found.sustained_from) == (500.0, 90)
+    steady = levels(np.arange(40.0), 30)
+    assert steady is not None
+    assert (steady.sustained_from, steady.sustained, steady.steps) == (20, 29.5, ())
+    assert levels(np.ones(9), 30) is None
+    assert changes(np.ones(100)) == []
+
+
+def by_statsmodels(groups: list[Floats]) -> tuple[float, float]:
+    y = np.concatenate(groups)
+    which = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a variance at the edge, 0
+        fit = MixedLM(y, np.ones((len(y), 1)), which).fit(reml=True)
+    return float(fit.cov_re[0, 0]), float(fit.scale)
+
+
+@pytest.mark.parametrize("sizes", [(4, 4, 4, 4, 4, 4), (2, 5, 3, 7, 4, 6, 1)])
+@pytest.mark.parametrize("between", [0.05, 0.01])
+def test_components_are_those_of_a_mixed_model(sizes: tuple[int, ...], between: float) -> None:
+    random = np.random.default_rng(25)
+    for _ in range(5):
+        groups = [6 + random.normal(0, between) + random.normal(0, 0.01, size) for size in sizes]
+        ours, theirs = reml(groups), by_statsmodels(groups)
+        if theirs[0] > 1e-6:  # statsmodels stops short of the edge
+            assert ours == pytest.approx(theirs, rel=0.01)
+
+
+def test_components_of_equal_groups_are_the_analysis_of_variance() -> None:
+    random = np.random.default_rng(26)
+    groups = [5 + random.normal(0, 0.2) + random.normal(0, 0.1, 4) for _ in range(5)]
+    within = float(np.mean([group.var(ddof=1) for group in groups]))
+    between = float(np.var([group.mean() for group in groups], ddof=1)) - within / 4
+    assert between > 0
+    assert reml(groups) == pytest.approx((between, within), rel=1e-6)
+    alike = [np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])]
+    assert reml(alike) == pytest.approx(
+        (0.0, 0.8)
+    )  # no instance differs: all one sample, five degrees of freedom
+
+
+def test_components_that_nobody_can_tell_are_none() -> None:
+    random = np.random.default_rng(27)
+    series = [100 * seconds(random, 600, memory=0.0) for _ in range(3)]
+    one = components([[100.0, 101.0, 99.0]], series)
+    assert one.instances is None
+    assert one.runs == pytest.approx(0.01, rel=0.01)
+    assert one.seconds == pytest.approx(0.08, rel=0.1)
+    assert components([[1.0], [2.0], [3.0]]) == components([[1.0]])
+    exact = components([[100.0, 100.0], [110.0, 110.0]])
+    assert exact.runs == 0
+    assert exact.instances == pytest.approx(0.0674, rel=0.01)
