@@ -1,7 +1,7 @@
 """Where the spread comes from: instances, runs of one instance, seconds of one run.
 
 One-way random effects on the logs of run means, log y = level + instance + run, fitted by restricted maximum
-likelihood (Patterson & Thompson 1971). For equal numbers of runs that is the analysis of variance, cut off at 0.
+likelihood (Patterson & Thompson 1971). With equal numbers of runs: the analysis of variance, cut off at 0.
 """
 
 from __future__ import annotations
