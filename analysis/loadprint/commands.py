@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "campaign": "loadprint.campaign:add_parser",
     "ab": "loadprint.ab.command:add",
     "usl": "loadprint.usl.command:add",
+    "qualify": "loadprint.qualify.command:add",
 }
 
 

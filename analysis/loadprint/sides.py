@@ -36,7 +36,7 @@ def resolve(words: Sequence[str]) -> tuple[list[Side], str | None]:
     sides: list[Side] = []
     declared: str | None = None
     for word in words:
-        path, name = _split(word)
+        path, name = split(word)
         if (path / "execution.json").is_file():
             execution = read_object(path / "execution.json", shapes.EXECUTION)
             known = sides_of(execution, path)
@@ -48,7 +48,7 @@ def resolve(words: Sequence[str]) -> tuple[list[Side], str | None]:
         elif name is not None:
             raise InputError(path, "holds no execution.json", "give EXECUTION:side or a run directory")
         else:
-            sides.append(_single(path))
+            sides.append(single(path))
     if len(sides) < 2:
         raise InputError(" ".join(words), "is one side", "give two or more to compare")
     return _distinct(sides, words), declared
@@ -88,7 +88,8 @@ def _chosen(
     raise InputError(f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(known)}{loads}")
 
 
-def _split(word: str) -> tuple[Path, str | None]:
+def split(word: str) -> tuple[Path, str | None]:
+    """Path and side name of EXECUTION:side, or a path alone. Raises InputError."""
     path = Path(word)
     if path.exists() or ":" not in word:
         return path, None
@@ -152,7 +153,8 @@ def side_of(path: Path, execution: dict[str, Any], name: str) -> Side:
     return Side(name, label, tuple(runs), tuple(missing), execution)
 
 
-def _single(path: Path) -> Side:
+def single(path: Path) -> Side:
+    """One run directory as a side. Raises InputError where it cannot be used."""
     run = open_run(path)
     _require_finished(run)
     if run.status != "complete" and run.result is None:
@@ -169,7 +171,7 @@ def _imported(path: Path) -> Side:
 
     folder = Path(tempfile.mkdtemp(prefix="loadprint-import-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return _single(write_run(folder / path.stem, sar.load(path)))
+    return single(write_run(folder / path.stem, sar.load(path)))
 
 
 def _require_finished(run: Run) -> None:

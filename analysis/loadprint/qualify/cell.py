@@ -1,0 +1,101 @@
+"""One cell as the report tells it: its lines, burst and sustained levels, spread, and what voids it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from loadprint.qualify import judged
+from loadprint.qualify.components import Components, components
+from loadprint.qualify.configuration import Configuration, other_work
+from loadprint.qualify.measure import Observed, Sheet, voids
+from loadprint.qualify.report import CellReport, Exhausted, LevelLine
+from loadprint.qualify.spec import Spec
+
+MOST_NAMED = 3
+NOT_THE_SAME = "not the same {}"
+Differing = tuple[str, str, str]
+
+
+def report(sheet: Sheet, setting: Configuration, spec: Spec, *, by_type: bool) -> CellReport:
+    """Judge a measured cell and tell it."""
+    how = judged.scope(sheet, spec, by_type=by_type)
+    lines = judged.lines(sheet, spec, how)
+    work = other_work(sheet.cell.baseline, sheet.cell.candidate)
+    why = [(NOT_THE_SAME.format(what), named(found)) for what, found in _apart(work, setting) if found]
+    why += voids(sheet, spec)
+    sides = (("baseline", sheet.baseline), ("candidate", sheet.candidate))
+    told = () if how.equal_load else sides
+    return CellReport(
+        name=sheet.cell.name,
+        title=_title(sheet),
+        threads=sheet.cell.candidate.threads,
+        load="equal-load" if how.equal_load else "saturation",
+        lines=tuple(judged.void(line) if why else line for line in lines),
+        levels=tuple(_levels(name, side) for name, side in told),
+        spread=tuple((name, _spread(side)) for name, side in told),
+        voids=tuple(why),
+        notes=tuple(
+            f"{name}: {run} is missing ({reason})"
+            for name, side in sides
+            for run, reason in side.part.missing
+        ),
+    )
+
+
+def _apart(work: Sequence[Differing], setting: Configuration) -> tuple[tuple[str, Sequence[Differing]], ...]:
+    return ("work", work), ("configuration", setting.spoiling)
+
+
+def named(differences: Sequence[Differing]) -> str:
+    """Differences in a line: name, baseline | candidate."""
+    told = [f"{name} {old} | {new}" for name, old, new in differences[:MOST_NAMED]]
+    more = len(differences) - MOST_NAMED
+    return "; ".join(told) + (f" and {more} more" if more > 0 else "")
+
+
+def _title(sheet: Sheet) -> str:
+    part = sheet.cell.candidate
+    workload = str((part.runs[0].result or {}).get("workload") or part.plan.get("workload") or "?")
+    load = "saturation"
+    if part.fraction is not None:
+        rates = [
+            f"{rate.rate:,.0f}/s" if (rate := side.runs[0].quantities.get("load.rate")) else "?"
+            for side in (sheet.baseline, sheet.candidate)
+        ]
+        load = f"held to {' | '.join(dict.fromkeys(rates))}"
+    threads = f", {part.threads} threads" if part.threads else ""
+    return f"{sheet.cell.name}: {workload}{threads}, {load}"
+
+
+def _levels(party: str, side: Observed) -> LevelLine:
+    known = [(place, found) for place, found in enumerate(side.levels) if found]
+    exhausted = tuple(
+        Exhausted(
+            side.runs[place].run.id,
+            step.second,
+            side.in_operations(place, step.before) or 0.0,
+            side.in_operations(place, step.after) or 0.0,
+        )
+        for place, found in known
+        for step in found.steps
+    )
+    return LevelLine(
+        party,
+        side.seconds,
+        _mean([side.in_operations(place, found.burst) for place, found in known]),
+        min((found.burst_s for _, found in known), default=None),
+        _mean([value for runs in side.sustained for value in runs]) if known else None,
+        exhausted,
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def _spread(side: Observed) -> Components:
+    """Of operations a second, at their sustained level."""
+    values = [[value for value in runs if value] for runs in side.sustained]
+    return components(values, [run.events_per_second for run in side.runs])

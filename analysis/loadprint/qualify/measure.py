@@ -1,0 +1,123 @@
+"""Reads both parties of a cell: their runs by instance, rows, levels, and what forbids a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from loadprint import canary, checks
+from loadprint.compare import unjudged
+from loadprint.gather import Measured, gather
+from loadprint.qualify.inputs import Cell, Part
+from loadprint.qualify.instances import Instance, instances
+from loadprint.qualify.levels import Levels, levels
+from loadprint.qualify.spec import Spec
+from loadprint.queries import Store
+from loadprint.rows import Column
+from loadprint.table import Group, Row, Shift
+
+Values = list[list[float | None]]  # of runs, by instance
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One party in one cell; `levels` hold None for a run without throughput by seconds."""
+
+    part: Part
+    runs: tuple[Measured, ...]
+    machines: tuple[Instance, ...]
+    levels: tuple[Levels | None, ...]
+
+    @property
+    def sustained(self) -> Values:
+        """Operations a second after the burst: the run's rate, put to the level of its settled seconds."""
+        return [[self._sustained(place) for place in machine.places] for machine in self.machines]
+
+    @property
+    def seconds(self) -> float:
+        """The shortest measured window."""
+        return min(run.quantities.values["load.seconds"].rate if run.run.result else 0.0 for run in self.runs)
+
+    def in_operations(self, place: int, level: float) -> float | None:
+        """Rate of a run in operations, for a level of its seconds (which count every type of event)."""
+        found, rate = self.levels[place], self.runs[place].quantities.get("load.events")
+        mean = float(self.runs[place].events_per_second.mean()) if found else 0.0
+        return rate.rate * level / mean if rate and mean > 0 else None
+
+    def _sustained(self, place: int) -> float | None:
+        found = self.levels[place]
+        if found is not None:
+            return self.in_operations(place, found.sustained)
+        rate = self.runs[place].quantities.get("load.events")
+        return None if rate is None else rate.rate
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A cell as it was measured: both parties, and rows whose columns are the instances of both."""
+
+    cell: Cell
+    baseline: Observed
+    candidate: Observed
+    groups: tuple[Group, ...]
+    footnotes: tuple[str, ...]
+
+    def values(self, row: Row) -> tuple[Values, Values]:
+        """Values of a row's runs by instance, the baseline's and the candidate's."""
+        by_instance = [list(cell.repeats) for cell in row.cells]
+        cut = len(self.baseline.machines)
+        return by_instance[:cut], by_instance[cut:]
+
+    def why_missing(self, row: Row) -> str:
+        """Reasons of the footnotes on a row's cells."""
+        notes = [note for cell in row.cells if None in cell.repeats for note in cell.notes]
+        return "; ".join(dict.fromkeys(self.footnotes[note - 1] for note in notes)) or "not measured"
+
+
+def observe(cell: Cell, spec: Spec, store: Store) -> Sheet:
+    """Measure all runs of a cell. Raises InputError naming a file that cannot be used."""
+    sides = [_observed(part, spec, store) for part in (cell.baseline, cell.candidate)]
+    columns = [
+        Column(machine.name, tuple(side.runs[place] for place in machine.places), paired=False, verdict="")
+        for side in sides
+        for machine in side.machines
+    ]
+    groups, footnotes = unjudged(columns)
+    return Sheet(cell, sides[0], sides[1], tuple(groups), footnotes)
+
+
+def _observed(part: Part, spec: Spec, store: Store) -> Observed:
+    runs = tuple(gather(run, store) for run in part.runs)
+    found = tuple(levels(run.events_per_second, spec.sustained.burst) for run in runs)
+    return Observed(part, runs, instances(part.runs), found)
+
+
+def voids(sheet: Sheet, spec: Spec) -> Iterator[tuple[str, str]]:
+    """Why no row of a cell may carry a verdict, whatever its figures: a word and a line for each."""
+    for name, side in (("baseline", sheet.baseline), ("candidate", sheet.candidate)):
+        if told := checks.client_bound(name, side.runs):
+            yield "client-bound", told
+        if told := checks.unsettled(name, _settled(side)):
+            yield "never settled", told
+        if told := "" if spec.accept_disturbed else _disturbed(side):
+            yield "disturbed", f"{name}: the canary found disturbed, run again: {told}"
+
+
+def _disturbed(side: Observed) -> str:
+    """Repeats whose canary took another time after them than before, with the worst shift of each."""
+    worst: dict[str, Shift] = {}
+    for shift in canary.shifts(side.part.runs):
+        known = worst.get(shift.run)
+        if shift.disturbed and (known is None or abs(shift.change) > abs(known.change)):
+            worst[shift.run] = shift
+    return ", ".join(f"{run} ({shift.part} {100 * shift.change:+.0f} %)" for run, shift in worst.items())
+
+
+def _settled(side: Observed) -> list[Measured]:
+    """Runs with the seconds after a lasting step down: a used up credit is no drift."""
+    return [
+        replace(run, events_per_second=run.events_per_second[found.sustained_from :])
+        if found and found.steps
+        else run
+        for run, found in zip(side.runs, side.levels, strict=True)
+    ]
