@@ -123,8 +123,8 @@ def _expanded(words: Sequence[str]) -> Iterator[tuple[Path, str | None]]:
     for word in words:
         found = [word]
         if not Path(word).exists() and glob.has_magic(word):
-            pattern, colon, name = word.rpartition(":") if ":" in word else (word, "", "")
-            found = [f"{path}{colon}{name}" for path in sorted(glob.glob(pattern))]
+            pattern, _, side = word.rpartition(":") if ":" in word else (word, "", "")
+            found = [f"{path}:{side}" if side else path for path in sorted(glob.glob(pattern))]
             if not found:
                 raise InputError(word, "matches nothing", "quote it, and name directories of executions")
         for each in found:

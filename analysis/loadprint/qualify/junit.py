@@ -33,7 +33,7 @@ def render(report: Report) -> str:
     suites.append(("the whole", "qualify", [whole]))
     root = Xml.Element("testsuites", name="loadprint qualify")
     for name, classname, cases in suites:
-        suite = Xml.SubElement(root, "testsuite", name=_clean(name), **_counts(cases), time="0")
+        suite = Xml.SubElement(root, "testsuite", {"name": _clean(name), **_counts(cases), "time": "0"})
         for case in cases:
             _add(suite, classname, case)
     for key, value in _counts([case for _, _, cases in suites for case in cases]).items():

@@ -65,7 +65,8 @@ def below(cell: CellReport) -> Iterator[str]:
         if line.key == "operations_per_currency":
             for name, figure in (("baseline", line.baseline), ("candidate", line.candidate)):
                 if figure.low is not None and figure.high is not None:
-                    yield f"{name}: {line.label}: between {figure.low:,.0f} and {figure.high:,.0f}"
+                    low, high = (_rate(bound * line.factor) for bound in (figure.low, figure.high))
+                    yield f"{name}: {line.label} between {low} and {high} {line.shown}"
     yield from cell.notes
 
 
@@ -101,7 +102,7 @@ def _bounds(low: float | None, high: float | None) -> str:
 def _limit(line: Line) -> str:
     if line.limit is None or line.tolerance is None:
         return ""
-    return f"{'≥' if line.better == 'higher' else '≤'} {numbers.ratio(line.limit)}"
+    return f"{'≥' if line.better == 'higher' else '≤'}{numbers.ratio(line.limit)}"
 
 
 def _verdict(line: Line) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from loadprint import canary, checks
 from loadprint.compare import unjudged
@@ -13,6 +14,7 @@ from loadprint.qualify.instances import Instance, instances
 from loadprint.qualify.levels import Levels, levels
 from loadprint.qualify.spec import Spec
 from loadprint.queries import Store
+from loadprint.recording import Run
 from loadprint.rows import Column
 from loadprint.table import Group, Row, Shift
 
@@ -74,9 +76,24 @@ class Sheet:
         return "; ".join(dict.fromkeys(self.footnotes[note - 1] for note in notes)) or "not measured"
 
 
-def observe(cell: Cell, spec: Spec, store: Store) -> Sheet:
+class Reader:
+    """Measures runs, each directory once: a baseline may be judged against many candidates."""
+
+    def __init__(self) -> None:
+        self._store = Store()
+        self._known: dict[Path, Measured] = {}
+
+    def measured(self, run: Run) -> Measured:
+        """Return what a run did. Raises InputError naming a file that cannot be used."""
+        place = run.path.resolve()
+        if place not in self._known:
+            self._known[place] = gather(run, self._store)
+        return self._known[place]
+
+
+def observe(cell: Cell, spec: Spec, reader: Reader) -> Sheet:
     """Measure all runs of a cell. Raises InputError naming a file that cannot be used."""
-    sides = [_observed(part, spec, store) for part in (cell.baseline, cell.candidate)]
+    sides = [_observed(part, spec, reader) for part in (cell.baseline, cell.candidate)]
     columns = [
         Column(machine.name, tuple(side.runs[place] for place in machine.places), paired=False, verdict="")
         for side in sides
@@ -86,8 +103,8 @@ def observe(cell: Cell, spec: Spec, store: Store) -> Sheet:
     return Sheet(cell, sides[0], sides[1], tuple(groups), footnotes)
 
 
-def _observed(part: Part, spec: Spec, store: Store) -> Observed:
-    runs = tuple(gather(run, store) for run in part.runs)
+def _observed(part: Part, spec: Spec, reader: Reader) -> Observed:
+    runs = tuple(reader.measured(run) for run in part.runs)
     found = tuple(levels(run.events_per_second, spec.sustained.burst) for run in runs)
     return Observed(part, runs, instances(part.runs), found)
 

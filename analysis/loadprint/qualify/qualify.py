@@ -9,28 +9,32 @@ from loadprint.qualify.configuration import configuration
 from loadprint.qualify.inputs import Cell, Party
 from loadprint.qualify.instances import Instance, instances
 from loadprint.qualify.judge import CANNOT_TELL, FAIL, LEAST_FREEDOM, PASS, Verdict
-from loadprint.qualify.measure import observe
+from loadprint.qualify.measure import Reader, observe
 from loadprint.qualify.report import CellReport, Machine, Report
 from loadprint.qualify.spec import Spec
-from loadprint.queries import Store
 
 LEAST_INSTANCES = LEAST_FREEDOM + 1
 NAMES = ("baseline", "candidate")
 Differences = tuple[tuple[str, str, str], ...]
 
 
-def qualify(baseline: Sequence[str], candidate: Sequence[str], spec: Spec) -> Report:
-    """Judge the candidate against the baseline. Raises InputError where one of them cannot be used."""
+def qualify(
+    baseline: Sequence[str], candidate: Sequence[str], spec: Spec, reader: Reader | None = None
+) -> Report:
+    """Judge the candidate against the baseline. Raises InputError where one of them cannot be used.
+
+    A `reader` remembers the runs it has measured.
+    """
+    reader = reader or Reader()
     parties = [inputs.party(words, spec) for words in (baseline, candidate)]
     matched, only_old, only_new = inputs.cells(*parties)
     machines = [instances([run for part in party.parts.values() for run in part.runs]) for party in parties]
     counts = [len(each) for each in machines]
     group = max(counts) > 1 if spec.about == "auto" else spec.about == "type"
     by_type = group and min(counts) >= LEAST_INSTANCES
-    store = Store()
     cells, settings = [], []
     for each in matched:
-        sheet = observe(each, spec, store)
+        sheet = observe(each, spec, reader)
         setting = configuration(sheet.baseline.runs, sheet.candidate.runs, spec.accept)
         settings.append(setting)
         cells.append(cell.report(sheet, setting, spec, by_type=by_type))

@@ -116,14 +116,15 @@ RENDERERS: dict[str, Callable[[Report], str]] = {
 
 
 def _wrapped(told: str, head: str) -> list[str]:
-    return textwrap.wrap(
-        told,
+    lines = textwrap.wrap(
+        told.replace(" %", "\N{NO-BREAK SPACE}%"),
         WIDTH,
         initial_indent=head,
         subsequent_indent=" " * len(head),
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
 def _widths(report: Report) -> list[int]:
@@ -146,8 +147,8 @@ def _line(row: list[str], widths: list[int]) -> str:
         each.ljust(width) if place < LEFT or place == last else each.rjust(width)
         for place, (each, width) in enumerate(zip(row, widths, strict=True))
     ]
-    gap = " " * (GAP if 2 + sum(widths) + GAP * last <= WIDTH else 1)
-    return f"  {gap.join(cells)}".rstrip()
+    gap = " " * (GAP if sum(widths) + GAP * last <= WIDTH else 1)
+    return gap.join(cells).rstrip()
 
 
 def _pipes(cells: list[str]) -> str:
