@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -102,18 +103,15 @@ def line(report: Report, key: str = "operations") -> Line:
 
 
 @pytest.mark.parametrize(
-    ("events", "verdict", "better", "status"),
-    [(1000, "pass", False, 0), (1100, "pass", True, 0), (900, "fail", False, 1)],
+    ("events", "verdict", "status"),
+    [(1000, "pass", 0), (1100, "pass", 0), (900, "fail", 1)],
 )
-def test_verdicts(base: Base, tmp_path: Path, events: int, verdict: str, better: bool, status: int) -> None:
+def test_verdicts(base: Base, tmp_path: Path, events: int, verdict: str, status: int) -> None:
     report = base.against(tmp_path, at(events, "db2"), asked())
     found = line(report)
-    assert (report.verdict, report.status, found.verdict, found.is_better) == (
-        verdict,
-        status,
-        verdict,
-        better,
-    )
+    assert (str(report.verdict), report.status, str(found.verdict)) == (verdict, status, verdict)
+    assert found.is_better is (events > 1000)
+    assert found.ratio is not None
     assert found.ratio == pytest.approx(events / 1000, rel=2e-3)
     assert found.low is not None
     assert found.high is not None
@@ -127,8 +125,8 @@ def test_wide_bounds_say_how_many_more_repeats_would_decide(base: Base, tmp_path
     found = line(report)
     assert (report.verdict, report.status) == ("cannot tell", 2)
     assert found.more is not None
-    assert 2 < found.more < 30
-    assert found.reason == f"{found.more} more repeats a side would decide"
+    assert 1 <= found.more < 30
+    assert re.fullmatch(rf"{found.more} more repeats? a side would decide", found.reason)
 
 
 def test_two_repeats_have_a_ratio_and_no_verdict(base: Base, tmp_path: Path) -> None:
@@ -486,8 +484,6 @@ def test_the_command(tmp_path: Path, base: Base, capsys: pytest.CaptureFixture[s
     assert "beside themselves" in capsys.readouterr().out
     assert main(["qualify", "--candidate", new, "--spec", str(file), "--format", "json"]) == 1
     assert json.loads(capsys.readouterr().out)["verdict"] == "fail"
-    assert main(["qualify", old, new]) == 1  # it fails whatever else nobody can tell
-    capsys.readouterr()
     assert main(["qualify", "--print-spec"]) == 0
     assert capsys.readouterr().out == spec.default_text()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from loadprint import canary, checks
+from loadprint import canary, checks, steady
 from loadprint.compare import unjudged
 from loadprint.gather import Measured, gather
 from loadprint.qualify.inputs import Cell, Part
@@ -114,7 +114,7 @@ def voids(sheet: Sheet, spec: Spec) -> Iterator[tuple[str, str]]:
     for name, side in (("baseline", sheet.baseline), ("candidate", sheet.candidate)):
         if told := checks.client_bound(name, side.runs):
             yield "client-bound", told
-        if told := checks.unsettled(name, _settled(side)):
+        if told := steady.unsettled(name, _settled(side)):
             yield "never settled", told
         if told := "" if spec.accept_disturbed else _disturbed(side):
             yield "disturbed", f"{name}: the canary found disturbed, run again: {told}"
