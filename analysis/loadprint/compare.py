@@ -81,12 +81,6 @@ def compare(
     return replace(table, sentences=sentences(table))
 
 
-def unjudged(columns: Sequence[Column]) -> tuple[list[Group], tuple[str, ...]]:
-    """All groups of some columns without marks, and their footnotes, for who judges otherwise."""
-    builder = RowBuilder(columns, 0, Footnotes())
-    return _groups(builder, only_costs=False), tuple(builder.footnotes.texts)
-
-
 def _columns(
     sides: Sequence[Side], measured: Sequence[Sequence[Measured]], reference: int
 ) -> tuple[list[Column], list[str]]:

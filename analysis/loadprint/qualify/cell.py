@@ -7,22 +7,20 @@ from collections.abc import Sequence
 
 from loadprint.qualify import judged
 from loadprint.qualify.components import Components, components
-from loadprint.qualify.configuration import Configuration, other_work
+from loadprint.qualify.configuration import Configuration, Differing
 from loadprint.qualify.measure import Observed, Sheet, voids
 from loadprint.qualify.report import CellReport, Exhausted, LevelLine
 from loadprint.qualify.spec import Spec
 
 MOST_NAMED = 3
-NOT_THE_SAME = "not the same {}"
-Differing = tuple[str, str, str]
 
 
 def report(sheet: Sheet, setting: Configuration, spec: Spec, *, by_type: bool) -> CellReport:
     """Judge a measured cell and tell it."""
     how = judged.scope(sheet, spec, by_type=by_type)
     lines = judged.lines(sheet, spec, how)
-    work = other_work(sheet.cell.baseline, sheet.cell.candidate)
-    why = [(NOT_THE_SAME.format(what), named(found)) for what, found in _apart(work, setting) if found]
+    apart = (("work", setting.work), ("configuration", setting.spoiling))
+    why = [(f"not the same {what}", named(found)) for what, found in apart if found]
     why += voids(sheet, spec)
     sides = (("baseline", sheet.baseline), ("candidate", sheet.candidate))
     told = () if how.equal_load else sides
@@ -41,10 +39,6 @@ def report(sheet: Sheet, setting: Configuration, spec: Spec, *, by_type: bool) -
             for run, reason in side.part.missing
         ),
     )
-
-
-def _apart(work: Sequence[Differing], setting: Configuration) -> tuple[tuple[str, Sequence[Differing]], ...]:
-    return ("work", work), ("configuration", setting.spoiling)
 
 
 def named(differences: Sequence[Differing]) -> str:

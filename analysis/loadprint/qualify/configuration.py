@@ -5,97 +5,101 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from typing import Any
 
 from loadprint.comparability import Difference, differences
 from loadprint.gather import Measured
-from loadprint.qualify.inputs import Part
+from loadprint.qualify.inputs import Cell, Part
+from loadprint.recording import Run
 
-# what is bought, or follows from it
-HARDWARE = (
-    "*-host.cpus.*",
-    "*-host.memory.*",
-    "*-host.block_devices.*",
-    "*-host.nics.*",
-    "*-host.numa*",
-    "*-host.virtualisation.*",
-    "*-host.clocksource*",
-    "*-host.limits.*",
-    "*-host.boost",
-    "*-host.root.*",
-    # a server and a kernel size these themselves, by CPUs, memory and open files
-    "server.innodb_buffer_pool_instances",
-    "server.innodb_buffer_pool_chunk_size",
-    "server.innodb_page_cleaners",
-    "server.innodb_purge_threads",
-    "server.innodb_read_io_threads",
-    "server.innodb_log_writer_threads",
-    "server.innodb_parallel_read_threads",
-    "server.innodb_use_native_aio",
-    "server.innodb_numa_interleave",
-    "server.temptable_max_ram",
-    "server.thread_cache_size",
-    "server.host_cache_size",
-    "server.version_compile_*",
-    "*-host.sysctl.fs.file-max",
-    "*-host.sysctl.fs.aio-max-nr",
+Differing = tuple[str, str, str]
+WORK = ("load generator", "data")
+BOUGHT = ("hardware", "placement")
+# what follows from the hardware: a kernel and a server size these themselves
+FOLLOWS = (
+    "*clocksource*",
+    "*limits.*",
+    "*sysctl.fs.file-max",
+    "*sysctl.fs.aio-max-nr",
+    "innodb_buffer_pool_instances",
+    "innodb_buffer_pool_chunk_size",
+    "innodb_page_cleaners",
+    "innodb_purge_threads",
+    "innodb_read_io_threads",
+    "innodb_log_writer_threads",
+    "innodb_parallel_read_threads",
+    "innodb_use_native_aio",
+    "innodb_numa_interleave",
+    "temptable_max_ram",
+    "thread_cache_size",
+    "host_cache_size",
 )
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """Differences as (name, baseline, candidate): of hardware, accepted ones, and those that spoil."""
+    """Material differences as (name, baseline, candidate), by what they mean to the question."""
 
-    hardware: tuple[tuple[str, str, str], ...]
-    accepted: tuple[tuple[str, str, str], ...]
-    spoiling: tuple[tuple[str, str, str], ...]
+    hardware: tuple[Differing, ...]
+    work: tuple[Differing, ...]
+    accepted: tuple[Differing, ...]
+    spoiling: tuple[Differing, ...]
 
 
 def configuration(
-    baseline: Sequence[Measured], candidate: Sequence[Measured], accept: Sequence[str]
+    cell: Cell, baseline: Sequence[Measured], candidate: Sequence[Measured], accept: Sequence[str]
 ) -> Configuration:
-    """Sort the material differences of two parties' hosts and servers; `accept` are patterns of names."""
-    found = [each for each in differences([baseline, candidate]) if each.material]
-    hardware = [each for each in found if _is_hardware(each)]
-    others = [each for each in found if each not in hardware]
-    accepted = [each for each in others if any(fnmatch(each.name, pattern) for pattern in accept)]
+    """Sort what differs between the parties of a cell; `accept` are patterns of names."""
+    found = differences([cell.baseline.side, cell.candidate.side], [baseline, candidate])
+    material = [each for each in found if each.material and not each.asked]
+    hardware = [each for each in material if _is_hardware(each)]
+    accepted = [
+        each
+        for each in material
+        if each not in hardware and any(fnmatch(each.name, pattern) for pattern in accept)
+    ]
+    others = [each for each in material if each not in hardware and each not in accepted]
+    work = _told([each for each in others if each.group in WORK])
     return Configuration(
-        _told(hardware), _told(accepted), _told([each for each in others if each not in accepted])
+        hardware=_told(hardware),
+        work=tuple(_other_work(cell)) or work,
+        accepted=_told(accepted),
+        spoiling=_told([each for each in others if each.group not in WORK]),
     )
 
 
-def other_work(baseline: Part, candidate: Part) -> list[tuple[str, str, str]]:
-    """What the parties were not asked alike, as (name, baseline, candidate); empty for the same work."""
-    sides = [[_work(run, part) for run in part.runs] for part in (baseline, candidate)]
-    names = sorted({name for side in sides for work in side for name in work})
-    told = [
-        (name, *(" / ".join(sorted({work.get(name, "absent") for work in side})) for side in sides))
-        for name in names
-    ]
-    return [(name, old, new) for name, old, new in told if old != new or " / " in old]
+def _other_work(cell: Cell) -> list[Differing]:
+    """What the parties were not asked alike, or not alike among their own runs."""
+    sides = [[_work(run, part) for run in part.runs] for part in (cell.baseline, cell.candidate)]
+    names = dict.fromkeys(name for side in sides for work in side for name in work)
+    told = []
+    for name in names:
+        known = [sorted({work.get(name, "absent") for work in side}) for side in sides]
+        if known[0] != known[1] or len(known[0]) > 1:
+            told.append((name, " / ".join(known[0]), " / ".join(known[1])))
+    return told
 
 
-def _work(run: Any, part: Part) -> dict[str, str]:
-    """Workload, threads, options, operation and data of a run, as text."""
+def _work(run: Run, part: Part) -> dict[str, str]:
+    """Workload, threads, options and operation of a run, as text."""
     result = run.result or {}
     asked = {
         "workload": result.get("workload") or run.meta.get("workload"),
+        "threads": result.get("threads"),
         "operation": result.get("operation") or run.meta.get("operation"),
         "generator": run.meta.get("generator"),
-        "threads": result.get("threads"),
         "share of the maximum": part.fraction,
         **{f"option {name}": value for name, value in (run.meta.get("parameters") or {}).items()},
-        **{f"data {name}": value for name, value in (part.data.get("options") or {}).items()},
     }
     return {name: str(value) for name, value in asked.items()}
 
 
 def _is_hardware(difference: Difference) -> bool:
     """Whether a difference is the subject. Mitigations follow the CPU, unless one side went without."""
-    if fnmatch(difference.name, "*-host.mitigations.*"):
+    name = difference.name.rpartition(": ")[2]
+    if name.startswith("mitigations."):
         return len({"vulnerable" in value.lower() for value in difference.values}) == 1
-    return any(fnmatch(difference.name, pattern) for pattern in HARDWARE)
+    return difference.group in BOUGHT or any(fnmatch(name, pattern) for pattern in FOLLOWS)
 
 
-def _told(found: Sequence[Difference]) -> tuple[tuple[str, str, str], ...]:
+def _told(found: Sequence[Difference]) -> tuple[Differing, ...]:
     return tuple((each.name, each.values[0], each.values[1]) for each in found)

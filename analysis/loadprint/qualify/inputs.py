@@ -20,13 +20,18 @@ from loadprint.sides import Side, side_of, sides_of, single, split
 
 @dataclass(frozen=True)
 class Part:
-    """All runs of a party's side; `plan` is the side's entry in execution.json, `data` what it works on."""
+    """All runs of a party's side; `plan` is the side's entry in execution.json."""
 
     name: str
     plan: dict[str, Any]
-    data: dict[str, Any]
     runs: tuple[Run, ...]
     missing: tuple[tuple[str, str], ...]
+    execution: dict[str, Any] | None
+
+    @property
+    def side(self) -> Side:
+        """All of it as if it were one side of one execution."""
+        return Side(self.name, self.name, self.runs, self.missing, self.execution)
 
     @property
     def fraction(self) -> float | None:
@@ -62,7 +67,7 @@ class Cell:
 
 @dataclass
 class _Gathered:
-    sides: dict[str, list[tuple[Side, dict[str, Any], dict[str, Any]]]] = field(default_factory=dict)
+    sides: dict[str, list[tuple[Side, dict[str, Any]]]] = field(default_factory=dict)
     executions: list[str] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)
 
@@ -78,7 +83,7 @@ def party(words: Sequence[str], spec: Spec) -> Party:
             raise InputError(path, "holds no execution.json", "give EXECUTION:side or a run directory")
         else:
             side = single(path)
-            out.sides.setdefault(side.name, []).append((side, {}, {}))
+            out.sides.setdefault(side.name, []).append((side, {}))
     if not out.sides:
         told = "; ".join(f"{name}: {why}" for name, why in out.missing) or "it plans none"
         raise InputError(" ".join(words), f"no side of it can be judged ({told})", "run the campaign again")
@@ -86,9 +91,9 @@ def party(words: Sequence[str], spec: Spec) -> Party:
         name: Part(
             name,
             found[0][1],
-            found[0][2],
-            tuple(run for side, _, _ in found for run in side.runs),
-            tuple(each for side, _, _ in found for each in side.missing),
+            tuple(run for side, _ in found for run in side.runs),
+            tuple(each for side, _ in found for each in side.missing),
+            found[0][0].execution,
         )
         for name, found in out.sides.items()
     }
@@ -150,7 +155,6 @@ def _execution(path: Path, name: str | None, spec: Spec, out: _Gathered) -> None
     execution = read_object(path / "execution.json")
     for side in _chosen(path, execution, name, spec):
         plan = execution["sides"][side] or {}
-        data = ((execution.get("campaign") or {}).get("data") or {}).get(plan.get("data")) or {}
         try:
             found = side_of(path, execution, side)
         except InputError as error:
@@ -158,7 +162,7 @@ def _execution(path: Path, name: str | None, spec: Spec, out: _Gathered) -> None
                 raise
             out.missing.append((f"{path}:{side}", error.what))
             continue
-        out.sides.setdefault(side, []).append((found, plan, data))
+        out.sides.setdefault(side, []).append((found, plan))
 
 
 def _chosen(path: Path, execution: dict[str, Any], name: str | None, spec: Spec) -> list[str]:

@@ -102,8 +102,17 @@ def _line(sheet: Sheet, row: Row, asked: Asked, how: Scope) -> Line:
     label = row.label
     if row.key == SUSTAINED:
         old, new, label = sheet.baseline.sustained, sheet.candidate.sustained, f"{row.label}, sustained"
+    one, other = sheet.of_ceiling(row)
     line = Line(
-        row.key, label, row.unit, row.shown, row.factor, better, asked.tolerance, _figure(old), _figure(new)
+        row.key,
+        label,
+        row.unit,
+        row.shown,
+        row.factor,
+        better,
+        asked.tolerance,
+        replace(_figure(old), of_ceiling=one),
+        replace(_figure(new), of_ceiling=other),
     )
     line = _judged(line, old, new, how, sheet.why_missing(row))
     if row.key == SUSTAINED and how.beyond and line.verdict == PASS:

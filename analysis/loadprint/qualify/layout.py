@@ -62,6 +62,9 @@ def below(cell: CellReport) -> Iterator[str]:
         if told := _spread(spread):
             yield f"{name}: spread of operations/s (CV): {told}"
     for line in cell.lines:
+        for name, figure in (("baseline", line.baseline), ("candidate", line.candidate)):
+            if figure.of_ceiling is not None:
+                yield f"{name}: {line.label} at {100 * figure.of_ceiling:.0f} % of the measured ceiling"
         if line.key == "operations_per_currency":
             for name, figure in (("baseline", line.baseline), ("candidate", line.candidate)):
                 if figure.low is not None and figure.high is not None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from loadprint import canary, checks, steady
-from loadprint.compare import unjudged
+from loadprint import canary, client, steady
+from loadprint.ceilings import Ceilings
 from loadprint.gather import Measured, gather
+from loadprint.groups import groups
 from loadprint.qualify.inputs import Cell, Part
 from loadprint.qualify.instances import Instance, instances
 from loadprint.qualify.levels import Levels, levels
 from loadprint.qualify.spec import Spec
 from loadprint.queries import Store
 from loadprint.recording import Run
-from loadprint.rows import Column
+from loadprint.rows import Column, Footnotes, RowBuilder
 from loadprint.table import Group, Row, Shift
 
 Values = list[list[float | None]]  # of runs, by instance
@@ -70,6 +72,12 @@ class Sheet:
         cut = len(self.baseline.machines)
         return by_instance[:cut], by_instance[cut:]
 
+    def of_ceiling(self, row: Row) -> tuple[float | None, float | None]:
+        """Shares of the measured ceiling that the parties came to, means over instances."""
+        shares = [cell.of_ceiling for cell in row.cells]
+        cut = len(self.baseline.machines)
+        return _mean(shares[:cut]), _mean(shares[cut:])
+
     def why_missing(self, row: Row) -> str:
         """Reasons of the footnotes on a row's cells."""
         notes = [note for cell in row.cells if None in cell.repeats for note in cell.notes]
@@ -91,6 +99,11 @@ class Reader:
         return self._known[place]
 
 
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+
+
 def observe(cell: Cell, spec: Spec, reader: Reader) -> Sheet:
     """Measure all runs of a cell. Raises InputError naming a file that cannot be used."""
     sides = [_observed(part, spec, reader) for part in (cell.baseline, cell.candidate)]
@@ -99,8 +112,9 @@ def observe(cell: Cell, spec: Spec, reader: Reader) -> Sheet:
         for side in sides
         for machine in side.machines
     ]
-    groups, footnotes = unjudged(columns)
-    return Sheet(cell, sides[0], sides[1], tuple(groups), footnotes)
+    builder = RowBuilder(columns, 0, Footnotes())
+    found = tuple(groups(builder, Ceilings()))
+    return Sheet(cell, sides[0], sides[1], found, tuple(builder.footnotes.texts))
 
 
 def _observed(part: Part, spec: Spec, reader: Reader) -> Observed:
@@ -112,7 +126,7 @@ def _observed(part: Part, spec: Spec, reader: Reader) -> Observed:
 def voids(sheet: Sheet, spec: Spec) -> Iterator[tuple[str, str]]:
     """Why no row of a cell may carry a verdict, whatever its figures: a word and a line for each."""
     for name, side in (("baseline", sheet.baseline), ("candidate", sheet.candidate)):
-        if told := checks.client_bound(name, side.runs):
+        if told := client.client_bound(name, side.runs):
             yield "client-bound", told
         if told := steady.unsettled(name, _settled(side)):
             yield "never settled", told

@@ -35,7 +35,7 @@ def qualify(
     cells, settings = [], []
     for each in matched:
         sheet = observe(each, spec, reader)
-        setting = configuration(sheet.baseline.runs, sheet.candidate.runs, spec.accept)
+        setting = configuration(each, sheet.baseline.runs, sheet.candidate.runs, spec.accept)
         settings.append(setting)
         cells.append(cell.report(sheet, setting, spec, by_type=by_type))
     type_unknown = (

@@ -10,12 +10,16 @@ from loadprint.qualify.judge import Verdict
 
 @dataclass(frozen=True)
 class Figure:
-    """A side's value in base units, mean of its runs, with the one-sided bounds of its geometric mean."""
+    """A side's value in base units, mean of its runs, with the one-sided bounds of its geometric mean.
+
+    `of_ceiling`: its share of what somebody measured to be possible there.
+    """
 
     value: float | None
     low: float | None = None
     high: float | None = None
     units: int = 0
+    of_ceiling: float | None = None
 
 
 @dataclass(frozen=True)
