@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from loadprint.qualify import cell, inputs
 from loadprint.qualify.configuration import configuration
@@ -80,17 +80,27 @@ def _verdict(
         for each in cells
         if each.voids
     ]
-    reasons += [
-        f"{each.name}: {line.label}: {line.reason}"
+    reasons += _grouped(
+        (line.reason, f"{each.name}: {line.label}")
         for each, line in judged
         if line.verdict == CANNOT_TELL and not each.voids
-    ]
+    )
     reasons += gaps
     if reasons or not judged:
         return CANNOT_TELL, reasons or ["no row of the specification was judged"]
     ahead = sum(line.is_better for _, line in judged)
     told = f"all {len(judged)} rows are within their tolerances"
     return PASS, [f"{told}, {ahead} of them better than the baseline's" if ahead else told]
+
+
+def _grouped(told: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Each reason once, with the first row it is of and how many more."""
+    rows: dict[str, list[str]] = {}
+    for reason, row in told:
+        rows.setdefault(reason, []).append(row)
+    for reason, own in rows.items():
+        more = len(own) - 1
+        yield f"{own[0]}{f' and {more} more' if more else ''}: {reason}"
 
 
 def _gaps(matched: Sequence[Cell], cells: Sequence[CellReport], spec: Spec) -> Iterator[str]:
