@@ -13,6 +13,7 @@ EXAMPLES = """examples:
   loadprint import prometheus snapshots/*.prom --out runs/snapshots
   loadprint import sar /var/log/sysstat/sa21 --out runs/yesterday
   loadprint compare runs/production runs/snapshots
+  loadprint import table sar-of-a-blog.csv
 """
 
 # kind → what its help says. Its module here has `add_arguments(parser)` and `read(arguments) -> Imported`.
@@ -20,13 +21,17 @@ KINDS: dict[str, str] = {
     "sar": "an sa file of sysstat, or what `sadf -j FILE -- -A` printed",
     "prometheus": "range queries saved as JSON, or snapshots of /metrics",
 }
+# kinds that hold no recording: its module has `add_arguments(parser)` and `run(arguments) -> int`
+PRINTED: dict[str, str] = {
+    "table": "a table printed in a publication, as CSV: its ratios worked out anew and judged",
+}
 
 
 def add_import(subparsers: Any) -> None:
     """Register `import`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "import",
-        help="another tool's recording as a run directory",
+        help="another tool's recording as a run directory, or a printed table",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -38,6 +43,17 @@ def add_import(subparsers: Any) -> None:
         module = importlib.import_module(f"loadprint.importing.{kind}")
         module.add_arguments(own)
         own.set_defaults(run=run_import, kind=kind)
+    for kind, told in PRINTED.items():
+        module = importlib.import_module(f"loadprint.importing.{kind}")
+        own = kinds.add_parser(
+            kind,
+            help=told,
+            description=f"Reads {told}.",
+            epilog=module.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(own)
+        own.set_defaults(run=module.run)
 
 
 def run_import(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,1 @@
+"""Tables that were printed in a publication: their numbers as intervals, their ratios worked out anew."""
