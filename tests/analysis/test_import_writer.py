@@ -63,7 +63,7 @@ def test_an_imported_run_opens_and_compares(tmp_path: Path, capsys: pytest.Captu
     ]
     assert main(["inspect", str(one)]) == 0
     capsys.readouterr()
-    assert main(["compare", str(one), str(two), "--format", "json"]) == 0
+    assert main(["compare", str(one), str(two), "--all", "--format", "json"]) == 0
     table: dict[str, Any] = json.loads(capsys.readouterr().out)
     rows = {row["key"]: row for group in table["groups"] for row in group["rows"]}
     values = [cell["value"] for cell in rows["cpu_server_utilisation"]["cells"]]
