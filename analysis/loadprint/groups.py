@@ -143,7 +143,7 @@ def _other(rows: Rows, sides: Sides) -> list[Group]:
 
 
 def _kernel_rows(sides: Sides) -> tuple[derived.Metric, ...]:
-    """Switches and interrupts of the whole host stand in where nobody measured the server's own."""
+    """Switches and interrupts of the whole host stand in where a side did not measure the server's own."""
     stand_ins = {
         "switches_host": derived.SERVER_SWITCHES[0],
         "interrupts_host": "interrupts.server",
@@ -151,7 +151,7 @@ def _kernel_rows(sides: Sides) -> tuple[derived.Metric, ...]:
     absent = {
         key
         for key, own in stand_ins.items()
-        if not any(run.quantities.get(own) for runs in sides for run in runs)
+        if not all(run.quantities.get(own) for runs in sides for run in runs)
     }
     return tuple(
         replace(metric, view="always") if metric.key in absent else metric for metric in derived.KERNEL
