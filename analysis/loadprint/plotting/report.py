@@ -59,7 +59,7 @@ def _panel(each: Scaled) -> Panel:
     from loadprint.usl.panels import panel  # noqa: PLC0415
 
     if isinstance(each.fit, Fit):
-        return panel(each.fit, each.name, "threads", "operations/s")
+        return panel(each.fit, each.name, "threads", each.unit)
     n = [float(threads) for threads, rates in zip(each.threads, each.rates, strict=True) for _ in rates]
     x = [rate for rates in each.rates for rate in rates]
-    return Panel(each.name, "threads", "throughput, operations/s", np.array(n), np.array(x), ())
+    return Panel(each.name, "threads", f"throughput, {each.unit}", np.array(n), np.array(x), ())
