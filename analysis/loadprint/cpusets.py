@@ -37,6 +37,19 @@ def parse_cpus(given: Any, place: str) -> tuple[int, ...] | None:
     return tuple(sorted(cpus))
 
 
+def cpu_list(cpus: tuple[int, ...] | None) -> str:
+    """Write CPUs as taskset does."""
+    if cpus is None:
+        return "not given (whole host)"
+    spans: list[list[int]] = []
+    for cpu in cpus:
+        if spans and cpu == spans[-1][1] + 1:
+            spans[-1][1] = cpu
+        else:
+            spans.append([cpu, cpu])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
 def user_hz(run: Run, role: str) -> float:
     """Ticks a second of the CPU times of a role's host: USER_HZ of its kernel."""
     hz = run.fingerprint(role).get("user_hz")

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from loadprint import (
     costs,
+    cpusets,
     derived,
     derived_cpu,
     derived_devices,
@@ -19,7 +20,6 @@ from loadprint import (
     derived_mysql,
     devices,
     generated,
-    separation,
 )
 from loadprint.ceilings import Ceilings
 from loadprint.devices import Device
@@ -245,5 +245,5 @@ def _types(runs: Sequence[Measured]) -> list[str]:
 def _set_of(sides: Sides, side: str) -> str:
     sets = {run.server_cpus if side == "server" else run.load_cpus for runs in sides for run in runs}
     return " | ".join(
-        sorted("whole host" if cpus is None else f"CPUs {separation.cpu_list(cpus)}" for cpus in sets)
+        sorted("whole host" if cpus is None else f"CPUs {cpusets.cpu_list(cpus)}" for cpus in sets)
     )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadprint.cpusets import parse_cpus
+from loadprint.cpusets import cpu_list, parse_cpus
 from loadprint.errors import InputError
 from loadprint.gather import Measured
 from loadprint.rows import STEPS
-from loadprint.separation import cpu_list
 
 MUCH = 0.01  # of a core: ten times what a recorder at one tick a second should take
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loadprint.cpusets import cpu_list
 from loadprint.gather import Measured
 
 
@@ -77,16 +78,3 @@ def _shared(run: Measured) -> str:
     held = {cores[cpu] for cpu in server if cpu in cores}
     siblings = sorted(cpu for cpu in load if cores.get(cpu) in held)
     return f"load CPU {cpu_list(tuple(siblings))} is a thread of the server's core" if siblings else ""
-
-
-def cpu_list(cpus: tuple[int, ...] | None) -> str:
-    """Write CPUs as taskset does."""
-    if cpus is None:
-        return "not given (whole host)"
-    spans: list[list[int]] = []
-    for cpu in cpus:
-        if spans and cpu == spans[-1][1] + 1:
-            spans[-1][1] = cpu
-        else:
-            spans.append([cpu, cpu])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)

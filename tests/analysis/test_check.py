@@ -1,0 +1,294 @@
+"""Mistakes of the configuration: every rule speaks where its mistake is made, and nowhere else."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loadprint.__main__ import main
+from loadprint.check.judge import Report, judge
+from loadprint.check.rules import RULES
+from loadprint.check.sources import recorded
+from loadprint.check.subject import Subject
+from loadprint.effective import Server
+from loadprint.quantities import Quantities
+from recordings import Host, make_execution, make_run, write_json, write_manifest
+
+ROOT = Path(__file__).parents[2]
+COLLECTOR = ROOT / "target" / "release" / "loadprint-collect"
+FAKE = ROOT / "tests" / "fixtures" / "host" / "t0"
+GIB = 1 << 30
+
+# a host without a mistake: two sockets, bare metal, data on a disk of their own
+FINGERPRINT: dict[str, Any] = {
+    "host": "db1",
+    "cmdline": "root=/dev/sda1 quiet",
+    "governor": ["performance"],
+    "boost": False,
+    "clocksource": "tsc",
+    "limits": {"cpu_quota_us": None, "cpu_period_us": None, "memory_bytes": None},
+    "thp": {"enabled": "madvise"},
+    "memory": {"total_kB": 64 * (1 << 20), "swap_kB": 0},
+    "virtualisation": {"guest": False},
+    "sysctl": {
+        "vm.swappiness": "60",
+        "vm.zone_reclaim_mode": "0",
+        "kernel.numa_balancing": "0",
+        "net.ipv4.ip_local_port_range": "32768\t60999",
+    },
+    "cpus": {
+        "numa": [{"node": "node0", "cpus": "0-3"}, {"node": "node1", "cpus": "4-7"}],
+        "list": [{"cpu": cpu, "package": cpu // 4, "core": cpu % 4} for cpu in range(8)],
+    },
+    "block_devices": [
+        {
+            "name": "nvme0n1",
+            "nvme": True,
+            "rotational": False,
+            "scheduler": "none",
+            "write_cache": "write back",
+            "iostats": True,
+        }
+    ],
+    "storage": [
+        {
+            "role": "data",
+            "path": "/srv/mysql",
+            "filesystem": "xfs",
+            "options": "rw,relatime",
+            "disks": ["nvme0n1"],
+        },
+        {"role": "journal", "path": "/dev/shm", "filesystem": "tmpfs", "disks": []},
+    ],
+    "root": {"filesystem": "ext4", "disks": ["sda"]},
+    "recorder": {"cpus": "4-7"},
+}
+VARIABLES = {
+    "innodb_buffer_pool_size": str(32 * GIB),
+    "innodb_redo_log_capacity": str(4 * GIB),
+    "innodb_flush_log_at_trx_commit": "1",
+    "log_bin": "ON",
+    "sync_binlog": "1",
+    "innodb_doublewrite": "ON",
+    "innodb_flush_method": "O_DIRECT",
+    "innodb_io_capacity": "10000",
+    "performance_schema": "OFF",
+    "max_connections": "500",
+    "max_prepared_stmt_count": "16382",
+}
+RESULT = {"threads": 64, "protocol": "ps", "options": {"tables": 8}}
+RATES = {
+    "cgroup.server.throttled": 0.0,
+    "cpu.server.steal": 0.0,
+    "cpu.server.cores": 4.0,
+    "sockets.load.time_wait": 3.0,
+}
+
+
+def subject(
+    fingerprint: Mapping[str, Any] = FINGERPRINT,
+    variables: Mapping[str, str] = VARIABLES,
+    rates: Mapping[str, float] = RATES,
+    **changed: Any,
+) -> Subject:
+    measured = Quantities()
+    for name, rate in rates.items():
+        measured.put(name, rate)
+    server = Server.of({"version": "8.4.0", "variables": variables})
+    cpus: dict[str, Any] = {"server_cpus": (0, 1, 2, 3), "load_cpus": (4, 5, 6, 7)}
+    known = {"measured": measured, "result": RESULT, "data_bytes": 50.0 * GIB, **cpus, **changed}
+    return Subject("db1", fingerprint, server, **known)
+
+
+def altered(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The host of this test with some facts changed; numbers in a path are places in lists."""
+    host = copy.deepcopy(FINGERPRINT)
+    for path, value in facts.items():
+        *outer, last = [int(name) if name.isdigit() else name for name in path.split("/")]
+        inner: Any = host
+        for name in outer:
+            inner = inner[name]
+        inner[last] = value
+    return host
+
+
+def found(report: Report) -> dict[str, str]:
+    return {finding.id: finding.evidence for finding in report.findings}
+
+
+def test_a_host_without_a_mistake_has_no_finding_and_nothing_unknown() -> None:
+    report = judge([subject()])
+    assert (report.findings, report.unknown) == ((), ())
+    assert len(report.well) == len(RULES)
+
+
+ONE_CORE = {"list": [{"cpu": 0, "package": 0, "core": 0}, {"cpu": 1, "package": 0, "core": 0}], "numa": []}
+THREE = {"list": [{"cpu": cpu, "package": 0, "core": cpu} for cpu in range(3)], "numa": []}
+DATA, DISK, SYSCTL = "storage/0", "block_devices/0", "sysctl"
+MISTAKES: list[tuple[str, dict[str, Any], str]] = [
+    ("governor", {"governor": ["performance", "powersave"]}, "scaling_governor is powersave"),
+    ("boost", {"boost": True}, "above its base"),
+    ("clocksource", {"clocksource": "hpet"}, "the clock source is hpet"),
+    ("few_cpus", {"cpus": ONE_CORE}, "2 CPUs are threads of one core"),
+    ("little_room", {"cpus": THREE}, "3 CPUs"),
+    ("shared_cores", {"cpus/list/4": {"cpu": 4, "package": 0, "core": 0}}, "load CPU 4 is the other thread"),
+    ("cpu_quota", {"limits/cpu_quota_us": 150_000, "limits/cpu_period_us": 100_000}, "1.5 CPUs on 8"),
+    ("mitigations", {"cmdline": "quiet mitigations=off"}, "booted with mitigations=off"),
+    ("thp", {"thp/enabled": "always"}, "always"),
+    ("swap", {"memory/swap_kB": 8 << 20}, "8.0 GiB of swap with vm.swappiness 60"),
+    ("numa_balancing", {f"{SYSCTL}/kernel.numa_balancing": "1"}, "on, with 2 memory nodes"),
+    ("zone_reclaim", {f"{SYSCTL}/vm.zone_reclaim_mode": "1"}, "is 1"),
+    ("ports", {f"{SYSCTL}/net.ipv4.ip_local_port_range": "60000 60999"}, "1,000 ports"),
+    ("recorder_cpus", {"recorder/cpus": "0-7"}, "CPU 0-3 of the server's set"),
+    ("file_system", {f"{DATA}/filesystem": "nfs4"}, "/srv/mysql lies on nfs4, a network file system"),
+    ("copy_on_write", {f"{DATA}/filesystem": "btrfs"}, "the data lie on btrfs"),
+    ("loop_device", {f"{DATA}/disks": ["loop0"], f"{DISK}/name": "loop0"}, "loop0"),
+    ("os_disk", {"root/disks": ["nvme0n1"]}, "data and / lie on nvme0n1"),
+    ("io_scheduler", {f"{DISK}/scheduler": "bfq"}, "nvme0n1 has bfq"),
+    ("io_scheduler", {f"{DISK}/scheduler": "mq-deadline"}, "an NVMe device, has mq-deadline"),
+    ("iostats", {f"{DISK}/iostats": False}, "off on nvme0n1"),
+    ("write_cache", {f"{DISK}/write_cache": "write through"}, "nvme0n1 is write through"),
+    ("barriers", {f"{DATA}/options": "rw,noatime,nobarrier"}, "nobarrier"),
+    ("mount_sync", {f"{DATA}/options": "rw,noatime,sync"}, "sync"),
+    ("atime", {f"{DATA}/options": "rw"}, "strict access times"),
+    ("journal", {"storage/1/disks": ["nvme0n1"]}, "nvme0n1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "facts", "evidence"), MISTAKES, ids=[f"{m[0]}-{i}" for i, m in enumerate(MISTAKES)]
+)
+def test_one_mistake_of_the_host_is_one_finding(rule: str, facts: dict[str, Any], evidence: str) -> None:
+    told = found(judge([subject(altered(facts))]))
+    assert list(told) == [rule]
+    assert evidence in told[rule]
+
+
+@pytest.mark.parametrize(
+    ("rule", "variables", "evidence"),
+    [
+        ("buffer_pool_default", {"innodb_buffer_pool_size": str(128 << 20)}, "128 MiB on a host of 64 GiB"),
+        ("buffer_pool_large", {"innodb_buffer_pool_size": str(60 * GIB)}, "60 GiB, 94 % of memory"),
+        ("redo_small", {"innodb_redo_log_capacity": str(100 << 20)}, "100 MiB of redo log"),
+        ("durability", {"innodb_flush_log_at_trx_commit": "2"}, "redo written, synced every 1 s"),
+        ("durability", {"innodb_doublewrite": "OFF"}, "torn pages not mended"),
+        ("durability", {"innodb_flush_method": "O_DIRECT_NO_FSYNC"}, "data files never synced"),
+        ("query_cache", {"query_cache_type": "ON", "query_cache_size": "1048576"}, "on (1 MiB)"),
+        ("page_cache", {"innodb_flush_method": "fsync"}, "page cache"),
+        ("io_capacity", {"innodb_io_capacity": "200"}, "is 200"),
+        ("query_logs", {"general_log": "ON"}, "general_log is on"),
+        ("query_logs", {"slow_query_log": "ON", "long_query_time": "0.000000"}, "long_query_time 0"),
+        ("performance_schema", {"performance_schema": "ON"}, "on"),
+        ("max_connections", {"max_connections": "50"}, "50 for 64 threads"),
+        ("prepared_statements", {"max_prepared_stmt_count": "4000"}, "4,000 for up to 4,736"),
+    ],
+)
+def test_one_mistake_of_the_server_is_one_finding(
+    rule: str, variables: dict[str, str], evidence: str
+) -> None:
+    told = found(judge([subject(variables=VARIABLES | variables, data_bytes=100.0 * GIB)]))
+    assert list(told) == [rule]
+    assert evidence in told[rule]
+
+
+def test_what_only_a_recording_tells() -> None:
+    held = judge([subject(rates=RATES | {"cgroup.server.throttled": 0.3})])
+    assert found(held) == {"throttled": "held back in 30 % of periods"}
+    stolen = judge(
+        [subject(altered({"virtualisation/guest": True}), rates=RATES | {"cpu.server.steal": 0.2})]
+    )
+    assert found(stolen) == {"steal": "5.0 % of the server's CPU time was stolen"}
+    waiting = judge([subject(rates=RATES | {"sockets.load.time_wait": 20_000.0})])
+    assert found(waiting) == {"time_wait": "20,000 of 28,232 ports in TIME_WAIT"}
+    assert found(judge([subject(data_bytes=8.0 * GIB)])) == {"data_ratio": "data : buffer pool is 0.25"}
+    spread = judge([subject(server_cpus=(0, 1, 4, 5), load_cpus=(2, 3), rates=RATES)])
+    assert "numa_interleave" in found(spread)
+
+
+def test_a_mend_is_a_command_with_the_names_of_this_host() -> None:
+    report = judge([subject(altered({"block_devices/0/iostats": False}))])
+    assert report.findings[0].mend == "echo 1 > /sys/block/nvme0n1/queue/iostats"
+    small = judge([subject(variables=VARIABLES | {"innodb_buffer_pool_size": str(128 << 20)})])
+    assert small.findings[0].mend.startswith(f"SET GLOBAL innodb_buffer_pool_size = {32 * GIB} (32 GiB)")
+
+
+def test_a_fact_that_was_not_recorded_cannot_be_told() -> None:
+    report = judge([Subject("empty", {})])
+    assert report.findings == ()
+    reasons = dict(report.unknown)
+    assert reasons["thp"] == "thp.enabled was not recorded, or this host does not tell it"
+    assert reasons["durability"].startswith("no server variables")
+    assert not report.well
+
+
+def test_this_host_is_read_through_the_recorder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The real recorder, and a data directory that really lies in memory."""
+    shm = Path("/dev/shm")
+    words = ["check", "--collector", str(COLLECTOR), "--data-dir", str(shm)]
+    assert main([*words, "--format", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    [one] = [finding for finding in told["findings"] if finding["id"] == "file_system"]
+    assert (one["severity"], one["evidence"]) == ("ruins", "/dev/shm lies on tmpfs, memory")
+    variables = tmp_path / "variables.json"
+    write_json(variables, {"version": "8.4.0", **VARIABLES, "general_log": "ON"})
+    sets = ["--cpuset", "server=0", "--cpuset", "load=0"]
+    assert main(["check", "--collector", str(COLLECTOR), *sets, "--server-json", str(variables)]) == 1
+    text = capsys.readouterr().out
+    assert "ruins    shared_cores: CPU 0 is in both sets" in text
+    assert "ruins    query_logs: general_log is on" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_fingerprint_of_another_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The fake host, as its recorder would print it."""
+    roots = [f"--proc-root={FAKE / 'proc'}", f"--sys-root={FAKE / 'sys'}"]
+    done = subprocess.run([COLLECTOR, "fingerprint", *roots], capture_output=True, text=True, check=True)
+    (tmp_path / "fake.json").write_text(done.stdout)
+    words = ["check", "--fingerprint", str(tmp_path / "fake.json"), "--cpuset", "server=0-1"]
+    status = main([*words, "--cpuset", "load=2-3", "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    assert status == int(told["ruined"])
+    assert {"shared_cores", "thp"} <= {*told["well"], *(finding["id"] for finding in told["findings"])}
+
+
+def test_a_run_and_an_execution_are_judged_by_what_they_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    relaxed = Host(variables={**VARIABLES, "innodb_flush_log_at_trx_commit": "0"})
+    sides = {"safe": [Host(variables=VARIABLES)], "fast": [relaxed]}
+    execution = make_execution(tmp_path / "x", sides, "safe")
+    report = judge(recorded(execution))
+    [one] = [finding for finding in report.findings if finding.id == "durability"]
+    assert one.where == ("b1-fast-r1",)
+    assert main(["check", str(execution)]) == 0
+    assert "(in 1 of 2: b1-fast-r1)" in " ".join(capsys.readouterr().out.split())
+    run = make_run(tmp_path / "r")
+    path = run / "server" / "fingerprint.json"
+    write_json(path, json.loads(path.read_text()) | {"clocksource": "acpi_pm"})
+    write_manifest(run)
+    assert main(["check", str(run)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["/nonexistent"], "no such run directory"),
+        (["--collector", "/nonexistent"], "does not run"),
+        (["--data-dir", "/nonexistent"], "is no directory of this host"),
+        (["--cpuset", "server=x"], "cpuset"),
+        (["--fingerprint", "/nonexistent"], "No such file"),
+        (["run", "--cpuset", "server=0"], "is of a live host"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_two(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", *words]) == 2
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 1, told
+    assert said in told
