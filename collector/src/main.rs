@@ -19,6 +19,8 @@ mod session;
 mod ticker;
 mod witness;
 
+use std::io;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -74,7 +76,8 @@ fn run(command: Command) -> anyhow::Result<()> {
 fn print_fingerprint(options: &FingerprintOptions) -> anyhow::Result<()> {
     let host = Host::new(&options.proc_root, &options.sys_root);
     let facts = fingerprint::read(&host, &options.cpusets, options.data_dir.as_deref(), None);
-    println!("{}", serde_json::to_string_pretty(&facts)?);
+    // A reader may have seen enough: `println!` would panic.
+    writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&facts)?)?;
     Ok(())
 }
 

@@ -65,7 +65,7 @@ def fingerprint_file(path: Path, cpusets: Sequence[str], server_json: Path | Non
         raise InputError("standard input", "is no JSON", "pipe `loadprint-collect fingerprint` in") from error
     if not isinstance(told, dict):
         raise InputError("standard input", "is no object", "pipe `loadprint-collect fingerprint` in")
-    return given(told, "standard input", cpusets, server_json)
+    return given(told, "a host", cpusets, server_json)
 
 
 def given(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loadprint.cpusets import parse_cpus
 from loadprint.effective import Server
 from loadprint.facts_host import data_disk, data_place
-from loadprint.quantities import Quantities
+
+if TYPE_CHECKING:  # brings DuckDB along, which a live host can be checked without
+    from loadprint.quantities import Quantities
 
 
 class Unknown(Exception):
