@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from loadprint import devices, separation, series, spikes, views
+from loadprint import cpusets, devices, series, spikes, views
 from loadprint.cells import Cell, Swept
 from loadprint.compare import compare
 from loadprint.gather import Measured, gather
@@ -127,7 +127,7 @@ def sets_of(measured: Sequence[Sequence[Measured]]) -> dict[str, tuple[str, floa
         if len(sets) == 1:
             (cpus,) = sets
             if cpus is not None:
-                found[side] = (f"CPUs {separation.cpu_list(cpus)}", float(len(cpus)))
+                found[side] = (f"CPUs {cpusets.cpu_list(cpus)}", float(len(cpus)))
     return found
 
 
