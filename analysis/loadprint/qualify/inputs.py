@@ -128,7 +128,9 @@ def _expanded(words: Sequence[str]) -> Iterator[tuple[Path, str | None]]:
     for word in words:
         found = [word]
         if not Path(word).exists() and glob.has_magic(word):
-            pattern, _, side = word.rpartition(":") if ":" in word else (word, "", "")
+            pattern, colon, side = word.rpartition(":")
+            if not colon or "/" in side:
+                pattern, side = word, ""
             found = [f"{path}:{side}" if side else path for path in sorted(glob.glob(pattern))]
             if not found:
                 raise InputError(word, "matches nothing", "quote it, and name directories of executions")

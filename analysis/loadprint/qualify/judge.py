@@ -49,7 +49,6 @@ class Judgement:
     high: float | None = None
     better: bool = False
     more: int | None = None
-    reason: str = ""
 
 
 def of_runs(values: Sequence[Sequence[float]]) -> Level | None:
@@ -96,15 +95,18 @@ def judge(baseline: Level, candidate: Level, tolerance: float, better: str, conf
     more = None
     if verdict == CANNOT_TELL:
         more = _more(baseline, candidate, abs(centre - edge), confidence)
-    return Judgement(
-        verdict, limit, math.exp(centre), math.exp(low), math.exp(high), worst > 1e-12, more, reason=""
-    )
+    return Judgement(verdict, limit, _exp(centre), _exp(low), _exp(high), worst > 1e-12, more)
 
 
 def interval(level: Level, confidence: float) -> tuple[float, float, float]:
     """Geometric mean of a side, and its two one-sided bounds."""
     half = float(stdtrit(level.freedom, confidence)) * math.sqrt(level.variance)
-    return math.exp(level.mean), math.exp(level.mean - half), math.exp(level.mean + half)
+    return _exp(level.mean), _exp(level.mean - half), _exp(level.mean + half)
+
+
+def _exp(log: float) -> float:
+    """Exponential function; what is wider than doubles are stays at their end."""
+    return math.exp(min(log, 700.0))
 
 
 def _half(one: Level, other: Level, confidence: float, more: int) -> float:
