@@ -21,6 +21,7 @@ examples:
   loadprint compare run-a run-b --all --ceilings host-ceilings.json
   loadprint compare /var/log/sysstat/sa20 /var/log/sysstat/sa21
   loadprint compare runs/quick/latest --format csv -o table.csv
+  loadprint compare run-a run-b --noise runs/aa/latest
 """
 SWEEP_EXAMPLES = """examples:
   loadprint sweep runs/insert-scaling/latest
@@ -58,6 +59,12 @@ def add_compare(subparsers: Any) -> None:
         type=Path,
         metavar="FILE",
         help="what the hosts can do at most (default: ceilings.json beside the runs)",
+    )
+    parser.add_argument(
+        "--noise",
+        type=Path,
+        metavar="EXECUTION",
+        help="an A/A: ratios no larger than those between its sides are marked ~",
     )
     parser.add_argument("--format", choices=("text", "markdown", "csv", "json", "html"), default="text")
     parser.add_argument(
@@ -138,6 +145,10 @@ def run_compare(arguments: argparse.Namespace) -> int:
     names = [side.name for side in sides]
     reference = arguments.reference or (declared if declared in names else None)
     table = compare(sides, reference, ceilings=read(arguments.ceilings) if arguments.ceilings else None)
+    if arguments.noise is not None:
+        from loadprint import floor  # noqa: PLC0415
+
+        table = floor.applied(table, floor.measured(arguments.noise))
     table = views.shown(table, everything=arguments.all, only_costs=arguments.per_op)
     write(_rendered(table, arguments), arguments.output)
     return 0

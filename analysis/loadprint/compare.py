@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint import canary, client, comparability, derived_cpu, header, steady
+from loadprint import canary, client, comparability, derived_cpu, header, headlines, plans, steady
 from loadprint.ceilings import Ceiling, Ceilings
 from loadprint.errors import InputError
 from loadprint.gather import Measured, gather
@@ -65,18 +65,25 @@ def compare(
     facts += [("canary", said_of_it)] if (said_of_it := canary.told(shifts)) else []
     if unused := most.unused([run for runs in measured for run in runs]):
         facts.append(("ceilings", f"no row shows {', '.join(unused)}"))
+    heads = tuple(
+        _head(side, runs, shifts, builder.footnotes) for side, runs in zip(sides, measured, strict=True)
+    )
+    noises = plans.noises_told(names, [head.noise for head in heads])
+    facts += [("noise", noises)] if noises else []
+    judged = _judged(headlines.declared(built), builder)
+    rows = [row for group in judged for row in group.rows]
+    planned = plans.plans(rows, builder)
     table = Table(
-        sides=tuple(
-            _head(side, runs, shifts, builder.footnotes) for side, runs in zip(sides, measured, strict=True)
-        ),
+        sides=heads,
         reference=reference,
         facts=tuple(facts),
         warnings=(*warnings, *said),
-        groups=_bound_marked(_utilisation_marked(_judged(built, builder), builder), builder),
+        groups=_bound_marked(_utilisation_marked(judged, builder), builder),
         footnotes=tuple(builder.footnotes.texts),
         sentences=(),
-        method=_method(builder, reference),
         verdicts=verdicts(sides, measured, comparable, shifts),
+        method=(*_method(builder, reference), *plans.told(planned, rows)),
+        plans=planned,
     )
     return replace(table, sentences=sentences(table))
 
@@ -190,7 +197,10 @@ def _head(side: Side, runs: Sequence[Measured], shifts: Sequence[Shift], footnot
     ids = tuple(run.run.id for run in runs)
     own = tuple(shift for shift in shifts if shift.run in ids)
     notes = tuple(footnotes.add(text) for text in canary.disturbed(own))
-    return SideHead(side.name, side.label, runs[0].operation, ids, side.missing, own, notes)
+    drift = steady.together(runs)
+    return SideHead(
+        side.name, side.label, runs[0].operation, ids, side.missing, own, notes, plans.noise(runs), drift
+    )
 
 
 def _method(builder: RowBuilder, reference: str) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ def sure(versus: Versus | None, factor: float) -> int:
     """1 or -1 where the whole interval of a ratio is above `factor` or below 1/`factor`, else 0."""
     if versus is None or versus.kind != "ratio" or versus.low is None or versus.high is None:
         return 0
+    if versus.mark == "~":  # inside of a noise floor
+        return 0
     return 1 if versus.low >= factor else -1 if versus.high <= 1 / factor else 0
 
 

@@ -29,11 +29,15 @@ HEAD = (
     "of_claimed",
     "section",
     "view",
+    "noise_floor",
 )
 
 
 def render(table: Table) -> str:
-    """Return CSV text; `repeats` are joined by blanks, absent numbers are empty."""
+    """Return CSV text; `repeats` are joined by blanks, absent numbers are empty.
+
+    `noise_floor` is the largest |log ratio| that an A/A saw.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEAD)
@@ -65,6 +69,7 @@ def render(table: Table) -> str:
                         cell.of_claimed,
                         group.section,
                         row.view,
+                        row.floor.log_ratio if row.floor else None,
                     ]
                 )
     return out.getvalue()

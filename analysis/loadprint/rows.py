@@ -155,11 +155,12 @@ def with_verdicts(rows: Sequence[Row], builder: RowBuilder) -> list[Row]:
     """Give headline rows a verdict and all others Benjamini-Hochberg marks, side by side.
 
     A verdict needs a direction, one operation for both sides, an interval that excludes "no difference", and
-    a side that settled and was not client-bound.
+    a side and a reference that settled and were not client-bound. What one side lacks is no matter to others.
     """
     rows = list(rows)
+    base = builder.columns[builder.reference]
     for position, column in enumerate(builder.columns):
-        judged = builder.counts_alike(column) and not column.verdict
+        judged = builder.counts_alike(column) and not column.verdict and not base.verdict
         verdicts = [i for i, row in enumerate(rows) if judged and row.headline and row.better != "neither"]
         tested = [i for i, row in enumerate(rows) if i not in verdicts and _p(row, position) is not None]
         flags = stats.benjamini_hochberg([_p(rows[i], position) or 0.0 for i in tested])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from loadprint.trend import Trend
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -41,10 +43,22 @@ class Versus:
 
 
 @dataclass(frozen=True)
+class Floor:
+    """What an A/A saw of a row: the largest |log ratio| and the largest difference between its sides.
+
+    The log ratio is None where a repeat was 0; the difference is in the row's unit.
+    """
+
+    log_ratio: float | None
+    difference: float
+
+
+@dataclass(frozen=True)
 class Row:
     """One metric: a cell per side, and per side its comparison (None for the reference itself).
 
     `view` says where it is shown: `always`, `nonzero` (where something happened) or `all`.
+    `floor` is that of an A/A, where one was given.
     """
 
     key: str
@@ -59,6 +73,7 @@ class Row:
     versus: tuple[Versus | None, ...]
     notes: tuple[int, ...] = ()
     view: str = "always"
+    floor: Floor | None = None
 
 
 @dataclass(frozen=True)
@@ -86,8 +101,27 @@ class Shift:
 
 
 @dataclass(frozen=True)
+class Plan:
+    """So many `more` repeats a side would tell `apart` (a share of the reference) apart, in row `row`.
+
+    `basis` is `between runs`, the spread that the repeats show, or `within runs`, where one repeat a side
+    shows none: then it is the best that can be hoped for. A plan, not a finding.
+    """
+
+    side: str
+    row: str
+    more: int
+    apart: float
+    basis: str
+
+
+@dataclass(frozen=True)
 class SideHead:
-    """What a column stands for; footnotes say which of its repeats were disturbed."""
+    """What a column stands for; footnotes say which of its repeats were disturbed.
+
+    `noise` is the within-run noise of operations a second, half of a 95 % interval as a share of the mean
+    (for planning only); `drift` their trend over the window, None where there is none to test.
+    """
 
     name: str
     label: str
@@ -96,6 +130,8 @@ class SideHead:
     missing: tuple[tuple[str, str], ...]
     canary: tuple[Shift, ...] = ()
     notes: tuple[int, ...] = ()
+    noise: float | None = None
+    drift: Trend | None = None
 
 
 @dataclass(frozen=True)
@@ -144,6 +180,7 @@ class Table:
     sentences: tuple[Sentence, ...]
     method: tuple[str, ...] = field(default=())
     verdicts: tuple[Verdict, ...] = field(default=())
+    plans: tuple[Plan, ...] = field(default=())
 
     def row(self, key: str) -> Row | None:
         """Return a row by key."""

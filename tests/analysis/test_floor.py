@@ -1,0 +1,118 @@
+"""The noise floor of an A/A: what it is, what it marks, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loadprint import floor, stats
+from loadprint.__main__ import main
+from loadprint.compare import compare
+from loadprint.errors import InputError
+from loadprint.sides import resolve
+from loadprint.table import Table
+from recordings import Host, make_execution
+
+# the A/A: operations a second of three repeats of two sides that are the same
+FIRST, SECOND = (100, 101, 102), (106, 107, 105)
+PLAN = {"workload": "oltp_read_write", "threads": 4, "options": {"tables": 4}}
+
+
+def execution(
+    path: Path, plans: Mapping[str, Mapping[str, Any]] | None = None, **sides: tuple[int, ...]
+) -> Path:
+    hosts = {name: [Host(events=events) for events in reached] for name, reached in sides.items()}
+    return make_execution(path, hosts, next(iter(sides)), plans)
+
+
+def table_of(path: Path) -> Table:
+    found, reference = resolve([str(path)])
+    return compare(found, reference)
+
+
+def test_the_floor_is_the_largest_ratio_between_equals(tmp_path: Path) -> None:
+    aa = execution(tmp_path / "aa", dict.fromkeys("abc", PLAN), a=FIRST, b=SECOND, c=(103, 102, 104))
+    found = floor.measured(aa)
+    expected = math.log(stats.ratio(SECOND, FIRST, paired=False).centre)
+    held = found.floors["operations"]
+    assert held.log_ratio == pytest.approx(expected)
+    assert held.difference == pytest.approx(5.0)
+    assert found.floors["errors"].log_ratio is None  # 0 on every side
+
+
+def test_a_ratio_inside_of_the_floor_is_marked_and_one_outside_is_not(tmp_path: Path) -> None:
+    """Three percent with an interval that excludes 1; five were seen between equals."""
+    noise = floor.measured(execution(tmp_path / "aa", {"a": PLAN, "b": PLAN}, a=FIRST, b=SECOND))
+    near = table_of(execution(tmp_path / "near", old=(100, 100, 101), new=(103, 103, 104)))
+    far = table_of(execution(tmp_path / "far", old=(100, 100, 101), new=(110, 110, 111)))
+    plain = [row.versus[1] for row in (near.row("operations"), far.row("operations")) if row]
+    assert [found.mark for found in plain if found] == ["better", "better"]
+    marked, kept = floor.applied(near, noise).row("operations"), floor.applied(far, noise).row("operations")
+    assert marked is not None
+    assert kept is not None
+    assert (inside := marked.versus[1]) is not None
+    assert (outside := kept.versus[1]) is not None
+    assert (inside.mark, outside.mark) == ("~", "better")
+    footnotes = floor.applied(near, noise).footnotes
+    assert "A/A" in footnotes[inside.notes[-1] - 1]
+    assert outside.notes == ()
+    assert marked.floor == noise.floors["operations"]
+
+
+def test_the_command_marks_and_shows_the_floor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    aa = execution(tmp_path / "aa", {"a": PLAN, "b": PLAN}, a=FIRST, b=SECOND)
+    near = execution(tmp_path / "near", old=(100, 100, 101), new=(103, 103, 104))
+    assert main(["compare", str(near), "--noise", str(aa), "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    rows = {row["key"]: row for group in told["groups"] for row in group["rows"]}
+    assert rows["operations"]["floor"]["log_ratio"] == pytest.approx(math.log(106 / 101), rel=1e-3)
+    assert rows["operations"]["versus"][1]["mark"] == "~"
+    assert any(line.startswith(f"noise floor: A/A {aa} (a × 3 b × 3 repeats)") for line in told["method"])
+
+
+def test_an_a_a_against_itself_has_no_row_called_different(tmp_path: Path) -> None:
+    aa = execution(tmp_path / "aa", {"a": PLAN, "b": PLAN}, a=FIRST, b=SECOND)
+    table = floor.applied(table_of(aa), floor.measured(aa))
+    marks = {found.mark for group in table.groups for row in group.rows for found in row.versus if found}
+    assert marks <= {"~", ""}
+
+
+@pytest.mark.parametrize(
+    ("plans", "said"),
+    [
+        ({"a": PLAN, "b": PLAN | {"threads": 8}}, "a and b differ in `threads`"),
+        ({"a": PLAN, "b": PLAN | {"options": {"tables": 5}}}, "a and b differ in `options`"),
+    ],
+)
+def test_sides_of_another_configuration_are_no_a_a(
+    tmp_path: Path, plans: Mapping[str, Mapping[str, Any]], said: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        floor.measured(execution(tmp_path / "x", plans, a=FIRST, b=SECOND))
+    assert said in str(refused.value)
+
+
+def test_a_server_that_was_set_otherwise_is_no_a_a(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = {
+        "a": [Host(events=events) for events in FIRST],
+        "b": [Host(events=events, variables={"innodb_flush_log_at_trx_commit": "2"}) for events in SECOND],
+    }
+    aa = make_execution(tmp_path / "aa", sides, "a", {"a": PLAN, "b": PLAN})
+    assert main(["compare", str(aa), "--noise", str(aa)]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "ran under different configurations" in told
+
+
+def test_one_side_or_no_execution_is_no_a_a(tmp_path: Path) -> None:
+    alone = execution(tmp_path / "x", a=FIRST)
+    for path, said in ((alone, "one side only"), (alone / "b1-a-r1", "no execution.json")):
+        with pytest.raises(InputError) as refused:
+            floor.measured(path)
+        assert said in str(refused.value)
