@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint import canary, client, comparability, derived_cpu, header, headlines, plans, steady
+from loadprint import canary, client, comparability, derived_cpu, header, headlines, plans, steady, warm
 from loadprint.ceilings import Ceiling, Ceilings
 from loadprint.errors import InputError
 from loadprint.gather import Measured, gather
@@ -59,7 +59,7 @@ def compare(
     most = Ceilings(ceilings)
     built = groups(builder, most)
     comparable = comparability.judge(sides, measured)
-    facts, warnings = header.facts(sides, measured, comparable)
+    facts = header.facts(sides, measured, comparable)
     facts += _drifts(sides, measured)
     shifts = canary.shifts([run.run for runs in measured for run in runs])
     facts += [("canary", said_of_it)] if (said_of_it := canary.told(shifts)) else []
@@ -77,7 +77,7 @@ def compare(
         sides=heads,
         reference=reference,
         facts=tuple(facts),
-        warnings=(*warnings, *said),
+        warnings=tuple(said),
         groups=_bound_marked(_utilisation_marked(judged, builder), builder),
         footnotes=tuple(builder.footnotes.texts),
         sentences=(),
@@ -99,9 +99,11 @@ def _columns(
         paired = bool(own) and own.keys() == base.keys() and _together([*measured[reference], *runs])
         ordered = tuple(own[block] for block in sorted(own)) if own else tuple(runs)
         drift, bound = steady.unsettled(side.name, runs), client.client_bound(side.name, runs)
-        said += [text for text in (drift, steady.transient(side.name, runs)) if text]
+        promised = ((side.execution or {}).get("campaign") or {}).get("warm") or {}
+        cold = warm.cold(side.name, runs, promised)
+        said += [text for text in (cold, drift, steady.transient(side.name, runs)) if text]
         said += _oddities(side, runs)
-        columns.append(Column(side.name, ordered, paired, drift or bound))
+        columns.append(Column(side.name, ordered, paired, cold or drift or bound))
     return columns, said
 
 

@@ -18,8 +18,8 @@ MOST_LISTED = 6  # differences of one group that are named; JSON has all
 
 def facts(
     sides: Sequence[Side], measured: Sequence[Sequence[Measured]], comparable: Comparability
-) -> tuple[list[tuple[str, str]], list[str]]:
-    """Facts as (label, text), and warnings that the facts give rise to."""
+) -> list[tuple[str, str]]:
+    """Facts as (label, text)."""
     everyone = [run for runs in measured for run in runs]
     execution = next((side.execution for side in sides if side.execution), None) or {}
     campaign = execution.get("campaign") or {}
@@ -45,12 +45,7 @@ def facts(
         ("repeats", "; ".join(_repeats(side) for side in sides)),
         ("notes", "; ".join(_notes(sides, measured))),
     ]
-    warnings = []
-    promised = (campaign.get("warm") or {}).get("redo_capacities_written")
-    for side, runs in zip(sides, measured, strict=True):
-        if broken := warm.broken_promise([run.run for run in runs], promised):
-            warnings.append(f"{side.name}: {broken}; lengthen phases.warmup")
-    return [(label, text) for label, text in found if text], warnings
+    return [(label, text) for label, text in found if text]
 
 
 def _differing(comparable: Comparability) -> list[tuple[str, str]]:

@@ -92,6 +92,21 @@ def mysql(source: Source) -> None:
     if "mysql.checkpoint_age.mean" not in source.out.values:
         _state(source, "checkpoint_age", _age(series), AGES[0])
     _take_off(source, series)
+    _misses(source, series)
+
+
+def _misses(source: Source, series: dict[str, Columns]) -> None:
+    """Share of page requests that missed the buffer pool, in the first and the last third of the window."""
+    reads, requests = (series.get(COUNTERS[name][0]) for name in ("page_reads", "page_requests"))
+    if reads is None or requests is None or len(reads["tick"]) < 9 or len(requests["tick"]) < 9:
+        return
+    for third, begin, end in (("first", 0, 1 / 3), ("last", 2 / 3, 1)):
+        grown = []
+        for values in (reads["value"], requests["value"]):
+            last = len(values) - 1
+            grown.append(float(values[round(last * end)] - values[round(last * begin)]))
+        if grown[1] > 0 and grown[0] >= 0:
+            source.out.put(f"mysql.miss_ratio.{third}", grown[0] / grown[1])
 
 
 def _sums(source: Source, series: dict[str, Columns]) -> None:

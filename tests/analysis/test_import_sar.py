@@ -20,6 +20,7 @@ SADC = "/usr/lib/sysstat/sadc"
 RECORDER = ROOT / "target" / "release" / "loadprint-collect"
 # recorded with sysstat 12.6.1: three records, a comment, a restart, five records
 RESTART = ROOT / "tests" / "fixtures" / "sysstat" / "restart.json"
+STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 ROUNDING = 0.005  # half of the last digit that sadf prints
 
 
@@ -80,21 +81,31 @@ def test_means_are_those_of_sar(sa: Path, tmp_path: Path) -> None:
         if "%usr" in line or "Average" in line
     ]
     printed = dict(zip(header[header.index("%usr") :], map(float, average[2:]), strict=True))
-    late = [seconds for seconds, _ in raw(sa, "-w")]
-    uneven = max(abs(seconds * len(late) / sum(late) - 1) for seconds in late)
     cpus = len(set(duckdb.execute(f"SELECT DISTINCT cpu FROM '{made}/server/cpu.parquet'").fetchall())) - 1
-    for column, names in {
+    # sar's average is Δ of a state over Δ of all: an interval weighs what the states of its CPUs, one by one,
+    # grew by; sadf tells the line of all CPUs before those
+    lines = [
+        sum(last - first for first, last in counters.values())
+        for _, counters in raw(sa, "-u", "ALL", "-P", "ALL")
+    ]
+    grown = [sum(lines[place + 1 : place + cpus + 1]) for place in range(0, len(lines), cpus + 1)]
+    rebuilt = {
+        state: [later - earlier for earlier, later in pairwise(series(made, "cpu", state, "cpu = 'all'"))]
+        for state in STATES
+    }
+    lasted = [round(sum(steps) / cpus / 100) for steps in zip(*rebuilt.values(), strict=True)]
+    for state, names in {
         "user": ("%usr", "%guest"),
         "system": ("%sys",),
         "idle": ("%idle",),
         "steal": ("%steal",),
     }.items():
-        ticks = series(made, "cpu", column, "cpu = 'all'")
-        rates = [later - earlier for earlier, later in pairwise(ticks)]
-        mean = sum(rates) / len(rates) / cpus
-        # sar weighs an interval by hundredths of a second, sadf tells whole ones
-        spread = (max(rates) - min(rates)) / cpus * uneven
-        assert mean == pytest.approx(sum(printed[name] for name in names), abs=4 * ROUNDING + spread)
+        shares = [step / cpus / seconds for step, seconds in zip(rebuilt[state], lasted, strict=True)]
+        mean = sum(share * weight for share, weight in zip(shares, grown, strict=True)) / sum(grown)
+        # two decimals of every interval, and of the printed average
+        assert mean == pytest.approx(
+            sum(printed[name] for name in names), abs=2 * ROUNDING * len(names) + 1e-6
+        )
 
 
 def test_a_recording_and_its_witness_lie_side_by_side(

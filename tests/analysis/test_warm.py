@@ -6,10 +6,13 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
+from loadprint.gather import Measured, gather
+from loadprint.queries import Store
 from loadprint.recording import Run, open_run
-from loadprint.warm import broken_promise, reached, redo_capacities_written
-from recordings import make_run, write_json, write_manifest
+from loadprint.warm import broken_promise, checkpoint_cycles, cold, reached, redo_capacities_written
+from recordings import Host, Rows, make_run, write_json, write_manifest
 
 MYSQL = {
     "variables": {"innodb_redo_log_capacity": "1000"},
@@ -53,3 +56,66 @@ def test_a_server_that_does_not_tell_breaks_no_promise(tmp_path: Path) -> None:
     assert redo_capacities_written(run) is None
     assert reached([run]) == ""
     assert broken_promise([run], 0.3) == ""
+
+
+def measured(path: Path, server: Mapping[str, object], host: Host | None = None) -> list[Measured]:
+    make_run(path, host)
+    file = path / "load" / "server.json"
+    write_json(file, json.loads(file.read_text()) | server)
+    write_manifest(path)
+    return [gather(open_run(path), Store())]
+
+
+WRITES = Host(result={"writes": 1000})
+
+
+def test_outside_of_a_campaign_the_full_rule_holds_for_what_writes(tmp_path: Path) -> None:
+    assert "0.25 redo capacities and saw 0 checkpoint cycles" in cold(
+        "a", measured(tmp_path / "w", MYSQL, WRITES), {}
+    )
+    assert cold("a", measured(tmp_path / "r", MYSQL), {}) == ""
+    enough = {**MYSQL, "status_warmup": {"Innodb_redo_log_current_lsn": "3000"}}
+    assert cold("a", measured(tmp_path / "e", enough, WRITES), {}) == ""
+
+
+def test_a_campaign_promises_less_and_is_held_to_it(tmp_path: Path) -> None:
+    runs = measured(tmp_path / "run", MYSQL, WRITES)
+    assert cold("a", runs, {"promise": "scaled down", "redo_capacities_written": 0.2}) == ""
+    assert "promises 0.3" in cold("a", runs, {"redo_capacities_written": 0.3})
+    assert "25 % of the buffer pool was free" in cold("a", runs, {"promise": "", "free_buffer_pages": 0.1})
+
+
+def test_a_pool_that_is_filled_within_the_window_is_not_warm(tmp_path: Path) -> None:
+    filled = {"Innodb_buffer_pool_pages_free": "12", "Innodb_buffer_pool_pages_total": "120"}
+    runs = measured(tmp_path / "run", {**MYSQL, "status_end": filled})
+    assert "filled 15 % of its buffer pool" in cold("a", runs, {"promise": "none"})
+    growing = measured(tmp_path / "grow", {**MYSQL, "status_end": filled}, Host(workload="arm_insert"))
+    assert cold("a", growing, {"promise": "none"}) == ""
+
+
+@pytest.mark.parametrize(("early", "told"), [(50, True), (11, False)])
+def test_misses_must_be_level_over_the_window(tmp_path: Path, early: int, told: bool) -> None:
+    """A thousand requests a second; of these 10 miss from the window's middle on, `early` before it."""
+
+    def probe(ticks: range) -> dict[str, tuple[Rows, dict[str, object]]]:
+        misses = np.cumsum([early if tick < 10 else 10 for tick in ticks]).tolist()
+        rows: Rows = [
+            {"metric": metric, "tick": tick, "value": value}
+            for metric, values in (
+                ("Innodb_buffer_pool_read_requests", [1000 * tick for tick in ticks]),
+                ("Innodb_buffer_pool_reads", misses),
+            )
+            for tick, value in zip(ticks, values, strict=True)
+        ]
+        return {"mysql": (rows, {"shape": "metrics"})}
+
+    runs = measured(tmp_path / "run", {}, Host(more=probe))
+    said = cold("a", runs, {"promise": "none"})
+    assert ("missed 5 % of its page requests" in said) == told
+
+
+def test_checkpoint_cycles_are_counted_by_their_falls() -> None:
+    saw = np.concatenate([np.linspace(10, 90, 20), np.linspace(10, 80, 20), np.linspace(5, 95, 20), [10.0]])
+    noise = np.random.default_rng(1).normal(0, 3, len(saw))
+    assert checkpoint_cycles(saw + noise, 100) == 3
+    assert checkpoint_cycles(np.full(50, 40.0) + noise[:50], 1000) == 0
