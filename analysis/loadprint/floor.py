@@ -46,9 +46,10 @@ def measured(path: Path) -> NoiseFloor:
         raise InputError(path, "has one side only, which is no A/A", MEND)
     _require_alike(path, execution, names)
     table = compare([side_of(path, execution, name) for name in names], None)
-    material = next((text for label, text in table.facts if label == "differs"), "")
-    if any("material differences" in text for text in table.warnings):
-        raise InputError(path, f"is no A/A: its sides ran under different configurations ({material})", MEND)
+    comparable = next(verdict for verdict in table.verdicts if verdict.key == "comparable")
+    if comparable.answer in ("no", "with reserve"):
+        what = f"is no A/A: its sides ran under different configurations ({comparable.text})"
+        raise InputError(path, what, MEND)
     floors = {row.key: found for group in table.groups for row in group.rows if (found := _floor(row.cells))}
     return NoiseFloor(str(path), floors, tuple(names), tuple(len(head.repeats) for head in table.sides))
 

@@ -110,9 +110,10 @@ class RowBuilder:
         paired = column.paired and len(side) == len(cell.repeats) and len(reference) == len(base.repeats)
         if not any(reference):
             return Versus("inf" if any(side) else "?", points=points)
-        if not all(side) or not all(reference):
+        if min(*side, *reference) <= 0:
             found = stats.difference(side, reference, paired=paired)
-            note = self.footnotes.add("a repeat is 0: difference, no log ratio")
+            less = "is below 0" if min(*side, *reference) < 0 else "is 0"
+            note = self.footnotes.add(f"a repeat {less}: difference, no log ratio")
             return _marked(
                 Versus("difference", found.centre, found.low, found.high, found.p, points, notes=(note,))
             )
