@@ -122,7 +122,10 @@ def look(series: Floats) -> Looks:
     flat = power <= 1e-24  # no noise at all
     memory = np.interp(np.where(flat, 0.0, seen), model.seen, MEMORIES) + CAUTION / n / repeats
     memory = np.where(flat, 0.0, np.clip(memory, 0.0, MEMORIES[-1]))
-    variance = power / np.interp(memory, MEMORIES, model.power) / repeats**2  # of the repeats' mean
+    # of the repeats' mean: by their own noise, or by what they have in common, as checkpoint cycles that all
+    # begin with the window
+    common = (residuals.mean(axis=1) ** 2).sum(axis=1)
+    variance = np.maximum(power / repeats**2, common) / np.interp(memory, MEMORIES, model.power)
     freedom = repeats * np.maximum(n * (1 - memory) / (1 + memory) - model.curve.shape[1], 1.5)
     quantile = np.array([t_quantile(0.5 + LEVEL / 2, round(float(each), 1)) for each in freedom])
     together = shares.mean(axis=1)

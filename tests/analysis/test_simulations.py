@@ -72,6 +72,15 @@ def test_checkpoint_cycles_are_not_refused(
     assert refused(series.sawtooth(random, 300, seconds, cycles, height)) <= 0.05
 
 
+@pytest.mark.parametrize("repeats", [3, 10])
+@pytest.mark.parametrize("seconds", [30, 60])
+def test_cycles_that_all_repeats_have_in_common_are_not_refused(
+    random: np.random.Generator, seconds: int, repeats: int
+) -> None:
+    """Every repeat begins from the same state: more of them must not make a drift of a cycle."""
+    assert refused(series.cycles_in_step(random, repeats, seconds, 3, 0.3)) <= 0.05
+
+
 @pytest.mark.parametrize("seconds", [60, 300, 600])
 def test_bursts_are_not_refused(random: np.random.Generator, seconds: int) -> None:
     assert refused(series.bursty(random, 600, seconds)) <= 0.05

@@ -64,14 +64,17 @@ def refused(made: series.Floats) -> str:
 def steady(trials: int) -> None:
     """Refusals of what is steady."""
     print("\nSteady series that are refused (should be 5 % at most), noise of 10 %\n")
-    print("| seconds | memory 0 | 0.5 | 0.8 | three repeats, 0.8 | sawtooth, 3 cycles of 30 % | bursts |")
-    print("|--:|--:|--:|--:|--:|--:|--:|")
+    print(
+        "| seconds | memory 0 | 0.5 | 0.8 | three repeats, 0.8 | 3 cycles of 30 % | five in step | bursts |"
+    )
+    print("|--:|--:|--:|--:|--:|--:|--:|--:|")
     for seconds in (15, 30, 60, 120, 300, 600):
         cells = [
             refused(series.stationary(random(), trials, seconds, 0.1, memory)) for memory in (0, 0.5, 0.8)
         ]
         three = series.stationary(random(), trials * 3, seconds, 0.1, 0.8).reshape(trials, 3, seconds)
         cells += [refused(three), refused(series.sawtooth(random(), trials, seconds, 3, 0.3))]
+        cells.append(refused(series.cycles_in_step(random(), 5, seconds, 3, 0.3)))
         cells.append(refused(series.bursty(random(), trials, seconds)))
         print(f"| {seconds} | {' | '.join(cells)} |")
 

@@ -30,6 +30,14 @@ def sawtooth(random: Random, trials: int, seconds: int, cycles: float, height: f
     return 1 - height * (place - 0.5) + noise(random, trials, seconds, 0.02, 0.3)
 
 
+def cycles_in_step(random: Random, repeats: int, seconds: int, cycles: float, height: float) -> Floats:
+    """Repeats (300, repeats, seconds) whose checkpoint cycles all begin at the same place of the window."""
+    begun = random.random((300, 1, 1))
+    place = (np.arange(seconds) / seconds * cycles + begun) % 1.0
+    seen = noise(random, 300 * repeats, seconds, 0.02, 0.3).reshape(300, repeats, seconds)
+    return np.asarray(1 - height * (place - 0.5) + seen)
+
+
 def bursty(random: Random, trials: int, seconds: int, depth: float = 0.4, every: float = 12.0) -> Floats:
     """Stalls of three seconds at random times, each taking up to `depth` of the throughput."""
     begun = random.random((trials, seconds + 2)) < 1 / every
