@@ -157,6 +157,14 @@ def test_a_server_that_is_treated_already_is_left_alone(bench: Bench) -> None:
     assert bench.meta()["status"] == "failed"
 
 
+def test_a_server_that_cannot_be_asked_is_left_alone_and_said_why(bench: Bench) -> None:
+    bench.document["server"] |= {"socket": "/nowhere/mysql.sock"}
+    status, said = bench.run()
+    assert (status, bench.called()) == (2, []), said
+    assert "/nowhere/mysql.sock" in said.splitlines()[-1]
+    assert bench.meta()["status"] == "failed"
+
+
 @pytest.mark.parametrize(
     ("guards", "says"),
     [

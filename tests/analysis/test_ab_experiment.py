@@ -133,11 +133,11 @@ def test_a_guard_trips_after_so_many_readings_in_a_row() -> None:
 
 def test_rates_are_those_between_ticks_without_the_recorders_own() -> None:
     told = judged(Guards(queries_per_second_min=501, readings=1), [reading(t, 500, 5) for t in (1, 2)])
-    assert told == [None, "guard queries_per_second: 500/s, below 501, 1 readings in a row"]
+    assert told == [None, "guard queries_per_second: 500/s, below 501, 1 reading"]
     told = judged(Guards(error_rate=2, readings=1), [reading(t, 500, 5, aborted=3) for t in (1, 2)])
-    assert told[1] == "guard error_rate: 3/s, above 2, 1 readings in a row"
+    assert told[1] == "guard error_rate: 3/s, above 2, 1 reading"
     told = judged(Guards(host_cpu=0.4, readings=1), [reading(t, 500, 5) for t in (1, 2)])
-    assert told[1] == "guard host_cpu: 0.5, above 0.4, 1 readings in a row"
+    assert told[1] == "guard host_cpu: 0.5, above 0.4, 1 reading"
 
 
 def test_a_server_that_falls_silent_trips_though_the_recorder_answers() -> None:

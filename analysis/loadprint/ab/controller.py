@@ -22,16 +22,20 @@ from loadprint.ab import keeper
 from loadprint.ab.experiment import Experiment
 from loadprint.ab.interrupts import Interrupts, say
 from loadprint.ab.link import KeeperGone, Link
-from loadprint.ab.recorder import Recorder, collector, gone, server_pid
+from loadprint.ab.recorder import Recorder, collector, gone, server_pid, why_silent
 from loadprint.ab.schedule import Plan, Slot, deadline
 from loadprint.errors import InputError
 from loadprint.recording import FORMAT_VERSION
 
-START_S = 60.0  # for the recorder's first sample
+START_S = 15.0  # for the recorder's first sample of the server
 
 
 class Stop(Exception):
     """The experiment ends before its plan; the message says why."""
+
+
+class Silent(InputError):
+    """The recorder runs, and the server does not answer it; its tables will say why."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def _meta(out: Path, experiment: Experiment) -> dict[str, Any]:
         "id": out.resolve().name,
         "generator": "ab",
         "workload": "production",
-        "operation": "query",
+        "operation": "statement",
         "ab": {
             "name": experiment.name,
             "order": experiment.schedule.order,
@@ -149,6 +153,8 @@ class Controller:
             self.link.ask("finish", why=error.what)
             self._end_recorder()
             self._close(f"{error.place}: {error.what}", reverted=True, told="nothing was applied")
+            if isinstance(error, Silent):
+                raise InputError(error.place, why_silent(self.out) or error.what, error.mend) from None
             raise
         except Exception as error:  # a mistake of ours must not leave the treatment on
             reason = f"{type(error).__name__}: {error}"
@@ -168,20 +174,15 @@ class Controller:
         self.recorder = start()
         self.link.ask("recorder", pid=self.recorder.process.pid, start=self.recorder.start)
         until = time.monotonic() + START_S
-        while not (sample := live.scrape(self.recorder.port)).get("cpu.all"):
-            self._look()
+        while not live.scrape(self.recorder.port).get("mysql.ok"):
             if (died := self.recorder.died()) is not None:
                 raise InputError(self.out / "load" / "recorder.log", died, "mend that and run it again")
             if time.monotonic() > until:
-                raise InputError(self.out, "the recorder took no sample", "see load/recorder.log")
-            self._sleep(time.monotonic() + 0.1)
-        while not sample.get("mysql.ok"):
-            if time.monotonic() > until:
-                raise InputError(
+                raise Silent(
                     "server", "the recorder cannot ask it", "see docs/mysql-probe.md for the account"
                 )
+            self._look()
             self._sleep(time.monotonic() + 0.1)
-            sample = live.scrape(self.recorder.port)
         self.link.ask("mark", phase="measure", event="begin")
 
     def _window(self, slot: Slot) -> None:

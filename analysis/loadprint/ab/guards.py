@@ -90,7 +90,8 @@ class _Watch:
             return None
         self.tripped = True
         limit = f"above {self.high:g}" if over else f"below {self.low:g}"
-        return f"guard {name}: {value:.4g}{self.unit}, {limit}, {self.beyond} readings in a row"
+        times = "1 reading" if self.beyond == 1 else f"{self.beyond} readings in a row"
+        return f"guard {name}: {value:.4g}{self.unit}, {limit}, {times}"
 
 
 class Guarding:

@@ -70,7 +70,8 @@ class Recorder:
         if recorder.without:
             words += ["--without", ",".join(recorder.without)]
         if server.defaults_file is not None:
-            words += ["--mysql-defaults-file", str(server.defaults_file)]
+            # libmysqlclient looks for a bare name elsewhere
+            words += ["--mysql-defaults-file", str(server.defaults_file.absolute())]
         for option, value in (("socket", server.socket), ("host", server.host), ("port", server.port)):
             if value is not None:
                 words += [f"--mysql-{option}", str(value)]
@@ -111,6 +112,23 @@ class Recorder:
             self.process.wait()
             return f"the recorder did not end within {patience:g} s"
         return None if code == 0 else self.died()
+
+
+def why_silent(run: Path) -> str | None:
+    """What kept the recorder from asking the server, by its tables; None where they do not say."""
+    from loadprint.queries import Store  # noqa: PLC0415  only after a failure
+
+    path = run / "server" / "ticks.parquet"
+    if not path.is_file():
+        return None
+    store = Store()
+    told = [str(p.get("reason")) for p in store.metadata(path).get("probes", []) if p.get("name") == "mysql"]
+    rows = store.fetch(
+        path, lambda t: t.filter((t.probe == "mysql") & t.reason.notnull()).order_by("tick").select("reason")
+    )
+    reasons = [str(reason) for reason in rows["reason"] if reason]
+    known = reasons or [reason for reason in told if reason != "None"]
+    return known[-1] if known else None
 
 
 def gone(pid: int, start: int | None) -> bool:

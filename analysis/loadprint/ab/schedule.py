@@ -89,13 +89,19 @@ def _blocks(experiment: Experiment) -> list[tuple[str, ...]]:
     return pairs
 
 
+def _blocks_word(blocks: int) -> str:
+    return "1 block" if blocks == 1 else f"{blocks} blocks"
+
+
 def _warnings(experiment: Experiment) -> tuple[str, ...]:
     blocks, said = experiment.schedule.blocks, []
     if blocks < WANTED:
-        said.append(f"{blocks} blocks: below {WANTED} an interval is wide or none; values may be all you get")
+        said.append(
+            f"{_blocks_word(blocks)}: below {WANTED} an interval is wide or none; values may be all you get"
+        )
     if blocks < SIGNIFICANT:
         said.append(
-            f"{blocks} blocks: the sign-flip test cannot go below p = {smallest_p(blocks):g}; "
+            f"{_blocks_word(blocks)}: the sign-flip test cannot go below p = {smallest_p(blocks):g}; "
             f"{SIGNIFICANT} reach {smallest_p(SIGNIFICANT):.3f}"
         )
     if experiment.schedule.order == "TB":

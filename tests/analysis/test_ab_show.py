@@ -1,0 +1,79 @@
+"""A kept experiment is worked out again from its recording; a damaged one is a line, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from loadprint.__main__ import main
+from loadprint.ab import show
+
+KEPT = Path(__file__).parents[1] / "recordings" / "v1" / "hidden-index"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(KEPT, tmp_path / "run"))
+
+
+def test_the_kept_experiment_says_what_it_said() -> None:
+    result = show.result(KEPT)
+    headline = result.effect("queries_per_cpu_second")
+    assert headline is not None
+    assert headline.high is not None
+    assert result.verdict == "worse"
+    assert 0.1 < (headline.ratio or 0) < headline.high < 0.6
+    assert [window.variant[0] for window in result.windows] == list("bttb" * 4)
+    assert all(window.digests and window.kinds.get("Com_select") for window in result.windows)
+    # a fixed rate of 200/s, the recorder's six statements a second not among them
+    assert all(150 < (window.queries or 0) < 250 for window in result.windows)
+    assert all(check.state == "passed" for check in result.checks if check.name.startswith("guard"))
+    assert len(result.flips) == 8
+
+
+def test_it_is_printed_in_every_format(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for name in ("text", "markdown", "csv", "json"):
+        assert main(["ab", "show", str(KEPT), "--format", name, "-o", str(tmp_path / name)]) == 0
+    assert max(len(line) for line in (tmp_path / "text").read_text(encoding="utf-8").splitlines()) <= 100
+    assert json.loads((tmp_path / "json").read_text(encoding="utf-8"))["verdict"] == "worse"
+    assert capsys.readouterr().out == ""
+
+
+def test_what_is_missing_is_said(copy: Path) -> None:
+    (copy / "manifest.json").unlink()
+    (copy / "server" / "mysql_digests.parquet").unlink()
+    result = show.result(copy)
+    assert "by kind of statement (Com_*)" in next(c.text for c in result.checks if c.name == "statement mix")
+    (copy / "server" / "mysql.parquet").unlink()
+    result = show.result(copy)
+    assert result.verdict == "inconclusive"
+    assert "the server's statements were not read" in result.excluded[1]
+    (copy / "load" / "guards.json").unlink()
+    assert any(check.name == "guards" for check in show.result(copy).checks)
+
+
+def test_a_directory_that_is_no_experiment_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ab", "show", str(KEPT.with_name("oltp"))]) == 2
+    assert "is not an A/B experiment" in capsys.readouterr().err
+
+
+def test_damage_is_a_line_never_a_traceback(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every file cut short and with a flipped bit, at places drawn with a seed; no manifest tells."""
+    (copy / "manifest.json").unlink()
+    draw = random.Random(7)
+    for path in sorted(path for path in copy.rglob("*") if path.is_file() and path.stat().st_size):
+        whole = path.read_bytes()
+        at = draw.randrange(len(whole))
+        flipped = bytearray(whole)
+        flipped[at] ^= 1 << draw.randrange(8)
+        for damaged in (whole[:at], bytes(flipped)):
+            path.write_bytes(damaged)
+            status = main(["ab", "show", str(copy), "--format", "json"])
+            told = capsys.readouterr()
+            assert status in (0, 2), path
+            assert told.err.count("\n") == (1 if status == 2 else 0), path
+            assert "nan" not in told.out.lower(), path
+        path.write_bytes(whole)
