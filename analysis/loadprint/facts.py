@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatch
 from typing import Any
 
 from loadprint.effective import Server, effective
-from loadprint.facts_host import host_facts
+from loadprint.facts_host import any_of, host_facts
 from loadprint.gather import Measured
 from loadprint.meanings import LISTS, canonical, listed, meaning
 
@@ -70,6 +69,7 @@ HARMLESS = (
     "lc_messages*",
     "tls_*",
 )
+harmless = any_of(HARMLESS)
 CONCERNS = {
     "performance_schema": ("performance_schema",),
     "buffer_pool_size": ("innodb_buffer_pool_size",),
@@ -192,7 +192,7 @@ def _server(server: Server) -> Iterator[Fact]:
             for word, setting in listed(str(value)).items():
                 yield Fact("server settings", f"{called}.{word}", setting, inputs=(called,), raw=raw)
         elif name != "version":
-            material = not any(fnmatch(called, pattern) for pattern in HARMLESS)
+            material = not harmless(called)
             yield Fact("server settings", called, str(value), material, False, told, (called,), raw)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
+from fnmatch import translate
 from typing import Any
 
 from loadprint.recording import Run
@@ -70,6 +71,16 @@ BOOT_WORD = "boot: "
 BOOTED = (SETTINGS, "booted with words of its own")
 
 
+def any_of(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Return a test of whether a name fits one of some shell patterns: one expression, compiled once."""
+    fits = re.compile("|".join(translate(pattern) for pattern in patterns)).match
+    return lambda name: fits(name) is not None
+
+
+_left_out, _harmless = any_of(LEFT_OUT), any_of(HARMLESS)
+_places = [(any_of([pattern]), group) for pattern, group in PLACES]
+
+
 @dataclass(frozen=True)
 class HostFact:
     """One fact of one host; the host's role is part of the name where there are several."""
@@ -86,11 +97,10 @@ def host_facts(run: Run, server_cpus: Sequence[int] | None) -> Iterator[HostFact
     for role, fingerprint in run.fingerprints.items():
         prefix = f"{role}: " if several else ""
         for name, value in {**_flat("", fingerprint), **_told(fingerprint)}.items():
-            if value is None or any(fnmatch(name, pattern) for pattern in LEFT_OUT):
+            if value is None or _left_out(name):
                 continue
-            material = not any(fnmatch(name, pattern) for pattern in HARMLESS)
-            group = next((group for pattern, group in PLACES if fnmatch(name, pattern)), SETTINGS)
-            yield HostFact(group, prefix + name, str(value), material)
+            group = next((group for belongs, group in _places if belongs(name)), SETTINGS)
+            yield HostFact(group, prefix + name, str(value), not _harmless(name))
     if server_cpus is not None:
         yield HostFact("placement", "CPUs of the server", str(len(server_cpus)), material=True)
 
@@ -98,7 +108,8 @@ def host_facts(run: Run, server_cpus: Sequence[int] | None) -> Iterator[HostFact
 def _told(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
     """Facts from several entries: the disk under the data whatever its name, memory, the boot's words."""
     found: dict[str, Any] = {}
-    total = (fingerprint.get("memory") or {}).get("total_kB")
+    memory = fingerprint.get("memory")
+    total = memory.get("total_kB") if isinstance(memory, Mapping) else None
     if isinstance(total, int):
         found["memory.total"] = f"{total / GIB_IN_KB:.0f} GiB"
     data = data_place(fingerprint)
@@ -118,17 +129,17 @@ def _told(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
 
 def data_place(fingerprint: Mapping[str, Any]) -> dict[str, Any] | None:
     """The entry of `storage` that holds the data."""
-    listed = fingerprint.get("storage") or []
-    return next((each for each in listed if isinstance(each, dict) and each.get("role") == "data"), None)
+    listed = fingerprint.get("storage")
+    entries = listed if isinstance(listed, list) else []
+    return next((each for each in entries if isinstance(each, dict) and each.get("role") == "data"), None)
 
 
 def data_disk(fingerprint: Mapping[str, Any]) -> dict[str, Any] | None:
     """The entry of `block_devices` under the data, where that is one disk."""
     disks = (data_place(fingerprint) or {}).get("disks") or []
-    listed = fingerprint.get("block_devices") or []
-    return next(
-        (each for each in listed if isinstance(each, dict) and [each.get("name")] == list(disks)), None
-    )
+    listed = fingerprint.get("block_devices")
+    entries = listed if isinstance(listed, list) else []
+    return next((each for each in entries if isinstance(each, dict) and [each.get("name")] == disks), None)
 
 
 def _options(options: Any) -> str | None:

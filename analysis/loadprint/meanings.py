@@ -8,6 +8,7 @@ MySQL 5.7, 8.0, 8.4 and 9.x; MariaDB's documentation and its notes on InnoDB in 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from loadprint.effective import Server
 
@@ -75,6 +76,7 @@ PREFIXES = (
 LISTS = ("optimizer_switch", "sql_mode", "old_mode", "optimizer_trace", "optimizer_trace_features")
 
 
+@cache
 def canonical(name: str) -> str:
     """Name by which a variable is compared."""
     for old, new in PREFIXES:

@@ -226,6 +226,22 @@ def test_a_fact_that_was_not_recorded_cannot_be_told() -> None:
     assert not report.well
 
 
+def test_a_fact_of_another_form_cannot_be_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "odd.json"
+    odd = dict.fromkeys(FINGERPRINT, 7) | {"storage": "x", "cpus": {"list": 3, "numa": [1]}}
+    write_json(path, odd)
+    assert main(["check", "--fingerprint", str(path), "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["findings"] == []
+    assert any("another form" in each["why"] for each in told["unknown"])
+
+
+def test_a_small_pool_that_holds_all_data_is_no_mistake() -> None:
+    small = {"innodb_buffer_pool_size": str(128 << 20)}
+    told = found(judge([subject(variables=VARIABLES | small, data_bytes=float(64 << 20))]))
+    assert list(told) == ["data_ratio"]
+
+
 def test_this_host_is_read_through_the_recorder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The real recorder, and a data directory that really lies in memory."""
     shm = Path("/dev/shm")

@@ -68,6 +68,10 @@ def _apply(rule: Rule, subjects: Sequence[Subject]) -> tuple[list[Finding], list
         except Unknown as unknown:
             reasons.append(str(unknown))
             continue
+        except (AttributeError, KeyError, TypeError, ValueError):
+            # a fingerprint that somebody wrote by hand, or a later version's
+            reasons.append("a fact has another form than docs/recording-format.md gives it")
+            continue
         if evidence:
             shown.setdefault((evidence, _mend(rule, subject)), []).append(subject.name)
     found = [

@@ -49,7 +49,14 @@ def _finding(finding: Finding, subjects: int) -> list[str]:
     return [
         *textwrap.wrap(head, WIDTH, subsequent_indent=" " * 11),
         *textwrap.wrap(f"why: {finding.why}", WIDTH, initial_indent=" " * 11, subsequent_indent=" " * 16),
-        f"{' ' * 11}mend: {finding.mend}",
+        *textwrap.wrap(
+            f"mend: {finding.mend}",
+            WIDTH,
+            initial_indent=" " * 11,
+            subsequent_indent=" " * 17,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ),
         "",
     ]
 

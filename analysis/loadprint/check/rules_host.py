@@ -25,7 +25,7 @@ def governor(subject: Subject) -> str | None:
 
 def boost(subject: Subject) -> str | None:
     """A clock that may rise above its base."""
-    return "the clock may rise above its base frequency" if subject.fact("boost") else None
+    return "the clock may rise above its base frequency" if subject.fact("boost") is True else None
 
 
 def clocksource(subject: Subject) -> str | None:

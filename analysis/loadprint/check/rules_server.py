@@ -35,6 +35,8 @@ def pool_default(subject: Subject) -> str | None:
     size, memory = _pool(subject), subject.memory_bytes
     if size > POOL_DEFAULT or memory <= SMALL_HOST:
         return None
+    if subject.data_bytes is not None and subject.data_bytes <= size:
+        return None  # small, and large enough
     return f"{mib(size)} on a host of {memory / (1 << 30):.0f} GiB"
 
 

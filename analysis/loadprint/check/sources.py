@@ -14,7 +14,7 @@ from loadprint.check.subject import Subject
 from loadprint.cpusets import cpuset, parse_cpus, user_hz
 from loadprint.effective import Server
 from loadprint.errors import InputError
-from loadprint.recording import Run, open_run, read_object
+from loadprint.recording import Run, open_run, read_object, require_intact
 
 COLLECTOR = "loadprint-collect"
 PATIENCE_S = 60
@@ -103,7 +103,9 @@ def _server(path: Path | None) -> Server | None:
 def recorded(path: Path) -> list[Subject]:
     """All complete runs of an execution, or one run. Raises InputError where there is none."""
     if not (path / "execution.json").is_file():
-        return [_of_run(open_run(path), {})]
+        run = open_run(path)
+        require_intact(run)
+        return [_of_run(run, {})]
     from loadprint.sides import side_of, sides_of  # noqa: PLC0415  of executions only
 
     execution = read_object(path / "execution.json")
