@@ -15,7 +15,7 @@ from conftest import insert, oltp
 from loadprint import compare as comparing
 from loadprint.__main__ import main
 from loadprint.errors import InputError
-from loadprint.plotting import ratios, report, scaling, style
+from loadprint.plotting import ratios, report, scaling, sides, style
 from loadprint.plotting.scaling import Panel
 from loadprint.report.data import (
     Course,
@@ -91,8 +91,8 @@ def test_a_measured_optimum_is_drawn_and_no_other(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
-    sides = {"oltp": [oltp(k) for k in range(3)], "insert": [insert(k) for k in range(3)]}
-    path = make_execution(tmp_path_factory.mktemp("table") / "x", sides, "oltp")
+    hosts = {"oltp": [oltp(k) for k in range(3)], "insert": [insert(k) for k in range(3)]}
+    path = make_execution(tmp_path_factory.mktemp("table") / "x", hosts, "oltp")
     return comparing.compare(*resolve([str(path)]))
 
 
@@ -202,6 +202,17 @@ def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path
     ]
 
 
+def test_of_many_sides_only_those_drawn_are_named(table: Table, tmp_path: Path) -> None:
+    many = tuple(SideOf(f"side-{place}", "", "row") for place in range(30))
+    said = replace(whole(table), sides=many, scaled=(), table=None)
+    colours = sides.palette(said)
+    assert list(colours) == [0, 1]
+    found = report.write(said, tmp_path, ("svg",))
+    for path in found:
+        assert "side-7" not in texts(path)
+    assert "side-1" in texts(tmp_path / "latency.svg")
+
+
 def test_names_are_names_whatever_they_hold(table: Table, tmp_path: Path) -> None:
     evil = "$\\frac{1$ </svg><script>\x07 \u6570\u636e"
     said = replace(whole(table), sides=(SideOf(evil, evil, evil), SideOf("b", "b", "b")))
@@ -215,8 +226,8 @@ def test_names_are_names_whatever_they_hold(table: Table, tmp_path: Path) -> Non
 
 
 def test_report_writes_its_figures(tmp_path: Path) -> None:
-    sides = {"oltp": [oltp(k) for k in range(2)], "insert": [insert(k) for k in range(2)]}
-    path = make_execution(tmp_path / "x", sides, "oltp")
+    hosts = {"oltp": [oltp(k) for k in range(2)], "insert": [insert(k) for k in range(2)]}
+    path = make_execution(tmp_path / "x", hosts, "oltp")
     page, figures = tmp_path / "page.html", tmp_path / "figures"
     assert main(["report", str(path), "-o", str(page), "--plots", str(figures)]) == 0
     assert page.is_file()

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loadprint.plotting import style
+from loadprint.plotting import sides, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     from loadprint.report.data import Course, Line, Report, RunOf
 
 MOST = 7  # charts below each other on a page
 HEIGHT = 1.25
+APART = 0.05  # of the longest window: then one shade cannot stand for all runs
 NAMED = 0.1  # of the axis: a shorter phase has no room for its name
 
 
@@ -59,11 +61,13 @@ def _chart(axes: Axes, report: Report, course: Course, run: int | None) -> None:
     from matplotlib.ticker import FuncFormatter  # noqa: PLC0415
 
     _window(axes, report)
+    colours = sides.palette(report)
     if run is None:
         for line in course.lines:
-            colour = style.colour(report.runs[line.run].side)
+            colour = colours[report.runs[line.run].side]
             axes.plot(line.seconds, line.values * course.factor, color=colour, linewidth=0.9)
-        _spikes(axes, [report.runs[place] for place in dict.fromkeys(line.run for line in course.lines)])
+        drawn = [report.runs[place] for place in dict.fromkeys(line.run for line in course.lines)]
+        _spikes(axes, drawn, colours)
         axes.set_title(course.title)
     else:
         of_run = [line for line in course.lines if line.run == run]
@@ -121,22 +125,22 @@ def _named(axes: Axes, report: Report) -> None:
         )
 
 
-def _spikes(axes: Axes, runs: Sequence[RunOf]) -> None:
+def _spikes(axes: Axes, runs: Sequence[RunOf], colours: Mapping[int, str]) -> None:
     for run in runs:
         for spike in run.spikes:
-            axes.axvspan(spike.begin_s, spike.end_s, ymax=0.04, color=style.colour(run.side), linewidth=0)
+            axes.axvspan(spike.begin_s, spike.end_s, ymax=0.04, color=colours[run.side], linewidth=0)
 
 
 def _legend(drawn: Figure, report: Report, charts: Sequence[Chart]) -> None:
-    from matplotlib.lines import Line2D  # noqa: PLC0415
     from matplotlib.patches import Patch  # noqa: PLC0415
 
-    handles: list[Line2D | Patch] = [
-        Line2D([], [], color=style.colour(place), label=side.name) for place, side in enumerate(report.sides)
+    drawn_sides = [
+        report.runs[line.run].side for course, run in charts if run is None for line in course.lines
     ]
-    if all(run is not None for _, run in charts):
-        handles = []
-    handles.append(Patch(color=style.SHADE, label="measured"))
+    handles: list[Line2D | Patch] = [*sides.handles(report, drawn_sides)]
+    ends = [run.window.end_s for run in report.runs if run.window is not None]
+    apart = bool(ends) and max(ends) - min(ends) > APART * max(ends)
+    handles.append(Patch(color=style.SHADE, label="measured, in the median run" if apart else "measured"))
     if any(run.spikes for run in report.runs):
         handles.append(Patch(color=style.GREY, label="at the foot: checkpoint spikes"))
     drawn.legend(handles=handles, loc="outside lower center", ncols=5)

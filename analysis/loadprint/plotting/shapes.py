@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loadprint.plotting import style
+from loadprint.plotting import sides, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,8 @@ def latencies(report: Report) -> Figure | None:
     drawn, all_axes = _grid(len(kinds))
     for axes, each in zip(all_axes, kinds, strict=False):
         _percentiles(axes, report, each)
-    _legend(drawn, report, "a line per repeat")
+    drawn_sides = [report.runs[curve.run].side for each in kinds for curve in each.curves]
+    _legend(drawn, report, drawn_sides, "a line per repeat")
     return drawn
 
 
@@ -42,8 +43,11 @@ def histograms(report: Report) -> Iterator[tuple[str, Figure]]:
         for number, page in enumerate(pages, start=1):
             drawn, all_axes = _grid(len(page))
             for axes, each in zip(all_axes, page, strict=False):
-                _steps(axes, each)
-            _legend(drawn, report, "all repeats together")
+                _steps(axes, report, each)
+            drawn_sides = [
+                side for each in page for side, shares in enumerate(each.shares) if shares is not None
+            ]
+            _legend(drawn, report, drawn_sides, "all repeats together")
             word = section.replace("_", "-")
             yield f"histogram-{word}" if number == 1 else f"histogram-{word}-{number}", drawn
 
@@ -60,9 +64,10 @@ def _grid(count: int) -> tuple[Figure, list[Axes]]:
 def _percentiles(axes: Axes, report: Report, each: Percentiles) -> None:
     """The axis of shares is log(1/(1−share)): every further nine takes the same room."""
     last = max(float(curve.shares[-1]) for curve in each.curves)
+    colours = sides.palette(report)
     for curve in each.curves:
         usable = (curve.shares < 1) & np.isfinite(curve.values) & (curve.values > 0)
-        colour = style.colour(report.runs[curve.run].side)
+        colour = colours[report.runs[curve.run].side]
         axes.plot(1 / (1 - curve.shares[usable]), curve.values[usable] * MILLI, color=colour, linewidth=0.9)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -75,13 +80,13 @@ def _percentiles(axes: Axes, report: Report, each: Percentiles) -> None:
     axes.set_ylabel("latency, ms")
 
 
-def _steps(axes: Axes, each: Distribution) -> None:
+def _steps(axes: Axes, report: Report, each: Distribution) -> None:
+    colours = sides.palette(report)
     edges = each.edges * each.factor
     for side, shares in enumerate(each.shares):
         if shares is not None:
-            colour = style.colour(side)
-            axes.stairs(100 * shares, edges, color=colour, linewidth=1.0)
-            axes.stairs(100 * shares, edges, color=colour, fill=True, alpha=0.15)
+            axes.stairs(100 * shares, edges, color=colours[side], linewidth=1.0)
+            axes.stairs(100 * shares, edges, color=colours[side], fill=True, alpha=0.15)
     axes.set_xscale("log")
     axes.set_ylim(bottom=0)
     _plain_ticks(axes, "x")
@@ -102,10 +107,6 @@ def _plain_ticks(axes: Axes, which: str) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
-def _legend(drawn: Figure, report: Report, note: str) -> None:
-    from matplotlib.lines import Line2D  # noqa: PLC0415
-
-    handles: Sequence[Line2D] = [
-        Line2D([], [], color=style.colour(place), label=side.name) for place, side in enumerate(report.sides)
-    ]
+def _legend(drawn: Figure, report: Report, of: Sequence[int], note: str) -> None:
+    handles = sides.handles(report, of)
     drawn.legend(handles=handles, loc="outside lower center", ncols=5, title=note, title_fontsize=7)
