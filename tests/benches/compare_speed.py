@@ -1,5 +1,6 @@
 """Times `loadprint compare` on two one-hour recordings of a 64-CPU host at 1 Hz, start-up included.
 
+Among their tables are those of the eBPF programs and of the MySQL probe with 600 counters.
 Prints wall seconds and peak memory of five runs beside the bars (2 s, 500 MB); asserts nothing.
     .venv/bin/python tests/benches/compare_speed.py [--cpus 64] [--seconds 3600] [--keep DIR]
 """
@@ -22,10 +23,32 @@ import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "analysis"))
 import recordings
+from loadprint.sources_mysql import COUNTERS, GAUGES
 
 COMMAND = Path(sys.executable).parent / "loadprint"
 BARS = (2.0, 500.0)
 RUNS = 5
+BOUNDS = [
+    *range(16),
+    *(2**power + step * 2 ** (power - 3) for power in range(4, 37) for step in range(8)),
+    2**37,
+]
+USED = slice(60, 120)  # buckets that anything falls into
+STATES = ("run queue", "block I/O", "lock", "network", "sleep", "other")
+HISTOGRAMS: dict[str, tuple[dict[str, list[str]], str]] = {
+    "ebpf_sched": ({"role": ["load"] * 6 + ["server"] * 6, "state": [*STATES, *STATES]}, "sum_ns"),
+    "ebpf_block": (
+        {
+            "device": ["vda"] * 6,
+            "operation": ["flush", "read", "write"] * 2,
+            "stage": ["device"] * 3 + ["queue"] * 3,
+        },
+        "sum_ns",
+    ),
+    "ebpf_block_size": ({"device": ["vda"] * 2, "operation": ["read", "write"]}, "sum_bytes"),
+    "ebpf_irq": ({"kind": ["BLOCK", "NET_RX", "NET_TX", "RCU", "SCHED", "TIMER", "hard"]}, "sum_ns"),
+    "ebpf_tcp": ({"port": ["3306"], "side": ["accepted"], "peer": ["remote"]}, "sum_ns"),
+}
 
 
 def main() -> None:
@@ -66,7 +89,7 @@ def make(path: Path, cpus: int, seconds: int, seed: int) -> Path:
         return path
     recordings.make_run(
         path,
-        recordings.Host(seconds=seconds),
+        recordings.Host(seconds=seconds, more=begun),
         roles={"server": {"cpus": f"0-{cpus // 2 - 1}"}, "load": {"cpus": f"{cpus // 2}-{cpus - 1}"}},
     )
     random = np.random.default_rng(seed)
@@ -98,8 +121,51 @@ def make(path: Path, cpus: int, seconds: int, seed: int) -> Path:
     save(
         server / "threads.parquet", ids, ticks, {name: counters(random, 100, ticks, 1000) for name in fields}
     )
+    histograms(server, random, ticks)
+    mysql(server, random, ticks)
     recordings.write_manifest(path)
     return path
+
+
+def begun(ticks: range) -> dict[str, tuple[recordings.Rows, dict[str, Any]]]:
+    """First rows of the probes that are written anew below, so that the ticks know them."""
+    histogram = {"shape": "histogram", "columns": {"buckets": {"bounds": BOUNDS}}}
+    row = {"tick": ticks[0], "buckets": [0]}
+    found: dict[str, tuple[recordings.Rows, dict[str, Any]]] = {
+        probe: ([row], histogram) for probe in HISTOGRAMS
+    }
+    found["mysql"] = ([{"metric": "Questions", "tick": ticks[0], "value": 0}], {"shape": "metrics"})
+    return found
+
+
+def histograms(server: Path, random: np.random.Generator, ticks: int) -> None:
+    """Tables of the eBPF programs: cumulative buckets of every entity at every tick."""
+    buckets = len(BOUNDS) - 1
+    for probe, (keys, total) in HISTOGRAMS.items():
+        entities = len(next(iter(keys.values())))
+        risen = np.zeros((entities, ticks, buckets), dtype=np.uint64)
+        risen[:, :, USED] = random.poisson(2, (entities, ticks, USED.stop - USED.start))
+        counts = np.cumsum(risen, axis=1, dtype=np.uint64)
+        offsets = np.arange(0, entities * ticks * buckets + 1, buckets, dtype=np.int32)
+        lists = pa.ListArray.from_arrays(pa.array(offsets), pa.array(counts.ravel()))
+        data = {"tick": pa.array(np.tile(np.arange(ticks, dtype=np.uint32), entities))}
+        data |= {name: pa.array(np.repeat(np.array(values), ticks)) for name, values in keys.items()}
+        sums = {total: counters(random, entities, ticks, 100_000)}
+        if probe == "ebpf_tcp":
+            sums |= {name: counters(random, entities, ticks, 1) for name in ("retransmits", "opened")}
+        data |= {name: pa.array(values.astype(np.uint64)) for name, values in sums.items()}
+        path = server / f"{probe}.parquet"
+        old = pq.read_schema(path).metadata
+        table = pa.table({**data, "buckets": lists}).replace_schema_metadata(old)
+        pq.write_table(table, path, compression="zstd")
+
+
+def mysql(server: Path, random: np.random.Generator, ticks: int) -> None:
+    """The MySQL probe: 600 metrics at every tick, those of a current server among them."""
+    known = {one for names in (*COUNTERS.values(), *GAUGES.values()) for one in names}
+    names = sorted({*known, *(f"Com_{number}" for number in range(600 - len(known)))})
+    path = server / "mysql.parquet"
+    save(path, {"metric": names}, ticks, {"value": counters(random, len(names), ticks, 50)})
 
 
 def counters(random: np.random.Generator, entities: int, ticks: int, rate: int) -> np.ndarray:
