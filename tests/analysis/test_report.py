@@ -19,9 +19,13 @@ import pytest
 from conftest import insert, oltp
 from loadprint import interval_log
 from loadprint.__main__ import main
+from loadprint.ab import BASELINE, TREATMENT, Window
+from loadprint.ab.analysis import About, analyse
+from loadprint.ab.gates import Limits
 from loadprint.report import pack, tabled
 from loadprint.report.collect import collect
 from loadprint.report.data import Course, Line, Report
+from loadprint.report.experiment import boxes
 from loadprint.report.page import page
 from loadprint.report.sweeping import collect_sweep
 from loadprint.sides import resolve
@@ -308,3 +312,32 @@ def test_a_latency_log_is_read_as_its_generator_told_it() -> None:
             values = counted.quantiles(np.array([0.5, 0.95, 0.99, 1.0])) * 1e3
             wanted = [told[kind]["latency_ms"][word] for word in ("p50", "p95", "p99", "max")]
             assert values == pytest.approx(wanted, rel=1e-5)
+
+
+def test_an_experiment_is_told_by_its_sentence_and_its_windows(report: Report) -> None:
+    windows = [
+        Window(
+            number,
+            (number + 1) // 2,
+            variant,
+            None,
+            10.0 * number,
+            10.0 * number + 8,
+            queries,
+            1.0 + number / 100,
+        )
+        for number, (variant, queries) in enumerate(
+            [(TREATMENT, 200.0), (BASELINE, 100.0), (BASELINE, 101.0), (TREATMENT, 203.0), (TREATMENT, None)],
+            start=1,
+        )
+    ]
+    found = analyse(windows, Limits(0.05, 0.4, 0.0), About("try", "ABBA", "an <experiment>"))
+    drawn = boxes(found)
+    assert [box.treatment for box in drawn] == [True, False, False, True]
+    assert max(box.height for box in drawn) == 200
+    assert drawn[1].height / drawn[0].height == pytest.approx((100 / 1.02) / (200 / 1.01), abs=1e-3)
+    text = page(replace(report, table=None, ab=found))
+    read = Reader(text)
+    assert "ab" in read.ids()
+    assert html.escape(found.sentence) in text
+    assert sum(tag == "rect" for tag, _ in read.elements) == 4

@@ -49,6 +49,13 @@ def test_the_table_has_the_rows_of_the_published_one(finished: tuple[Path, str, 
     assert max(len(line) for line in table.splitlines()) <= 100, table
 
 
+def test_the_report_lies_beside_the_runs(finished: tuple[Path, str, Machine]) -> None:
+    runs, output, _ = finished
+    page = next(runs.glob("tiny/2*")) / "report.html"
+    assert f"to send on: {page}" in output
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
 def test_statement_counts_are_the_servers_own(finished: tuple[Path, str, Machine]) -> None:
     runs, _, _ = finished
     seen = 0

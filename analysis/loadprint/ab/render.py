@@ -33,9 +33,9 @@ def text(result: Result) -> str:
     lines = [f"{result.name}: {result.title}" if result.title else result.name]
     lines += [_hanging(f"{label:<10}", said) for label, said in result.facts]
     lines += [_hanging("warning   ", said) for said in result.warnings]
-    lines += ["", *_grid([HEADS, *(_effect_row(effect) for effect in result.effects)], left=2), ""]
+    lines += ["", *_grid([HEADS, *(effect_row(effect) for effect in result.effects)], left=2), ""]
     if result.windows:
-        lines += [*_grid([WINDOW_HEADS, *(_window_row(result, w) for w in result.windows)], left=3), ""]
+        lines += [*_grid([WINDOW_HEADS, *(window_row(result, w) for w in result.windows)], left=3), ""]
         lines += [
             _hanging(f"  {w.name:<4}", result.excluded[w.number])
             for w in result.windows
@@ -86,7 +86,7 @@ def as_csv(result: Result) -> str:
 
 def markdown(result: Result) -> str:
     """Render the table of effects, the checks and the sentence."""
-    rows = [HEADS, *(_effect_row(effect) for effect in result.effects)]
+    rows = [HEADS, *(effect_row(effect) for effect in result.effects)]
     table = ["| " + " | ".join(row) + " |" for row in rows]
     table.insert(1, "|---|---|" + "--:|" * (len(HEADS) - 2))
     checks = [f"- {check.state}: {check.name}: {check.text}" for check in result.checks]
@@ -102,7 +102,8 @@ RENDERERS: dict[str, Callable[[Result], str]] = {
 }
 
 
-def _effect_row(effect: Effect) -> tuple[str, ...]:
+def effect_row(effect: Effect) -> tuple[str, ...]:
+    """Texts of an effect, in the order of HEADS."""
     if effect.ratio is None or effect.treatment is None or effect.baseline is None:
         return (effect.label, effect.unit, "n/a", "n/a", "", effect.note, "")
     places = numbers.decimals((effect.treatment, effect.baseline), 4)
@@ -125,7 +126,9 @@ def _ratio(value: float) -> str:
     return f"{value:.4f}" if value < 10 else numbers.ratio(value)
 
 
-def _window_row(result: Result, window: Window) -> tuple[str, ...]:
+def window_row(result: Result, window: Window) -> tuple[str, ...]:
+    """Texts of a window, in the order of WINDOW_HEADS."""
+
     def told(value: float | None, factor: float = 1.0) -> str:
         return "n/a" if value is None else numbers.number(factor * value, 0 if factor * value >= 100 else 1)
 

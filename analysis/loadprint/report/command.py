@@ -16,6 +16,7 @@ examples:
   loadprint report runs/quick/latest -o report.html
   loadprint report runs/quick/latest:oltp runs/quick/latest:insert --reference insert -o both.html
   loadprint report runs/insert-scaling/latest -o scaling.html
+  loadprint report runs/ab/dirty-1 -o ab.html
   loadprint report runs/quick/latest --plots figures
 """
 
@@ -51,11 +52,14 @@ def add_report(subparsers: Any) -> None:
 def run_report(arguments: argparse.Namespace) -> int:
     """Write the page, and say where it is."""
     from loadprint.report.collect import collect  # noqa: PLC0415  `--help` need not load DuckDB
+    from loadprint.report.experiment import collect_experiment, is_experiment  # noqa: PLC0415
     from loadprint.report.page import page  # noqa: PLC0415
     from loadprint.report.sweeping import collect_sweep, is_sweep  # noqa: PLC0415
     from loadprint.sides import resolve  # noqa: PLC0415
 
-    if is_sweep(arguments.sides):
+    if is_experiment(arguments.sides):
+        report = collect_experiment(Path(arguments.sides[0]))
+    elif is_sweep(arguments.sides):
         report = collect_sweep(Path(arguments.sides[0]))
     else:
         sides, declared = resolve(arguments.sides)

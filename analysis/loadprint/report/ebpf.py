@@ -105,14 +105,14 @@ def _of_run(source: _Source, run: Run, window: Window, store: Store) -> dict[str
     if path is None or len(ticks) < 2:
         return {}
     ends = [ticks[0], ticks[-1]]
+    fixed, keys = source.fixed, source.keys
 
-    def at_ends(table: ibis.Table) -> ibis.Table:
-        chosen = table.filter(table.tick.isin(ends))
-        for column, value in source.fixed.items():
-            chosen = chosen.filter(chosen[column] == value)
-        return chosen.select("tick", "buckets", *source.keys)
+    def chosen(table: ibis.Table) -> ibis.Table:
+        for column, value in fixed.items():
+            table = table.filter(table[column] == value)
+        return table.select("tick", "buckets", *keys)
 
-    rows = store.fetch(path, at_ends)
+    rows = store.fetch(path, chosen, at=ends)
     edges = bounds(store.metadata(path), "buckets")
     if len(edges) < 2:
         raise InputError(path, "its histograms have no bounds", "copy the run directory again")

@@ -86,7 +86,7 @@ def page(report: Report) -> str:
         head=report.table or report.pivots,
         verdicts=report.table.verdicts if report.table else (),
         spikes=_spikes(report),
-        ab=report.ab,
+        **_experiment(report),
         thinned=grid.keep if grid and grid.thinned else 0,
         step=grid.step if grid else 0,
         differing=sum(setting.kind != "same" for setting in report.settings),
@@ -251,6 +251,23 @@ def _scaling(report: Report) -> tuple[dict[str, Any], ...]:
         figure = Figure(scaling.key(place), each.name, each.unit, ((place, told),))
         found.append({"figure": figure, "told": each.told, "blocks": scaling.blocks(each)})
     return tuple(found)
+
+
+def _experiment(report: Report) -> dict[str, Any]:
+    """What the section of an A/B shows: rows of texts, and windows as bars."""
+    if report.ab is None:
+        return {"ab": None}
+    from loadprint.ab import render  # noqa: PLC0415  few reports are of an experiment
+    from loadprint.report.experiment import boxes  # noqa: PLC0415
+
+    return {
+        "ab": report.ab,
+        "effect_heads": render.HEADS,
+        "effects": [render.effect_row(effect) for effect in report.ab.effects],
+        "window_heads": render.WINDOW_HEADS,
+        "windows": [render.window_row(report.ab, window) for window in report.ab.windows],
+        "boxes": boxes(report.ab),
+    }
 
 
 def _histograms(report: Report, section: str, title: str) -> Block:
