@@ -373,6 +373,8 @@ def test_executions_of_one_host_are_one_instance(base: Base, tmp_path: Path) -> 
     assert report.about == "instances"
     assert [machine.runs for machine in report.parties[1][2]] == [6]
     assert any("db2 was booted 2 times" in note for note in report.notes)
+    by = {how: base.judge(again, asked(instances_by=how)) for how in ("boot", "execution")}
+    assert [len(each.parties[1][2]) for each in by.values()] == [2, 3]
     changed(tmp_path / "x2", "fingerprint.json", lambda f: f.update(machine_id="of its own"))
     report = base.judge(again, asked())
     assert [machine.name for machine in report.parties[1][2]] == ["db2#1", "db2#2"]
@@ -487,6 +489,24 @@ def test_the_command(tmp_path: Path, base: Base, capsys: pytest.CaptureFixture[s
     assert json.loads(capsys.readouterr().out)["verdict"] == "fail"
     assert main(["qualify", "--print-spec"]) == 0
     assert capsys.readouterr().out == spec.default_text()
+
+
+@pytest.mark.parametrize(
+    ("candidate", "why"),
+    [("oltp", "cannot tell: oltp: "), ("insert", "cannot tell: oltp | insert: not the same work")],
+)
+def test_real_recordings_do_not_fail_where_nothing_can_be_told(
+    capsys: pytest.CaptureFixture[str], candidate: str, why: str
+) -> None:
+    kept = Path(__file__).parents[1] / "recordings" / "v1"
+    words = ["qualify", str(kept / "oltp"), str(kept / candidate)]
+    assert main(words) == 2
+    text = capsys.readouterr().out
+    assert text.splitlines()[-1].startswith(why)
+    assert max(map(len, text.splitlines())) <= render.WIDTH
+    assert main([*words, "--format", "json"]) == 2
+    ratios = {each["ratio"] for each in json.loads(capsys.readouterr().out)["cells"][0]["lines"]}
+    assert ratios == ({1.0} if candidate == "oltp" else {None})  # different operations have no ratio
 
 
 @pytest.mark.parametrize(

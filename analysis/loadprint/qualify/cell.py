@@ -24,12 +24,13 @@ def report(sheet: Sheet, setting: Configuration, spec: Spec, *, by_type: bool) -
     why += voids(sheet, spec)
     sides = (("baseline", sheet.baseline), ("candidate", sheet.candidate))
     told = () if how.equal_load else sides
+    alike = all(name != "operation" for name, _, _ in setting.work)
     return CellReport(
         name=sheet.cell.name,
         title=_title(sheet),
         threads=sheet.cell.candidate.threads,
         load="equal-load" if how.equal_load else "saturation",
-        lines=tuple(judged.void(line) if why else line for line in lines),
+        lines=tuple(judged.void(line, comparable=alike) if why else line for line in lines),
         levels=tuple(_levels(name, side) for name, side in told),
         spread=tuple((name, _spread(side)) for name, side in told),
         voids=tuple(why),

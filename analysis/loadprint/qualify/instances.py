@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from loadprint.recording import Run
 
 # what names a machine, whatever its host is called; the first that a recorder wrote down counts
+By = Literal["host", "boot", "execution"]
 IDENTITIES = ("machine_id", "product_uuid", "instance_id")
 
 
@@ -22,15 +23,16 @@ class Instance:
     places: tuple[int, ...]
 
 
-def instances(runs: Sequence[Run]) -> tuple[Instance, ...]:
+def instances(runs: Sequence[Run], by: By = "host") -> tuple[Instance, ...]:
     """Instances of runs, in the order of their first run.
 
-    Two boots of one host name are one instance that was booted again, where the recorder wrote no machine id:
-    calling them two would claim more instances than there may be.
+    By `host`, two boots of one host name are one instance that was booted again, where the recorder wrote no
+    machine id: calling them two would claim more instances than there may be. `boot` and `execution` are for
+    who knows that each is another machine.
     """
     found: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
-        found.setdefault(_identity(run), []).append(place)
+        found.setdefault(_identity(run, by), []).append(place)
     names = _distinct([_host(runs[places[0]]) for places in found.values()])
     return tuple(
         Instance(
@@ -48,8 +50,12 @@ def pooled(values: Sequence[float], machines: Iterable[Instance]) -> list[list[f
     return [[values[place] for place in machine.places] for machine in machines]
 
 
-def _identity(run: Run) -> str:
+def _identity(run: Run, by: By) -> str:
     fingerprint = run.fingerprint("server")
+    if by == "execution":
+        return str(run.path.resolve().parent)
+    if by == "boot":
+        return f"{_host(run)} {fingerprint.get('boot_id')}"
     for name in IDENTITIES:
         if found := fingerprint.get(name) or (fingerprint.get("virtualisation") or {}).get(name):
             return f"{name} {found}"

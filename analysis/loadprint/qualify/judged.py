@@ -197,9 +197,10 @@ def _untold(line: Line, reason: str) -> Line:
     return replace(line, verdict=CANNOT_TELL if line.tolerance is not None else "", reason=reason)
 
 
-def void(line: Line) -> Line:
-    """Keep a line's figures and take its verdict away: the cell says why."""
-    return replace(line, verdict=CANNOT_TELL if line.verdict else "", more=None, reason="")
+def void(line: Line, *, comparable: bool) -> Line:
+    """Take a line's verdict away, for the cell says why; its ratio too, where operations are not alike."""
+    line = replace(line, verdict=CANNOT_TELL if line.verdict else "", more=None, reason="")
+    return line if comparable else replace(line, ratio=None, low=None, high=None, is_better=False)
 
 
 def _harder(sheet: Sheet) -> float:

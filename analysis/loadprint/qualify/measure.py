@@ -120,7 +120,7 @@ def observe(cell: Cell, spec: Spec, reader: Reader) -> Sheet:
 def _observed(part: Part, spec: Spec, reader: Reader) -> Observed:
     runs = tuple(reader.measured(run) for run in part.runs)
     found = tuple(levels(run.events_per_second, spec.sustained.burst) for run in runs)
-    return Observed(part, runs, instances(part.runs), found)
+    return Observed(part, runs, instances(part.runs, spec.instances_by), found)
 
 
 def voids(sheet: Sheet, spec: Spec) -> Iterator[tuple[str, str]]:

@@ -28,7 +28,10 @@ def qualify(
     reader = reader or Reader()
     parties = [inputs.party(words, spec) for words in (baseline, candidate)]
     matched, only_old, only_new = inputs.cells(*parties)
-    machines = [instances([run for part in party.parts.values() for run in part.runs]) for party in parties]
+    machines = [
+        instances([run for part in party.parts.values() for run in part.runs], spec.instances_by)
+        for party in parties
+    ]
     counts = [len(each) for each in machines]
     group = max(counts) > 1 if spec.about == "auto" else spec.about == "type"
     by_type = group and min(counts) >= LEAST_INSTANCES
@@ -151,7 +154,8 @@ def _notes(
         yield type_unknown
     shared = {each.name for each in machines[0]} & {each.name for each in machines[1]}
     if shared:
-        yield f"both ran on {', '.join(sorted(shared))}: what differs is not the hardware"
+        names = ", ".join(sorted(shared))
+        yield f"both call their host {names}: if it is one machine, no hardware is compared"
     recorded = [
         {run.path.resolve() for part in party.parts.values() for run in part.runs} for party in parties
     ]

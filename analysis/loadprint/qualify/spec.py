@@ -13,6 +13,7 @@ from loadprint.campaign_document import CampaignError, compose
 from loadprint.campaign_file import describe
 from loadprint.campaign_types import Profile, Seconds, Strict
 from loadprint.errors import InputError
+from loadprint.qualify.instances import By
 
 At = Literal["saturation", "equal-load", "any"]
 # the finding of a closed loop; an open one asks for it
@@ -84,6 +85,7 @@ class Spec(Strict):
     equal_load: Annotated[float, Field(gt=0, le=100)] = 70.0
     sustained: Sustained = Field(default_factory=Sustained)
     about: Literal["auto", "type", "instances"] = "auto"
+    instances_by: By = "host"
     accept_profiles: tuple[Profile, ...] = ("durable",)
     accept: tuple[str, ...] = ()
     accept_disturbed: bool = False
