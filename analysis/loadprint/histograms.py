@@ -54,10 +54,13 @@ def difference(
 ) -> Histogram | None:
     """What was counted between two readings; `before` is None for an entity that was not there yet.
 
-    None when the counts fell (the source began anew) or do not fit the bounds.
+    None when the counts fell (the source began anew), are no counts, or do not fit the bounds.
     """
-    last = np.asarray(after, dtype=np.uint64)
-    first = np.zeros_like(last) if before is None else np.asarray(before, dtype=np.uint64)
+    try:
+        last = np.asarray(after, dtype=np.uint64)
+        first = np.zeros_like(last) if before is None else np.asarray(before, dtype=np.uint64)
+    except (TypeError, ValueError, OverflowError):
+        return None
     if len(first) != len(last) or len(bounds) != len(last) + 1 or (last < first).any():
         return None
     return Histogram(last - first, bounds)

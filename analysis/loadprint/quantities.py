@@ -6,6 +6,7 @@ second. What was not measured is not in the mapping; `why` tells the reason.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -33,7 +34,10 @@ class Quantities:
     oddities: list[str] = field(default_factory=list)  # what a reader should be warned of
 
     def put(self, name: str, rate: float, count: float | None = None) -> None:
-        """Add a quantity."""
+        """Add a quantity; one that is not finite is not there."""
+        if not math.isfinite(rate):
+            self.lack(name, "not a finite number in the recording")
+            return
         self.values[name] = Quantity(rate, count)
 
     def lack(self, prefix: str, reason: str) -> None:

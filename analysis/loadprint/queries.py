@@ -23,6 +23,14 @@ from loadprint.errors import InputError
 Columns = dict[str, NDArray[Any]]
 Query = Callable[[ir.Table], ir.Table]
 
+# what a row is about, and when: never null (docs/recording-format.md)
+ENTITIES = frozenset(
+    (
+        *("probe", "status", "role", "state", "device", "operation", "stage", "syscall", "command", "entity"),
+        *("interface", "metric", "resource", "severity", "kind", "line", "cpus", "cpu", "event", "endpoint"),
+    )
+)
+STAMPS = frozenset(("tick", "start", "end", "realtime", "second", "begin", "shift", "born", "seen"))
 RECORDING = "recording"  # the view that queries read
 MEND = "copy the run directory again, or leave this run out of the comparison"
 
@@ -52,7 +60,10 @@ class Store:
             rows = self._backend.con.execute(self._sql(path, query, _ticks(between, at))).fetchnumpy()
         except (duckdb.Error, ibis.common.exceptions.IbisError, AttributeError) as error:
             raise InputError(path, f"cannot be read ({_first_line(error)})", MEND) from error
-        return {name: _plain(column) for name, column in rows.items()}
+        columns = {name: _plain(column) for name, column in rows.items()}
+        if said := next((told for name, column in columns.items() if (told := _flaw(name, column))), ""):
+            raise InputError(path, said, MEND)
+        return columns
 
     def _sql(self, path: Path, query: Query, where: str) -> str:
         """Lay the view RECORDING over a file, and translate a query of it, once for all files of one shape.
@@ -102,6 +113,19 @@ class Store:
         if said := documents.deviation(described, shapes.TABLE):
             raise InputError(path, f"its `loadprint` metadata: {said}", MEND)
         return described
+
+
+def _flaw(name: str, column: NDArray[Any]) -> str:
+    """Why rows cannot be told apart by a column, or put in time; empty for columns that hold values."""
+    if name in ENTITIES:
+        named = column.dtype.kind == "O" and all(isinstance(value, str) for value in column)
+        return "" if named or not len(column) else f"its column `{name}` does not name every row in text"
+    if name in STAMPS:
+        known = column.dtype.kind in "iu" or (column.dtype.kind == "f" and np.isfinite(column).all())
+        return "" if known or not len(column) else f"its column `{name}` is not a number in every row"
+    if name == "buckets" and any(value is None for value in column):
+        return f"its column `{name}` has nothing in some row"
+    return ""
 
 
 def number(column: ir.Value) -> ir.Value:
