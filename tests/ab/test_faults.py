@@ -91,6 +91,17 @@ def test_a_keeper_that_ends_leaves_a_reverted_server(bench: Bench, number: signa
     assert bench.meta()["status"] == "failed"
 
 
+def test_a_keeper_that_hangs_is_killed_and_replaced(bench: Bench) -> None:
+    bench.document["treatment"]["timeout"] = "200ms"
+    bench.start_treated()
+    os.kill(bench.keeper(), signal.SIGSTOP)
+    assert bench.process is not None
+    bench.process.terminate()
+    status, said = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    assert not bench.applied.exists()
+
+
 def test_a_keeper_killed_while_it_applies_does_not_apply_after_the_revert(bench: Bench) -> None:
     gate = bench.directory / "gate"
     os.mkfifo(gate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import sys
@@ -43,7 +44,9 @@ class Interrupts:
 
     def _note(self, number: int, _: FrameType | None) -> None:
         if self.received is not None:
-            say("reverting already, wait for it")
+            # not print: what it interrupts may be printing
+            with contextlib.suppress(OSError):
+                os.write(2, b"loadprint ab: reverting already, wait for it\n")
         self.received = signal.Signals(number)
 
 

@@ -20,6 +20,8 @@ from typing import Any
 from loadprint.ab import keeper
 from loadprint.errors import InputError
 
+HANGS_S = 5.0
+
 
 class KeeperGone(Exception):
     """The keeper has ended; `told` is its last word where it had one."""
@@ -59,14 +61,19 @@ class Link:
         return self.process.stdout.fileno()
 
     def ask(self, verb: str, **what: Any) -> tuple[bool, str]:
-        """Ask and wait for the answer; the keeper bounds every command. Raises KeeperGone."""
+        """Ask and wait for the answer; a keeper that hangs is killed in the end. Raises KeeperGone."""
         self._number += 1
         if verb == "apply":
             self.touched = True
         self._send({"id": self._number, "do": verb, **what})
+        # longer than its commands may take: each attempt at reverting is two of them
+        until = time.monotonic() + HANGS_S + 2 * (len(keeper.PAUSES_S) + 1) * float(self.config["timeout"])
         while True:
-            answer = self._read(until=None)
-            if answer is not None and answer.get("id") == self._number:
+            answer = self._read(until)
+            if answer is None:
+                self.process.kill()
+                until = time.monotonic() + HANGS_S
+            elif answer.get("id") == self._number:
                 if verb in ("revert", "finish") and answer["ok"]:
                     self.touched = False
                 return bool(answer["ok"]), str(answer["told"])
