@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loadprint import numbers
 from loadprint.table import Cell, Row, Table, Versus
@@ -35,6 +35,29 @@ def sentences(table: Table) -> list[str]:
     said = [sentence.text for sentence in table.sentences if sentence.shown]
     more = len(table.sentences) - len(said)
     return [*said, f"{more} more with --format json."] if more else said
+
+
+def lifted(table: Table) -> Table:
+    """What is noted at every value of a side is noted once, at its head."""
+    sides, groups = list(table.sides), table.groups
+    for place, side in enumerate(table.sides):
+        cells = [row.cells[place] for group in groups for row in group.rows]
+        noted = [set(cell.notes) for cell in cells if cell.value is not None]
+        common = set.intersection(*noted) if noted else set()
+        if common:
+            sides[place] = replace(side, notes=tuple(sorted({*side.notes, *common})))
+            groups = tuple(
+                replace(group, rows=tuple(_without(row, place, common) for row in group.rows))
+                for group in groups
+            )
+    return replace(table, sides=tuple(sides), groups=groups)
+
+
+def _without(row: Row, place: int, notes: set[int]) -> Row:
+    cells = list(row.cells)
+    kept = tuple(note for note in cells[place].notes if note not in notes)
+    cells[place] = replace(cells[place], notes=kept)
+    return replace(row, cells=tuple(cells))
 
 
 def columns(table: Table, shown: Sequence[int]) -> list[str]:

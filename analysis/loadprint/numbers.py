@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 MOST_DECIMALS = 4
+SMALL, LARGE = 1e-3, 1e5  # ratios beyond are written with an exponent, and larger differences
 
 
 def decimals(values: Iterable[float], digits: int = 3) -> int:
@@ -26,11 +27,13 @@ def number(value: float, places: int) -> str:
 
 
 def ratio(value: float) -> str:
-    """A ratio in three significant digits: 0.417, 2.79, 39.2, 836."""
+    """A ratio in three significant digits: 0.417, 2.79, 39.2, 836; far from 1 in two: 2.8e-4, 1.8e5."""
     if not math.isfinite(value):
         return "inf"
     if value == 0:
         return "0"
+    if not SMALL <= abs(value) < LARGE:
+        return _tiny(value)
     size = math.floor(math.log10(abs(value)))
     return f"{value:,.{max(0, min(5, 2 - size))}f}"
 
@@ -49,7 +52,7 @@ def points(value: float) -> str:
 def signed(value: float, factor: float, places: int) -> str:
     """A difference in the row's own unit."""
     shown = value * factor
-    hidden = shown != 0 and round(shown, places) == 0
+    hidden = shown != 0 and (round(shown, places) == 0 or abs(shown) >= LARGE)
     text = ("+" if shown > 0 else "") + _tiny(shown) if hidden else f"{shown:+,.{places}f}"
     return f"\u2212{text[1:]}" if text.startswith("-") else text
 

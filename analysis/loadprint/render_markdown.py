@@ -8,6 +8,7 @@ from loadprint.table import Table
 
 def render(table: Table) -> str:
     """Return one Markdown table a group, with facts above and footnotes below."""
+    table = layout.lifted(table)
     lines = ["# " + " | ".join(side.name for side in table.sides).replace("|", "beside"), ""]
     lines += [f"- **{verdict.key}** {_safe(verdict.told())}" for verdict in table.verdicts]
     lines += [f"- **{label}** {_safe(text)}" if label else f"  {_safe(text)}" for label, text in table.facts]

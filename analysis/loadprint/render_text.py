@@ -17,12 +17,13 @@ from loadprint import layout
 from loadprint.table import Table
 
 WIDTH = 100
-GAP = 2
+GAPS = (2, 1)  # blanks between columns: two where they fit
 STYLES = {"better": "green", "worse": "red", "~": "dim", "*": "bold"}
 
 
 def render(table: Table, width: int = WIDTH, *, colour: bool = False) -> str:
     """Return the table as text, with terminal colours where asked."""
+    table = layout.lifted(table)
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -32,7 +33,7 @@ def render(table: Table, width: int = WIDTH, *, colour: bool = False) -> str:
     )
     _facts(console, table)
     for shown in _parts(table, width):
-        for line in _grid(table, shown):
+        for line in _grid(table, shown, width):
             console.print(line, soft_wrap=True)
         console.print()
     for sentence in layout.sentences(table):
@@ -52,9 +53,15 @@ def _parts(table: Table, width: int) -> list[list[int]]:
     """Which sides share a table: all where they fit, else the reference with one other at a time."""
     everyone = layout.everyone(table)
     reference = next(place for place in everyone if table.sides[place].name == table.reference)
-    if sum(each + GAP for each in _widths(table, everyone) if each) - GAP <= width:
+    if _gap(_widths(table, everyone), width):
         return [everyone]
     return [sorted((reference, place)) for place in everyone if place != reference]
+
+
+def _gap(widths: Sequence[int], width: int) -> int:
+    """Blanks between columns with which they fit; 0 where they do not."""
+    used = [each for each in widths if each]
+    return next((gap for gap in GAPS if sum(used) + gap * (len(used) - 1) <= width), 0)
 
 
 def _widths(table: Table, shown: Sequence[int]) -> list[int]:
@@ -67,9 +74,10 @@ def _widths(table: Table, shown: Sequence[int]) -> list[int]:
     return widths
 
 
-def _grid(table: Table, shown: Sequence[int]) -> Iterator[Text]:
+def _grid(table: Table, shown: Sequence[int], width: int) -> Iterator[Text]:
     widths = _widths(table, shown)
-    yield _line([layout.Text(head) for head in layout.columns(table, shown)], widths, "bold")
+    gap = _gap(widths, width) or GAPS[-1]
+    yield _line([layout.Text(head) for head in layout.columns(table, shown)], widths, gap, "bold")
     section = ""
     for group in table.groups:
         yield Text("")
@@ -78,10 +86,10 @@ def _grid(table: Table, shown: Sequence[int]) -> Iterator[Text]:
             yield Text(section, style="bold")
         yield Text(f" {group.title}", style="bold")
         for row in group.rows:
-            yield from (_line(line, widths) for line in layout.lines(table, row, shown))
+            yield from (_line(line, widths, gap) for line in layout.lines(table, row, shown))
 
 
-def _line(cells: Sequence[layout.Text], widths: Sequence[int], style: str = "") -> Text:
+def _line(cells: Sequence[layout.Text], widths: Sequence[int], gap: int, style: str = "") -> Text:
     """Label and unit to the left, everything else to the right; empty columns are left out."""
     line = Text()
     for place, (cell, width) in enumerate(zip(cells, widths, strict=True)):
@@ -89,7 +97,7 @@ def _line(cells: Sequence[layout.Text], widths: Sequence[int], style: str = "") 
             continue
         blank = " " * (width - cell_len(cell.text))
         padded = cell.text + blank if place < 2 else blank + cell.text
-        line.append(padded + " " * GAP, style=style or STYLES.get(cell.mark, ""))
+        line.append(padded + " " * gap, style=style or STYLES.get(cell.mark, ""))
     return line
 
 

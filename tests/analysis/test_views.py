@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import insert, oltp
-from loadprint import render_text, views
+from loadprint import layout, numbers, render_text, views
 from loadprint.commands import COMMANDS
 from loadprint.compare import compare
 from loadprint.sides import resolve
@@ -275,3 +275,29 @@ def test_the_command_shows_the_view_that_is_asked_for(tmp_path: Path) -> None:
     assert {"server_cpu_per_operation", "server_user_per_commit"} <= per_op
     assert not any(key.startswith(("cpu_", "disk_vda", "latency")) for key in per_op)
     assert "cpu_host_utilisation" in everything - usual
+
+
+def test_what_is_noted_of_every_value_stands_once_at_the_head(tmp_path: Path) -> None:
+    bound = replace(oltp(), cpus={"0": dict(oltp().cpus["0"]), "1": {"user": 80, "system": 5, "idle": 15}})
+    paths = [make_run(tmp_path / "free", oltp()), make_run(tmp_path / "bound", bound)]
+    sides, declared = resolve([str(path) for path in paths])
+    table = views.usual(compare(sides, declared))
+    row = table.row("operations")
+    assert row is not None
+    told = [note for note in row.cells[1].notes if "client-bound" in table.footnotes[note - 1]]
+    assert told != []  # in the value, and so in the files that machines read
+    lifted = layout.lifted(table)
+    assert set(told) <= set(lifted.sides[1].notes)
+    assert not any(set(told) & set(r.cells[1].notes) for g in lifted.groups for r in g.rows)
+    assert lifted.sides[0].notes == table.sides[0].notes
+
+
+def test_far_ratios_and_large_differences_are_short() -> None:
+    assert [numbers.ratio(value) for value in (0.00028, 0.0417, 836.0, 178_000.0)] == [
+        "2.8e-4",
+        "0.0417",
+        "836",
+        "1.8e5",
+    ]
+    assert numbers.signed(-258_381.0, 1.0, 0) == "−2.6e5"
+    assert numbers.signed(-58_381.0, 1.0, 0) == "−58,381"
