@@ -145,7 +145,7 @@ def test_a_real_prometheus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
     assert main(["inspect", str(one)]) == 0
     capsys.readouterr()
-    assert main(["compare", str(one), str(two), "--format", "json"]) == 0
+    assert main(["compare", str(one), str(two), "--all", "--format", "json"]) == 0
     compared = json.loads(capsys.readouterr().out)
     rows = {row["key"]: row for group in compared["groups"] for row in group["rows"]}
     for key in ("cpu_server_utilisation", "switches_host", "interrupts_host", "pressure_cpu"):
