@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadprint import client, shapes
+from loadprint import client
 from loadprint.derived import SERVER_SWITCHES
 from loadprint.errors import InputError
 from loadprint.gather import Measured, gather
@@ -60,7 +60,7 @@ def read(path: Path) -> Swept:
     """Read an execution. Raises InputError where there is none, or no run of it is complete."""
     if not (path / "execution.json").is_file():
         raise InputError(path, "holds no execution.json", "give the directory of an execution")
-    execution = read_object(path / "execution.json", shapes.EXECUTION)
+    execution = read_object(path / "execution.json")
     store = Store()
     cells: list[Cell] = []
     missing: list[tuple[str, str]] = []

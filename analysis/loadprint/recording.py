@@ -14,7 +14,6 @@ from typing import Any
 
 from loadprint import documents, shapes
 from loadprint.crc32c import crc32c_file
-from loadprint.documents import Shape
 from loadprint.errors import InputError
 
 FORMAT_VERSION = 1
@@ -94,7 +93,7 @@ def open_run(path: Path) -> Run:
     problems: list[str] = []
     if not (path / "run.json").is_file():
         _explain_missing_run(path)
-    meta = read_object(path / "run.json", shapes.RUN)
+    meta = read_object(path / "run.json")
     version = meta.get("format_version", FORMAT_VERSION)
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise InputError(
@@ -107,13 +106,11 @@ def open_run(path: Path) -> Run:
     return Run(
         path=path,
         meta=meta,
-        result=_optional(path / "load" / "result.json", problems, shapes.RESULT),
-        server=_optional(path / "load" / "server.json", problems, shapes.SERVER),
+        result=_optional(path / "load" / "result.json", problems),
+        server=_optional(path / "load" / "server.json", problems),
         phases=_phases(path / "load" / "phases.jsonl", problems),
-        fingerprints={
-            p.parent.name: read_object(p, shapes.FINGERPRINT) for p in sorted(path.glob("*/fingerprint.json"))
-        },
-        manifest=_optional(path / "manifest.json", problems, shapes.MANIFEST),
+        fingerprints={p.parent.name: read_object(p) for p in sorted(path.glob("*/fingerprint.json"))},
+        manifest=_optional(path / "manifest.json", problems),
         problems=tuple(problems),
     )
 
@@ -136,8 +133,12 @@ def _explain_missing_run(path: Path) -> None:
     )
 
 
-def read_object(path: Path, shape: Shape | None = None) -> dict[str, Any]:
-    """Read a JSON object of a shape. Raises InputError with the line of the first mistake, or its key."""
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object, in the shape that a recording's file of this name has.
+
+    Raises InputError with the line of the first mistake, or its key.
+    """
+    shape = shapes.BY_NAME.get(path.name)
     try:
         value = documents.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -156,9 +157,9 @@ def read_object(path: Path, shape: Shape | None = None) -> dict[str, Any]:
     return value
 
 
-def _optional(path: Path, problems: list[str], shape: Shape) -> dict[str, Any] | None:
+def _optional(path: Path, problems: list[str]) -> dict[str, Any] | None:
     if path.is_file():
-        return read_object(path, shape)
+        return read_object(path)
     problems.append(
         f"{path.parent.name}/{path.name} is missing"
         if path.parent.name == "load"

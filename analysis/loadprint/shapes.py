@@ -142,3 +142,11 @@ TABLE: Shape = {
     "columns": Each({"unit": TEXT, "resolution": SCALAR, "bounds": ListOf(NATURAL)}),
     "metrics": Each({"unit": TEXT, "resolution": SCALAR}),
 }
+BY_NAME: dict[str, Shape] = {
+    "run.json": RUN,
+    "result.json": RESULT,
+    "server.json": SERVER,
+    "fingerprint.json": FINGERPRINT,
+    "manifest.json": MANIFEST,
+    "execution.json": EXECUTION,
+}

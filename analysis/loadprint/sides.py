@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadprint import shapes
 from loadprint.errors import InputError
 from loadprint.recording import Run, open_run, read_object, require_intact
 
@@ -38,7 +37,7 @@ def resolve(words: Sequence[str]) -> tuple[list[Side], str | None]:
     for word in words:
         path, name = split(word)
         if (path / "execution.json").is_file():
-            execution = read_object(path / "execution.json", shapes.EXECUTION)
+            execution = read_object(path / "execution.json")
             known = sides_of(execution, path)
             chosen, reference = _chosen(path, execution, known, name)
             declared = declared or reference
