@@ -45,6 +45,8 @@ class Where:
     host_switches: bool
     there: frozenset[str] = frozenset()
     plain: bool = True
+    statements: str = "load.queries"
+    commits: str = "load.commits"
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,16 @@ SERVER = (
     Probed("row_lock_wait", "waiting for row locks", "mysql.row_lock_ms", ("s", "µs")),
 )
 OPERATION = Work("operation", "load.events", "Cost per operation")
-OTHER_WORK = (
+# of what a generator does not tell, all sides are taken from the server's own count
+STATEMENTS = (
     Work("statement", "load.queries", "Cost per client statement"),
+    Work("statement", "status.Questions", "Cost per client statement (the server's Questions)"),
+)
+COMMITS = (
     Work("commit", "load.commits", "Cost per commit"),
+    Work("commit", "status.Com_commit", "Cost per commit (the server's Com_commit)"),
+)
+OTHER_WORK = (
     Work("CPU-second", "process.server.cpu", "Per CPU-second of the server process"),
     Work("row_read", "mysql.rows_read", "Cost per row read"),
     Work("row_written", "mysql.rows_written", "Cost per row inserted, updated or deleted"),
@@ -103,7 +112,7 @@ def cost_metrics(work: Work, where: Where) -> tuple[Metric, ...]:
         _cost(work, "net_rx", "network received", _traffic(work), f"nic.{nic}.rx_bytes"),
         _cost(work, "net_tx", "network sent", _traffic(work), f"nic.{nic}.tx_bytes"),
     ]
-    everything = (*(_yield(work) if work.per == "CPU-second" else _cpu(work)), *rows)
+    everything = (*(_yield(work, where) if work.per == "CPU-second" else _cpu(work)), *rows)
     return tuple(replace(row, view=_view(row, work, where)) for row in everything)
 
 
@@ -139,14 +148,14 @@ def _probed(work: Work, where: Where, rows: Sequence[Probed]) -> list[Metric]:
     ]
 
 
-def _yield(work: Work) -> list[Metric]:
+def _yield(work: Work, where: Where) -> list[Metric]:
     """What a CPU-second of the server buys; more is better."""
     return [
         replace(
-            _cost(work, "statements", "client statements", ("1", ""), "load.queries"),
+            _cost(work, "statements", "client statements", ("1", ""), where.statements),
             better="higher",
         ),
-        replace(_cost(work, "commits", "commits", ("1", ""), "load.commits"), better="higher"),
+        replace(_cost(work, "commits", "commits", ("1", ""), where.commits), better="higher"),
     ]
 
 

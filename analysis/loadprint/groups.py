@@ -196,10 +196,14 @@ def _costs(rows: Rows, sides: Sides, disks: Sequence[Device], nics: Sequence[Dev
     nic = next((device.per_side for device in nics if device.name != "lo"), nothing)
     same = rows.builder.same_operation
     host_switches = not (shared or derived.SERVER_SWITCHES[0] in present)
-    where = [costs.Where(d, n, host_switches, present, same) for d, n in zip(disk, nic, strict=True)]
+    statements, commits = _counted(runs, costs.STATEMENTS), _counted(runs, costs.COMMITS)
+    counted = (statements.quantity, commits.quantity)
+    where = [
+        costs.Where(d, n, host_switches, present, same, *counted) for d, n in zip(disk, nic, strict=True)
+    ]
     operations = " | ".join(dict.fromkeys(run.operation.partition(" (")[0] for run in runs))
     own = replace(costs.OPERATION, title=f"Cost per operation ({operations})")
-    others = [work for work in costs.OTHER_WORK if work.quantity in present]
+    others = [work for work in (statements, commits, *costs.OTHER_WORK) if work.quantity in present]
     found = []
     for work in (own,) if same else (own, *others):
         per_side = [costs.cost_metrics(work, place) for place in where]
@@ -210,6 +214,12 @@ def _costs(rows: Rows, sides: Sides, disks: Sequence[Device], nics: Sequence[Dev
     if failed := there(sides, generated.errors(_error_codes(sides))):
         found.append(Group("errors", "Errors for 1000 operations", rows.of(failed), COSTS))
     return found
+
+
+def _counted(runs: Sequence[Measured], ways: Sequence[costs.Work]) -> costs.Work:
+    """The first way to count a unit of work that all runs have, else the first: the same for every side."""
+    told = (work for work in ways if all(run.quantities.get(work.quantity) for run in runs))
+    return next(told, ways[0])
 
 
 def _error_codes(sides: Sides) -> list[str]:

@@ -18,6 +18,7 @@ from loadprint.sources_mysql import COUNTERS, SUMS
 COUNTED = (
     "Questions",
     "Queries",
+    "Com_commit",
     "Com_stmt_prepare",
     "Com_stmt_execute",
     "Com_stmt_close",

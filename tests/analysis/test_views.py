@@ -301,3 +301,23 @@ def test_far_ratios_and_large_differences_are_short() -> None:
     ]
     assert numbers.signed(-258_381.0, 1.0, 0) == "−2.6e5"
     assert numbers.signed(-58_381.0, 1.0, 0) == "−58,381"
+
+
+def test_statements_that_a_generator_does_not_count_are_the_servers_on_all_sides(tmp_path: Path) -> None:
+    grown = {"Questions": 21 * 500 + 1, "Com_commit": 21 * 50}
+    told = replace(oltp(), grown=grown)
+    silent = replace(told, operation="new order", result={"queries": None, "commits": None})
+    sides, declared = resolve([str(make_run(tmp_path / "a", told)), str(make_run(tmp_path / "b", silent))])
+    table = compare(sides, declared)
+    titles = [group.title for group in table.groups]
+    assert "Cost per client statement (the server's Questions)" in titles
+    assert "Cost per commit (the server's Com_commit)" in titles
+    for key, wanted in (("server_cpu_per_statement", 0.12 / 500), ("server_cpu_per_commit", 0.12 / 50)):
+        row = table.row(key)
+        assert row is not None
+        assert [cell.value for cell in row.cells] == pytest.approx([wanted, wanted])
+        assert row.versus[1] is not None
+        assert row.versus[1].centre == pytest.approx(1)
+    bought = table.row("statements_per_CPU-second")
+    assert bought is not None
+    assert bought.cells[1].value == pytest.approx(500 / 0.12)
