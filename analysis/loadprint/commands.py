@@ -22,6 +22,8 @@ COMMANDS: dict[str, str] = {
     "ab": "loadprint.ab.command:add",
     "usl": "loadprint.usl.command:add",
     "qualify": "loadprint.qualify.command:add",
+    "export": "loadprint.fleet.command:add_export",
+    "fleet": "loadprint.fleet.command:add_fleet",
 }
 
 

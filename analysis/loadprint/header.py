@@ -130,15 +130,16 @@ def _host(run: Measured) -> str:
         parts = [
             str(cpus.get("model") or ""),
             f"{len(listed)} CPUs" if listed else "",
-            f"Linux {_kernel(found)}",
+            f"Linux {kernel(found)}",
         ]
         told.append(", ".join([f"{role} on {found.get('host') or '?'}", *(part for part in parts if part)]))
     return "; ".join(told) or "no recorder ran"
 
 
-def _kernel(fingerprint: dict[str, Any]) -> str:
-    kernel = fingerprint.get("kernel")
-    return str(kernel.get("release") if isinstance(kernel, dict) else kernel)
+def kernel(fingerprint: dict[str, Any]) -> str:
+    """Release of the kernel."""
+    told = fingerprint.get("kernel")
+    return str(told.get("release") if isinstance(told, dict) else told)
 
 
 def _windows(runs: Sequence[Measured]) -> str:

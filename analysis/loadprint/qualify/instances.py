@@ -32,12 +32,12 @@ def instances(runs: Sequence[Run], by: By = "host") -> tuple[Instance, ...]:
     """
     found: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
-        found.setdefault(_identity(run, by), []).append(place)
+        found.setdefault(identity(run, by), []).append(place)
     names = _distinct([_host(runs[places[0]]) for places in found.values()])
     return tuple(
         Instance(
             name,
-            _kind(runs[places[0]]),
+            kind(runs[places[0]]),
             len({str(runs[place].fingerprint("server").get("boot_id")) for place in places}),
             tuple(places),
         )
@@ -50,7 +50,8 @@ def pooled(values: Sequence[float], machines: Iterable[Instance]) -> list[list[f
     return [[values[place] for place in machine.places] for machine in machines]
 
 
-def _identity(run: Run, by: By) -> str:
+def identity(run: Run, by: By = "host") -> str:
+    """Name that tells a machine from others."""
     fingerprint = run.fingerprint("server")
     if by == "execution":
         return str(run.path.resolve().parent)
@@ -67,7 +68,7 @@ def _host(run: Run) -> str:
     return str(run.fingerprint("server").get("host") or declared or "unknown host")
 
 
-def _kind(run: Run) -> str:
+def kind(run: Run) -> str:
     """What the machine calls itself, its CPU model and how many it has."""
     fingerprint = run.fingerprint("server")
     machine, cpus = fingerprint.get("virtualisation") or {}, fingerprint.get("cpus") or {}

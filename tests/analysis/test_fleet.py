@@ -1,0 +1,220 @@
+"""A fleet's data set: what is exported, the same figures as for one run, and the same on two engines."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import chdb
+import clickhouse_connect
+import fsspec
+import ibis
+import pyarrow.parquet as pq
+import pytest
+import recordings
+from loadprint.__main__ import main
+from loadprint.errors import InputError
+from loadprint.fleet import dataset, engines, export, expressions, table
+from loadprint.fleet.expressions import Tables
+from loadprint.fleet.table import DEFAULT_METRICS, METRICS, Fleet, Question, fleet
+from loadprint.gather import gather
+from loadprint.queries import Store
+from loadprint.recording import open_run
+from loadprint.rows import evaluate
+from recordings import Host, make_run
+
+EVERYTHING = Question(metrics=tuple(METRICS), everything=True)
+
+
+def on(path: Path, instance: str, kind: str, **host: Any) -> Path:
+    """Make a run of one machine of a type."""
+    make_run(path, Host(host=instance, **host), execution=path.parent.name, campaign="fleet", side="oltp")
+    place = path / "server" / "fingerprint.json"
+    told = json.loads(place.read_text())
+    recordings.write_json(place, told | {"virtualisation": {"instance_type": kind}})
+    recordings.write_manifest(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two types, three machines each, two runs a machine; the second type does 20 % more."""
+    parent = tmp_path_factory.mktemp("fleet")
+    found = []
+    for kind, base in (("small", 100), ("large", 120)):
+        for machine in range(3):
+            for repeat in range(2):
+                events = base + machine + repeat
+                place = parent / f"{kind}{machine}" / f"r{repeat}"
+                place.parent.mkdir(exist_ok=True)
+                found.append(on(place, f"{kind}{machine}", kind, events=events, commits=events))
+    return found
+
+
+@pytest.fixture(scope="module")
+def exported(runs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> str:
+    target = str(tmp_path_factory.mktemp("dataset") / "fleet")
+    done = export.export(runs, target)
+    assert (done.runs, done.left_out) == (12, ())
+    return target
+
+
+def opened(url: str) -> Tables:
+    return engines.on_duckdb(dataset.open_dataset(url))
+
+
+def by_group(found: Fleet, key: str) -> dict[str, table.Level]:
+    place = [metric.key for metric in found.metrics].index(key)
+    return {group.name: group.levels[place] for group in found.groups}
+
+
+def test_a_fleets_figures_are_those_of_compare(runs: list[Path], exported: str) -> None:
+    wide = expressions.quantities(opened(exported), list(METRICS.values()))
+    present = expressions.available(wide, list(METRICS.values()))
+    assert set(DEFAULT_METRICS) <= {metric.key for metric in present}
+    rows = expressions.with_metrics(wide, present).to_pyarrow().to_pylist()
+    told = {row["run"]: row for row in rows}
+    compared = 0
+    for path in runs:
+        measured = gather(open_run(path), Store())
+        row = told[f"{path.parent.name}+{path.name}/{path.name}"]
+        for metric in present:
+            one = metric.needs
+            own = [name.replace("disk.data", "disk.vda").replace("nic.main", "nic.veth0") for name in one]
+            expected, _ = evaluate(type(metric)(**{**vars(metric), "needs": tuple(own)}), measured)
+            if expected is None:
+                assert row[metric.key] is None, metric.key
+            else:
+                assert row[metric.key] == pytest.approx(expected, rel=1e-12), metric.key
+                compared += 1
+    assert compared > 12 * 40
+
+
+def test_the_instance_is_the_unit(exported: str) -> None:
+    found = fleet(opened(exported), Question(reference="small"))
+    assert [(group.instances, group.runs) for group in found.groups] == [(3, 6), (3, 6)]
+    operations = by_group(found, "operations")
+    large = operations["large · oltp_read_write · oltp"]
+    assert large.versus is not None
+    assert large.versus.centre == pytest.approx(1.2, rel=0.01)
+    assert large.versus.low is not None
+    assert large.versus.low < 1.2 < (large.versus.high or 0)
+    assert large.mean == pytest.approx((120.5 * 121.5 * 122.5) ** (1 / 3))
+    assert operations["small · oltp_read_write · oltp"].versus is None
+    assert large.runs_cv == pytest.approx(0.7071 / 121.5, rel=1e-3)
+
+
+def test_two_engines_give_equal_answers(exported: str, clickhouse: Any) -> None:
+    place = dataset.open_dataset(exported)
+    names = {
+        probe: f"{probe}_{uuid.uuid4().hex}" for probe in (*expressions.PROBES, "runs", "cpusets", "ticks")
+    }
+    for probe, name in names.items():
+        source = f"file('{place.glob(probe)}', Parquet)"
+        clickhouse.raw_sql(f"CREATE VIEW {name} AS SELECT * FROM {source}")
+    there = {probe: clickhouse.table(name) for probe, name in names.items()}
+    probes = {probe: there[probe] for probe in expressions.PROBES}
+    elsewhere = fleet(Tables(there["runs"], there["cpusets"], there["ticks"], probes), EVERYTHING)
+    here = fleet(opened(exported), EVERYTHING)
+    assert [group.name for group in elsewhere.groups] == [group.name for group in here.groups]
+    for one, other in zip(here.groups, elsewhere.groups, strict=True):
+        assert (one.instances, one.runs) == (other.instances, other.runs)
+        for metric, mine, theirs in zip(here.metrics, one.levels, other.levels, strict=True):
+            for own, other_s in ((mine.mean, theirs.mean), (mine.runs_cv, theirs.runs_cv)):
+                # sums are taken in another order there
+                near = None if own is None else pytest.approx(own, rel=1e-9, abs=1e-12)
+                assert other_s == near, metric.key
+
+
+@pytest.fixture
+def clickhouse(tmp_path: Path) -> Iterator[Any]:
+    """ClickHouse inside of this process, as chdb has it."""
+    assert chdb.chdb_version
+    client = clickhouse_connect.get_client(interface="chdb", path=str(tmp_path / "clickhouse"))
+    yield ibis.clickhouse.from_connection(client)
+    client.close()
+
+
+def test_exporting_twice_changes_nothing_and_an_object_store_is_as_good(
+    runs: list[Path], exported: str
+) -> None:
+    url = f"memory://{uuid.uuid4().hex}"
+    assert export.export(runs[:2], url, list(expressions.PROBES)).runs == 2
+    assert export.export(runs[1:4], url, list(expressions.PROBES)).runs == 3
+    assert dataset.open_dataset(url).tables() == ["cpu", "cpusets", "disk", "nic", "process", "runs", "ticks"]
+    there, here = (fleet(opened(place), Question(by=("instance",))) for place in (url, exported))
+    assert [(group.name, group.runs) for group in there.groups] == [("small0", 2), ("small1", 2)]
+    for one, other in zip(there.groups, here.groups[-3:-1], strict=True):
+        assert one.name == other.name
+        assert [level.mean for level in one.levels] == pytest.approx([level.mean for level in other.levels])
+    fsspec.filesystem("memory").rm(url.removeprefix("memory://"), recursive=True)
+
+
+def test_raw_tables_are_exported_as_they_were_recorded(runs: list[Path], exported: str) -> None:
+    (part,) = Path(exported).glob("disk/campaign=fleet/execution=small0+r0/part.parquet")
+    there, own = pq.ParquetFile(part).read(), pq.read_table(runs[0] / "server" / "disk.parquet")
+    assert there.column_names == ["run", "host_role", *own.column_names]
+    assert there.drop_columns(["run", "host_role"]).equals(own)
+    assert pq.read_schema(part).metadata[b"loadprint"] == own.schema.metadata[b"loadprint"]
+
+
+def test_a_run_whose_counters_were_reset_does_not_count(tmp_path: Path) -> None:
+    whole = on(tmp_path / "e" / "whole", "m1", "small")
+    broken = on(tmp_path / "e" / "broken", "m1", "small")
+    place = broken / "server" / "disk.parquet"
+    disk = pq.read_table(place)
+    rows = disk.to_pylist()
+    rows[12] |= {"reads": 0}
+    pq.write_table(type(disk).from_pylist(rows, schema=disk.schema), place)
+    recordings.write_manifest(broken)
+    url = str(tmp_path / "fleet")
+    export.export([whole, broken], url)
+    found = fleet(opened(url), Question())
+    assert [group.runs for group in found.groups] == [1]
+    assert found.left_out == (("a counter was reset or wrapped", 1),)
+
+
+def test_an_instance_that_stands_out_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = [
+        on(tmp_path / f"e{k}" / "r", f"m{k}", "small", events=100 + k % 4 - 40 * (k == 7)) for k in range(9)
+    ]
+    url = str(tmp_path / "fleet")
+    export.export(made, url)
+    assert main(["fleet", url]) == 0
+    told = capsys.readouterr().out
+    assert "m7 stands out in small · oltp_read_write · oltp: operations 0.6" in told
+    assert "m3 stands out" not in told
+
+
+def test_operations_that_differ_are_not_averaged(tmp_path: Path) -> None:
+    made = [on(tmp_path / name / "r", "m", "small", operation=name) for name in ("lookup", "new order")]
+    url = str(tmp_path / "fleet")
+    export.export(made, url)
+    with pytest.raises(InputError, match=r"mixes operations \(lookup, new order\)"):
+        fleet(opened(url), Question(by=("instance_type",)))
+    assert len(fleet(opened(url), Question(by=("instance_type", "operation"))).groups) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["fleet", "{empty}"], "is no fleet data set"),
+        (["fleet", "nonsense://x"], "Protocol not known"),
+        (["fleet", "{fleet}", "--by", "colour"], "is none of a run's facts"),
+        (["fleet", "{fleet}", "--metrics", "speed"], "is no row of a fleet"),
+        (["fleet", "{fleet}", "--where", "workload"], "is no COLUMN=VALUE"),
+        (["fleet", "{fleet}", "--where", "workload=none"], "holds no run that counts"),
+        (["fleet", "{fleet}", "--reference", "huge"], "is no instance_type here"),
+        (["export", "{empty}", "--to", "{empty}/x"], "is empty"),
+    ],
+)
+def test_bad_input_is_one_line(
+    words: list[str], said: str, exported: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([word.format(fleet=exported, empty=tmp_path) for word in words]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
