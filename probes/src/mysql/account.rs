@@ -4,6 +4,9 @@ use std::fmt::Debug;
 use std::fmt::Formatter;
 use std::path::PathBuf;
 
+pub use loadprint_mysqlclient::SslMode;
+pub use loadprint_mysqlclient::Tls;
+
 /// A server and an account. What is `None` comes from the option file, else from the library's defaults.
 #[derive(Clone, Default)]
 pub struct Account {
@@ -45,36 +48,4 @@ impl Account {
             _ => "localhost (unix socket)".to_owned(),
         }
     }
-}
-
-/// `enum mysql_ssl_mode` of mysql.h.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u32)]
-pub enum SslMode {
-    /// Never TLS.
-    #[default]
-    Disabled = 1,
-    /// TLS where the server offers it.
-    Preferred = 2,
-    /// TLS or no connection.
-    Required = 3,
-    /// As `Required`, and the server's certificate must come from the authority.
-    VerifyCa = 4,
-    /// As `VerifyCa`, and the certificate must name the host.
-    VerifyIdentity = 5,
-}
-
-/// How the connection is encrypted: the names of files, not what is in them.
-#[derive(Clone, Debug, Default)]
-pub struct Tls {
-    /// Whether, and what is verified.
-    pub mode: SslMode,
-    /// Certificate of the authority, PEM.
-    pub ca: Option<String>,
-    /// The client's certificate, PEM.
-    pub cert: Option<String>,
-    /// The client's key, PEM.
-    pub key: Option<String>,
-    /// OpenSSL's list of permitted ciphers; those of TLS 1.3 where the names say so (`TLS_…`).
-    pub cipher: Option<String>,
 }

@@ -1,6 +1,5 @@
 //! A connection on libmysqlclient that runs texts and hands out their rows. It never waits for longer than its timeouts.
 
-use std::cell::RefCell;
 use std::ffi::CStr;
 use std::ffi::CString;
 use std::ffi::c_char;
@@ -9,8 +8,8 @@ use std::ffi::c_ulong;
 use std::ffi::c_void;
 use std::ptr;
 use std::slice;
-use std::sync::OnceLock;
 
+use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
 
 use super::account::Account;
@@ -181,7 +180,6 @@ impl Client {
             unsafe { sys::mysql_options(self.mysql, option, text.as_ptr().cast()) };
             Ok::<_, Failure>(())
         };
-        let tls = &account.tls;
         if let Some(file) = &account.option_file {
             texts(
                 option::MYSQL_READ_DEFAULT_FILE,
@@ -190,32 +188,12 @@ impl Client {
             texts(option::MYSQL_READ_DEFAULT_GROUP, b"loadprint-collect")?;
         }
         texts(option::MYSQL_SET_CHARSET_NAME, b"utf8mb4")?;
-        let tls13 = tls
-            .cipher
-            .as_deref()
-            .is_some_and(|names| names.starts_with("TLS_"));
-        let ciphers = if tls13 {
-            option::MYSQL_OPT_TLS_CIPHERSUITES
-        } else {
-            option::MYSQL_OPT_SSL_CIPHER
-        };
-        let files = [
-            (option::MYSQL_OPT_SSL_CA, &tls.ca),
-            (option::MYSQL_OPT_SSL_CERT, &tls.cert),
-            (option::MYSQL_OPT_SSL_KEY, &tls.key),
-            (ciphers, &tls.cipher),
-        ];
-        for (option, file) in files {
-            if let Some(file) = file {
-                texts(option, file.as_bytes())?;
-            }
-        }
-        let mode: c_uint = tls.mode as c_uint;
+        // SAFETY: the handle is not connected yet.
+        unsafe { account.tls.set(self.mysql) }.map_err(|error| Failure::local(&error.to_string()))?;
         let numbers = [
             (option::MYSQL_OPT_CONNECT_TIMEOUT, CONNECT_SECONDS),
             (option::MYSQL_OPT_READ_TIMEOUT, READ_SECONDS),
             (option::MYSQL_OPT_WRITE_TIMEOUT, READ_SECONDS),
-            (option::MYSQL_OPT_SSL_MODE, mode),
         ];
         for (option, number) in &numbers {
             // SAFETY: these options take a pointer to an unsigned int and copy it (C API reference, mysql_options).
@@ -322,28 +300,4 @@ impl Drop for Client {
         // SAFETY: closed once; null is allowed.
         unsafe { sys::mysql_close(self.mysql) };
     }
-}
-
-/// mysql_library_init once per process, mysql_thread_init once per thread; mysql_thread_end when the thread ends.
-fn attach_thread() {
-    struct Attached;
-    impl Drop for Attached {
-        fn drop(&mut self) {
-            // SAFETY: pairs with the mysql_thread_init of this thread.
-            unsafe { sys::mysql_thread_end() };
-        }
-    }
-    static LIBRARY: OnceLock<()> = OnceLock::new();
-    thread_local!(static ATTACHED: RefCell<Option<Attached>> = const { RefCell::new(None) });
-    LIBRARY.get_or_init(|| {
-        // SAFETY: null arguments are the documented form of mysql_library_init; `OnceLock` keeps other threads out.
-        unsafe { sys::mysql_server_init(0, ptr::null_mut(), ptr::null_mut()) };
-    });
-    ATTACHED.with_borrow_mut(|attached| {
-        attached.get_or_insert_with(|| {
-            // SAFETY: the library is initialised.
-            unsafe { sys::mysql_thread_init() };
-            Attached
-        });
-    });
 }

@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use loadprint_mysqlclient::Tls;
 
 use super::endpoint::Endpoint;
 use super::endpoint::endpoints;
-use super::tls::Tls;
+use super::tls;
 use crate::options::Values;
 
 /// Servers and an account. What is `None` comes from the option file, else from the library's defaults.
@@ -71,7 +72,7 @@ impl Account {
             user: or_default("mysql-user", "sbtest")?,
             password,
             database: values.text("mysql-db")?.map(str::to_owned),
-            tls: Tls::from_options(values)?,
+            tls: tls::from_options(values)?,
             compression: values.flag("mysql-compression")?,
             answer_seconds: values.number("thread-init-timeout")?.clamp(1.0, 1e6) as u32,
             option_file,

@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::os::fd::RawFd;
 use std::ptr;
 
+use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
 
 use super::Effect;
@@ -16,7 +17,6 @@ use super::Value;
 use super::linked::Login;
 use super::mysql::MysqlDriver;
 use super::mysql::local_failure;
-use super::open::attach_thread;
 use super::open::open;
 use super::protocol::Calls;
 use super::socket::Socket;

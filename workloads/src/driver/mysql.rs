@@ -6,6 +6,7 @@ use std::ffi::c_char;
 use std::ffi::c_uint;
 use std::os::fd::RawFd;
 
+use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
 
 use super::Connection;
@@ -22,7 +23,6 @@ use super::connect::Account;
 use super::linked::Linked;
 use super::linked::Login;
 use super::multiplexed::Multiplexed;
-use super::open::attach_thread;
 use super::open::open;
 use super::protocol::Calls;
 use super::protocol::Mode;

@@ -1,13 +1,11 @@
 //! Opens a connection of libmysqlclient: library and thread set-up, options, transport.
 
-use std::cell::RefCell;
 use std::ffi::CStr;
 use std::ffi::CString;
 use std::ffi::c_uint;
 use std::ffi::c_ulong;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::OnceLock;
 
 use mysqlclient_sys as sys;
 
@@ -44,30 +42,6 @@ pub fn open(account: &Account, number: usize, with_database: bool) -> Result<*mu
     // SAFETY: closed once, not used again.
     unsafe { sys::mysql_close(mysql) };
     connect(account, endpoint, with_database, unix)
-}
-
-/// mysql_library_init once per process, mysql_thread_init once per thread; mysql_thread_end when the thread ends.
-pub fn attach_thread() {
-    struct Attached;
-    impl Drop for Attached {
-        fn drop(&mut self) {
-            // SAFETY: pairs with the mysql_thread_init of this thread.
-            unsafe { sys::mysql_thread_end() };
-        }
-    }
-    static LIBRARY: OnceLock<()> = OnceLock::new();
-    thread_local!(static ATTACHED: RefCell<Option<Attached>> = const { RefCell::new(None) });
-    LIBRARY.get_or_init(|| {
-        // SAFETY: null arguments are the documented form (mysql_library_init is a macro for this); `OnceLock` keeps other threads out.
-        unsafe { sys::mysql_server_init(0, ptr::null_mut(), ptr::null_mut()) };
-    });
-    ATTACHED.with_borrow_mut(|attached| {
-        attached.get_or_insert_with(|| {
-            // SAFETY: the library is initialised.
-            unsafe { sys::mysql_thread_init() };
-            Attached
-        });
-    });
 }
 
 fn connect(
@@ -146,7 +120,10 @@ unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -
     }
     // SAFETY: each option takes a pointer to the type given here (C API reference, mysql_options) and copies the value.
     unsafe {
-        account.tls.set(mysql)?;
+        account
+            .tls
+            .set(mysql)
+            .map_err(|error| local_failure(&error.to_string()))?;
         if account.compression {
             sys::mysql_options(mysql, option::MYSQL_OPT_COMPRESS, ptr::null());
         }
