@@ -195,6 +195,22 @@ def test_packed_values_come_back_within_a_sixteen_bit_step() -> None:
     assert np.abs(shown - values[np.isfinite(values)]).max() <= np.nanmax(values) / 65_534
 
 
+def test_a_short_last_interval_leaves_no_hole_in_any_line() -> None:
+    whole = np.arange(20) + 0.5
+    cut = np.append(whole, 20.08)
+    ticks = np.arange(-8, 21) + 0.37
+    lines = tuple(Line(0, seconds, np.ones(len(seconds))) for seconds in (whole, cut, ticks, 2 * ticks))
+    course = Course("k", "s", "t", "/s", 1.0, lines)
+    grid = pack.grid_of([course])
+    assert grid is not None
+    assert grid.step == 1.0
+    for line in lines[:3]:
+        cells = np.flatnonzero(np.isfinite(pack.placed(line, grid)))
+        assert (np.diff(cells) == 1).all()
+    cells = np.flatnonzero(np.isfinite(pack.placed(lines[3], grid)))
+    assert (np.diff(cells) == 2).all()
+
+
 def test_spikes_and_holes_survive_thinning() -> None:
     seconds = np.arange(20_000.0)
     values = np.full(20_000, 100.0)

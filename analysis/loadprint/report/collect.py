@@ -173,7 +173,7 @@ def made(sides: Sequence[Side], table: Table | None) -> tuple[tuple[str, str], .
     }
     files = [(name, told) for run in runs for name, told in ((run.manifest or {}).get("files") or {}).items()]
     size = sum(int(told.get("bytes") or 0) for _, told in files)
-    found = [("method", " ".join(table.method))] if table else []
+    found = [("method", "\n".join(table.method))] if table else []
     found += [
         ("campaign", f"{campaign.get('name')}, hash {execution.get('hash')}" if campaign else ""),
         ("when", " to ".join(str(execution[key]) for key in ("started", "ended") if execution.get(key))),

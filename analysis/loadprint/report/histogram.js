@@ -71,7 +71,7 @@ function distributionChart(figure, data) {
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false }, dataIdx: (chart, series, idx, x) => Math.max(0, data.edges.findLastIndex((edge) => edge <= x)) },
     axes: [
       axis({ splits: () => decades(data.edges[0], data.edges[last]), values: (_, splits) => splits.map(shortly), filter: (_, splits) => splits, space: 30 }),
-      axis({ size: 8, values: (_, splits) => splits.map(() => ""), ticks: { show: false }, space: 40 }),
+      axis({ size: 18, values: (_, splits) => splits.map(() => ""), ticks: { show: false }, space: 40 }),
     ],
     series: [{}, ...sides.map((side) => ({
       stroke: () => sideColour(side), fill: () => translucent(sideColour(side), 0.13), width: 1.4,

@@ -20,6 +20,8 @@ FEWEST, MOST = 240, 2400  # values that a line may have, whatever the budget
 STEPS = 65_534
 NOTHING = 65_535
 DIGITS = 6
+NEAR = 0.25  # of the usual step: jitter, and not a missing or a cut interval
+ALIKE = 0.02  # of a step
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ def grid_of(courses: Sequence[Course]) -> Grid | None:
     if not lines:
         return None
     steps = [_step(line) for line in lines]
-    step = round(max(min(steps), 1e-3), 3)
+    step = max(min(steps), 1e-3)
+    step = round(step, 1) if step > 0.5 and abs(step - round(step, 1)) <= ALIKE * step else round(step, 3)
     begin = min(float(line.seconds[0]) for line in lines)
     end = max(float(line.seconds[-1]) for line in lines)
     begin = np.floor(begin / step) * step
@@ -64,8 +67,11 @@ def grid_of(courses: Sequence[Course]) -> Grid | None:
 
 
 def _step(line: Line) -> float:
-    """Mean distance of a line's times: missed ticks are among them, and jitter averages out."""
-    return float(line.seconds[-1] - line.seconds[0]) / (len(line.seconds) - 1)
+    """Usual distance of a line's times: jitter averages out, a short last interval does not count."""
+    steps = np.diff(line.seconds)
+    usual = float(np.median(steps))
+    near = steps[np.abs(steps - usual) <= NEAR * usual]
+    return float(near.mean()) if len(near) else usual
 
 
 def placed(line: Line, grid: Grid) -> Floats:
@@ -77,7 +83,11 @@ def placed(line: Line, grid: Grid) -> Floats:
     values = np.full(grid.count, np.nan)
     if len(line.seconds):
         first = int(np.ceil((float(line.seconds[0]) - grid.begin) / grid.step - 0.5))
-        cells = first + np.rint((line.seconds - line.seconds[0]) / grid.step).astype(int)
+        step = _step(line) if len(line.seconds) > 1 else grid.step
+        each = max(1, round(step / grid.step))
+        # nearly the grid's step is the grid's step: a per mille would be a cell in a quarter of an hour
+        own = step if abs(step / grid.step - each) <= ALIKE * each else each * grid.step
+        cells = first + each * np.rint((line.seconds - line.seconds[0]) / own).astype(int)
         inside = (cells >= 0) & (cells < grid.count)
         values[cells[inside]] = line.values[inside]
     return values
