@@ -196,9 +196,9 @@ def test_packed_values_come_back_within_a_sixteen_bit_step() -> None:
 
 
 def test_a_short_last_interval_leaves_no_hole_in_any_line() -> None:
-    whole = np.arange(20) + 0.5
-    cut = np.array([*whole, 20.08])
-    ticks = np.arange(-8, 21) + 0.37
+    whole = np.arange(0.5, 20.0, dtype=np.float64)
+    cut = np.array([*whole, 20.08], dtype=np.float64)
+    ticks = np.arange(-7.63, 21.0, dtype=np.float64)
     lines = tuple(Line(0, seconds, np.ones(len(seconds))) for seconds in (whole, cut, ticks, 2 * ticks))
     course = Course("k", "s", "t", "/s", 1.0, lines)
     grid = pack.grid_of([course])
