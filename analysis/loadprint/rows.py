@@ -108,10 +108,6 @@ class RowBuilder:
                 "none", notes=(self.footnotes.add("the sides count different operations: no ratio"),)
             )
         paired = column.paired and len(side) == len(cell.repeats) and len(reference) == len(base.repeats)
-        if min(*side, *reference) < 0:
-            return Versus(
-                "none", notes=(self.footnotes.add("a repeat is negative: no ratio"),), points=points
-            )
         if not any(reference):
             return Versus("inf" if any(side) else "?", points=points)
         if min(*side, *reference) <= 0:

@@ -119,7 +119,6 @@ LAST = (
         signs=(
             Condition("net_tx_per_operation", at_least=8192),
             Condition("net_rx_per_operation", at_least=8192),
-            Condition("packets_per_operation", at_least=20),
             Condition("bytes_sent_per_operation", at_least=8192),
             Condition("bytes_received_per_operation", at_least=8192),
         ),

@@ -11,6 +11,7 @@ import pytest
 from loadprint import layout
 from loadprint.better_probe import SUBJECTS
 from loadprint.compare import compare
+from loadprint.derived_hardware import LIMITS
 from loadprint.sentence_rules import RULES
 from loadprint.sides import resolve
 from loadprint.table import Sentence, Table
@@ -52,7 +53,13 @@ class Case:
                 "veth0": {"tx_bytes": 100 * self.sent, "rx_bytes": 5000, "tx_packets": 90, "rx_packets": 90}
             },
             server_ticks=self.server_ticks,
-            grown={"Questions": self.questions * 41 * 100, "Com_stmt_prepare": 0, "Com_prepare_sql": 0},
+            grown={
+                "Questions": self.questions * 41 * 100,
+                "Com_stmt_prepare": 0,
+                "Com_prepare_sql": 0,
+                "Bytes_sent": 5,
+                "Bytes_received": 5,
+            },
             series=lambda second: 40 if 15 <= second < 15 + self.full_for else 100,
             more=self._probes,
         )
@@ -166,6 +173,12 @@ def test_a_rule_speaks_of_its_case_and_not_of_one_just_short_of_it(told: Table, 
 
 def test_every_rule_has_a_case() -> None:
     assert {name.partition(",")[0] for name in CASES} == {rule.id for rule in RULES}
+
+
+def test_the_rows_that_rules_name_exist(told: Table) -> None:
+    known = {row.key for group in told.groups for row in group.rows} | {metric.key for metric in LIMITS}
+    named = {condition.row for rule in RULES for condition in (*rule.needs, *rule.signs)}
+    assert {key.format(disk="vda", nic="veth0") for key in named} <= known
 
 
 def test_no_rule_rests_on_iowait(tmp_path: Path) -> None:
