@@ -108,9 +108,10 @@ def test_ratios_are_the_tables(table: Table) -> None:
         row.versus[1].low,
         row.versus[1].high,
     )
-    few = ratios.lines(table, 3)
-    assert len(few) == 3
-    assert all(line.headline for line in few)
+    headlines = [line.label for line in lines if line.headline]
+    assert 1 <= len(headlines) < len(lines)
+    few = ratios.lines(table, len(headlines))
+    assert [line.label for line in few] == headlines
 
 
 def whole(table: Table) -> Report:
