@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -42,7 +43,7 @@ def shifts(runs: Sequence[Run]) -> list[Shift]:
     limits = repeatability(runs)
     found = []
     for run in runs:
-        pair = _around(_read(run))
+        pair = _around(_read(run.path))
         if pair is None:
             continue
         before, after = pair
@@ -56,8 +57,12 @@ def shifts(runs: Sequence[Run]) -> list[Shift]:
 
 
 def repeatability(runs: Iterable[Run]) -> dict[str, float]:
-    """Limit of every part that can be judged: 3 %, or what the part can hold on these machines at rest."""
-    course = sorted((canary for run in runs for canary in _read(run)), key=lambda canary: canary.begin_ns)
+    """Limit of every part that can be judged: 3 %, or what the part can hold on these machines at rest.
+
+    All runs of the executions that `runs` are of tell it, whichever of their sides are looked at.
+    """
+    places = {place for run in runs for place in (run.path.resolve(), *_beside(run))}
+    course = sorted((canary for place in places for canary in _read(place)), key=lambda found: found.begin_ns)
     at_rest = [
         (one, other)
         for one, other in pairwise(course)
@@ -132,9 +137,17 @@ def _around(course: Sequence[_Canary]) -> tuple[_Canary, _Canary] | None:
     return before[-1], after[-1]
 
 
-def _read(run: Run) -> list[_Canary]:
+def _beside(run: Run) -> list[Path]:
+    """The other runs of a run's execution."""
+    execution = run.path.resolve().parent
+    if not (execution / "execution.json").is_file():
+        return []
+    return [place.parent.parent for place in execution.glob("*/server/canary.jsonl")]
+
+
+def _read(run: Path) -> list[_Canary]:
     """The canaries of a run; a line that a crash cut off, or that is no canary, is left out."""
-    path = run.path / "server" / "canary.jsonl"
+    path = run / "server" / "canary.jsonl"
     if not path.is_file():
         return []
     found = []

@@ -163,10 +163,12 @@ def with_verdicts(rows: Sequence[Row], builder: RowBuilder) -> list[Row]:
     for position, column in enumerate(builder.columns):
         judged = builder.counts_alike(column) and not column.verdict and not base.verdict
         verdicts = [i for i, row in enumerate(rows) if judged and row.headline and row.better != "neither"]
+        marks = {i: _verdict(rows[i], position) for i in verdicts}
         tested = [i for i, row in enumerate(rows) if i not in verdicts and _p(row, position) is not None]
-        flags = stats.benjamini_hochberg([_p(rows[i], position) or 0.0 for i in tested])
-        marks = {i: "*" for i, flag in zip(tested, flags, strict=True) if flag}
-        marks |= {i: _verdict(rows[i], position) for i in verdicts}
+        # the usual rows are a family of their own: what --all adds takes nothing from them
+        for family in ([i for i in tested if (rows[i].view == "all") is hidden] for hidden in (False, True)):
+            flags = stats.benjamini_hochberg([_p(rows[i], position) or 0.0 for i in family])
+            marks |= {i: "*" for i, flag in zip(family, flags, strict=True) if flag}
         for i, mark in marks.items():
             versus = list(rows[i].versus)
             found = versus[position]

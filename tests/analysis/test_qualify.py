@@ -203,7 +203,7 @@ def test_a_disturbed_repeat_decides_nothing_unless_it_may(base: Base, tmp_path: 
     write_manifest(new / "b2-oltp-r2")
     report = base.judge([str(new)], asked())
     assert report.reasons == ("oltp: disturbed",)
-    assert only_cell(report).voids[0][1].endswith("b2-oltp-r2 (cpu +10 %)")
+    assert only_cell(report).voids[0][1].endswith("b2-oltp-r2 cpu 1.10 × slower after (limit 1.03 ×)")
     assert base.judge([str(new)], asked(accept_disturbed=True)).verdict == "pass"
 
 

@@ -18,7 +18,7 @@ from loadprint.qualify.spec import Spec
 from loadprint.queries import Store
 from loadprint.recording import Run
 from loadprint.rows import Column, Footnotes, RowBuilder
-from loadprint.table import Group, Row, Shift
+from loadprint.table import Group, Row
 
 Values = list[list[float | None]]  # of runs, by instance
 
@@ -135,13 +135,8 @@ def voids(sheet: Sheet, spec: Spec) -> Iterator[tuple[str, str]]:
 
 
 def _disturbed(side: Observed) -> str:
-    """Repeats whose canary took another time after them than before, with the worst shift of each."""
-    worst: dict[str, Shift] = {}
-    for shift in canary.shifts(side.part.runs):
-        known = worst.get(shift.run)
-        if shift.disturbed and (known is None or abs(shift.change) > abs(known.change)):
-            worst[shift.run] = shift
-    return ", ".join(f"{run} ({shift.part} {100 * shift.change:+.0f} %)" for run, shift in worst.items())
+    """Repeats whose canary took another time after them than before."""
+    return "; ".join(canary.beyond(canary.shifts(side.part.runs)))
 
 
 def _settled(side: Observed) -> list[Measured]:
