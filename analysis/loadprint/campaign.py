@@ -9,11 +9,12 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .campaign_file import CampaignError, load
-from .equal_load import resolve
-from .execution import Plan, close_execution, digest, open_execution, plan
+from . import options
+
+if TYPE_CHECKING:
+    from .execution import Plan
 
 _EXAMPLES = """examples:
   loadprint campaign ansible/campaigns/quick.yml
@@ -29,12 +30,8 @@ _WORKLOADS = "what `loadprint-load list --format json` says; names are checked a
 
 def add_parser(subparsers: Any) -> None:
     """Register the command `campaign`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "campaign",
-        help="check a campaign file and print its plan",
-        description=__doc__,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = options.command(
+        subparsers, "campaign", "check a campaign file and print its plan", _EXAMPLES, __doc__
     )
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="campaign file (YAML)")
     parser.add_argument("--set", action="append", default=[], dest="overrides", metavar="KEY.KEY=VALUE")
@@ -65,6 +62,9 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; 0 is done, 2 an unusable campaign with one line on stderr."""
+    from .campaign_document import CampaignError  # noqa: PLC0415  `--help` need not load YAML and pydantic
+    from .equal_load import resolve  # noqa: PLC0415  as above
+
     try:
         if arguments.drive:
             directory, run_id = arguments.drive
@@ -88,6 +88,9 @@ def duration_s(document: dict[str, Any]) -> float:
 
 
 def _plan(arguments: argparse.Namespace) -> Plan:
+    from .campaign_file import CampaignError, load  # noqa: PLC0415  pydantic is slow to import
+    from .execution import close_execution, digest, open_execution, plan  # noqa: PLC0415  as above
+
     if arguments.close is not None:
         return close_execution(arguments.close.resolve())
     if arguments.file is None:

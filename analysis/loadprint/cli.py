@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from loadprint.errors import InputError
+from loadprint import options
 
 COMPARE_EXAMPLES = """SIDE is a run directory, EXECUTION:side, EXECUTION (all its sides), or a file of
 sysstat: an sa file, or what `sadf -j FILE -- -A` printed.
@@ -38,18 +38,10 @@ INSPECT_EXAMPLES = """examples:
 
 def add_compare(subparsers: Any) -> None:
     """Register `compare`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "compare",
-        help="lay sides beside a reference, with ratios",
-        epilog=COMPARE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = options.command(
+        subparsers, "compare", "lay sides beside a reference, with ratios", COMPARE_EXAMPLES
     )
-    parser.add_argument("sides", nargs="+", metavar="SIDE")
-    parser.add_argument(
-        "--reference",
-        metavar="NAME",
-        help="the side ratios are taken to (default: the campaign's, else the first)",
-    )
+    options.add_sides(parser, "SIDE")
     parser.add_argument("--per-op", action="store_true", help="only the costs per operation")
     parser.add_argument(
         "--all", action="store_true", help="every row that any side has inputs for, not only the usual ones"
@@ -66,20 +58,14 @@ def add_compare(subparsers: Any) -> None:
         metavar="EXECUTION",
         help="an A/A: ratios no larger than those between its sides are marked ~",
     )
-    parser.add_argument("--format", choices=("text", "markdown", "csv", "json", "html"), default="text")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write to a file instead of the terminal"
-    )
+    options.add_output(parser, (*options.FORMATS, "html"))
     parser.set_defaults(run=run_compare)
 
 
 def add_inspect(subparsers: Any) -> None:
     """Register `inspect`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "inspect",
-        help="what a run directory holds, missed and cost",
-        epilog=INSPECT_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = options.command(
+        subparsers, "inspect", "what a run directory holds, missed and cost", INSPECT_EXAMPLES
     )
     parser.add_argument("path", type=Path, metavar="RUN")
     parser.add_argument("--format", choices=("text", "json"), default="text")
@@ -104,14 +90,9 @@ def add_shape(subparsers: Any) -> None:
 
 
 def _report_parser(subparsers: Any, name: str, told: str, examples: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        name, help=told, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options.command(subparsers, name, told, examples)
     parser.add_argument("execution", type=Path, metavar="EXECUTION")
-    parser.add_argument("--format", choices=("text", "markdown", "csv", "json"), default="text")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write to a file instead of the terminal"
-    )
+    options.add_output(parser)
     return parser
 
 
@@ -121,7 +102,7 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     from loadprint.sweep import sweep  # noqa: PLC0415
 
     report = sweep(arguments.execution, arguments.base)
-    write(RENDERERS[arguments.format](report), arguments.output)
+    options.write(RENDERERS[arguments.format](report), arguments.output)
     return 0
 
 
@@ -130,7 +111,7 @@ def run_shape(arguments: argparse.Namespace) -> int:
     from loadprint.render_pivot import RENDERERS  # noqa: PLC0415
     from loadprint.shape import shape  # noqa: PLC0415
 
-    write(RENDERERS[arguments.format](shape(arguments.execution)), arguments.output)
+    options.write(RENDERERS[arguments.format](shape(arguments.execution)), arguments.output)
     return 0
 
 
@@ -150,7 +131,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
 
         table = floor.applied(table, floor.measured(arguments.noise))
     table = views.shown(table, everything=arguments.all, only_costs=arguments.per_op)
-    write(_rendered(table, arguments), arguments.output)
+    options.write(_rendered(table, arguments), arguments.output)
     return 0
 
 
@@ -181,16 +162,3 @@ def run_inspect(arguments: argparse.Namespace) -> int:
     else:
         print(render_inspect.render(report), end="")
     return 0
-
-
-def write(text: str, output: Path | None) -> None:
-    """Print, or write to a file. Raises InputError where it cannot be written."""
-    if output is None:
-        print(text, end="")
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            output, error.strerror or "cannot be written", "name another file after -o"
-        ) from error

@@ -165,8 +165,8 @@ def single(path: Path) -> Side:
 
 def _imported(path: Path) -> Side:
     """Another tool's file: a run directory is made of it for as long as this program lives."""
-    from loadprint.importing import sar  # noqa: PLC0415  nobody else needs pyarrow, a fifth of a second
-    from loadprint.importing.writer import write_run  # noqa: PLC0415
+    from loadprint.importing import sar  # noqa: PLC0415  only files of sysstat need it
+    from loadprint.importing.writer import write_run  # noqa: PLC0415  pyarrow is slow to import
 
     folder = Path(tempfile.mkdtemp(prefix="loadprint-import-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import insert, oltp
 from loadprint import render_csv, render_json, render_markdown, render_text, views
+from loadprint.commands import COMMANDS
 from loadprint.compare import compare
 from loadprint.sides import resolve
 from loadprint.table import Row, Table, Verdict, Versus
@@ -250,10 +251,24 @@ def test_hosts_without_separate_cores_are_not_separated(tmp_path: Path) -> None:
 
 
 def test_the_compare_path_imports_no_heavy_library(execution: Path) -> None:
+    loaded = _loaded("compare", str(execution), "-o", str(execution / "out.txt"))
+    assert (execution / "out.txt").stat().st_size
+    assert {"numpy", "duckdb"} <= loaded
+    heavy = {"pandas", "scipy", "statsmodels", "arch", "lmfit", "matplotlib", "pydantic", "jinja2"}
+    assert not loaded & heavy
+
+
+def test_help_loads_every_command_and_no_library() -> None:
+    loaded = _loaded("--help")
+    assert {module.partition(":")[0] for module in COMMANDS.values()} <= loaded
+    assert not loaded & {"numpy", "scipy", "duckdb", "ibis", "pyarrow", "pydantic", "yaml", "jinja2", "rich"}
+
+
+def _loaded(*words: str) -> set[str]:
+    """Modules that a command has loaded when it is done."""
     code = (
-        "import sys; from loadprint.__main__ import main; main(sys.argv[1:]);"
-        "print([m for m in ('pandas', 'scipy', 'statsmodels', 'arch', 'pydantic') if m in sys.modules])"
+        "import atexit, sys; from loadprint.__main__ import main;"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main(sys.argv[1:])"
     )
-    command = [sys.executable, "-c", code, "compare", str(execution), "-o", str(execution / "out.txt")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    command = [sys.executable, "-c", code, *words]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stderr.split())

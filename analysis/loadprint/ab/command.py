@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
+from loadprint import options
 from loadprint.errors import InputError
 
 EXAMPLES = """examples:
@@ -18,16 +18,12 @@ EXAMPLES = """examples:
 
 exit status of `run`: 0 done; 1 ended early, everything reverted, or inconclusive; 2 unusable, or not reverted
 """
-FORMATS = ("text", "markdown", "csv", "json")
 
 
 def add(subparsers: Any) -> None:
     """Register `ab` and its verbs."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "ab",
-        help="A/B on a live server: flip a change on and off, and say what it did",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = options.command(
+        subparsers, "ab", "A/B on a live server: flip a change on and off, and say what it did", EXAMPLES
     )
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     planned = verbs.add_parser(
@@ -42,22 +38,15 @@ def add(subparsers: Any) -> None:
     running.add_argument(
         "--collector", type=Path, metavar="PATH", help="loadprint-collect, if not on the PATH"
     )
-    _output(running)
+    options.add_output(running)
     running.set_defaults(run=run_run)
     show = verbs.add_parser("show", help="what an experiment found, worked out again from its recording")
     show.add_argument("path", type=Path, metavar="RUN|FILE.csv")
-    _output(show)
+    options.add_output(show)
     show.set_defaults(run=run_show)
     back = verbs.add_parser("revert", help="revert and verify by hand what a run directory says was applied")
     back.add_argument("path", type=Path, metavar="RUN")
     back.set_defaults(run=run_revert)
-
-
-def _output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=FORMATS, default="text")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write to a file instead of the terminal"
-    )
 
 
 def run_plan(arguments: argparse.Namespace) -> int:
@@ -65,7 +54,7 @@ def run_plan(arguments: argparse.Namespace) -> int:
     from loadprint.ab import experiment, render_plan, schedule  # noqa: PLC0415  registering imports nothing heavy
 
     asked = experiment.load(arguments.file)
-    write(render_plan.RENDERERS[arguments.format](asked, schedule.plan(asked)), None)
+    options.write(render_plan.RENDERERS[arguments.format](asked, schedule.plan(asked)), None)
     return 0
 
 
@@ -81,7 +70,7 @@ def run_run(arguments: argparse.Namespace) -> int:
     outcome = controller.run(asked, planned, arguments.out, arguments.collector)
     try:
         result = show.result(arguments.out)
-        write(render.RENDERERS[arguments.format](result), arguments.output)
+        options.write(render.RENDERERS[arguments.format](result), arguments.output)
         inconclusive = result.verdict == "inconclusive"
     except (InputError, OSError) as error:  # what matters more is still to be said
         say(f"the figures cannot be shown: {error}")
@@ -100,7 +89,7 @@ def run_show(arguments: argparse.Namespace) -> int:
     if not arguments.path.exists():
         raise InputError(arguments.path, "is not there", "give a run directory or a CSV file")
     result = published.read(arguments.path) if arguments.path.is_file() else show.result(arguments.path)
-    write(render.RENDERERS[arguments.format](result), arguments.output)
+    options.write(render.RENDERERS[arguments.format](result), arguments.output)
     return 0
 
 
@@ -112,17 +101,3 @@ def run_revert(arguments: argparse.Namespace) -> int:
     good, told = revert_by_hand(arguments.path, "by hand", ask_first=True)
     say(told if good else f"NOT REVERTED: {told}")
     return 0 if good else 2
-
-
-def write(text: str, output: Path | None) -> None:
-    """Write to a file, or to the terminal. Raises InputError where the file cannot be written."""
-    if output is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            output, error.strerror or "cannot be written", "name another file after -o"
-        ) from error

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from loadprint import options
 from loadprint.errors import InputError
 
 EXAMPLES = """Without a path this host is read, through loadprint-collect.
@@ -24,11 +25,8 @@ examples:
 
 def add(subparsers: Any) -> None:
     """Register `check`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "check",
-        help="mistakes of the configuration that ruin results, with their mends",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = options.command(
+        subparsers, "check", "mistakes of the configuration that ruin results, with their mends", EXAMPLES
     )
     parser.add_argument("path", nargs="?", type=Path, metavar="RUN|EXECUTION")
     parser.add_argument(
@@ -48,8 +46,7 @@ def add(subparsers: Any) -> None:
         "--server-json", type=Path, metavar="FILE", help="the server's variables: a run's server.json"
     )
     parser.add_argument("--collector", type=Path, metavar="PROGRAM", help="loadprint-collect, if elsewhere")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to a file instead")
+    options.add_output(parser, ("text", "json"))
     parser.set_defaults(run=run)
 
 
@@ -57,7 +54,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the report. Returns 1 where something ruins results."""
     from loadprint.check import render, sources  # noqa: PLC0415  --help needs none of it
     from loadprint.check.judge import judge  # noqa: PLC0415
-    from loadprint.cli import write  # noqa: PLC0415
 
     live_only = [
         f"--{name.replace('_', '-')}"
@@ -81,5 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.load_elsewhere:
         subjects = [replace(subject, shared_host=False) for subject in subjects]
     report = judge(subjects)
-    write(render.as_json(report) if arguments.format == "json" else render.text(report), arguments.output)
+    options.write(
+        render.as_json(report) if arguments.format == "json" else render.text(report), arguments.output
+    )
     return 1 if report.ruined else 0

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from loadprint import options
 from loadprint.errors import InputError
 
 EXPORT_EXAMPLES = """examples:
@@ -23,7 +24,9 @@ FLEET_EXAMPLES = """examples:
 
 def add_export(subparsers: Any) -> None:
     """Register `export`."""
-    parser = _parser(subparsers, "export", "recordings as one Parquet data set, for a fleet", EXPORT_EXAMPLES)
+    parser = options.command(
+        subparsers, "export", "recordings as one Parquet data set, for a fleet", EXPORT_EXAMPLES
+    )
     parser.add_argument("paths", nargs="+", type=Path, metavar="EXECUTION|RUN")
     parser.add_argument(
         "--to", required=True, metavar="DATASET", help="a directory, or a URL that fsspec knows"
@@ -34,7 +37,9 @@ def add_export(subparsers: Any) -> None:
 
 def add_fleet(subparsers: Any) -> None:
     """Register `fleet`."""
-    parser = _parser(subparsers, "fleet", "groups of instances side by side, from a data set", FLEET_EXAMPLES)
+    parser = options.command(
+        subparsers, "fleet", "groups of instances side by side, from a data set", FLEET_EXAMPLES
+    )
     parser.add_argument("dataset", metavar="DATASET")
     parser.add_argument(
         "--by", metavar="COLUMN,…", help="what makes a group (default: instance_type,workload,side)"
@@ -47,18 +52,8 @@ def add_fleet(subparsers: Any) -> None:
         "--reference", metavar="VALUE", help="the value of the first column that ratios are to"
     )
     parser.add_argument("--everything", action="store_true", help="count drifting and client-bound runs too")
-    parser.add_argument("--format", choices=("text", "markdown", "csv", "json"), default="text")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write to a file instead of the terminal"
-    )
+    options.add_output(parser)
     parser.set_defaults(run=run_fleet)
-
-
-def _parser(subparsers: Any, name: str, told: str, examples: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        name, help=told, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    return parser
 
 
 def run_export(arguments: argparse.Namespace) -> int:
@@ -75,7 +70,6 @@ def run_export(arguments: argparse.Namespace) -> int:
 
 def run_fleet(arguments: argparse.Namespace) -> int:
     """Print a fleet's table."""
-    from loadprint.cli import write  # noqa: PLC0415
     from loadprint.fleet import dataset, engines, report, table  # noqa: PLC0415  DuckDB
     from loadprint.render_pivot import RENDERERS  # noqa: PLC0415
 
@@ -87,7 +81,7 @@ def run_fleet(arguments: argparse.Namespace) -> int:
         everything=arguments.everything,
     )
     found = table.fleet(engines.on_duckdb(dataset.open_dataset(arguments.dataset)), asked)
-    write(RENDERERS[arguments.format](report.report(found, arguments.dataset)), arguments.output)
+    options.write(RENDERERS[arguments.format](report.report(found, arguments.dataset)), arguments.output)
     return 0
 
 

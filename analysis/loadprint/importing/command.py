@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from loadprint import options
+
 EXAMPLES = """examples:
   loadprint import prometheus node.json mysqld.json --out runs/production
   loadprint import prometheus snapshots/*.prom --out runs/snapshots
@@ -29,11 +31,8 @@ PRINTED: dict[str, str] = {
 
 def add_import(subparsers: Any) -> None:
     """Register `import`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "import",
-        help="another tool's recording as a run directory, or a printed table",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = options.command(
+        subparsers, "import", "another tool's recording as a run directory, or a printed table", EXAMPLES
     )
     kinds = parser.add_subparsers(required=True, metavar="KIND")
     for kind, told in KINDS.items():
@@ -45,21 +44,14 @@ def add_import(subparsers: Any) -> None:
         own.set_defaults(run=run_import, kind=kind)
     for kind, told in PRINTED.items():
         module = importlib.import_module(f"loadprint.importing.{kind}")
-        own = kinds.add_parser(
-            kind,
-            help=told,
-            description=f"Reads {told}.",
-            epilog=module.EXAMPLES,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        own = options.command(kinds, kind, told, module.EXAMPLES, f"Reads {told}.")
         module.add_arguments(own)
         own.set_defaults(run=module.run)
 
 
 def run_import(arguments: argparse.Namespace) -> int:
     """Write the run directory and say what is in it."""
-    # pyarrow costs a fifth of a second
-    from loadprint.importing.writer import write_run  # noqa: PLC0415
+    from loadprint.importing.writer import write_run  # noqa: PLC0415  pyarrow is slow to import
 
     module = importlib.import_module(f"loadprint.importing.{arguments.kind}")
     imported = module.read(arguments)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from loadprint import options
+
 EXAMPLES = """The columns are section (may be left out), metric (or whatever the first column is called), one
 for each side, and printed_ratio (may be left out). A number that holds commas stands in quotes.
 
@@ -23,18 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIDE",
         help="the side that ratios are taken to (default: that of the printed ratios, else the first)",
     )
-    parser.add_argument("--format", choices=("text", "markdown", "csv", "json"), default="text")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write to a file instead of the terminal"
-    )
+    options.add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table; a ratio that does not agree is a finding, no failure."""
-    from loadprint.cli import write  # noqa: PLC0415  other commands need none of this
-    from loadprint.printed.render import RENDERERS  # noqa: PLC0415
+    from loadprint.printed.render import RENDERERS  # noqa: PLC0415  other commands need none of this
     from loadprint.printed.table import read  # noqa: PLC0415
 
     table = read(arguments.path, arguments.reference)
-    write(RENDERERS[arguments.format](table), arguments.output)
+    options.write(RENDERERS[arguments.format](table), arguments.output)
     return 0

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from loadprint import options
 from loadprint.errors import InputError
 
 EXAMPLES = """BASELINE and CANDIDATE are executions, EXECUTION:side, run directories, a directory of
@@ -24,11 +25,11 @@ examples:
 
 def add(subparsers: Any) -> None:
     """Register `qualify`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = options.command(
+        subparsers,
         "qualify",
-        help="is this instance as good as the one we have? pass, fail or cannot tell",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "is this instance as good as the one we have? pass, fail or cannot tell",
+        EXAMPLES,
     )
     parser.add_argument("words", nargs="*", metavar="BASELINE CANDIDATE")
     parser.add_argument("--baseline", nargs="+", default=[], metavar="E", help="executions of the baseline")
@@ -38,20 +39,16 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--junit", type=Path, metavar="FILE", help="also write JUnit XML, a case for each row"
     )
-    parser.add_argument("--format", choices=("text", "markdown", "csv", "json"), default="text")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write to a file instead of the terminal"
-    )
+    options.add_output(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a qualification; the exit status is its verdict."""
-    from loadprint.cli import write  # noqa: PLC0415
     from loadprint.qualify import spec as specification  # noqa: PLC0415  pydantic is slow to import
 
     if arguments.print_spec:
-        write(specification.default_text(), arguments.output)
+        options.write(specification.default_text(), arguments.output)
         return 0
     spec = specification.load(arguments.spec)
     baseline, candidate = _parties(arguments, spec)
@@ -61,8 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     report = qualify(baseline, candidate, spec)
     if arguments.junit:
-        write(junit.render(report), arguments.junit)
-    write(render.RENDERERS[arguments.format](report), arguments.output)
+        options.write(junit.render(report), arguments.junit)
+    options.write(render.RENDERERS[arguments.format](report), arguments.output)
     return report.status
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from loadprint.errors import InputError
+from loadprint import options
 
 EXAMPLES = """SIDE is what `compare` takes: an EXECUTION (all its sides), EXECUTION:side, a run directory,
 or a file of sysstat. The page needs no network and no other file.
@@ -23,18 +23,10 @@ examples:
 
 def add_report(subparsers: Any) -> None:
     """Register `report`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "report",
-        help="one HTML page of a comparison, to read and to send on",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = options.command(
+        subparsers, "report", "one HTML page of a comparison, to read and to send on", EXAMPLES
     )
-    parser.add_argument("sides", nargs="+", metavar="EXECUTION|SIDE")
-    parser.add_argument(
-        "--reference",
-        metavar="NAME",
-        help="the side ratios are taken to (default: the campaign's, else the first)",
-    )
+    options.add_sides(parser, "EXECUTION|SIDE")
     parser.add_argument(
         "-o",
         "--output",
@@ -66,12 +58,7 @@ def run_report(arguments: argparse.Namespace) -> int:
         names = [side.name for side in sides]
         report = collect(sides, arguments.reference or (declared if declared in names else None))
     text = page(report)
-    try:
-        arguments.output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            arguments.output, error.strerror or "cannot be written", "name another file after -o"
-        ) from error
+    options.write(text, arguments.output)
     print(f"{arguments.output}: {len(text.encode()) / 1e6:.2f} MB", file=sys.stderr)
     if arguments.plots is not None:
         from loadprint.plotting.report import write  # noqa: PLC0415  Matplotlib is slow to import

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from loadprint import options
 from loadprint.errors import InputError
 
 EXAMPLES = """FILE is a CSV file with a column of concurrency (threads, connections, clients, users, n, …) and
@@ -23,11 +24,11 @@ examples:
 
 def add(subparsers: Any) -> None:
     """Register `usl`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = options.command(
+        subparsers,
         "usl",
-        help="how far throughput scales with concurrency: the Universal Scalability Law and its rivals",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "how far throughput scales with concurrency: the Universal Scalability Law and its rivals",
+        EXAMPLES,
     )
     parser.add_argument("source", type=Path, metavar="FILE|EXECUTION")
     parser.add_argument("--concurrency", metavar="NAME", help="the column that says the concurrency")
@@ -42,16 +43,12 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--unbounded", action="store_true", help="let σ and κ be negative")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg|png", help="draw points, curves and intervals")
-    parser.add_argument("--format", choices=("text", "markdown", "csv", "json"), default="text")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write to a file instead of the terminal"
-    )
+    options.add_output(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, print, draw. A law that does not hold is no failure."""
-    from loadprint.cli import write  # noqa: PLC0415
     from loadprint.usl import points, render, told  # noqa: PLC0415  --help need not load NumPy and DuckDB
 
     predict = _numbers(arguments.predict)
@@ -65,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         from loadprint.usl.panels import panels  # noqa: PLC0415
 
         scaling.write(panels(report), arguments.plot)
-    write(render.RENDERERS[arguments.format](report), arguments.output)
+    options.write(render.RENDERERS[arguments.format](report), arguments.output)
     return 0
 
 
