@@ -63,7 +63,7 @@ def main() -> None:
         runs = [make(parent / name, given.cpus, given.seconds, seed) for seed, name in enumerate(("a", "b"))]
         size = sum(file.stat().st_size for run in runs for file in run.rglob("*") if file.is_file())
         measured = [timed([str(COMMAND), "compare", *map(str, runs)]) for _ in range(RUNS)]
-    walls, peaks = [wall for wall, _ in measured], [peak for _, peak in measured]
+    walls, _, peaks = zip(*measured, strict=True)
     print(f"two recordings of {given.seconds} s, {given.cpus} CPUs, {size / 1e6:.1f} MB together")
     print(
         f"wall   median {statistics.median(walls):.2f} s "
@@ -72,15 +72,20 @@ def main() -> None:
     print(f"memory max {max(peaks):.0f} MB; bar {BARS[1]:.0f} MB")
 
 
-def timed(command: list[str]) -> tuple[float, float]:
-    """Wall seconds and peak resident MB of one command."""
+def timed(command: list[str]) -> tuple[float, float, float]:
+    """Wall seconds, CPU seconds and peak resident MB of one command."""
     begin = time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as child:
+    with (
+        tempfile.TemporaryFile("w+") as complaint,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=complaint) as child,
+    ):
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
+        complaint.seek(0)
+        said = complaint.read()
     if child.returncode:
-        sys.exit(f"{' '.join(command)} ended with status {child.returncode}")
-    return time.monotonic() - begin, usage.ru_maxrss * 1024 / 1e6
+        sys.exit(f"{' '.join(command)} ended with status {child.returncode}: {said}")
+    return time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6
 
 
 def make(path: Path, cpus: int, seconds: int, seed: int) -> Path:

@@ -52,7 +52,7 @@ def main() -> None:
         files = list(place.rglob("*.parquet"))
         size = sum(file.stat().st_size for file in files)
         measured = [timed([str(COMMAND), "fleet", str(place), "--everything"]) for _ in range(TIMES)]
-    walls, peaks = [wall for wall, _ in measured], [peak for _, peak in measured]
+    walls, _, peaks = zip(*measured, strict=True)
     print(f"{given.runs} runs in {len(files)} files, {size / 1e6:.1f} MB")
     print(f"wall   median {statistics.median(walls):.2f} s (min {min(walls):.2f}, max {max(walls):.2f})")
     print(f"bar    {BAR_S} s")

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "analysis"))
 import compare_speed
@@ -53,7 +52,7 @@ def main() -> None:
 
 def told(page: Path, words: list[str], repeats: int, seconds: int) -> None:
     """Run the command a few times and print what it took."""
-    measured = [timed([str(COMMAND), "report", *words, "-o", str(page)]) for _ in range(RUNS)]
+    measured = [compare_speed.timed([str(COMMAND), "report", *words, "-o", str(page)]) for _ in range(RUNS)]
     walls, cpus, peaks = zip(*measured, strict=True)
     print(f"two sides, {repeats} repeat{'s' if repeats > 1 else ''} each, {seconds} s")
     print(
@@ -61,17 +60,6 @@ def told(page: Path, words: list[str], repeats: int, seconds: int) -> None:
     )
     print(f"CPU    median {statistics.median(cpus):.2f} s; memory max {max(peaks):.0f} MB")
     print(f"page   {page.stat().st_size / 1e6:.2f} MB; bar {BARS[1]} MB")
-
-
-def timed(command: list[str]) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and peak resident MB of one command."""
-    begin = time.monotonic()
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as child:
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        sys.exit(f"{' '.join(command)} ended with status {child.returncode}")
-    return time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6
 
 
 def sides(parent: Path, cpus: int, seconds: int, repeats: int) -> list[str]:
@@ -137,9 +125,6 @@ def extend(run: Path, seconds: int, seed: int) -> None:
 
 def also_read(run: Path, probes: tuple[str, ...]) -> None:
     """List further probes in the table of ticks, read when `cpu` was."""
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
     path = run / "server" / "ticks.parquet"
     table = pq.read_table(path)
     own = pa.Table.from_pylist([row for row in table.to_pylist() if row["probe"] == "cpu"], table.schema)

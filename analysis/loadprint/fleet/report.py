@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from loadprint.derived import Metric
 from loadprint.fleet.table import Fleet, Level
 from loadprint.numbers import ratio
 from loadprint.pivot import Pivot, Report
@@ -18,6 +20,46 @@ SHORT = {
     "disk_write_kb_per_operation": "disk kB/op",
     "net_tx_per_operation": "sent B/op",
 }
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One pivot of all metrics: what of a metric's level stands in its cells."""
+
+    key: str
+    title: str
+    unit: str
+    cell: Callable[[Level, Metric], float | None]
+
+
+LEVELS = (
+    Shown(
+        "level", "Level", "", lambda level, metric: None if level.mean is None else level.mean * metric.factor
+    ),
+)
+RATIOS = (
+    Shown(
+        "ratio", "Ratio to {reference}", "", lambda level, _: level.versus.centre if level.versus else None
+    ),
+    Shown(
+        "ratio_low",
+        "Ratio, lower 95 % bound",
+        "",
+        lambda level, _: level.versus.low if level.versus else None,
+    ),
+    Shown(
+        "ratio_high",
+        "Ratio, upper 95 % bound",
+        "",
+        lambda level, _: level.versus.high if level.versus else None,
+    ),
+)
+SPREADS = (
+    Shown("between", "Spread between instances", "CV %", lambda level, _: _percent(level.cv)),
+    Shown(
+        "within", "Spread between the runs of an instance", "CV %", lambda level, _: _percent(level.runs_cv)
+    ),
+)
 
 
 def report(fleet: Fleet, url: str) -> Report:
@@ -36,70 +78,32 @@ def report(fleet: Fleet, url: str) -> Report:
 
 
 def _pivots(fleet: Fleet) -> tuple[Pivot, ...]:
-    factors = [metric.factor for metric in fleet.metrics]
-    heads = tuple(SHORT.get(metric.key, f"{metric.label} {metric.shown}".strip()) for metric in fleet.metrics)
-    rows = tuple(group.name for group in fleet.groups)
-
-    def pivot(
-        key: str, title: str, unit: str, cell: Callable[[Level, float], float | None], note: str = ""
-    ) -> Pivot:
-        cells = tuple(
-            tuple(cell(level, factor) for level, factor in zip(group.levels, factors, strict=True))
-            for group in fleet.groups
-        )
-        return Pivot(key, title, unit, "group", rows, heads, cells, note, columns_differ=True)
-
-    counts = Pivot(
-        "counts",
-        "How many",
-        "",
-        "group",
-        rows,
-        ("instances", "runs"),
-        tuple((float(group.instances), float(group.runs)) for group in fleet.groups),
-    )
-    found = [
-        counts,
-        pivot(
-            "level", "Level", "", lambda level, factor: None if level.mean is None else level.mean * factor
-        ),
-    ]
-    if len(fleet.groups) > 1:
-        found += [
-            pivot(
-                "ratio",
-                f"Ratio to {fleet.reference}",
-                "",
-                lambda level, _: level.versus.centre if level.versus else None,
-            ),
-            pivot(
-                "ratio_low",
-                "Ratio, lower 95 % bound",
-                "",
-                lambda level, _: level.versus.low if level.versus else None,
-            ),
-            pivot(
-                "ratio_high",
-                "Ratio, upper 95 % bound",
-                "",
-                lambda level, _: level.versus.high if level.versus else None,
-            ),
-        ]
-    found += [
-        pivot(
-            "between",
-            "Spread between instances",
-            "CV %",
-            lambda level, _: None if level.cv is None else 100 * level.cv,
-        ),
-        pivot(
-            "within",
-            "Spread between the runs of an instance",
-            "CV %",
-            lambda level, _: None if level.runs_cv is None else 100 * level.runs_cv,
-        ),
-    ]
+    columns = (*LEVELS, *(RATIOS if len(fleet.groups) > 1 else ()), *SPREADS)
+    found = [_counts(fleet), *(_pivot(fleet, column) for column in columns)]
     return tuple(pivot for pivot in found if any(cell is not None for row in pivot.cells for cell in row))
+
+
+def _counts(fleet: Fleet) -> Pivot:
+    cells = tuple((float(group.instances), float(group.runs)) for group in fleet.groups)
+    return Pivot("counts", "How many", "", "group", _names(fleet), ("instances", "runs"), cells)
+
+
+def _pivot(fleet: Fleet, shown: Shown) -> Pivot:
+    heads = tuple(SHORT.get(metric.key, f"{metric.label} {metric.shown}".strip()) for metric in fleet.metrics)
+    cells = tuple(
+        tuple(shown.cell(level, metric) for level, metric in zip(group.levels, fleet.metrics, strict=True))
+        for group in fleet.groups
+    )
+    title = shown.title.format(reference=fleet.reference)
+    return Pivot(shown.key, title, shown.unit, "group", _names(fleet), heads, cells, columns_differ=True)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def _names(fleet: Fleet) -> tuple[str, ...]:
+    return tuple(group.name for group in fleet.groups)
 
 
 def _sentences(fleet: Fleet) -> tuple[str, ...]:

@@ -60,8 +60,6 @@ def write(panels: Sequence[Panel], path: Path) -> None:
 
 def draw(axes: Axes, panel: Panel, colour: str) -> None:
     """Draw one panel. The axis of N is logarithmic, so that 1 to 64 and 1000 can both be seen."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: PLC0415
-
     largest = float(panel.n.max())
     right = max([largest, *(float(curve.n.max()) for curve in panel.curves)])
     axes.set_xscale("log", base=2)
@@ -78,20 +76,7 @@ def draw(axes: Axes, panel: Panel, colour: str) -> None:
             fontsize=7,
             color=style.GREY,
         )
-    for place, curve in enumerate(panel.curves):
-        tint = colour if curve.chief else style.GREY
-        dashes = "-" if curve.chief else ("--", ":", "-.")[(place - 1) % 3]
-        axes.plot(curve.n, curve.x, dashes, color=tint, label=curve.label, zorder=3)
-        if curve.low is not None and curve.high is not None:
-            axes.fill_between(
-                curve.n,
-                curve.low,
-                curve.high,
-                color=tint,
-                alpha=0.18,
-                linewidth=0,
-                label="95 % of the curve" if curve.chief else None,
-            )
+    _curves(axes, panel, colour)
     axes.plot(
         panel.n,
         panel.x,
@@ -110,13 +95,38 @@ def draw(axes: Axes, panel: Panel, colour: str) -> None:
     axes.set_title(panel.title)
     axes.set_xlabel(panel.concurrency if not panel.note else f"{panel.concurrency}\n{panel.note}")
     axes.set_ylabel(panel.unit)
-    ticks = 2.0 ** np.arange(np.floor(np.log2(panel.n.min())), np.ceil(np.log2(right)) + 1)
-    ticks = ticks[(ticks >= panel.n.min()) & (ticks <= right * 1.15)]
-    axes.set_xticks(ticks[:: 1 + len(ticks) // 12])
-    axes.xaxis.set_major_formatter(FuncFormatter(style.thousands))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.yaxis.set_major_formatter(FuncFormatter(style.thousands))
+    _ticks(axes, float(panel.n.min()), right)
     if panel.curves:
         axes.legend(
             loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=4, columnspacing=1.4, handlelength=1.8
         )
+
+
+def _curves(axes: Axes, panel: Panel, colour: str) -> None:
+    """The chief curve in its colour, the others broken and grey, each with its interval."""
+    for place, curve in enumerate(panel.curves):
+        tint = colour if curve.chief else style.GREY
+        dashes = "-" if curve.chief else ("--", ":", "-.")[(place - 1) % 3]
+        axes.plot(curve.n, curve.x, dashes, color=tint, label=curve.label, zorder=3)
+        if curve.low is not None and curve.high is not None:
+            axes.fill_between(
+                curve.n,
+                curve.low,
+                curve.high,
+                color=tint,
+                alpha=0.18,
+                linewidth=0,
+                label="95 % of the curve" if curve.chief else None,
+            )
+
+
+def _ticks(axes: Axes, smallest: float, largest: float) -> None:
+    """Ticks at powers of two, a dozen at most."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: PLC0415  slow to import
+
+    ticks = 2.0 ** np.arange(np.floor(np.log2(smallest)), np.ceil(np.log2(largest)) + 1)
+    ticks = ticks[(ticks >= smallest) & (ticks <= largest * 1.15)]
+    axes.set_xticks(ticks[:: 1 + len(ticks) // 12])
+    axes.xaxis.set_major_formatter(FuncFormatter(style.thousands))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter(FuncFormatter(style.thousands))

@@ -1,1 +1,1 @@
-"""Is this instance as good as the one we have? Non-inferiority row by row, with a verdict for a pipeline."""
+"""Is the new instance as good as the old one? Non-inferiority row by row, with a verdict for a pipeline."""

@@ -28,7 +28,7 @@ def add(subparsers: Any) -> None:
     parser = options.command(
         subparsers,
         "qualify",
-        "is this instance as good as the one we have? pass, fail or cannot tell",
+        "is the new instance as good as the old one? pass, fail or cannot tell",
         EXAMPLES,
     )
     parser.add_argument("words", nargs="*", metavar="BASELINE CANDIDATE")

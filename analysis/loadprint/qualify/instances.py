@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -43,11 +43,6 @@ def instances(runs: Sequence[Run], by: By = "host") -> tuple[Instance, ...]:
         )
         for name, places in zip(names, found.values(), strict=True)
     )
-
-
-def pooled(values: Sequence[float], machines: Iterable[Instance]) -> list[list[float]]:
-    """Values of runs by instance."""
-    return [[values[place] for place in machine.places] for machine in machines]
 
 
 def identity(run: Run, by: By = "host") -> str:
