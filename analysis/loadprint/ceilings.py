@@ -115,6 +115,8 @@ def told(ceiling: Ceiling, row: Row) -> str:
 
 def read(path: Path) -> tuple[Ceiling, ...]:
     """Read a file of ceilings. Raises InputError naming the entry that cannot be used."""
+    if not path.is_file():
+        raise InputError(path, "no such file", AGAIN)
     document = read_object(path)
     version = document.get("format_version", 1)
     if version != 1:

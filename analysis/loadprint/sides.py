@@ -49,7 +49,11 @@ def resolve(words: Sequence[str]) -> tuple[list[Side], str | None]:
         else:
             sides.append(single(path))
     if len(sides) < 2:
-        raise InputError(" ".join(words), "is one side", "give two or more to compare")
+        raise InputError(
+            " ".join(words),
+            "is one side",
+            "give two or more to compare; `loadprint inspect` tells what one run holds",
+        )
     return _distinct(sides, words), declared
 
 

@@ -111,7 +111,14 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
     ]
     best: tuple[str, ...] = ()
     if corner == "connections":
-        pivots.append(pivot("speed_up", f"Speed-up against {rows[0]} connections", "", speed_up))
+        pivots.append(
+            pivot(
+                "speed_up",
+                f"Speed-up against {rows[0]} connection{'' if rows[0] == '1' else 's'}",
+                "",
+                speed_up,
+            )
+        )
         found, best = sweep_text.best(swept, grid, rows, columns)
         pivots.append(found)
     pivots += [

@@ -247,7 +247,7 @@ def test_an_execution_is_fitted_by_column_with_all_its_repeats(tmp_path: Path, g
     assert found.figure("runq_p99").grows
     assert not found.figure("busy").grows
     assert any(
-        "Contention agrees: of the connections added, 40% wait for a lock." in s for s in found.sentences
+        "Contention agrees: of the connections added, 40 % wait for a lock." in s for s in found.sentences
     )
     text = RENDERERS["text"](told)
     assert max(map(len, text.splitlines())) <= WIDTH

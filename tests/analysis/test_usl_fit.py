@@ -241,7 +241,7 @@ def said(found: Fit) -> str:
     [
         ([10 * n for n in N], "no limit can be seen"),
         ([100 / n for n in N], "falls from N = 1 on"),
-        ([5.0 for _ in N], "explains 0% of the spread"),
+        ([5.0 for _ in N], "explains 0 % of the spread"),
         ([5 + math.sin(n) for n in N], "read no law out of it"),
         ([n**1.2 for n in N], "σ is held at its bound 0"),
         ([1e-99 * n for n in N], "N"),

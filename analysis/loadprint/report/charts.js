@@ -24,7 +24,7 @@ function firstOf(side) {
   return [...visible].sort((a, b) => a - b).find((run) => report.runs[run].side === side);
 }
 
-// What lies outside of the measured window is shaded; phases are named at the top.
+// What lies outside of the measured window is shaded.
 function shade(chart, runs) {
   const run = runs.find((one) => one !== undefined && report.runs[one].phases.length);
   if (run === undefined) return;
@@ -38,14 +38,29 @@ function shade(chart, runs) {
   ctx.fillStyle = colour("outside");
   ctx.fillRect(bbox.left, bbox.top, at(measured[1]) - bbox.left, bbox.height);
   ctx.fillRect(at(measured[2]), bbox.top, bbox.left + bbox.width - at(measured[2]), bbox.height);
-  ctx.fillStyle = colour("quiet");
+  ctx.restore();
+}
+
+// Names of the phases, above the values that were drawn: a name has the page's colour around it.
+function namePhases(chart, runs) {
+  const run = runs.find((one) => one !== undefined && report.runs[one].phases.length);
+  if (run === undefined) return;
+  const { ctx, bbox } = chart;
+  const ratio = window.devicePixelRatio || 1;
+  const at = (seconds) => Math.min(bbox.left + bbox.width, Math.max(bbox.left, chart.valToPos(seconds, "x", true)));
+  ctx.save();
   ctx.font = `${10 * ratio}px ${font.slice(5)}`;
+  ctx.textAlign = "left";
   ctx.textBaseline = "top";
-  for (const [name, begin, end] of phases) {
+  ctx.lineJoin = "round";
+  ctx.lineWidth = 3 * ratio;
+  for (const [name, begin, end] of report.runs[run].phases) {
     const left = at(begin);
-    if (name !== "measure" && at(end) - left > ctx.measureText(name).width + 8 * ratio) {
-      ctx.fillText(name, left + 4 * ratio, bbox.top + 3 * ratio);
-    }
+    if (name === "measure" || at(end) - left <= ctx.measureText(name).width + 8 * ratio) continue;
+    ctx.strokeStyle = colour("outside");
+    ctx.strokeText(name, left + 4 * ratio, bbox.top + 4 * ratio);
+    ctx.fillStyle = colour("ink");
+    ctx.fillText(name, left + 4 * ratio, bbox.top + 4 * ratio);
   }
   ctx.restore();
 }
@@ -117,7 +132,10 @@ function lineChart(figure, course) {
   const values = unpacked(course);
   const options = timeOptions(figure, {
     drawClear: [(chart) => shade(chart, [...visible].sort((a, b) => a - b))],
-    draw: [(chart) => { if (MARKED.has(course.section)) markSpikes(chart, [...visible]); }],
+    draw: [(chart) => {
+      if (MARKED.has(course.section)) markSpikes(chart, [...visible]);
+      namePhases(chart, [...visible].sort((a, b) => a - b));
+    }],
     setCursor: [(chart) => {
       const { idx } = chart.cursor;
       if (idx === null || idx === undefined) { readout.clear(); return; }
@@ -158,6 +176,7 @@ function stackChart(figure, course, side) {
   }
   const options = timeOptions(figure, {
     drawClear: [(chart) => shade(chart, [firstOf(side)])],
+    draw: [(chart) => namePhases(chart, [firstOf(side)])],
     setCursor: [(chart) => {
       const { idx } = chart.cursor;
       if (idx === null || idx === undefined || !own.size) { readout.clear(); return; }

@@ -53,7 +53,7 @@ function ticks(splits, unit) {
 function clock(seconds, apart) {
   const sign = seconds < 0 ? "−" : "";
   const whole = Math.abs(seconds);
-  if (whole < 120 && apart < 60) return `${sign}${apart < 1 ? whole.toFixed(1) : Math.round(whole)} s`;
+  if (whole < 120 && apart < 60) return `${sign}${Number.isInteger(Math.round(apart * 100) / 100) ? Math.round(whole) : whole.toFixed(1)} s`;
   const hours = Math.floor(whole / 3600);
   const minutes = Math.floor((whole % 3600) / 60);
   const rest = Math.floor(whole % 60);

@@ -144,6 +144,13 @@ class Setting:
     kind: str
     values: tuple[str, ...]
 
+    def by_value(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Each different value with the places of the sides that have it."""
+        return tuple(
+            (value, tuple(place for place, own in enumerate(self.values) if own == value))
+            for value in dict.fromkeys(self.values)
+        )
+
 
 @dataclass(frozen=True)
 class Absent:

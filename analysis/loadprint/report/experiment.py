@@ -81,6 +81,11 @@ def boxes(found: Result) -> tuple[Box, ...]:
     return tuple(_box(found, window, value, (begin, end, most)) for window, value in known)
 
 
+def highest(found: Result) -> str:
+    """Queries per CPU-second of the highest bar."""
+    return figure(max((window.efficiency or 0.0 for window in found.windows), default=0.0))
+
+
 def _box(found: Result, window: Window, value: float, most: tuple[float, float, float]) -> Box:
     begin, end, highest = most
     scale = WIDTH / max(end - begin, 1e-9)

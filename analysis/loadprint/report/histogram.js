@@ -24,7 +24,7 @@ function joined(lines) {
 // Places of a logarithmic axis: powers of ten, and 2 and 5 between them where there is room.
 function decades(low, high) {
   const found = [];
-  const between = high / low < 500 ? [1, 2, 5] : [1];
+  const between = high / low < 5 ? [1, 1.5, 2, 3, 4, 5, 6, 8] : high / low < 500 ? [1, 2, 5] : [1];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
     for (const one of between) found.push(one * 10 ** power);
   }

@@ -34,6 +34,7 @@ EBPF_TITLES = {
     "ebpf_syscall_latency": "System calls of the server",
     "ebpf_statements": "Statements, inside the server",
 }
+SOUND = {"comparable": "yes", "client-bound": "no", "pinned": "yes", "observer": "small", "disturbed": "no"}
 # what could end a script element, or a line in old parsers of JavaScript
 ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
@@ -85,6 +86,7 @@ def page(report: Report) -> str:
         said=_said(report),
         head=report.table or report.pivots,
         verdicts=report.table.verdicts if report.table else (),
+        doubted=_doubted(report),
         spikes=_spikes(report),
         **_experiment(report),
         thinned=grid.keep if grid and grid.thinned else 0,
@@ -174,6 +176,12 @@ def _distribution(chart: Distribution) -> dict[str, Any]:
     }
 
 
+def _doubted(report: Report) -> frozenset[str]:
+    """Verdicts whose answer is not the one that lets a comparison be believed."""
+    verdicts = report.table.verdicts if report.table else ()
+    return frozenset(verdict.key for verdict in verdicts if verdict.answer != SOUND.get(verdict.key))
+
+
 def _said(report: Report) -> tuple[tabled.Said, ...]:
     """Sentences of the table with links to its rows, or those of pivot tables."""
     if report.table:
@@ -258,7 +266,7 @@ def _experiment(report: Report) -> dict[str, Any]:
     if report.ab is None:
         return {"ab": None}
     from loadprint.ab import render  # noqa: PLC0415  few reports are of an experiment
-    from loadprint.report.experiment import boxes  # noqa: PLC0415
+    from loadprint.report.experiment import boxes, highest  # noqa: PLC0415
 
     return {
         "ab": report.ab,
@@ -267,6 +275,7 @@ def _experiment(report: Report) -> dict[str, Any]:
         "window_heads": render.WINDOW_HEADS,
         "windows": [render.window_row(report.ab, window) for window in report.ab.windows],
         "boxes": boxes(report.ab),
+        "highest": highest(report.ab),
     }
 
 

@@ -84,5 +84,5 @@ def of_distribution(chart: Distribution) -> tuple[tuple[int, str], ...]:
         ends = [
             figure(float(chart.edges[place]) * chart.factor, 2) for place in (low, min(high + 1, len(shares)))
         ]
-        told.append((side, f"{chart.totals[side]:,}, 80 % in {ends[0]} – {ends[1]}\u00a0{chart.shown}"))
+        told.append((side, f"n {chart.totals[side]:,}, 80 % in {ends[0]} – {ends[1]}\u00a0{chart.shown}"))
     return tuple(told)

@@ -7,6 +7,22 @@ const switches = [...document.querySelectorAll("[data-rows]")];
 function press(kind) {
   rows.dataset.shown = kind;
   for (const one of switches) one.setAttribute("aria-pressed", String(one.dataset.rows === kind));
+  citeNotes();
+}
+
+// Of the footnotes only those that a shown row cites; paper has every row and every note.
+function citeNotes() {
+  const cited = new Set();
+  for (const link of rows.querySelectorAll('sup a[href^="#note-"]')) {
+    if (link.checkVisibility()) cited.add(link.getAttribute("href").slice(1));
+  }
+  const notes = [...document.querySelectorAll(".notes li")];
+  for (const note of notes) note.classList.toggle("uncited", !cited.has(note.id));
+  const more = document.getElementById("notes-more");
+  if (!more) return;
+  const left = notes.filter((note) => note.classList.contains("uncited")).length;
+  more.hidden = left === 0;
+  more.textContent = left === 1 ? "1 more footnote belongs to rows not shown." : `${left} more footnotes belong to rows not shown.`;
 }
 
 // Rows whose text holds every word stay; a group stays with any of its rows, or all of them by its own title.
@@ -39,6 +55,7 @@ if (rows) {
     const found = filterRows(rows, words, true);
     document.getElementById("row-count").textContent = words.length ? `${found} of all rows` : "";
     document.getElementById("row-none").hidden = found > 0;
+    citeNotes();
   });
   // a link to a row that is not shown shows it
   const reveal = () => {
@@ -46,7 +63,8 @@ if (rows) {
     if (!row) return;
     input.value = "";
     filterRows(rows, [], true);
-    if (!row.checkVisibility()) press(row.classList.contains("usual") ? "usual" : "further");
+    if (row.checkVisibility()) citeNotes();
+    else press(row.classList.contains("usual") ? "usual" : "further");
     row.scrollIntoView({ block: "center" });
   };
   window.addEventListener("hashchange", reveal);

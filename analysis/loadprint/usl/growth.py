@@ -168,7 +168,7 @@ def _sentences(told: Growth, terms: Sequence[str]) -> list[str]:
 def _contention(told: Growth, waiting: float | None) -> str:
     lock, switches = told.figure("lock"), told.figure("switches")
     if waiting is not None and waiting >= WAITING:
-        return f"Contention agrees: of the connections added, {waiting:.0%} wait for a lock."
+        return f"Contention agrees: of the connections added, {100 * waiting:.0f} % wait for a lock."
     if lock.reason:
         hint = "; switches / op grow, as they do where locks are handed over" if switches.grows else ""
         return f"Contention cannot be held against lock waits, which were not recorded{hint}."

@@ -121,7 +121,9 @@ def decline(fit: Fit) -> str | None:
         noise = DECLINE * levels[top]
     if fall <= noise:
         share = fall / levels[top]
-        return f"no decline was measured: {share:.1%} from N = {top:g} to {last:g} is within the noise"
+        return (
+            f"no decline was measured: {100 * share:.1f} % from N = {top:g} to {last:g} is within the noise"
+        )
     return None
 
 
@@ -209,7 +211,7 @@ def _bounds(fit: Fit) -> list[Verdict]:
 def _shape(fit: Fit) -> list[Verdict]:
     usl, out = fit.headline, []
     if usl.r2 is None or usl.r2 < LEAST_R2:
-        share = f"{max(0.0, usl.r2 or 0.0):.0%}"
+        share = f"{100 * max(0.0, usl.r2 or 0.0):.0f} %"
         out.append(
             Verdict(
                 "noise",
@@ -231,7 +233,7 @@ def _points(fit: Fit) -> list[Verdict]:
     off = max(fit.points, key=lambda point: abs(point.residual or 0.0))
     if off.residual is not None and abs(off.residual) > OFF:
         side = "above" if off.residual > 0 else "below"
-        text = f"at N = {off.n:g} the fit lies {abs(off.residual):.1%} {side} what was measured"
+        text = f"at N = {off.n:g} the fit lies {100 * abs(off.residual):.1f} % {side} what was measured"
         out.append(Verdict("residual", text, warning=True))
     odd = next((point for point in fit.points if point.stands_out), None)
     if odd is not None and odd.deleted_t is not None:
