@@ -18,7 +18,8 @@ from loadprint.cpusets import cpuset, user_hz
 from loadprint.queries import Store, number
 from loadprint.recording import Run
 from loadprint.series_labels import label_of
-from loadprint.series_tables import Found, Table, probes_of
+from loadprint.series_table import Found, Table
+from loadprint.series_tables import probes_of
 
 SHORTEST = 0.1  # seconds; a shorter last interval has no rate worth showing
 

@@ -58,7 +58,7 @@ def _page(report: Report, charts: Sequence[Chart]) -> Figure:
 
 
 def _chart(axes: Axes, report: Report, course: Course, run: int | None) -> None:
-    from matplotlib.ticker import FuncFormatter  # noqa: PLC0415
+    from matplotlib.ticker import FuncFormatter  # noqa: PLC0415  slow to import
 
     _window(axes, report)
     colours = sides.palette(report)
@@ -132,7 +132,7 @@ def _spikes(axes: Axes, runs: Sequence[RunOf], colours: Mapping[int, str]) -> No
 
 
 def _legend(drawn: Figure, report: Report, charts: Sequence[Chart]) -> None:
-    from matplotlib.patches import Patch  # noqa: PLC0415
+    from matplotlib.patches import Patch  # noqa: PLC0415  slow to import
 
     drawn_sides = [
         report.runs[line.run].side for course, run in charts if run is None for line in course.lines

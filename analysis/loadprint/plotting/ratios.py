@@ -76,7 +76,7 @@ def draw(table: Table, most: int = MOST) -> Figure | None:
 
 
 def _rows(axes: Axes, rows: Sequence[Line], compared: Sequence[str], names: Sequence[str]) -> None:
-    from matplotlib.lines import Line2D  # noqa: PLC0415
+    from matplotlib.lines import Line2D  # noqa: PLC0415  slow to import
 
     place, ticks, labels, group = 0.0, [], [], ""
     for row in rows:
@@ -116,7 +116,7 @@ def _rows(axes: Axes, rows: Sequence[Line], compared: Sequence[str], names: Sequ
 
 def _decades(axes: Axes) -> None:
     """Ticks at 0.1, 0.2, 0.5, 1, 2, 5 … inside of the data, and never less than a factor of two around 1."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator  # noqa: PLC0415
+    from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator  # noqa: PLC0415  slow to import
 
     low, high = axes.get_xlim()
     low, high = min(low, 0.5), max(high, 2.0)

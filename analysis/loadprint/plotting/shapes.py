@@ -98,7 +98,7 @@ def _steps(axes: Axes, report: Report, each: Distribution) -> None:
 
 def _plain_ticks(axes: Axes, which: str) -> None:
     """0.1, 1, 10 and not 10⁻¹; within less than a decade also 2 and 5."""
-    from matplotlib.ticker import FuncFormatter, LogLocator  # noqa: PLC0415
+    from matplotlib.ticker import FuncFormatter, LogLocator  # noqa: PLC0415  slow to import
 
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = axes.get_xlim() if which == "x" else axes.get_ylim()

@@ -32,7 +32,7 @@ def palette(report: Report) -> dict[int, str]:
 
 def handles(report: Report, sides: Iterable[int]) -> list[Line2D]:
     """Entries of a legend for the sides that a figure draws, in their order."""
-    from matplotlib.lines import Line2D as New  # noqa: PLC0415
+    from matplotlib.lines import Line2D as New  # noqa: PLC0415  slow to import
 
     colours = palette(report)
     return [New([], [], color=colours[side], label=report.sides[side].name) for side in sorted(set(sides))]

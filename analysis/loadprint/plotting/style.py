@@ -72,7 +72,7 @@ def sheet(
     rows: int = 1, columns: int = 1, *, height: float = 2.9, width: float = WIDTH, **options: Any
 ) -> tuple[Figure, list[Axes]]:
     """A figure with rows × columns axes, `height` inches a row; axes in reading order."""
-    from matplotlib.figure import Figure as New  # noqa: PLC0415
+    from matplotlib.figure import Figure as New  # noqa: PLC0415  slow to import
 
     drawn = New(figsize=(width, height * rows), layout="constrained")
     axes = drawn.subplots(rows, columns, squeeze=False, **options)

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     spec = specification.load(arguments.spec)
     baseline, candidate = _parties(arguments, spec)
 
-    from loadprint.qualify import junit, render  # noqa: PLC0415
+    from loadprint.qualify import junit, render  # noqa: PLC0415  after what may be refused
     from loadprint.qualify.qualify import qualify  # noqa: PLC0415  DuckDB
 
     report = qualify(baseline, candidate, spec)

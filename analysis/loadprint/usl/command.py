@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     report = told.tell(found, predict=predict, bounded=not arguments.unbounded)
     if arguments.plot is not None:
-        from loadprint.plotting import scaling  # noqa: PLC0415
+        from loadprint.plotting import scaling  # noqa: PLC0415  Matplotlib, SciPy
         from loadprint.usl.panels import panels  # noqa: PLC0415
 
         scaling.write(panels(report), arguments.plot)
