@@ -56,6 +56,14 @@ def test_the_report_lies_beside_the_runs(finished: tuple[Path, str, Machine]) ->
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+def test_the_host_is_checked_first(finished: tuple[Path, str, Machine]) -> None:
+    runs, output, _ = finished
+    kept = json.loads((next(runs.glob("tiny/2*")) / "check.json").read_text(encoding="utf-8"))
+    assert kept["subjects"]
+    assert kept["well"]
+    assert f"{len(kept['well'])} rules are kept" in output
+
+
 def test_statement_counts_are_the_servers_own(finished: tuple[Path, str, Machine]) -> None:
     runs, _, _ = finished
     seen = 0
