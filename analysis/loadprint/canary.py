@@ -10,7 +10,7 @@ which is about two standard deviations.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -38,9 +38,19 @@ class _Canary:
     times: dict[str, float]
 
 
-def shifts(runs: Sequence[Run]) -> list[Shift]:
-    """Shift of every part of every run that had a canary before and after it."""
+def by_run(runs: Sequence[Run]) -> dict[Path, list[Shift]]:
+    """Shifts of every run that had canaries, by its directory: runs of two executions share their ids."""
     limits = repeatability(runs)
+    found = {run.path.resolve(): shifts([run], limits) for run in runs}
+    return {place: own for place, own in found.items() if own}
+
+
+def shifts(runs: Sequence[Run], limits: Mapping[str, float] | None = None) -> list[Shift]:
+    """Shift of every part of every run that had a canary before and after it.
+
+    `limits` are those of `repeatability`, where the runs alone do not tell it.
+    """
+    limits = repeatability(runs) if limits is None else limits
     found = []
     for run in runs:
         pair = _around(_read(run.path))
@@ -82,8 +92,9 @@ def repeatability(runs: Iterable[Run]) -> dict[str, float]:
     return limits
 
 
-def told(found: Sequence[Shift]) -> str:
+def told(by_run: Mapping[Path, Sequence[Shift]]) -> str:
     """One line: the largest shift of each part, its limit, and how many runs it is from."""
+    found = [shift for own in by_run.values() for shift in own]
     texts = []
     for part in PARTS:
         own = [shift for shift in found if shift.part == part]
@@ -97,8 +108,8 @@ def told(found: Sequence[Shift]) -> str:
             else f"limit {_factor(1 + limit)}{', its own repeatability at rest' if limit > LIMIT else ''}"
         )
         texts.append(f"{_said(largest)} ({held})")
-    runs = len({shift.run for shift in found})
-    return f"largest shifts over {runs} runs: {'; '.join(texts)}" if texts else ""
+    runs = f"{len(by_run)} run{'s' if len(by_run) > 1 else ''}"
+    return f"largest shifts over {runs}: {'; '.join(texts)}" if texts else ""
 
 
 def beyond(found: Sequence[Shift]) -> list[str]:

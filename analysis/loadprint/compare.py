@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from loadprint import canary, client, comparability, derived_cpu, header, headlines, plans, steady, warm
 from loadprint.ceilings import Ceiling, Ceilings
@@ -14,8 +15,8 @@ from loadprint.queries import Store
 from loadprint.rows import Column, Footnotes, RowBuilder, with_verdicts
 from loadprint.sentences import sentences
 from loadprint.sides import Side
-from loadprint.table import Group, Row, Shift, SideHead, Table
-from loadprint.verdicts import verdicts
+from loadprint.table import Group, Row, SideHead, Table
+from loadprint.verdicts import Shifts, verdicts
 
 UTILISATION_GAP = 10.0  # points beyond which CPU time per operation is not the same thing
 UTILISATION_NOTE = (
@@ -61,7 +62,7 @@ def compare(
     comparable = comparability.judge(sides, measured)
     facts = header.facts(sides, measured, comparable)
     facts += _drifts(sides, measured)
-    shifts = canary.shifts([run.run for runs in measured for run in runs])
+    shifts = canary.by_run([run.run for runs in measured for run in runs])
     facts += [("canary", said_of_it)] if (said_of_it := canary.told(shifts)) else []
     if unused := most.unused([run for runs in measured for run in runs]):
         facts.append(("ceilings", f"no row shows {', '.join(unused)}"))
@@ -104,7 +105,25 @@ def _columns(
         said += [text for text in (cold, drift, steady.transient(side.name, runs)) if text]
         said += _oddities(side, runs)
         columns.append(Column(side.name, ordered, paired, cold or drift or bound))
-    return columns, said
+    return columns, [*said, *_beside_itself(sides)]
+
+
+def _beside_itself(sides: Sequence[Side]) -> list[str]:
+    """Runs that stand on more than one side: their ratios look certain and say nothing."""
+    places: dict[Path, list[tuple[str, str]]] = {}
+    for side in sides:
+        for run in side.runs:
+            places.setdefault(run.path.resolve(), []).append((side.name, run.id))
+    twice: dict[str, list[str]] = {}
+    for found in places.values():
+        if len(found) > 1:
+            names = " and ".join(dict.fromkeys(name for name, _ in found))
+            twice.setdefault(names, []).append(found[0][1])
+    return [
+        f"{names} hold the same run{'s' if len(ids) > 1 else ''} {', '.join(ids)}: "
+        "a run beside itself says nothing"
+        for names, ids in twice.items()
+    ]
 
 
 def _drifts(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[tuple[str, str]]:
@@ -195,9 +214,9 @@ def _marked(row: Row, gaps: Sequence[float], builder: RowBuilder) -> Row:
     return replace(row, versus=tuple(versus))
 
 
-def _head(side: Side, runs: Sequence[Measured], shifts: Sequence[Shift], footnotes: Footnotes) -> SideHead:
+def _head(side: Side, runs: Sequence[Measured], shifts: Shifts, footnotes: Footnotes) -> SideHead:
     ids = tuple(run.run.id for run in runs)
-    own = tuple(shift for shift in shifts if shift.run in ids)
+    own = tuple(shift for run in runs for shift in shifts.get(run.run.path.resolve(), ()))
     notes = tuple(footnotes.add(text) for text in canary.disturbed(own))
     drift = steady.together(runs)
     return SideHead(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from loadprint import canary, client, observer, separation
 from loadprint.comparability import Comparability
@@ -11,6 +12,7 @@ from loadprint.sides import Side
 from loadprint.table import Shift, Verdict
 
 STEAL, THROTTLED = 0.01, 0.01  # of the server set's time; of its quota's periods
+Shifts = Mapping[Path, Sequence[Shift]]  # of each run that had canaries, by its directory
 Judged = Callable[[Sequence[Measured]], tuple[str, str]]
 
 
@@ -18,7 +20,7 @@ def verdicts(
     sides: Sequence[Side],
     measured: Sequence[Sequence[Measured]],
     comparable: Comparability,
-    shifts: Sequence[Shift],
+    shifts: Shifts,
 ) -> tuple[Verdict, ...]:
     """All five, in the order in which they are printed."""
     return (
@@ -71,21 +73,31 @@ def _observer(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> 
     return Verdict("observer", answer, "; ".join((*dict.fromkeys(cost), *places)))
 
 
-def _disturbed(
-    sides: Sequence[Side], measured: Sequence[Sequence[Measured]], shifts: Sequence[Shift]
-) -> Verdict:
-    """Runs in which the machine was not the same throughout: canary, stolen time, quotas."""
-    total = sum(len(runs) for runs in measured)
-    told = canary.beyond(shifts)
+def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], shifts: Shifts) -> Verdict:
+    """Runs in which the machine was not the same throughout: canary, stolen time, quotas.
+
+    A run on two sides counts once; of runs with one id, from two executions, their sides are named.
+    """
+    places: dict[Path, tuple[str, Measured]] = {}
     for side, runs in zip(sides, measured, strict=True):
-        told += [f"{side.name} {run.run.id} {what}" for run in runs for what in _held_back(run)]
+        for run in runs:
+            places.setdefault(run.run.path.resolve(), (side.name, run))
+    alike = len({run.run.id for _, run in places.values()}) < len(places)
+    told: dict[Path, list[str]] = {}
+    for place, (name, run) in places.items():
+        texts = [f"{name} {text}" if alike else text for text in canary.beyond(shifts.get(place, ()))]
+        texts += [f"{name} {run.run.id} {what}" for what in _held_back(run)]
+        if texts:
+            told[place] = texts
     if told:
-        ids = {run.run.id for runs in measured for run in runs if any(run.run.id in text for text in told)}
-        return Verdict("disturbed", f"{len(ids)} of {total} runs", "; ".join(told))
-    watched = len({shift.run for shift in shifts})
+        every = [text for texts in told.values() for text in texts]
+        return Verdict("disturbed", f"{len(told)} of {len(places)} runs", "; ".join(every))
+    watched = len(shifts)
     if watched:
-        of = "" if watched == total else f" of {total}"
-        return Verdict("disturbed", "no", f"by the canary around {watched}{of} runs")
+        of = "" if watched == len(places) else f" of {len(places)}"
+        return Verdict(
+            "disturbed", "no", f"by the canary around {watched}{of} run{'s' if len(places) > 1 else ''}"
+        )
     return Verdict("disturbed", "cannot tell", "no canary ran before and after")
 
 

@@ -113,6 +113,27 @@ def test_compare_says_it_at_the_head_and_at_the_side(
     assert len(sides[1]["repeats"]) == 1, "a disturbed repeat is kept"
 
 
+def test_runs_of_two_executions_that_share_their_id_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All executions have a b1-….-r1: what disturbed the one is no matter to the other."""
+    same = {"cpu": 1000.0, "syscall": 500.0}
+    [quiet] = runs(tmp_path / "old", (same, same))
+    [shaken] = runs(tmp_path / "new", (same, {**same, "cpu": 1500.0}))
+    assert main(["compare", str(quiet), str(shaken)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "disturbed 1 of 2 runs: r0#2 r0 cpu 1.50 × slower after (limit 1.03 ×)" in text
+    assert "largest shifts over 2 runs" in text
+    assert main(["compare", str(quiet), str(shaken), "--format", "json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)["sides"]
+    assert [shift["disturbed"] for shift in first["canary"]] == [False, False]
+    assert (first["notes"], len(second["notes"])) == ([], 1)
+    assert main(["compare", str(shaken), str(shaken), str(quiet)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "disturbed 1 of 2 runs: r0#1 r0 cpu 1.50 × slower after (limit 1.03 ×) " in text
+    assert "largest shifts over 2 runs" in text
+
+
 def test_what_is_left_of_an_earlier_attempt_or_cut_off_does_no_harm(tmp_path: Path) -> None:
     [made] = runs(tmp_path, ({"cpu": 1000}, {"cpu": 1010}))
     path = made / "server" / "canary.jsonl"

@@ -136,13 +136,13 @@ def test_stolen_time_and_a_quota_disturb_a_run(tmp_path: Path) -> None:
     run = measured(tmp_path / "r", {"cpu.server.steal": 0.04, "cgroup.server.throttled": 0.25})
     calm = measured(tmp_path / "calm")
     sides = [Side("a", "a", (run.run,)), Side("b", "b", (calm.run,))]
-    found = verdicts(sides, [[run], [calm]], Comparability("yes", "", (), ()), [])
+    found = verdicts(sides, [[run], [calm]], Comparability("yes", "", (), ()), {})
     assert found[-1] == Verdict(
         "disturbed",
         "1 of 2 runs",
         "a r 4.0 % of its CPU time stolen; a r held back by its quota in 25 % of periods",
     )
-    quiet = verdicts(sides[1:], [[calm]], Comparability("yes", "", (), ()), [])
+    quiet = verdicts(sides[1:], [[calm]], Comparability("yes", "", (), ()), {})
     assert (quiet[-1].answer, [each.key for each in quiet]) == (
         "cannot tell",
         ["comparable", "client-bound", "pinned", "observer", "disturbed"],

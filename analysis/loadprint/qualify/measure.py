@@ -136,7 +136,8 @@ def voids(sheet: Sheet, spec: Spec) -> Iterator[tuple[str, str]]:
 
 def _disturbed(side: Observed) -> str:
     """Repeats whose canary took another time after them than before."""
-    return "; ".join(canary.beyond(canary.shifts(side.part.runs)))
+    found = canary.by_run(side.part.runs).values()
+    return "; ".join(text for own in found for text in canary.beyond(own))
 
 
 def _settled(side: Observed) -> list[Measured]:
