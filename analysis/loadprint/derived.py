@@ -23,6 +23,7 @@ class Metric:
     """One row. `compute` gets the rates of `needs` in order; ZeroDivisionError means "did not happen".
 
     `coarse` leading inputs together must show three steps of their source, else the value is flagged.
+    `rounding` is how far a value may be off by its source's own steps, as a share of it (a bucket's middle).
     `per_operation` rows count the workload's own operation: no ratio between different operations.
     """
 
@@ -39,6 +40,7 @@ class Metric:
     coarse: int = 1
     footnote: str = ""
     view: View = "always"
+    rounding: float = 0.0
 
     @property
     def factor(self) -> float:

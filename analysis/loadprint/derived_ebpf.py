@@ -10,7 +10,8 @@ WAITING = (
     "mean number of threads in this state: the time they spent in it per second, threads that wait for work "
     "included; all states add up to the threads that are not on a CPU"
 )
-BUCKETS = "a quantile from a histogram: off by at most 6.25 %"
+BUCKET = 0.0625  # a bucket's middle is this near to every value in it
+BUCKETS = "a quantile from a histogram: off by at most 6.25 %, and no interval is narrower than that makes it"
 PRINTED = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
 PLAIN = ("run queue", "block I/O", "lock", "network")
 STATES = {
@@ -25,7 +26,7 @@ STATES = {
 
 def _quantile(key: str, label: str, source: str, shown: str = "µs") -> Metric:
     row = replace(rate(key, label, "s", shown, source), formula="from Δbuckets", better="lower")
-    return replace(row, footnote=BUCKETS)
+    return replace(row, footnote=BUCKETS, rounding=BUCKET)
 
 
 def _quantiles(

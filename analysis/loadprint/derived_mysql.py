@@ -10,6 +10,9 @@ SERVERS_OWN = "of all statements, as performance_schema counts them; the recorde
 QUERIES = "statements within stored programs too; MySQL and MariaDB do not count alike"
 NOT_AMPLIFICATION = "all that the disk wrote for each byte of redo, which is no write amplification"
 
+# the server's histogram of statements has fifty buckets for each power of ten
+BUCKET = (10 ** (1 / 50) - 1) / 2
+
 BURST, SPIKES = "mysql.flush_burst", "mysql.checkpoint_spikes"
 
 
@@ -90,6 +93,7 @@ MYSQL = (
             formula="from Δbuckets",
             better="lower",
             footnote=SERVERS_OWN,
+            rounding=BUCKET,
             view="always" if word == "p99" else "all",
         )
         for word, printed in (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"))

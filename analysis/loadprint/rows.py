@@ -117,7 +117,7 @@ class RowBuilder:
             return _marked(
                 Versus("difference", found.centre, found.low, found.high, found.p, points, notes=(note,))
             )
-        found = stats.ratio(side, reference, paired=paired)
+        found = stats.ratio(side, reference, paired=paired, rounding=metric.rounding)
         return _marked(Versus("ratio", found.centre, found.low, found.high, found.p, points))
 
 

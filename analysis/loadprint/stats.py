@@ -60,13 +60,17 @@ def log_t_interval(values: Sequence[float], *, level: float = LEVEL) -> Estimate
     return Estimate(math.exp(centre), math.exp(centre - half), math.exp(centre + half))
 
 
-def ratio(side: Sequence[float], reference: Sequence[float], *, paired: bool) -> Estimate:
+def ratio(
+    side: Sequence[float], reference: Sequence[float], *, paired: bool, rounding: float = 0.0
+) -> Estimate:
     """Ratio of geometric means of two lists of positive run means.
 
-    An interval needs three or more runs a side; `paired` says that equal positions belong together.
+    An interval needs three or more runs a side; `paired` says that equal positions belong together. Values
+    that may each be off by a share `rounding` of themselves, all in one direction, can be alike in every run
+    without being known any better: no interval is narrower than both sides' rounding makes it.
     """
     x, y = np.log(np.asarray(side)), np.log(np.asarray(reference))
-    centre, low, high, p = _difference(x, y, paired)
+    centre, low, high, p = _difference(x, y, paired, least=-2 * math.log1p(-rounding))
     bounds = [None if bound is None else math.exp(bound) for bound in (low, high)]
     return Estimate(math.exp(centre), bounds[0], bounds[1], p)
 
@@ -77,7 +81,7 @@ def difference(side: Sequence[float], reference: Sequence[float], *, paired: boo
 
 
 def _difference(
-    x: NDArray[np.float64], y: NDArray[np.float64], paired: bool
+    x: NDArray[np.float64], y: NDArray[np.float64], paired: bool, least: float = 0.0
 ) -> tuple[float, float | None, float | None, float | None]:
     centre = float(x.mean() - y.mean())
     if min(len(x), len(y)) < LEAST_REPEATS:
@@ -89,9 +93,11 @@ def _difference(
         error = math.sqrt(a + b)
         # Welch-Satterthwaite
         freedom = (a + b) ** 2 / (a**2 / (len(x) - 1) + b**2 / (len(y) - 1)) if error else 1.0
+    quantile = t_quantile(0.5 + LEVEL / 2, freedom)
+    error = max(error, least / quantile)
     if error <= 1e-12 * max(1.0, abs(centre)):
         return centre, centre, centre, 0.0 if centre else 1.0
-    half = t_quantile(0.5 + LEVEL / 2, freedom) * error
+    half = quantile * error
     return centre, centre - half, centre + half, 2 * t_tail(abs(centre) / error, freedom)
 
 

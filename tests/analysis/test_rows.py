@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import oltp
-from loadprint import derived, stats
+from loadprint import derived, derived_ebpf, stats
 from loadprint.compare import compare
 from loadprint.gather import Measured
 from loadprint.quantities import Quantities
@@ -76,6 +76,17 @@ def test_a_value_under_three_steps_of_its_source_is_flagged(steps: float | None,
     assert (footnotes == ["under three times its source's resolution"]) == flagged
     assert bool(row.cells[1].notes) == flagged
     assert row.cells[0].notes == ()
+
+
+def test_quantiles_of_neighbouring_buckets_cannot_be_told_apart() -> None:
+    """A quantile is the middle of its bucket: three alike are known no better than one."""
+    plain = build(column("b", [43.0] * 3), column("a", [38.9] * 3))[1]
+    assert plain.mark == ""
+    rounded = [row for row in derived_ebpf.EBPF if row.footnote == derived_ebpf.BUCKETS]
+    assert {row.rounding for row in (*rounded, *derived_ebpf.DISK)} == {derived_ebpf.BUCKET}
+    bucket = replace(PLAIN, rounding=derived_ebpf.BUCKET)
+    assert build(column("b", [43.0] * 3), column("a", [38.9] * 3), bucket)[1].mark == "~"
+    assert build(column("b", [86.0] * 3), column("a", [38.9] * 3), bucket)[1].mark == ""
 
 
 def test_percentages_differ_in_points_beside_their_ratio() -> None:

@@ -41,6 +41,22 @@ def test_equal_runs_are_equal() -> None:
     assert stats.ratio([2.0] * 3, [2.0] * 3, paired=True) == stats.Estimate(1.0, 1.0, 1.0, 1.0)
 
 
+def test_no_interval_is_narrower_than_rounding_makes_it() -> None:
+    """Three runs a side in neighbouring buckets of 8 an octave: 38.9 and 43 may be one and the same 41."""
+    alike = stats.ratio([43.0] * 3, [38.9] * 3, paired=True, rounding=0.0625)
+    worst = (1 / (1 - 0.0625)) ** 2
+    assert alike.low == pytest.approx(43 / 38.9 / worst)
+    assert alike.high == pytest.approx(43 / 38.9 * worst)
+    assert alike.p is not None
+    assert alike.p > 0.05
+    apart = stats.ratio([86.0] * 3, [38.9] * 3, paired=True, rounding=0.0625)
+    assert apart.low is not None
+    assert apart.low > 1
+    assert apart.p is not None
+    assert 0 < apart.p < 0.05
+    assert stats.ratio(X, Y, paired=True, rounding=1e-6) == stats.ratio(X, Y, paired=True)
+
+
 def test_benjamini_hochberg_is_scipys() -> None:
     p = np.random.default_rng(3).beta(0.4, 2.0, 60)
     expected = scipy.stats.false_discovery_control(p) <= 0.05
