@@ -168,7 +168,10 @@ def _generator(run: Run, out: Quantities) -> None:
     for name in LATENCIES:
         value = latency.get(name)
         if name == "p999" and timed < LEAST_FOR_P999:
-            out.lack("latency.p999", f"p99.9 of fewer than {LEAST_FOR_P999:,} transactions is its maximum")
+            out.lack(
+                "latency.p999",
+                f"p99.9 of fewer than {LEAST_FOR_P999:,} transactions rests on fewer than ten of them",
+            )
         elif isinstance(value, int | float) and math.isfinite(value):
             out.put(f"latency.{name}", value / 1e3, None)
         else:

@@ -16,9 +16,11 @@ from loadprint.queries import Columns, number
 from loadprint.sources import NANOSECOND, Source
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
-LEAST = {"p99": 100, "p999": 10_000}  # of fewer values such a quantile is little more than the largest
-TOO_FEW = "{} of fewer than {:,} values says little more than their largest"
-PRINTED = {"p99": "p99", "p999": "p99.9"}
+LEAST = {"p99": 100, "p999": 10_000}  # values that such a quantile takes
+TOO_FEW = {
+    "p99": f"p99 of fewer than {LEAST['p99']} values is their largest",
+    "p999": f"p99.9 of fewer than {LEAST['p999']:,} values rests on fewer than ten of them",
+}
 PICOSECOND = 1e-12
 SYNCS = frozenset({"fsync", "fdatasync"})
 
@@ -98,7 +100,7 @@ def _quantiles(source: Source, name: str, found: Histogram, unit: float) -> None
         if not found.total:
             source.out.lack(f"{name}.{word}", "it did not happen in the window")
         elif found.total < LEAST.get(word, 1):
-            source.out.lack(f"{name}.{word}", TOO_FEW.format(PRINTED[word], LEAST[word]))
+            source.out.lack(f"{name}.{word}", TOO_FEW[word])
         else:
             source.out.put(f"{name}.{word}", found.quantile(share) * unit)
 
