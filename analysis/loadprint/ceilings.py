@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loadprint import numbers
 from loadprint.derived import Metric, as_is
 from loadprint.errors import InputError
 from loadprint.gather import Measured
@@ -107,10 +108,14 @@ def matches(ceiling: Ceiling, quantity: str, run: Measured) -> bool:
 def told(ceiling: Ceiling, row: Row) -> str:
     """What a footnote says of a ceiling, in the row's own unit."""
     unit = f" {row.shown}" if row.shown else ""
-    most = f"ceiling {ceiling.value * row.factor:,.4g}{unit}, measured {ceiling.date} by {ceiling.tool}"
+    most = f"ceiling {_figure(ceiling.value * row.factor)}{unit}, measured {ceiling.date} by {ceiling.tool}"
     most += f" (`{ceiling.command}`)" if ceiling.command else ""
     claimed = ceiling.claimed
-    return most if claimed is None else f"{most}; the vendor's limit is {claimed * row.factor:,.4g}{unit}"
+    return most if claimed is None else f"{most}; the vendor's limit is {_figure(claimed * row.factor)}{unit}"
+
+
+def _figure(value: float) -> str:
+    return numbers.number(value, numbers.decimals([value], 4))
 
 
 def read(path: Path) -> tuple[Ceiling, ...]:

@@ -29,6 +29,7 @@ from loadprint.table import Group, Row, Versus
 
 WORKLOAD, CPU, DISK, NETWORK = "WORKLOAD", "CPU METRICS", "DISK METRICS", "NETWORK METRICS"
 OTHER, COSTS = "OTHER METRICS", "COSTS"
+OF_THE_SET = ("interrupts.server", "softirqs.server")  # counted on the server's CPUs, whatever runs there
 Sides = Sequence[Sequence[Measured]]
 
 
@@ -52,6 +53,7 @@ class Rows:
 
     def __init__(self, builder: RowBuilder, ceilings: Ceilings) -> None:
         self.builder, self.ceilings = builder, ceilings
+        self.cpus = _set_of([column.runs for column in builder.columns], "server")
 
     def of(self, metrics: Iterable[derived.Metric]) -> tuple[Row, ...]:
         """Rows of which every side reads the same quantities."""
@@ -59,6 +61,8 @@ class Rows:
 
     def aligned(self, metric: derived.Metric, per_side: Sequence[derived.Metric | None]) -> Row:
         """Row whose sides may read different devices."""
+        if " | " in self.cpus and metric.needs[0] in OF_THE_SET:
+            metric = replace(metric, footnote=f"on the CPUs of each side's set: {self.cpus}")
         row = self.builder.aligned(metric, per_side)
         return self.ceilings.beside(row, per_side, self.builder)
 
@@ -253,7 +257,10 @@ def _types(runs: Sequence[Measured]) -> list[str]:
 
 
 def _set_of(sides: Sides, side: str) -> str:
-    sets = {run.server_cpus if side == "server" else run.load_cpus for runs in sides for run in runs}
-    return " | ".join(
-        sorted("whole host" if cpus is None else f"CPUs {cpusets.cpu_list(cpus)}" for cpus in sets)
-    )
+    """CPUs of a set, those of each side in the order of the columns where they differ."""
+    told = []
+    for runs in sides:
+        sets = (run.server_cpus if side == "server" else run.load_cpus for run in runs)
+        texts = ("whole host" if cpus is None else f"CPUs {cpusets.cpu_list(cpus)}" for cpus in sets)
+        told.append(" / ".join(dict.fromkeys(texts)))
+    return " | ".join(told if len(set(told)) > 1 else told[:1])

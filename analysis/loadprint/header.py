@@ -41,7 +41,7 @@ def facts(
             "window",
             "; ".join(f"{side.name} {_windows(runs)}" for side, runs in zip(sides, measured, strict=True)),
         ),
-        ("seed", str(execution.get("seed") or _joined(str(run.run.meta.get("seed")) for run in everyone))),
+        ("seed", str(execution.get("seed") or _joined(_seed(run) for run in everyone))),
         ("repeats", "; ".join(_repeats(side) for side in sides)),
         ("notes", "; ".join(_notes(sides, measured))),
     ]
@@ -143,11 +143,21 @@ def kernel(fingerprint: dict[str, Any]) -> str:
 
 
 def _windows(runs: Sequence[Measured]) -> str:
-    """Measured seconds of each repeat, and the interval of the recorder."""
-    seconds = [f"{run.quantities.values['load.seconds'].rate:.1f}" for run in runs if run.run.result]
+    """Measured seconds of each repeat, the recorder's where no generator ran, and its interval."""
+    told = [found.rate if (found := run.quantities.get("load.seconds")) else _recorded(run) for run in runs]
+    seconds = [f"{each:.1f}" for each in told if each is not None]
     intervals = {run.window.interval_ns / 1e9 for run in runs if run.window}
     ticks = " / ".join(f"{interval:g} s" for interval in sorted(intervals))
     return f"{' / '.join(seconds) or '?'} s{f', a tick every {ticks}' if ticks else ''}"
+
+
+def _recorded(run: Measured) -> float | None:
+    return run.window.seconds if run.window else None
+
+
+def _seed(run: Measured) -> str:
+    seed = run.run.meta.get("seed")
+    return "" if seed is None else str(seed)
 
 
 def _notes(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[str]:

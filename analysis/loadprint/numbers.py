@@ -46,7 +46,7 @@ def percent(share: float) -> str:
 
 def points(value: float) -> str:
     """A difference of percentages, in points."""
-    return f"{value:+.1f}".replace("-", "\u2212")
+    return f"{value:+z.1f}".replace("-", "\u2212")
 
 
 def signed(value: float, factor: float, places: int) -> str:

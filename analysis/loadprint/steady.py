@@ -84,4 +84,4 @@ def _percent(share: float) -> str:
 
 
 def _bare(share: float) -> str:
-    return f"{100 * share:+.0f}".replace("-", "\u2212")
+    return f"{100 * share:+z.0f}".replace("-", "\u2212")

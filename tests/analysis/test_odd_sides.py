@@ -1,0 +1,78 @@
+"""Sides that are not two scenarios of one campaign: a run beside itself, a set beside a whole host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from conftest import insert, oltp
+from loadprint import render_text, steady, views
+from loadprint.compare import compare
+from loadprint.numbers import points
+from loadprint.recording import read_object
+from loadprint.sides import resolve
+from loadprint.table import Table
+from loadprint.trend import Trend
+from recordings import Host, make_execution, make_run, write_json, write_manifest
+
+
+def table_of(*words: Path | str) -> Table:
+    sides, _ = resolve([str(word) for word in words])
+    return compare(sides, None)
+
+
+def test_a_run_on_two_sides_is_warned_of(tmp_path: Path) -> None:
+    made = {"oltp": [oltp(k) for k in (0, 1, 2)], "insert": [insert(k) for k in (0, 1, 2)]}
+    execution = make_execution(tmp_path / "x", made, "oltp")
+    said = "hold the same run"
+    assert not [text for text in table_of(execution).warnings if said in text]
+    [warning] = [text for text in table_of(f"{execution}:oltp", f"{execution}:oltp").warnings if said in text]
+    runs = ", ".join(run["id"] for run in _planned(execution, "oltp"))
+    assert warning == f"oltp#1 and oltp#2 hold the same runs {runs}: a run beside itself says nothing"
+    one = execution / _planned(execution, "oltp")[0]["id"]
+    [warning] = [text for text in table_of(execution, one).warnings if said in text]
+    assert "hold the same run b" in warning
+
+
+def _planned(execution: Path, side: str) -> list[dict[str, str]]:
+    return [run for run in read_object(execution / "execution.json")["runs"] if run["side"] == side]
+
+
+def test_sets_are_named_in_the_order_of_the_sides(tmp_path: Path) -> None:
+    """The whole host before a set: the title and the rows of what happened on the sets say so."""
+    whole = make_run(tmp_path / "whole", Host(), roles={"server": {"host": "db1"}})
+    told = read_object(whole / "server" / "fingerprint.json")
+    write_json(whole / "server" / "fingerprint.json", {**told, "cpusets": {}})
+    write_manifest(whole)
+    pinned = make_run(tmp_path / "pinned", Host())
+    own = table_of(pinned, make_run(tmp_path / "other", Host()))
+    [title] = [group.title for group in own.groups if group.key == "cpu_server"]
+    cpus = title.partition("(")[2].rstrip(")")
+    assert "|" not in cpus
+    for words, order in (
+        ((whole, pinned), f"whole host | {cpus}"),
+        ((pinned, whole), f"{cpus} | whole host"),
+    ):
+        table = table_of(*words)
+        [title] = [group.title for group in table.groups if group.key == "cpu_server"]
+        assert title == f"CPU, server's set ({order})"
+        row = table.row("interrupts_server")
+        assert row is not None
+        assert [table.footnotes[note - 1] for note in row.notes] == [
+            f"on the CPUs of each side's set: {order}"
+        ]
+    interrupts = own.row("interrupts_server")
+    assert interrupts is not None
+    assert interrupts.notes == ()
+
+
+def test_nothing_is_less_than_nothing() -> None:
+    assert (points(-0.04), points(0.04), points(-0.06)) == ("+0.0", "+0.0", "\u22120.1")
+    flat = Trend(-0.001, -0.2, 0.2, 0.0, -0.1, 0.1, 0.0, 20)
+    assert steady._told(flat) == "+0 % [\u221220, +20]"
+
+
+def test_what_nobody_told_is_left_out(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / name, Host(), seed=seed) for name, seed in (("a", None), ("b", 7))]
+    facts = dict(table_of(*runs).facts)
+    assert facts["seed"] == "7"
+    assert "None" not in render_text.render(views.usual(table_of(*runs)))
