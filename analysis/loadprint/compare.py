@@ -27,8 +27,8 @@ BOUND_NOTE = "client-bound: the load generator was the limit, its server could h
 METHOD = (
     "value: mean of the repeats; ratio: of geometric means, to {reference}; "
     "interval: 95 %, Student's t on the log of run means, unadjusted.",
-    "~ cannot be told from 1   * differs (Benjamini–Hochberg, 5 %)   ? base is zero   – no ratio   "
-    "points: difference of percentages",
+    "~ cannot be told from 1   * differs (Benjamini–Hochberg, 5 %)   inf base is zero   ? both are",
+    "– no ratio   points: difference of percentages",
 )
 
 

@@ -23,7 +23,7 @@ function scalingChart(figure, data) {
   return new uPlot(shared(figure, {
     scales: { x: { time: false, distr: 3, log: 2 }, y: { range: (_, least, most) => [0, Math.min(most, 1.6 * Math.max(...data.x)) * 1.08] } },
     axes: [
-      axis({ space: 40, values: (_, splits) => splits.map((one) => (one === null ? "" : shortly(one))) }),
+      axis({ space: 40, values: (_, splits) => splits.map((one) => (one === null ? "" : one.toLocaleString("en"))) }),
       axis({ size: beside, space: 28, values: (_, splits) => ticks(splits) }),
     ],
     series: [{}, ...styles, ...band, ...points],
