@@ -111,18 +111,8 @@ def _named(axes: Axes, report: Report) -> None:
         begin, end = max(begin, left), min(end, right)
         if end - begin < NAMED * (right - left):
             continue
-        axes.annotate(
-            name,
-            (begin, 1),
-            xycoords=("data", "axes fraction"),
-            xytext=(2, -2),
-            textcoords="offset points",
-            va="top",
-            fontsize=7,
-            color=style.GREY,
-            bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "alpha": 0.7, "linewidth": 0},
-            zorder=5,
-        )
+        box = {"boxstyle": "square,pad=0.1", "facecolor": "white", "alpha": 0.7, "linewidth": 0}
+        style.name_from(axes, begin, name, 2, bbox=box, zorder=5)
 
 
 def _spikes(axes: Axes, runs: Sequence[RunOf], colours: Mapping[int, str]) -> None:

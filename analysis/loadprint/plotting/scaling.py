@@ -66,16 +66,7 @@ def draw(axes: Axes, panel: Panel, colour: str) -> None:
     axes.set_xlim(float(panel.n.min()) / 1.15, right * 1.15)
     style.shade(axes, float(panel.n.min()) / 1.15, largest, "measured")
     if right > largest:
-        axes.annotate(
-            "extrapolation",
-            (largest, 1),
-            xycoords=("data", "axes fraction"),
-            xytext=(3, -3),
-            textcoords="offset points",
-            va="top",
-            fontsize=7,
-            color=style.GREY,
-        )
+        style.name_from(axes, largest, "extrapolation", 3)
     _curves(axes, panel, colour)
     axes.plot(
         panel.n,

@@ -84,6 +84,21 @@ def colour(place: int) -> str:
     return COLOURS[place % len(COLOURS)]
 
 
+def name_from(axes: Axes, x: float, name: str, apart: float, **options: Any) -> None:
+    """Name what begins at `x`, below the top of the axes; `apart` points from both."""
+    axes.annotate(
+        name,
+        (x, 1),
+        xycoords=("data", "axes fraction"),
+        xytext=(apart, -apart),
+        textcoords="offset points",
+        va="top",
+        fontsize=7,
+        color=GREY,
+        **options,
+    )
+
+
 def require_suffix(path: Path) -> None:
     """Raise InputError unless a file can be drawn under this name."""
     if path.suffix.lower() not in SUFFIXES:
