@@ -19,6 +19,7 @@ from loadprint.__main__ import main
 from loadprint.errors import InputError
 from loadprint.fleet import dataset, engines, export, expressions, table
 from loadprint.fleet.expressions import Tables
+from loadprint.fleet.report import report
 from loadprint.fleet.table import DEFAULT_METRICS, METRICS, Fleet, Question, fleet
 from loadprint.gather import gather
 from loadprint.queries import Store
@@ -91,6 +92,19 @@ def test_a_fleets_figures_are_those_of_compare(runs: list[Path], exported: str) 
                 assert row[metric.key] == pytest.approx(expected, rel=1e-12), metric.key
                 compared += 1
     assert compared > 12 * 40
+
+
+def test_heads_tell_a_cost_from_a_rate(exported: str) -> None:
+    """Switches of an operation and of a second have one label in their groups; a fleet has no groups."""
+    asked = ("switches_host", "switches_per_operation", "operations", "net_tx_per_operation")
+    found = fleet(opened(exported), Question(metrics=asked))
+    level = next(pivot for pivot in report(found, exported).pivots if pivot.key == "level")
+    assert level.columns == (
+        "context switches, whole host /s",
+        "context switches, whole host per operation",
+        "ops/s",
+        "sent B/op",
+    )
 
 
 def test_the_instance_is_the_unit(exported: str) -> None:

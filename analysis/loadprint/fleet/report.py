@@ -89,13 +89,22 @@ def _counts(fleet: Fleet) -> Pivot:
 
 
 def _pivot(fleet: Fleet, shown: Shown) -> Pivot:
-    heads = tuple(SHORT.get(metric.key, f"{metric.label} {metric.shown}".strip()) for metric in fleet.metrics)
+    heads = tuple(_headed(metric) for metric in fleet.metrics)
     cells = tuple(
         tuple(shown.cell(level, metric) for level, metric in zip(group.levels, fleet.metrics, strict=True))
         for group in fleet.groups
     )
     title = shown.title.format(reference=fleet.reference)
     return Pivot(shown.key, title, shown.unit, "group", _names(fleet), heads, cells, columns_differ=True)
+
+
+def _headed(metric: Metric) -> str:
+    """Head of a column: a cost says that it is one, for its label alone is that of a rate."""
+    return SHORT.get(metric.key) or f"{_named(metric)} {metric.shown}".strip()
+
+
+def _named(metric: Metric) -> str:
+    return f"{metric.label} per operation" if metric.key.endswith("_per_operation") else metric.label
 
 
 def _percent(share: float | None) -> float | None:
@@ -108,7 +117,7 @@ def _names(fleet: Fleet) -> tuple[str, ...]:
 
 def _sentences(fleet: Fleet) -> tuple[str, ...]:
     told = [
-        f"{each.instance} stands out in {each.group}: {each.metric.label} {ratio(each.ratio)} × its median."
+        f"{each.instance} stands out in {each.group}: {_named(each.metric)} {ratio(each.ratio)} × its median."
         for each in fleet.outliers[:MOST_OUTLIERS]
     ]
     if len(fleet.outliers) > MOST_OUTLIERS:
