@@ -158,7 +158,7 @@ def test_real_recordings_do_not_fail_where_nothing_can_be_told(
     ("words", "said"),
     [
         (["qualify"], "no baseline is given"),
-        (["qualify", "{old}"], "1 words besides the options"),
+        (["qualify", "{old}"], "takes two executions, or the options alone; 1 given"),
         (["qualify", "{old}", "{old}/nowhere"], "no such execution or run"),
         (["qualify", "{old}", "{old}:other"], "no side `other`; its sides are oltp"),
         (["qualify", "{old}", "{old}:@50"], "no side at `@50`"),

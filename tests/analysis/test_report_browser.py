@@ -379,3 +379,41 @@ def test_nothing_of_a_recording_acts_and_nothing_can_be_loaded(context: BrowserC
     )
     page.close()
     assert refused == "img-src"
+
+
+def test_footnotes_are_those_of_the_rows_shown(opened: Page) -> None:
+    visible = """what => [...new Set([...document.querySelectorAll(what)].filter(one => one.checkVisibility())
+        .map(one => one.id || one.getAttribute("href").slice(1)))].sort()"""
+    cited, shown = '#rows sup a[href^="#note-"]', ".notes li"
+
+    few = opened.evaluate(visible, shown)
+    assert few == opened.evaluate(visible, cited)
+    expect(opened.locator("#notes-more")).to_be_visible()
+    opened.click("#rows-further")
+    every = opened.evaluate(visible, shown)
+    assert every == opened.evaluate(visible, cited)
+    assert set(few) < set(every)
+    expect(opened.locator("#notes-more")).to_be_hidden()
+    # a number stays with its text, whatever is shown
+    assert all(
+        f"note-{note.get_attribute('value')}" == note.get_attribute("id")
+        for note in opened.locator(shown).all()
+    )
+
+    opened.click("#rows-headline")
+    opened.emulate_media(media="print")
+    assert opened.evaluate(visible, shown) == every
+
+
+def test_the_first_screen_says_what_differs_and_what_speaks_against_it(opened: Page) -> None:
+    lead = opened.locator("header .lead")
+    expect(lead).to_be_in_viewport()
+    assert (lead.text_content() or "").startswith(
+        (opened.locator("#sentences .said").first.text_content() or "")[:40]
+    )
+    answers = {
+        (chip.locator("span").text_content() or ""): "doubted" in (chip.get_attribute("class") or "")
+        for chip in opened.locator(".verdicts li").all()
+    }
+    assert answers["comparable"] is False
+    assert answers["disturbed"] is True  # no canary ran

@@ -69,7 +69,7 @@ def _parties(arguments: argparse.Namespace, spec: Any) -> tuple[list[str], list[
     if words and (arguments.baseline or arguments.candidate or len(words) != 2):
         raise InputError(
             "loadprint qualify",
-            f"{len(words)} words besides the options",
+            f"takes two executions, or the options alone; {len(words)} given",
             "give BASELINE CANDIDATE, or --baseline E… --candidate E…",
         )
     if words:
