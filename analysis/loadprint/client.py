@@ -66,7 +66,7 @@ def client_bound(name: str, runs: Sequence[Measured]) -> str:
     found = bound(runs)
     if found.answer != "yes":
         return ""
-    return f"{name} is client-bound: {found.text}. Its server was not driven to its limit"
+    return f"{name} is client-bound: {found.text}. The server may be able to do more"
 
 
 def _percent(share: float, limit: float) -> str:

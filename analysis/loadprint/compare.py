@@ -23,7 +23,7 @@ UTILISATION_NOTE = (
     "the sides' utilisation differs by more than ten points: shared cores and clock frequency "
     "weigh differently on their CPU times"
 )
-BOUND_NOTE = "client-bound: the load generator was the limit, its server could have done more"
+BOUND_NOTE = "client-bound: the load generator was at its limit, the server may be able to do more"
 METHOD = (
     "value: mean of the repeats; ratio: of geometric means, to {reference}; "
     "interval: 95 %, Student's t on the log of run means, unadjusted.",
@@ -181,7 +181,7 @@ def _utilisation_marked(found: tuple[Group, ...], builder: RowBuilder) -> tuple[
 
 
 def _bound_marked(found: tuple[Group, ...], builder: RowBuilder) -> tuple[Group, ...]:
-    """Footnote every value of a client-bound side: its server was not driven to its limit."""
+    """Footnote every value of a client-bound side: the load generator was at its limit."""
     bound = [bool(client.client_bound(column.name, column.runs)) for column in builder.columns]
     if not any(bound):
         return found
@@ -220,7 +220,16 @@ def _head(side: Side, runs: Sequence[Measured], shifts: Shifts, footnotes: Footn
     notes = tuple(footnotes.add(text) for text in canary.disturbed(own))
     drift = steady.together(runs)
     return SideHead(
-        side.name, side.label, runs[0].operation, ids, side.missing, own, notes, plans.noise(runs), drift
+        side.name,
+        side.label,
+        runs[0].operation,
+        ids,
+        side.missing,
+        own,
+        notes,
+        noise=plans.noise(runs),
+        client_bound=bool(client.client_bound(side.name, runs)),
+        drift=drift,
     )
 
 

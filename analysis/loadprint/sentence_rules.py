@@ -52,7 +52,7 @@ FIRST = (
     Rule(
         "client-bound",
         "client",
-        "{side} is bound by its load generator: its server was not driven to its limit",
+        "{side} is bound by its load generator: the server may be able to do more",
         signs=(Condition("cpu_load_utilisation", at_least=LOAD_BUSY),),
         also=(UTILISATION, "process_load_cpu"),
     ),

@@ -33,7 +33,14 @@ def sentences(table: Table) -> tuple[Sentence, ...]:
         *(told for rule in FIRST for side in sides if (told := _of_side(table, rule, side))),
         *(told for side in pairs if (told := _costs(table, side))),
         *(told for side in pairs for told in better_probe(table, side)),
-        *(told for rule in LAST for side in sides if (told := _of_side(table, rule, side))),
+        *(
+            told
+            for rule in LAST
+            for side in sides
+            # a server whose client was at its limit too is not known to have reached its own
+            if not (rule.id == "cpu-bound" and table.sides[side].client_bound)
+            and (told := _of_side(table, rule, side))
+        ),
     ]
     return tuple(replace(one, shown=place < SHOWN) for place, one in enumerate(said))
 

@@ -43,7 +43,7 @@ def facts(swept: Swept) -> tuple[tuple[str, str], ...]:
 def warnings(swept: Swept) -> tuple[str, ...]:
     """Which cells say more about the load generator than about the server."""
     bound = [cell.name for cell in swept.cells if cell.client_bound]
-    return (f"client-bound, their server was not driven to its limit: {', '.join(bound)}",) if bound else ()
+    return (f"client-bound, their server may be able to do more: {', '.join(bound)}",) if bound else ()
 
 
 def best(

@@ -131,6 +131,7 @@ class SideHead:
     canary: tuple[Shift, ...] = ()
     notes: tuple[int, ...] = ()
     noise: float | None = None
+    client_bound: bool = False
     drift: Trend | None = None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ def experiment(directory: Path, server: Server, treatment: dict[str, str]) -> di
     bench.document |= {"treatment": treatment, "schedule": SCHEDULE, "gates": GATES}
     status, said = bench.run()
     assert status == 0, said
+    for name in ("experiment.json", "keeper.json", "switches.jsonl"):  # they hold commands and what these print
+        (kept,) = directory.rglob(f"load/{name}")
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600, name
     return bench.shown()
 
 

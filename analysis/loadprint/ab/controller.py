@@ -25,6 +25,7 @@ from loadprint.ab.link import KeeperGone, Link
 from loadprint.ab.recorder import Recorder, collector, gone, server_pid, why_silent
 from loadprint.ab.schedule import Plan, Slot, deadline
 from loadprint.errors import InputError
+from loadprint.private import write_private
 from loadprint.recording import FORMAT_VERSION
 
 START_S = 15.0  # for the recorder's first sample of the server
@@ -125,7 +126,7 @@ def _keeper_config(experiment: Experiment, plan: Plan, out: Path, collect: Path,
 
 def _write(path: Path, value: dict[str, Any]) -> None:
     beside = path.with_name(path.name + ".new")
-    beside.write_text(json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
+    write_private(beside, json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
     beside.rename(path)
 
 

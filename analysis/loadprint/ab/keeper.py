@@ -61,8 +61,8 @@ def start_time(pid: int) -> int | None:
 class Log:
     """A file of JSON lines; each line is one write, so that a kill leaves whole lines."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    def __init__(self, path: Path, mode: int = 0o644) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, mode)
 
     def write(self, line: dict[str, Any]) -> None:
         """Append one object."""
@@ -78,7 +78,11 @@ class Switch:
 
     def __init__(self, run: Path, commands: dict[str, str], timeout: float) -> None:
         self.run, self.commands, self.timeout = run, commands, timeout
-        self.phases, self.log = Log(run / "load" / "phases.jsonl"), Log(run / "load" / "switches.jsonl")
+        # what commands print may hold a password
+        self.phases, self.log = (
+            Log(run / "load" / "phases.jsonl"),
+            Log(run / "load" / "switches.jsonl", 0o600),
+        )
         self.touched = False
         self.open: list[dict[str, Any]] = []
         self._lock = os.open(run / "load" / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -19,6 +19,7 @@ from typing import Any
 
 from loadprint.ab import keeper
 from loadprint.errors import InputError
+from loadprint.private import write_private
 
 HANGS_S = 5.0
 
@@ -37,7 +38,7 @@ class Link:
     def __init__(self, config: dict[str, Any]) -> None:
         self.config, self.run = config, Path(config["run"])
         path = self.run / "load" / "keeper.json"
-        path.write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+        write_private(path, json.dumps(config, indent=1) + "\n")
         with (self.run / "load" / "keeper.log").open("ab") as log:
             # -I -S: nothing of the environment, no site packages; it needs none
             self.process = subprocess.Popen(
