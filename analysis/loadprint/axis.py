@@ -5,13 +5,14 @@ Differences of cumulative counters are taken here, per interval, with holes wher
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.queries import Store, number
+from loadprint.queries import Store, grouped, number
 from loadprint.recording import Run
 from loadprint.window import WRAPS, clock_shift, whole
 
@@ -84,34 +85,41 @@ class Axis:
     grids: dict[str, Grid]
 
 
-def origin(run: Run, role: str, store: Store) -> Axis | None:
-    """The axis of a role's recorder; None where no phase `measure` ever began. Raises InputError."""
+def origin(run: Run, role: str, store: Store, probes: Sequence[str]) -> Axis | None:
+    """The axis of some probes of a role's recorder; None where no phase `measure` ever began.
+
+    Raises InputError.
+    """
     phase = run.phase("measure") if run.phases or run.result else whole(run, role, store)
     if phase is None:
         return None
     path = run.path / role / "ticks.parquet"
     rows = store.fetch(
         path,
-        lambda t: t.select(
-            "probe",
-            "status",
-            tick=number(t.tick),
-            start=number(t.start_ns),
-            end=number(t.end_ns),
-            realtime=number(t.realtime_ns),
-        ).order_by("tick"),
+        lambda t: (
+            t.filter(t.probe.isin(probes))
+            .select(
+                "probe",
+                "status",
+                tick=number(t.tick),
+                start=number(t.start_ns),
+                end=number(t.end_ns),
+                realtime=number(t.realtime_ns),
+            )
+            .order_by("tick")
+        ),
     )
     begin = phase.begin_ns + clock_shift(run, role, phase, path, rows)
-    return Axis({probe: _grid(rows, probe, begin) for probe in sorted(set(rows["probe"].tolist()))})
+    read = grouped(rows["probe"])
+    return Axis({probe: _grid({n: v[own] for n, v in rows.items()}, begin) for probe, own in read})
 
 
-def _grid(rows: dict[str, NDArray[Any]], probe: str, begin_ns: float) -> Grid:
+def _grid(rows: dict[str, NDArray[Any]], begin_ns: float) -> Grid:
     """Reads that succeeded. An interval is a hole if it is longer than usual and not because of skipping."""
-    own = rows["probe"] == probe
-    taken = own & (rows["status"] == "ok")
+    taken = rows["status"] == "ok"
     ticks = rows["tick"][taken].astype(np.int64)
     seconds = ((rows["start"][taken] + rows["end"][taken]) / 2 - begin_ns) / 1e9
-    skipped = np.sort(rows["tick"][own & (rows["status"] == "skipped")].astype(np.int64))
+    skipped = np.sort(rows["tick"][rows["status"] == "skipped"].astype(np.int64))
     apart = np.diff(ticks)
     usual = int(np.median(apart)) if len(apart) else 1
     passed = np.searchsorted(skipped, ticks[1:]) - np.searchsorted(skipped, ticks[:-1])

@@ -14,6 +14,7 @@ import duckdb
 import ibis
 import ibis.expr.types as ir
 import numpy as np
+from ibis.backends.sql.datatypes import DuckDBType
 from numpy.typing import NDArray
 
 from loadprint import documents, shapes
@@ -40,6 +41,8 @@ class Store:
 
     def __init__(self) -> None:
         self._backend = ibis.duckdb.connect()
+        # a file is opened for its view, its shape and every query
+        self._backend.con.execute("SET parquet_metadata_cache = true")
         self._translated: dict[Hashable, str] = {}
 
     def fetch(
@@ -78,7 +81,9 @@ class Store:
         shape = self._backend.con.execute(f"DESCRIBE {RECORDING}").fetchall()
         key = None if known is None else (known, tuple((name, kind) for name, kind, *_ in shape))
         if key is None or key not in self._translated:
-            expression = query(self._backend.table(RECORDING))
+            # made of what DESCRIBE says: the backend would ask again, by way of Arrow
+            schema = {name: DuckDBType.from_string(kind) for name, kind, *_ in shape}
+            expression = query(ibis.table(schema, name=RECORDING))
             sql = str(self._backend.compile(expression))
             if key is None:
                 return sql
@@ -118,7 +123,7 @@ class Store:
 def _flaw(name: str, column: NDArray[Any]) -> str:
     """Why rows cannot be told apart by a column, or put in time; empty for columns that hold values."""
     if name in ENTITIES:
-        named = column.dtype.kind == "O" and all(isinstance(value, str) for value in column)
+        named = column.dtype.kind == "O" and set(map(type, column.tolist())) <= {str}
         return "" if named or not len(column) else f"its column `{name}` does not name every row in text"
     if name in STAMPS:
         known = column.dtype.kind in "iu" or (column.dtype.kind == "f" and np.isfinite(column).all())
@@ -126,6 +131,16 @@ def _flaw(name: str, column: NDArray[Any]) -> str:
     if name == "buckets" and any(value is None for value in column):
         return f"its column `{name}` has nothing in some row"
     return ""
+
+
+def grouped(names: NDArray[Any]) -> list[tuple[str, NDArray[np.intp]]]:
+    """Names in a column of text, in their order, each with the places of its rows, in theirs."""
+    listed = names.tolist()
+    codes = {name: code for code, name in enumerate(sorted(set(listed)))}
+    place = np.fromiter(map(codes.__getitem__, listed), np.intp, len(listed))
+    order = np.argsort(place, kind="stable")
+    ends = np.searchsorted(place[order], np.arange(len(codes) + 1))
+    return [(str(name), order[ends[code] : ends[code + 1]]) for name, code in codes.items()]
 
 
 def number(column: ir.Value) -> ir.Value:

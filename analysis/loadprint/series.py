@@ -83,14 +83,15 @@ def _wanted(key: str, names: Sequence[str] | None) -> bool:
 
 def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[Found]:
     for role in run.roles:
-        axis = origin(run, role, store)
+        probes = {probe for probe, prefixes, *_ in probes_of("server") if _asked(prefixes, names)}
+        axis = origin(run, role, store, sorted(probes))
         for side, cpus in _cpu_sets(run, role) if axis else ():
             own = side in {role, "server"}
             for probe, prefixes, read, by_cpu in probes_of(side):
                 path, grid = run.table(role, probe), axis.grids.get(probe) if axis else None
                 if path is None or grid is None or not (own or by_cpu) or not _asked(prefixes, names):
                     continue
-                table = Table(run, role, store, path, probe, grid, side, cpus, user_hz(run, role))
+                table = Table(run, role, store, path, probe, grid, side, cpus, user_hz(run, role), names)
                 yield from (found for found in read(table) if role != "load" or _of_load(found[0]))
 
 

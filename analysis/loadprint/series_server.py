@@ -87,12 +87,17 @@ def threads(table: Table) -> Iterator[Found]:
 
 def mysql(table: Table) -> Iterator[Found]:
     """Counters and states of the server, the first name of each that this server has."""
+    known = {**sources_mysql.COUNTERS, **sources_mysql.GAUGES}
     wanted = {
-        name for names in (*sources_mysql.COUNTERS.values(), *sources_mysql.GAUGES.values()) for name in names
+        name
+        for quantity, names in known.items()
+        if table.names is None or {"mysql", f"mysql.{quantity}"} & set(table.names)
+        for name in names
     }
     wanted |= {name for pair in sources_mysql.AGES for name in pair}
+    asked = sorted(wanted)
     rows = table.rows(
-        lambda t: t.filter(t.metric.isin(sorted(wanted))).select("tick", "metric", value=number(ibis._.value))
+        lambda t: t.filter(t.metric.isin(asked)).select("tick", "metric", value=number(ibis._.value))
     )
     series = dict(split(rows, "metric"))
     for name, names in sources_mysql.COUNTERS.items():

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from loadprint.axis import Floats, Grid
-from loadprint.queries import Columns, Query, Store
+from loadprint.queries import Columns, Query, Store, grouped
 from loadprint.recording import Run
 
 Found = tuple[str, Floats, Floats]
@@ -17,7 +15,10 @@ Found = tuple[str, Floats, Floats]
 
 @dataclass(frozen=True)
 class Table:
-    """One probe's table of one recorder, with its grid and the CPU set that stands for a side."""
+    """One probe's table of one recorder, with its grid and the CPU set that stands for a side.
+
+    `names` are the series that are asked for, None for all: a reader of many metrics may read fewer.
+    """
 
     run: Run
     role: str
@@ -28,6 +29,7 @@ class Table:
     side: str
     cpus: Sequence[int] | None
     hz: float
+    names: Sequence[str] | None = None
 
     def rows(self, query: Query) -> Columns:
         """Rows of the table in the order of ticks."""
@@ -46,10 +48,6 @@ class Table:
 
 
 def split(rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
-    """Rows by an entity column, still in the order of ticks; one sort for all entities."""
-    names, place = np.unique(rows[key].astype(str), return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    ends = np.searchsorted(place[order], np.arange(len(names) + 1))
-    for name, begin, end in zip(names.tolist(), ends[:-1], ends[1:], strict=True):
-        chosen = order[begin:end]
-        yield name, {column: values[chosen] for column, values in rows.items()}
+    """Rows by an entity column, still in the order of ticks."""
+    for name, places in grouped(rows[key]):
+        yield name, {column: values[places] for column, values in rows.items()}

@@ -15,7 +15,7 @@ import ibis.expr.types as ir
 import numpy as np
 
 from loadprint.quantities import Quantities
-from loadprint.queries import Columns, Query, Store, number
+from loadprint.queries import Columns, Query, Store, grouped, number
 from loadprint.recording import Run
 from loadprint.window import Floats, Window
 
@@ -107,9 +107,8 @@ class Source:
 
     def entities(self, probe: str, rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
         """Split rows by an entity column."""
-        for name in sorted(set(rows[key].tolist())):
-            chosen = rows[key] == name
-            yield str(name), {column: values[chosen] for column, values in rows.items()}
+        for name, places in grouped(rows[key]):
+            yield name, {column: values[places] for column, values in rows.items()}
 
 
 def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> None:
@@ -161,23 +160,24 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     """Interrupts and softirqs on a set of CPUs as `interrupts.<side>` and `softirqs.<side>`."""
     wanted = ["all"] if cpus is None else [side, *(str(cpu) for cpu in cpus)]
     for probe, key in (("interrupts", "line"), ("softirqs", "kind")):
-        rows = source.rows(probe, _totals(key, wanted))
+        rows = source.rows(probe, _totals(key, side, wanted))
         if rows is None or len(rows["tick"]) < 2:
             reason = source.window.why_missing(probe) if rows is None else f"{probe} has no row of these CPUs"
             source.out.lack(f"{probe}.{side}", reason)
             continue
-        if side in rows["cpus"]:  # the recorder's own sum of the set
-            rows = {name: values[rows["cpus"] == side] for name, values in rows.items()}
-        ticks, place = np.unique(rows["tick"], return_inverse=True)
-        totals = np.bincount(place, weights=rows["count"]).astype(np.float64)
-        seconds = source.seconds(probe, ticks)
+        # the recorder's own sum of the set, where it took one
+        totals = rows["parts"] if np.isnan(rows["whole"]).any() else rows["whole"]
+        seconds = source.seconds(probe, rows["tick"])
         source.out.counter(f"{probe}.{side}", totals, seconds, 1.0)
         source.rounded(probe, "count", f"{probe}.{side}", seconds)
 
 
-def _totals(key: str, wanted: Sequence[str]) -> Query:
-    return lambda t: t.filter((t[key] == "all") & t.cpus.isin(wanted)).select(
-        "tick", "cpus", count=number(ibis._["count"])
+def _totals(key: str, side: str, wanted: Sequence[str]) -> Query:
+    count = number(ibis._["count"])
+    return lambda t: (
+        t.filter((t[key] == "all") & t.cpus.isin(wanted))
+        .group_by("tick")
+        .agg(whole=count.max(where=ibis._.cpus == side), parts=count.sum(where=ibis._.cpus != side))
     )
 
 

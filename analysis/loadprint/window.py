@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.errors import InputError
-from loadprint.queries import Store, number
+from loadprint.queries import Store, grouped, number
 from loadprint.recording import Phase, Run
 
 Floats = NDArray[np.float64]
@@ -136,9 +136,10 @@ def _realtime_shift(path: Path, rows: dict[str, NDArray[Any]]) -> int:
     Within a tick the median is taken: what was read beside the ticks has stamps of its own.
     """
     apart = rows["realtime"] - rows["start"]
-    ticks, members = np.unique(rows["tick"], return_inverse=True)
-    shifts = np.array([np.median(apart[members == place]) for place in range(len(ticks))])
-    stepped = float(np.ptp(shifts))
+    order = np.lexsort((apart, rows["tick"]))
+    _, first, count = np.unique(rows["tick"][order], return_index=True, return_counts=True)
+    middles = [apart[order][first + half] for half in ((count - 1) // 2, count // 2)]
+    stepped = float(np.ptp((middles[0] + middles[1]) / 2))
     if stepped > STEP_NS:
         what = (
             f"the clock was set by {stepped / 1e9:.0f} s while recording, so that no other host's phases fit"
@@ -150,11 +151,9 @@ def _realtime_shift(path: Path, rows: dict[str, NDArray[Any]]) -> int:
 def _stamps(rows: dict[str, NDArray[Any]], taken: NDArray[np.bool_]) -> dict[str, dict[int, float]]:
     stamps: dict[str, dict[int, float]] = {}
     middle = (rows["start"] + rows["end"]) / 2
-    for probe in set(rows["probe"][taken]):
-        of_probe = taken & (rows["probe"] == probe)
-        stamps[probe] = dict(
-            zip(rows["tick"][of_probe].astype(int).tolist(), middle[of_probe].tolist(), strict=True)
-        )
+    middle, ticks = middle[taken], rows["tick"][taken].astype(int)
+    for probe, places in grouped(rows["probe"][taken]):
+        stamps[probe] = dict(zip(ticks[places].tolist(), middle[places].tolist(), strict=True))
     return stamps
 
 
