@@ -21,7 +21,8 @@ def experiment(directory: Path, server: Server, treatment: dict[str, str]) -> di
     bench.document |= {"treatment": treatment, "schedule": SCHEDULE, "gates": GATES}
     status, said = bench.run()
     assert status == 0, said
-    for name in ("experiment.json", "keeper.json", "switches.jsonl"):  # they hold commands and what these print
+    # they hold commands and what these print
+    for name in ("experiment.json", "keeper.json", "switches.jsonl"):
         (kept,) = directory.rglob(f"load/{name}")
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600, name
     return bench.shown()
