@@ -117,8 +117,9 @@ def origin(run: Run, role: str, store: Store, probes: Sequence[str]) -> Axis | N
 def _grid(rows: dict[str, NDArray[Any]], begin_ns: float) -> Grid:
     """Reads that succeeded. An interval is a hole if it is longer than usual and not because of skipping."""
     taken = rows["status"] == "ok"
-    ticks = rows["tick"][taken].astype(np.int64)
-    seconds = ((rows["start"][taken] + rows["end"][taken]) / 2 - begin_ns) / 1e9
+    # a tick that is there twice would be an interval of no length
+    ticks, first = np.unique(rows["tick"][taken].astype(np.int64), return_index=True)
+    seconds = ((rows["start"][taken] + rows["end"][taken])[first] / 2 - begin_ns) / 1e9
     skipped = np.sort(rows["tick"][rows["status"] == "skipped"].astype(np.int64))
     apart = np.diff(ticks)
     usual = int(np.median(apart)) if len(apart) else 1

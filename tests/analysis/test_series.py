@@ -82,6 +82,18 @@ def test_a_missed_tick_a_failed_read_and_a_reset_are_holes(tmp_path: Path) -> No
     assert np.allclose(user.values[~np.isnan(user.values)], 0.10)
 
 
+def test_a_tick_that_is_listed_twice_counts_once(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run", Host(seconds=20))
+    place = path / "server" / "ticks.parquet"
+    ticks = pq.read_table(place)
+    pq.write_table(pa.concat_tables([ticks, ticks]), place)
+
+    user = _series(path, "cpu.server.user")["cpu.server.user"]
+
+    assert np.allclose(np.diff(user.seconds), 1.0)
+    assert np.allclose(user.values, 0.10)
+
+
 def test_a_probe_that_reads_every_third_tick_has_no_holes(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run", Host(seconds=20))
     _rewrite(

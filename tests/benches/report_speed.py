@@ -9,16 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import statistics
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "analysis"))
 import compare_speed
@@ -28,12 +23,6 @@ COMMAND = Path(sys.executable).parent / "loadprint"
 BARS = (5.0, 3.0)
 RUNS = 3
 KEPT = Path(__file__).parent.parent / "recordings" / "v1" / "oltp" / "load" / "latency.hlog"
-PAGES, METRICS = 4000, ("Innodb_buffer_pool_pages_flushed", "Innodb_data_fsyncs", "Threads_running")
-BOUNDS = [
-    *range(16),
-    *(2**power + step * 2 ** (power - 3) for power in range(4, 37) for step in range(8)),
-    None,
-]
 
 
 def main() -> None:
@@ -72,7 +61,7 @@ def sides(parent: Path, cpus: int, seconds: int, repeats: int) -> list[str]:
             side, repeat = ("a", "b")[number % 2], number // 2 + 1
             name = f"b{repeat}-{side}-r{repeat}"
             run = compare_speed.make(execution / name, cpus, seconds, number)
-            extend(run, seconds, number)
+            extend(run, seconds)
             described = json.loads((run / "run.json").read_text())
             recordings.write_json(
                 run / "run.json", described | {"side": side, "block": repeat, "repeat": repeat}
@@ -90,47 +79,13 @@ def sides(parent: Path, cpus: int, seconds: int, repeats: int) -> list[str]:
     return [str(execution)]
 
 
-def extend(run: Path, seconds: int, seed: int) -> None:
-    """Add a MySQL table, run-queue histograms and a latency log of an hour."""
-    random, ticks = np.random.default_rng(seed), range(seconds + 3)
-    steps = {metric: np.cumsum(random.poisson(PAGES, len(ticks))) for metric in METRICS}
-    rows: recordings.Rows = [
-        {"metric": metric, "tick": t, "value": float(steps[metric][t]), "text": None}
-        for metric in METRICS
-        for t in ticks
-    ]
-    recordings.write_table(run / "server" / "mysql.parquet", rows, {"probe": "mysql", "shape": "metrics"})
-    per_second = random.poisson(40, len(BOUNDS) - 1)
-    described = {"probe": "ebpf_sched", "shape": "histogram", "columns": {"buckets": {"bounds": BOUNDS}}}
-    states: recordings.Rows = [
-        {
-            "tick": t,
-            "role": "server",
-            "state": state,
-            "sum_ns": 10**8 * t,
-            "buckets": (per_second * t).tolist(),
-        }
-        for state in ("run queue", "lock", "network", "block I/O")
-        for t in ticks
-    ]
-    recordings.write_table(run / "server" / "ebpf_sched.parquet", states, described)
-    also_read(run, ("mysql", "ebpf_sched"))
-    shutil.copy(KEPT, run / "load" / "latency.hlog")
+def extend(run: Path, seconds: int) -> None:
+    """Give a run a latency log of an hour: a kept one's intervals over and over."""
     lines = KEPT.read_text().splitlines()
     intervals = [line for line in lines if line.startswith("Tag=")]
     longer = [line for line in lines if not line.startswith("Tag=")]
     longer += [intervals[second % len(intervals)] for second in range(seconds)]
     (run / "load" / "latency.hlog").write_text("\n".join(longer) + "\n")
-
-
-def also_read(run: Path, probes: tuple[str, ...]) -> None:
-    """List further probes in the table of ticks, read when `cpu` was."""
-    path = run / "server" / "ticks.parquet"
-    table = pq.read_table(path)
-    own = pa.Table.from_pylist([row for row in table.to_pylist() if row["probe"] == "cpu"], table.schema)
-    more = [own.set_column(1, "probe", pa.array([name] * len(own))) for name in probes]
-    together = pa.concat_tables([table, *more]).sort_by([("tick", "ascending"), ("probe", "ascending")])
-    pq.write_table(together.replace_schema_metadata(table.schema.metadata), path)
 
 
 if __name__ == "__main__":
