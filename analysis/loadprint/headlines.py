@@ -19,14 +19,26 @@ def declared(groups: Sequence[Group]) -> tuple[Group, ...]:
     """Groups whose rows keep `headline` where they may carry a verdict, in the table's order.
 
     A row without a direction cannot; a device beside the first, work other than the operation, and single
-    transaction types leave it to the first device, the operation, and all types together.
+    transaction types leave it to the first device, the operation, and all types together. Where no two
+    sides count the same operation, costs are those of a client statement: there are no ratios of the others.
     """
+    apart = any(group.key == "cost_statement" for group in groups) and not any(
+        versus is not None and versus.kind != "none"
+        for group in groups
+        if group.key == "cost_operation"
+        for row in group.rows
+        for versus in row.versus
+    )
     left, seen = MOST, set[str]()
     found = []
     for group in groups:
         kind = group.key.partition("_")[0]
-        may = kind not in seen and group.key != "latency_types"
-        seen |= {kind} & set(ONE_OF)
+        may = (
+            kind not in seen
+            and group.key != "latency_types"
+            and not (apart and group.key == "cost_operation")
+        )
+        seen |= {kind} & set(ONE_OF) if may else set()
         rows: list[Row] = []
         for row in group.rows:
             keeps = may and row.headline and row.better != "neither" and left > 0

@@ -115,3 +115,10 @@ def test_eight_headlines_at_most_are_declared(tmp_path: Path) -> None:
     assert not [key for key in told if key.endswith(("per_commit", "per_statement", "CPU-second"))]
     assert "disk_vdb_await" not in told
     assert table.row("disk_vdb_await") is not None
+
+
+def test_costs_are_those_of_a_statement_where_operations_differ(tmp_path: Path) -> None:
+    table = table_of(tmp_path / "x", {"a": [oltp(k) for k in (0, 1, 2)], "b": [insert(k) for k in (0, 1, 2)]})
+    told = [row.key for group in table.groups for row in group.rows if row.headline]
+    assert "server_cpu_per_statement" in told
+    assert not [key for key in told if key.endswith(("per_operation", "per_commit", "CPU-second"))]
