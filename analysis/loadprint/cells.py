@@ -14,7 +14,7 @@ from loadprint.errors import InputError
 from loadprint.gather import Measured, gather
 from loadprint.queries import Store
 from loadprint.recording import read_object
-from loadprint.sides import Side, side_of, sides_of
+from loadprint.sides import every_side
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,10 @@ def read(path: Path) -> Swept:
     store = Store()
     cells: list[Cell] = []
     missing: list[tuple[str, str]] = []
-    for name in sides_of(execution, path):
-        try:
-            side = side_of(path, execution, name)
-        except InputError as error:
-            missing.append((name, error.what))
-            side = Side(name, name, ())
+    for side in every_side(path, execution):
         missing += side.missing
         runs = tuple(gather(run, store, brief=True) for run in side.runs)
-        cells.append(Cell(name, execution["sides"][name] or {}, runs))
+        cells.append(Cell(side.name, execution["sides"][side.name] or {}, runs))
     if not any(cell.runs for cell in cells):
         raise InputError(path, "no run of it is complete", "run the campaign again, it resumes")
     return Swept(path, execution, tuple(cells), tuple(missing))

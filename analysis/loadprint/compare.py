@@ -54,8 +54,8 @@ def compare(
         store = Store()
         measured = [[gather(run, store) for run in side.runs] for side in sides]
     columns, said = _columns(sides, measured, names.index(reference))
-    bound = any(client.client_bound(column.name, column.runs) for column in columns)
-    footnotes = Footnotes([BOUND_NOTE] if bound else [])  # the first, for it is on every row
+    bound = [column.client_bound for column in columns]
+    footnotes = Footnotes([BOUND_NOTE] if any(bound) else [])  # the first, for it is on every row
     builder = RowBuilder(columns, names.index(reference), footnotes)
     most = Ceilings(ceilings)
     built = groups(builder, most)
@@ -67,7 +67,8 @@ def compare(
     if unused := most.unused([run for runs in measured for run in runs]):
         facts.append(("ceilings", f"no row shows {', '.join(unused)}"))
     heads = tuple(
-        _head(side, runs, shifts, builder.footnotes) for side, runs in zip(sides, measured, strict=True)
+        replace(_head(side, runs, shifts, builder.footnotes), client_bound=held)
+        for side, runs, held in zip(sides, measured, bound, strict=True)
     )
     noises = plans.noises_told(names, [head.noise for head in heads])
     facts += [("noise", noises)] if noises else []
@@ -104,7 +105,7 @@ def _columns(
         cold = warm.cold(side.name, runs, promised)
         said += [text for text in (cold, drift, steady.transient(side.name, runs)) if text]
         said += _oddities(side, runs)
-        columns.append(Column(side.name, ordered, paired, cold or drift or bound))
+        columns.append(Column(side.name, ordered, paired, cold or drift or bound, bool(bound)))
     return columns, [*said, *_beside_itself(sides)]
 
 
@@ -182,7 +183,7 @@ def _utilisation_marked(found: tuple[Group, ...], builder: RowBuilder) -> tuple[
 
 def _bound_marked(found: tuple[Group, ...], builder: RowBuilder) -> tuple[Group, ...]:
     """Footnote every value of a client-bound side: the load generator was at its limit."""
-    bound = [bool(client.client_bound(column.name, column.runs)) for column in builder.columns]
+    bound = [column.client_bound for column in builder.columns]
     if not any(bound):
         return found
     note = builder.footnotes.add(BOUND_NOTE)
@@ -228,7 +229,6 @@ def _head(side: Side, runs: Sequence[Measured], shifts: Shifts, footnotes: Footn
         own,
         notes,
         noise=plans.noise(runs),
-        client_bound=bool(client.client_bound(side.name, runs)),
         drift=drift,
     )
 

@@ -35,6 +35,7 @@ class Column:
     runs: tuple[Measured, ...]
     paired: bool
     verdict: str  # empty where the side may carry verdicts, else why not
+    client_bound: bool = False
 
 
 class RowBuilder:

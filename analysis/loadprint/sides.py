@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,15 @@ def sides_of(execution: dict[str, Any], path: Path) -> list[str]:
 def _is_name(given: Any) -> bool:
     """Whether a run's id names a directory inside the execution."""
     return isinstance(given, str) and given not in {"", ".", ".."} and Path(given).name == given
+
+
+def every_side(path: Path, execution: dict[str, Any]) -> Iterator[Side]:
+    """All sides of an execution; one of which no repeat is complete has no runs, and says why."""
+    for name in sides_of(execution, path):
+        try:
+            yield side_of(path, execution, name)
+        except InputError as error:
+            yield Side(name, name, (), ((name, error.what),))
 
 
 def side_of(path: Path, execution: dict[str, Any], name: str) -> Side:

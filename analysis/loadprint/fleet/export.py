@@ -18,7 +18,7 @@ from loadprint.fleet import dataset, facts
 from loadprint.gather import gather
 from loadprint.queries import Store
 from loadprint.recording import Run, read_object
-from loadprint.sides import side_of, sides_of, single
+from loadprint.sides import every_side, single
 
 SINGLE = "single-runs"
 
@@ -77,18 +77,14 @@ def _executions(words: Sequence[Path]) -> Iterator[_Execution]:
 
 def _execution(path: Path) -> _Execution:
     told = read_object(path / "execution.json")
-    runs: list[Run] = []
-    left_out: list[tuple[str, str]] = []
-    for name in sides_of(told, path):
-        try:
-            side = side_of(path, told, name)
-        except InputError as error:
-            left_out.append((name, error.what))
-            continue
-        runs += side.runs
-        left_out += side.missing
+    sides = list(every_side(path, told))
     campaign = str((told.get("campaign") or {}).get("name") or "unnamed")
-    return _Execution(campaign, path.resolve().name, tuple(runs), tuple(left_out))
+    return _Execution(
+        campaign,
+        path.resolve().name,
+        tuple(run for side in sides for run in side.runs),
+        tuple(missing for side in sides for missing in side.missing),
+    )
 
 
 def _parts(
