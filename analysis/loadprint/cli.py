@@ -98,8 +98,8 @@ def _report_parser(subparsers: Any, name: str, told: str, examples: str) -> argp
 
 def run_sweep(arguments: argparse.Namespace) -> int:
     """Print an execution as pivot tables."""
-    from loadprint.render_pivot import RENDERERS  # noqa: PLC0415  DuckDB
-    from loadprint.sweep import sweep  # noqa: PLC0415
+    from loadprint.rendering.render_pivot import RENDERERS  # noqa: PLC0415  DuckDB
+    from loadprint.sweeping.sweep import sweep  # noqa: PLC0415
 
     report = sweep(arguments.execution, arguments.base)
     options.write(RENDERERS[arguments.format](report), arguments.output)
@@ -108,8 +108,8 @@ def run_sweep(arguments: argparse.Namespace) -> int:
 
 def run_shape(arguments: argparse.Namespace) -> int:
     """Print how an execution agrees with the published table; disagreement is no failure."""
-    from loadprint.render_pivot import RENDERERS  # noqa: PLC0415  DuckDB
-    from loadprint.shape import shape  # noqa: PLC0415
+    from loadprint.rendering.render_pivot import RENDERERS  # noqa: PLC0415  DuckDB
+    from loadprint.sweeping.shape import shape  # noqa: PLC0415
 
     options.write(RENDERERS[arguments.format](shape(arguments.execution)), arguments.output)
     return 0
@@ -117,17 +117,17 @@ def run_shape(arguments: argparse.Namespace) -> int:
 
 def run_compare(arguments: argparse.Namespace) -> int:
     """Print a comparison."""
-    from loadprint import views  # noqa: PLC0415  DuckDB, which `--help` need not load
-    from loadprint.ceilings import read  # noqa: PLC0415
-    from loadprint.compare import compare  # noqa: PLC0415  --help and other commands need not load DuckDB
-    from loadprint.sides import resolve  # noqa: PLC0415
+    from loadprint.metrics import views  # noqa: PLC0415  DuckDB, which `--help` need not load
+    from loadprint.metrics.ceilings import read  # noqa: PLC0415
+    from loadprint.reading.sides import resolve  # noqa: PLC0415
+    from loadprint.tables.compare import compare  # noqa: PLC0415  --help and other commands need not load DuckDB
 
     sides, declared = resolve(arguments.sides)
     names = [side.name for side in sides]
     reference = arguments.reference or (declared if declared in names else None)
     table = compare(sides, reference, ceilings=read(arguments.ceilings) if arguments.ceilings else None)
     if arguments.noise is not None:
-        from loadprint import floor  # noqa: PLC0415  few ask for it
+        from loadprint.statistics import floor  # noqa: PLC0415  few ask for it
 
         table = floor.applied(table, floor.measured(arguments.noise))
     table = views.shown(table, everything=arguments.all, only_costs=arguments.per_op)
@@ -136,7 +136,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
 
 
 def _rendered(table: Any, arguments: argparse.Namespace) -> str:
-    from loadprint import render_csv, render_json, render_markdown, render_text  # noqa: PLC0415  as in run_compare
+    from loadprint.rendering import render_csv, render_json, render_markdown, render_text  # noqa: PLC0415  as in run_compare
 
     if arguments.format == "text":
         terminal = arguments.output is None and sys.stdout.isatty()
@@ -154,7 +154,8 @@ def _rendered(table: Any, arguments: argparse.Namespace) -> str:
 
 def run_inspect(arguments: argparse.Namespace) -> int:
     """Print what is in a run directory."""
-    from loadprint import inspect, render_inspect  # noqa: PLC0415  DuckDB
+    from loadprint import inspect  # noqa: PLC0415  DuckDB
+    from loadprint.rendering import render_inspect  # noqa: PLC0415  DuckDB
 
     report = inspect.inspect(arguments.path)
     if arguments.format == "json":

@@ -17,7 +17,7 @@ COMMANDS: dict[str, str] = {
     "sweep": "loadprint.cli:add_sweep",
     "shape": "loadprint.cli:add_shape",
     "import": "loadprint.importing.command:add_import",
-    "campaign": "loadprint.campaign:add_parser",
+    "campaign": "loadprint.campaigns.command:add_parser",
     "check": "loadprint.check.command:add",
     "ab": "loadprint.ab.command:add",
     "usl": "loadprint.usl.command:add",

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from loadprint.errors import InputError
-from loadprint.quantities import Quantities
-from loadprint.queries import Columns, Store, number
-from loadprint.recording import Run, check_manifest, open_run
-from loadprint.sources import Source, process
-from loadprint.window import Window
+from loadprint.metrics.quantities import Quantities
+from loadprint.metrics.sources import Source, process
+from loadprint.reading.queries import Columns, Store, number
+from loadprint.reading.recording import Run, check_manifest, open_run
+from loadprint.reading.window import Window
 
 
 @dataclass(frozen=True)

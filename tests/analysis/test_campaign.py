@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from loadprint.campaign_file import CampaignError, load
-from loadprint.campaign_types import seconds, size
+from loadprint.campaigns.file import CampaignError, load
+from loadprint.campaigns.types import seconds, size
 
 QUICK = Path(__file__).parents[2] / "ansible" / "campaigns" / "quick.yml"
 

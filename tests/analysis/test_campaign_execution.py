@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from loadprint.campaign_file import CampaignError, load
-from loadprint.campaign_model import Campaign
-from loadprint.execution import Plan, close_execution, digest, open_execution, order
+from loadprint.campaigns.execution import Plan, close_execution, digest, open_execution, order
+from loadprint.campaigns.file import CampaignError, load
+from loadprint.campaigns.model import Campaign
 
 QUICK = Path(__file__).parents[2] / "ansible" / "campaigns" / "quick.yml"
 

@@ -7,10 +7,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from loadprint.campaign_document import CampaignError
-from loadprint.campaign_file import load
-from loadprint.equal_load import resolve
-from loadprint.execution import Plan, open_execution, order, plan
+from loadprint.campaigns.document import CampaignError
+from loadprint.campaigns.equal_load import resolve
+from loadprint.campaigns.execution import Plan, open_execution, order, plan
+from loadprint.campaigns.file import load
 
 CAMPAIGNS = Path(__file__).parents[2] / "ansible" / "campaigns"
 BASE = """\

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loadprint import canary
 from loadprint.__main__ import main
-from loadprint.recording import open_run
+from loadprint.judging import canary
+from loadprint.reading.recording import open_run
 from recordings import make_run, write_manifest
 
 RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"

@@ -15,8 +15,8 @@ from loadprint.check.judge import Report, judge
 from loadprint.check.rules import RULES
 from loadprint.check.sources import recorded
 from loadprint.check.subject import Subject
-from loadprint.effective import Server
-from loadprint.quantities import Quantities
+from loadprint.judging.effective import Server
+from loadprint.metrics.quantities import Quantities
 from recordings import Host, make_execution, make_run, write_json, write_manifest
 
 ROOT = Path(__file__).parents[2]

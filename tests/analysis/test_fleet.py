@@ -21,10 +21,10 @@ from loadprint.fleet import dataset, engines, export, expressions, table
 from loadprint.fleet.expressions import Tables
 from loadprint.fleet.report import report
 from loadprint.fleet.table import DEFAULT_METRICS, METRICS, Fleet, Question, fleet
-from loadprint.gather import gather
-from loadprint.queries import Store
-from loadprint.recording import open_run
-from loadprint.rows import evaluate
+from loadprint.metrics.gather import gather
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
+from loadprint.tables.rows import evaluate
 from recordings import Host, make_run
 
 EVERYTHING = Question(metrics=tuple(METRICS), everything=True)

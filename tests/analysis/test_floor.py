@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loadprint import floor, stats
 from loadprint.__main__ import main
-from loadprint.compare import compare
 from loadprint.errors import InputError
-from loadprint.sides import resolve
-from loadprint.table import Table
+from loadprint.reading.sides import resolve
+from loadprint.statistics import floor, stats
+from loadprint.tables.compare import compare
+from loadprint.tables.table import Table
 from recordings import Host, make_execution
 
 # the A/A: operations a second of three repeats of two sides that are the same

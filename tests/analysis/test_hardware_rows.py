@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loadprint.gather import gather
-from loadprint.quantities import Quantities
-from loadprint.queries import Store
-from loadprint.recording import open_run
-from loadprint.sources_hardware import siblings_of
-from loadprint.window import increase
+from loadprint.metrics.gather import gather
+from loadprint.metrics.quantities import Quantities
+from loadprint.metrics.sources_hardware import siblings_of
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
+from loadprint.reading.window import increase
 from recordings import Host, Rows, make_run, write_json, write_manifest
 
 Probes = dict[str, tuple[Rows, dict[str, Any]]]

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import scipy.stats
 from conftest import insert, oltp
-from loadprint import derived
-from loadprint.compare import compare
-from loadprint.gather import Measured
-from loadprint.headlines import MOST
-from loadprint.quantities import Quantities
-from loadprint.recording import Run
-from loadprint.rows import Column, Footnotes, RowBuilder, with_verdicts
-from loadprint.sides import resolve
-from loadprint.table import Row, Table
+from loadprint.metrics import derived
+from loadprint.metrics.gather import Measured
+from loadprint.metrics.quantities import Quantities
+from loadprint.reading.recording import Run
+from loadprint.reading.sides import resolve
+from loadprint.tables.compare import compare
+from loadprint.tables.headlines import MOST
+from loadprint.tables.rows import Column, Footnotes, RowBuilder, with_verdicts
+from loadprint.tables.table import Row, Table
 from recordings import Host, make_execution
 
 # of what a run does by the table below, each side's part; three repeats apart by 0.5 %

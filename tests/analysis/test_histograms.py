@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from loadprint.histograms import bounds, difference
+from loadprint.reading.histograms import bounds, difference
 
 # as docs/recording-format.md tells them: 0 to 15 singly, then eight to each power of two
 EDGES = [*range(16), *(low << shift for shift in range(1, 34) for low in range(8, 16))]

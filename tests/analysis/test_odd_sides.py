@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from conftest import insert, oltp
-from loadprint import render_text, steady, views
-from loadprint.compare import compare
-from loadprint.numbers import points
-from loadprint.recording import read_object
-from loadprint.sides import resolve
-from loadprint.table import Table
-from loadprint.trend import Trend
+from loadprint.metrics import views
+from loadprint.reading.recording import read_object
+from loadprint.reading.sides import resolve
+from loadprint.rendering import render_text
+from loadprint.rendering.numbers import points
+from loadprint.statistics import steady
+from loadprint.statistics.trend import Trend
+from loadprint.tables.compare import compare
+from loadprint.tables.table import Table
 from recordings import Host, make_execution, make_run, write_json, write_manifest
 
 

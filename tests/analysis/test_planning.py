@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 from arch.bootstrap import StationaryBootstrap, optimal_block_length
-from loadprint import bootstrap, planning, stats
+from loadprint.statistics import bootstrap, planning, stats
 from numpy.typing import NDArray
 
 X, Y = [12.1, 12.9, 12.4, 13.3], [11.9, 12.6, 12.5, 12.8]

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from loadprint import render_json, stats
-from loadprint.compare import compare
-from loadprint.sides import resolve
-from loadprint.table import Table
+from loadprint.reading.sides import resolve
+from loadprint.rendering import render_json
+from loadprint.statistics import stats
+from loadprint.tables.compare import compare
+from loadprint.tables.table import Table
 from recordings import Host, make_execution
 
 

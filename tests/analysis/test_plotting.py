@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import insert, oltp
-from loadprint import compare as comparing
 from loadprint.__main__ import main
 from loadprint.errors import InputError
 from loadprint.plotting import ratios, report, scaling, sides, style
 from loadprint.plotting.scaling import Panel
+from loadprint.reading.sides import resolve
 from loadprint.report.data import (
     Course,
     Curve,
@@ -29,8 +29,8 @@ from loadprint.report.data import (
     SideOf,
     Span,
 )
-from loadprint.sides import resolve
-from loadprint.table import Table
+from loadprint.tables import compare as comparing
+from loadprint.tables.table import Table
 from loadprint.usl.fit import fit
 from recordings import make_execution
 

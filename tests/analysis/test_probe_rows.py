@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loadprint.compare import compare
-from loadprint.gather import gather
-from loadprint.quantities import Quantities
-from loadprint.queries import Store
-from loadprint.recording import open_run
-from loadprint.sides import resolve
+from loadprint.metrics.gather import gather
+from loadprint.metrics.quantities import Quantities
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
+from loadprint.reading.sides import resolve
+from loadprint.tables.compare import compare
 from recordings import Host, Rows, make_run
 
 BOUNDS = [0, 1000, 2000, 4000, None]

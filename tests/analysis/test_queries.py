@@ -9,9 +9,9 @@ import ibis
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from loadprint.alike import fingerprint
 from loadprint.errors import InputError
-from loadprint.queries import Query, Store, number
+from loadprint.reading.alike import fingerprint
+from loadprint.reading.queries import Query, Store, number
 
 
 def table(path: Path, ticks: list[int], values: list[float] | list[int]) -> Path:

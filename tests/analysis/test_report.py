@@ -17,18 +17,18 @@ import loadprint.report as package
 import numpy as np
 import pytest
 from conftest import insert, oltp
-from loadprint import interval_log
 from loadprint.__main__ import main
 from loadprint.ab import BASELINE, TREATMENT, Window
 from loadprint.ab.analysis import About, analyse
 from loadprint.ab.gates import Limits
+from loadprint.reading import interval_log
+from loadprint.reading.sides import resolve
 from loadprint.report import pack, tabled
 from loadprint.report.collect import collect
 from loadprint.report.data import Course, Line, Report
 from loadprint.report.experiment import boxes
 from loadprint.report.page import page
 from loadprint.report.sweeping import collect_sweep
-from loadprint.sides import resolve
 from recordings import make_execution, write_json, write_manifest
 
 EVIL = "</script><script>alert('x')</script>\"'><img src=x onerror=alert(1)>"

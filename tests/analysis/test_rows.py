@@ -10,14 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import oltp
-from loadprint import derived, derived_ebpf, stats
-from loadprint.compare import compare
-from loadprint.gather import Measured
-from loadprint.quantities import Quantities
-from loadprint.recording import Run
-from loadprint.rows import Column, Footnotes, RowBuilder
-from loadprint.sides import resolve
-from loadprint.table import Row, Versus
+from loadprint.metrics import derived, derived_ebpf
+from loadprint.metrics.gather import Measured
+from loadprint.metrics.quantities import Quantities
+from loadprint.reading.recording import Run
+from loadprint.reading.sides import resolve
+from loadprint.statistics import stats
+from loadprint.tables.compare import compare
+from loadprint.tables.rows import Column, Footnotes, RowBuilder
+from loadprint.tables.table import Row, Versus
 from recordings import make_execution
 
 PLAIN = derived.rate("row", "row", "1", "", "q")

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loadprint import layout
-from loadprint.better_probe import SUBJECTS
-from loadprint.compare import compare
-from loadprint.derived_hardware import LIMITS
-from loadprint.sentence_rules import RULES
-from loadprint.sides import resolve
-from loadprint.table import Sentence, Table
+from loadprint.metrics.derived_hardware import LIMITS
+from loadprint.reading.sides import resolve
+from loadprint.rendering import layout
+from loadprint.sentences.better_probe import SUBJECTS
+from loadprint.sentences.rules import RULES
+from loadprint.tables.compare import compare
+from loadprint.tables.table import Sentence, Table
 from recordings import SECOND, Host, Rows, make_execution
 
 Probes = dict[str, tuple[Rows, dict[str, Any]]]

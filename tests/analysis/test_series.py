@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from loadprint.errors import InputError
-from loadprint.queries import Store
-from loadprint.recording import open_run
-from loadprint.series import Span, phases, run_series
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
+from loadprint.series.series import Span, phases, run_series
 from recordings import BOOT, FIRST, REALTIME, SECOND, Host, make_run, write_json, write_table
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from loadprint.trend import look, trend
+from loadprint.statistics.trend import look, trend
 from simulations import runs, series
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loadprint import spikes
-from loadprint.gather import gather
-from loadprint.queries import Store
-from loadprint.recording import open_run
-from loadprint.series import Series
+from loadprint.metrics.gather import gather
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
+from loadprint.series import spikes
+from loadprint.series.series import Series
 from recordings import Host, Rows, make_run
 
 CAPACITY = 100_000_000.0

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.stats
-from loadprint import numbers, stats
+from loadprint.rendering import numbers
+from loadprint.statistics import stats
 
 PUBLISHED = Path(__file__).parent.parent / "published" / "hammerdb_blog_sar.csv"
 X, Y = [12.1, 12.9, 12.4, 13.3], [10.0, 10.9, 10.2, 10.4]

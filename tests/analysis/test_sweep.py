@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 from conftest import oltp
-from loadprint import render_json, shape
 from loadprint.__main__ import main
-from loadprint.compare import compare
 from loadprint.errors import InputError
-from loadprint.pivot import Pivot, Report
-from loadprint.render_pivot import RENDERERS, WIDTH
-from loadprint.sides import resolve
-from loadprint.sweep import sweep
+from loadprint.reading.sides import resolve
+from loadprint.rendering import render_json
+from loadprint.rendering.pivot import Pivot, Report
+from loadprint.rendering.render_pivot import RENDERERS, WIDTH
+from loadprint.sweeping import shape
+from loadprint.sweeping.sweep import sweep
+from loadprint.tables.compare import compare
 from recordings import Host, make_execution
 
 Golden = Callable[[str, str], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.stats
-from loadprint.trend import mser5, trend
+from loadprint.statistics.trend import mser5, trend
 
 
 def test_the_slope_is_theil_sens() -> None:

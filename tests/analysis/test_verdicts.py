@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loadprint import client, observer, separation
-from loadprint.comparability import Comparability
-from loadprint.gather import Measured, gather
-from loadprint.quantities import Quantity
-from loadprint.queries import Store
-from loadprint.recording import open_run
-from loadprint.sides import Side
-from loadprint.table import Verdict
-from loadprint.verdicts import verdicts
+from loadprint.judging import client, observer, separation
+from loadprint.judging.comparability import Comparability
+from loadprint.judging.verdicts import verdicts
+from loadprint.metrics.gather import Measured, gather
+from loadprint.metrics.quantities import Quantity
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
+from loadprint.reading.sides import Side
+from loadprint.tables.table import Verdict
 from recordings import Host, make_run, write_json, write_manifest
 
 PORTS = {"net.ipv4.ip_local_port_range": "32768\t60999"}

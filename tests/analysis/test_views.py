@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 from conftest import insert, oltp
-from loadprint import layout, numbers, render_text, views
 from loadprint.commands import COMMANDS
-from loadprint.compare import compare
-from loadprint.sides import resolve
-from loadprint.table import Table
+from loadprint.metrics import views
+from loadprint.reading.sides import resolve
+from loadprint.rendering import layout, numbers, render_text
+from loadprint.tables.compare import compare
+from loadprint.tables.table import Table
 from recordings import Host, Rows, make_execution, make_run
 from test_hardware_rows import limits, processor
 from test_probe_rows import HISTOGRAM, histogram, inside, kernel

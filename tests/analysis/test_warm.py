@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loadprint.gather import Measured, gather
-from loadprint.queries import Store
-from loadprint.recording import Run, open_run
-from loadprint.warm import broken_promise, checkpoint_cycles, cold, reached, redo_capacities_written
+from loadprint.judging.warm import broken_promise, checkpoint_cycles, cold, reached, redo_capacities_written
+from loadprint.metrics.gather import Measured, gather
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import Run, open_run
 from recordings import Host, Rows, make_run, write_json, write_manifest
 
 MYSQL = {

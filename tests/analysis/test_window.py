@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from loadprint.cpusets import parse_cpus
-from loadprint.derived import KERNEL, LATENCY, THROUGHPUT
-from loadprint.derived_cpu import cpu_metrics
-from loadprint.derived_devices import DISK
 from loadprint.errors import InputError
-from loadprint.gather import Measured, gather
-from loadprint.queries import Store
-from loadprint.recording import open_run
-from loadprint.rows import evaluate
-from loadprint.window import increase
+from loadprint.metrics.derived import KERNEL, LATENCY, THROUGHPUT
+from loadprint.metrics.derived_cpu import cpu_metrics
+from loadprint.metrics.derived_devices import DISK
+from loadprint.metrics.gather import Measured, gather
+from loadprint.reading.cpusets import parse_cpus
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
+from loadprint.reading.window import increase
+from loadprint.tables.rows import evaluate
 from recordings import SECOND, Host, make_run, write_json, write_manifest
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from loadprint.canary import LIMIT, MEDIANS, PARTS, slice_time
+from loadprint.judging.canary import LIMIT, MEDIANS, PARTS, slice_time
 
 RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"
 

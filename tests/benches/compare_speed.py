@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "analysis"))
 import recordings
-from loadprint.sources_mysql import COUNTERS, GAUGES
+from loadprint.metrics.sources_mysql import COUNTERS, GAUGES
 
 COMMAND = Path(sys.executable).parent / "loadprint"
 BARS = (2.0, 500.0)

@@ -15,11 +15,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from loadprint import devices
-from loadprint.gather import gather
-from loadprint.quantities import Quantities
-from loadprint.queries import Store
-from loadprint.recording import open_run
+from loadprint.metrics.gather import gather
+from loadprint.metrics.quantities import Quantities
+from loadprint.reading import devices
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
 
 Line = tuple[str, str, list[str], list[tuple[str, list[str]]]]
 

@@ -24,9 +24,9 @@ from loadprint.ab.interrupts import Interrupts, say
 from loadprint.ab.link import KeeperGone, Link
 from loadprint.ab.recorder import Recorder, collector, gone, server_pid, why_silent
 from loadprint.ab.schedule import Plan, Slot, deadline
+from loadprint.campaigns.private import write_private
 from loadprint.errors import InputError
-from loadprint.private import write_private
-from loadprint.recording import FORMAT_VERSION
+from loadprint.reading.recording import FORMAT_VERSION
 
 START_S = 15.0  # for the recorder's first sample of the server
 

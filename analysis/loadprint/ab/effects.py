@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from loadprint import stats
 from loadprint.ab.inference import sign_flip
 from loadprint.ab.result import BASELINE, HEADLINE, TREATMENT, Effect, Window
+from loadprint.statistics import stats
 
 Take = Callable[[Window], float | None]
 

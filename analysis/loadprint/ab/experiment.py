@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from loadprint.campaign_document import CampaignError, compose
-from loadprint.campaign_file import describe
-from loadprint.campaign_types import Name, Seconds, Strict
+from loadprint.campaigns.document import CampaignError, compose
+from loadprint.campaigns.file import describe
+from loadprint.campaigns.types import Name, Seconds, Strict
 from loadprint.errors import InputError
 
 # a bare `true` is YAML's, and the command of an experiment that changes nothing

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.stats import LEVEL
+from loadprint.statistics.stats import LEVEL
 
 ENUMERATED = 20  # 2^20 sign patterns are a second's work
 DRAWS = 1 << 17

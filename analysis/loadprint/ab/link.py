@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.ab import keeper
+from loadprint.campaigns.private import write_private
 from loadprint.errors import InputError
-from loadprint.private import write_private
 
 HANGS_S = 5.0
 

@@ -116,7 +116,7 @@ class Recorder:
 
 def why_silent(run: Path) -> str | None:
     """What kept the recorder from asking the server, by its tables; None where they do not say."""
-    from loadprint.queries import Store  # noqa: PLC0415  only after a failure
+    from loadprint.reading.queries import Store  # noqa: PLC0415  only after a failure
 
     path = run / "server" / "ticks.parquet"
     if not path.is_file():

@@ -10,10 +10,10 @@ from loadprint.ab.analysis import About, analyse
 from loadprint.ab.gates import Limits
 from loadprint.ab.result import Check, Result
 from loadprint.ab.windows import windows
-from loadprint.cpusets import cpuset, user_hz
 from loadprint.errors import InputError
-from loadprint.queries import Store
-from loadprint.recording import COPY_AGAIN, Run, open_run, read_object, require_intact
+from loadprint.reading.cpusets import cpuset, user_hz
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import COPY_AGAIN, Run, open_run, read_object, require_intact
 
 
 def result(path: Path) -> Result:

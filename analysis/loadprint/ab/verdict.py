@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from loadprint.ab.effects import QUANTITIES
 from loadprint.ab.inference import carry_over, drift, smallest_p
 from loadprint.ab.result import BASELINE, HEADLINE, TREATMENT, Check, Effect, Window
-from loadprint.stats import LEAST_REPEATS
+from loadprint.statistics.stats import LEAST_REPEATS
 
 SATURATED = 0.9  # of the host's CPUs
 NEAR = 0.02  # without an interval a queries ratio this close to 1 counts as none

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from loadprint.ab.result import BASELINE, TREATMENT, Window
 from loadprint.errors import InputError
-from loadprint.queries import Columns, Store, number
-from loadprint.recording import COPY_AGAIN, Run
-from loadprint.window import increase
+from loadprint.reading.queries import Columns, Store, number
+from loadprint.reading.recording import COPY_AGAIN, Run
+from loadprint.reading.window import increase
 
 ROLE = "server"
 ROWS = ("Innodb_rows_read", "Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from loadprint.check.rules import RULES, SEVERITIES, Rule
 from loadprint.check.subject import Subject, Unknown
-from loadprint.effective import MIB, mib
+from loadprint.judging.effective import MIB, mib
 
 POOL_STEP = 128 * MIB  # innodb_buffer_pool_chunk_size, which sizes are multiples of
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from loadprint.check.subject import Subject, Unknown
-from loadprint.cpusets import cpu_list, parse_cpus
 from loadprint.errors import InputError
+from loadprint.reading.cpusets import cpu_list, parse_cpus
 
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
 STEAL, THROTTLED = 0.01, 0.01

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadprint.check.subject import Subject, Unknown
-from loadprint.effective import (
+from loadprint.judging.effective import (
     MIB,
     binlog_at_commit,
     data_files,

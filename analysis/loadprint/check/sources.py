@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.check.subject import Subject
-from loadprint.cpusets import cpuset, parse_cpus, user_hz
-from loadprint.effective import Server
 from loadprint.errors import InputError
-from loadprint.recording import Run, open_run, read_object, require_intact
+from loadprint.judging.effective import Server
+from loadprint.reading.cpusets import cpuset, parse_cpus, user_hz
+from loadprint.reading.recording import Run, open_run, read_object, require_intact
 
 COLLECTOR = "loadprint-collect"
 PATIENCE_S = 60
@@ -106,7 +106,7 @@ def recorded(path: Path) -> list[Subject]:
         run = open_run(path)
         require_intact(run)
         return [_of_run(run, {})]
-    from loadprint.sides import side_of, sides_of  # noqa: PLC0415  of executions only
+    from loadprint.reading.sides import side_of, sides_of  # noqa: PLC0415  of executions only
 
     execution = read_object(path / "execution.json")
     found: list[Subject] = []
@@ -148,10 +148,10 @@ def _of_run(run: Run, data: Mapping[str, Any]) -> Subject:
 
 def _measured(run: Run) -> Any:
     """Quantities of the recording that rules need: a tenth of what a comparison reads."""
-    from loadprint import sources, sources_limits  # noqa: PLC0415  DuckDB, which a live check can do without
-    from loadprint.quantities import Quantities  # noqa: PLC0415
-    from loadprint.queries import Store  # noqa: PLC0415
-    from loadprint.window import measure_window  # noqa: PLC0415
+    from loadprint.metrics import sources, sources_limits  # noqa: PLC0415  DuckDB, which a live check can do without
+    from loadprint.metrics.quantities import Quantities  # noqa: PLC0415
+    from loadprint.reading.queries import Store  # noqa: PLC0415
+    from loadprint.reading.window import measure_window  # noqa: PLC0415
 
     out, store = Quantities(), Store()
     for role in run.roles:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from loadprint.cpusets import parse_cpus
-from loadprint.effective import Server
-from loadprint.facts_host import data_disk, data_place
+from loadprint.judging.effective import Server
+from loadprint.judging.facts_host import data_disk, data_place
+from loadprint.reading.cpusets import parse_cpus
 
 if TYPE_CHECKING:  # brings DuckDB along, which a live host can be checked without
-    from loadprint.quantities import Quantities
+    from loadprint.metrics.quantities import Quantities
 
 
 class Unknown(Exception):

@@ -71,7 +71,7 @@ def run_export(arguments: argparse.Namespace) -> int:
 def run_fleet(arguments: argparse.Namespace) -> int:
     """Print a fleet's table."""
     from loadprint.fleet import dataset, engines, report, table  # noqa: PLC0415  DuckDB
-    from loadprint.render_pivot import RENDERERS  # noqa: PLC0415
+    from loadprint.rendering.render_pivot import RENDERERS  # noqa: PLC0415
 
     asked = table.Question(
         by=tuple(arguments.by.split(",")) if arguments.by else table.DEFAULT_BY,

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 
 from loadprint.errors import InputError
 from loadprint.fleet import dataset, facts
-from loadprint.gather import gather
-from loadprint.queries import Store
-from loadprint.recording import Run, read_object
-from loadprint.sides import every_side, single
+from loadprint.metrics.gather import gather
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import Run, read_object
+from loadprint.reading.sides import every_side, single
 
 SINGLE = "single-runs"
 

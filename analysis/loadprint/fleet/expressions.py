@@ -15,9 +15,9 @@ from functools import reduce
 import ibis
 import ibis.expr.types as ir
 
-from loadprint.derived import Metric
-from loadprint.queries import number
-from loadprint.sources import CPU_FIELDS, DISK_UNITS, NIC_FIELDS
+from loadprint.metrics.derived import Metric
+from loadprint.metrics.sources import CPU_FIELDS, DISK_UNITS, NIC_FIELDS
+from loadprint.reading.queries import number
 
 DISK, NIC = "data", "main"  # entity names in the quantities: whatever device it is on a host
 PROBES = ("cpu", "disk", "nic", "process")

@@ -12,12 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from loadprint import client, devices, steady
-from loadprint.gather import LATENCIES, Measured
-from loadprint.header import kernel
+from loadprint.judging import client
+from loadprint.metrics.gather import LATENCIES, Measured
+from loadprint.metrics.sources import SUPERVISORS_VETH, VETH
 from loadprint.qualify.instances import identity, kind
-from loadprint.recording import Run
-from loadprint.sources import SUPERVISORS_VETH, VETH
+from loadprint.reading import devices
+from loadprint.reading.recording import Run
+from loadprint.statistics import steady
+from loadprint.tables.header import kernel
 
 TOTALS = ("events", "queries", "commits", "errors")
 _COLUMNS: list[tuple[str, pa.DataType]] = [

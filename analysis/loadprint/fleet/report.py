@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from loadprint.derived import Metric
 from loadprint.fleet.table import Fleet, Level
-from loadprint.numbers import ratio
-from loadprint.pivot import Pivot, Report
+from loadprint.metrics.derived import Metric
+from loadprint.rendering.numbers import ratio
+from loadprint.rendering.pivot import Pivot, Report
 
 MOST_OUTLIERS = 12
 SHORT = {

@@ -11,11 +11,12 @@ import ibis.expr.types as ir
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint import costs, derived, derived_cpu, derived_devices, stats
-from loadprint.derived import Metric
 from loadprint.errors import InputError
 from loadprint.fleet import expressions
 from loadprint.fleet.expressions import DISK, NIC, Tables
+from loadprint.metrics import costs, derived, derived_cpu, derived_devices
+from loadprint.metrics.derived import Metric
+from loadprint.statistics import stats
 
 DEFAULT_BY = ("instance_type", "workload", "side")
 GROUPABLE = (

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from loadprint.crc32c import crc32c_file
 from loadprint.errors import InputError
 from loadprint.importing.tables import LAYOUTS
 from loadprint.importing.values import Array, Imported, ImportedTable
-from loadprint.recording import FORMAT_VERSION
+from loadprint.reading.crc32c import crc32c_file
+from loadprint.reading.recording import FORMAT_VERSION
 
 WRITER = "loadprint import"
 ROLE = "server"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from loadprint.plotting import style
-from loadprint.table import Table
+from loadprint.tables.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

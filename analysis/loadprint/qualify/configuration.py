@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
-from loadprint.comparability import Difference, differences
-from loadprint.gather import Measured
+from loadprint.judging.comparability import Difference, differences
+from loadprint.metrics.gather import Measured
 from loadprint.qualify.inputs import Cell, Part
-from loadprint.recording import Run
+from loadprint.reading.recording import Run
 
 Differing = tuple[str, str, str]
 WORK = ("load generator", "data")

@@ -14,8 +14,8 @@ from typing import Any
 
 from loadprint.errors import InputError
 from loadprint.qualify.spec import Spec
-from loadprint.recording import Run, read_object
-from loadprint.sides import Side, side_of, sides_of, single, split
+from loadprint.reading.recording import Run, read_object
+from loadprint.reading.sides import Side, side_of, sides_of, single, split
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from loadprint.recording import Run
+from loadprint.reading.recording import Run
 
 # what names a machine, whatever its host is called; the first that a recorder wrote down counts
 By = Literal["host", "boot", "execution"]

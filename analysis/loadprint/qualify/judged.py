@@ -14,7 +14,7 @@ from loadprint.qualify.measure import Sheet, Values
 from loadprint.qualify.report import Figure, Line
 from loadprint.qualify.spec import Row as Asked
 from loadprint.qualify.spec import Spec
-from loadprint.table import Row
+from loadprint.tables.table import Row
 
 SUSTAINED = "operations"  # the row that is judged at its sustained level
 RATES_APART = 0.01  # rates nearer than this are the same load

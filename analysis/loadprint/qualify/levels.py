@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.bootstrap import block_length
+from loadprint.statistics.bootstrap import block_length
 
 Floats = NDArray[np.float64]
 LEAST_SEGMENT_S = 10

@@ -7,18 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from loadprint import canary, client, steady
-from loadprint.ceilings import Ceilings
-from loadprint.gather import Measured, gather
-from loadprint.groups import groups
+from loadprint.judging import canary, client
+from loadprint.metrics.ceilings import Ceilings
+from loadprint.metrics.gather import Measured, gather
+from loadprint.metrics.groups import groups
 from loadprint.qualify.inputs import Cell, Part
 from loadprint.qualify.instances import Instance, instances
 from loadprint.qualify.levels import Levels, levels
 from loadprint.qualify.spec import Spec
-from loadprint.queries import Store
-from loadprint.recording import Run
-from loadprint.rows import Column, Footnotes, RowBuilder
-from loadprint.table import Group, Row
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import Run
+from loadprint.statistics import steady
+from loadprint.tables.rows import Column, Footnotes, RowBuilder
+from loadprint.tables.table import Group, Row
 
 Values = list[list[float | None]]  # of runs, by instance
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from loadprint.campaign_document import CampaignError, compose
-from loadprint.campaign_file import describe
-from loadprint.campaign_types import Profile, Seconds, Strict
+from loadprint.campaigns.document import CampaignError, compose
+from loadprint.campaigns.file import describe
+from loadprint.campaigns.types import Profile, Seconds, Strict
 from loadprint.errors import InputError
 from loadprint.qualify.instances import By
 

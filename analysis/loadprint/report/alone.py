@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadprint.report.data import Report, RunOf, SideOf
-from loadprint.table import Table
+from loadprint.tables.table import Table
 
 
 def report_of(table: Table) -> Report:

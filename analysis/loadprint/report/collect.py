@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from loadprint import cpusets, devices, series, spikes, views
-from loadprint.cells import Cell, Swept
-from loadprint.compare import compare
-from loadprint.gather import Measured, gather
-from loadprint.queries import Store
+from loadprint.metrics import views
+from loadprint.metrics.gather import Measured, gather
+from loadprint.reading import cpusets, devices
+from loadprint.reading.queries import Store
+from loadprint.reading.sides import Side
 from loadprint.report import courses, ebpf, latency, probes
 from loadprint.report.data import Absent, Report, RunOf, SideOf, Span
 from loadprint.report.scaling import scaled
 from loadprint.report.settings import settings
-from loadprint.sides import Side
-from loadprint.table import Table
+from loadprint.series import series, spikes
+from loadprint.sweeping.cells import Cell, Swept
+from loadprint.tables.compare import compare
+from loadprint.tables.table import Table
 
 WHY = {
     "Over time": "no recorder's table and no series of the generator reach over time",

@@ -43,11 +43,11 @@ def add_report(subparsers: Any) -> None:
 
 def run_report(arguments: argparse.Namespace) -> int:
     """Write the page, and say where it is."""
+    from loadprint.reading.sides import resolve  # noqa: PLC0415
     from loadprint.report.collect import collect  # noqa: PLC0415  `--help` need not load DuckDB
     from loadprint.report.experiment import collect_experiment, is_experiment  # noqa: PLC0415
     from loadprint.report.page import page  # noqa: PLC0415
     from loadprint.report.sweeping import collect_sweep, is_sweep  # noqa: PLC0415
-    from loadprint.sides import resolve  # noqa: PLC0415
 
     if is_experiment(arguments.sides):
         report = collect_experiment(Path(arguments.sides[0]))

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from loadprint.devices import Device
-from loadprint.queries import Store
-from loadprint.recording import Run
+from loadprint.reading.devices import Device
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import Run
 from loadprint.report.charts import DISK, LINES, MORE, NETWORK, STACKS, Stack, Wanted
 from loadprint.report.data import Course, Line
-from loadprint.series import Series, run_series
+from loadprint.series.series import Series, run_series
 
 NAMES = (
     *dict.fromkeys(

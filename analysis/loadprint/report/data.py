@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint import pivot
-from loadprint.table import Table
+from loadprint.rendering import pivot
+from loadprint.tables.table import Table
 
 Floats = NDArray[np.float64]
 

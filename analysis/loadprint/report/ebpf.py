@@ -9,12 +9,12 @@ import ibis
 import numpy as np
 
 from loadprint.errors import InputError
-from loadprint.histograms import Histogram, bounds, difference
-from loadprint.queries import Store
-from loadprint.recording import Run
+from loadprint.reading.histograms import Histogram, bounds, difference
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import Run
+from loadprint.reading.window import Window
 from loadprint.report import buckets
 from loadprint.report.data import Distribution
-from loadprint.window import Window
 
 NANO = 1e-9
 LEAST = 20  # values that a shape can be seen in

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from loadprint.ab.result import TREATMENT, Result, Window
 from loadprint.ab.show import result
-from loadprint.gather import gather
-from loadprint.queries import Store
-from loadprint.recording import open_run
+from loadprint.metrics.gather import gather
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
+from loadprint.reading.sides import Side
 from loadprint.report import courses, probes
 from loadprint.report.collect import absent_of, made, runs_of, with_spikes
 from loadprint.report.data import Report, SideOf
 from loadprint.report.settings import settings
 from loadprint.report.summary import figure
-from loadprint.sides import Side
 
 WIDTH, HEIGHT = 1000.0, 200.0  # of the drawing, in its own units
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from loadprint import interval_log
-from loadprint.interval_log import Counted
-from loadprint.recording import Run
+from loadprint.reading import interval_log
+from loadprint.reading.interval_log import Counted
+from loadprint.reading.recording import Run
 from loadprint.report import buckets
 from loadprint.report.data import Curve, Distribution, Floats, Percentiles
 

@@ -18,11 +18,11 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from loadprint import render_pivot
+from loadprint.rendering import render_pivot
 from loadprint.report import pack, scaling, summary, tabled
 from loadprint.report.charts import SECTIONS
 from loadprint.report.data import Course, Distribution, Percentiles, Report
-from loadprint.table import Table
+from loadprint.tables.table import Table
 
 EARLY = ("theme.js",)
 LATE = ("vendor/uPlot.iife.min.js", "data.js", "charts.js", "histogram.js", "scaling.js", "table.js")

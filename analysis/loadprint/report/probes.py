@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadprint.gather import Measured
+from loadprint.metrics.gather import Measured
 
 OFF = "off"  # what nobody asked for is not missing
 

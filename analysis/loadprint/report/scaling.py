@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from loadprint.cells import Swept
 from loadprint.errors import InputError
 from loadprint.report.data import Scaled
 from loadprint.report.pack import rounded
+from loadprint.sweeping.cells import Swept
 from loadprint.usl.layout import Block
 
 DIGITS = 5

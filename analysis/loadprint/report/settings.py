@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadprint import comparability
-from loadprint.gather import Measured
+from loadprint.judging import comparability
+from loadprint.metrics.gather import Measured
+from loadprint.reading.sides import Side
 from loadprint.report.data import Setting
-from loadprint.sides import Side
 
 LONGEST = 400
 ORDER = ("material", "varied", "harmless", "same")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from loadprint import cells, sweep
-from loadprint.cells import Swept
-from loadprint.queries import Store
-from loadprint.recording import read_object
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import read_object
+from loadprint.reading.sides import MOST_SIDES, Side, side_of
 from loadprint.report import courses, latency, probes
 from loadprint.report.collect import absent_of, made, runs_of, sets_of, with_spikes
 from loadprint.report.data import Report, SideOf
 from loadprint.report.scaling import scaled
 from loadprint.report.settings import settings
-from loadprint.sides import MOST_SIDES, Side, side_of
+from loadprint.sweeping import cells, sweep
+from loadprint.sweeping.cells import Swept
 
 CHARTED = ("load", "cpu.server", "cpu.load", "threads.server", "host", "pressure", "mysql")
 MOST_CHARTED = 6  # sides whose runs are drawn over time; the page of all would be read by nobody

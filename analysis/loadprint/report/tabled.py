@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from loadprint import layout, numbers, views
-from loadprint.table import Cell, Row, Table, Versus
+from loadprint.metrics import views
+from loadprint.rendering import layout, numbers
+from loadprint.tables.table import Cell, Row, Table, Versus
 
 SCALES = (2.0, 4.0, 10.0, 100.0, 1000.0)  # how far the axis of ratios may reach to either side
 MOST_BEYOND = 0.1  # share of ratios that may lie outside of it

@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from loadprint import cells
-from loadprint.cells import Cell
-from loadprint.derived_cpu import CPU_STATES
-from loadprint.gather import Measured
-from loadprint.shape import rank_correlation
+from loadprint.metrics.derived_cpu import CPU_STATES
+from loadprint.metrics.gather import Measured
+from loadprint.sweeping import cells
+from loadprint.sweeping.cells import Cell
+from loadprint.sweeping.shape import rank_correlation
 from loadprint.usl.judge import number
 
 GROWS = 1.5  # × from the least to the largest N

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from loadprint.cells import Cell
 from loadprint.errors import InputError
+from loadprint.sweeping.cells import Cell
 
 
 @dataclass(frozen=True)

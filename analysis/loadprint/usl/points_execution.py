@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from loadprint import cells, sweep, sweep_text
-from loadprint.cells import Cell, Swept
 from loadprint.errors import InputError
+from loadprint.sweeping import cells, sweep, sweep_text
+from loadprint.sweeping.cells import Cell, Swept
 from loadprint.usl.points import Column, Points
 
 MEND = "give an execution of a campaign with a matrix over threads, such as lookup-scaling"

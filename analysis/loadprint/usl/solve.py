@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadprint import student
+from loadprint.statistics import student
 from loadprint.usl.curves import Floats
 
 LEVEL = 0.95

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from loadprint.trend import look
+from loadprint.statistics.trend import look
 
 from simulations import runs, series
 

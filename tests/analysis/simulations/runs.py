@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import scipy.stats
-from loadprint import stats
-from loadprint.derived import rate
-from loadprint.gather import Measured
-from loadprint.quantities import Quantities
-from loadprint.recording import Run
-from loadprint.rows import Column, Footnotes, RowBuilder, with_verdicts
-from loadprint.table import Row
+from loadprint.metrics.derived import rate
+from loadprint.metrics.gather import Measured
+from loadprint.metrics.quantities import Quantities
+from loadprint.reading.recording import Run
+from loadprint.statistics import stats
+from loadprint.tables.rows import Column, Footnotes, RowBuilder, with_verdicts
+from loadprint.tables.table import Row
 
 from simulations.series import Floats, Random, noise
 

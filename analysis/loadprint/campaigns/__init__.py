@@ -1,0 +1,1 @@
+"""Campaign files, what they resolve to, and the directories of their executions."""

@@ -1,0 +1,1 @@
+"""What may be believed: whether sides are comparable, limited, apart, observed, disturbed, warm."""

@@ -1,0 +1,238 @@
+"""The facts of a run that decide whether it may be compared: host, server, data, load generator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadprint.judging.effective import Server, effective
+from loadprint.judging.facts_host import any_of, host_facts
+from loadprint.judging.meanings import LISTS, canonical, listed, meaning
+from loadprint.metrics.gather import Measured
+
+# identity, places, clocks and what concerns only replicas: other between two instances of one configuration
+HARMLESS = (
+    "hostname",
+    "datadir",
+    "socket",
+    "pid_file",
+    "port",
+    "mysqlx_*",
+    "server_uuid",
+    "server_id",
+    "server_id_bits",
+    "gtid_*",
+    "timestamp",
+    "pseudo_*",
+    "rand_seed*",
+    "*_file",
+    "*_dir",
+    "*_dirs",
+    "*_directory",
+    "tmpdir",
+    "*_tmpdir",
+    "basedir",
+    "bind_address",
+    "admin_*",
+    "ssl_*",
+    "*_path",
+    "*_index",
+    "*_basename",
+    "report_*",
+    "insert_id",
+    "last_insert_id",
+    "identity",
+    "error_count",
+    "warning_count",
+    "statement_id",
+    "original_commit_timestamp",
+    "immediate_server_version",
+    "innodb_directories",
+    "innodb_version",
+    "secure_file_priv",
+    "relay_log*",
+    "replica_*",
+    "source_*",
+    "sync_relay_log*",
+    "sync_source_info",
+    "log_replica_updates",
+    "caching_sha2_*",
+    "sha256_password_*",
+    "use_secondary_engine",
+    "build_id",
+    "license",
+    "log_error",
+    "version_*",
+    "last_gtid",
+    "character_sets_dir",
+    "lc_messages*",
+    "tls_*",
+)
+harmless = any_of(HARMLESS)
+CONCERNS = {
+    "performance_schema": ("performance_schema",),
+    "buffer_pool_size": ("innodb_buffer_pool_size",),
+    "redo_capacity": ("innodb_redo_log_capacity", "innodb_log_file_size", "innodb_log_files_in_group"),
+    "profile": (
+        "innodb_flush_log_at_trx_commit",
+        "innodb_flush_method",
+        "innodb_doublewrite",
+        "innodb_data_file_buffering",
+        "innodb_data_file_write_through",
+        "innodb_log_file_write_through",
+        "innodb_log_file_buffering",
+        "sync_binlog",
+        "log_bin",
+        "skip_log_bin",
+    ),
+}
+LOAD, VERSION, DATA = "plan.load", "plan.version", "plan.data"
+# options of a workload that say what its data are
+SCHEMA = (
+    "tables",
+    "table-size",
+    "table_size",
+    "warehouses",
+    "rows",
+    "mysql-storage-engine",
+    "create-secondary",
+    "create-table-options",
+    "partitions",
+)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One fact of a run. `meaning` is what the value means on this server, where that changed with versions.
+
+    `inputs` are the settings it follows from, `raw` their values: a campaign asks for settings.
+    """
+
+    group: str
+    name: str
+    value: str
+    material: bool = True
+    decides: bool = False
+    meaning: str = ""
+    inputs: tuple[str, ...] = ()
+    raw: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What facts of two runs are paired by."""
+        return self.group, self.name
+
+
+def facts_of(run: Measured, plan: Mapping[str, Any]) -> list[Fact]:
+    """All facts of a run; `plan` is its side's entry in the campaign, empty where there is none."""
+    found = [
+        Fact(each.group, each.name, each.value, each.material)
+        for each in host_facts(run.run, run.server_cpus)
+    ]
+    if run.run.server:
+        found += _server(Server.of(run.run.server))
+    if run.run.result:
+        found += _load(run.run.result)
+        found += _data(run, plan)
+    return found
+
+
+def asked_for(plans: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Settings that the campaign itself gives otherwise to one side than to another."""
+    if not all(plans):
+        return set()
+    wanted: set[str] = set()
+    servers = [plan.get("server") or {} for plan in plans]
+    options = [
+        {canonical(str(k).replace("-", "_")): str(v) for k, v in (s.get("options") or {}).items()}
+        for s in servers
+    ]
+    for name in {name for each in options for name in each}:
+        if len({each.get(name) for each in options}) > 1:
+            wanted |= {name} | ({"log_bin"} if name == "skip_log_bin" else set())
+    for key, variables in CONCERNS.items():
+        if len({str(server.get(key)) for server in servers}) > 1:
+            wanted |= set(variables)
+    if any(len({str(server.get(key)) for server in servers}) > 1 for key in ("source", "version", "path")):
+        wanted.add(VERSION)
+    if any(
+        len({str(plan.get(key)) for plan in plans}) > 1
+        for key in ("workload", "threads", "generator", "options", "rate", "fraction")
+    ):
+        wanted |= {LOAD, DATA}
+    if len({str(plan.get("data")) for plan in plans}) > 1:
+        wanted.add(DATA)
+    return wanted
+
+
+def connections(result: Mapping[str, Any]) -> str:
+    """How the load generator served its connections: a thread each, unless it says otherwise."""
+    kind = str(result.get("connections") or "thread")
+    return kind if kind == "thread" else f"{kind} on {result.get('workers')} workers"
+
+
+def _server(server: Server) -> Iterator[Fact]:
+    yield Fact("server version", "version", server.said(), inputs=(VERSION,))
+    build = str(server.variables.get("version") or "")
+    if any(word in build.lower() for word in ("debug", "asan", "valgrind")):
+        yield Fact("server version", "build", build, decides=True)
+    used: set[str] = set()
+    for each in effective(server):
+        raw = {name: server.text(name) for name in each.inputs if server.text(name) is not None}
+        used |= set(each.inputs)
+        yield Fact(each.group, each.name, each.value, True, each.decides, "", tuple(raw), raw)
+    for name, value in server.variables.items():
+        called, told = canonical(name), meaning(server, name)
+        raw = {called: str(value)}
+        if name in used:
+            if told:  # what it amounts to may agree, and where it is done may not
+                yield Fact("server settings", called, "as said", meaning=told, inputs=(VERSION,))
+        elif name in LISTS:
+            for word, setting in listed(str(value)).items():
+                yield Fact("server settings", f"{called}.{word}", setting, inputs=(called,), raw=raw)
+        elif name != "version":
+            material = not harmless(called)
+            yield Fact("server settings", called, str(value), material, False, told, (called,), raw)
+
+
+def _load(result: Mapping[str, Any]) -> Iterator[Fact]:
+    tls = (result.get("tls") or {}).get("mode")
+    told = {
+        "generator": result.get("generator"),
+        "generator version": result.get("generator_version"),
+        "connections": connections(result),
+        "protocol": result.get("protocol"),
+        "loop": result.get("mode"),
+        "threads": result.get("threads"),
+        "TLS": tls,
+        "compression": result.get("compression"),
+    }
+    for name, value in told.items():
+        if value is not None:
+            yield Fact("load generator", name, str(value), inputs=(LOAD,))
+
+
+def _data(run: Measured, plan: Mapping[str, Any]) -> Iterator[Fact]:
+    """Data of the workload; another workload has other data by nature, so its name is part of theirs."""
+    result = run.run.result or {}
+    workload = str(result.get("workload") or run.run.meta.get("workload") or "")
+    options = result.get("options") or {}
+    told: dict[str, Any] = {name: options[name] for name in SCHEMA if options.get(name) not in (None, "")}
+    tables, size = options.get("tables"), options.get("table-size")
+    if isinstance(tables, int) and isinstance(size, int):
+        told["rows in all"] = tables * size
+    warehouses, threads = options.get("warehouses"), result.get("threads")
+    if isinstance(warehouses, int) and isinstance(threads, int) and threads:
+        told["warehouses per user"] = f"{warehouses / threads:g}"
+    for name, value in told.items():
+        yield Fact("data", f"{name} ({workload})", str(value), inputs=(DATA,))
+    if (ratio := data_ratio(run.run.server, plan.get("data_bytes"))) is not None:
+        inputs = (DATA, "innodb_buffer_pool_size")
+        yield Fact("data", f"data : buffer pool ({workload})", f"{ratio:.2g}", inputs=inputs)
+
+
+def data_ratio(server: Mapping[str, Any] | None, data_bytes: Any) -> float | None:
+    """Size of the data over that of the buffer pool, by the campaign's plan; None where either is unknown."""
+    pool = Server.of(server or {}).number("innodb_buffer_pool_size")
+    return data_bytes / pool if pool and isinstance(data_bytes, int | float) else None

@@ -1,0 +1,169 @@
+"""The facts of a host that decide whether runs on it may be compared with others, from its fingerprint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from typing import Any
+
+from loadprint.reading.recording import Run
+
+# what a fingerprint tells → the group it belongs to; the first that fits
+PLACES = (
+    ("cpus.*", "hardware"),
+    ("memory.*", "hardware"),
+    ("virtualisation.*", "hardware"),
+    ("boost", "hardware"),
+    ("nics.*", "hardware"),
+    ("data disk.*", "hardware"),
+    ("kernel*", "kernel"),
+    ("cpu_accounting.*", "kernel"),
+    ("*_hz", "kernel"),
+    ("page_size", "kernel"),
+)
+SETTINGS = "sysctl and boot"
+HARMLESS = (
+    "host",
+    "boot_id",
+    "nics.*.state",
+    "nics.*.queues",
+    "kernel.version",
+    "sysctl.kernel.perf_event_paranoid",
+    "sysctl.kernel.task_delayacct",
+    "sysctl.fs.file-max",
+    "sysctl.net.ipv4.tcp_max_tw_buckets",
+    "memory.total_kB",  # judged rounded, below
+    "data disk.size_bytes",
+    "cmdline.*",
+    "clocksources",
+)
+# told otherwise below, or of no meaning for a comparison
+LEFT_OUT = (
+    "cpus.list.*",
+    "block_devices.*",
+    "storage.*",
+    "root.*",
+    "cpusets.*",
+    "recorder.*",
+    "sysstat.*",
+    "nics.*.name",
+    "nics.lo.*",
+    "cmdline",
+    "boot_id",
+)
+# words of the kernel's command line that name a place or this very boot
+IDENTITY = ("root", "boot_image", "initrd", "ip", "hostname", "rd.", "resume", "console", "systemd.", "--")
+DISK = (
+    "model",
+    "nvme",
+    "rotational",
+    "scheduler",
+    "write_cache",
+    "fua",
+    "size_bytes",
+    "nr_requests",
+    "iostats",
+)
+GIB_IN_KB = 1 << 20
+BOOT_WORD = "boot: "
+BOOTED = (SETTINGS, "booted with words of its own")
+
+
+def any_of(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Return a test of whether a name fits one of some shell patterns: one expression, compiled once."""
+    fits = re.compile("|".join(translate(pattern) for pattern in patterns)).match
+    return lambda name: fits(name) is not None
+
+
+_left_out, _harmless = any_of(LEFT_OUT), any_of(HARMLESS)
+_places = [(any_of([pattern]), group) for pattern, group in PLACES]
+
+
+@dataclass(frozen=True)
+class HostFact:
+    """One fact of one host; the host's role is part of the name where there are several."""
+
+    group: str
+    name: str
+    value: str
+    material: bool
+
+
+def host_facts(run: Run, server_cpus: Sequence[int] | None) -> Iterator[HostFact]:
+    """Facts of all hosts of a run; a null is a fact that was not read, and is left out."""
+    several = len(run.fingerprints) > 1
+    for role, fingerprint in run.fingerprints.items():
+        prefix = f"{role}: " if several else ""
+        for name, value in {**_flat("", fingerprint), **_told(fingerprint)}.items():
+            if value is None or _left_out(name):
+                continue
+            group = next((group for belongs, group in _places if belongs(name)), SETTINGS)
+            yield HostFact(group, prefix + name, str(value), not _harmless(name))
+    if server_cpus is not None:
+        yield HostFact("placement", "CPUs of the server", str(len(server_cpus)), material=True)
+
+
+def _told(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts from several entries: the disk under the data whatever its name, memory, the boot's words."""
+    found: dict[str, Any] = {}
+    memory = fingerprint.get("memory")
+    total = memory.get("total_kB") if isinstance(memory, Mapping) else None
+    if isinstance(total, int):
+        found["memory.total"] = f"{total / GIB_IN_KB:.0f} GiB"
+    data = data_place(fingerprint)
+    if data:
+        found["data file system"] = data.get("filesystem")
+        found["data mount options"] = _options(data.get("options"))
+    if disk := data_disk(fingerprint):
+        found |= {f"data disk.{name}": disk.get(name) for name in DISK}
+    if fingerprint.get("cmdline") is not None:
+        found[BOOTED[1]] = "yes"
+    for word in str(fingerprint.get("cmdline") or "").split(" -- ")[0].split():
+        name, _, value = word.partition("=")
+        if not name.lower().startswith(IDENTITY):
+            found[f"{BOOT_WORD}{name}"] = value or "set"
+    return found
+
+
+def data_place(fingerprint: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The entry of `storage` that holds the data."""
+    listed = fingerprint.get("storage")
+    entries = listed if isinstance(listed, list) else []
+    return next((each for each in entries if isinstance(each, dict) and each.get("role") == "data"), None)
+
+
+def data_disk(fingerprint: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The entry of `block_devices` under the data, where that is one disk."""
+    disks = (data_place(fingerprint) or {}).get("disks") or []
+    listed = fingerprint.get("block_devices")
+    entries = listed if isinstance(listed, list) else []
+    return next((each for each in entries if isinstance(each, dict) and [each.get("name")] == disks), None)
+
+
+def _options(options: Any) -> str | None:
+    """Mount options once each, in the order of the alphabet."""
+    return ",".join(sorted(set(str(options).split(",")))) if options else None
+
+
+def _flat(prefix: str, value: Any) -> dict[str, Any]:
+    """Nested objects as dotted names; entries of lists by their name, role or node."""
+    if isinstance(value, dict):
+        entries = [(str(name), inner) for name, inner in value.items()]
+    elif isinstance(value, list):
+        entries = [(_called(inner, place), inner) for place, inner in enumerate(value)]
+    else:
+        return {prefix: value}
+    found: dict[str, Any] = {}
+    for name, inner in entries:
+        found |= _flat(f"{prefix}.{name}" if prefix else name, inner)
+    return found
+
+
+def _called(inner: Any, place: int) -> str:
+    if isinstance(inner, dict):
+        for key in ("name", "role", "node", "cpu"):
+            if inner.get(key) is not None:
+                return str(inner[key])
+    return str(place)

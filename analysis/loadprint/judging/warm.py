@@ -1,0 +1,172 @@
+"""How warm the server was when its window began, by its own counters, against what the campaign promised.
+
+Warm is a state: how many redo capacities the warm-up wrote, or how many checkpoint cycles it saw; whether the
+buffer pool was still being filled in the window; whether its miss ratio was level there. A side that was not
+warm is shown and carries no verdict. What a counter that this server lacks would have told, nobody can judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from loadprint.metrics.gather import Measured
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import Run
+from loadprint.series.series import run_series
+from loadprint.statistics.steady import grows
+from loadprint.statistics.trend import Floats
+
+FULL_REDO, FULL_CYCLES = 2.0, 3  # what a writing workload must have seen where its campaign promises nothing
+FILLED = 0.05  # share of the buffer pool that may be filled within the window
+MISSES = 1e-3  # of requests; fewer misses are no matter
+LEVEL = 1.5  # times the last third's misses that the first third may have
+
+
+def redo_capacities_written(run: Run) -> float | None:
+    """Redo written by the warm-up over the redo capacity, from LSNs; None where the server does not tell."""
+    server = run.server or {}
+    before, after = server.get("status_warmup") or {}, server.get("status_begin") or {}
+    capacity = _capacity(server.get("variables") or {})
+    for name in ("Innodb_redo_log_current_lsn", "Innodb_lsn_current"):  # MySQL 8.0.30, MariaDB 10.5
+        first, last = _number(before.get(name)), _number(after.get(name))
+        if first is not None and last is not None and capacity:
+            return (last - first) / capacity
+    return None
+
+
+def free_buffer_share(run: Run, when: str = "status_begin") -> float | None:
+    """Share of the buffer pool's pages that were free at a reading, 0 to 1; when the window began."""
+    status = (run.server or {}).get(when) or {}
+    free = _number(status.get("Innodb_buffer_pool_pages_free"))
+    total = _number(status.get("Innodb_buffer_pool_pages_total"))
+    return free / total if free is not None and total else None
+
+
+def reached(runs: Sequence[Run]) -> str:
+    """What the repeats of a side had reached when their windows began; empty where no server told."""
+    redo = [value for run in runs if (value := redo_capacities_written(run)) is not None]
+    free = [value for run in runs if (value := free_buffer_share(run)) is not None]
+    told = []
+    if redo:
+        told.append(f"redo {' / '.join(f'{value:.2f}' for value in redo)} of its capacity")
+    if free:
+        told.append(f"buffer pool {100 * (1 - sum(free) / len(free)):.0f} % in use")
+    return ", ".join(told)
+
+
+def cold(name: str, runs: Sequence[Measured], promised: dict[str, Any]) -> str:
+    """Why a side counts as not warm; empty where it was warm, or nothing tells.
+
+    `promised` is the campaign's `warm`, empty outside of campaigns: then the full rule holds.
+    """
+    plain = [run.run for run in runs]
+    reasons = [broken_promise(plain, promised.get("redo_capacities_written"))]
+    reasons.append(_pool_above(plain, promised.get("free_buffer_pages")))
+    if not promised:
+        reasons.append(_under_full_rule(runs))
+    reasons += [_filling(runs), _missing(runs)]
+    told = "; ".join(dict.fromkeys(reason for reason in reasons if reason))
+    return f"{name} was not warm ({told}): no verdict; lengthen the warm-up" if told else ""
+
+
+def broken_promise(runs: Sequence[Run], promised: float | None) -> str:
+    """The sentence that says a repeat wrote less redo than the campaign promised; empty where all kept it."""
+    written = [value for run in runs if (value := redo_capacities_written(run)) is not None]
+    if not promised or not written or min(written) >= promised:
+        return ""
+    return f"a warm-up wrote only {min(written):.2f} of the redo capacity, the campaign promises {promised:g}"
+
+
+def checkpoint_cycles(age: Floats, capacity: float) -> int:
+    """Falls of the checkpoint age (readings,) by half of its range or more; 0 where it hardly moved.
+
+    A range under a twentieth of the redo capacity is no cycle.
+    """
+    age = age[np.isfinite(age)]
+    if len(age) < 3 or float(np.ptp(age)) < 0.05 * capacity:
+        return 0
+    half, cycles = float(np.ptp(age)) / 2, 0
+    highest = lowest = float(age[0])
+    falling = False
+    for value in age.tolist():
+        if falling:
+            lowest = min(lowest, value)
+            falling = value < lowest + half
+            highest = value
+        else:
+            highest = max(highest, value)
+            if value <= highest - half:
+                falling, lowest, cycles = True, value, cycles + 1
+    return cycles
+
+
+def _pool_above(runs: Sequence[Run], promised: float | None) -> str:
+    free = [value for run in runs if (value := free_buffer_share(run)) is not None]
+    if promised is None or not free or max(free) <= promised:
+        return ""
+    return f"{100 * max(free):.0f} % of the buffer pool was free, the campaign promises {100 * promised:g} %"
+
+
+def _under_full_rule(runs: Sequence[Measured]) -> str:
+    """Two redo capacities or three checkpoint cycles, of every repeat that writes."""
+    for run in runs:
+        written = redo_capacities_written(run.run)
+        if written is None or written >= FULL_REDO or not (run.run.result or {}).get("writes"):
+            continue
+        cycles = _cycles(run.run)
+        if cycles < FULL_CYCLES:
+            return (
+                f"{run.run.id} wrote {written:.2f} redo capacities and saw {cycles} checkpoint cycles before "
+                f"its window; {FULL_REDO:g} or {FULL_CYCLES} make a writing workload warm"
+            )
+    return ""
+
+
+def _cycles(run: Run) -> int:
+    """Checkpoint cycles before the window, by the MySQL probe; 0 where it did not record."""
+    found = run_series(run, Store(), ["mysql.checkpoint_age"]).get("mysql.checkpoint_age")
+    capacity = _capacity((run.server or {}).get("variables") or {})
+    if found is None or not capacity:
+        return 0
+    return checkpoint_cycles(found.values[found.seconds < 0], capacity)
+
+
+def _filling(runs: Sequence[Measured]) -> str:
+    """Buffer pool pages that were free when the window began and not when it ended; growing data fill it."""
+    for run in runs:
+        before, after = (free_buffer_share(run.run, when) for when in ("status_begin", "status_end"))
+        if before is not None and after is not None and not grows(run) and before - after > FILLED:
+            return f"{run.run.id} filled {100 * (before - after):.0f} % of its buffer pool within the window"
+    return ""
+
+
+def _missing(runs: Sequence[Measured]) -> str:
+    """Whether the miss ratio was still falling in the window: its first third against its last."""
+    for run in runs:
+        first, last = (run.quantities.get(f"mysql.miss_ratio.{third}") for third in ("first", "last"))
+        if first and last and not grows(run) and first.rate > max(MISSES, LEVEL * last.rate):
+            return (
+                f"{run.run.id} missed {100 * first.rate:.2g} % of its page requests in the first third of "
+                f"its window, {100 * last.rate:.2g} % in the last"
+            )
+    return ""
+
+
+def _capacity(variables: dict[str, Any]) -> float | None:
+    capacity = _number(variables.get("innodb_redo_log_capacity"))
+    if capacity is None:
+        size = _number(variables.get("innodb_log_file_size"))
+        # one file since MariaDB 10.5, which dropped the variable
+        files = _number(variables.get("innodb_log_files_in_group")) or 1
+        capacity = size * files if size is not None else None
+    return capacity
+
+
+def _number(text: Any) -> float | None:
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,1 @@
+"""What a run did as quantities, and the rows derived from them."""

@@ -1,0 +1,134 @@
+"""Rows from the MySQL probe's table; shown where a run has them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loadprint.metrics.derived import Metric, quotient, rate, seen
+
+SERVERS_OWN = "of all statements, as performance_schema counts them; the recorder's own are among them"
+QUERIES = "statements within stored programs too; MySQL and MariaDB do not count alike"
+NOT_AMPLIFICATION = "all that the disk wrote for each byte of redo, which is no write amplification"
+
+# the server's histogram of statements has fifty buckets for each power of ten
+BUCKET = (10 ** (1 / 50) - 1) / 2
+
+BURST, SPIKES = "mysql.flush_burst", "mysql.checkpoint_spikes"
+
+
+def _row(key: str, label: str, unit: str, shown: str, formula: str, *needs: str) -> Metric:
+    return replace(rate(key, label, unit, shown, needs[0]), needs=needs, formula=formula)
+
+
+def _share(key: str, label: str, formula: str, *needs: str) -> Metric:
+    row = _row(key, label, "%", "%", formula, *needs)
+    return replace(row, compute=lambda part, *whole: 100 * part / sum(whole))
+
+
+MYSQL = (
+    _share(
+        "buffer_pool_miss",
+        "buffer pool misses",
+        "100 × Δpool_reads / Δread_requests",
+        "mysql.page_reads",
+        "mysql.page_requests",
+    ),
+    _share(
+        "dirty_pages",
+        "dirty pages (mean)",
+        "100 × pages_dirty / pages_data",
+        "mysql.dirty_pages.mean",
+        "mysql.data_pages.mean",
+    ),
+    rate("pages_flushed", "pages flushed", "1/s", "/s", "mysql.pages_flushed"),
+    rate("redo", "redo written", "B/s", "kB/s", "mysql.redo"),
+    _share(
+        "checkpoint_age_max",
+        "checkpoint age (largest)",
+        "100 × (LSN − checkpoint LSN) / capacity",
+        "mysql.checkpoint_age.max",
+        "mysql.redo_capacity.mean",
+    ),
+    _row("flush_burst", "flush burst, p99 / median", "1", "", "p99 / median of a second's pages", BURST),
+    *seen(
+        "nonzero",
+        _row(
+            "checkpoint_spikes", "checkpoint spikes", "1", "", "spikes that cost 30 % of throughput", SPIKES
+        ),
+    ),
+    rate("mysql_fsyncs", "fsyncs of InnoDB", "1/s", "/s", "mysql.fsyncs"),
+    *seen(
+        "all",
+        _share(
+            "checkpoint_age",
+            "checkpoint age (mean)",
+            "100 × (LSN − checkpoint LSN) / capacity",
+            "mysql.checkpoint_age.mean",
+            "mysql.redo_capacity.mean",
+        ),
+        _share(
+            "buffer_pool_fill",
+            "buffer pool in use (mean)",
+            "100 × pages_data / pages_total",
+            "mysql.data_pages.mean",
+            "mysql.total_pages.mean",
+        ),
+    ),
+    *seen(
+        "nonzero",
+        _row(
+            "row_lock", "sessions waiting for a row lock", "1", "", "Δrow_lock_time / s", "mysql.row_lock_ms"
+        ),
+        rate("row_lock_waits", "waits for a row lock", "1/s", "/s", "mysql.row_lock_waits"),
+        rate("log_waits", "waits for the log buffer", "1/s", "/s", "mysql.log_waits"),
+        rate("wait_free", "waits for a free page", "1/s", "/s", "mysql.wait_free"),
+    ),
+    _row("history", "history list (largest)", "1", "", "largest in the window", "mysql.history.max"),
+    _row("threads_running", "threads running (mean)", "1", "", "mean", "mysql.threads_running.mean"),
+    *(
+        replace(
+            rate(
+                f"statement_{word}", f"statement latency {printed}", "s", "µs", f"mysql_statements.all.{word}"
+            ),
+            formula="from Δbuckets",
+            better="lower",
+            footnote=SERVERS_OWN,
+            rounding=BUCKET,
+            view="always" if word == "p99" else "all",
+        )
+        for word, printed in (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"))
+    ),
+    *seen(
+        "all",
+        rate("questions", "Questions", "1/s", "/s", "status.Questions"),
+        replace(rate("queries", "Queries", "1/s", "/s", "status.Queries"), footnote=QUERIES),
+        rate("rows_read", "rows read", "1/s", "/s", "mysql.rows_read"),
+        rate("rows_changed", "rows inserted, updated, deleted", "1/s", "/s", "mysql.rows_written"),
+        replace(
+            rate(
+                "disk_write_per_redo_byte",
+                "disk written per redo byte",
+                "1",
+                "",
+                "storage.data.write_sectors",
+            ),
+            needs=("storage.data.write_sectors", "mysql.redo"),
+            compute=quotient,
+            formula="512 × Δwrite_sectors / Δredo",
+            better="lower",
+            footnote=NOT_AMPLIFICATION,
+        ),
+    ),
+    *seen(
+        "nonzero",
+        _share(
+            "qcache_hits",
+            "query cache hits, of reads",
+            "100 × Δhits / Δ(hits + inserts + not_cached)",
+            "mysql.qcache_hits",
+            "mysql.qcache_hits",
+            "mysql.qcache_inserts",
+            "mysql.qcache_not_cached",
+        ),
+    ),
+)

@@ -1,0 +1,241 @@
+"""One run's quantities from all its sources: the recorder's tables and the generator's totals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.errors import InputError
+from loadprint.metrics import sources, sources_hardware, sources_limits
+from loadprint.metrics.quantities import Quantities
+from loadprint.metrics.sources_ebpf import ebpf, scheduler
+from loadprint.metrics.sources_mysql import mysql
+from loadprint.reading.cpusets import cpuset, user_hz
+from loadprint.reading.queries import Store, number
+from loadprint.reading.recording import Run
+from loadprint.reading.status import status, without_probe
+from loadprint.reading.threads import threads
+from loadprint.reading.window import Window, measure_window
+from loadprint.series.spikes import spikes
+
+LEAST_FOR_P999 = 10_000
+LEAST_SECONDS = 5  # of which a spread is told
+LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run with what it did; CPU sets are None where nobody gave them."""
+
+    run: Run
+    quantities: Quantities
+    server_cpus: tuple[int, ...] | None
+    load_cpus: tuple[int, ...] | None
+    window: Window | None
+    events_per_second: NDArray[np.float64]
+
+    @property
+    def operation(self) -> str:
+        """What the workload counts as one operation."""
+        declared = (self.run.result or {}).get("operation") or self.run.meta.get("operation")
+        return str(declared or "event")
+
+    @property
+    def shared_host(self) -> bool:
+        """Whether server and load ran on one host, so that host-wide counters mix them."""
+        return "load" not in self.run.roles
+
+
+def gather(run: Run, store: Store, *, brief: bool = False) -> Measured:
+    """Read all that a comparison needs of one run; `brief`: CPU, processes, threads, scheduler, for sweeps.
+
+    Raises InputError naming the file that cannot be used.
+    """
+    out = Quantities()
+    _generator(run, out)
+    server_cpus, load_cpus = cpuset(run, "server"), cpuset(run, "load")
+    window = None
+    if run.roles:
+        window = _server_side(run, store, out, server_cpus, brief=brief)
+        _load_side(run, store, out, load_cpus, window)
+    else:
+        for prefix in (
+            "cpu",
+            "host",
+            "interrupts",
+            "softirqs",
+            "disk",
+            "nic",
+            "tcp",
+            "pressure",
+            "process",
+            "threads",
+            "perf",
+            "energy",
+            "frequency",
+            "sockets",
+            "cgroup",
+        ):
+            out.lack(prefix, "no recorder ran: there is no <role>/ticks.parquet")
+    seconds = out.get("load.seconds")
+    if not brief and seconds:
+        without_probe(run, seconds.rate, out)
+    per_second = _per_second(run, store)
+    _steadiness(per_second, out)
+    return Measured(run, out, server_cpus, load_cpus, window, per_second)
+
+
+def _server_side(
+    run: Run, store: Store, out: Quantities, cpus: Sequence[int] | None, *, brief: bool
+) -> Window:
+    role = run.roles[0]
+    window = measure_window(run, role, store)
+    out.lack("nic.none", "no interface but lo carried traffic: unix socket, or server and load spoke over lo")
+    out.lack("disk.none", "no disk of the server was used")
+    source = sources.Source(run, window, store, out)
+    sources.cpu(source, "server", cpus, user_hz(run, role))
+    sources.process(source, user_hz(run, role))
+    threads(source)
+    if brief:
+        scheduler(source)
+        return window
+    sources.host(source)
+    sources.cpu(source, "host", None, user_hz(run, role))
+    sources_hardware.siblings(source, cpus, user_hz(run, role))
+    sources_hardware.frequency(source, "server", cpus)
+    sources_hardware.perf(source, "server", cpus)
+    sources_hardware.energy(source)
+    sources.interrupts(source, "server", cpus)
+    sources.disk(source)
+    sources.storage(source)
+    sources.nic(source)
+    sources.tcp(source)
+    sources.pressure(source)
+    sources_limits.sockets(source, ("server",) if "load" in run.roles else ("server", "load"))
+    sources_limits.cgroup(source, "server")
+    sources_limits.allowances(source)
+    sources_limits.volumes(source)
+    ebpf(source)
+    mysql(source)
+    if run.table(role, "mysql"):
+        spikes(run, store, out)
+    return window
+
+
+def _load_side(
+    run: Run, store: Store, out: Quantities, cpus: Sequence[int] | None, server_window: Window
+) -> None:
+    """Quantities of the generator's CPUs and processes; from the server's tables where the host is shared."""
+    if "load" not in run.roles:
+        if cpus is None:
+            out.lack("cpu.load", "no CPU set was given for the load, and it shares the server's host")
+        else:
+            sources.cpu(sources.Source(run, server_window, store, out), "load", cpus, user_hz(run, "server"))
+        return
+    window = measure_window(run, "load", store)
+    source = sources.Source(run, window, store, out)
+    sources.cpu(source, "load", cpus, user_hz(run, "load"))
+    sources.process(source, user_hz(run, "load"))
+    threads(source)
+    sources_limits.sockets(source, ("load",))
+
+
+def _generator(run: Run, out: Quantities) -> None:
+    """Totals of result.json as rates, latencies in seconds."""
+    if run.result is None:
+        out.lack("load", "load/result.json is missing")
+        out.lack("latency", "load/result.json is missing")
+        return
+    seconds = run.result.get("seconds")
+    if not isinstance(seconds, int | float) or not seconds > 0:
+        raise InputError(
+            run.path / "load" / "result.json", "`seconds` is not a positive number", "record the run again"
+        )
+    for name in ("events", "queries", "reads", "writes", "others", "commits", "rows", "errors", "reconnects"):
+        total = run.result.get(name)
+        if isinstance(total, int | float):
+            out.put(f"load.{name}", total / seconds, None)
+        else:
+            out.lack(f"load.{name}", f"the workload does not count {name}")
+    latency = run.result.get("latency_ms") or {}
+    timed = sum((kind or {}).get("count") or 0 for kind in (run.result.get("transactions") or {}).values())
+    for name in LATENCIES:
+        value = latency.get(name)
+        if name == "p999" and timed < LEAST_FOR_P999:
+            out.lack(
+                "latency.p999",
+                f"p99.9 of fewer than {LEAST_FOR_P999:,} transactions rests on fewer than ten of them",
+            )
+        elif isinstance(value, int | float) and math.isfinite(value):
+            out.put(f"latency.{name}", value / 1e3, None)
+        else:
+            out.lack(f"latency.{name}", "the generator did not report it")
+    out.put("load.seconds", float(seconds))
+    _failures(run.result, float(seconds), out)
+    _said(run.result, out)
+    status(run, float(seconds), out)
+
+
+def _failures(result: dict[str, Any], seconds: float, out: Quantities) -> None:
+    """Errors by number, and how often an event was run again: `load.errors.<errno>`, `load.retries`."""
+    for code, count in (result.get("errors_by_code") or {}).items():
+        if isinstance(count, int | float):
+            out.put(f"load.errors.{code}", count / seconds, None)
+    retries = result.get("retries")
+    if retries is None and result.get("generator") == "native":
+        retries = result.get("errors")  # each error that does not end the run has its event run again
+    _put(
+        out,
+        "load.retries",
+        retries,
+        "the generator does not tell how often it ran an event again",
+        1 / seconds,
+    )
+
+
+def _steadiness(events: NDArray[np.float64], out: Quantities) -> None:
+    """How even the seconds were: `load.cv`, sd / mean, and `load.worst_second`, min / median."""
+    known = events[~np.isnan(events)]
+    if len(known) < LEAST_SECONDS or known.mean() <= 0 or np.median(known) <= 0:
+        out.lack("load.cv", f"there is no series of {LEAST_SECONDS} seconds with operations in it")
+        out.lack("load.worst_second", out.missing["load.cv"])
+        return
+    out.put("load.cv", float(known.std(ddof=1) / known.mean()))
+    out.put("load.worst_second", float(known.min() / np.median(known)))
+
+
+def _said(result: dict[str, Any], out: Quantities) -> None:
+    """What only some generators say: rates of an open loop, the workload's own figures, latencies by type."""
+    for name in ("rate", "achieved_rate", "backlog_max", "backlog_end"):
+        _put(out, f"load.{name}", result.get(name), "the load ran in a closed loop")
+    for name in ("nopm", "tpm"):
+        _put(out, f"details.{name}", (result.get("details") or {}).get(name), f"the workload has no {name}")
+    out.lack("type", "this side has no such transaction type")
+    for kind, told in (result.get("transactions") or {}).items():
+        for name, value in ((told or {}).get("latency_ms") or {}).items():
+            _put(out, f"type.{kind}.{name}", value, "nothing of this type was timed", 1e-3)
+
+
+def _put(out: Quantities, name: str, value: Any, reason: str, factor: float = 1.0) -> None:
+    if isinstance(value, int | float) and math.isfinite(value):
+        out.put(name, value * factor, None)
+    else:
+        out.lack(name, reason)
+
+
+def _per_second(run: Run, store: Store) -> NDArray[np.float64]:
+    """Events of each whole second of the measure phase, all transaction types together."""
+    path = run.path / "load" / "throughput.parquet"
+    if not path.is_file():
+        return np.empty(0)
+    rows = store.fetch(
+        path, lambda t: t.group_by("second").agg(events=number(ibis._.events).sum()).order_by("second")
+    )
+    events = rows["events"]
+    return events[:-1] if len(events) > 1 else events  # the last second is rarely a whole one

@@ -1,0 +1,128 @@
+"""Rows of what only some generators say: open loop, new orders a minute, latencies by type, protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loadprint.metrics.derived import Metric, quotient, rate, seen
+
+TYPE_QUANTILES = ("p50", "p95", "p99", "max")
+BACKLOG = "transactions that were due and had not begun; where it grows the side cannot hold the rate"
+NEW_ORDERS = "per new order, whole mix: the other four transaction types run too and are in every cost"
+CACHED = "about 0 where prepared statements are kept, about 1 where each is prepared anew"
+PROTOCOL = "Protocol, per operation (the server's own counters, all clients)"
+
+
+def _plain(key: str, label: str, unit: str, source: str, formula: str) -> Metric:
+    return replace(rate(key, label, unit, "/min" if unit == "1/min" else "", source), formula=formula)
+
+
+def _said(key: str, label: str, source: str) -> Metric:
+    return replace(rate(key, label, "1/s", "/s", source), formula="as the generator reports it")
+
+
+NEW_ORDER_ROWS = (
+    replace(
+        _plain("nopm", "NOPM", "1/min", "details.nopm", "Δ sum(d_next_o_id) / minutes"),
+        better="higher",
+        headline=True,
+        per_operation=True,
+        footnote=NEW_ORDERS,
+    ),
+    _plain("tpm", "TPM", "1/min", "details.tpm", "Δ(Com_commit + Com_rollback) / minutes"),
+)
+OPEN_LOOP = (
+    _said("rate_asked", "rate asked", "load.rate"),
+    _said("rate_achieved", "rate achieved", "load.achieved_rate"),
+    replace(
+        _plain("backlog_max", "backlog, largest", "1", "load.backlog_max", "as the generator reports it"),
+        better="lower",
+        footnote=BACKLOG,
+    ),
+    _plain("backlog_end", "backlog, at the end", "1", "load.backlog_end", "as the generator reports it"),
+)
+
+
+def types(kinds: Sequence[str], latency: Metric) -> tuple[Metric, ...]:
+    """Rows of every transaction type; `latency` is the row of all of them, for its footnote and verdict."""
+    return tuple(
+        replace(
+            latency,
+            key=f"latency_{kind}_{name}",
+            label=f"{kind} {name}",
+            needs=(f"type.{kind}.{name}",),
+            headline=latency.headline and name == "p99",
+        )
+        for kind in kinds
+        for name in TYPE_QUANTILES
+    )
+
+
+def _per_operation(key: str, label: str, unit: str, *sources: str) -> Metric:
+    return Metric(
+        f"{key}_per_operation",
+        label,
+        unit,
+        "B" if unit == "B" else "",
+        (*(f"status.{source}" for source in sources), "load.events"),
+        lambda *values: sum(values[:-1]) / values[-1],
+        f"Δ({' + '.join(sources)}) / operations",
+        better="lower",
+        per_operation=True,
+    )
+
+
+def errors(codes: Sequence[str]) -> tuple[Metric, ...]:
+    """Errors and repeated events for every 1000 operations, all of them and by the server's error number."""
+    wanted = {
+        "errors_per_kop": ("errors", "load.errors"),
+        **{f"errors_{code}_per_kop": (f"error {code}", f"load.errors.{code}") for code in codes},
+        "retries_per_kop": ("events run again", "load.retries"),
+    }
+    return tuple(
+        Metric(
+            key,
+            label,
+            "1",
+            "",
+            (source, "load.events"),
+            lambda failed, events: 1000 * failed / events,
+            f"1000 × {source} / operations",
+            better="lower",
+            per_operation=True,
+            view="nonzero",
+        )
+        for key, (label, source) in wanted.items()
+    )
+
+
+PROTOCOL_ROWS = (
+    replace(
+        _per_operation("round_trips", "round trips", "1", "Questions", "Com_stmt_prepare", "Com_prepare_sql"),
+        # SQL-level PREPARE raises Com_stmt_prepare too, and is a question already
+        compute=lambda questions, prepared, in_sql, events: (questions + prepared - in_sql) / events,
+        formula="Δ(Questions + Com_stmt_prepare − Com_prepare_sql) / operations",
+    ),
+    Metric(
+        "prepares_per_execute",
+        "prepares per execute",
+        "1",
+        "",
+        ("status.Com_stmt_prepare", "status.Com_stmt_execute"),
+        quotient,
+        "ΔCom_stmt_prepare / ΔCom_stmt_execute",
+        better="lower",
+        view="nonzero",
+        footnote=CACHED,
+    ),
+    *seen(
+        "all",
+        _per_operation("questions", "Questions", "1", "Questions"),
+        _per_operation("stmt_prepare", "Com_stmt_prepare", "1", "Com_stmt_prepare"),
+        _per_operation("stmt_execute", "Com_stmt_execute", "1", "Com_stmt_execute"),
+        _per_operation("stmt_close", "Com_stmt_close", "1", "Com_stmt_close"),
+    ),
+    _per_operation("bytes_received", "Bytes_received", "B", "Bytes_received"),
+    _per_operation("bytes_sent", "Bytes_sent", "B", "Bytes_sent"),
+)

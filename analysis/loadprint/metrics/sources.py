@@ -1,0 +1,360 @@
+"""One function per probe: reads its table over the window and adds quantities.
+
+Sums over CPUs are taken in the query, before any difference, so that a 64-CPU hour becomes one series.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import ibis
+import ibis.expr.types as ir
+import numpy as np
+
+from loadprint.metrics.quantities import Quantities
+from loadprint.reading.queries import Columns, Query, Store, grouped, number
+from loadprint.reading.recording import Run
+from loadprint.reading.window import Floats, Window
+
+SECTOR = 512  # bytes, whatever the device's own block size (Documentation/block/stat.rst)
+VETH = "veth"
+# the supervisor names its end of a veth pair after its process, so that it differs from run to run
+SUPERVISORS_VETH = re.compile(r"lp\d+n\d+")
+MILLISECOND, MICROSECOND, NANOSECOND = 1e-3, 1e-6, 1e-9
+CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+CPU_HOST_FIELDS = ("ctxt", "intr", "softirqs", "processes")
+STEPS_BACK = frozenset({"idle", "iowait"})
+DISK_UNITS = {
+    "reads": 1.0,
+    "read_merges": 1.0,
+    "read_sectors": SECTOR,
+    "read_ms": MILLISECOND,
+    "writes": 1.0,
+    "write_merges": 1.0,
+    "write_sectors": SECTOR,
+    "write_ms": MILLISECOND,
+    "io_ms": MILLISECOND,
+    "weighted_ms": MILLISECOND,
+    "discards": 1.0,
+    "discard_sectors": SECTOR,
+    "discard_ms": MILLISECOND,
+    "flushes": 1.0,
+    "flush_ms": MILLISECOND,
+}
+TRANSFER_UNITS = {"transfers": 1.0, "transfer_ms": MILLISECOND}
+TRANSFERS = {
+    "transfers": ("reads", "writes", "discards"),
+    "transfer_ms": ("read_ms", "write_ms", "discard_ms"),
+}
+NIC_FIELDS = (
+    "rx_bytes",
+    "rx_packets",
+    "rx_errors",
+    "rx_drops",
+    "tx_bytes",
+    "tx_packets",
+    "tx_errors",
+    "tx_drops",
+)
+TCP_METRICS = ("Tcp.RetransSegs", "Tcp.OutSegs", "Tcp.InSegs", "Tcp.ActiveOpens")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a probe's table is read from: a run, a role's window, and the CPU set that stands for a side."""
+
+    run: Run
+    window: Window
+    store: Store
+    out: Quantities
+
+    def rows(self, probe: str, query: Query) -> Columns | None:
+        """Rows of a probe inside the window, ordered by tick; None when the probe left no table."""
+        path = self.run.table(self.window.role, probe)
+        if path is None or probe not in self.window.middle_ns:
+            return None
+        window = (self.window.first, self.window.last)
+        return self.store.fetch(path, lambda t: query(t).order_by("tick"), between=window)
+
+    def seconds(self, probe: str, ticks: Floats) -> float:
+        """Seconds between the reads of the first and the last of `ticks`."""
+        stamps = self.window.middle_ns[probe]
+        begin, end = stamps.get(int(ticks[0])), stamps.get(int(ticks[-1]))
+        return 0.0 if begin is None or end is None else (end - begin) / 1e9
+
+    def rounded(self, probe: str, column: str, name: str, seconds: float) -> None:
+        """Count a quantity in steps of what an imported table was printed with: a step of a mean a second."""
+        path = self.run.table(self.window.role, probe)
+        if path is None or "imported" not in self.run.meta:
+            return
+        described = self.store.metadata(path)
+        meanings = described.get("columns") or described.get("metrics") or {}
+        step = (meanings.get(column) or {}).get("resolution")
+        try:
+            size = float(step or 0)
+        except ValueError:
+            return
+        if size > 0:
+            self.out.in_steps_of(name, size * seconds)
+
+    def has(self, probe: str, column: str) -> bool:
+        """Whether a probe's table says that it has a column."""
+        path = self.run.table(self.window.role, probe)
+        return path is not None and column in (self.store.metadata(path).get("columns") or {})
+
+    def entities(self, probe: str, rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
+        """Split rows by an entity column."""
+        for name, places in grouped(rows[key]):
+            yield name, {column: values[places] for column, values in rows.items()}
+
+
+def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> None:
+    """CPU time of a set of CPUs (None: the whole host) as `cpu.<side>.<field>`, in cores."""
+    wanted = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
+    sums = {name: number(ibis._[name]).sum() for name in CPU_FIELDS}
+    rows = source.rows(
+        "cpu",
+        lambda t: t.filter(t.cpu.isin(wanted)).group_by("tick").agg(seen=number(ibis._.count()), **sums),
+    )
+    if rows is None or len(rows["tick"]) < 2:
+        source.out.lack(f"cpu.{side}", source.window.why_missing("cpu"))
+        return
+    if (rows["seen"] != rows["seen"][-1]).any():
+        source.out.oddities.append(f"a CPU of the {side} set came or went during the window")
+        alike = rows["seen"] == rows["seen"][-1]
+        rows = {name: values[alike] for name, values in rows.items()}
+    seconds = source.seconds("cpu", rows["tick"])
+    for name in CPU_FIELDS:
+        source.out.counter(f"cpu.{side}.{name}", rows[name], seconds, 1 / hz, step_back=name in STEPS_BACK)
+        source.rounded("cpu", name, f"cpu.{side}.{name}", seconds)
+    cores = float(rows["seen"][-1]) if cpus is not None else _host_cpus(source)
+    source.out.put(f"cpu.{side}.cores", cores)
+
+
+def _host_cpus(source: Source) -> float:
+    rows = source.rows(
+        "cpu", lambda t: t.filter(t.cpu != "all").group_by("tick").agg(seen=number(ibis._.count()))
+    )
+    return float(rows["seen"][-1]) if rows is not None and len(rows["seen"]) else float("nan")
+
+
+def host(source: Source) -> None:
+    """Context switches, interrupts and forks of the whole host as `host.<field>`."""
+    rows = source.rows(
+        "cpu",
+        lambda t: t.filter(t.cpu == "all").select("tick", **{n: number(ibis._[n]) for n in CPU_HOST_FIELDS}),
+    )
+    if rows is None or len(rows["tick"]) < 2:
+        source.out.lack("host", source.window.why_missing("cpu"))
+        return
+    seconds = source.seconds("cpu", rows["tick"])
+    for name in CPU_HOST_FIELDS:
+        source.out.counter(f"host.{name}", rows[name], seconds, 1.0)
+        source.rounded("cpu", name, f"host.{name}", seconds)
+
+
+def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
+    """Interrupts and softirqs on a set of CPUs as `interrupts.<side>` and `softirqs.<side>`."""
+    wanted = ["all"] if cpus is None else [side, *(str(cpu) for cpu in cpus)]
+    for probe, key in (("interrupts", "line"), ("softirqs", "kind")):
+        rows = source.rows(probe, _totals(key, side, wanted))
+        if rows is None or len(rows["tick"]) < 2:
+            reason = source.window.why_missing(probe) if rows is None else f"{probe} has no row of these CPUs"
+            source.out.lack(f"{probe}.{side}", reason)
+            continue
+        # the recorder's own sum of the set, where it took one
+        totals = rows["parts"] if np.isnan(rows["whole"]).any() else rows["whole"]
+        seconds = source.seconds(probe, rows["tick"])
+        source.out.counter(f"{probe}.{side}", totals, seconds, 1.0)
+        source.rounded(probe, "count", f"{probe}.{side}", seconds)
+
+
+def _totals(key: str, side: str, wanted: Sequence[str]) -> Query:
+    count = number(ibis._["count"])
+    return lambda t: (
+        t.filter((t[key] == "all") & t.cpus.isin(wanted))
+        .group_by("tick")
+        .agg(whole=count.max(where=ibis._.cpus == side), parts=count.sum(where=ibis._.cpus != side))
+    )
+
+
+def disk(source: Source) -> None:
+    """Block devices as `disk.<device>.<field>`: counts, bytes and seconds per second.
+
+    `transfers` and `transfer_ms` are reads, writes and discards together: all that sysstat's recordings have.
+    """
+    if source.has("disk", "transfers"):
+        _fixed_table(source, "disk", "device", {**DISK_UNITS, **TRANSFER_UNITS})
+        return
+    _fixed_table(source, "disk", "device", DISK_UNITS)
+    for device in source.out.entities("disk"):
+        for name, parts in TRANSFERS.items():
+            found = [part for kind in parts if (part := source.out.get(f"disk.{device}.{kind}"))]
+            if found:
+                count = sum(part.count or 0.0 for part in found)
+                source.out.put(f"disk.{device}.{name}", sum(part.rate for part in found), count)
+
+
+def storage(source: Source) -> None:
+    """The disks below each of the server's places as `storage.<role>.<field>`: data, redo, binlog."""
+    for entry in source.run.fingerprint(source.window.role).get("storage") or []:
+        disks = entry.get("disks") or []
+        for name in (*DISK_UNITS, *TRANSFER_UNITS):
+            found = [part for disk in disks if (part := source.out.get(f"disk.{disk}.{name}"))]
+            if found and len(found) == len(disks):
+                total = sum(part.count or 0.0 for part in found)
+                source.out.put(f"storage.{entry.get('role')}.{name}", sum(part.rate for part in found), total)
+    source.out.lack("storage", "the recording does not tell which disks hold the server's files")
+
+
+def nic(source: Source) -> None:
+    """Interfaces as `nic.<interface>.<field>`; the veth pair of a run is `veth`, whatever its number."""
+    _fixed_table(source, "nic", "interface", dict.fromkeys(NIC_FIELDS, 1.0), without_number)
+    source.out.lack("nic.", "this side has no such interface")
+
+
+def without_number(interface: str) -> str:
+    """Name of an interface that is the same in every run of a campaign."""
+    return VETH if SUPERVISORS_VETH.fullmatch(interface) else interface
+
+
+def _fixed_table(
+    source: Source, probe: str, key: str, units: dict[str, float], name_of: Callable[[str], str] = str
+) -> None:
+    rows = source.rows(
+        probe, lambda t: t.select("tick", key, **{name: number(ibis._[name]) for name in units})
+    )
+    if rows is None:
+        source.out.lack(probe, source.window.why_missing(probe))
+        return
+    for entity, series in source.entities(probe, rows, key):
+        if len(series["tick"]) < 2:
+            continue
+        seconds = source.seconds(probe, series["tick"])
+        for name, unit in units.items():
+            called = f"{probe}.{name_of(entity)}.{name}"
+            source.out.counter(called, series[name], seconds, unit)
+            source.rounded(probe, name, called, seconds)
+
+
+def pressure(source: Source) -> None:
+    """Stalled share of time as `pressure.<resource>_<severity>` (1 = all of the time)."""
+    rows = source.rows(
+        "pressure", lambda t: t.select("tick", total=number(t.total_us), kind=t.resource + "_" + t.severity)
+    )
+    if rows is None:
+        source.out.lack("pressure", source.window.why_missing("pressure"))
+        return
+    for kind, series in source.entities("pressure", rows, "kind"):
+        seconds = source.seconds("pressure", series["tick"])
+        source.out.counter(f"pressure.{kind}", series["total"], seconds, MICROSECOND)
+        source.rounded("pressure", "total_us", f"pressure.{kind}", seconds)
+
+
+def tcp(source: Source) -> None:
+    """TCP counters of the host as `tcp.<metric>`."""
+    rows = source.rows(
+        "tcp",
+        lambda t: t.filter(t.metric.isin(TCP_METRICS)).select("tick", "metric", value=number(ibis._.value)),
+    )
+    if rows is None:
+        source.out.lack("tcp", source.window.why_missing("tcp"))
+        return
+    for metric, series in source.entities("tcp", rows, "metric"):
+        seconds, called = source.seconds("tcp", series["tick"]), f"tcp.{metric.removeprefix('Tcp.')}"
+        source.out.counter(called, series["value"], seconds, 1.0)
+        source.rounded("tcp", metric, called, seconds)
+
+
+def process(source: Source, hz: float) -> None:
+    """CPU, memory and I/O of each role's processes as `process.<role>.<field>`; CPU in cores, rss in B."""
+    units = {
+        "utime": 1 / hz,
+        "stime": 1 / hz,
+        "read_bytes": 1.0,
+        "write_bytes": 1.0,
+        "minflt": 1.0,
+        "majflt": 1.0,
+    }
+    rows = source.rows(
+        "process",
+        lambda t: t.select(
+            "tick",
+            "role",
+            pid=number(t.pid),
+            starttime=_began(t),
+            rss=number(t.rss),
+            **{n: number(ibis._[n]) for n in units},
+        ),
+    )
+    if rows is None:
+        source.out.lack("process", source.window.why_missing("process"))
+        return
+    for role, series in source.entities("process", rows, "role"):
+        for name, unit in units.items():
+            _sum_of_processes(source, f"process.{role}.{name}", series, name, unit)
+        both = [source.out.get(f"process.{role}.{name}") for name in ("utime", "stime")]
+        if all(both):
+            source.out.put(
+                f"process.{role}.cpu", sum(q.rate for q in both if q), sum(q.count or 0 for q in both if q)
+            )
+        if not np.isnan(series["rss"]).all():
+            path = source.run.table(source.window.role, "process")
+            unit = rss_unit(source.run, source.window.role, source.store, path)
+            source.out.put(f"process.{role}.rss", float(np.nanmax(series["rss"])) * unit)
+
+
+def _began(processes: ir.Table) -> ir.Value:
+    """When a process began; an imported table may not say."""
+    if "starttime" not in processes.columns:
+        return ibis.literal(0.0)
+    return number(processes.starttime).fill_null(0.0)
+
+
+def second_lives(source: Source) -> list[tuple[float, float]]:
+    """Pid and first tick of every process whose pid was another process's before, within the window."""
+    lives = source.rows(
+        "process",
+        lambda t: t.group_by(pid=number(t.pid), starttime=_began(t)).agg(tick=number(ibis._.tick.min())),
+    )
+    if lives is None:
+        return []
+    seen: set[float] = set()
+    again = []
+    for pid, tick in zip(lives["pid"].tolist(), lives["tick"].tolist(), strict=True):
+        if pid in seen:
+            again.append((pid, tick))
+        seen.add(pid)
+    return again
+
+
+def rss_unit(run: Run, role: str, store: Store, path: Path | None) -> float:
+    """Bytes of one step of `rss`: /proc/PID/stat counts pages."""
+    columns = store.metadata(path).get("columns") if path else None
+    unit = ((columns or {}).get("rss") or {}).get("unit", "page")
+    page = run.fingerprint(role).get("page_size") or 4096
+    return {"page": float(page), "kB": 1024.0}.get(unit, 1.0)
+
+
+def _sum_of_processes(source: Source, name: str, series: Columns, column: str, unit: float) -> None:
+    """Add the increases of all processes of a role; one that ends in the window counts until last seen.
+
+    All are taken over the same seconds: two that follow each other did not run at once.
+    A pid that the kernel gave to a new process is another process: it began at another time.
+    """
+    parts = Quantities()
+    seconds = source.seconds("process", series["tick"])
+    for pid, began in np.unique(np.stack([series["pid"], series["starttime"]]), axis=1).T:
+        chosen = (series["pid"] == pid) & (series["starttime"] == began)
+        readings = series[column][chosen]
+        if len(readings) > 1:
+            parts.counter(f"{pid:.0f} of {began:.0f}", readings, seconds, unit)
+    if not parts.values:
+        source.out.lack(name, "no readings: the field needs the right to read this process's /proc files")
+        return
+    source.out.oddities += [f"{name}: pid {note}" for note in parts.oddities]
+    found = parts.values.values()
+    source.out.put(name, sum(q.rate for q in found), sum(q.count or 0.0 for q in found))

@@ -1,0 +1,171 @@
+"""The eBPF tables, and the server's own histogram, over the window: counts, time and quantiles.
+
+Only the readings at the window's ends are fetched: buckets are cumulative. What had no row at the first of
+them had not happened yet, and counts from zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import ibis
+import numpy as np
+
+from loadprint.metrics.sources import NANOSECOND, Source
+from loadprint.reading.histograms import Histogram, bounds, difference
+from loadprint.reading.queries import Columns, number
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+LEAST = {"p99": 100, "p999": 10_000}  # values that such a quantile takes
+TOO_FEW = {
+    "p99": f"p99 of fewer than {LEAST['p99']} values is their largest",
+    "p999": f"p99.9 of fewer than {LEAST['p999']:,} values rests on fewer than ten of them",
+}
+PICOSECOND = 1e-12
+SYNCS = frozenset({"fsync", "fdatasync"})
+
+
+def ebpf(source: Source) -> None:
+    """All eBPF tables, as `<table>.<entity>….<figure>` with the table's name less its `ebpf_`.
+
+    `mysql_statements` is the server's own histogram of all statements; it has no sum.
+    """
+    _histograms(source, "ebpf_sched", ("role", "state"), "sum_ns", NANOSECOND)
+    _histograms(source, "ebpf_block", ("device", "operation", "stage"), "sum_ns", NANOSECOND)
+    _histograms(source, "ebpf_block_size", ("device", "operation"), "sum_bytes", 1.0)
+    _histograms(source, "ebpf_irq", ("kind",), "sum_ns", NANOSECOND)
+    _histograms(source, "ebpf_syscall_latency", ("role", "syscall"), "sum_ns", NANOSECOND)
+    _histograms(source, "ebpf_statements", ("role", "command"), "sum_ns", NANOSECOND)
+    _histograms(source, "mysql_statements", ("statements",), None, PICOSECOND)
+    _round_trips(source)
+    _counters(source, "ebpf_switches", ("role",), ("voluntary", "involuntary", "wakeups", "migrations"))
+    _counters(source, "ebpf_syscalls", ("role", "syscall"), ("count", "errors"))
+    _syscalls(source)
+
+
+def scheduler(source: Source) -> None:
+    """Of them only what grows with concurrency: run queue, off-CPU time by reason, switches."""
+    _histograms(source, "ebpf_sched", ("role", "state"), "sum_ns", NANOSECOND)
+    _counters(source, "ebpf_switches", ("role",), ("voluntary", "involuntary", "wakeups", "migrations"))
+
+
+def _ends(source: Source, probe: str, keys: Sequence[str], columns: dict[str, ibis.Value]) -> Columns | None:
+    """Rows of the probe's first and last reading in the window; None when there are no two."""
+    name = probe.removeprefix("ebpf_")
+    path = source.run.table(source.window.role, probe)
+    ticks = sorted(source.window.middle_ns.get(probe, ()))
+    if path is None or len(ticks) < 2:
+        source.out.lack(f"{name}.", source.window.why_missing(probe))
+        return None
+    ends = [ticks[0], ticks[-1]]
+    rows = source.store.fetch(path, lambda t: t.select("tick", *keys, **columns), at=ends)
+    rows["last"] = rows["tick"] == ends[1]
+    rows["name"] = np.array(
+        [".".join([name, *parts]) for parts in zip(*(rows[key].tolist() for key in keys), strict=True)],
+        dtype=object,
+    )
+    return rows
+
+
+def _pairs(rows: Columns) -> Iterator[tuple[str, int | None, int]]:
+    """Name and its places at the first reading, None if it was not there yet, and at the last."""
+    before = {name: place for place, name in enumerate(rows["name"]) if not rows["last"][place]}
+    for place in np.flatnonzero(rows["last"]).tolist():
+        name = rows["name"][place]
+        yield name, before.get(name), place
+
+
+def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | None, unit: float) -> None:
+    summed = {"total": number(ibis._[total])} if total else {}
+    rows = _ends(source, probe, keys, {**summed, "buckets": ibis._.buckets})
+    path = source.run.table(source.window.role, probe)
+    if rows is None or path is None:
+        return
+    edges = bounds(source.store.metadata(path), "buckets")
+    seconds = _seconds(source, probe)
+    for name, first, place in _pairs(rows):
+        found = difference(rows["buckets"][place], None if first is None else rows["buckets"][first], edges)
+        if found is None:
+            source.out.lack(f"{name}.", f"{probe} began anew in the window")
+            continue
+        source.out.put(f"{name}.count", found.total / seconds, float(found.total))
+        if total:
+            sum_before = 0.0 if first is None else rows["total"][first]
+            source.out.put(f"{name}.sum", (rows["total"][place] - sum_before) * unit / seconds)
+        _quantiles(source, name, found, unit)
+
+
+def _quantiles(source: Source, name: str, found: Histogram, unit: float) -> None:
+    for word, share in QUANTILES.items():
+        if not found.total:
+            source.out.lack(f"{name}.{word}", "it did not happen in the window")
+        elif found.total < LEAST.get(word, 1):
+            source.out.lack(f"{name}.{word}", TOO_FEW[word])
+        else:
+            source.out.put(f"{name}.{word}", found.quantile(share) * unit)
+
+
+def _round_trips(source: Source) -> None:
+    """TCP towards the server's port: `tcp_rtt.p50` … of its clients' segments, and `tcp_rtt.retransmits`.
+
+    On its own side of the connection, whoever the peer is; all ports where the server's is not known.
+    """
+    probe = "ebpf_tcp"
+    counted = {name: number(ibis._[name]) for name in ("retransmits", "opened")}
+    rows = _ends(source, probe, ("port", "side"), {**counted, "peer": ibis._.peer, "buckets": ibis._.buckets})
+    path = source.run.table(source.window.role, probe)
+    if rows is None or path is None:
+        source.out.lack("tcp_rtt", source.window.why_missing(probe))
+        return
+    port = str(((source.run.server or {}).get("variables") or {}).get("port") or "")
+    chosen = rows["side"] == "accepted"
+    if port in rows["port"]:
+        chosen &= rows["port"] == port
+    last, first = chosen & rows["last"], chosen & ~rows["last"]
+    if not last.any():
+        source.out.lack("tcp_rtt", "no connection over TCP was accepted in the window")
+        return
+    edges = bounds(source.store.metadata(path), "buckets")
+    before = np.sum(np.stack(rows["buckets"][first]), axis=0) if first.any() else None
+    found = difference(np.sum(np.stack(rows["buckets"][last]), axis=0), before, edges)
+    if found is None:
+        source.out.lack("tcp_rtt", f"{probe} began anew in the window")
+        return
+    _quantiles(source, "tcp_rtt", found, NANOSECOND)
+    for name in counted:
+        risen = float(rows[name][last].sum() - rows[name][first].sum())
+        source.out.put(f"tcp_rtt.{name}", risen / _seconds(source, probe), risen)
+
+
+def _counters(source: Source, probe: str, keys: Sequence[str], fields: Sequence[str]) -> None:
+    rows = _ends(source, probe, keys, {field: number(ibis._[field]) for field in fields})
+    if rows is None:
+        return
+    seconds = _seconds(source, probe)
+    for name, first, place in _pairs(rows):
+        for field in fields:
+            start = 0.0 if first is None else rows[field][first]
+            risen = float(rows[field][place] - start)
+            if risen >= 0:
+                source.out.put(f"{name}.{field}", risen / seconds, risen)
+            else:
+                source.out.lack(f"{name}.{field}", f"{probe} began anew in the window")
+
+
+def _syscalls(source: Source) -> None:
+    """Sums over calls: `syscalls.<role>.all` and `syscalls.<role>.sync`."""
+    found = {
+        tuple(name.split(".")[1:3]): quantity
+        for name, quantity in source.out.values.items()
+        if name.startswith("syscalls.") and name.endswith(".count")
+    }
+    for role in {role for role, _ in found}:
+        for word, calls in (("all", None), ("sync", SYNCS)):
+            chosen = [q for (of, call), q in found.items() if of == role and (calls is None or call in calls)]
+            rate, count = sum(q.rate for q in chosen), sum(q.count or 0.0 for q in chosen)
+            source.out.put(f"syscalls.{role}.{word}", rate, count)
+
+
+def _seconds(source: Source, probe: str) -> float:
+    ticks = sorted(source.window.middle_ns[probe])
+    return source.seconds(probe, np.array([ticks[0], ticks[-1]], dtype=np.float64))

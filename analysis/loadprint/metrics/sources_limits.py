@@ -1,0 +1,123 @@
+"""What held the load back from outside: quotas of control groups, limits of clouds, ports in TIME_WAIT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ibis
+import numpy as np
+
+from loadprint.metrics.sources import MICROSECOND, NANOSECOND, Source
+from loadprint.reading.queries import Columns, number
+from loadprint.reading.window import increase
+
+SOCKET_COUNTERS = ("active_opens", "passive_opens", "retrans_segs")
+EXCEEDED = "_allowance_exceeded"  # ENA: packets queued or dropped because an allowance was used up
+NVME = ("volume_iops", "volume_throughput", "instance_iops", "instance_throughput")
+NO_QUOTA = "no control group of it limits its CPU time"
+
+
+def sockets(source: Source, roles: Sequence[str]) -> None:
+    """Sockets of each role's network namespace: `sockets.<role>.time_wait` (most), opens a second."""
+    counters = {name: number(ibis._[name]) for name in SOCKET_COUNTERS}
+    rows = source.rows("sockets", lambda t: t.select("tick", "role", time_wait=number(t.tcp_tw), **counters))
+    if rows is None:
+        source.out.lack("sockets", source.window.why_missing("sockets"))
+        return
+    for role, series in source.entities("sockets", rows, "role"):
+        if role not in roles:
+            continue
+        if not np.isnan(series["time_wait"]).all():
+            source.out.put(f"sockets.{role}.time_wait", float(np.nanmax(series["time_wait"])))
+        seconds = source.seconds("sockets", series["tick"])
+        for name in SOCKET_COUNTERS:
+            source.out.counter(f"sockets.{role}.{name}", series[name], seconds, 1.0)
+    source.out.lack("sockets", "sockets were not read twice in the window")
+
+
+def cgroup(source: Source, role: str) -> None:
+    """Share of periods in which a role's processes used up their quota: `cgroup.<role>.throttled`, 0 to 1.
+
+    Of a group and those around it the one that held back most counts; `.held` is the time that threads
+    were ready and held back, in seconds a second.
+    """
+    rows = source.rows(
+        "cgroup",
+        lambda t: t.filter(t.role == role).select(
+            "tick",
+            "path",
+            quota=number(t.quota_us),
+            periods=number(t.nr_periods),
+            throttled=number(t.nr_throttled),
+            us=number(t.throttled_us),
+            ns=number(t.throttled_ns),
+        ),
+    )
+    if rows is None:
+        source.out.lack("cgroup", source.window.why_missing("cgroup"))
+        return
+    found = [
+        share
+        for _, series in source.entities("cgroup", rows, "path")
+        if (share := _throttled(source, series)) is not None
+    ]
+    if not found:
+        source.out.lack(f"cgroup.{role}", NO_QUOTA)
+        return
+    throttled, held = max(found)
+    source.out.put(f"cgroup.{role}.throttled", throttled)
+    source.out.put(f"cgroup.{role}.held", held)
+
+
+def _throttled(source: Source, series: Columns) -> tuple[float, float] | None:
+    """Share of periods and time held back of one group; None where it has no quota."""
+    if np.isnan(series["quota"]).all():
+        return None
+    periods, throttled = increase(series["periods"]), increase(series["throttled"])
+    if periods is None or throttled is None or periods.amount <= 0:
+        return None
+    seconds = source.seconds("cgroup", series["tick"])
+    held = 0.0
+    for name, unit in (("us", MICROSECOND), ("ns", NANOSECOND)):
+        risen = increase(series[name])
+        held = max(held, risen.amount * unit / seconds) if risen and seconds > 0 else held
+    return throttled.amount / periods.amount, held
+
+
+def allowances(source: Source) -> None:
+    """Packets beyond an instance's network allowances, of all interfaces: `allowance.<which>` a second."""
+    rows = source.rows(
+        "ethtool",
+        lambda t: t.filter(t.metric.endswith(EXCEEDED)).select("tick", "metric", value=number(t.value)),
+    )
+    if rows is None:
+        source.out.lack("allowance", source.window.why_missing("ethtool"))
+        return
+    totals: dict[str, tuple[float, float]] = {}
+    for metric, series in source.entities("ethtool", rows, "metric"):
+        seconds, risen = source.seconds("ethtool", series["tick"]), increase(series["value"])
+        if risen is not None and seconds > 0:
+            which = metric.rpartition(".")[2].removesuffix(EXCEEDED)
+            rate, count = totals.get(which, (0.0, 0.0))
+            totals[which] = (rate + risen.amount / seconds, count + risen.amount)
+    for which, (rate, count) in totals.items():
+        source.out.put(f"allowance.{which}", rate, count)
+    source.out.lack("allowance", "no driver of these interfaces counts allowances that were exceeded")
+
+
+def volumes(source: Source) -> None:
+    """Time that I/O was held back by the limits of cloud volumes: `nvme.<limit>`, seconds a second."""
+    names = {name: number(ibis._[f"{name}_exceeded_us"]) for name in NVME}
+    rows = source.rows("nvme", lambda t: t.select("tick", "controller", **names))
+    if rows is None:
+        source.out.lack("nvme", source.window.why_missing("nvme"))
+        return
+    for name in NVME:
+        held = []
+        for _, series in source.entities("nvme", rows, "controller"):
+            seconds, risen = source.seconds("nvme", series["tick"]), increase(series[name])
+            if risen is not None and seconds > 0:
+                held.append(risen.amount * MICROSECOND / seconds)
+        if held:
+            source.out.put(f"nvme.{name}", max(held))
+    source.out.lack("nvme", "no device here tells how its limits held it back")

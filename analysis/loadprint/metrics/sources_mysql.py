@@ -1,0 +1,153 @@
+"""The MySQL probe's table over the window: counters as increases, states as mean and maximum.
+
+What a quantity is called differs by version and flavour: the first name that is there counts. The
+probe's own statements are in the server's counters; what they added is taken off.
+"""
+
+from __future__ import annotations
+
+import ibis
+import numpy as np
+
+from loadprint.metrics.quantities import Quantities
+from loadprint.metrics.sources import MILLISECOND, Source
+from loadprint.reading.queries import Columns, number
+from loadprint.reading.window import Floats
+
+COUNTERS = {
+    "pages_flushed": ("Innodb_buffer_pool_pages_flushed",),
+    "page_reads": ("Innodb_buffer_pool_reads",),
+    "page_requests": ("Innodb_buffer_pool_read_requests",),
+    "fsyncs": ("Innodb_data_fsyncs",),
+    "redo": ("Innodb_redo_log_current_lsn", "Innodb_lsn_current", "innodb_status.log_sequence_number"),
+    "log_waits": ("Innodb_log_waits",),
+    "wait_free": ("Innodb_buffer_pool_wait_free",),
+    "row_lock_ms": ("Innodb_row_lock_time",),
+    "row_lock_waits": ("Innodb_row_lock_waits",),
+    "rows_read": ("Innodb_rows_read",),
+    "qcache_hits": ("Qcache_hits",),
+    "qcache_inserts": ("Qcache_inserts",),
+    "qcache_not_cached": ("Qcache_not_cached",),
+}
+GAUGES = {
+    "dirty_pages": ("Innodb_buffer_pool_pages_dirty",),
+    "data_pages": ("Innodb_buffer_pool_pages_data",),
+    "total_pages": ("Innodb_buffer_pool_pages_total",),
+    "history": ("innodb_metrics.trx_rseg_history_len", "Innodb_history_list_length"),
+    "threads_running": ("Threads_running",),
+    "checkpoint_age": ("Innodb_checkpoint_age", "innodb_metrics.log_lsn_checkpoint_age"),
+    "redo_capacity": ("Innodb_redo_log_capacity_resized", "Innodb_checkpoint_max_age"),
+}
+# ends of the redo since the last checkpoint: from 8.0.30 on, and before
+AGES = (
+    ("Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn"),
+    ("innodb_status.log_sequence_number", "innodb_status.last_checkpoint_at"),
+)
+# counters to be added up where that of the same name is not there: MariaDB dropped Innodb_rows_*
+HANDLER_READS = tuple(
+    f"Handler_read_{how}" for how in ("first", "key", "last", "next", "prev", "rnd", "rnd_next")
+)
+SUMS = {
+    "rows_read": (HANDLER_READS,),
+    "rows_written": (
+        ("Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted"),
+        ("Handler_write", "Handler_update", "Handler_delete"),
+    ),
+}
+# what the server counts, and the probe's own part of it, both as the server sees them
+OWN = {
+    "status.Questions": "loadprint.queries",
+    "status.Queries": "loadprint.queries",
+    "status.Bytes_received": "loadprint.bytes_received",
+    "status.Bytes_sent": "loadprint.bytes_sent",
+}
+
+
+def mysql(source: Source) -> None:
+    """Counters as `mysql.<name>` a second, states as `mysql.<name>.mean` and `.max`."""
+    wanted = {name for names in (*COUNTERS.values(), *GAUGES.values()) for name in names}
+    wanted |= {*OWN.values(), *(name for pair in AGES for name in pair)}
+    wanted |= {name for sums in SUMS.values() for names in sums for name in names}
+    rows = source.rows(
+        "mysql",
+        lambda t: t.filter(t.metric.isin(sorted(wanted))).select(
+            "tick", "metric", value=number(ibis._.value)
+        ),
+    )
+    if rows is None:
+        source.out.lack("mysql", source.window.why_missing("mysql"))
+        return
+    series = dict(source.entities("mysql", rows, "metric"))
+    for name, names in COUNTERS.items():
+        found = next((series[one] for one in names if one in series), None)
+        unit = MILLISECOND if name.endswith("_ms") else 1.0
+        if found is not None and len(found["tick"]) > 1:
+            seconds = source.seconds("mysql", found["tick"])
+            source.out.counter(f"mysql.{name}", found["value"], seconds, unit)
+        else:
+            source.out.lack(f"mysql.{name}", f"this server does not count {' or '.join(names)}")
+    _sums(source, series)
+    for name, names in GAUGES.items():
+        _state(source, name, next((series[one]["value"] for one in names if one in series), None), names)
+    if "mysql.checkpoint_age.mean" not in source.out.values:
+        _state(source, "checkpoint_age", _age(series), AGES[0])
+    _take_off(source, series)
+    _misses(source, series)
+
+
+def _misses(source: Source, series: dict[str, Columns]) -> None:
+    """Share of page requests that missed the buffer pool, in the first and the last third of the window."""
+    reads, requests = (series.get(COUNTERS[name][0]) for name in ("page_reads", "page_requests"))
+    if reads is None or requests is None or len(reads["tick"]) < 9 or len(requests["tick"]) < 9:
+        return
+    for third, begin, end in (("first", 0, 1 / 3), ("last", 2 / 3, 1)):
+        grown = []
+        for values in (reads["value"], requests["value"]):
+            last = len(values) - 1
+            grown.append(float(values[round(last * end)] - values[round(last * begin)]))
+        if grown[1] > 0 and grown[0] >= 0:
+            source.out.put(f"mysql.miss_ratio.{third}", grown[0] / grown[1])
+
+
+def _sums(source: Source, series: dict[str, Columns]) -> None:
+    """Counters that are sums of the server's: of several spellings the first that is there in whole."""
+    for name, spellings in SUMS.items():
+        names = next((names for names in spellings if all(one in series for one in names)), ())
+        if f"mysql.{name}" in source.out.values or not names:
+            continue
+        parts = Quantities()
+        for one in names:
+            parts.counter(one, series[one]["value"], source.seconds("mysql", series[one]["tick"]), 1.0)
+        found = parts.values.values()
+        if len(found) == len(names):
+            source.out.put(f"mysql.{name}", sum(q.rate for q in found), sum(q.count or 0.0 for q in found))
+
+
+def _age(series: dict[str, Columns]) -> Floats | None:
+    """Bytes of redo since the last checkpoint, where the server tells both ends of them."""
+    for last, first in AGES:
+        if last in series and first in series:
+            end, checkpoint = series[last], series[first]
+            _, here, there = np.intersect1d(end["tick"], checkpoint["tick"], return_indices=True)
+            age: Floats = end["value"][here] - checkpoint["value"][there]
+            return age
+    return None
+
+
+def _state(source: Source, name: str, values: Floats | None, names: tuple[str, ...]) -> None:
+    if values is None or np.isnan(values).all():
+        source.out.lack(f"mysql.{name}", f"this server does not tell {' or '.join(names)}")
+        return
+    source.out.put(f"mysql.{name}.mean", float(np.nanmean(values)))
+    source.out.put(f"mysql.{name}.max", float(np.nanmax(values)))
+
+
+def _take_off(source: Source, series: dict[str, Columns]) -> None:
+    """Take the probe's own statements and bytes off what the server counted in the same time."""
+    for name, own in OWN.items():
+        counted, mine = source.out.get(name), series.get(own)
+        if counted is None or mine is None or len(mine["tick"]) < 2:
+            continue
+        seconds = source.seconds("mysql", mine["tick"])
+        risen = float(mine["value"][-1] - mine["value"][0])
+        source.out.put(name, max(0.0, counted.rate - risen / seconds))

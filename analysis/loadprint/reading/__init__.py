@@ -1,0 +1,1 @@
+"""Recordings, read: run directories and executions, their files, clocks and tables."""

@@ -1,0 +1,56 @@
+"""Which CPUs stand for a role, and how fast its host's clock ticks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loadprint.errors import InputError
+from loadprint.reading.recording import Run
+
+USER_HZ = 100.0
+MOST_CPUS = 1 << 16  # the kernel's own limit is 8192
+
+
+def cpuset(run: Run, role: str) -> tuple[int, ...] | None:
+    """CPUs of a role from run.json, else from a fingerprint; None when nobody said."""
+    declared = (run.meta.get("roles") or {}).get(role) or {}
+    given = declared.get("cpus") or (run.fingerprint(role).get("cpusets") or {}).get(role)
+    return parse_cpus(given, f"{run.path / 'run.json'}: CPUs of {role}")
+
+
+def parse_cpus(given: Any, place: str) -> tuple[int, ...] | None:
+    """Read a CPU list as taskset writes it ("0-3,8") or as JSON numbers. Raises InputError."""
+    if given is None or given in ("", []):
+        return None
+    if isinstance(given, int):
+        given = [given]
+    parts = given if isinstance(given, list) else str(given).split(",")
+    cpus: set[int] = set()
+    try:
+        for part in parts:
+            first, _, last = str(part).partition("-")
+            if int(last or first) >= MOST_CPUS:
+                raise ValueError(part)
+            cpus.update(range(int(first), int(last or first) + 1))
+    except ValueError as error:
+        raise InputError(place, f"{given!r} is no CPU list", "write it as taskset does, 0-3,8") from error
+    return tuple(sorted(cpus))
+
+
+def cpu_list(cpus: tuple[int, ...] | None) -> str:
+    """Write CPUs as taskset does."""
+    if cpus is None:
+        return "not given (whole host)"
+    spans: list[list[int]] = []
+    for cpu in cpus:
+        if spans and cpu == spans[-1][1] + 1:
+            spans[-1][1] = cpu
+        else:
+            spans.append([cpu, cpu])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def user_hz(run: Run, role: str) -> float:
+    """Ticks a second of the CPU times of a role's host: USER_HZ of its kernel."""
+    hz = run.fingerprint(role).get("user_hz")
+    return float(hz) if isinstance(hz, int | float) and hz > 0 else USER_HZ

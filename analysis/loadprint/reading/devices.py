@@ -1,0 +1,103 @@
+"""Which disks and interfaces a comparison shows: the data device, whatever its name, then what was used.
+
+Partitions, dm, md and loop devices are left out: their I/O is counted again by the disk below.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadprint.metrics.gather import Measured
+
+ROLES = ("data", "redo", "binlog")
+LEAST_BYTES = 1000  # a second, in any run: less is housekeeping, not the workload
+PLAIN_SHARE = 0.01  # of what the busiest interface carried
+STACKED = ("loop", "dm-", "md", "ram", "zram", "sr", "fd")
+
+
+@dataclass(frozen=True)
+class Device:
+    """One disk or interface of the table; `per_side` is its name on each side, None where a side has none.
+
+    `plain`: it held the server's files, or carried the load.
+    """
+
+    title: str
+    per_side: tuple[str | None, ...]
+    plain: bool = True
+
+    @property
+    def name(self) -> str:
+        """Name on the first side that has it."""
+        return next(name for name in self.per_side if name)
+
+
+def disks(sides: Sequence[Sequence[Measured]]) -> list[Device]:
+    """Data device, then every other whole disk with I/O in a window."""
+    held = [_storage(runs[0]) for runs in sides]
+    data = tuple(next((disk for disk, roles in of_side.items() if "data" in roles), None) for of_side in held)
+    found = []
+    if any(data):
+        roles = {role for name, of_side in zip(data, held, strict=True) if name for role in of_side[name]}
+        names = " | ".join(dict.fromkeys(name for name in data if name))
+        found.append(Device(f"Disk {names} ({_listed(roles)})", data))
+    for disk in sorted({disk for runs in sides for run in runs for disk in _used(run)} - set(data)):
+        roles = {role for of_side in held for role in of_side.get(disk, [])}
+        title = f"Disk {disk}{f' ({_listed(roles)})' if roles else ''}"
+        found.append(Device(title, (disk,) * len(sides), plain=bool(roles) or not any(data)))
+    return found
+
+
+def interfaces(sides: Sequence[Sequence[Measured]]) -> list[Device]:
+    """Interfaces that carried a kB a second, busiest first; `lo` last, because it counts every byte twice."""
+    carried: Counter[str] = Counter()
+    for run in (run for runs in sides for run in runs):
+        for name in run.quantities.entities("nic"):
+            both = [run.quantities.get(f"nic.{name}.{way}_bytes") for way in ("rx", "tx")]
+            carried[name] = max(carried[name], int(sum(way.rate for way in both if way)))
+    used = [name for name, rate in carried.most_common() if rate >= LEAST_BYTES and name != "lo"]
+    most = max((carried[name] for name in used), default=0)
+    found = [
+        Device(f"Network {name}", (name,) * len(sides), plain=carried[name] >= PLAIN_SHARE * most)
+        for name in used
+    ]
+    if carried["lo"] >= LEAST_BYTES:
+        plain = carried["lo"] >= PLAIN_SHARE * most
+        found.append(Device("Network lo (counts every byte twice)", ("lo",) * len(sides), plain=plain))
+    return found
+
+
+def quiet(runs: Sequence[Measured], interface: str | None) -> bool:
+    """Whether none of a side's runs spoke over an interface: it has none, or hardly anything went over it."""
+    ways = [run.quantities.get(f"nic.{interface}.{way}_bytes") for run in runs for way in ("rx", "tx")]
+    return all(way is None or way.rate < LEAST_BYTES for way in ways)
+
+
+def _listed(roles: set[str]) -> str:
+    return ", ".join(role for role in ROLES if role in roles)
+
+
+def _storage(run: Measured) -> dict[str, list[str]]:
+    """Whole disks that hold the server's files: disk → roles."""
+    held: dict[str, list[str]] = {}
+    for entry in run.run.fingerprint("server").get("storage") or []:
+        for disk in entry.get("disks") or []:
+            if entry.get("role") in ROLES:
+                held.setdefault(str(disk), []).append(str(entry["role"]))
+    return held
+
+
+def _used(run: Measured) -> list[str]:
+    q = run.quantities
+    listed = run.run.fingerprint("server").get("block_devices") or []
+    known = {str(device["name"]) for device in listed if isinstance(device, dict) and "name" in device}
+    used = []
+    for disk in q.entities("disk"):
+        if disk.startswith(STACKED) or (known and disk not in known):
+            continue
+        counts = [q.get(f"disk.{disk}.{name}") for name in ("reads", "writes", "flushes", "transfers")]
+        if sum(count.rate for count in counts if count) > 0:
+            used.append(disk)
+    return used

@@ -1,0 +1,132 @@
+"""HdrHistogram interval logs (load/latency.hlog) as counts by bucket, one histogram per tag.
+
+The log is text, a line per interval; each histogram is base64 of a compressed V2 encoding: zlib around a
+head of 40 bytes and ZigZag LEB128 numbers, of which negative ones skip that many empty buckets
+(https://github.com/HdrHistogram/HdrHistogram, AbstractHistogram.encodeIntoByteBuffer). An hour has
+thousands of them, so that all are decoded in one go.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.errors import InputError
+from loadprint.reading.recording import COPY_AGAIN
+
+NANOSECOND = 1e-9
+HEAD = struct.Struct(">iiiiqqd")
+COMPRESSED, PLAIN = 0x1C849304, 0x1C849303
+WORD_SIZE = 0xF0  # of a cookie: the size of a word, which V2 ignores
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Counts of one tag: int64[n] by bucket, and the buckets' edges in seconds, float64[n + 1]."""
+
+    counts: NDArray[np.int64]
+    edges: NDArray[np.float64]
+
+    @property
+    def total(self) -> int:
+        """How many values were counted."""
+        return int(self.counts.sum())
+
+    def quantiles(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Upper end of the bucket that holds each share's value, as HdrHistogram tells it; NaN of nothing."""
+        if self.total == 0:
+            return np.full(len(shares), np.nan)
+        ranks = np.maximum(1, np.ceil(shares * self.total))
+        places = np.searchsorted(np.cumsum(self.counts), ranks)
+        found: NDArray[np.float64] = self.edges[np.minimum(places, len(self.counts) - 1) + 1]
+        return found
+
+
+def read(path: Path) -> dict[str, Counted]:
+    """All intervals of a log together, by tag. Raises InputError naming the line that does not hold."""
+    payloads: dict[str, list[bytes]] = {}
+    shapes: dict[str, tuple[int, int]] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(path, "cannot be read", COPY_AGAIN) from error
+    for number, line in enumerate(lines, start=1):
+        if not line or line.startswith(("#", '"')):
+            continue
+        fields = line.split(",")
+        tag = fields.pop(0).removeprefix("Tag=") if fields[0].startswith("Tag=") else ""
+        try:
+            payload, shape = _unpacked(fields[3])
+            if shapes.setdefault(tag, shape) != shape:
+                raise ValueError
+        except (ValueError, IndexError, struct.error, zlib.error, binascii.Error) as error:
+            raise InputError(f"{path} line {number}", "is no interval of a histogram", COPY_AGAIN) from error
+        payloads.setdefault(tag, []).append(payload)
+    return {tag: _counted(path, payloads[tag], *shapes[tag]) for tag in payloads}
+
+
+def _unpacked(text: str) -> tuple[bytes, tuple[int, int]]:
+    """Numbers of one histogram still encoded, and its shape: significant digits, least value."""
+    raw = base64.b64decode(text, validate=True)
+    cookie, length = struct.unpack_from(">ii", raw)
+    if cookie & ~WORD_SIZE != COMPRESSED & ~WORD_SIZE:
+        raise ValueError
+    plain = zlib.decompress(raw[8 : 8 + length])
+    inner, size, _, digits, least, _, _ = HEAD.unpack_from(plain)
+    if inner & ~WORD_SIZE != PLAIN & ~WORD_SIZE or not 0 <= digits <= 5 or least < 1:
+        raise ValueError
+    return plain[HEAD.size : HEAD.size + size], (digits, least)
+
+
+def _counted(path: Path, payloads: list[bytes], digits: int, least: int) -> Counted:
+    values, first_of = _numbers(payloads)
+    steps = np.where(values < 0, -values, 1)
+    ahead = np.cumsum(steps) - steps
+    places = ahead - np.repeat(ahead[first_of], np.diff([*first_of, len(values)])) if len(values) else ahead
+    filled = values > 0
+    if len(places) and int(places.max()) > 1 << 20:
+        raise InputError(path, "a histogram in it has more buckets than there can be", COPY_AGAIN)
+    counts = np.zeros(int(places[filled].max()) + 1 if filled.any() else 1, dtype=np.int64)
+    np.add.at(counts, places[filled], values[filled])
+    return Counted(counts, _edges(len(counts), digits, least) * NANOSECOND)
+
+
+def _numbers(payloads: list[bytes]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """All numbers of all histograms, and where each histogram's first one is."""
+    payloads = [payload for payload in payloads if payload]
+    data = np.frombuffer(b"".join(payloads), dtype=np.uint8)
+    ends = np.flatnonzero(data < 0x80)
+    begins = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else np.empty(0, dtype=np.intp)
+    if not len(ends):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.intp)
+    data = data[: ends[-1] + 1]
+    within = np.arange(len(data)) - np.repeat(begins, ends - begins + 1)
+    # a count of nine bytes would be more than 2^56
+    parts = (data & 0x7F).astype(np.uint64) << (7 * np.minimum(within, 8)).astype(np.uint64)
+    raw = np.add.reduceat(parts, begins)
+    plain = (raw >> np.uint64(1)).astype(np.int64)
+    values = np.where(raw & np.uint64(1), -plain - 1, plain)
+    offsets = np.cumsum([0, *(len(payload) for payload in payloads[:-1])])
+    return values, np.searchsorted(begins, offsets)
+
+
+def _edges(buckets: int, digits: int, least: int) -> NDArray[np.float64]:
+    """Lower edge of each bucket and the upper one of the last, in the log's unit.
+
+    The first 2^(h + 1) buckets are one unit wide; after that every 2^h the width doubles.
+    """
+    half = math.ceil(math.log2(2 * 10**digits)) - 1
+    unit = least.bit_length() - 1
+    index = np.arange(buckets + 1)
+    group = np.maximum((index >> half) - 1, 0)
+    below = np.where(index < 1 << (half + 1), index, (index & ((1 << half) - 1)) + (1 << half))
+    edges: NDArray[np.float64] = below.astype(np.float64) * np.exp2(group + unit)
+    return edges

@@ -1,0 +1,239 @@
+"""The recording format: opens a run directory and hands out its parts as plain values.
+
+Only this module knows where things lie (docs/recording-format.md). It checks the manifest, and tolerates what
+a killed recorder leaves behind: what is missing is listed in `Run.problems`, never filled in.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from loadprint.errors import InputError
+from loadprint.reading import documents, shapes
+from loadprint.reading.crc32c import crc32c_file
+
+FORMAT_VERSION = 1
+COPY_AGAIN = "copy the run directory again from the machine that made it"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase of the load: stamps in ns; the end is None when the generator never wrote it."""
+
+    name: str
+    begin_ns: int
+    begin_realtime_ns: int
+    end_ns: int | None
+    end_realtime_ns: int | None
+    boot_id: str | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run directory: its JSON parts; None or absent where the file is not there."""
+
+    path: Path
+    meta: dict[str, Any]
+    result: dict[str, Any] | None
+    server: dict[str, Any] | None
+    phases: tuple[Phase, ...]
+    fingerprints: dict[str, dict[str, Any]]
+    manifest: dict[str, Any] | None
+    problems: tuple[str, ...] = field(default=())
+
+    @property
+    def id(self) -> str:
+        """The run's own name, or its directory's."""
+        return str(self.meta.get("id") or self.path.name)
+
+    @property
+    def status(self) -> str:
+        """`running`, `complete` or `failed`."""
+        return str(self.meta.get("status", "unknown"))
+
+    @cached_property
+    def roles(self) -> tuple[str, ...]:
+        """Directories that hold a recorder's tables, `server` first."""
+        found = sorted(p.parent.name for p in self.path.glob("*/ticks.parquet"))
+        return tuple(sorted(found, key=lambda role: (role != "server", role)))
+
+    @property
+    def journals(self) -> tuple[Path, ...]:
+        """Journals that `finish` has not turned into tables yet."""
+        return tuple(sorted(self.path.glob("*/journal")))
+
+    def table(self, role: str, probe: str) -> Path | None:
+        """Path of a probe's table, None when the probe left none."""
+        path = self.path / role / f"{probe}.parquet"
+        return path if path.is_file() else None
+
+    def probes(self, role: str) -> tuple[str, ...]:
+        """Names of the probes of a role that left a table."""
+        return tuple(sorted(p.stem for p in (self.path / role).glob("*.parquet") if p.stem != "ticks"))
+
+    def phase(self, name: str) -> Phase | None:
+        """Return the last phase of this name."""
+        return next((phase for phase in reversed(self.phases) if phase.name == name), None)
+
+    def fingerprint(self, role: str) -> dict[str, Any]:
+        """Fingerprint of the host of a role; on a shared host there is only the server's."""
+        return self.fingerprints.get(role) or self.fingerprints.get("server") or {}
+
+
+def open_run(path: Path) -> Run:
+    """Open a run directory. Raises InputError when it is not one or a JSON file in it is broken."""
+    if not path.exists():
+        raise InputError(path, "no such run directory", "give a directory that holds run.json")
+    if not path.is_dir():
+        raise InputError(path, "is a file, not a run directory", "give the directory that holds run.json")
+    problems: list[str] = []
+    if not (path / "run.json").is_file():
+        _explain_missing_run(path)
+    meta = read_object(path / "run.json")
+    version = meta.get("format_version", FORMAT_VERSION)
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise InputError(
+            path / "run.json", f"format version {version}, this loadprint reads {FORMAT_VERSION}", "update it"
+        )
+    for journal in sorted(path.glob("*/journal")):
+        problems.append(
+            f"{journal.parent.name}/journal was never finished: run `loadprint-collect finish {path}`"
+        )
+    return Run(
+        path=path,
+        meta=meta,
+        result=_optional(path / "load" / "result.json", problems),
+        server=_optional(path / "load" / "server.json", problems),
+        phases=_phases(path / "load" / "phases.jsonl", problems),
+        fingerprints={p.parent.name: read_object(p) for p in sorted(path.glob("*/fingerprint.json"))},
+        manifest=_optional(path / "manifest.json", problems),
+        problems=tuple(problems),
+    )
+
+
+def _explain_missing_run(path: Path) -> None:
+    journals = sorted(path.glob("*/journal"))
+    if journals:
+        raise InputError(
+            path,
+            "holds a journal and no run.json: its recorder was killed",
+            f"run `loadprint-collect finish {path}`",
+        )
+    if (path / "execution.json").is_file():
+        raise InputError(
+            path, "is an execution of several runs, not a run", "name one of its run directories"
+        )
+    empty = not any(path.iterdir())
+    raise InputError(
+        path, "is empty" if empty else "holds no run.json", "give a directory that loadprint recorded"
+    )
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object, in the shape that a recording's file of this name has.
+
+    Raises InputError with the line of the first mistake, or its key.
+    """
+    shape = shapes.BY_NAME.get(path.name)
+    try:
+        value = documents.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(path, error.strerror or "cannot be read", COPY_AGAIN) from error
+    except UnicodeDecodeError as error:
+        raise InputError(path, f"not UTF-8 text at byte {error.start}", COPY_AGAIN) from error
+    except json.JSONDecodeError as error:
+        what = f"not JSON at line {error.lineno} column {error.colno} ({error.msg})"
+        raise InputError(path, what, COPY_AGAIN) from error
+    except ValueError as error:
+        raise InputError(path, f"not JSON as a recording has it: {error}", COPY_AGAIN) from error
+    if not isinstance(value, dict):
+        raise InputError(path, "holds no JSON object", COPY_AGAIN)
+    if shape is not None and (said := documents.deviation(value, shape)):
+        raise InputError(path, said, COPY_AGAIN)
+    return value
+
+
+def _optional(path: Path, problems: list[str]) -> dict[str, Any] | None:
+    if path.is_file():
+        return read_object(path)
+    problems.append(
+        f"{path.parent.name}/{path.name} is missing"
+        if path.parent.name == "load"
+        else f"{path.name} is missing"
+    )
+    return None
+
+
+def _phases(path: Path, problems: list[str]) -> tuple[Phase, ...]:
+    """Read phases.jsonl; a last line cut off by a crash is reported and dropped."""
+    if not path.is_file():
+        problems.append("load/phases.jsonl is missing")
+        return ()
+    phases: list[Phase] = []
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    for number, line in enumerate(lines, start=1):
+        try:
+            stamp = _stamp(line)
+        except (ValueError, KeyError, TypeError) as error:
+            if number == len(lines):
+                problems.append(f"load/phases.jsonl: last line {number} is cut off")
+                break
+            raise InputError(f"{path} line {number}", "is not a phase stamp", COPY_AGAIN) from error
+        if stamp.end_ns is None:
+            phases.append(stamp)
+            continue
+        opened = [i for i, phase in enumerate(phases) if phase.name == stamp.name and phase.end_ns is None]
+        if not opened:
+            continue
+        phase = phases[opened[-1]]
+        if stamp.end_ns < phase.begin_ns:
+            what = f"phase `{phase.name}` ends before it begins"
+            raise InputError(f"{path} line {number}", what, COPY_AGAIN)
+        phases[opened[-1]] = replace(phase, end_ns=stamp.end_ns, end_realtime_ns=stamp.end_realtime_ns)
+    return tuple(phases)
+
+
+def _stamp(line: str) -> Phase:
+    """One line as a phase, with an end only if it tells one. Raises ValueError, KeyError or TypeError."""
+    stamp = documents.loads(line)
+    name, event, boot = stamp["phase"], stamp["event"], stamp.get("boot_id")
+    monotonic, realtime = stamp["monotonic_ns"], stamp["realtime_ns"]
+    if not isinstance(name, str) or event not in ("begin", "end") or not isinstance(boot, str | None):
+        raise TypeError(line)
+    if type(monotonic) is not int or type(realtime) is not int:
+        raise TypeError(line)
+    begun = Phase(name, monotonic, realtime, None, None, boot)
+    return begun if event == "begin" else replace(begun, end_ns=monotonic, end_realtime_ns=realtime)
+
+
+def check_manifest(run: Run) -> list[str]:
+    """Compare every file with manifest.json: what does not hold, one line each, naming the file."""
+    if run.manifest is None:
+        return []
+    files = run.manifest.get("files")
+    if not isinstance(files, dict):
+        raise InputError(run.path / "manifest.json", "has no list of files", COPY_AGAIN)
+    wrong = []
+    for name, entry in sorted(files.items()):
+        path = run.path / name
+        if not path.is_file():
+            wrong.append(f"{name} is listed in manifest.json and is not there")
+        elif path.stat().st_size != (entry or {}).get("bytes"):
+            said = (entry or {}).get("bytes")
+            wrong.append(f"{name} has {path.stat().st_size} bytes, manifest.json says {said}")
+        elif f"{crc32c_file(path):08x}" != entry.get("crc32c"):
+            wrong.append(f"{name} does not match its checksum in manifest.json")
+    return wrong
+
+
+def require_intact(run: Run) -> None:
+    """Raise InputError for the first file that does not match the manifest."""
+    for problem in check_manifest(run):
+        name, _, what = problem.partition(" ")
+        # run.json is written last but one: an interruption in between leaves an older manifest
+        mend = f"run `loadprint-collect finish {run.path}`" if name == "run.json" else COPY_AGAIN
+        raise InputError(run.path / name, what, mend)

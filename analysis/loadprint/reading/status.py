@@ -1,0 +1,77 @@
+"""What the server itself counted in the measure phase: SHOW GLOBAL STATUS at its end less at its begin.
+
+The generator reads it outside its clock; its own second SHOW is one question, which is taken off. Any other
+client of the same server is in it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from loadprint.metrics.quantities import Quantities
+from loadprint.metrics.sources import MILLISECOND
+from loadprint.metrics.sources_mysql import COUNTERS, SUMS
+from loadprint.reading.recording import Run
+
+# `Questions` leaves out COM_STMT_PREPARE, _CLOSE and _RESET; the Com_stmt_ counters show them
+COUNTED = (
+    "Questions",
+    "Queries",
+    "Com_commit",
+    "Com_stmt_prepare",
+    "Com_stmt_execute",
+    "Com_stmt_close",
+    "Com_prepare_sql",
+    "Bytes_received",
+    "Bytes_sent",
+)
+OWN = {"Questions": 1, "Queries": 1}
+
+
+def status(run: Run, seconds: float, out: Quantities) -> None:
+    """Add `status.<name>` a second. Counters that this server lacks are said to be lacking."""
+    server = run.server or {}
+    begin, end = server.get("status_begin"), server.get("status_end")
+    if not isinstance(begin, dict) or not isinstance(end, dict):
+        out.lack("status", "the server's status was not read at both ends of the measure phase")
+        return
+    for name in COUNTED:
+        try:
+            grown = int(end[name]) - int(begin[name])
+        except (KeyError, TypeError, ValueError):
+            out.lack(f"status.{name}", f"this server does not count {name}")
+            continue
+        if grown < 0:
+            out.lack(f"status.{name}", "the server restarted in the measure phase")
+        else:
+            out.put(f"status.{name}", max(0, grown - OWN.get(name, 0)) / seconds, None)
+
+
+def without_probe(run: Run, seconds: float, out: Quantities) -> None:
+    """Add `mysql.<name>` for what the MySQL probe did not record and SHOW GLOBAL STATUS has at both ends."""
+    server = run.server or {}
+    begin, end = server.get("status_begin"), server.get("status_end")
+    if not isinstance(begin, dict) or not isinstance(end, dict):
+        return
+    spellings: dict[str, tuple[tuple[str, ...], ...]] = {
+        name: tuple((one,) for one in names) for name, names in COUNTERS.items()
+    }
+    for name, sums in SUMS.items():
+        spellings[name] = (*spellings.get(name, ()), *sums)
+    for name, choices in spellings.items():
+        if f"mysql.{name}" in out.values:
+            continue
+        grown = next((told for names in choices if (told := _grown(begin, end, names)) is not None), None)
+        if grown is not None:
+            unit = MILLISECOND if name.endswith("_ms") else 1.0
+            out.put(f"mysql.{name}", grown * unit / seconds, float(grown))
+
+
+def _grown(begin: dict[str, Any], end: dict[str, Any], names: Sequence[str]) -> int | None:
+    """Increase of the sum of some counters; None where one is not there, or the server began anew."""
+    try:
+        steps = [int(end[name]) - int(begin[name]) for name in names]
+    except (KeyError, TypeError, ValueError):
+        return None
+    return None if min(steps) < 0 else sum(steps)

@@ -1,0 +1,81 @@
+"""Threads that come and go: first and last sight of each in the window, summed per role.
+
+A thread born in the window counts from zero, one that ended until it was last seen: what it did in its last
+interval is lost, and how many ended is said.
+"""
+
+from __future__ import annotations
+
+import ibis
+import ibis.expr.types as ir
+import numpy as np
+
+from loadprint.metrics.sources import NANOSECOND, Source, second_lives
+from loadprint.reading.queries import Columns, number
+
+FIELDS = {
+    "voluntary_ctxt_switches": 1.0,
+    "nonvoluntary_ctxt_switches": 1.0,
+    "on_cpu_ns": NANOSECOND,
+    "run_delay_ns": NANOSECOND,
+}
+
+
+def threads(source: Source) -> None:
+    """Switches, CPU time and run-queue delay as `threads.<role>.<field>`; `busiest` thread in cores."""
+    path = source.run.table(source.window.role, "threads")
+    if path is None or "threads" not in source.window.middle_ns:
+        source.out.lack("threads", source.window.why_missing("threads"))
+        return
+    ends: dict[str, ir.Value] = {}
+    for name in FIELDS:
+        column = number(ibis._[name])
+        ends |= {f"{name}_0": column.argmin(ibis._.tick), f"{name}_1": column.argmax(ibis._.tick)}
+    window = (source.window.first, source.window.last)
+    again = second_lives(source)
+    rows = source.store.fetch(
+        path,
+        lambda t: t.group_by("role", "pid", "tid", life=_life(t, again)).agg(
+            born=number(ibis._.tick.min()), seen=number(ibis._.tick.max()), **ends
+        ),
+        between=window,
+    )
+    if len(rows["born"]) == 0:
+        source.out.lack("threads", "no thread was read inside the window")
+        return
+    begin, end = rows["born"].min(), rows["seen"].max()
+    for role in sorted(set(rows["role"].tolist())):
+        chosen = rows["role"] == role
+        _sum_role(source, role, {name: values[chosen] for name, values in rows.items()}, begin, end)
+
+
+def _life(threads: ir.Table, again: list[tuple[float, float]]) -> ir.Value:
+    """Which process a row belongs to, where the kernel gave its pid to another one: 0 is the first."""
+    life: ir.Value = ibis.literal(0)
+    for pid, tick in again:
+        life = life + ibis.ifelse((number(threads.pid) == pid) & (threads.tick >= int(tick)), 1, 0)
+    return life
+
+
+def _sum_role(source: Source, role: str, rows: Columns, begin: float, end: float) -> None:
+    seconds = source.seconds("threads", np.array([begin, end]))
+    if seconds <= 0:
+        source.out.lack(f"threads.{role}", "threads were read only once inside the window")
+        return
+    for name, unit in FIELDS.items():
+        before = np.where(rows["born"] == begin, rows[f"{name}_0"], 0.0)
+        risen = rows[f"{name}_1"] - before
+        risen = np.where(risen < 0, rows[f"{name}_1"], risen)  # the kernel gave the tid to a new thread
+        if np.isnan(risen).all():
+            source.out.lack(
+                f"threads.{role}.{name}", "the kernel does not print this field for these threads"
+            )
+            continue
+        total = float(np.nansum(risen))
+        source.out.put(f"threads.{role}.{name}", total * unit / seconds, total)
+        if name == "on_cpu_ns":
+            source.out.put(f"threads.{role}.busiest", float(np.nanmax(risen)) * unit / seconds)
+    source.out.put(f"threads.{role}.number", float(len(rows["born"])))
+    ended = int((rows["seen"] < end).sum())
+    if ended:
+        source.out.notes.append(f"{role} threads ended in the window; their last interval is not counted")

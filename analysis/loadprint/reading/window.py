@@ -1,0 +1,204 @@
+"""From cumulative counters to what happened in the measure phase.
+
+A window is the ticks that lie wholly inside the phase; a counter's increase is last − first over them, with
+wraps of 32- and 64-bit counters added back and resets said. A reset overtaken within one interval cannot be
+seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.errors import InputError
+from loadprint.reading.queries import Store, grouped, number
+from loadprint.reading.recording import Phase, Run
+
+Floats = NDArray[np.float64]
+WRAPS = (2.0**32, 2.0**64)
+STEP_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Window:
+    """The ticks of one role inside a phase, with each probe's stamps.
+
+    `middle_ns[probe]` maps tick → middle of that probe's read, CLOCK_MONOTONIC ns of the recorder's host.
+    """
+
+    role: str
+    first: int
+    last: int
+    seconds: float
+    middle_ns: dict[str, dict[int, float]]
+    missed: int
+    failures: dict[str, str]
+    unavailable: dict[str, str]
+    interval_ns: int
+
+    @property
+    def ticks(self) -> int:
+        """Ticks taken by the probe that was read most often."""
+        return max((len(stamps) for stamps in self.middle_ns.values()), default=0)
+
+    def why_missing(self, probe: str) -> str:
+        """Why there is nothing of a probe in the window."""
+        reason = self.unavailable.get(probe) or self.failures.get(probe)
+        return f"probe {probe}: {reason}" if reason else f"probe {probe} was not recorded"
+
+
+@dataclass(frozen=True)
+class Increase:
+    """How far a counter rose: in the source's unit, and what was odd on the way."""
+
+    amount: float
+    wraps: int = 0
+    resets: int = 0
+
+
+def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure") -> Window:
+    """Window of one role's ticks over a phase. Raises InputError when one of them is not there."""
+    phase = run.phase(phase_name) if run.phases or run.result else whole(run, role, store)
+    if phase is None or phase.end_ns is None or phase.end_realtime_ns is None:
+        state = "never began" if phase is None else "never ended"
+        raise InputError(
+            run.path / "load" / "phases.jsonl", f"phase `{phase_name}` {state}", "record the run again"
+        )
+    path = run.path / role / "ticks.parquet"
+    described = store.metadata(path)
+    rows = store.fetch(
+        path,
+        lambda t: t.select(
+            "probe",
+            "status",
+            "reason",
+            tick=number(t.tick),
+            start=number(t.start_ns),
+            end=number(t.end_ns),
+            realtime=number(t.realtime_ns),
+            missed=number(t.missed),
+        ),
+    )
+    shift = clock_shift(run, role, phase, path, rows)
+    begin, end = phase.begin_ns + shift, phase.end_ns + shift
+    inside = (rows["start"] >= begin) & (rows["end"] <= end)
+    taken = inside & (rows["status"] == "ok")
+    if len(set(rows["tick"][taken])) < 2:
+        what = f"fewer than two ticks lie inside phase `{phase_name}`"
+        raise InputError(path, what, "record a longer phase or at a shorter interval")
+    return Window(
+        role=role,
+        first=int(rows["tick"][taken].min()),
+        last=int(rows["tick"][taken].max()),
+        seconds=(end - begin) / 1e9,
+        middle_ns=_stamps(rows, taken),
+        missed=int(np.nansum(rows["missed"][inside])),
+        failures=_failures(rows, inside),
+        unavailable=_unavailable(described),
+        interval_ns=int(described.get("interval_ns", 0)),
+    )
+
+
+def whole(run: Run, role: str, store: Store) -> Phase:
+    """All of a recording that was taken without a generator, as if it were a phase."""
+    path = run.path / role / "ticks.parquet"
+    rows = store.fetch(
+        path,
+        lambda t: t.aggregate(
+            begin=number(t.start_ns.min()),
+            end=number(t.end_ns.max()),
+            shift=number((t.realtime_ns - t.start_ns).median()),
+        ),
+    )
+    begin, end, shift = (int(rows[name][0]) for name in ("begin", "end", "shift"))
+    return Phase("whole", begin, begin + shift, end, end + shift, run.fingerprint(role).get("boot_id"))
+
+
+def clock_shift(run: Run, role: str, phase: Phase, path: Path, rows: dict[str, NDArray[Any]]) -> int:
+    """What to add to a phase's monotonic stamps to have them on the clock of a role's recorder, in ns.
+
+    `rows` are `tick`, `start` and `realtime` of its ticks.parquet. On one boot it is 0; between hosts both
+    go by their real-time clocks. Raises InputError when somebody set the recorder's clock meanwhile.
+    """
+    if phase.boot_id is not None and phase.boot_id == run.fingerprint(role).get("boot_id"):
+        return 0
+    return phase.begin_realtime_ns - phase.begin_ns - _realtime_shift(path, rows)
+
+
+def _realtime_shift(path: Path, rows: dict[str, NDArray[Any]]) -> int:
+    """Realtime − monotonic of the recorder's host. Raises InputError when somebody set its clock meanwhile.
+
+    Within a tick the median is taken: what was read beside the ticks has stamps of its own.
+    """
+    apart = rows["realtime"] - rows["start"]
+    order = np.lexsort((apart, rows["tick"]))
+    _, first, count = np.unique(rows["tick"][order], return_index=True, return_counts=True)
+    middles = [apart[order][first + half] for half in ((count - 1) // 2, count // 2)]
+    stepped = float(np.ptp((middles[0] + middles[1]) / 2))
+    if stepped > STEP_NS:
+        what = (
+            f"the clock was set by {stepped / 1e9:.0f} s while recording, so that no other host's phases fit"
+        )
+        raise InputError(path, what, "synchronise the clocks of the hosts first, then record the run again")
+    return int(np.median(apart))
+
+
+def _stamps(rows: dict[str, NDArray[Any]], taken: NDArray[np.bool_]) -> dict[str, dict[int, float]]:
+    stamps: dict[str, dict[int, float]] = {}
+    middle = (rows["start"] + rows["end"]) / 2
+    middle, ticks = middle[taken], rows["tick"][taken].astype(int)
+    for probe, places in grouped(rows["probe"][taken]):
+        stamps[probe] = dict(zip(ticks[places].tolist(), middle[places].tolist(), strict=True))
+    return stamps
+
+
+def _failures(rows: dict[str, NDArray[Any]], inside: NDArray[np.bool_]) -> dict[str, str]:
+    failed = inside & (rows["status"] == "failed")
+    reasons: dict[str, str] = {}
+    for probe in sorted(set(rows["probe"][failed])):
+        of_probe = failed & (rows["probe"] == probe)
+        reasons[probe] = f"{int(of_probe.sum())} reads failed ({rows['reason'][of_probe][0]})"
+    return reasons
+
+
+def _unavailable(described: Any) -> dict[str, str]:
+    return {
+        probe["name"]: f"{probe['status']}{': ' + probe['reason'] if probe.get('reason') else ''}"
+        for probe in described.get("probes", [])
+        if probe.get("status") != "running"
+    }
+
+
+def increase(
+    values: Floats, *, may_step_back: bool = False, wraps: Sequence[float] = WRAPS
+) -> Increase | None:
+    """Increase of one cumulative counter over its readings; None with fewer than two.
+
+    A fall from the upper half of 32 or 64 bits to a small number is a wrap (the kernel prints the times of
+    /proc/diskstats as `unsigned int`), any other a reset, counted on from zero as Prometheus does.
+    With `may_step_back` falls are taken as they are: idle and iowait can decrease (proc(5), /proc/stat).
+    `wraps` are the sizes behind which a counter begins again at zero.
+    """
+    known = values[~np.isnan(values)]
+    if len(known) < 2:
+        return None
+    if may_step_back:
+        return Increase(max(0.0, float(known[-1] - known[0])))
+    steps = np.diff(known)
+    falls = np.flatnonzero(steps < 0)
+    if len(falls) == 0:
+        return Increase(float(known[-1] - known[0]))
+    before, after = known[falls], known[falls + 1]
+    added, wrapped = after.copy(), np.zeros(len(falls), dtype=bool)
+    for size in wraps:
+        # (size - before) first: near 2^64 a float has steps of 2048, and `after` is small
+        over = (before >= size / 2) & (before <= size) & ((size - before) + after < size / 2)
+        added = np.where(over, (size - before) + after, added)
+        wrapped |= over
+    amount = float(steps[steps > 0].sum() + added.sum())
+    return Increase(amount, wraps=int(wrapped.sum()), resets=int((~wrapped).sum()))

@@ -1,0 +1,1 @@
+"""Plain values laid out as text, Markdown, CSV and JSON."""

@@ -1,0 +1,109 @@
+"""A report of pivot tables as text, Markdown, CSV (long form, raw numbers) or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from loadprint.rendering import numbers
+from loadprint.rendering.pivot import Pivot, Report
+
+WIDTH = 100
+NOTHING = "\u2013"
+
+
+def text(report: Report) -> str:
+    """Return the report for a terminal, in at most 100 columns where the tables' heads allow it."""
+    lines = [report.title, ""]
+    for label, said in (*report.facts, *(("warning", said) for said in report.warnings)):
+        lines += textwrap.wrap(f"{label:<10}{said}", WIDTH, subsequent_indent=" " * 10)
+    for pivot in report.pivots:
+        lines += ["", heading(pivot)]
+        heads, body = written(pivot)
+        widths = [
+            max(len(row[place]) for row in (heads, *body)) + (0 if place == 0 else 2)
+            for place in range(len(heads))
+        ]
+        for row in (heads, *body):
+            lines.append("  " + "".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+        lines += textwrap.wrap(pivot.note, WIDTH - 2, initial_indent="  ", subsequent_indent="  ")
+    if report.sentences:
+        lines.append("")
+    for sentence in report.sentences:
+        lines += textwrap.wrap(sentence, WIDTH, subsequent_indent="  ")
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def markdown(report: Report) -> str:
+    """Return one Markdown table a pivot."""
+    lines = [f"# {_safe(report.title)}", ""]
+    lines += [f"- **{label}** {_safe(said)}" for label, said in report.facts]
+    lines += [f"- **warning** {_safe(said)}" for said in report.warnings]
+    for pivot in report.pivots:
+        heads, body = written(pivot)
+        lines += ["", f"## {_safe(heading(pivot))}", "", f"| {' | '.join(map(_safe, heads))} |"]
+        lines.append("|" + "--:|" * len(heads))
+        lines += [f"| {' | '.join(map(_safe, row))} |" for row in body]
+        lines += ["", _safe(pivot.note)] if pivot.note else []
+    lines += ["", *(f"{_safe(sentence)}  " for sentence in report.sentences)]
+    return "\n".join(lines) + "\n"
+
+
+def as_csv(report: Report) -> str:
+    """Return one line per cell; a cell without a value is empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("pivot", "unit", "row", "column", "value"))
+    for pivot in report.pivots:
+        for row, cells in zip(pivot.rows, pivot.cells, strict=True):
+            for column, value in zip(pivot.columns, cells, strict=True):
+                writer.writerow((pivot.key, pivot.unit, row, column, "" if value is None else repr(value)))
+    return out.getvalue()
+
+
+def as_json(report: Report) -> str:
+    """Return one JSON object."""
+    value = {"format_version": 1, **asdict(report)}
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+RENDERERS = {"text": text, "markdown": markdown, "csv": as_csv, "json": as_json}
+
+
+def heading(pivot: Pivot) -> str:
+    """Title and unit."""
+    return f"{pivot.title} ({pivot.unit})" if pivot.unit else pivot.title
+
+
+def written(pivot: Pivot) -> tuple[list[str], list[list[str]]]:
+    """Heads, and rows of texts."""
+    columns = list(zip(*pivot.cells, strict=True))
+    everything = [value for row in pivot.cells for value in row]
+    places = [_places(column if pivot.columns_differ else everything) for column in columns]
+    body = [
+        [
+            name,
+            *(
+                NOTHING if value is None else numbers.number(value, place)
+                for value, place in zip(row, places, strict=True)
+            ),
+        ]
+        for name, row in zip(pivot.rows, pivot.cells, strict=True)
+    ]
+    return [pivot.corner, *pivot.columns], body
+
+
+def _places(values: Sequence[float | None]) -> int:
+    """Decimals that values share; whole numbers have none."""
+    known = [value for value in values if value is not None]
+    return 0 if all(value == round(value) for value in known) else numbers.decimals(known)
+
+
+def _safe(said: str) -> str:
+    for sign in ("|", "*", "~", "_"):
+        said = said.replace(sign, f"\\{sign}")
+    return said

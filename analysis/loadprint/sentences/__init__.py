@@ -1,0 +1,1 @@
+"""Rows in plain words, by rules that are data."""

@@ -1,0 +1,132 @@
+"""Which of two sides is the better probe of engine, storage, network and kernel, and the rows that say so.
+
+A side is the better probe of a subject if it does surely more of it for the same CPU time of the server, by
+one row or more, and by no row surely less. Between sides that count the same operation: for one operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from loadprint.rendering import numbers
+from loadprint.statistics.ratios import FAR, sure, times
+from loadprint.tables.table import Row, Sentence, Table
+
+SHARE = 1.1  # shares of CPU time lie close together: a tenth more is much
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A row that tells how much of a subject a side exercises; with `less` a smaller value says more."""
+
+    row: str
+    phrase: str
+    factor: float = FAR
+    less: bool = False
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a workload may be a probe of; rows end in `_per_{}`, filled with the denominator.
+
+    Where its signs contradict each other, its `parts` are asked.
+    """
+
+    about: str
+    name: str
+    signs: tuple[Sign, ...]
+    parts: tuple[Subject, ...] = ()
+
+
+SENT, RECEIVED = Sign("net_tx_per_{}", "bytes sent"), Sign("net_rx_per_{}", "bytes received")
+SUBJECTS = (
+    Subject(
+        "engine",
+        "the engine",
+        (
+            Sign("cpu_server_kernel_share", "share of kernel mode", SHARE, less=True),
+            Sign("server_user_per_statement", "CPU time in user mode a statement"),
+        ),
+    ),
+    Subject(
+        "storage",
+        "storage",
+        (
+            Sign("disk_reads_per_{}", "reads"),
+            Sign("disk_writes_per_{}", "writes"),
+            Sign("disk_read_kb_per_{}", "bytes read"),
+            Sign("disk_write_kb_per_{}", "bytes written"),
+            Sign("disk_flushes_per_{}", "flushes"),
+        ),
+    ),
+    Subject(
+        "network",
+        "the network",
+        (SENT, RECEIVED),
+        parts=(
+            Subject("network", "sending over the network", (SENT,)),
+            Subject("network", "receiving over the network", (RECEIVED,)),
+        ),
+    ),
+    Subject(
+        "kernel",
+        "the kernel",
+        (
+            Sign("cpu_server_kernel_share", "share of kernel mode", SHARE),
+            Sign("switches_per_{}", "context switches"),
+            Sign("syscalls_per_{}", "system calls"),
+            Sign("interrupts_per_{}", "interrupts"),
+        ),
+    ),
+)
+
+
+def better_probe(table: Table, side: int) -> Iterator[Sentence]:
+    """One sentence for each subject of which a side or the reference is surely the better probe."""
+    per = "CPU-second" if table.row("statements_per_CPU-second") else "operation"
+    for subject in SUBJECTS:
+        yield from _of_subject(table, subject, side, per)
+
+
+def _of_subject(table: Table, subject: Subject, side: int, per: str) -> Iterator[Sentence]:
+    votes = []
+    for sign in subject.signs:
+        row = table.row(sign.row.format(per))
+        vote = sure(row.versus[side], sign.factor) if row else 0
+        if row and vote:
+            votes.append((sign, row, -vote if sign.less else vote))
+    winners = {vote for *_, vote in votes}
+    if len(winners) > 1:
+        for part in subject.parts:
+            yield from _of_subject(table, part, side, per)
+    if len(winners) != 1:
+        return
+    base = next(place for place, one in enumerate(table.sides) if one.name == table.reference)
+    better, other = (side, base) if winners == {1} else (base, side)
+    phrases = [f"{_ratio(row, side, own=better == side)} × the {sign.phrase}" for sign, row, _ in votes]
+    told = "; ".join(f"{row.label} {_plain(row, better)} against {_plain(row, other)}" for _, row, _ in votes)
+    counted = f" per {_unit(per)}" if any("{}" in sign.row for sign, *_ in votes) else ""
+    names = [table.sides[place].name for place in (better, other)]
+    text = f"{names[0]} is a better probe of {subject.name} than {names[1]}: "
+    text += f"{', '.join(phrases)}{counted} [{told}]."
+    yield Sentence("better-probe", text, tuple(row.key for _, row, _ in votes), names[0], subject.about)
+
+
+def _ratio(row: Row, side: int, *, own: bool) -> str:
+    """How many times as much the better side has."""
+    found = row.versus[side]
+    centre = found.centre if found and found.centre else 1.0
+    return times(centre if own else 1 / centre)
+
+
+def _unit(per: str) -> str:
+    return "CPU-second of the server" if per == "CPU-second" else per
+
+
+def _plain(row: Row, side: int) -> str:
+    value = row.cells[side].value
+    if value is None:
+        return "n/a"
+    shown = value * row.factor
+    return f"{numbers.number(shown, numbers.decimals([shown]))}{f' {row.shown}' if row.shown else ''}"

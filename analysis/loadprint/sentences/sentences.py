@@ -1,0 +1,182 @@
+"""Plain sentences from the rules over the rows; each cites its rows with their values.
+
+On one side a rule speaks if it holds in every repeat. Between sides a sentence needs a ratio whose interval
+is beyond a factor; with fewer than three repeats there is none, so that costs are told from repeats that lie
+wholly apart, "by single values", and nobody is called the better probe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from loadprint.rendering import numbers
+from loadprint.sentences.better_probe import better_probe
+from loadprint.sentences.rules import FIRST, LAST, Condition, Rule
+from loadprint.statistics.ratios import FAR, sure, times
+from loadprint.tables.table import Row, Sentence, Table
+
+SHOWN = 6
+COSTS = (
+    ("server_cpu_per_{}", "the server CPU"),
+    ("switches_per_{}", "the context switches"),
+    ("disk_write_kb_per_{}", "the bytes written to disk"),
+    ("net_tx_per_{}", "the bytes sent"),
+    ("net_rx_per_{}", "the bytes received"),
+)
+
+
+def sentences(table: Table) -> tuple[Sentence, ...]:
+    """All sentences, the most telling first; the first few are marked to be shown beside a table."""
+    sides, pairs = range(len(table.sides)), _pairs(table)
+    said = [
+        *(told for rule in FIRST for side in sides if (told := _of_side(table, rule, side))),
+        *(told for side in pairs if (told := _costs(table, side))),
+        *(told for side in pairs for told in better_probe(table, side)),
+        *(
+            told
+            for rule in LAST
+            for side in sides
+            # a server whose client was at its limit too is not known to have reached its own
+            if not (rule.id == "cpu-bound" and table.sides[side].client_bound)
+            and (told := _of_side(table, rule, side))
+        ),
+    ]
+    return tuple(replace(one, shown=place < SHOWN) for place, one in enumerate(said))
+
+
+def _pairs(table: Table) -> list[int]:
+    return [place for place, side in enumerate(table.sides) if side.name != table.reference]
+
+
+def _of_side(table: Table, rule: Rule, side: int) -> Sentence | None:
+    """What a rule says of a side, with the rows that made it."""
+    needed = [(condition, _row(table, condition.row, side)) for condition in rule.needs]
+    if not all(_holds(table, condition, row, side) for condition, row in needed):
+        return None
+    signs = [(condition, _row(table, condition.row, side)) for condition in rule.signs]
+    seen = [row for condition, row in signs if row and _holds(table, condition, row, side)]
+    if rule.signs and not seen:
+        return None
+    cited = (
+        [row for _, row in needed if row] + seen + [r for key in rule.also if (r := _row(table, key, side))]
+    )
+    rows = [row for row in dict.fromkeys(cited) if row.cells[side].value is not None]
+    text = rule.text.format(side=table.sides[side].name)
+    told = "; ".join(f"{_label(table, row)} {_value(row, side)}" for row in rows)
+    return Sentence(
+        rule.id, f"{text} [{told}].", tuple(row.key for row in rows), table.sides[side].name, rule.exercises
+    )
+
+
+def _holds(table: Table, condition: Condition, row: Row | None, side: int) -> bool:
+    values = _repeats(row, side)
+    if row is None or not values:
+        return condition.optional
+    unit = 1.0
+    if condition.of:
+        base = _repeats(table.row(condition.of), side)
+        if len(base) != len(values) or not all(base):
+            return False
+        values, unit = [value / of for value, of in zip(values, base, strict=True)], 1 / row.factor
+    found = [_within(condition, value * row.factor * unit) for value in values]
+    return any(found) if condition.any_repeat else all(found)
+
+
+def _within(condition: Condition, value: float) -> bool:
+    low = condition.at_least is None or value >= condition.at_least
+    return low and (condition.at_most is None or value <= condition.at_most)
+
+
+def _repeats(row: Row | None, side: int) -> list[float]:
+    return [] if row is None else [value for value in row.cells[side].repeats if value is not None]
+
+
+def _row(table: Table, key: str, side: int) -> Row | None:
+    """A row by key, of the busiest disk or interface where the key leaves it open."""
+    for word, parts in (("{disk}", ("read_kb", "write_kb")), ("{nic}", ("rx", "tx"))):
+        if word in key:
+            kind = word.strip("{}")
+            busiest = max(
+                _devices(table, kind), key=lambda name: _traffic(table, kind, name, parts, side), default=""
+            )
+            return table.row(key.replace(word, busiest))
+    return table.row(key)
+
+
+def _devices(table: Table, kind: str) -> list[str]:
+    return [group.key.partition("_")[2] for group in table.groups if group.key.startswith(f"{kind}_")]
+
+
+def _traffic(table: Table, kind: str, device: str, parts: Sequence[str], side: int) -> float:
+    rows = [table.row(f"{kind}_{device}_{part}") for part in parts]
+    return sum(row.cells[side].value or 0.0 for row in rows if row)
+
+
+def _label(table: Table, row: Row) -> str:
+    """A row's label, with what its group is about where the label alone does not say it."""
+    group = next(group for group in table.groups if row in group.rows)
+    kind, _, device = group.key.partition("_")
+    if kind in {"disk", "nic"}:
+        return f"{device} {row.label}"
+    return (
+        f"{row.label} per {device}"
+        if kind == "cost"
+        else f"load's {row.label}"
+        if device == "load"
+        else row.label
+    )
+
+
+def _value(row: Row, side: int) -> str:
+    value = row.cells[side].value
+    if value is None:
+        return "n/a"
+    shown = value * row.factor
+    unit = f" {row.shown}" if row.shown else ""
+    return f"{numbers.number(shown, numbers.decimals([shown]))}{unit}"
+
+
+def _costs(table: Table, side: int) -> Sentence | None:
+    """What a side takes of each resource for one piece of work, beside the reference."""
+    name = table.sides[side].name
+    for per, unit in (
+        ("operation", table.sides[side].operation),
+        ("commit", "commit"),
+        ("statement", "client statement"),
+    ):
+        found = list(_far_costs(table, side, per))
+        if not found:
+            continue
+        phrases = [f"{times(ratio)} × {phrase}" for _, phrase, ratio, _ in found]
+        single = any(alone for *_, alone in found)
+        base = next(place for place, one in enumerate(table.sides) if one.name == table.reference)
+        told = "; ".join(f"{row.label} {_value(row, side)} against {_value(row, base)}" for row, *_ in found)
+        text = f"Per {unit}, {name} takes {_listed(phrases)} of {table.reference}"
+        text += f"{', by single values' if single else ''} [{told}]."
+        return Sentence("costs", text, tuple(row.key for row, *_ in found), name, "")
+    return None
+
+
+def _far_costs(table: Table, side: int, per: str) -> Iterator[tuple[Row, str, float, bool]]:
+    """Rows that are surely beyond the factor: the row, its phrase, the ratio, whether by single values."""
+    for key, phrase in COSTS:
+        row = table.row(key.format(per))
+        versus = row.versus[side] if row else None
+        if row is None or versus is None or versus.centre is None or versus.kind != "ratio":
+            continue
+        if sure(versus, FAR):
+            yield row, phrase, versus.centre, False
+        elif versus.low is None and _apart(table, row, side):
+            yield row, phrase, versus.centre, True
+
+
+def _apart(table: Table, row: Row, side: int) -> bool:
+    """Whether every repeat of a side is beyond the factor of every repeat of the reference."""
+    base = next(place for place, one in enumerate(table.sides) if one.name == table.reference)
+    own, others = _repeats(row, side), _repeats(row, base)
+    return min(own) >= FAR * max(others) or max(own) * FAR <= min(others)
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,0 +1,1 @@
+"""What a run did over time: series on one axis, and the spikes in them."""

@@ -1,0 +1,127 @@
+"""The axis of series: when each probe was read, in seconds since the begin of the measure phase.
+
+Differences of cumulative counters are taken here, per interval, with holes where a reading is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.reading.queries import Store, grouped, number
+from loadprint.reading.recording import Run
+from loadprint.reading.window import WRAPS, clock_shift, whole
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """When one probe was read: `ticks` and `seconds`, shape (reads,).
+
+    `holes`, shape (reads - 1,), marks the intervals in which a read is missing.
+    """
+
+    ticks: NDArray[np.int64]
+    seconds: Floats
+    holes: NDArray[np.bool_]
+
+    @property
+    def middle(self) -> Floats:
+        """Middles of the intervals, shape (reads - 1,)."""
+        middle: Floats = (self.seconds[1:] + self.seconds[:-1]) / 2
+        return middle
+
+    def placed(self, ticks: NDArray[Any], values: Floats) -> Floats:
+        """Values on every read of the grid, NaN where there is none; shape (reads,)."""
+        out = np.full(len(self.ticks), np.nan)
+        if len(self.ticks):
+            at = np.searchsorted(self.ticks, ticks)
+            known = (at < len(self.ticks)) & (self.ticks[np.minimum(at, len(self.ticks) - 1)] == ticks)
+            out[at[known]] = values[known]
+        return out
+
+    def rates(
+        self, ticks: NDArray[Any], readings: Floats, unit: float, *, may_step_back: bool = False
+    ) -> Floats:
+        """Rates of a cumulative counter between neighbouring reads, in `unit` a second; shape (reads - 1,).
+
+        Wraps of 32 and 64 bits are added back, a reset is NaN. With `may_step_back` a fall counts as 0: idle
+        and iowait can decrease (proc(5), /proc/stat).
+        """
+        before, after = (placed := self.placed(ticks, readings))[:-1], placed[1:]
+        risen = after - before
+        if may_step_back:
+            risen = np.maximum(risen, 0.0)
+        else:
+            for size in WRAPS:
+                # (size - before) first: near 2^64 a float has steps of 2048, and `after` is small
+                over = (risen < 0) & (before >= size / 2) & (before <= size)
+                over &= (size - before) + after < size / 2
+                risen = np.where(over, (size - before) + after, risen)
+            risen = np.where(risen < 0, np.nan, risen)
+        return self.per_second(risen * unit)
+
+    def rates_of_rises(self, ticks: Floats, rises: Floats, unit: float) -> Floats:
+        """Rates from what was added since the read before, told at each tick; shape (reads - 1,)."""
+        return self.per_second(self.placed(ticks, rises)[1:] * unit)
+
+    def per_second(self, amounts: Floats) -> Floats:
+        """Amounts of each interval as rates; NaN in holes and where two reads have the same time."""
+        length = np.diff(self.seconds)
+        usable = ~self.holes & (length > 0)
+        out: Floats = np.divide(amounts, length, out=np.full(len(amounts), np.nan), where=usable)
+        return out
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The reads of every probe of one recorder."""
+
+    grids: dict[str, Grid]
+
+
+def origin(run: Run, role: str, store: Store, probes: Sequence[str]) -> Axis | None:
+    """The axis of some probes of a role's recorder; None where no phase `measure` ever began.
+
+    Raises InputError.
+    """
+    phase = run.phase("measure") if run.phases or run.result else whole(run, role, store)
+    if phase is None:
+        return None
+    path = run.path / role / "ticks.parquet"
+    rows = store.fetch(
+        path,
+        lambda t: (
+            t.filter(t.probe.isin(probes))
+            .select(
+                "probe",
+                "status",
+                tick=number(t.tick),
+                start=number(t.start_ns),
+                end=number(t.end_ns),
+                realtime=number(t.realtime_ns),
+            )
+            .order_by("tick")
+        ),
+    )
+    begin = phase.begin_ns + clock_shift(run, role, phase, path, rows)
+    read = grouped(rows["probe"])
+    return Axis({probe: _grid({n: v[own] for n, v in rows.items()}, begin) for probe, own in read})
+
+
+def _grid(rows: dict[str, NDArray[Any]], begin_ns: float) -> Grid:
+    """Reads that succeeded. An interval is a hole if it is longer than usual and not because of skipping."""
+    taken = rows["status"] == "ok"
+    # a tick that is there twice would be an interval of no length
+    ticks, first = np.unique(rows["tick"][taken].astype(np.int64), return_index=True)
+    seconds = ((rows["start"][taken] + rows["end"][taken])[first] / 2 - begin_ns) / 1e9
+    skipped = np.sort(rows["tick"][rows["status"] == "skipped"].astype(np.int64))
+    apart = np.diff(ticks)
+    usual = int(np.median(apart)) if len(apart) else 1
+    passed = np.searchsorted(skipped, ticks[1:]) - np.searchsorted(skipped, ticks[:-1])
+    return Grid(ticks, seconds, (apart > usual) & (passed < apart - 1))

@@ -1,0 +1,178 @@
+"""Checkpoint spikes: seconds in which the server flushes at all costs because the redo log runs full.
+
+A spike is two seconds or more with the checkpoint age over 75 % of the redo capacity and pages flushed at
+over three times their median; it stalls the load if throughput fell by more than 30 % meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.metrics.quantities import Quantities
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import Run
+from loadprint.series.axis import Floats
+from loadprint.series.series import Series, run_series
+
+AGE, CAPACITY, FLUSHED, EVENTS = (
+    "mysql.checkpoint_age",
+    "mysql.redo_capacity",
+    "mysql.pages_flushed",
+    "load.events",
+)
+NEEDED = {FLUSHED: "pages flushed", AGE: "the checkpoint age", CAPACITY: "the redo capacity"}
+FULL = 0.75
+BURST = 3.0
+SHORTEST = 2.0  # seconds
+DROP = 0.30
+LEAST = 30  # seconds: a median and a 99th percentile of fewer say nothing
+STALL, HELD, UNKNOWN = "checkpoint spike", "checkpoint flushing", "checkpoint flushing, throughput unknown"
+
+
+@dataclass(frozen=True)
+class Spike:
+    """One spike, in seconds since the begin of `measure`.
+
+    `throughput_drop` is the largest over two neighbouring seconds, as a share of the median (0.4: 40 % less);
+    None without a throughput series. `what` is STALL where it exceeds 30 %, HELD where it does not.
+    """
+
+    begin_s: float
+    end_s: float
+    what: str
+    throughput_drop: float | None
+
+
+def find(series: Mapping[str, Series]) -> tuple[Spike, ...]:
+    """Spikes of the measure phase in the order of time; none where `why_not` has a reason."""
+    if why_not(series):
+        return ()
+    _, flushed, edges = _measured(series)
+    share = _largest(series[AGE], edges) / _largest(series[CAPACITY], edges)
+    with np.errstate(invalid="ignore"):
+        hot = (share > FULL) & (flushed > BURST * _usual(flushed))
+    return tuple(_spike(series, begin, end) for begin, end in _stretches(hot, edges))
+
+
+def flush_burst(series: Mapping[str, Series]) -> float | None:
+    """99th percentile of pages flushed a second, over their median; None where `why_no_burst` says why."""
+    if why_no_burst(series):
+        return None
+    _, flushed, _ = _measured(series)
+    return float(np.nanquantile(flushed, 0.99) / np.nanmedian(flushed))
+
+
+def why_not(series: Mapping[str, Series]) -> str:
+    """Why spikes cannot be looked for; empty if they can."""
+    for key, what in (
+        (FLUSHED, "pages flushed"),
+        (AGE, "the checkpoint age"),
+        (CAPACITY, "the redo capacity"),
+    ):
+        if key not in series:
+            return f"no series of {what}: the MySQL probe did not record it"
+    return _too_short(series)
+
+
+def why_no_burst(series: Mapping[str, Series]) -> str:
+    """Why there is no flush burst score; empty if there is one."""
+    if FLUSHED not in series:
+        return "no series of pages flushed: the MySQL probe did not record it"
+    if short := _too_short(series):
+        return short
+    _, flushed, _ = _measured(series)
+    if not np.nanmedian(flushed) > 0:
+        return "in half of the seconds or more no page was flushed: no median to compare with"
+    return ""
+
+
+def spikes(run: Run, store: Store, out: Quantities) -> None:
+    """Add `mysql.flush_burst` and `mysql.checkpoint_spikes`, the number of spikes that stalled the load."""
+    series = run_series(run, store, (AGE, CAPACITY, FLUSHED, EVENTS))
+    burst = flush_burst(series)
+    if burst is None:
+        out.lack("mysql.flush_burst", why_no_burst(series))
+    else:
+        out.put("mysql.flush_burst", burst)
+    if reason := why_not(series) or ("" if EVENTS in series else "no throughput series to join with"):
+        out.lack("mysql.checkpoint_spikes", reason)
+    else:
+        out.put("mysql.checkpoint_spikes", float(sum(spike.what == STALL for spike in find(series))))
+
+
+def _measured(series: Mapping[str, Series]) -> tuple[Floats, Floats, Floats]:
+    """Middles and values of pages flushed in the measure phase, and the interval edges, one more."""
+    flushed = series[FLUSHED]
+    end = np.inf
+    if EVENTS in series:
+        end = float(series[EVENTS].seconds.max(initial=0.0)) + 0.5
+    inside = (flushed.seconds >= 0) & (flushed.seconds <= end)
+    middle, values = flushed.seconds[inside], flushed.values[inside]
+    if not len(middle):
+        return middle, values, np.zeros(1)
+    between = (middle[1:] + middle[:-1]) / 2
+    half = np.median(np.diff(middle)) / 2 if len(middle) > 1 else 0.5
+    return middle, values, np.concatenate([[middle[0] - half], between, [middle[-1] + half]])
+
+
+def _too_short(series: Mapping[str, Series]) -> str:
+    _, flushed, edges = _measured(series)
+    seconds = float(edges[-1] - edges[0])
+    if seconds < LEAST or np.isfinite(flushed).sum() < LEAST / 2:
+        return f"the series is shorter than {LEAST} seconds"
+    return ""
+
+
+def _largest(series: Series, edges: Floats) -> Floats:
+    """The larger reading of a gauge at the two ends of every interval: flushing brings the age down at once.
+
+    Readings are taken between neighbours; where there is none within two seconds the result is NaN.
+    """
+    known = np.isfinite(series.values)
+    if not known.any():
+        return np.full(len(edges) - 1, np.nan)
+    times = series.seconds[known]
+    found: Floats = np.interp(edges, times, series.values[known])
+    after = np.clip(np.searchsorted(times, edges), 0, len(times) - 1)
+    apart = np.minimum(np.abs(times[after] - edges), np.abs(edges - times[np.maximum(after - 1, 0)]))
+    found[apart > SHORTEST] = np.nan
+    return np.maximum(found[:-1], found[1:])
+
+
+def _usual(flushed: Floats) -> float:
+    """What is flushed in a usual second: the median, or the mean where most seconds flush nothing."""
+    median = float(np.nanmedian(flushed))
+    return median if median > 0 else float(np.nanmean(flushed))
+
+
+def _stretches(hot: NDArray[np.bool_], edges: Floats) -> Iterator[tuple[float, float]]:
+    """Begin and end of every stretch of hot intervals that is long enough."""
+    steps = np.diff(np.concatenate([[0], hot.astype(int), [0]]))
+    for first, last in zip(np.flatnonzero(steps == 1), np.flatnonzero(steps == -1), strict=True):
+        begin, end = float(edges[first]), float(edges[last])
+        # two reads a second apart are never quite two seconds apart
+        if end - begin >= SHORTEST * 0.95:
+            yield begin, end
+
+
+def _spike(series: Mapping[str, Series], begin: float, end: float) -> Spike:
+    drop = _drop(series.get(EVENTS), begin, end)
+    if drop is None:
+        return Spike(begin, end, UNKNOWN, None)
+    return Spike(begin, end, STALL if drop > DROP else HELD, drop)
+
+
+def _drop(events: Series | None, begin: float, end: float) -> float | None:
+    """Largest fall below the median over two neighbouring seconds within the spike; 0 if there is none."""
+    if events is None:
+        return None
+    usual = float(np.nanmedian(events.values))
+    inside = events.values[(events.seconds >= begin - 0.5) & (events.seconds <= end + 0.5)]
+    pairs = (inside[1:] + inside[:-1]) / 2
+    if not usual > 0 or not np.isfinite(pairs).any():
+        return None
+    return max(0.0, 1 - float(np.nanmin(pairs)) / usual)

@@ -1,0 +1,1 @@
+"""Statistics over runs, and over the seconds of one run where only these can tell."""

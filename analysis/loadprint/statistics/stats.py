@@ -1,0 +1,112 @@
+"""Statistics over runs: the run is the unit, never the second.
+
+Intervals are Student's t on the log of run means, paired within blocks, else Welch's. Pure functions on NumPy
+alone; within-run noise (bootstrap.py) and planning (planning.py) can be had from here too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.statistics.bootstrap import Noise, bootstrap_noise
+from loadprint.statistics.planning import apart_with, repeats_to_decide
+from loadprint.statistics.student import t_quantile, t_tail
+
+__all__ = [
+    "LEAST_REPEATS",
+    "LEVEL",
+    "Estimate",
+    "Noise",
+    "apart_with",
+    "benjamini_hochberg",
+    "bootstrap_noise",
+    "difference",
+    "log_t_interval",
+    "ratio",
+    "repeats_to_decide",
+    "t_quantile",
+    "t_tail",
+]
+
+LEVEL = 0.95
+LEAST_REPEATS = 3
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A centre, its 95 % interval and the two-sided p of "no effect"; all but the centre may be None."""
+
+    centre: float
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+
+
+def log_t_interval(values: Sequence[float], *, level: float = LEVEL) -> Estimate:
+    """Geometric mean of positive run means with its Student's t interval of their logs.
+
+    No interval under three values. `p` stays None: a single side has nothing to differ from.
+    """
+    logs = np.log(np.asarray(values, dtype=float))
+    centre = float(logs.mean())
+    if len(logs) < LEAST_REPEATS:
+        return Estimate(math.exp(centre))
+    half = t_quantile(0.5 + level / 2, len(logs) - 1.0) * float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    return Estimate(math.exp(centre), math.exp(centre - half), math.exp(centre + half))
+
+
+def ratio(
+    side: Sequence[float], reference: Sequence[float], *, paired: bool, rounding: float = 0.0
+) -> Estimate:
+    """Ratio of geometric means of two lists of positive run means.
+
+    An interval needs three or more runs a side; `paired` says that equal positions belong together. Values
+    that may each be off by a share `rounding` of themselves, all in one direction, can be alike in every run
+    without being known any better: no interval is narrower than both sides' rounding makes it.
+    """
+    x, y = np.log(np.asarray(side)), np.log(np.asarray(reference))
+    centre, low, high, p = _difference(x, y, paired, least=-2 * math.log1p(-rounding))
+    bounds = [None if bound is None else math.exp(bound) for bound in (low, high)]
+    return Estimate(math.exp(centre), bounds[0], bounds[1], p)
+
+
+def difference(side: Sequence[float], reference: Sequence[float], *, paired: bool) -> Estimate:
+    """Difference of arithmetic means, in the unit of the values; intervals as in `ratio`."""
+    return Estimate(*_difference(np.asarray(side, dtype=float), np.asarray(reference, dtype=float), paired))
+
+
+def _difference(
+    x: NDArray[np.float64], y: NDArray[np.float64], paired: bool, least: float = 0.0
+) -> tuple[float, float | None, float | None, float | None]:
+    centre = float(x.mean() - y.mean())
+    if min(len(x), len(y)) < LEAST_REPEATS:
+        return centre, None, None, None
+    if paired:
+        error, freedom = float(np.std(x - y, ddof=1)) / math.sqrt(len(x)), float(len(x) - 1)
+    else:
+        a, b = float(x.var(ddof=1)) / len(x), float(y.var(ddof=1)) / len(y)
+        error = math.sqrt(a + b)
+        # Welch-Satterthwaite
+        freedom = (a + b) ** 2 / (a**2 / (len(x) - 1) + b**2 / (len(y) - 1)) if error else 1.0
+    quantile = t_quantile(0.5 + LEVEL / 2, freedom)
+    error = max(error, least / quantile)
+    if error <= 1e-12 * max(1.0, abs(centre)):
+        return centre, centre, centre, 0.0 if centre else 1.0
+    half = quantile * error
+    return centre, centre - half, centre + half, 2 * t_tail(abs(centre) / error, freedom)
+
+
+def benjamini_hochberg(p: Sequence[float], rate: float = 0.05) -> list[bool]:
+    """Which hypotheses are rejected at a false discovery rate (Benjamini & Hochberg 1995)."""
+    order = np.argsort(p, kind="stable")
+    ranked = np.asarray(p, dtype=float)[order]
+    passed = np.flatnonzero(ranked <= rate * np.arange(1, len(ranked) + 1) / max(1, len(ranked)))
+    rejected = np.zeros(len(ranked), dtype=bool)
+    if len(passed):
+        rejected[order[: passed[-1] + 1]] = True
+    return [bool(flag) for flag in rejected]

@@ -1,0 +1,1 @@
+"""Executions that swept something: their cells, as pivot tables."""

@@ -1,0 +1,1 @@
+"""From sides to a table, a plain value."""

@@ -1,0 +1,182 @@
+"""The lines below a table's verdicts: what differs, what is compared, where and how it was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+from loadprint.judging import warm
+from loadprint.judging.comparability import Comparability, Difference
+from loadprint.judging.effective import Server, effective
+from loadprint.judging.facts import connections
+from loadprint.metrics.gather import Measured
+from loadprint.reading.sides import Side
+
+MOST_LISTED = 6  # differences of one group that are named; JSON has all
+
+
+def facts(
+    sides: Sequence[Side], measured: Sequence[Sequence[Measured]], comparable: Comparability
+) -> list[tuple[str, str]]:
+    """Facts as (label, text)."""
+    everyone = [run for runs in measured for run in runs]
+    execution = next((side.execution for side in sides if side.execution), None) or {}
+    campaign = execution.get("campaign") or {}
+    found = [
+        *_differing(comparable),
+        (
+            "sides",
+            "; ".join(
+                f"{side.name} = {_describe(side, runs)}" for side, runs in zip(sides, measured, strict=True)
+            ),
+        ),
+        ("campaign", _campaign(campaign)),
+        ("server", _each(sides, measured, _server)),
+        ("host", _each(sides, measured, _host)),
+        ("connections", _multiplexed(sides, measured)),
+        ("warm-up", str(execution.get("warm_promise") or "none declared")),
+        ("warmed", "; ".join(_warmed(sides, measured))),
+        (
+            "window",
+            "; ".join(f"{side.name} {_windows(runs)}" for side, runs in zip(sides, measured, strict=True)),
+        ),
+        ("seed", str(execution.get("seed") or _joined(_seed(run) for run in everyone))),
+        ("repeats", "; ".join(_repeats(side) for side in sides)),
+        ("notes", "; ".join(_notes(sides, measured))),
+    ]
+    return [(label, text) for label, text in found if text]
+
+
+def _differing(comparable: Comparability) -> list[tuple[str, str]]:
+    """Differences by kind and group, one line each; harmless ones by name only."""
+    found = []
+    for label, kind in (("differs", comparable.material), ("varied", comparable.asked)):
+        for group, each in groupby(kind, key=lambda difference: difference.group):
+            found.append((label, f"{group}: {_listed(list(each))}"))
+    if comparable.harmless:
+        names = [difference.name for difference in comparable.harmless]
+        more = f", and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+        found.append(("harmless", ", ".join(names[:MOST_LISTED]) + more))
+    if comparable.unknown and comparable.answer != "cannot tell":
+        found.append(("unknown", "; ".join(comparable.unknown)))
+    return found
+
+
+def _listed(found: Sequence[Difference]) -> str:
+    more = f"; and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
+    return "; ".join(difference.told() for difference in found[:MOST_LISTED]) + more
+
+
+def _warmed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[str]:
+    told = [
+        (side.name, warm.reached([run.run for run in runs]))
+        for side, runs in zip(sides, measured, strict=True)
+    ]
+    return [f"{name} {text}" for name, text in told if text]
+
+
+def _describe(side: Side, runs: Sequence[Measured]) -> str:
+    result = runs[0].run.result or {}
+    threads = result.get("threads")
+    workload = result.get("workload") or runs[0].run.meta.get("workload") or "?"
+    scenario = (result.get("options") or {}).get("scenario")
+    what = f"{side.label} ({workload}{f' {scenario}' if scenario else ''}"
+    what += f", {threads} threads)" if threads else ")"
+    return f"{what}, counts {runs[0].operation.partition(' (')[0]}s"
+
+
+def _campaign(campaign: dict[str, Any]) -> str:
+    name, title = campaign.get("name"), campaign.get("title")
+    return f"{name}: {title}" if name and title else str(name or "")
+
+
+def _each(
+    sides: Sequence[Side], measured: Sequence[Sequence[Measured]], tell: Callable[[Measured], str]
+) -> str:
+    """One text where all runs agree, else one per side."""
+    told = [_joined(tell(run) for run in runs) for runs in measured]
+    if len(set(told)) == 1:
+        return told[0]
+    return "; ".join(f"{side.name}: {text}" for side, text in zip(sides, told, strict=True))
+
+
+def _joined(texts: Any) -> str:
+    return " / ".join(dict.fromkeys(text for text in texts if text))
+
+
+def _server(run: Measured) -> str:
+    """Version and what its settings amount to: what a commit waits for, memory, redo."""
+    if not run.run.server:
+        return "not recorded (load/server.json is missing)"
+    server = Server.of(run.run.server)
+    named = {each.name: each.value for each in effective(server)}
+    told = [named["commit"]] if "commit" in named else []
+    told += [f"data files {named['data files']}"] if "data files" in named else []
+    if "torn pages" in named and named["torn pages"].split()[0] != "mended":
+        told.append(f"torn pages {named['torn pages']}")
+    told += [f"{name} {named[name]}" for name in ("buffer pool", "redo capacity") if name in named]
+    if named.get("query cache", "off") != "off":
+        told.append(f"query cache {named['query cache']}")
+    return f"{server.said()} ({'; '.join(told)})" if told else server.said()
+
+
+def _host(run: Measured) -> str:
+    told = []
+    for role in run.run.roles:
+        found = run.run.fingerprint(role)
+        cpus = found.get("cpus") or {}
+        listed = cpus.get("list") or cpus.get("cpus") or []
+        parts = [
+            str(cpus.get("model") or ""),
+            f"{len(listed)} CPUs" if listed else "",
+            f"Linux {kernel(found)}",
+        ]
+        told.append(", ".join([f"{role} on {found.get('host') or '?'}", *(part for part in parts if part)]))
+    return "; ".join(told) or "no recorder ran"
+
+
+def kernel(fingerprint: dict[str, Any]) -> str:
+    """Release of the kernel."""
+    told = fingerprint.get("kernel")
+    return str(told.get("release") if isinstance(told, dict) else told)
+
+
+def _windows(runs: Sequence[Measured]) -> str:
+    """Measured seconds of each repeat, the recorder's where no generator ran, and its interval."""
+    told = [found.rate if (found := run.quantities.get("load.seconds")) else _recorded(run) for run in runs]
+    seconds = [f"{each:.1f}" for each in told if each is not None]
+    intervals = {run.window.interval_ns / 1e9 for run in runs if run.window}
+    ticks = " / ".join(f"{interval:g} s" for interval in sorted(intervals))
+    return f"{' / '.join(seconds) or '?'} s{f', a tick every {ticks}' if ticks else ''}"
+
+
+def _recorded(run: Measured) -> float | None:
+    return run.window.seconds if run.window else None
+
+
+def _seed(run: Measured) -> str:
+    seed = run.run.meta.get("seed")
+    return "" if seed is None else str(seed)
+
+
+def _notes(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[str]:
+    """What happened in windows and does no harm: each text once, with its sides."""
+    told: dict[str, list[str]] = {}
+    for side, runs in zip(sides, measured, strict=True):
+        for note in dict.fromkeys(note for run in runs for note in run.quantities.notes):
+            told.setdefault(note, []).append(side.name)
+    return [f"{note} ({', '.join(names)})" for note, names in told.items()]
+
+
+def _multiplexed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> str:
+    """How connections were served, where one side's had no threads of their own."""
+    kinds = [_joined(connections(run.run.result or {}) for run in runs) for runs in measured]
+    if all(kind == "thread" for kind in kinds):
+        return ""
+    return "; ".join(f"{side.name} {kind}" for side, kind in zip(sides, kinds, strict=True))
+
+
+def _repeats(side: Side) -> str:
+    missing = "".join(f", missing {run} ({reason})" for run, reason in side.missing)
+    return f"{side.name} {len(side.runs)}{missing}"
