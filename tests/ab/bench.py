@@ -18,7 +18,8 @@ import yaml
 ROOT = Path(__file__).parents[2]
 LOAD = ROOT / "target" / "release" / "loadprint-load"
 COLLECT = ROOT / "target" / "release" / "loadprint-collect"
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
+LONG_S = 600.0  # a window that a test always ends before its time
 
 
 def ab(*words: object) -> list[str]:
@@ -98,9 +99,17 @@ class Bench:
 
     def start_treated(self, **popen: Any) -> None:
         """Start it, and wait for its treatment window."""
-        self.document["schedule"]["window"] = 30.0
+        self.document["schedule"]["window"] = LONG_S
         self.start(**popen)
-        wait_for("the treatment window", lambda: "treatment" in self.phases())
+        wait_for("the treatment window", self.is_treated)
+
+    def is_treated(self) -> bool:
+        """Whether the treatment window has begun; an experiment that has ended will never come to it."""
+        assert self.process is not None
+        if "treatment" in self.phases():
+            return True
+        assert self.process.poll() is None, self.end()
+        return False
 
     def phases(self) -> list[str]:
         """Phases that have begun."""
@@ -156,9 +165,12 @@ class Bench:
 
 
 def children(pid: int) -> list[tuple[int, str]]:
-    """Children of a process with their command lines."""
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
-    return [(int(each), Path(f"/proc/{each}/cmdline").read_text(encoding="utf-8")) for each in text.split()]
+    """Children of a process with their command lines, but for those that have just ended."""
+    found = []
+    for each in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
+        with contextlib.suppress(OSError):
+            found.append((int(each), Path(f"/proc/{each}/cmdline").read_text(encoding="utf-8")))
+    return found
 
 
 def alive(pid: int) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .bench import ROOT, Bench, Server, ab, alive, production, wait_for
+from .bench import LONG_S, PATIENCE_S, ROOT, Bench, Server, ab, alive, production, wait_for
 
 
 def test_a_normal_end_leaves_nothing(bench: Bench) -> None:
@@ -18,7 +18,8 @@ def test_a_normal_end_leaves_nothing(bench: Bench) -> None:
     assert not bench.applied.exists()
     assert bench.meta()["status"] == "complete"
     assert bench.phases()[-1] == "baseline"
-    assert bench.shown()["verdict"] == "too few"
+    # where the machine stalled a window may hold too few readings
+    assert bench.shown()["verdict"] in ("too few", "inconclusive")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -40,7 +41,7 @@ def test_a_lost_terminal_reverts_though_nobody_reads_what_is_said(bench: Bench) 
     os.close(reader)
     assert bench.process is not None
     bench.process.send_signal(signal.SIGHUP)
-    assert bench.process.wait(60) == 1
+    assert bench.process.wait(PATIENCE_S) == 1
     assert bench.called() == ["apply", "revert"]
     assert bench.meta()["reason"].startswith("interrupted by SIGHUP; reverted and verified")
 
@@ -60,7 +61,7 @@ def test_a_killed_controller_is_reverted_at_once_and_its_recording_is_whole(benc
 
 
 def test_a_stopped_controller_loses_its_lease_and_hears_of_it(bench: Bench) -> None:
-    bench.document["lease"] = 1
+    bench.document["lease"] = 5
     bench.start_treated()
     assert bench.process is not None
     bench.process.send_signal(signal.SIGSTOP)
@@ -68,14 +69,19 @@ def test_a_stopped_controller_loses_its_lease_and_hears_of_it(bench: Bench) -> N
     bench.process.send_signal(signal.SIGCONT)
     status, said = bench.end()
     assert (status, bench.called()) == (1, ["apply", "revert"]), said
-    assert "the controller did not renew its lease of 1 s" in said
+    assert "the controller did not renew its lease of 5 s" in said
     assert bench.meta()["status"] == "failed"
 
 
-def test_the_deadline_reverts(bench: Bench) -> None:
-    bench.document["deadline"] = 4
-    bench.start_treated()
-    status, said = bench.end()
+def test_the_deadline_reverts(tmp_path: Path, server: Server) -> None:
+    for deadline in (5, 20, 80):
+        bench = Bench(tmp_path / f"{deadline}", server)
+        bench.directory.mkdir()
+        bench.document["deadline"] = deadline
+        bench.document["schedule"]["window"] = LONG_S
+        status, said = bench.run()
+        if bench.called():  # a slow machine passes a short one before anything is applied
+            break
     assert (status, bench.called()) == (1, ["apply", "revert"]), said
     assert "the deadline has passed" in bench.meta()["reason"]
 
@@ -92,7 +98,7 @@ def test_a_keeper_that_ends_leaves_a_reverted_server(bench: Bench, number: signa
 
 
 def test_a_keeper_that_hangs_is_killed_and_replaced(bench: Bench) -> None:
-    bench.document["treatment"]["timeout"] = "200ms"
+    bench.document["treatment"]["timeout"] = "2s"
     bench.start_treated()
     os.kill(bench.keeper(), signal.SIGSTOP)
     assert bench.process is not None
@@ -152,11 +158,11 @@ def test_a_treatment_that_cannot_be_verified_is_reverted(bench: Bench) -> None:
 def test_a_command_that_hangs_is_ended_and_reverted(bench: Bench) -> None:
     bench.document["treatment"] |= {
         "apply": f"echo apply >> {bench.calls}; exec sleep 1000",
-        "timeout": "500ms",
+        "timeout": "3s",
     }
     status, said = bench.run()
     assert (status, bench.called()) == (1, ["apply", "revert"]), said
-    assert "apply: timed out after 0.5 s" in bench.meta()["reason"]
+    assert "apply: timed out after 3 s" in bench.meta()["reason"]
 
 
 def test_a_server_that_is_treated_already_is_left_alone(bench: Bench) -> None:
@@ -190,11 +196,11 @@ def test_a_server_that_cannot_be_asked_is_left_alone_and_said_why(bench: Bench) 
 )
 def test_a_guard_that_trips_reverts(bench: Bench, guards: dict[str, object], says: str) -> None:
     bench.document["guards"] = {**guards, "readings": 1}
-    bench.document["schedule"]["settle"] = 1.0
+    bench.document["schedule"]["window"] = LONG_S
     status, said = bench.run()
     assert status == 1, said
     assert says in bench.meta()["reason"]
-    assert bench.called() in (["apply", "revert"], [])
+    assert bench.called() == ["apply", "revert"]
     assert not bench.applied.exists()
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,14 @@ CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-dev-shm-usage",  # a container may have little of it
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
 ]
+PATIENCE_MS = 180_000  # nothing waits so long where all is well
 ARTEFACTS = Path(__file__).parent.parent / "artefacts" / "report"
 SECTIONS = (
     "table",
@@ -96,10 +99,15 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext
     """A browser with a profile of its own."""
     with sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
-            tmp_path_factory.mktemp("profile"), executable_path=CHROMIUM, args=FLAGS
+            tmp_path_factory.mktemp("profile"),
+            executable_path=CHROMIUM,
+            args=FLAGS,
+            timeout=PATIENCE_MS,
+            # what scrolls is there at once, so that the mouse meets it
+            reduced_motion="reduce",
         )
-        context.set_default_timeout(60_000)
-        expect.set_options(timeout=60_000)
+        context.set_default_timeout(PATIENCE_MS)
+        expect.set_options(timeout=PATIENCE_MS)
         yield context
         context.close()
 
@@ -137,6 +145,14 @@ def shot(page: Page, name: str) -> None:
     print(f"screenshot: {path}")
 
 
+def eventually(page: Page, what: str, is_so: Callable[[], bool]) -> None:
+    """Wait until something is so: the page may still be drawing."""
+    until = time.monotonic() + PATIENCE_MS / 1000
+    while not is_so():
+        assert time.monotonic() < until, what
+        page.wait_for_timeout(50)
+
+
 def chart(page: Page, key: str) -> Any:
     """A chart, scrolled to and drawn."""
     found = page.locator(f'figure[data-key="{key}"]')
@@ -166,10 +182,15 @@ def painted(page: Page, key: str) -> int:
 
 
 def area(page: Page, key: str) -> Any:
-    """Where a chart's plotting area is on the screen."""
-    box = chart(page, key).locator(".u-over").bounding_box()
-    assert box is not None
-    return box
+    """Where a chart's plotting area is on the screen, once it stays there."""
+    over, seen = chart(page, key).locator(".u-over"), []
+
+    def rests() -> bool:
+        seen.append(over.bounding_box())
+        return len(seen) > 1 and seen[-1] is not None and seen[-1] == seen[-2]
+
+    eventually(page, f"{key} does not come to rest", rests)
+    return seen[-1]
 
 
 def scale(page: Page, key: str) -> str:
@@ -189,7 +210,7 @@ def test_every_section_shows_and_every_chart_is_drawn(opened: Page) -> None:
     assert len(keys) > 20
     for key in keys:
         chart(opened, key)
-        assert painted(opened, key) > 30, f"{key} is empty"
+        eventually(opened, f"{key} is empty", lambda key=key: painted(opened, key) > 30)  # type: ignore[misc]
     assert opened.title().startswith("a campaign of the tests")
     opened.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
     shot(opened, "light")
@@ -222,18 +243,21 @@ def test_dragging_zooms_all_charts_and_they_come_back(opened: Page) -> None:
         opened.mouse.up()
         expect(opened.locator("#zoom-out")).to_be_visible()
 
+    def is_whole(key: str, expected: bool) -> None:
+        eventually(opened, f"{key}: zoomed", lambda: (scale(opened, key) == whole) == expected)
+
     drag()
-    assert scale(opened, "operations") != whole
+    is_whole("operations", False)
     # drawn only now, and zoomed as the others are
-    assert scale(opened, "psi_io") != whole
+    is_whole("psi_io", False)
     opened.keyboard.press("Escape")
     expect(opened.locator("#zoom-out")).to_be_hidden()
-    assert scale(opened, "operations") == whole
-    assert scale(opened, "psi_io") == whole
+    is_whole("operations", True)
+    is_whole("psi_io", True)
     drag()
     opened.locator('figure[data-key="operations"] .u-over').dblclick()
     expect(opened.locator("#zoom-out")).to_be_hidden()
-    assert scale(opened, "operations") == whole
+    is_whole("operations", True)
 
 
 def test_the_keyboard_moves_and_zooms(opened: Page) -> None:
@@ -251,20 +275,22 @@ def test_the_keyboard_moves_and_zooms(opened: Page) -> None:
 
 def test_runs_are_chosen_by_their_boxes(opened: Page) -> None:
     chart(opened, "operations")
+    eventually(opened, "the chart is empty", lambda: painted(opened, "operations") > 30)
     before = painted(opened, "operations")
     opened.locator("#picker .of-side").nth(1).locator("input").first.uncheck()
     expect(opened.locator("#picker .of-side").nth(1).locator("input").nth(1)).not_to_be_checked()
-    assert painted(opened, "operations") < before
+    eventually(opened, "the run is still drawn", lambda: painted(opened, "operations") < before)
 
 
 def test_the_table_filters_and_explains(opened: Page) -> None:
     rows = opened.locator("#rows tbody tr:not(.group):visible")
+    every = opened.locator("#rows tbody tr:not(.group)").count()
     few = rows.count()
-    assert few < opened.locator("#rows tbody tr:not(.group)").count()
+    assert few < every
     opened.locator("#rows-further").click()
-    assert rows.count() == opened.locator("#rows tbody tr:not(.group)").count()
+    expect(rows).to_have_count(every)
     opened.locator("#row-filter").fill("disk await")
-    assert 1 < rows.count() < few + 10
+    eventually(opened, "the filter keeps too many rows", lambda: 1 < rows.count() < few + 10)
     expect(opened.locator("#row-count")).to_contain_text("of all rows")
     opened.locator("#row-filter").fill("no such metric")
     expect(opened.locator("#row-none")).to_be_visible()
@@ -292,13 +318,12 @@ def test_dark_and_light_follow_the_system_and_the_button(opened: Page) -> None:
     light = paper()
     opened.emulate_media(color_scheme="dark")
     expect(opened.locator("html")).to_have_attribute("data-theme", "dark")
-    dark = paper()
-    assert dark != light
+    eventually(opened, "the paper is not dark", lambda: paper() != light)
     chart(opened, "operations")
     shot(opened, "dark")
     opened.locator("#theme").click()
     expect(opened.locator("#theme-name")).to_have_text("Light")
-    assert paper() == light
+    eventually(opened, "the paper is not light", lambda: paper() == light)
     opened.locator("#theme").click()
     opened.locator("#theme").click()
     expect(opened.locator("#theme-name")).to_have_text("Auto")
@@ -346,7 +371,8 @@ def test_a_phone_scrolls_tables_in_their_own_box(opened: Page) -> None:
     opened.set_viewport_size(PHONE)  # type: ignore[arg-type]
     opened.locator("#rows-further").click()
     chart(opened, "operations")
-    assert opened.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    wide = "document.documentElement.scrollWidth"
+    eventually(opened, "the page is too wide", lambda: opened.evaluate(wide) == PHONE["width"])
     assert opened.evaluate("document.querySelector('#table .scroll').scrollWidth") > PHONE["width"]
     shot(opened, "phone")
 

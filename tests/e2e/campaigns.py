@@ -66,7 +66,7 @@ def running(runs: Path, name: str) -> int | None:
     return None
 
 
-def wait_for(what: str, condition: Callable[[], Any], seconds: float = 120) -> Any:
+def wait_for(what: str, condition: Callable[[], Any], seconds: float = 900) -> Any:
     """Poll until the condition gives something, and return that."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
@@ -78,7 +78,9 @@ def wait_for(what: str, condition: Callable[[], Any], seconds: float = 120) -> A
 def measuring(runs: Path) -> str | None:
     """Name the run whose load is in its measure phase now."""
     for phases in runs.glob("*/2*/*/load/phases.jsonl"):
-        lines = [json.loads(line) for line in phases.read_text().splitlines()]
+        # what follows the last end of a line is being written
+        whole, _, _ = phases.read_text().rpartition("\n")
+        lines = [json.loads(line) for line in whole.splitlines()]
         if lines and (lines[-1]["phase"], lines[-1]["event"]) == ("measure", "begin"):
             return phases.parts[-3]
     return None

@@ -16,6 +16,8 @@ PROGRAMS = (
     "mysqld-exporter",
     "_exporter",
 )
+# A server may take its time to shut down; nothing waits so long where all is well.
+PATIENCE_S = 300.0
 WATCHED = ("/tmp", "/dev/shm", "/run/netns", "/var/lib", "/etc", "/sys/class/net")
 
 
@@ -53,9 +55,9 @@ def ours() -> list[tuple[int, str]]:
     return found
 
 
-def settled(before: Machine, seconds: float) -> list[str]:
-    """Wait until nothing is left since `before`; list what still is after that many seconds."""
-    deadline = time.monotonic() + seconds
+def settled(before: Machine) -> list[str]:
+    """Wait until nothing is left since `before`; list what still is after a long time."""
+    deadline = time.monotonic() + PATIENCE_S
     while (left := added(before, look())) and time.monotonic() < deadline:
         time.sleep(0.2)
     return left

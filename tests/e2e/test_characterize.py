@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
@@ -24,7 +26,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Machi
 
 def test_nothing_is_left(finished: tuple[Path, str, Machine]) -> None:
     runs, _, before = finished
-    assert settled(before, 1) == []
+    assert settled(before) == []
     execution = next(runs.glob("tiny/2*"))
     assert sorted(path.name for path in execution.iterdir() if path.is_dir()) == sorted(
         campaigns.statuses(runs)
@@ -73,22 +75,36 @@ def test_statement_counts_are_the_servers_own(finished: tuple[Path, str, Machine
         names = ("Com_select", "Com_insert", "Com_update", "Com_delete", "Com_begin", "Com_commit")
         grown = {name: int(server["status_end"][name]) - int(server["status_begin"][name]) for name in names}
         events, errors = result["events"], result["errors"]
-        assert errors == 0
-        assert (result["reads"], result["writes"], result["others"]) == (14 * events, 4 * events, 2 * events)
+        sent = {
+            "Com_select": 14,
+            "Com_insert": 1,
+            "Com_update": 2,
+            "Com_delete": 1,
+            "Com_begin": 1,
+            "Com_commit": 1,
+        }
+        # a transaction that met a deadlock began anew: up to so many statements more for each
+        most = {name: each * (events + errors) for name, each in sent.items()}
         # the recorder's own SELECTs are the server's too; it counts them itself
-        own = own_selects(folder.parent / "server" / "mysql.parquet")
-        assert 0 <= grown["Com_select"] - 14 * events <= own
-        assert [grown[name] for name in names[1:]] == [events, 2 * events, events, events, events]
+        most["Com_select"] += own_selects(folder.parent / "server" / "mysql.parquet")
+        assert errors <= events / 100
+        assert all(sent[name] * events <= grown[name] <= most[name] for name in names), (
+            events,
+            errors,
+            grown,
+        )
+        for name, each in (("reads", 14), ("writes", 4), ("others", 2)):
+            assert each * events <= result[name] <= each * (events + errors), (name, result)
         assert result["commits"] == events
         seen += 1
     assert seen == 2
 
 
 def own_selects(table: Path) -> int:
-    """How many SELECTs the MySQL probe sent while the run was recorded."""
-    query = f"SELECT max(value) - min(value) FROM '{table}' WHERE metric = 'loadprint.com_select'"
-    ((found,),) = duckdb.execute(query).fetchall()
-    return int(found)
+    """How many SELECTs the MySQL probe sent at most while the run was recorded, the last perhaps in vain."""
+    query = f"SELECT value FROM '{table}' WHERE metric = 'loadprint.com_select' ORDER BY tick"
+    counted = [int(value) for (value,) in duckdb.execute(query).fetchall()]
+    return counted[-1] - counted[0] + max(after - before for before, after in pairwise(counted))
 
 
 def test_every_run_is_whole(finished: tuple[Path, str, Machine]) -> None:
@@ -142,7 +158,11 @@ def test_every_run_has_its_canaries_and_its_witness(finished: tuple[Path, str, M
         manifest = json.loads((folder / "manifest.json").read_text())["files"]
         assert {"server/canary.jsonl", "server/sysstat.sa"} <= manifest.keys()
         printed = subprocess.run(
-            ["sar", "-u", "-f", folder / "server" / "sysstat.sa"], capture_output=True, text=True, check=True
+            ["sar", "-u", "-f", folder / "server" / "sysstat.sa"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"LC_ALL": "C"},
         )
         assert "Average:" in printed.stdout
     assert "canary" in output

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import re
 import socket
 import subprocess
@@ -9,7 +11,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -59,11 +60,13 @@ def wait_for(what: str, get: Callable[[], T | None]) -> T:
 
 
 def free_port() -> int:
-    """A port that nothing listens at."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nothing listens at, below those that the kernel gives to connections of others."""
+    ephemeral = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(10_000, ephemeral)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def fetch(url: str, accept: str = "text/plain") -> str:
@@ -75,7 +78,7 @@ def fetch(url: str, accept: str = "text/plain") -> str:
         return body.decode()
 
 
-@contextmanager
+@contextlib.contextmanager
 def running(arguments: list[object], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A program that ends with the block; what it prints goes to `log`."""
     with log.open("wb") as output:
@@ -87,20 +90,25 @@ def running(arguments: list[object], log: Path) -> Iterator[subprocess.Popen[byt
         process.wait(120)
 
 
-@contextmanager
+def served(log: Path) -> str | None:
+    """The URL that our endpoint told, once the line is whole: it is written in pieces."""
+    said = re.search(r"serving (\S+)\n", log.read_text())
+    return said.group(1) if said else None
+
+
+@contextlib.contextmanager
 def serving(log: Path, *arguments: object, verb: str = "serve") -> Iterator[str]:
     """Our own endpoint, at a port that the system chose; gives its URL."""
     with running([COLLECT, verb, "--listen", "127.0.0.1:0", *arguments], log) as process:
 
         def url() -> str | None:
             assert process.poll() is None, log.read_text()
-            said = re.search(r"serving (\S+)", log.read_text())
-            return said.group(1) if said else None
+            return served(log)
 
         yield wait_for("the endpoint", url)
 
 
-@contextmanager
+@contextlib.contextmanager
 def node_exporter(log: Path, *arguments: object) -> Iterator[str]:
     """Debian's node_exporter; gives its URL."""
     url = f"http://127.0.0.1:{free_port()}/metrics"
@@ -117,7 +125,7 @@ def node_exporter(log: Path, *arguments: object) -> Iterator[str]:
             assert process.poll() is None, log.read_text()
             try:
                 return fetch(url)
-            except (urllib.error.URLError, ConnectionError):
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
                 return None
 
         wait_for("node_exporter", answers)

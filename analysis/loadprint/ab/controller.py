@@ -28,7 +28,8 @@ from loadprint.campaigns.private import write_private
 from loadprint.errors import InputError
 from loadprint.reading.recording import FORMAT_VERSION
 
-START_S = 15.0  # for the recorder's first sample of the server
+START_S = 120.0  # for the recorder to answer, on a host that is busy
+SILENT_S = 15.0  # for its first sample of the server after that
 
 
 class Stop(Exception):
@@ -174,8 +175,10 @@ class Controller:
             )
         self.recorder = start()
         self.link.ask("recorder", pid=self.recorder.process.pid, start=self.recorder.start)
-        until = time.monotonic() + START_S
-        while not live.scrape(self.recorder.port).get("mysql.ok"):
+        until, answers = time.monotonic() + START_S, False
+        while not (sample := live.scrape(self.recorder.port)).get("mysql.ok"):
+            if sample and not answers:
+                until, answers = time.monotonic() + SILENT_S, True
             if (died := self.recorder.died()) is not None:
                 raise InputError(self.out / "load" / "recorder.log", died, "mend that and run it again")
             if time.monotonic() > until:

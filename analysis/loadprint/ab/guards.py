@@ -17,11 +17,13 @@ QUESTIONS = "loadprint_mysql_questions_total"
 IDLE = ("idle", "iowait", "steal")  # as everywhere in Loadprint these are not busy
 
 
-def scrape(port: int, timeout: float = 2.0) -> Sample:
-    """One reading of the recorder's /metrics on loopback; {} when it does not answer.
+def scrape(port: int | None, timeout: float = 2.0) -> Sample:
+    """One reading of the recorder's /metrics on loopback; {} when it does not answer, or not yet (no port).
 
     Samples of one name are added up; node_cpu_seconds_total is kept apart as `cpu.busy` and `cpu.all`.
     """
+    if port is None:
+        return {}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
         connection.request("GET", "/metrics")

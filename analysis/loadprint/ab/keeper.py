@@ -31,6 +31,8 @@ PAUSES_S = (1.0, 1.0)
 PAUSES_ALONE_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0)
 TOLD = 300  # characters kept of what a command printed
 RECORDER_S = 120.0  # for the recorder to write its tables
+# A command begins once its process is written down: a keeper that is killed before leaves none that goes on.
+WHEN_TOLD = 'read -r told && exec /bin/sh -c "$0" </dev/null'
 
 
 class Taken(Exception):
@@ -110,13 +112,16 @@ class Switch:
         text = self.commands[what]
         with tempfile.TemporaryFile() as printed:
             child = subprocess.Popen(
-                ["/bin/sh", "-c", text],
-                stdin=subprocess.DEVNULL,
+                ["/bin/sh", "-c", WHEN_TOLD, text],
+                stdin=subprocess.PIPE,
                 stdout=printed,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+            assert child.stdin is not None
             self.log.write({"what": what, "event": "begin", "pid": child.pid, "why": why, **stamp()})
+            with contextlib.suppress(BrokenPipeError), child.stdin as told:
+                told.write(b"\n")
             try:
                 code: int | None = child.wait(self.timeout)
             except subprocess.TimeoutExpired:

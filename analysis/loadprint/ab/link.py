@@ -22,6 +22,7 @@ from loadprint.campaigns.private import write_private
 from loadprint.errors import InputError
 
 HANGS_S = 5.0
+START_S = 120.0  # for a host that is busy to start a small program
 
 
 class KeeperGone(Exception):
@@ -51,7 +52,7 @@ class Link:
         self._number, self._rest = 0, b""
         self._last: dict[str, Any] | None = None
         self.touched = False
-        first = self._read(until=time.monotonic() + 30)
+        first = self._read(until=time.monotonic() + START_S)
         if first is None or first.get("event") != "ready":
             told = (first or {}).get("told", "the keeper did not start, see load/keeper.log")
             raise InputError(self.run, told, "end the other experiment first, or wait for it")

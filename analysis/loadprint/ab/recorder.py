@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
-import socket
 import subprocess
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from loadprint.ab.experiment import Experiment
 from loadprint.ab.keeper import start_time
 from loadprint.errors import InputError
 
+SERVING = re.compile(r"serving http://127\.0\.0\.1:(\d+)/metrics\n")
 BESIDE = Path(__file__).parents[3] / "target" / "release" / "loadprint-collect"
 
 
@@ -61,11 +62,11 @@ class Recorder:
     """loadprint-collect as a child in a session of its own: Ctrl-C is for the controller to decide on."""
 
     def __init__(self, binary: Path, run: Path, experiment: Experiment, pid: int, seconds: float) -> None:
-        self.port = _free_port()
+        self._port: int | None = None
         self._log = run / "load" / "recorder.log"
         server, recorder = experiment.server, experiment.recorder
         words = [str(binary), "record", "--out", str(run), "--interval", f"{recorder.interval:g}s"]
-        words += ["--process", f"server={pid}", "--listen", f"127.0.0.1:{self.port}"]
+        words += ["--process", f"server={pid}", "--listen", "127.0.0.1:0"]
         words += ["--deadline", f"{seconds + 60:.0f}s"]
         if recorder.without:
             words += ["--without", ",".join(recorder.without)]
@@ -84,6 +85,14 @@ class Recorder:
                 words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         self.start = start_time(self.process.pid)
+
+    @property
+    def port(self) -> int | None:
+        """Port at which it serves its newest tick, which the system chose; None until it says so."""
+        if self._port is None:
+            said = SERVING.search(self._log.read_text(encoding="utf-8", errors="replace"))
+            self._port = int(said[1]) if said else None
+        return self._port
 
     def died(self) -> str | None:
         """Why it is gone; None while it runs."""
@@ -134,9 +143,3 @@ def why_silent(run: Path) -> str | None:
 def gone(pid: int, start: int | None) -> bool:
     """Whether the process that had this number at the begin is no longer there."""
     return start_time(pid) != start
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
