@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import threading
 import time
@@ -63,6 +64,20 @@ def wait_for(path: Path, seconds: float = 60) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{path} did not appear in {seconds:g} s")
         time.sleep(0.01)
+
+
+def wait_for_port(port: int, seconds: float = 60) -> None:
+    """Wait until somebody listens on a port of loopback."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return
 
 
 class Scraper(threading.Thread):
