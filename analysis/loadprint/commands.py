@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "shape": "loadprint.cli:add_shape",
     "import": "loadprint.importing.command:add_import",
     "campaign": "loadprint.campaigns.command:add_parser",
+    "ceilings": "loadprint.ceilings.command:add",
     "check": "loadprint.check.command:add",
     "ab": "loadprint.ab.command:add",
     "usl": "loadprint.usl.command:add",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from loadprint.errors import InputError
 from loadprint.metrics.derived import Metric, as_is
 from loadprint.metrics.gather import Measured
+from loadprint.reading.documents import Each, Kind, ListOf, Shape, deviation
 from loadprint.reading.recording import read_object
 from loadprint.rendering import numbers
 from loadprint.tables.table import Row
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
     from loadprint.tables.rows import RowBuilder
 
 FILE = "ceilings.json"
+MORE: dict[str, Shape] = {
+    "label": Kind.TEXT,
+    "unit": Kind.TEXT,
+    "values": ListOf(Kind.NATURAL),
+    "latency_s": Each(Kind.NATURAL),
+    "depth": Kind.NATURAL,
+}
 AGAIN = "write it as docs/recording-format.md describes ceilings.json"
 
 
@@ -32,7 +40,8 @@ class Ceiling:
     """The most of a quantity that was reached; `value` and `claimed` (the vendor's limit) in base units.
 
     `quantity` may hold `*`; `disk.data.…`, `disk.redo.…`, `disk.binlog.…` stand for whatever disk that is.
-    `host` None is any host.
+    `host` None is any host. `row` False: measured for its own sake, no row shows it. What follows is as
+    `loadprint ceilings` wrote it: name, words and unit of the measure, `values` of all repeats, latency in s.
     """
 
     quantity: str
@@ -42,6 +51,12 @@ class Ceiling:
     date: str
     claimed: float | None = None
     host: str | None = None
+    row: bool = True
+    label: str = ""
+    unit: str = ""
+    values: tuple[float, ...] = ()
+    latency_s: tuple[tuple[str, float], ...] = ()
+    depth: int | None = None
 
 
 @dataclass
@@ -86,8 +101,8 @@ class Ceilings:
         return next(iter(found)) if len(found) == 1 else None
 
     def unused(self, runs: Sequence[Measured]) -> list[str]:
-        """Quantities of which no row was found."""
-        known = dict.fromkeys(each.quantity for run in runs for each in self.of(run))
+        """Quantities of which a row was expected and none was found."""
+        known = dict.fromkeys(each.quantity for run in runs for each in self.of(run) if each.row)
         return [quantity for quantity in known if quantity not in self.used]
 
 
@@ -143,7 +158,7 @@ def _entries(path: Path, listed: list[Any]) -> Iterator[Ceiling]:
         place = f"{path} ceiling {number}"
         if not isinstance(entry, dict):
             raise InputError(place, "is no object", AGAIN)
-        texts = {}
+        texts: dict[str, str] = {}
         for name in ("quantity", "tool", "command", "date"):
             text = entry.get(name, "" if name == "command" else None)
             if not isinstance(text, str) or (not text and name != "command"):
@@ -155,7 +170,29 @@ def _entries(path: Path, listed: list[Any]) -> Iterator[Ceiling]:
         value, claimed = _positive(place, entry, "value"), None
         if entry.get("claimed") is not None:
             claimed = _positive(place, entry, "claimed")
-        yield Ceiling(value=value, claimed=claimed, host=host, **texts)
+        needed = Ceiling(
+            texts["quantity"], value, texts["tool"], texts["command"], texts["date"], claimed, host
+        )
+        yield replace(needed, **_more(place, entry))
+
+
+def _more(place: str, entry: dict[str, Any]) -> dict[str, Any]:
+    """What only the program that measures writes; all of it may be left out."""
+    if wrong := deviation(entry, MORE):
+        raise InputError(place, wrong, AGAIN)
+    row = entry.get("row", True)
+    if not isinstance(row, bool):
+        raise InputError(place, "`row` is neither true nor false", AGAIN)
+    latency = {name: value for name, value in (entry.get("latency_s") or {}).items() if value is not None}
+    values = [float(value) for value in entry.get("values") or [] if value is not None]
+    return {
+        "row": row,
+        "label": entry.get("label") or "",
+        "unit": entry.get("unit") or "",
+        "values": tuple(values),
+        "latency_s": tuple(latency.items()),
+        "depth": None if entry.get("depth") is None else int(entry["depth"]),
+    }
 
 
 def _positive(place: str, entry: dict[str, Any], name: str) -> float:

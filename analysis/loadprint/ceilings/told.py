@@ -1,0 +1,88 @@
+"""A file of ceilings as the lines of a table: plain values, nothing written yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadprint.errors import InputError
+from loadprint.metrics.ceilings import AGAIN, FILE, Ceiling, read
+from loadprint.reading.documents import Kind, ListOf, Shape, deviation
+from loadprint.reading.recording import read_object
+
+MISSING: dict[str, Shape] = {"missing": ListOf({"label": Kind.TEXT, "reason": Kind.TEXT})}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One ceiling. `spread` is (most - least) / most of the repeats, None where there are fewer than two.
+
+    `p50_s`, `p99_s`: latency in seconds; `of_claimed` measured over claimed.
+    """
+
+    label: str
+    value: float
+    unit: str
+    repeats: int
+    spread: float | None
+    p50_s: float | None
+    p99_s: float | None
+    claimed: float | None
+    of_claimed: float | None
+    depth: int | None
+    quantity: str
+    tool: str
+    command: str
+    date: str
+    host: str | None
+
+
+@dataclass(frozen=True)
+class Told:
+    """All of a file; `missing` holds (what could not be measured, why)."""
+
+    source: str
+    lines: tuple[Line, ...]
+    missing: tuple[tuple[str, str], ...]
+
+
+def tell(path: Path) -> Told:
+    """Read a file, or the one in a directory. Raises InputError where it cannot be used."""
+    place = path / FILE if path.is_dir() else path
+    found = read(place)
+    document = read_object(place)
+    if wrong := deviation(document, MISSING):
+        raise InputError(place, wrong, AGAIN)
+    missing = tuple(
+        (each.get("label") or "?", each.get("reason") or "no reason given")
+        for each in document.get("missing") or []
+        if each is not None
+    )
+    return Told(str(place), tuple(_line(each) for each in found), missing)
+
+
+def _line(ceiling: Ceiling) -> Line:
+    latency = dict(ceiling.latency_s)
+    claimed = ceiling.claimed
+    return Line(
+        label=ceiling.label or ceiling.quantity,
+        value=ceiling.value,
+        unit=ceiling.unit,
+        repeats=len(ceiling.values),
+        spread=_spread(ceiling.values),
+        p50_s=latency.get("p50"),
+        p99_s=latency.get("p99"),
+        claimed=claimed,
+        of_claimed=None if claimed is None else ceiling.value / claimed,
+        depth=ceiling.depth,
+        quantity=ceiling.quantity,
+        tool=ceiling.tool,
+        command=ceiling.command,
+        date=ceiling.date,
+        host=ceiling.host,
+    )
+
+
+def _spread(values: tuple[float, ...]) -> float | None:
+    most = max(values, default=0.0)
+    return (most - min(values)) / most if len(values) > 1 and most > 0 else None
