@@ -169,7 +169,9 @@ fn take_ticks(
     loop {
         // There is nothing to be asked for before the first tick.
         let desk = desk.filter(|_| session.ticks() > 0);
-        let due = schedule.next(clock::monotonic_ns());
+        // Nothing is due after the end, and so nothing is missed there, however late that is seen.
+        let now = clock::monotonic_ns();
+        let due = schedule.next(end.map_or(now, |(time, _)| time.min(now)));
         let until = end.map_or(due.intended_ns, |(time, _)| time.min(due.intended_ns));
         loop {
             match stop.wait(Some(until), desk.map(Desk::bell))? {
