@@ -141,12 +141,18 @@ fn a_busy_neighbour_on_the_same_cpu_is_a_shift() {
     let allowed: Value = serde_json::from_slice(&canary(&["--format", "json"]).stdout).unwrap();
     let cpu = allowed["cpus"][0].to_string();
     let arguments = ["--cpus", cpu.as_str(), "--format", "json"];
-    let before = cpu_slice(&canary(&arguments));
-    // Four, so that what else the machine does at the time of this test weighs little.
-    let busy = Busy::on(&cpu, 4);
-    let after = cpu_slice(&canary(&arguments));
-    drop(busy);
-    assert!(after * 100 > before * 103, "{before} ns became {after} ns");
+    let mut seen = vec![];
+    // Four, so that what else the machine does at the time of this test weighs little. Where other work came and went meanwhile
+    // it may weigh more all the same; that does not happen ten times in a row.
+    let shifted = (0..10).any(|_| {
+        let before = cpu_slice(&canary(&arguments));
+        let busy = Busy::on(&cpu, 4);
+        let after = cpu_slice(&canary(&arguments));
+        drop(busy);
+        seen.push((before, after));
+        after * 100 > before * 103
+    });
+    assert!(shifted, "ns before and after: {seen:?}");
 }
 
 /// A canary that is stopped (SIGSTOP) while its temporary file is there.
@@ -165,6 +171,12 @@ fn stopped_at_its_file(data: &Path, out: &Path) -> (Recorder, PathBuf) {
         });
         if canary.0.as_mut().unwrap().try_wait().unwrap().is_none() {
             canary.signal(STOP);
+            // Until it has stopped it may remove its file still, or end.
+            let stat = format!("/proc/{}/stat", canary.0.as_ref().unwrap().id());
+            wait_for("it to stop or to end", || {
+                let stat = fs::read_to_string(&stat).unwrap();
+                stat.contains(") T ") || stat.contains(") Z ")
+            });
             if let [file] = &files(data)[..] {
                 return (canary, file.clone());
             }

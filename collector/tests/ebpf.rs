@@ -1,11 +1,14 @@
 //! The eBPF probes where the user or a limit is in their way.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
+mod common;
+
 use std::fs;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+use common::copy_program;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -14,7 +17,7 @@ fn listed(command: &[&str]) -> Vec<Value> {
     let dir = tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let binary = dir.path().join("loadprint-collect");
-    fs::copy(env!("CARGO_BIN_EXE_loadprint-collect"), &binary).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_loadprint-collect"), &binary);
     let output = Command::new(command[0])
         .args(&command[1..])
         .arg(&binary)

@@ -169,10 +169,10 @@ fn a_probe_that_fails_does_not_end_the_recording() {
     };
     let failed = of("disk", "failed");
     assert!(failed.len() >= 2, "{failed:?}");
+    let said = &reason[failed[1]];
     assert!(
-        reason[failed[0]].ends_with("proc/diskstats:1: field: `oops` is not a number"),
-        "{}",
-        reason[failed[0]]
+        said.ends_with("proc/diskstats:1: field: `oops` is not a number"),
+        "{said}"
     );
     assert!(
         of("disk", "ok").last() > failed.last(),

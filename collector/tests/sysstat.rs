@@ -123,7 +123,8 @@ fn a_machine_without_it_is_recorded_all_the_same() {
             "--out",
             run.to_str().unwrap(),
             "--duration",
-            "200ms",
+            // Long enough for a program to start and to fail on a machine that stalls.
+            "3s",
             "--with-sysstat",
             "--sadc",
             program,

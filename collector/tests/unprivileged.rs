@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::process::Output;
 
+use common::copy_program;
 use common::stderr;
 use loadprint_recording::manifest;
 use serde_json::Value;
@@ -21,7 +22,7 @@ fn as_nobody(dir: &Path, arguments: &[&str]) -> Output {
     let program = dir.join("loadprint-collect");
     if !program.exists() {
         fs::set_permissions(dir, Permissions::from_mode(0o777)).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_loadprint-collect"), &program).unwrap();
+        copy_program(env!("CARGO_BIN_EXE_loadprint-collect"), &program);
     }
     Command::new("setpriv")
         .args([

@@ -11,6 +11,7 @@ use std::fs;
 use std::fs::File;
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::ops::RangeInclusive;
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -209,7 +210,7 @@ fn a_scheduler_s_requests_wait_in_its_queue() {
     disk.set_scheduler("mq-deadline");
     let mut tables = Tables::open();
     let file = disk.direct();
-    let ((before, _), _) = at_rest(&mut tables, disk.name());
+    let ((before, _), kernel_before) = at_rest(&mut tables, disk.name());
     let mut page = buffer(4096);
     for place in 0..23 {
         file.read_exact_at(&mut page, place * 2 * 4096).unwrap();
@@ -218,9 +219,12 @@ fn a_scheduler_s_requests_wait_in_its_queue() {
         file.write_all_at(&page, place * 4096).unwrap();
         file.sync_data().unwrap();
     }
-    let ((after, _), _) = at_rest(&mut tables, disk.name());
+    let ((after, _), kernel) = at_rest(&mut tables, disk.name());
     let count = |what: &str| between(&before, &after, &format!("{} {what}", disk.name())).count();
-    assert_eq!((count("read queue"), count("read device")), (23, 23));
+    // Whoever looks what is on a new disk (udev) reads from it too.
+    let reads = kernel[0] - kernel_before[0];
+    assert!(reads >= 23);
+    assert_eq!((count("read queue"), count("read device")), (reads, reads));
     assert_eq!((count("write queue"), count("write device")), (7, 7));
     // A flush passes by the scheduler.
     assert_eq!((count("flush queue"), count("flush device")), (0, 7));
@@ -230,10 +234,15 @@ fn a_scheduler_s_requests_wait_in_its_queue() {
 fn a_file_system_s_fsyncs_are_flushes_of_its_disk() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let disk = Loop::new();
-    run("mkfs.ext4", &["-q", &disk.path]);
+    // Nothing is left for the kernel to write by itself while the test goes on: neither tables nor, every five seconds, a commit.
+    let at_once = "lazy_itable_init=0,lazy_journal_init=0";
+    run("mkfs.ext4", &["-q", "-E", at_once, &disk.path]);
     let mount = disk.directory.path().join("mount");
     fs::create_dir(&mount).unwrap();
-    run("mount", &[&disk.path, mount.to_str().unwrap()]);
+    run(
+        "mount",
+        &["-o", "noatime,commit=3600", &disk.path, mount.to_str().unwrap()],
+    );
     let mut tables = Tables::open();
     let counted = fsyncs(&mut tables, disk.name(), &mount);
     run("umount", &[mount.to_str().unwrap()]);
@@ -269,37 +278,100 @@ struct Counted {
     write_fua: u64,
 }
 
+/// Both tables, and the kernel's counts just before and just after they were read.
+struct Moment {
+    readings: (Reading, Reading),
+    before: Vec<u64>,
+    after: Vec<u64>,
+}
+
+impl Moment {
+    /// One at which the disk is at rest if there is any in many; a disk that others use all the time has none.
+    fn of(tables: &mut Tables, disk: &str) -> Self {
+        for _ in 0..2000 {
+            let moment = Self::now(tables, disk);
+            if moment.is_at_rest() {
+                return moment;
+            }
+        }
+        Self::now(tables, disk)
+    }
+
+    fn now(tables: &mut Tables, disk: &str) -> Self {
+        let before = diskstats(disk);
+        let readings = tables.read();
+        let after = diskstats(disk);
+        Self {
+            readings,
+            before,
+            after,
+        }
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.before == self.after && self.after[IN_FLIGHT] == 0
+    }
+}
+
+/// Requests that end on other CPUs while the tables are read may be counted here and not yet there: so many of the host's, and so
+/// many sectors in each (BLK_MAX_SEGMENT_SIZE and any limit of a queue are far below).
+const ENDING: u64 = 64;
+const SECTORS: u64 = 1 << 16;
+
+/// The least and the most that the kernel counted between two moments: one number where the disk was at rest at both.
+fn counted(first: &Moment, last: &Moment, field: usize, unit: u64) -> RangeInclusive<u64> {
+    let slack = if first.is_at_rest() && last.is_at_rest() {
+        0
+    } else {
+        ENDING * unit
+    };
+    let least = last.before[field]
+        .saturating_sub(first.after[field])
+        .saturating_sub(slack);
+    least..=last.after[field] - first.before[field] + slack
+}
+
 /// Syncs a file 23 times, and compares with the kernel's own counts over the same time, whoever else used the disk.
 fn fsyncs(tables: &mut Tables, disk: &str, directory: &Path) -> Counted {
     let mut file = tempfile::tempfile_in(directory).unwrap();
-    let ((latency_before, size_before), kernel_before) = at_rest(tables, disk);
+    let first = Moment::of(tables, disk);
     for _ in 0..23 {
         file.write_all(b"a line of a log\n").unwrap();
         file.sync_all().unwrap();
     }
-    let ((latency, size), kernel) = at_rest(tables, disk);
-    let kernel = subtract(&kernel, &kernel_before);
+    let last = Moment::of(tables, disk);
     let device = |operation: &str| -> Histogram {
-        between(&latency_before, &latency, &format!("{disk} {operation} device"))
+        let entity = format!("{disk} {operation} device");
+        between(&first.readings.0, &last.readings.0, &entity)
     };
-    let sectors = |operation: &str| between(&size_before, &size, &format!("{disk} {operation}")).sum / 512;
+    let sectors = |operation: &str| {
+        let entity = format!("{disk} {operation}");
+        between(&first.readings.1, &last.readings.1, &entity).sum / 512
+    };
+    let requests = |field| counted(&first, &last, field, 1);
     let (writes, flushes) = (
         ["write", "write_fua", "other"].map(|operation| device(operation).count()),
         device("flush"),
     );
-    assert_eq!(device("read").count(), kernel[0]);
-    assert_eq!(device("discard").count(), kernel[11]);
-    assert_eq!(flushes.count(), kernel[15]);
-    assert_eq!(sectors("read"), kernel[2]);
-    assert_eq!(
-        sectors("write") + sectors("write_fua") + sectors("other"),
-        kernel[6]
-    );
-    assert_eq!(sectors("discard"), kernel[13]);
+    for (found, field, unit) in [
+        (device("read").count(), 0, 1),
+        (device("discard").count(), 11, 1),
+        (flushes.count(), 15, 1),
+        (sectors("read"), 2, SECTORS),
+        (
+            sectors("write") + sectors("write_fua") + sectors("other"),
+            6,
+            SECTORS,
+        ),
+        (sectors("discard"), 13, SECTORS),
+    ] {
+        let kernel = counted(&first, &last, field, unit);
+        assert!(kernel.contains(&found), "field {field}: {found} of {kernel:?}");
+    }
     // The kernel also counts, as a write, each empty request by which a flush is asked for; the device sees none of them.
-    let written: u64 = writes.iter().sum();
+    let (written, kernel) = (writes.iter().sum::<u64>(), requests(4));
     assert!(
-        written <= kernel[4] && written >= 23,
+        written <= *kernel.end() && written >= 23,
         "{writes:?}, {kernel:?}, {flushes:?}"
     );
     Counted {
@@ -321,8 +393,10 @@ fn devices_beyond_the_bound_share_a_row() {
     }
     let (after, _) = tables.read();
     let reads = |name: &str| between(&before, &after, &format!("{name} read device")).count();
-    let named: u64 = disks.iter().map(|disk| reads(disk.name())).sum();
+    let named: Vec<u64> = disks.iter().map(|disk| reads(disk.name())).collect();
+    let by_name = named.iter().filter(|reads| **reads > 0).count() as u64;
     let shared = reads("other");
-    assert_eq!(named + shared, 12);
-    assert!(named >= 1 && shared >= 1, "{named} by name, {shared} together");
+    // Whoever looks what is on a new disk (udev) reads from it too, and other disks may share the row.
+    assert!(shared >= 12 - by_name, "{named:?} by name, {shared} together");
+    assert!((1..12).contains(&by_name), "{named:?} by name, {shared} together");
 }

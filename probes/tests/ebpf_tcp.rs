@@ -38,6 +38,8 @@ use rustix::thread::move_into_link_name_space;
 const PORT: u16 = 33060;
 const CLIENT: &str = "10.77.60.1";
 const SERVER: &str = "10.77.60.2";
+/// Of the two ends, client's and server's; locally administered.
+const MACS: [&str; 2] = ["02:00:00:77:60:01", "02:00:00:77:60:02"];
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn ip(arguments: &str) {
@@ -61,12 +63,19 @@ impl Pair {
         ip(&format!("netns add {client}"));
         ip(&format!("netns add {server}"));
         ip(&format!(
-            "link add veth0 netns {client} type veth peer name veth0 netns {server}"
+            "link add veth0 address {} netns {client} type veth peer name veth0 address {} netns {server}",
+            MACS[0], MACS[1]
         ));
         for (namespace, address) in [(client, CLIENT), (server, SERVER)] {
             ip(&format!("-n {namespace} addr add {address}/24 dev veth0"));
             ip(&format!("-n {namespace} link set veth0 up"));
             ip(&format!("-n {namespace} link set lo up"));
+        }
+        // Nobody asks who has an address, and is told "no route to host" while it is away.
+        for (namespace, address, mac) in [(client, SERVER, MACS[1]), (server, CLIENT, MACS[0])] {
+            ip(&format!(
+                "-n {namespace} neigh replace {address} lladdr {mac} dev veth0 nud permanent"
+            ));
         }
         pair
     }

@@ -153,7 +153,7 @@ impl Sched {
 
     /// Lets a child work, until all that it did in one go was seen.
     fn once(&mut self, child: &mut Child, role: &str) -> Seen {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(300);
         loop {
             let before = self.before(child, role);
             child.go();
@@ -201,7 +201,8 @@ fn sleeps_are_counted_and_timed() {
     // One turn is the wait on the pipe, from before this.
     assert_eq!((seen.turns("sleep"), seen.turns("other")), (23, 1), "{seen:?}");
     assert!(
-        (23 * 20_000_000..most).contains(&seen.sum_ns("sleep")),
+        // A sleep is 20 ms from its call on, a few microseconds of which are over when the thread leaves the CPU.
+        (23 * 19_000_000..most).contains(&seen.sum_ns("sleep")),
         "{seen:?}"
     );
     assert!(seen.wakeups >= 24, "{seen:?}");

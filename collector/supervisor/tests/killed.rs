@@ -11,6 +11,7 @@ use common::Supervisor;
 use common::has_interface;
 use common::is_alive;
 use common::signal;
+use common::stop;
 use common::text;
 use common::until;
 use common::until_dead;
@@ -66,7 +67,7 @@ fn the_guard_cleans_up_after_the_daemon() {
     let error = supervisor.ask("status", &[]).unwrap_err();
     assert!(error.contains("the last one ended: killed"), "{error}");
     let scratch = supervisor.into_scratch();
-    let next = Supervisor::start_in(scratch, &["--lease", "120s"]);
+    let next = Supervisor::start_in(scratch, &["--lease", "600s"]);
     assert!(next.ready["cleaned"].is_null(), "{}", next.ready);
 }
 
@@ -84,7 +85,7 @@ fn the_daemon_ends_in_order_without_its_guard() {
 /// Kills daemon and guard; what is left is what neither PDEATHSIG nor the kernel removes.
 fn kill_both(supervisor: &Supervisor, held: &Held) {
     // The daemon cannot act on the SIGTERM that its guard's death sends while it is stopped.
-    signal(supervisor.pid, Signal::STOP);
+    stop(supervisor.pid);
     signal(supervisor.guard, Signal::KILL);
     until_dead(supervisor.guard);
     signal(supervisor.pid, Signal::KILL);
@@ -99,7 +100,7 @@ fn the_next_start_cleans_up_after_both() {
     let supervisor = Supervisor::start();
     let held = hold_one_of_each(&supervisor, "198.18.203");
     kill_both(&supervisor, &held);
-    let next = Supervisor::start_in(supervisor.into_scratch(), &["--lease", "120s"]);
+    let next = Supervisor::start_in(supervisor.into_scratch(), &["--lease", "600s"]);
     assert_eq!(
         next.ready["cleaned"]["interfaces"][0],
         held.interface.as_str(),
@@ -137,7 +138,7 @@ fn what_is_not_its_own_is_left_alone() {
         "mounts": [], "interfaces": ["lp1n0"], "owned": [],
     });
     fs::write(state_dir.join("state.json"), left.to_string()).unwrap();
-    let supervisor = Supervisor::start_in(bystander, &["--lease", "120s"]);
+    let supervisor = Supervisor::start_in(bystander, &["--lease", "600s"]);
     assert_eq!(supervisor.ready["cleaned"]["pid"], 1);
     assert!(is_alive(other.id()));
     other.kill().unwrap();

@@ -50,8 +50,12 @@ impl Recorder {
             "--pid-file",
             pid_file.to_str().unwrap(),
         ]);
-        let recorder = Self(Some(command.args(arguments).spawn().unwrap()));
-        wait_for("the pid file", || pid_file.exists());
+        let mut recorder = Self(Some(command.args(arguments).spawn().unwrap()));
+        wait_for("the pid file", || {
+            let ended = recorder.0.as_mut().unwrap().try_wait().unwrap();
+            assert!(ended.is_none(), "the recorder ended: {ended:?}");
+            pid_file.exists()
+        });
         let pid = fs::read_to_string(&pid_file).unwrap();
         assert_eq!(pid.trim(), recorder.0.as_ref().unwrap().id().to_string());
         recorder
@@ -81,12 +85,19 @@ impl Drop for Recorder {
     }
 }
 
+/// Copies a program and makes it everybody's to run. `cp` writes it: a file that this process writes may be open in a child
+/// that another test is just starting, and a program that is open for writing cannot be run (ETXTBSY).
+pub fn copy_program(from: &str, to: &Path) {
+    let copied = Command::new("cp").arg(from).arg(to).status().unwrap();
+    assert!(copied.success());
+}
+
 /// Polls until `is_so`; the limit is far beyond what any machine needs.
 pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(
-            begun.elapsed() < Duration::from_secs(60),
+            begun.elapsed() < Duration::from_secs(600),
             "waited in vain for {what}"
         );
         sleep(Duration::from_millis(5));

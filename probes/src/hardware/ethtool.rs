@@ -140,11 +140,16 @@ fn metrics(interface: &str, names: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+    use std::sync::Mutex;
+    use std::sync::PoisonError;
     use std::time::Duration;
 
     use loadprint_recording::rows::Value;
 
     use super::*;
+
+    /// One test makes interfaces that another one must not find.
+    static INTERFACES: Mutex<()> = Mutex::new(());
 
     #[test]
     fn one_name_twice_is_two_metrics() {
@@ -155,6 +160,7 @@ mod tests {
     /// A veth pair of this machine's own kernel: the statistic `peer_ifindex` is the index of the other end.
     #[test]
     fn statistics_of_a_real_driver() {
+        let _turn = INTERFACES.lock().unwrap_or_else(PoisonError::into_inner);
         let (near, far) = (
             format!("lpe{}", std::process::id() % 100_000),
             format!("lpf{}", std::process::id() % 100_000),
@@ -184,6 +190,7 @@ mod tests {
 
     #[test]
     fn loopback_has_none_and_a_host_without_devices_says_so() {
+        let _turn = INTERFACES.lock().unwrap_or_else(PoisonError::into_inner);
         let error = open(&Host::new("/nonexistent", "/nonexistent"), &Options::default())
             .unwrap_err()
             .to_string();

@@ -391,7 +391,7 @@ mod tests {
         };
         let mut probe = open(&host, &options).unwrap();
         let mut rows = Rows::default();
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(300);
         let path = format!("{}/{name}", mount.root.trim_end_matches('/'));
         let found = loop {
             rows.clear();

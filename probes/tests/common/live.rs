@@ -105,7 +105,7 @@ pub fn between(before: &Reading, after: &Reading, entity: &str) -> Histogram {
 
 /// Waits until `found` finds something, under one generous deadline.
 pub fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_secs(300);
     loop {
         if let Some(value) = found() {
             return value;

@@ -14,8 +14,8 @@ use std::time::Instant;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The deadline of everything that is waited for.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+/// The deadline of everything that is waited for, far beyond what any machine needs.
+pub const DEADLINE: Duration = Duration::from_secs(300);
 
 /// A started supervisor.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Supervisor {
 impl Supervisor {
     /// Starts one with a long lease.
     pub fn start() -> Self {
-        Self::start_with(&["--lease", "120s"])
+        Self::start_with(&["--lease", "600s"])
     }
 
     /// Starts one with other options.
@@ -72,7 +72,7 @@ impl Supervisor {
 
     /// Waits until the process has ended; its report.
     pub fn wait(&self, name: &str) -> Value {
-        let report = self.ask("wait", &[name, "--for", "30s"]).unwrap();
+        let report = self.ask("wait", &[name, "--for", "300s"]).unwrap();
         assert_ne!(report["state"], "running", "{report}");
         report
     }
@@ -166,6 +166,14 @@ pub fn until_dead(pid: u32) {
 /// Whether the pid is a process that is not a zombie.
 pub fn is_alive(pid: u32) -> bool {
     stat_field(pid, 3).is_some_and(|state| state != "Z")
+}
+
+/// Sends SIGSTOP and waits until it has stopped: until then the process may do anything still.
+pub fn stop(pid: u32) {
+    signal(pid, rustix::process::Signal::STOP);
+    until("it has stopped", || {
+        stat_field(pid, 3).is_some_and(|state| state == "T").then_some(())
+    });
 }
 
 /// The parent's pid.
