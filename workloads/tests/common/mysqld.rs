@@ -1,6 +1,7 @@
 //! A server of the test's own, with TCP and certificates, that may be killed and started again.
 
 use std::fs;
+use std::io::Read;
 use std::net::TcpListener;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
@@ -14,6 +15,7 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
+use super::sql::Sql;
 use super::variable;
 
 /// The account of the server, which every test server of this repository runs as.
@@ -30,16 +32,7 @@ impl Mysqld {
     /// Initialises a data directory, which takes some seconds, and starts on a free port of the loopback interface.
     /// The account `tester` has no password and may come from anywhere.
     pub fn start() -> Self {
-        Self::start_with(&[])
-    }
-
-    /// As [`Mysqld::start`], with further options of the first server.
-    pub fn start_with(options: &[&str]) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let port = free_port();
         let server = Self {
             dir: TempDir::new().unwrap(),
             port,
@@ -60,8 +53,8 @@ impl Mysqld {
         let media = format!("{root}/media");
         server.supervise("mount", &["--bind", &home.display().to_string(), &media]);
         server.mysqld("initialise", &["--initialize-insecure"]);
-        server.supervise("wait", &["initialise", "--for", "120s"]);
-        server.mysqld("server", &[&["--init-file=/media/init.sql"], options].concat());
+        server.supervise("wait", &["initialise", "--for", "600s"]);
+        server.mysqld("server", &["--init-file=/media/init.sql"]);
         server.await_answer();
         server
     }
@@ -71,7 +64,7 @@ impl Mysqld {
         let pid = fs::read_to_string(self.path("home/mysqld.pid")).unwrap();
         let killed = Command::new("kill").args(["-9", pid.trim()]).status().unwrap();
         assert!(killed.success());
-        self.supervise_any("wait", &["server", "--for", "60s"]);
+        self.supervise_any("wait", &["server", "--for", "600s"]);
     }
 
     /// Starts it on the data that the last one left.
@@ -87,6 +80,12 @@ impl Mysqld {
             format!("--mysql-port={}", self.port),
             "--mysql-user=tester".to_owned(),
         ]
+    }
+
+    /// A connection of the test's own, by the unix socket.
+    pub fn sql(&self) -> Sql {
+        let socket = self.path("home/mysql.sock");
+        Sql::connect(socket.to_str().unwrap(), Some("tester"), None, Some("sbtest"))
     }
 
     /// The certificate of the authority that the server made for itself.
@@ -134,8 +133,13 @@ impl Mysqld {
     }
 
     fn await_answer(&self) {
-        let deadline = Instant::now() + Duration::from_secs(120);
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+        // Its port is open before it serves anybody: it speaks first, once it does.
+        let greets = || {
+            let stream = TcpStream::connect(("127.0.0.1", self.port));
+            stream.is_ok_and(|mut stream| stream.read(&mut [0]).is_ok_and(|length| length == 1))
+        };
+        let deadline = Instant::now() + Duration::from_secs(600);
+        while !greets() {
             let log = || fs::read_to_string(self.path("state/server.stderr")).unwrap_or_default();
             assert!(Instant::now() < deadline, "the server does not answer: {}", log());
             thread::sleep(Duration::from_millis(20));
@@ -147,6 +151,15 @@ impl Drop for Mysqld {
     fn drop(&mut self) {
         self.supervise_any("end", &[]);
     }
+}
+
+/// A port that nobody gets by chance: none of those that the kernel gives to whoever connects (ip_local_port_range of ip(7),
+/// 32768 and up), as one of those may be gone by the time the server is initialised, or between its death and its next start.
+fn free_port() -> u16 {
+    let first = 20_000 + std::process::id() % 10_000;
+    let mut ports = (first..30_000).chain(20_000..first).map(|port| port as u16);
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    ports.find(is_free).unwrap()
 }
 
 fn open_directory(path: &Path) {

@@ -6,7 +6,9 @@ use std::ffi::CString;
 use std::ffi::c_ulong;
 use std::ptr;
 use std::slice;
-use std::thread::yield_now;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::SeqCst;
+use std::thread::sleep;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -15,22 +17,43 @@ use mysqlclient_sys as sys;
 use super::Bench;
 use super::variable;
 
-/// An open connection with the test's database.
-pub struct Sql(*mut sys::MYSQL);
+/// Connections of this process to the tests' server, all of them this type's.
+static OPEN: AtomicI64 = AtomicI64::new(0);
+
+/// An open connection.
+pub struct Sql {
+    mysql: *mut sys::MYSQL,
+    /// To the server that all tests share.
+    is_shared: bool,
+}
 
 impl Sql {
-    /// Connects as the tests' account.
+    /// Connects to the tests' server as their account, with the test's database.
     pub fn open(bench: &Bench) -> Self {
+        Self::shared(Some(bench.database()))
+    }
+
+    /// Connects to the tests' server as their account.
+    pub fn shared(database: Option<&str>) -> Self {
+        let defaults = env::var("LOADPRINT_TEST_DEFAULTS").ok();
+        let user = defaults.is_none().then_some("root");
+        let mut sql = Self::connect(
+            &variable("LOADPRINT_TEST_SOCKET"),
+            user,
+            defaults.as_deref(),
+            database,
+        );
+        OPEN.fetch_add(1, SeqCst);
+        sql.is_shared = true;
+        sql
+    }
+
+    /// Connects to the server at a socket; the account comes from the option file where no user is given.
+    pub fn connect(socket: &str, user: Option<&str>, defaults: Option<&str>, database: Option<&str>) -> Self {
         let text = |text: &str| CString::new(text).unwrap();
-        let socket = text(&variable("LOADPRINT_TEST_SOCKET"));
-        let database = text(bench.database());
-        let defaults = env::var("LOADPRINT_TEST_DEFAULTS").ok().map(|file| text(&file));
-        let root = text("root");
-        let user = if defaults.is_some() {
-            ptr::null()
-        } else {
-            root.as_ptr()
-        };
+        let (socket, user) = (text(socket), user.map(text));
+        let (defaults, database) = (defaults.map(text), database.map(text));
+        let pointer = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
         // SAFETY: each pointer is null or a zero-terminated string that outlives the calls; the handle is checked by `Sql::expect`.
         unsafe {
             let mysql = sys::mysql_init(ptr::null_mut());
@@ -38,13 +61,16 @@ impl Sql {
                 let option = sys::mysql_option::MYSQL_READ_DEFAULT_FILE;
                 sys::mysql_options(mysql, option, file.as_ptr().cast());
             }
-            let sql = Self(mysql);
+            let sql = Self {
+                mysql,
+                is_shared: false,
+            };
             let connected = sys::mysql_real_connect(
                 mysql,
                 ptr::null(),
-                user,
+                pointer(&user),
                 ptr::null(),
-                database.as_ptr(),
+                pointer(&database),
                 0,
                 socket.as_ptr(),
                 0,
@@ -56,7 +82,7 @@ impl Sql {
 
     fn expect(&self, fine: bool, what: &str) {
         // SAFETY: the handle is from mysql_init, and its message ends with a zero byte.
-        let message = unsafe { CStr::from_ptr(sys::mysql_error(self.0)) };
+        let message = unsafe { CStr::from_ptr(sys::mysql_error(self.mysql)) };
         assert!(fine, "{what}: {}", message.to_string_lossy());
     }
 
@@ -65,10 +91,10 @@ impl Sql {
         let mut rows = Vec::new();
         // SAFETY: the connection is open; a row is an array of as many pointers and lengths as there are fields, copied at once.
         unsafe {
-            let sent = sys::mysql_real_query(self.0, sql.as_ptr().cast(), sql.len() as c_ulong);
+            let sent = sys::mysql_real_query(self.mysql, sql.as_ptr().cast(), sql.len() as c_ulong);
             self.expect(sent == 0, sql);
-            let result = sys::mysql_store_result(self.0);
-            self.expect(!result.is_null() || sys::mysql_field_count(self.0) == 0, sql);
+            let result = sys::mysql_store_result(self.mysql);
+            self.expect(!result.is_null() || sys::mysql_field_count(self.mysql) == 0, sql);
             if result.is_null() {
                 return rows;
             }
@@ -89,8 +115,15 @@ impl Sql {
         rows
     }
 
+    /// Runs a statement without rows that may fail.
+    pub fn attempt(&self, sql: &str) {
+        // SAFETY: the connection is open; a statement without rows leaves nothing to be read.
+        unsafe { sys::mysql_real_query(self.mysql, sql.as_ptr().cast(), sql.len() as c_ulong) };
+    }
+
     /// Empties the general log, a table, and has everything logged until [`Sql::stop_log`].
     pub fn start_log(&self) {
+        self.wait_until_let_go();
         for statement in [
             "SET GLOBAL general_log = OFF",
             "SET GLOBAL log_output = 'TABLE'",
@@ -106,16 +139,23 @@ impl Sql {
         self.rows("SET GLOBAL general_log = OFF");
     }
 
-    /// Waits until the server has let go of the connections that a load has closed: it counts them for a while yet, and the
-    /// next one may be one too many.
+    /// Waits until the server has let go of every connection but this process's own. Nobody answers the last commands of a
+    /// connection (COM_STMT_CLOSE, COM_QUIT): a busy server counts them (`Questions`) some time after its client has ended,
+    /// perhaps in the next load's measurement, and until then the next connection may be one too many.
     pub fn wait_until_let_go(&self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while self.number("SELECT COUNT(*) FROM performance_schema.processlist") > 20 {
-            assert!(
-                Instant::now() < deadline,
-                "connections that were closed are still there"
-            );
-            yield_now();
+        self.wait_until(
+            "the server has clients beside this test: it cannot be counted exactly",
+            "SELECT COUNT(*) FROM performance_schema.threads WHERE name = 'thread/sql/one_connection'",
+            |connections| connections <= OPEN.load(SeqCst),
+        );
+    }
+
+    /// Asks for a number again and again until it is as wanted.
+    pub fn wait_until(&self, else_said: &str, sql: &str, wanted: impl Fn(i64) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(300);
+        while !wanted(self.number(sql)) {
+            assert!(Instant::now() < deadline, "{else_said}: {sql}");
+            sleep(Duration::from_millis(1));
         }
     }
 
@@ -131,7 +171,10 @@ impl Sql {
 
 impl Drop for Sql {
     fn drop(&mut self) {
+        if self.is_shared {
+            OPEN.fetch_sub(1, SeqCst);
+        }
         // SAFETY: closed once.
-        unsafe { sys::mysql_close(self.0) };
+        unsafe { sys::mysql_close(self.mysql) };
     }
 }

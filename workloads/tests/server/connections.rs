@@ -137,7 +137,9 @@ fn a_connection_is_opened_again_as_often_as_asked_for_and_its_statements_with_it
         );
         assert_eq!(growth(&server, "Connections"), times);
         assert_eq!(growth(&server, "Com_stmt_prepare"), times);
-        assert_eq!(growth(&server, "Com_stmt_close"), times);
+        // Nobody answers a close: the server counts some of them after the generator has read its counters.
+        assert!(growth(&server, "Com_stmt_close") <= times);
+        assert_eq!(result["protocol_calls"]["closes"], times);
         assert_eq!(growth(&server, "Com_stmt_execute"), 60);
         assert_eq!(
             result["reconnects_by_cause"],
@@ -161,6 +163,11 @@ fn spawn(server: &Mysqld, words: &str) -> (Child, impl Iterator<Item = String>) 
     (child, printed.lines().map(Result::unwrap))
 }
 
+/// A line of a second with transactions: on a machine that stalls not every second has some.
+fn something_was_done(line: &str) -> bool {
+    line.contains(" tps: ") && !line.contains(" tps: 0.00 ")
+}
+
 /// Reads lines until one has what is wanted.
 fn await_line(lines: &mut impl Iterator<Item = String>, wanted: impl Fn(&str) -> bool) {
     let mut seen = Vec::new();
@@ -181,21 +188,22 @@ fn a_server_killed_in_mid_run_and_started_again_is_used_on() {
     assert!(prepared.unwrap().status.success());
     let run = bench.path("run");
     let words = format!(
-        "run oltp_read_write --table-size=1000 --threads=3 --time=600 --mysql-ignore-errors=1213,1205,1020,2006,2013 --out={}",
+        "run oltp_read_write --table-size=1000 --threads=3 --time=600 --mysql-ignore-errors=1213,1205,1020,2006,2013 \
+         --reconnect-timeout=600 --out={}",
         run.display()
     );
     let (child, mut lines) = spawn(&server, &words);
-    await_line(&mut lines, |line| line.starts_with("[ 1s ]"));
+    await_line(&mut lines, something_was_done);
     server.kill();
     await_line(&mut lines, |line| line.contains(" tps: 0.00 "));
     server.start_again();
-    await_line(&mut lines, |line| {
-        line.contains(" tps: ") && !line.contains(" tps: 0.00 ")
-    });
-    // A whole second after the one in which the server came back.
-    await_line(&mut lines, |line| {
-        line.contains(" tps: ") && !line.contains(" tps: 0.00 ")
-    });
+    // All three are back, and have changed something since.
+    let at_work = "SELECT COUNT(*) FROM performance_schema.status_by_thread \
+                   WHERE variable_name = 'Handler_update' AND variable_value > 0";
+    let sql = server.sql();
+    sql.wait_until("the threads do not come back", at_work, |threads| threads == 3);
+    drop(sql);
+    await_line(&mut lines, something_was_done);
     let ended = Command::new("kill")
         .args(["-TERM", &child.id().to_string()])
         .status();
@@ -218,15 +226,16 @@ fn a_server_killed_in_mid_run_and_started_again_is_used_on() {
     assert_eq!(counts["restarted"], true);
 
     // One that does not come back is waited for as long as asked, then named.
-    let words = format!("{words}-gone --reconnect-timeout=1");
+    let words = format!("{words}-gone").replace("--reconnect-timeout=600", "--reconnect-timeout=1");
     let (child, mut lines) = spawn(&server, &words);
-    await_line(&mut lines, |line| line.starts_with("[ 1s ]"));
+    await_line(&mut lines, something_was_done);
     server.kill();
     let rest: Vec<String> = lines.collect();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{rest:?}");
     let line = only_line(&output);
-    for part in ["within 1 s (--reconnect-timeout)", "error 2003"] {
+    // Refused, or lost in the middle of a greeting by a process that takes longer than that to go.
+    for part in ["within 1 s (--reconnect-timeout)", "error 20"] {
         assert!(line.contains(part), "{part} is not in {line}");
     }
 }
@@ -243,7 +252,7 @@ fn a_server_killed_in_mid_run_ends_the_run_with_its_thread_and_place() {
         run.display()
     );
     let (child, mut lines) = spawn(&server, &words);
-    await_line(&mut lines, |line| line.starts_with("[ 1s ]"));
+    await_line(&mut lines, something_was_done);
     server.kill();
     lines.for_each(drop);
     let output = child.wait_with_output().unwrap();

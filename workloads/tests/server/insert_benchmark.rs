@@ -3,6 +3,8 @@
 use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -85,19 +87,9 @@ fn each_step_leaves_the_rows_and_indexes_that_it_should() {
     }
 
     for (name, kind) in [("qr100", "range_query"), ("qp100", "point_query")] {
-        let (result, server) = step(&bench, name, "--threads=2 --time=2");
-        let events = number(&result, "events");
-        assert!(events > 0);
-        assert_eq!(number(&result["transactions"][kind], "count"), events);
-        assert_eq!(growth(&server, "Com_select"), events, "{name}");
-        let details = &result["details"];
-        assert_eq!(details["promise_held"], true, "{name}: {details}");
-        assert_eq!(number(details, "connections"), 6);
-        let inserted = number(details, "rows_inserted");
-        assert_eq!(growth(&server, "Com_insert") * 50, inserted);
-        // Two clients, every half second from the first moment on; more only where the end came late.
-        assert!(inserted >= 2 * 4 * 50, "{inserted}");
-        assert!(inserted.abs_diff(number(details, "rows_deleted")) <= 2 * 8 * 50);
+        // A machine that stands still for half a second does not hold the promise, and is told so; not ten times in a row.
+        let held = (0..10).any(|_| query_step(&bench, name, kind));
+        assert!(held, "{name}: the promise was never held");
     }
     bench.succeed(&format!("check insert_benchmark --threads=2 {SIZES}"));
     bench.succeed("cleanup insert_benchmark");
@@ -105,6 +97,26 @@ fn each_step_leaves_the_rows_and_indexes_that_it_should() {
         sql.number("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"),
         0
     );
+}
+
+/// One step of queries beside inserts and deletes; true if the promised rate was held.
+fn query_step(bench: &Bench, name: &str, kind: &str) -> bool {
+    let (result, server) = step(bench, name, "--threads=2 --time=2");
+    let events = number(&result, "events");
+    assert_eq!(number(&result["transactions"][kind], "count"), events);
+    assert_eq!(growth(&server, "Com_select"), events, "{name}");
+    let details = &result["details"];
+    assert_eq!(number(details, "connections"), 6);
+    let (inserted, deleted) = (number(details, "rows_inserted"), number(details, "rows_deleted"));
+    assert_eq!(growth(&server, "Com_insert") * 50, inserted);
+    assert_eq!(growth(&server, "Com_delete") * 50, deleted);
+    // Two clients of 100 rows a second, a transaction of each behind.
+    let due = 200.0 * result["seconds"].as_f64().unwrap();
+    let held = (inserted + 100) as f64 >= 0.97 * due;
+    assert_eq!(details["promise_held"], held, "{name}: {result}");
+    // Every half second from the first moment on; more only where the end came late.
+    assert!(!held || inserted >= 2 * 4 * 50 - 100, "{inserted}");
+    held && events > 0
 }
 
 #[test]
@@ -133,7 +145,12 @@ fn one_table_for_all_clients_and_several_steps_in_one_command() {
     assert_ne!(printed[0]["operation"], printed[5]["operation"]);
     assert_eq!(printed[1]["events"], 3 * 2030 + 100);
     let sql = Sql::open(&bench);
-    assert!(rows(&sql, "pi1").abs_diff(3 * 2030 + 100) <= 3 * 8 * 50);
+    // What the last step inserted it has deleted as well, but for the transactions under way at its end.
+    let moved = |what: &str| number(&printed[5]["details"], what);
+    assert_eq!(
+        rows(&sql, "pi1") + moved("rows_deleted"),
+        3 * 2030 + 100 + moved("rows_inserted")
+    );
     bench.succeed(&format!(
         "check insert_benchmark --threads=3 --shared-table {SIZES}"
     ));
@@ -148,15 +165,22 @@ fn queries_are_covered_by_the_index_that_they_name() {
         "run insert_benchmark --steps=l.i0,l.x {SIZES} --report-interval=0"
     ));
     sql.rows("TRUNCATE TABLE performance_schema.events_statements_summary_by_digest");
-    bench.succeed(
-        "run insert_benchmark --steps=qr100,qp100 --time=1 --db-ps-mode=disable --report-interval=0",
-    );
-    // What the server itself saw, with its values.
-    let seen = sql.rows(&format!(
-        "SELECT query_sample_text FROM performance_schema.events_statements_summary_by_digest WHERE schema_name = '{}' \
-         AND query_sample_text REGEXP '^SELECT [a-z, ]+ FROM pi1 .*(LIMIT 10|IN )'",
-        bench.database()
-    ));
+    // What the server itself saw, with its values: four queries. A second is long enough for all of them where the machine does not
+    // stall in it; ten are everywhere.
+    let mut seen = Vec::new();
+    for _ in 0..10 {
+        bench.succeed(
+            "run insert_benchmark --steps=qr100,qp100 --time=1 --db-ps-mode=disable --report-interval=0",
+        );
+        seen = sql.rows(&format!(
+            "SELECT query_sample_text FROM performance_schema.events_statements_summary_by_digest WHERE schema_name = '{}' \
+             AND query_sample_text REGEXP '^SELECT [a-z, ]+ FROM pi1 .*(LIMIT 10|IN )'",
+            bench.database()
+        ));
+        if seen.len() == 4 {
+            break;
+        }
+    }
     let mut keys = Vec::new();
     for statement in seen.into_iter().flatten().flatten() {
         let plan = sql.rows(&format!("EXPLAIN FORMAT=TRADITIONAL {statement}"));
@@ -257,6 +281,7 @@ fn settling(bench: &Bench, sql: &Sql) -> Child {
         .spawn()
         .unwrap();
     while variables(sql) != ["1", "1", "100"] {
+        sleep(Duration::from_millis(1));
         assert!(child.try_wait().unwrap().is_none(), "it ended before it settled");
     }
     child

@@ -67,24 +67,22 @@ fn statements_equal_the_server_s_counters_by_every_protocol() {
             ("closes", "Com_stmt_close"),
         ] {
             if protocol != "sql_prepare" {
-                assert_eq!(
-                    number(&result["protocol_calls"], key),
-                    growth(&server, counter),
-                    "{counter}, {protocol}"
+                let (calls, counted) = (number(&result["protocol_calls"], key), growth(&server, counter));
+                // A close has no reply: the last one of each connection may be counted just after the reading.
+                let late = if key == "closes" { 16 } else { 0 };
+                assert!(
+                    counted <= calls && calls <= counted + late,
+                    "{counter}, {protocol}: {counted} of {calls}"
                 );
             }
         }
         let (result, server) = run(
             &bench,
             &format!("point-{protocol}"),
-            &format!("oltp_point_select {words} --warmup-time=1 --time=1"),
+            &format!("oltp_point_select {words} --warmup-time=1 --events=1000"),
         );
-        assert!(number(&result, "events") > 0);
-        assert_eq!(
-            growth(&server, "Com_select"),
-            number(&result, "events"),
-            "{protocol}"
-        );
+        assert_eq!(number(&result, "events"), 1000);
+        assert_eq!(growth(&server, "Com_select"), 1000, "{protocol}");
     }
 }
 
@@ -141,7 +139,8 @@ fn a_thousand_connections_on_two_threads() {
     let sql = Sql::open(&bench);
     let before = sql.number("SELECT @@max_connections");
     sql.rows("SET GLOBAL max_connections = 1100");
-    let words = "oltp_point_select --table-size=1000 --threads=1000 --workers=2 --events=20000 --time=0";
+    let words = "oltp_point_select --table-size=1000 --threads=1000 --workers=2 --events=20000 --time=0 \
+                 --thread-init-timeout=600";
     let (result, server) = run(&bench, "run", words);
     sql.wait_until_let_go();
     sql.rows(&format!("SET GLOBAL max_connections = {before}"));
@@ -163,13 +162,14 @@ fn a_server_that_goes_away_is_named_and_ends_the_run() {
     command
         .arg(format!("--mysql-socket={}", front.display()))
         .arg(format!("--out={}", run.display()));
-    let child = command
+    let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     // The phase has begun when its file says so; then the run is cut in the middle of it.
     while !std::fs::read_to_string(run.join("load/phases.jsonl")).is_ok_and(|text| text.contains("measure")) {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended by itself");
         std::thread::sleep(Duration::from_millis(10));
     }
     proxy.cut();

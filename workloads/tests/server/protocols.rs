@@ -1,6 +1,9 @@
 //! Every protocol mode against what the server counted: prepares, executes, closes and questions, to the last one.
 
 use std::process::Command;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
 
 use crate::common::Bench;
 use crate::common::growth;
@@ -162,30 +165,47 @@ fn the_summary_tells_the_round_trips_that_questions_hide() {
 #[test]
 fn an_error_among_the_rows_is_an_error() {
     let bench = Bench::new("among_rows");
-    // The rows of this SELECT take longer than the server gives it, and the first of them are sent before the error.
-    let server = Mysqld::start_with(&["--max-execution-time=20"]);
+    let server = Mysqld::start();
     let command = |words: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loadprint-load"));
         command.args(words.split_whitespace()).args(server.connection());
-        command.env_remove("MYSQL_PWD").output().unwrap()
+        command.env_remove("MYSQL_PWD").stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        command
     };
     let size = "--table-size=200000 --range-size=200000";
-    let prepared = command(&format!("prepare oltp_read_only {size} --threads=1"));
+    let prepared = command(&format!("prepare oltp_read_only {size} --threads=1"))
+        .output()
+        .unwrap();
     assert!(
         prepared.status.success(),
         "{}",
         String::from_utf8_lossy(&prepared.stderr)
     );
+    let sql = server.sql();
+    let selecting = "SELECT id FROM performance_schema.processlist WHERE info LIKE 'SELECT c FROM sbtest%'";
     for protocol in ["ps", "text"] {
         let run = bench.path(protocol);
-        let output = command(&format!(
+        let mut child = command(&format!(
             "run oltp_read_only {size} --point-selects=0 --sum-ranges=0 --order-ranges=0 --distinct-ranges=0 --simple-ranges=1 \
-             --events=20 --protocol={protocol} --out={}",
+             --time=600 --report-interval=0 --protocol={protocol} --out={}",
             run.display()
-        ));
+        ))
+        .spawn()
+        .unwrap();
+        // The server takes most of its time to send the rows: a statement that is ended is ended among them.
+        while child.try_wait().unwrap().is_none() {
+            for row in sql.rows(selecting) {
+                let id = row[0].as_deref().unwrap();
+                // The connection may be gone by now.
+                sql.attempt(&format!("KILL QUERY {id}"));
+            }
+            sleep(Duration::from_millis(20));
+        }
+        let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{protocol}");
         assert!(
-            only_line(&output).contains("error 3024"),
+            only_line(&output).contains("error 1317"),
             "{}",
             only_line(&output)
         );

@@ -1,8 +1,6 @@
 //! Every script against the real sysbench, in the server's general log: the same commands with the same text, equally often.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
-use std::time::Instant;
 
 use crate::common::Bench;
 use crate::common::sql::Sql;
@@ -16,12 +14,7 @@ fn logged(sql: &Sql, exact: bool, act: impl FnOnce()) -> Statements {
     sql.start_log();
     act();
     // Nobody waits for the reply to a close, there is none: the server is done when the connections are gone.
-    let others =
-        "SELECT COUNT(*) FROM performance_schema.processlist WHERE DB = DATABASE() AND ID <> CONNECTION_ID()";
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while sql.number(others) > 0 {
-        assert!(Instant::now() < deadline, "connections stay open");
-    }
+    sql.wait_until_let_go();
     sql.stop_log();
     let rows = sql.rows(
         "SELECT command_type, CONVERT(argument USING utf8mb4) FROM mysql.general_log \
