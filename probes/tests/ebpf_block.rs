@@ -124,9 +124,24 @@ fn at_rest(tables: &mut Tables, device: &str) -> ((Reading, Reading), Vec<u64>) 
     })
 }
 
+/// Repeats a round until all of its requests were seen; it asserts by itself that never more than those are.
+///
+/// The kernel leaves out a program that an interrupt calls within itself on the same CPU (`prog->active` in
+/// kernel/trace/bpf_trace.c): a request may be missed while another one, of any disk, is being counted. That is rare, and
+/// programs that count wrongly miss some in every round.
+fn in_one_of_ten<T>(mut round: impl FnMut() -> Option<T>) -> T {
+    (0..10)
+        .find_map(|_| round())
+        .unwrap_or_else(|| panic!("in each of ten rounds requests were missed"))
+}
+
 #[test]
 fn so_many_reads_writes_flushes_and_discards_are_counted_and_no_more() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    in_one_of_ten(so_many);
+}
+
+fn so_many() -> Option<()> {
     let mut tables = Tables::open();
     // The disk comes after the programs: it has rows from its first request on.
     let disk = Loop::new();
@@ -159,9 +174,16 @@ fn so_many_reads_writes_flushes_and_discards_are_counted_and_no_more() {
         let entity = format!("{name} {operation} device");
         between(&latency_before, &latency, &entity)
     };
-    assert_eq!(device("write").count(), 17);
-    assert_eq!(device("flush").count(), 11);
-    assert_eq!(device("discard").count(), 5);
+    let kernel = subtract(&kernel, &kernel_before);
+    let mut all = true;
+    for (operation, count) in [("read", kernel[0]), ("write", 17), ("flush", 11), ("discard", 5)] {
+        let found = device(operation).count();
+        assert!(found <= count, "{operation}: {found} of {count}");
+        all &= found == count;
+    }
+    if !all {
+        return None;
+    }
     assert_eq!(device("write_fua").count() + device("other").count(), 0);
     let timed = device("flush");
     let smallest = timed.filled()[0].0;
@@ -193,7 +215,6 @@ fn so_many_reads_writes_flushes_and_discards_are_counted_and_no_more() {
             .any(|(lower, count)| *lower == 4096 && *count >= 23),
         "{reads:?}"
     );
-    let kernel = subtract(&kernel, &kernel_before);
     assert_eq!((reads.count(), reads.sum / 512), (kernel[0], kernel[2]));
 
     // Without a scheduler a request goes straight to the driver (discards come through the list of a plug).
@@ -201,11 +222,16 @@ fn so_many_reads_writes_flushes_and_discards_are_counted_and_no_more() {
         let queue = between(&latency_before, &latency, &format!("{name} {operation} queue"));
         assert_eq!(queue.count(), 0, "{operation}");
     }
+    Some(())
 }
 
 #[test]
 fn a_scheduler_s_requests_wait_in_its_queue() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    in_one_of_ten(through_a_queue);
+}
+
+fn through_a_queue() -> Option<()> {
     let disk = Loop::new();
     disk.set_scheduler("mq-deadline");
     let mut tables = Tables::open();
@@ -224,10 +250,21 @@ fn a_scheduler_s_requests_wait_in_its_queue() {
     // Whoever looks what is on a new disk (udev) reads from it too.
     let reads = kernel[0] - kernel_before[0];
     assert!(reads >= 23);
-    assert_eq!((count("read queue"), count("read device")), (reads, reads));
-    assert_eq!((count("write queue"), count("write device")), (7, 7));
     // A flush passes by the scheduler.
-    assert_eq!((count("flush queue"), count("flush device")), (0, 7));
+    let mut all = true;
+    for (what, expected) in [
+        ("read queue", reads),
+        ("read device", reads),
+        ("write queue", 7),
+        ("write device", 7),
+        ("flush queue", 0),
+        ("flush device", 7),
+    ] {
+        let found = count(what);
+        assert!(found <= expected, "{what}: {found} of {expected}");
+        all &= found == expected;
+    }
+    all.then_some(())
 }
 
 #[test]
@@ -244,7 +281,7 @@ fn a_file_system_s_fsyncs_are_flushes_of_its_disk() {
         &["-o", "noatime,commit=3600", &disk.path, mount.to_str().unwrap()],
     );
     let mut tables = Tables::open();
-    let counted = fsyncs(&mut tables, disk.name(), &mount);
+    let counted = in_one_of_ten(|| fsyncs(&mut tables, disk.name(), &mount));
     run("umount", &[mount.to_str().unwrap()]);
     // A commit's record asks for a flush before it and to be durable itself, which on a device without FUA is a second flush.
     assert_eq!(counted.flush + counted.write_fua, 2 * 23, "{counted:?}");
@@ -255,7 +292,7 @@ fn the_real_disk_s_requests_are_those_that_the_kernel_counts() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let mut tables = Tables::open();
-    let counted = fsyncs(&mut tables, &disk_of(directory), directory);
+    let counted = in_one_of_ten(|| fsyncs(&mut tables, &disk_of(directory), directory));
     assert!(counted.flush >= 23, "{counted:?}");
 }
 
@@ -331,8 +368,9 @@ fn counted(first: &Moment, last: &Moment, field: usize, unit: u64) -> RangeInclu
     least..=last.after[field] - first.before[field] + slack
 }
 
-/// Syncs a file 23 times, and compares with the kernel's own counts over the same time, whoever else used the disk.
-fn fsyncs(tables: &mut Tables, disk: &str, directory: &Path) -> Counted {
+/// Syncs a file 23 times, and compares with the kernel's own counts over the same time, whoever else used the disk. Nothing where
+/// fewer were seen.
+fn fsyncs(tables: &mut Tables, disk: &str, directory: &Path) -> Option<Counted> {
     let mut file = tempfile::tempfile_in(directory).unwrap();
     let first = Moment::of(tables, disk);
     for _ in 0..23 {
@@ -366,18 +404,18 @@ fn fsyncs(tables: &mut Tables, disk: &str, directory: &Path) -> Counted {
         (sectors("discard"), 13, SECTORS),
     ] {
         let kernel = counted(&first, &last, field, unit);
-        assert!(kernel.contains(&found), "field {field}: {found} of {kernel:?}");
+        assert!(found <= *kernel.end(), "field {field}: {found} of {kernel:?}");
+        if found < *kernel.start() {
+            return None;
+        }
     }
     // The kernel also counts, as a write, each empty request by which a flush is asked for; the device sees none of them.
     let (written, kernel) = (writes.iter().sum::<u64>(), requests(4));
-    assert!(
-        written <= *kernel.end() && written >= 23,
-        "{writes:?}, {kernel:?}, {flushes:?}"
-    );
-    Counted {
+    assert!(written <= *kernel.end(), "{writes:?}, {kernel:?}, {flushes:?}");
+    (written >= 23).then_some(Counted {
         flush: flushes.count(),
         write_fua: writes[1],
-    }
+    })
 }
 
 #[test]
