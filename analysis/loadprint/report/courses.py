@@ -16,7 +16,7 @@ from loadprint.series.series import Series, run_series
 
 NAMES = (
     *dict.fromkeys(
-        ".".join(need.split(".")[:2]) if "{" not in need else need.split(".", maxsplit=1)[0]
+        need if "{" not in need else need.split(".", maxsplit=1)[0]
         for chart in (*LINES, *DISK, *NETWORK, *MORE)
         for need in chart.needs
     ),

@@ -13,7 +13,7 @@ import numpy as np
 from loadprint.metrics import sources
 from loadprint.metrics.sources import MICROSECOND
 from loadprint.reading.queries import number
-from loadprint.series.table import Found, Table, split
+from loadprint.series.table import Found, Table, asked, split
 
 KIB = 1024.0  # what /proc/meminfo calls kB
 MEMORY = ("Dirty", "Writeback", "MemAvailable")
@@ -37,7 +37,7 @@ def cpu(table: Table) -> Iterator[Found]:
 
 def host(table: Table) -> Iterator[Found]:
     """Switches, interrupts and forks of the whole host."""
-    names = sources.CPU_HOST_FIELDS
+    names = [name for name in sources.CPU_HOST_FIELDS if asked(f"host.{name}", table.names)]
     rows = table.rows(
         lambda t: t.filter(t.cpu == "all").select("tick", **{n: number(ibis._[n]) for n in names})
     )
@@ -48,11 +48,12 @@ def host(table: Table) -> Iterator[Found]:
 def interrupts(table: Table) -> Iterator[Found]:
     """Interrupts or softirqs on a set of CPUs; the recorder's own sum of the set where there is one."""
     key = "line" if table.probe == "interrupts" else "kind"
-    wanted = ["all"] if table.cpus is None else [table.side, *(str(cpu) for cpu in table.cpus)]
+    side = table.side  # a query that encloses no more than texts is translated once for all runs
+    wanted = ["all"] if table.cpus is None else [side, *(str(cpu) for cpu in table.cpus)]
     rows = table.rows(
         lambda t: (
             t.filter((t[key] == "all") & t.cpus.isin(wanted))
-            .group_by("tick", own=t.cpus == table.side)
+            .group_by("tick", own=t.cpus == side)
             .agg(count=number(ibis._["count"]).sum())
         )
     )

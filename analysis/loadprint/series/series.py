@@ -18,8 +18,8 @@ from loadprint.reading.queries import Store, number
 from loadprint.reading.recording import Run
 from loadprint.series.axis import Floats, origin
 from loadprint.series.labels import label_of
-from loadprint.series.table import Found, Table
-from loadprint.series.tables import probes_of
+from loadprint.series.table import Found, Table, any_asked, asked
+from loadprint.series.tables import readers
 
 SHORTEST = 0.1  # seconds; a shorter last interval has no rate worth showing
 
@@ -71,32 +71,37 @@ def run_series(run: Run, store: Store, names: Sequence[str] | None = None) -> di
     """
     found: dict[str, Series] = {}
     for key, seconds, values in (*_generator(run, store, names), *_recorders(run, store, names)):
-        if _wanted(key, names) and not np.isnan(values).all():
+        if asked(key, names) and not np.isnan(values).all():
             label, unit = label_of(key)
             found.setdefault(key, Series(key, label, unit, seconds, values))
     return found
 
 
-def _wanted(key: str, names: Sequence[str] | None) -> bool:
-    return names is None or any(key == name or key.startswith(f"{name}.") for name in names)
-
-
 def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[Found]:
     for role in run.roles:
-        probes = {probe for probe, prefixes, *_ in probes_of("server") if _asked(prefixes, names)}
-        axis = origin(run, role, store, sorted(probes))
-        for side, cpus in _cpu_sets(run, role) if axis else ():
-            own = side in {role, "server"}
-            for probe, prefixes, read, by_cpu in probes_of(side):
-                path, grid = run.table(role, probe), axis.grids.get(probe) if axis else None
-                if path is None or grid is None or not (own or by_cpu) or not _asked(prefixes, names):
-                    continue
-                table = Table(run, role, store, path, probe, grid, side, cpus, user_hz(run, role), names)
-                yield from (found for found in read(table) if role != "load" or _of_load(found[0]))
+        chosen = [
+            (side, cpus, reader)
+            for side, cpus in _cpu_sets(run, role)
+            for reader in readers(side)
+            if _is_of(reader.of, role, side) and any_asked(reader.prefix, names)
+        ]
+        probes = sorted({reader.probe for _, _, reader in chosen})
+        axis = origin(run, role, store, probes) if probes else None
+        for side, cpus, reader in chosen if axis else ():
+            path, grid = run.table(role, reader.probe), axis.grids.get(reader.probe) if axis else None
+            if path is None or grid is None:
+                continue
+            table = Table(run, role, store, path, reader.probe, grid, side, cpus, user_hz(run, role), names)
+            yield from (found for found in reader.read(table) if role != "load" or _of_load(found[0]))
+
+
+def _is_of(what: str, role: str, side: str) -> bool:
+    """Whether a reader is one of a role's recorder for a side's CPU set: devices are the server's alone."""
+    return what == "cpus" or (side == role and (what == "role" or role != "load"))
 
 
 def _of_load(key: str) -> bool:
-    """Whether a key of the load host's recorder is the load's: names of devices are the server's."""
+    """Whether a key of the load host's recorder is the load's, and not of another role's process there."""
     return key.split(".")[1] == "load"
 
 
@@ -108,17 +113,11 @@ def _cpu_sets(run: Run, role: str) -> list[tuple[str, tuple[int, ...] | None]]:
     return [("server", cpuset(run, "server")), *([("load", cpuset(run, "load"))] if shared else [])]
 
 
-def _asked(prefixes: Sequence[str], names: Sequence[str] | None) -> bool:
-    return names is None or any(
-        name.split(".")[0] == prefix.split(".")[0] for name in names for prefix in prefixes
-    )
-
-
 def _generator(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[Found]:
     """Of each second of the measure phase: `load.events` …, and of an open loop its backlog."""
     path = run.path / "load" / "throughput.parquet"
     measure = run.phase("measure")
-    if not path.is_file() or measure is None or not _asked(("load",), names):
+    if not path.is_file() or measure is None or not any_asked("load", names):
         return
     known = store.columns(path)
     sums = {

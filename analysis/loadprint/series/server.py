@@ -21,6 +21,8 @@ THREADS = {
     "on_cpu_ns": NANOSECOND,
     "run_delay_ns": NANOSECOND,
 }
+SWITCHES = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
+PROCESS = ("utime", "stime", "read_bytes", "write_bytes", "minflt", "majflt")
 HISTOGRAMS = {
     "ebpf_sched": ("role", "state"),
     "ebpf_block": ("device", "operation", "stage"),
@@ -34,13 +36,25 @@ COUNTS = {
 }
 
 
-def _rises(t: ir.Table, columns: Sequence[str], entity: Sequence[str], *, born_at_zero: bool) -> ir.Table:
+def _of_roles(t: ir.Table, roles: Sequence[str] | None) -> ir.Table:
+    return t if roles is None else t.filter(t.role.isin(roles))
+
+
+def _rises(
+    whole: ir.Table,
+    columns: Sequence[str],
+    entity: Sequence[str],
+    roles: Sequence[str] | None,
+    *,
+    born_at_zero: bool,
+) -> ir.Table:
     """What each column of each entity rose by since the entity's last reading, summed by role and tick.
 
     A reading below the last one is another process with the same number, that counts from zero. So does an
-    entity first seen after the first tick, if `born_at_zero`.
+    entity first seen after the first tick of the table, if `born_at_zero`.
     """
-    first = t.tick.min().over(ibis.window())
+    first = whole.tick.min().as_scalar()
+    t = _of_roles(whole, roles)
     over = ibis.window(group_by=list(entity), order_by="tick")
     risen = {}
     for name in columns:
@@ -58,30 +72,42 @@ def _rises(t: ir.Table, columns: Sequence[str], entity: Sequence[str], *, born_a
 
 def process(table: Table) -> Iterator[Found]:
     """CPU and I/O of each role's processes together, and their resident memory."""
-    columns = ("utime", "stime", "read_bytes", "write_bytes", "minflt", "majflt")
-    entity = ["role", "pid"]
+    fields = table.fields((*PROCESS, "cpu", "rss"))
+    if set(fields) - {"rss"}:
+        yield from _process_counters(table)
+    if "rss" in fields:
+        roles = table.roles()
+        rows = table.rows(
+            lambda t: _of_roles(t, roles).group_by("role", "tick").agg(rss=number(ibis._.rss).sum())
+        )
+        unit = sources.rss_unit(table.run, table.role, table.store, table.path)
+        for role, own in split(rows, "role"):
+            yield table.gauge(f"process.{role}.rss", own["tick"], own["rss"] * unit)
+
+
+def _process_counters(table: Table) -> Iterator[Found]:
+    entity, roles = ["role", "pid"], table.roles()
     if "starttime" in table.store.columns(table.path):
         entity.append("starttime")
-    rows = table.rows(lambda t: _rises(t, columns, entity, born_at_zero=False))
+    rows = table.rows(lambda t: _rises(t, PROCESS, entity, roles, born_at_zero=False))
     for role, own in split(rows, "role"):
         own["cpu"] = own["utime"] + own["stime"]
-        for name in (*columns, "cpu"):
+        for name in (*PROCESS, "cpu"):
             unit = 1 / table.hz if name in ("utime", "stime", "cpu") else 1.0
             rates = table.grid.rates_of_rises(own["tick"], own[name], unit)
             yield f"process.{role}.{name}", table.grid.middle, rates
-    rows = table.rows(lambda t: t.group_by("role", "tick").agg(rss=number(ibis._.rss).sum()))
-    unit = sources.rss_unit(table.run, table.role, table.store, table.path)
-    for role, own in split(rows, "role"):
-        yield table.gauge(f"process.{role}.rss", own["tick"], own["rss"] * unit)
 
 
 def threads(table: Table) -> Iterator[Found]:
     """Switches, CPU time and run-queue delay of each role's threads; `switches` is both kinds together."""
-    rows = table.rows(lambda t: _rises(t, tuple(THREADS), ("role", "pid", "tid"), born_at_zero=True))
+    fields, roles = table.fields((*THREADS, "switches")), table.roles()
+    columns = tuple(name for name in THREADS if name in fields or ("switches" in fields and name in SWITCHES))
+    rows = table.rows(lambda t: _rises(t, columns, ("role", "pid", "tid"), roles, born_at_zero=True))
     for role, own in split(rows, "role"):
-        own["switches"] = own["voluntary_ctxt_switches"] + own["nonvoluntary_ctxt_switches"]
-        for name, unit in {**THREADS, "switches": 1.0}.items():
-            rates = table.grid.rates_of_rises(own["tick"], own[name], unit)
+        if "switches" in fields:
+            own["switches"] = own[SWITCHES[0]] + own[SWITCHES[1]]
+        for name in fields:
+            rates = table.grid.rates_of_rises(own["tick"], own[name], THREADS.get(name, 1.0))
             yield f"threads.{role}.{name}", table.grid.middle, rates
 
 
@@ -121,15 +147,17 @@ def mysql(table: Table) -> Iterator[Found]:
 def histogram(table: Table) -> Iterator[Found]:
     """`count` and `sum` (seconds) of an eBPF histogram's entities."""
     keys = HISTOGRAMS[table.probe]
-    rows = table.rows(
-        lambda t: t.select(
-            "tick",
-            entity=_joined(t, keys),
-            sum=number(t.sum_ns),
-            count=number(t.buckets.sums()),
-        )
-    )
-    yield from _entities(table, rows, {"sum": NANOSECOND, "count": 1.0})
+    units = {"sum": NANOSECOND, "count": 1.0}
+    fields, roles = table.fields(units), table.roles() if keys[0] == "role" else None
+
+    def chosen(t: ir.Table) -> ir.Table:
+        # a sum over the buckets of every row takes longer than all the rest
+        of = {"sum": t.sum_ns, "count": t.buckets.sums() if "count" in fields else None}
+        told = {name: number(of[name]) for name in fields}
+        return _of_roles(t, roles).select("tick", entity=_joined(t, keys), **told)
+
+    rows = table.rows(chosen)
+    yield from _entities(table, rows, {name: units[name] for name in fields})
 
 
 def counts(table: Table) -> Iterator[Found]:

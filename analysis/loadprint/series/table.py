@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,23 @@ class Table:
     hz: float
     names: Sequence[str] | None = None
 
+    def roles(self) -> list[str] | None:
+        """Roles that are asked for, where the second word of this table's keys is one; None for all."""
+        own = self._names()
+        if own is None or any("." not in name for name in own):
+            return None
+        return sorted({name.split(".")[1] for name in own})
+
+    def fields(self, known: Iterable[str]) -> list[str]:
+        """Those of `known`, last words of this table's keys, that are asked for."""
+        own, words = self._names(), list(known)
+        last = None if own is None else {name.rpartition(".")[2] for name in own}
+        return words if last is None or last - set(words) else [word for word in words if word in last]
+
+    def _names(self) -> list[str] | None:
+        word = self.probe.removeprefix("ebpf_")
+        return None if self.names is None else [n for n in self.names if n.split(".")[0] == word]
+
     def rows(self, query: Query) -> Columns:
         """Rows of the table in the order of ticks."""
         return self.store.fetch(self.path, lambda t: query(t).order_by("tick"))
@@ -45,6 +62,16 @@ class Table:
     def gauge(self, key: str, ticks: Floats, values: Floats) -> Found:
         """Series of a reading as it is, at the time it was read."""
         return key, self.grid.seconds, self.grid.placed(ticks, values)
+
+
+def asked(key: str, names: Sequence[str] | None) -> bool:
+    """Whether a series is asked for: its key is one of `names`, or begins with one."""
+    return names is None or any(key == name or key.startswith(f"{name}.") for name in names)
+
+
+def any_asked(prefix: str, names: Sequence[str] | None) -> bool:
+    """Whether any series is asked for whose key begins with `prefix`."""
+    return asked(prefix, names) or any(name.startswith(f"{prefix}.") for name in names or ())
 
 
 def split(rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
