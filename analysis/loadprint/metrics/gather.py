@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from loadprint.reading.recording import Run
 from loadprint.reading.status import status, without_probe
 from loadprint.reading.threads import threads
 from loadprint.reading.window import Window, measure_window
+from loadprint.series.series import Series
 from loadprint.series.spikes import spikes
 
 LEAST_FOR_P999 = 10_000
@@ -52,9 +53,12 @@ class Measured:
         return "load" not in self.run.roles
 
 
-def gather(run: Run, store: Store, *, brief: bool = False) -> Measured:
+def gather(
+    run: Run, store: Store, *, brief: bool = False, series: Mapping[str, Series] | None = None
+) -> Measured:
     """Read all that a comparison needs of one run; `brief`: CPU, processes, threads, scheduler, for sweeps.
 
+    `series` are the run's, those that spikes are found in among them, where the caller has read them.
     Raises InputError naming the file that cannot be used.
     """
     out = Quantities()
@@ -63,6 +67,8 @@ def gather(run: Run, store: Store, *, brief: bool = False) -> Measured:
     window = None
     if run.roles:
         window = _server_side(run, store, out, server_cpus, brief=brief)
+        if not brief and run.table(run.roles[0], "mysql"):
+            spikes(run, store, out, series)
         _load_side(run, store, out, load_cpus, window)
     else:
         for prefix in (
@@ -123,8 +129,6 @@ def _server_side(
     sources_limits.volumes(source)
     ebpf(source)
     mysql(source)
-    if run.table(role, "mysql"):
-        spikes(run, store, out)
     return window
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from loadprint.reading.histograms import Histogram
 from loadprint.reading.window import WRAPS, Floats, increase
 
 
@@ -26,12 +27,13 @@ class Quantity:
 
 @dataclass
 class Quantities:
-    """All inputs of one run."""
+    """All inputs of one run; `histograms` are by table and entity, what they counted in the window."""
 
     values: dict[str, Quantity] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # what happened and does no harm
     oddities: list[str] = field(default_factory=list)  # what a reader should be warned of
+    histograms: dict[tuple[str, ...], Histogram] = field(default_factory=dict)
 
     def put(self, name: str, rate: float, count: float | None = None) -> None:
         """Add a quantity; one that is not finite is not there."""

@@ -86,8 +86,10 @@ def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | No
     for name, first, place in _pairs(rows):
         found = difference(rows["buckets"][place], None if first is None else rows["buckets"][first], edges)
         if found is None:
-            source.out.lack(f"{name}.", f"{probe} began anew in the window")
+            reason = "began anew in the window" if len(edges) else "its histograms have no bounds"
+            source.out.lack(f"{name}.", f"{probe}: {reason}")
             continue
+        source.out.histograms[probe, *(rows[key][place] for key in keys)] = found
         source.out.put(f"{name}.count", found.total / seconds, float(found.total))
         if total:
             sum_before = 0.0 if first is None else rows["total"][first]

@@ -32,22 +32,19 @@ WHY = {
 def collect(sides: Sequence[Side], reference: str | None) -> Report:
     """Report of sides beside each other. Raises InputError naming the file that cannot be used."""
     store = Store()
-    measured = [[gather(run, store) for run in side.runs] for side in sides]
-    table = views.all_of(compare(sides, reference, measured=measured))
     runs, placed = runs_of(sides)
-    everyone = [(place, side, run.run) for (place, side), run in zip(placed, _flat(measured), strict=True)]
+    complete = (run for side in sides for run in side.runs)
+    everyone = [(place, side, run) for (place, side), run in zip(placed, complete, strict=True)]
     sampled = courses.sample(everyone, store)
+    known = iter(sampled)
+    measured = [[gather(run, store, series=next(known).series) for run in side.runs] for side in sides]
+    table = views.all_of(compare(sides, reference, measured=measured))
     drawn, still = courses.courses(
         sampled, devices.disks(measured), devices.interfaces(measured), sets_of(measured)
     )
     runs = with_spikes(runs, sampled)
     percentiles, by_type = latency.latency(everyone, len(sides))
-    windows = [
-        (side, run.run, run.window)
-        for (_, side), run in zip(placed, _flat(measured), strict=True)
-        if run.window
-    ]
-    inside = ebpf.distributions(windows, len(sides), store)
+    inside = ebpf.distributions(measured)
     curves = scaled(_swept(sides, measured))
     return Report(
         title=_title(sides),

@@ -12,6 +12,7 @@ from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.report.charts import DISK, LINES, MORE, NETWORK, STACKS, Stack, Wanted
 from loadprint.report.data import Course, Line
+from loadprint.series import spikes
 from loadprint.series.series import Series, run_series
 
 NAMES = (
@@ -22,7 +23,7 @@ NAMES = (
     ),
     "cpu.server",
     "cpu.load",
-    "mysql.redo_capacity",
+    *spikes.SERIES,
 )
 Of = dict[str, Series]
 

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import ibis
-import numpy as np
-
-from loadprint.errors import InputError
-from loadprint.reading.histograms import Histogram, bounds, difference
-from loadprint.reading.queries import Store
-from loadprint.reading.recording import Run
-from loadprint.reading.window import Window
+from loadprint.metrics.gather import Measured
+from loadprint.reading.histograms import Histogram
 from loadprint.report import buckets
 from loadprint.report.data import Distribution
 
@@ -55,20 +49,16 @@ SOURCES = (
 OFF_CPU = "off-CPU: "
 
 
-def distributions(
-    runs: Sequence[tuple[int, Run, Window]], sides: int, store: Store
-) -> tuple[Distribution, ...]:
-    """Histograms of all tables that `runs`, (side, run, window) each, have. Raises InputError."""
-    return tuple(chart for source in SOURCES for chart in _charts(source, runs, sides, store))
+def distributions(measured: Sequence[Sequence[Measured]]) -> tuple[Distribution, ...]:
+    """Histograms of all tables that the runs of each side have."""
+    return tuple(chart for source in SOURCES for chart in _charts(source, measured))
 
 
-def _charts(
-    source: _Source, runs: Sequence[tuple[int, Run, Window]], sides: int, store: Store
-) -> list[Distribution]:
+def _charts(source: _Source, measured: Sequence[Sequence[Measured]]) -> list[Distribution]:
     sums: dict[str, list[Histogram | None]] = {}
-    for side, run, window in runs:
-        for title, found in _of_run(source, run, window, store).items():
-            per_side = sums.setdefault(title, [None] * sides)
+    for side, run in [(side, run) for side, runs in enumerate(measured) for run in runs]:
+        for title, found in _of_run(source, run).items():
+            per_side = sums.setdefault(title, [None] * len(measured))
             before = per_side[side]
             per_side[side] = (
                 found if before is None else Histogram(before.counts + found.counts, before.bounds)
@@ -98,32 +88,13 @@ def _total(found: Sequence[Histogram | None]) -> int:
     return sum(one.total for one in found if one)
 
 
-def _of_run(source: _Source, run: Run, window: Window, store: Store) -> dict[str, Histogram]:
-    """Histograms of one run by title; buckets are cumulative, so that the window's ends are enough."""
-    path = run.table(window.role, source.probe)
-    ticks = sorted(window.middle_ns.get(source.probe, ()))
-    if path is None or len(ticks) < 2:
-        return {}
-    ends = [ticks[0], ticks[-1]]
-    fixed, keys = source.fixed, source.keys
-
-    def chosen(table: ibis.Table) -> ibis.Table:
-        for column, value in fixed.items():
-            table = table.filter(table[column] == value)
-        return table.select("tick", "buckets", *keys)
-
-    rows = store.fetch(path, chosen, at=ends)
-    edges = bounds(store.metadata(path), "buckets")
-    if len(edges) < 2:
-        raise InputError(path, "its histograms have no bounds", "copy the run directory again")
-    names = list(zip(*(rows[key].tolist() for key in source.keys), strict=True))
-    first = {name: place for place, name in enumerate(names) if rows["tick"][place] == ends[0]}
+def _of_run(source: _Source, run: Measured) -> dict[str, Histogram]:
+    """Histograms of one run by title, of what happened in its window."""
     found: dict[str, Histogram] = {}
-    for place in np.flatnonzero(rows["tick"] == ends[1]).tolist():
-        before = first.get(names[place])
-        risen = difference(rows["buckets"][place], None if before is None else rows["buckets"][before], edges)
-        if risen is not None and risen.total:
-            found[_title(source, dict(zip(source.keys, names[place], strict=True)))] = risen
+    for (probe, *names), histogram in run.quantities.histograms.items():
+        entity = dict(zip(source.keys, names, strict=False))
+        if probe == source.probe and histogram.total and source.fixed.items() <= entity.items():
+            found[_title(source, entity)] = histogram
     return found
 
 

@@ -24,6 +24,7 @@ AGE, CAPACITY, FLUSHED, EVENTS = (
     "mysql.pages_flushed",
     "load.events",
 )
+SERIES = (AGE, CAPACITY, FLUSHED, EVENTS)  # what all below look at
 NEEDED = {FLUSHED: "pages flushed", AGE: "the checkpoint age", CAPACITY: "the redo capacity"}
 FULL = 0.75
 BURST = 3.0
@@ -90,9 +91,12 @@ def why_no_burst(series: Mapping[str, Series]) -> str:
     return ""
 
 
-def spikes(run: Run, store: Store, out: Quantities) -> None:
-    """Add `mysql.flush_burst` and `mysql.checkpoint_spikes`, the number of spikes that stalled the load."""
-    series = run_series(run, store, (AGE, CAPACITY, FLUSHED, EVENTS))
+def spikes(run: Run, store: Store, out: Quantities, known: Mapping[str, Series] | None = None) -> None:
+    """Add `mysql.flush_burst` and `mysql.checkpoint_spikes`, the number of spikes that stalled the load.
+
+    `known` are the run's series, all of SERIES among them, where somebody has read them already.
+    """
+    series = run_series(run, store, SERIES) if known is None else known
     burst = flush_burst(series)
     if burst is None:
         out.lack("mysql.flush_burst", why_no_burst(series))
