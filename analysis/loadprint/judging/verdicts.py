@@ -22,9 +22,10 @@ def verdicts(
     comparable: Comparability,
     shifts: Shifts,
 ) -> tuple[Verdict, ...]:
-    """All five, in the order in which they are printed."""
+    """All five, in the order in which they are printed; of one side all but whether it is comparable."""
+    beside = (Verdict("comparable", comparable.answer, comparable.reason),) if len(sides) > 1 else ()
     return (
-        Verdict("comparable", comparable.answer, comparable.reason),
+        *beside,
         _per_side("client-bound", sides, measured, _bound, ("yes", "cannot tell", "no")),
         _per_side("pinned", sides, measured, _pinned, ("not separated", "cannot tell", "yes")),
         _observer(sides, measured),

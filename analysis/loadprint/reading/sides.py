@@ -30,8 +30,11 @@ class Side:
     execution: dict[str, Any] | None = None
 
 
-def resolve(words: Sequence[str]) -> tuple[list[Side], str | None]:
-    """Sides in the order given, and the reference that a campaign declares. Raises InputError."""
+def resolve(words: Sequence[str], *, least: int = 2) -> tuple[list[Side], str | None]:
+    """Sides in the order given, and the reference that a campaign declares.
+
+    Raises InputError, also where there are fewer than `least`.
+    """
     sides: list[Side] = []
     declared: str | None = None
     for word in words:
@@ -48,11 +51,12 @@ def resolve(words: Sequence[str]) -> tuple[list[Side], str | None]:
             raise InputError(path, "holds no execution.json", "give EXECUTION:side or a run directory")
         else:
             sides.append(single(path))
-    if len(sides) < 2:
+    if len(sides) < least:
         raise InputError(
             " ".join(words),
             "is one side",
-            "give two or more to compare; `loadprint inspect` tells what one run holds",
+            "give two or more to compare; `loadprint report` makes a page of one, `loadprint inspect` tells "
+            "what a run holds",
         )
     return _distinct(sides, words), declared
 

@@ -13,6 +13,7 @@ import numpy as np
 from loadprint.report.data import Floats
 
 Recipe = Callable[..., Floats]
+KB, MIB = 1024.0, 1048576.0  # bytes: kB as sar prints it, and as the table does
 
 
 def total(*parts: Floats) -> Floats:
@@ -95,8 +96,8 @@ LINES = (
     Wanted("backlog", "throughput", "Due and not begun", "", 1.0, ("load.backlog",)),
 )
 DISK = (
-    Wanted("read", "disk", "Read", "MB/s", 1e-6, ("disk.{disk}.read_sectors",)),
-    Wanted("written", "disk", "Written", "MB/s", 1e-6, ("disk.{disk}.write_sectors",)),
+    Wanted("read", "disk", "Read", "kB/s", 1 / KB, ("disk.{disk}.read_sectors",)),
+    Wanted("written", "disk", "Written", "kB/s", 1 / KB, ("disk.{disk}.write_sectors",)),
     Wanted("reads", "disk", "Reads", "/s", 1.0, ("disk.{disk}.reads",)),
     Wanted("writes", "disk", "Writes", "/s", 1.0, ("disk.{disk}.writes",)),
     Wanted("flushes", "disk", "Flushes", "/s", 1.0, ("disk.{disk}.flushes",)),
@@ -106,8 +107,8 @@ DISK = (
     Wanted("in_flight", "disk", "Requests in flight", "", 1.0, ("disk.{disk}.weighted_ms",)),
 )
 NETWORK = (
-    Wanted("received", "network", "Received", "MB/s", 1e-6, ("nic.{nic}.rx_bytes",)),
-    Wanted("sent", "network", "Sent", "MB/s", 1e-6, ("nic.{nic}.tx_bytes",)),
+    Wanted("received", "network", "Received", "kB/s", 1 / KB, ("nic.{nic}.rx_bytes",)),
+    Wanted("sent", "network", "Sent", "kB/s", 1 / KB, ("nic.{nic}.tx_bytes",)),
     Wanted(
         "packets",
         "network",
@@ -134,18 +135,18 @@ MORE = (
     ),
     Wanted("wait_lock", "waiting", "Server threads in a lock (futex)", "", 1.0, ("sched.server.lock.sum",)),
     Wanted("wait_io", "waiting", "Server threads in block I/O", "", 1.0, ("sched.server.block I/O.sum",)),
-    Wanted("rss", "memory", "Server process, resident", "MB", 1e-6, ("process.server.rss",)),
-    Wanted("dirty", "memory", "Dirty page cache", "MB", 1e-6, ("memory.Dirty",)),
-    Wanted("writeback", "memory", "Page cache in writeback", "MB", 1e-6, ("memory.Writeback",)),
-    Wanted("available", "memory", "Available", "MB", 1e-6, ("memory.MemAvailable",)),
+    Wanted("rss", "memory", "Server process, resident", "MiB", 1 / MIB, ("process.server.rss",)),
+    Wanted("dirty", "memory", "Dirty page cache", "MiB", 1 / MIB, ("memory.Dirty",)),
+    Wanted("writeback", "memory", "Page cache in writeback", "MiB", 1 / MIB, ("memory.Writeback",)),
+    Wanted("available", "memory", "Available", "MiB", 1 / MIB, ("memory.MemAvailable",)),
     Wanted("psi_cpu", "pressure", "Some task waited for CPU", "%", 1e2, ("pressure.cpu_some",)),
     Wanted("psi_io", "pressure", "Some task waited for I/O", "%", 1e2, ("pressure.io_some",)),
     Wanted("psi_io_full", "pressure", "All tasks waited for I/O", "%", 1e2, ("pressure.io_full",)),
     Wanted("psi_memory", "pressure", "Some task waited for memory", "%", 1e2, ("pressure.memory_some",)),
     Wanted("dirty_pages", "mysql", "Dirty pages", "", 1.0, ("mysql.dirty_pages",)),
-    Wanted("checkpoint_age", "mysql", "Checkpoint age", "MB", 1e-6, ("mysql.checkpoint_age",)),
+    Wanted("checkpoint_age", "mysql", "Checkpoint age", "MiB", 1 / MIB, ("mysql.checkpoint_age",)),
     Wanted("pages_flushed", "mysql", "Pages flushed", "/s", 1.0, ("mysql.pages_flushed",)),
-    Wanted("redo", "mysql", "Redo written", "MB/s", 1e-6, ("mysql.redo",)),
+    Wanted("redo", "mysql", "Redo written", "kB/s", 1 / KB, ("mysql.redo",)),
     Wanted("fsyncs", "mysql", "fsyncs of InnoDB", "/s", 1.0, ("mysql.fsyncs",)),
     Wanted("threads_running", "mysql", "Threads running", "", 1.0, ("mysql.threads_running",)),
     Wanted("history", "mysql", "History list", "", 1.0, ("mysql.history",)),

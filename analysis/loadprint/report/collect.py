@@ -12,6 +12,7 @@ from loadprint.reading import cpusets, devices
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import Side
 from loadprint.report import courses, ebpf, latency, probes
+from loadprint.report.charts import MIB
 from loadprint.report.data import Absent, Report, RunOf, SideOf, Span
 from loadprint.report.scaling import scaled
 from loadprint.report.settings import settings
@@ -27,6 +28,7 @@ WHY = {
     "Throughput over threads": "the sides were not run at several numbers of threads",
     "A/B blocks": "this is no A/B on a live server",
 }
+OF_SEVERAL = ("Throughput over threads", "A/B blocks")  # what no report of one side has anyway
 
 
 def collect(sides: Sequence[Side], reference: str | None) -> Report:
@@ -66,8 +68,7 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
                 "Over time": drawn,
                 "Latency": percentiles,
                 "Histograms by eBPF": inside,
-                "Throughput over threads": curves,
-                "A/B blocks": (),
+                **(dict(zip(OF_SEVERAL, (curves, ()), strict=True)) if len(sides) > 1 else {}),
             }
         ),
         probes=probes.lost([side.name for side in sides], measured),
@@ -131,8 +132,13 @@ def sets_of(measured: Sequence[Sequence[Measured]]) -> dict[str, tuple[str, floa
 
 
 def _title(sides: Sequence[Side]) -> str:
-    campaign = _campaign(sides)
-    return str(campaign.get("title") or " beside ".join(side.label for side in sides))
+    """The campaign's title, or what is beside each other; one side is called by its name, a run by its id."""
+    title = str(_campaign(sides).get("title") or "")
+    if len(sides) > 1:
+        return title or " beside ".join(side.label for side in sides)
+    (side,) = sides
+    runs = side.runs[0].id if len(side.runs) == 1 and not side.missing else ""
+    return ": ".join(dict.fromkeys(each for each in (title, side.label, runs) if each))
 
 
 def _campaign(sides: Sequence[Side]) -> Mapping[str, Any]:
@@ -179,6 +185,6 @@ def made(sides: Sequence[Side], table: Table | None) -> tuple[tuple[str, str], .
         ("seed", str(execution.get("seed") or "")),
         ("versions", ", ".join(sorted(versions))),
         ("directories", ", ".join(dict.fromkeys(str(run.path.resolve().parent) for run in runs))),
-        ("files", f"{len(files):,} in {len(runs)} runs, {size / 1e6:,.1f} MB" if files else ""),
+        ("files", f"{len(files):,} in {len(runs)} runs, {size / MIB:,.1f} MiB" if files else ""),
     ]
     return tuple((label, text) for label, text in found if text)

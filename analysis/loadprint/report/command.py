@@ -10,10 +10,12 @@ from typing import Any
 from loadprint import options
 
 EXAMPLES = """SIDE is what `compare` takes: an EXECUTION (all its sides), EXECUTION:side, a run directory,
-or a file of sysstat. The page needs no network and no other file.
+or a file of sysstat. One alone is enough: its page has no ratios. The page needs no network and
+no other file.
 
 examples:
   loadprint report runs/quick/latest -o report.html
+  loadprint report runs/quick/latest/b1-oltp-r1 -o run.html
   loadprint report runs/quick/latest:oltp runs/quick/latest:insert --reference insert -o both.html
   loadprint report runs/insert-scaling/latest -o scaling.html
   loadprint report runs/ab/dirty-1 -o ab.html
@@ -24,7 +26,7 @@ examples:
 def add_report(subparsers: Any) -> None:
     """Register `report`."""
     parser = options.command(
-        subparsers, "report", "one HTML page of a comparison, to read and to send on", EXAMPLES
+        subparsers, "report", "one HTML page of a comparison or of one run, to read and to send on", EXAMPLES
     )
     options.add_sides(parser, "EXECUTION|SIDE")
     parser.add_argument(
@@ -54,7 +56,7 @@ def run_report(arguments: argparse.Namespace) -> int:
     elif is_sweep(arguments.sides):
         report = collect_sweep(Path(arguments.sides[0]))
     else:
-        sides, declared = resolve(arguments.sides)
+        sides, declared = resolve(arguments.sides, least=1)
         names = [side.name for side in sides]
         report = collect(sides, arguments.reference or (declared if declared in names else None))
     text = page(report)

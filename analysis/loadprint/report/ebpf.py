@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from loadprint.metrics.gather import Measured
 from loadprint.reading.histograms import Histogram
 from loadprint.report import buckets
+from loadprint.report.charts import KB
 from loadprint.report.data import Distribution
 
 NANO = 1e-9
@@ -41,7 +42,13 @@ SOURCES = (
         1e3,
     ),
     _Source(
-        "ebpf_block_size", ("device", "operation"), {}, "{device}: size of a {operation}", 1.0, "kB", 1e-3
+        "ebpf_block_size",
+        ("device", "operation"),
+        {},
+        "{device}: size of a {operation}",
+        1.0,
+        "kB",
+        1 / KB,
     ),
     _Source("ebpf_syscall_latency", ("role", "syscall"), {"role": "server"}, "{syscall}", NANO, "µs", 1e6),
     _Source("ebpf_statements", ("role", "command"), {"role": "server"}, "{command}", NANO, "ms", 1e3),

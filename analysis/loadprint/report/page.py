@@ -34,6 +34,7 @@ EBPF_TITLES = {
     "ebpf_syscall_latency": "System calls of the server",
     "ebpf_statements": "Statements, inside the server",
 }
+UNITS = "kB is 1,024 B, as sar prints it, in charts and table alike; MiB is 1,024 kB."
 SOUND = {"comparable": "yes", "client-bound": "no", "pinned": "yes", "observer": "small", "disturbed": "no"}
 # what could end a script element, or a line in old parsers of JavaScript
 ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
@@ -85,6 +86,8 @@ def page(report: Report) -> str:
         else [],
         said=_said(report),
         head=report.table or report.pivots,
+        units=UNITS,
+        trust="May they be compared?" if len(report.sides) > 1 else "May it be relied on?",
         verdicts=report.table.verdicts if report.table else (),
         doubted=_doubted(report),
         spikes=_spikes(report),

@@ -237,6 +237,8 @@ def _head(side: Side, runs: Sequence[Measured], shifts: Shifts, footnotes: Footn
 
 
 def _method(builder: RowBuilder, reference: str) -> tuple[str, ...]:
+    if len(builder.columns) == 1:
+        return ("value: mean of the repeats; one side alone has no ratio and no interval.",)
     texts = [text.format(reference=reference) for text in METHOD]
     fewest = min(len(column.runs) for column in builder.columns)
     if fewest < 3:
