@@ -63,7 +63,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def report_of(*words: Path | str) -> Report:
-    sides, declared = resolve([str(word) for word in words])
+    sides, declared = resolve([str(word) for word in words], least=1)
     return collect(sides, declared)
 
 
@@ -129,6 +129,53 @@ def test_nothing_of_a_recording_can_act_in_the_page(tmp_path: Path) -> None:
     assert sum(tag == "script" for tag, _ in read.elements) == 3
     data = json.loads(next(data for kind, data in read.raw if data.lstrip().startswith('{"sides"')))
     assert data["percentiles"][0]["key"] == f"percentiles-{EVIL}"
+
+
+def test_one_run_alone_has_values_and_nothing_that_takes_two(execution: Path, tmp_path: Path) -> None:
+    run = execution / "b1-oltp-r1"
+    page_of_run = tmp_path / "run.html"
+    assert main(["report", str(run), "-o", str(page_of_run)]) == 0
+    text = page_of_run.read_text()
+    read = Reader(text)
+    assert {"table", "comparable", "time", "settings", "made", "row-operations"} <= set(read.ids())
+    assert "<h1>oltp: b1-oltp-r1</h1>" in text.replace("oltp_read_write", "oltp")
+    assert "May they be compared?" not in text
+    assert "the reference" not in text
+
+    report = report_of(run)
+    table = report.table
+    assert table is not None
+    assert [verdict.key for verdict in table.verdicts] == ["client-bound", "pinned", "observer", "disturbed"]
+    assert {"Throughput over threads", "A/B blocks"}.isdisjoint(each.title for each in report.absent)
+    operations = table.row("operations")
+    beside = report_of(execution).table
+    assert operations is not None
+    assert beside is not None
+    both = beside.row("operations")
+    assert both is not None
+    assert operations.cells[0].repeats[0] == both.cells[0].repeats[0]
+    assert tabled.tabled(table).compared == ()
+    assert [run.id for run in report.runs] == ["b1-oltp-r1"]
+
+
+def test_one_side_of_an_execution_has_all_its_repeats(execution: Path) -> None:
+    report = report_of(f"{execution}:oltp")
+    assert [side.name for side in report.sides] == ["oltp"]
+    assert len(report.runs_of(0)) == 3
+    assert report.table is not None
+    assert all(versus is None for group in report.table.groups for row in group.rows for versus in row.versus)
+    assert "facts differ." not in page(report)
+
+
+def test_charts_and_table_count_in_the_same_units(report: Report) -> None:
+    table = report.table
+    assert table is not None
+    row = table.row("disk_vda_write_kb")
+    course = next(course for course in report.courses if course.title == "Written")
+    assert row is not None
+    assert (course.shown, course.factor) == (row.shown, row.factor)
+    assert {course.shown for course in report.courses}.isdisjoint({"MB", "MB/s", "GB"})
+    assert page(report).count("kB is 1,024 B") == 1
 
 
 def test_missing_repeats_and_probes_are_said(execution: Path) -> None:

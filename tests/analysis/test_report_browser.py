@@ -443,3 +443,31 @@ def test_the_first_screen_says_what_differs_and_what_speaks_against_it(opened: P
     }
     assert answers["comparable"] is False
     assert answers["disturbed"] is True  # no canary ran
+
+
+def test_the_page_of_one_run_draws_all_its_charts(
+    context: BrowserContext, file: Path, tmp_path: Path
+) -> None:
+    run = file.parent / "execution" / "b1-oltp-r1"
+    sides, _ = resolve([str(run)], least=1)
+    path = tmp_path / "run.html"
+    path.write_text(written(collect(sides, None)), encoding="utf-8")
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.set_viewport_size(DESKTOP)  # type: ignore[arg-type]
+    page.goto(path.as_uri())
+    assert page.locator("h1").inner_text().endswith("b1-oltp-r1")
+    assert page.locator("#rows thead th").count() == 3
+    assert page.locator("#rows .axis").count() == 0
+    for name in ("table", "comparable", "time", "latency", "ebpf", "settings", "made"):
+        expect(page.locator(f"#{name} h2")).to_be_visible()
+    keys = page.locator("figure.chart").evaluate_all("all => all.map(one => one.dataset.key)")
+    assert len(keys) > 15
+    for key in keys:
+        chart(page, key)
+        assert painted(page, key) > 30, f"{key} is empty"
+    page.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
+    shot(page, "run")
+    page.close()
+    assert wrong == []

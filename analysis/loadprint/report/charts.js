@@ -41,7 +41,7 @@ function shade(chart, runs) {
   ctx.restore();
 }
 
-// Names of the phases, above the values that were drawn: a name has the page's colour around it.
+// Names of the phases, in the strip above the plot.
 function namePhases(chart, runs) {
   const run = runs.find((one) => one !== undefined && report.runs[one].phases.length);
   if (run === undefined) return;
@@ -51,16 +51,12 @@ function namePhases(chart, runs) {
   ctx.save();
   ctx.font = `${10 * ratio}px ${font.slice(5)}`;
   ctx.textAlign = "left";
-  ctx.textBaseline = "top";
-  ctx.lineJoin = "round";
-  ctx.lineWidth = 3 * ratio;
+  ctx.textBaseline = "bottom";
+  ctx.fillStyle = colour("quiet");
   for (const [name, begin, end] of report.runs[run].phases) {
     const left = at(begin);
-    if (name === "measure" || at(end) - left <= ctx.measureText(name).width + 8 * ratio) continue;
-    ctx.strokeStyle = colour("outside");
-    ctx.strokeText(name, left + 4 * ratio, bbox.top + 4 * ratio);
-    ctx.fillStyle = colour("ink");
-    ctx.fillText(name, left + 4 * ratio, bbox.top + 4 * ratio);
+    if (name === "measure" || at(end) - left <= ctx.measureText(name).width + 2 * ratio) continue;
+    ctx.fillText(name, left, bbox.top - 2 * ratio);
   }
   ctx.restore();
 }
@@ -94,7 +90,7 @@ function zoom(range) {
 function timeOptions(figure, hooks) {
   const place = figure.querySelector(".canvas");
   return {
-    width: place.clientWidth, height: place.clientHeight, legend: { show: false }, padding: [8, 4, 0, 0],
+    width: place.clientWidth, height: place.clientHeight, legend: { show: false }, padding: [16, 4, 0, 0],
     cursor: {
       y: false, points: { size: 5 }, drag: { x: true, y: false, setScale: false },
       sync: { key: "time", setSeries: false, filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } },

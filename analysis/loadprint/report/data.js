@@ -82,7 +82,7 @@ function axis(more) {
 // The width that numbers beside an axis need.
 function beside(chart, values) {
   const longest = (values || []).reduce((most, text) => Math.max(most, (text || "").length), 0);
-  return Math.max(48, 14 + longest * 6.4);
+  return Math.max(56, 14 + longest * 6.4);
 }
 
 // What is said beside a title when nobody points at the chart, and what replaces it.

@@ -4,7 +4,7 @@ const QUANTILES = [[0, "0"], [Math.log10(2), "50 %"], [1, "90 %"], [2, "99 %"], 
 function shared(figure, more) {
   const place = figure.querySelector(".canvas");
   return {
-    width: place.clientWidth, height: place.clientHeight, legend: { show: false }, padding: [8, 12, 0, 0],
+    width: place.clientWidth, height: place.clientHeight, legend: { show: false }, padding: [8, 28, 0, 0],
     cursor: { y: false, points: { size: 5 }, drag: { x: true, y: false } },
     ...more,
   };
@@ -31,9 +31,23 @@ function decades(low, high) {
   return found.filter((one) => one >= low && one <= high);
 }
 
-function shortly(value) {
-  if (value >= 1e6) return `${Number((value / 1e6).toPrecision(3))} M`;
-  return value >= 1e3 ? `${Number((value / 1e3).toPrecision(3))} k` : String(Number(value.toPrecision(3)));
+// As many steps of four as there are: sizes are powers of two.
+function fourfold(low, high) {
+  const found = [];
+  for (let power = Math.ceil(Math.log2(low) / 2); 4 ** power <= high; power += 1) found.push(4 ** power);
+  return found;
+}
+
+const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const TIMES = [["s", 1], ["ms", 1e-3], ["µs", 1e-6], ["ns", 1e-9]];
+
+// A value of a histogram with its unit: a time in the unit that it is short in, 2 ms and not 2,000 µs.
+function sized(value, unit) {
+  const known = TIMES.find(([name]) => name === unit);
+  if (!known || value === 0) return `${plain.format(value)} ${unit}`;
+  const seconds = value * known[1];
+  const [name, step] = TIMES.find(([, size]) => seconds >= size * 0.9995) || TIMES[TIMES.length - 1];
+  return `${plain.format(seconds / step)} ${name}`;
 }
 
 function percentileChart(figure, data) {
@@ -44,7 +58,7 @@ function percentileChart(figure, data) {
     scales: { x: { time: false }, y: { distr: 3 } },
     axes: [
       axis({ splits: (_, index, low, high) => QUANTILES.map(([at]) => at).filter((at) => at >= low && at <= high), values: (_, splits) => splits.map((at) => QUANTILES.find(([one]) => one === at)?.[1] ?? ""), space: 1 }),
-      axis({ size: beside, splits: (_, index, low, high) => decades(low, high), values: (_, splits) => splits.map(shortly), filter: (_, splits) => splits }),
+      axis({ size: beside, splits: (_, index, low, high) => decades(low, high), values: (_, splits) => splits.map((one) => plain.format(one)), filter: (_, splits) => splits }),
     ],
     series: [{}, ...data.curves.map((curve) => ({ stroke: () => runColour(curve.run), width: 1.5, spanGaps: true, points: { show: curve.x.length < 8, size: 5 } }))],
     hooks: {
@@ -70,7 +84,7 @@ function distributionChart(figure, data) {
     scales: { x: { time: false, distr: 3, range: () => [data.edges[0], data.edges[last]] }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false }, dataIdx: (chart, series, idx, x) => Math.max(0, data.edges.findLastIndex((edge) => edge <= x)) },
     axes: [
-      axis({ splits: () => decades(data.edges[0], data.edges[last]), values: (_, splits) => splits.map(shortly), filter: (_, splits) => splits, space: 30 }),
+      axis({ splits: () => (data.shown === "kB" ? fourfold : decades)(data.edges[0], data.edges[last]), values: (_, splits) => splits.map((one) => sized(one, data.shown)), filter: (_, splits) => splits, space: 30 }),
       axis({ size: 18, values: (_, splits) => splits.map(() => ""), ticks: { show: false }, space: 40 }),
     ],
     series: [{}, ...sides.map((side) => ({
@@ -82,7 +96,7 @@ function distributionChart(figure, data) {
         if (chart.cursor.left < 0) { readout.clear(); return; }
         const x = chart.posToVal(chart.cursor.left, "x");
         const cell = Math.min(last - 1, Math.max(0, data.edges.findLastIndex((edge) => edge <= x)));
-        readout.show(`${written(data.edges[cell])} – ${written(data.edges[cell + 1])} ${data.shown}`,
+        readout.show(`${sized(data.edges[cell], data.shown)} – ${sized(data.edges[cell + 1], data.shown)}`,
           sides.map((side) => [`side-${side % 8}`, `${written(100 * data.shares[side][cell])} %`]));
       }],
     },

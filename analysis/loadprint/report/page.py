@@ -284,7 +284,8 @@ def _experiment(report: Report) -> dict[str, Any]:
 
 def _histograms(report: Report, section: str, title: str) -> Block:
     figures = tuple(
-        Figure(chart.key, chart.title, chart.shown, summary.of_distribution(chart))
+        # its axis says the unit at every number
+        Figure(chart.key, chart.title, "", summary.of_distribution(chart))
         for chart in report.distributions
         if chart.section == section
     )

@@ -8,6 +8,8 @@ from loadprint.report.data import Course, Distribution, Floats, Percentiles, Rep
 
 DIGITS = 3
 QUANTILES = (0.5, 0.99)
+TIMES = (("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9))
+ALMOST = 0.9995  # of a unit is written as one
 
 
 def figure(value: float, digits: int = DIGITS) -> str:
@@ -73,6 +75,14 @@ def of_percentiles(chart: Percentiles, report: Report) -> tuple[tuple[int, str],
     return tuple(told)
 
 
+def _sized(value: float, chart: Distribution) -> str:
+    """A value with its unit; a time in the unit that it is short in: 2 ms, and not 2,000 µs."""
+    name, factor = chart.shown, chart.factor
+    if name in dict(TIMES) and value > 0:
+        name, factor = next(((n, f) for n, f in TIMES if value * f >= ALMOST), TIMES[-1])
+    return f"{figure(value * factor, 2)}\u00a0{name}"
+
+
 def of_distribution(chart: Distribution) -> tuple[tuple[int, str], ...]:
     """Per side: where most values lie, and how many there are."""
     told = []
@@ -81,8 +91,7 @@ def of_distribution(chart: Distribution) -> tuple[tuple[int, str], ...]:
             continue
         below = np.cumsum(shares)
         low, high = (int(np.searchsorted(below, share)) for share in (0.1, 0.9))
-        ends = [
-            figure(float(chart.edges[place]) * chart.factor, 2) for place in (low, min(high + 1, len(shares)))
-        ]
-        told.append((side, f"n {chart.totals[side]:,}, 80 % in {ends[0]} – {ends[1]}\u00a0{chart.shown}"))
+        ends = [float(chart.edges[place]) for place in (low, min(high + 1, len(shares)))]
+        spread = " – ".join(_sized(end, chart) for end in ends)
+        told.append((side, f"n {chart.totals[side]:,}, 80 % in {spread}"))
     return tuple(told)
