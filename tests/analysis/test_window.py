@@ -234,6 +234,33 @@ def test_a_pid_that_is_used_again_is_another_process(tmp_path: Path) -> None:
     assert switches.count == 1500 * (half - 1 - found.window.first) + second
 
 
+def test_a_probe_that_is_read_late_has_a_window_of_its_own(tmp_path: Path) -> None:
+    """On a host that stalls a read goes on beside its tick: here those at both ends are not wholly inside."""
+    plain = measured(tmp_path / "plain")
+    assert plain.window is not None
+    first, last = plain.window.first, plain.window.last
+
+    def late(row: dict[str, Any]) -> dict[str, Any]:
+        if row["probe"] in ("nic", "threads") and row["tick"] == first:
+            row["start_ns"] -= SECOND
+        if row["probe"] in ("nic", "threads") and row["tick"] == last:
+            row["end_ns"] += 10 * SECOND
+        return row
+
+    run = make_run(tmp_path / "run")
+    rewrite(run / "server" / "ticks.parquet", late)
+    write_manifest(run)
+    found = gather(open_run(run), Store())
+    assert found.window is not None
+    assert (found.window.first, found.window.last) == (first, last)
+    assert found.window.ends("nic") == found.window.ends("threads") == (first + 1, last - 1)
+    for name in ("nic.veth0.rx_bytes", "threads.server.voluntary_ctxt_switches"):
+        one, other = plain.quantities.get(name), found.quantities.get(name)
+        assert one is not None
+        assert other is not None
+        assert other.rate == pytest.approx(one.rate), name
+
+
 @pytest.mark.parametrize("hours", [1, -1])
 def test_a_clock_that_is_set_while_recording_moves_nothing_within_one_boot(
     tmp_path: Path, hours: int

@@ -76,8 +76,7 @@ class Source:
         path = self.run.table(self.window.role, probe)
         if path is None or probe not in self.window.middle_ns:
             return None
-        window = (self.window.first, self.window.last)
-        return self.store.fetch(path, lambda t: query(t).order_by("tick"), between=window)
+        return self.store.fetch(path, lambda t: query(t).order_by("tick"), between=self.window.ends(probe))
 
     def seconds(self, probe: str, ticks: Floats) -> float:
         """Seconds between the reads of the first and the last of `ticks`."""

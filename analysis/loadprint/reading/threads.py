@@ -31,14 +31,13 @@ def threads(source: Source) -> None:
     for name in FIELDS:
         column = number(ibis._[name])
         ends |= {f"{name}_0": column.argmin(ibis._.tick), f"{name}_1": column.argmax(ibis._.tick)}
-    window = (source.window.first, source.window.last)
     again = second_lives(source)
     rows = source.store.fetch(
         path,
         lambda t: t.group_by("role", "pid", "tid", life=_life(t, again)).agg(
             born=number(ibis._.tick.min()), seen=number(ibis._.tick.max()), **ends
         ),
-        between=window,
+        between=source.window.ends("threads"),
     )
     if len(rows["born"]) == 0:
         source.out.lack("threads", "no thread was read inside the window")

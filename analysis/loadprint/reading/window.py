@@ -46,6 +46,15 @@ class Window:
         """Ticks taken by the probe that was read most often."""
         return max((len(stamps) for stamps in self.middle_ns.values()), default=0)
 
+    def ends(self, probe: str) -> tuple[int, int]:
+        """First and last tick at which a probe was read wholly inside the window.
+
+        A read that goes on beside its tick may begin before the window, or end after it, where the tick's
+        other reads do not. Raises KeyError where the probe was not read inside.
+        """
+        stamps = self.middle_ns[probe]
+        return min(stamps), max(stamps)
+
     def why_missing(self, probe: str) -> str:
         """Why there is nothing of a probe in the window."""
         reason = self.unavailable.get(probe) or self.failures.get(probe)
