@@ -88,11 +88,11 @@ class Bench:
             "recorder": {"interval": "200ms"},
         }
 
-    def start(self, **popen: Any) -> None:
-        """Start the experiment."""
+    def start(self, *options: str, **popen: Any) -> None:
+        """Start the experiment, with more options of `ab run`."""
         file = self.directory / "experiment.yml"
         file.write_text(yaml.safe_dump(self.document), encoding="utf-8")
-        words = ab("run", file, "--out", self.out, "--collector", COLLECT)
+        words = ab("run", file, "--out", self.out, "--collector", COLLECT, *options)
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "analysis")}
         given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **popen}
         self.process = subprocess.Popen(words, env=environment, **given)

@@ -73,6 +73,23 @@ def test_a_stopped_controller_loses_its_lease_and_hears_of_it(bench: Bench) -> N
     assert bench.meta()["status"] == "failed"
 
 
+def test_a_caller_that_no_longer_touches_its_file_is_gone(bench: Bench) -> None:
+    heartbeat = bench.directory / "heartbeat"
+    heartbeat.touch()
+    bench.document["schedule"]["window"] = 30.0
+    bench.start(f"--heartbeat={heartbeat}", "--heartbeat-timeout=10")
+
+    def treated() -> bool:
+        heartbeat.touch()
+        return "treatment" in bench.phases()
+
+    wait_for("the treatment window", treated)
+    status, said = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    assert f"the caller is gone: {heartbeat} was not touched" in bench.meta()["reason"]
+    assert not bench.applied.exists()
+
+
 def test_the_deadline_reverts(tmp_path: Path, server: Server) -> None:
     for deadline in (5, 20, 80):
         bench = Bench(tmp_path / f"{deadline}", server)

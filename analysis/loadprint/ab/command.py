@@ -38,6 +38,16 @@ def add(subparsers: Any) -> None:
     running.add_argument(
         "--collector", type=Path, metavar="PATH", help="loadprint-collect, if not on the PATH"
     )
+    running.add_argument(
+        "--heartbeat", type=Path, metavar="FILE", help="a file that is touched while the caller is there"
+    )
+    running.add_argument(
+        "--heartbeat-timeout",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="end, reverted, when it was not touched for so long (default: 60)",
+    )
     options.add_output(running)
     running.set_defaults(run=run_run)
     show = verbs.add_parser("show", help="what an experiment found, worked out again from its recording")
@@ -61,13 +71,15 @@ def run_plan(arguments: argparse.Namespace) -> int:
 def run_run(arguments: argparse.Namespace) -> int:
     """Run an experiment: 0 done, 1 ended early with everything reverted, 2 not reverted."""
     from loadprint.ab import controller, experiment, render, schedule, show  # noqa: PLC0415  as above
+    from loadprint.ab.heartbeat import Heartbeat  # noqa: PLC0415
     from loadprint.ab.interrupts import say  # noqa: PLC0415
 
     asked = experiment.load(arguments.file)
     planned = schedule.plan(asked)
     for warning in planned.warnings:
         say(f"warning: {warning}")
-    outcome = controller.run(asked, planned, arguments.out, arguments.collector)
+    beat = Heartbeat(arguments.heartbeat, arguments.heartbeat_timeout) if arguments.heartbeat else None
+    outcome = controller.run(asked, planned, arguments.out, arguments.collector, beat)
     try:
         result = show.result(arguments.out)
         options.write(render.RENDERERS[arguments.format](result), arguments.output)

@@ -20,6 +20,7 @@ from typing import Any
 from loadprint.ab import guards as live
 from loadprint.ab import keeper
 from loadprint.ab.experiment import Experiment
+from loadprint.ab.heartbeat import Heartbeat
 from loadprint.ab.interrupts import Interrupts, say
 from loadprint.ab.link import KeeperGone, Link
 from loadprint.ab.recorder import Recorder, collector, gone, server_pid, why_silent
@@ -42,12 +43,13 @@ class Silent(InputError):
 
 @dataclass(frozen=True)
 class Site:
-    """What is run, where it goes, and on which process."""
+    """What is run, where it goes, on which process, and whose end ends it."""
 
     experiment: Experiment
     plan: Plan
     out: Path
     pid: int
+    heartbeat: Heartbeat | None = None
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,14 @@ class Outcome:
     told: str
 
 
-def run(experiment: Experiment, plan: Plan, out: Path, binary: Path | None = None) -> Outcome:
-    """Run an experiment into the new directory `out`.
+def run(
+    experiment: Experiment,
+    plan: Plan,
+    out: Path,
+    binary: Path | None = None,
+    heartbeat: Heartbeat | None = None,
+) -> Outcome:
+    """Run an experiment into the new directory `out`; a lost `heartbeat` ends it, reverted.
 
     Raises InputError where it cannot begin; nothing has been switched then.
     """
@@ -76,7 +84,7 @@ def run(experiment: Experiment, plan: Plan, out: Path, binary: Path | None = Non
         except InputError:  # nothing has begun
             shutil.rmtree(out)
             raise
-        controller = Controller(Site(experiment, plan, out, pid), link, interrupts)
+        controller = Controller(Site(experiment, plan, out, pid, heartbeat), link, interrupts)
         try:
             return controller.conduct(
                 lambda: Recorder(collect, out, experiment, pid, deadline(experiment, plan))
@@ -136,6 +144,7 @@ class Controller:
 
     def __init__(self, site: Site, link: Link, interrupts: Interrupts) -> None:
         self.experiment, self.plan, self.out, self.pid = site.experiment, site.plan, site.out, site.pid
+        self.heartbeat = site.heartbeat
         self.link, self.interrupts, self.pid_start = link, interrupts, keeper.start_time(site.pid)
         self.guarding = live.Guarding(site.experiment.guards)
         self.recorder: Recorder | None = None
@@ -244,6 +253,8 @@ class Controller:
         """Look whether anything has ended that must not, and renew the lease."""
         if self.interrupts.received is not None:
             raise Stop(f"interrupted by {self.interrupts.received.name}")
+        if self.heartbeat is not None and (lost := self.heartbeat.lost()):
+            raise Stop(lost)
         self.link.check()
         self.link.renew()
         if self.recorder is not None and (died := self.recorder.died()) is not None:

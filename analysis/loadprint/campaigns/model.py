@@ -140,7 +140,8 @@ class Campaign(Strict):
                 raise ValueError(f"sides.{name}.generator: generator and workload `command` go together")
             if self.mode == "equal-load" and side.rate:
                 raise ValueError(f"sides.{name}.rate: mode equal-load finds the rate by itself; leave it out")
-        if self.equal_load and self.mode != "equal-load":
+        # `mode: saturation` where it is written means what it says: only the saturation runs
+        if self.equal_load and "mode" not in self.model_fields_set:
             raise ValueError("equal_load: write `mode: equal-load` too, or leave this out")
         if self.server.source == "existing" and self.state.data == "fresh":
             raise ValueError("state.data: an existing server cannot be restored; set state.data: carried")

@@ -1,0 +1,88 @@
+"""The first and the last play of ansible/qualify.yml, the role `qualify`, on executions made for it.
+
+That between them a campaign runs on a server is tested in tests/e2e.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from qualifying import at, execution
+
+ROOT = Path(__file__).parents[2]
+SPEC = {"rows": {"operations": "3 %"}, "concurrencies": 1, "sustained": {"at_least": "30s", "burst": "10s"}}
+
+
+def judged(directory: Path, candidate: Path, **settings: object) -> subprocess.CompletedProcess[str]:
+    """Run the role's two parts from `directory`, with `candidate` as what the campaign made."""
+    tasks: list[dict[str, Any]] = [
+        {"name": "Check", "ansible.builtin.import_role": {"name": "qualify"}},
+        {"name": "Run", "ansible.builtin.set_fact": {"campaign_plan": {"directory": str(candidate)}}},
+        {"name": "Judge", "ansible.builtin.import_role": {"name": "qualify", "tasks_from": "judge.yml"}},
+    ]
+    play = {"name": "Judge", "hosts": "localhost", "gather_facts": False, "tasks": tasks}
+    (directory / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    given = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, **settings}
+    ansible = Path(sys.executable).with_name("ansible-playbook")
+    ours = {"ANSIBLE_CONFIG": str(ROOT / "ansible" / "ansible.cfg"), "PYTHONPATH": str(ROOT / "analysis")}
+    return subprocess.run(
+        [str(ansible), "-i", "localhost,", "play.yml", "-e", json.dumps(given)],
+        cwd=directory,
+        env={**os.environ, **ours, "PWD": str(directory)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("judged")
+    (directory / "spec.yml").write_text(yaml.safe_dump(SPEC), encoding="utf-8")
+    execution(directory / "old", {"oltp": at(1000, "db1")})
+    (directory / "latest").symlink_to("old")
+    return directory
+
+
+@pytest.mark.parametrize(("events", "status", "says"), [(1000, 0, "pass"), (900, 1, "fail")])
+def test_the_verdict_is_the_playbooks_end(baseline: Path, events: int, status: int, says: str) -> None:
+    candidate = execution(baseline / f"new{events}", {"oltp": at(events, "db2")})
+    done = judged(baseline, candidate, qualify_baseline="latest", qualify_spec="spec.yml")
+    # ansible-playbook has one number for a task that failed
+    assert done.returncode == (2 if status else 0), done.stdout
+    assert f"\n{says}: " in done.stdout
+    assert json.loads((candidate / "qualify.json").read_text(encoding="utf-8"))["status"] == status
+    suites = ElementTree.parse(candidate / "qualify.xml").getroot()
+    assert (suites.find(".//failure") is not None) == (status == 1)
+
+
+def test_without_a_baseline_it_is_one(baseline: Path) -> None:
+    done = judged(baseline, baseline / "old")
+    assert done.returncode == 0, done.stdout
+    assert f"qualify_baseline={baseline / 'old'}" in done.stdout
+    assert not (baseline / "old" / "qualify.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"qualify_baseline": "nowhere"}, "nowhere holds no execution.json"),
+        ({"qualify_baseline": "old", "qualify_spec": "wrong.yml"}, "wrong.yml:1: unknown key"),
+    ],
+)
+def test_what_cannot_be_used_is_said_before_anything_runs(
+    baseline: Path, settings: dict[str, str], says: str
+) -> None:
+    (baseline / "wrong.yml").write_text("tolerances: {}\n", encoding="utf-8")
+    done = judged(baseline, baseline / "nothing", **settings)
+    assert done.returncode == 2, done.stdout
+    assert says in done.stdout.strip().splitlines()[-1]
