@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,11 @@ class Pivot:
 
 @dataclass(frozen=True)
 class Report:
-    """Facts, pivot tables and sentences under one heading."""
+    """Facts, pivot tables and sentences under one heading; `crossovers`: plain values of crossover.py."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
     pivots: tuple[Pivot, ...]
     sentences: tuple[str, ...]
     warnings: tuple[str, ...] = field(default=())
+    crossovers: tuple[Any, ...] = field(default=())

@@ -13,8 +13,9 @@ from typing import Any
 from loadprint.errors import InputError
 from loadprint.metrics.gather import Measured
 from loadprint.rendering.pivot import Pivot, Report
-from loadprint.sweeping import cells, sweep_load, sweep_text
+from loadprint.sweeping import cells, crossover, sweep_load, sweep_text
 from loadprint.sweeping.cells import Cell, Swept
+from loadprint.sweeping.crossover import Crossover
 
 MICRO = 1e6
 Figure = Callable[[Measured], float | None]
@@ -35,12 +36,18 @@ def of(swept: Swept, base: str | None = None) -> Report:
     names = [cell.name for cell in swept.cells]
     if base not in names:
         raise InputError(f"--base {base}", "is no side of it", f"name one of {', '.join(names)}")
+    found: tuple[Crossover, ...] = ()
     if swept.execution.get("campaign", {}).get("mode") == "equal-load":
         pivots, sentences = sweep_load.pivots(swept)
     else:
-        pivots, sentences = _by_matrix(swept, base)
+        pivots, sentences, found = _by_matrix(swept, base)
     return Report(
-        sweep_text.title(swept), sweep_text.facts(swept), pivots, sentences, sweep_text.warnings(swept)
+        sweep_text.title(swept),
+        sweep_text.facts(swept),
+        pivots,
+        (*sentences, *crossover.sentences(found)),
+        sweep_text.warnings(swept),
+        found,
     )
 
 
@@ -71,7 +78,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
     return {"side": cell.plan.get("of"), "threads": cell.plan.get("threads"), **(cell.plan.get("cell") or {})}
 
 
-def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, ...]]:
+def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, ...], tuple[Crossover, ...]]:
     corner, row, column = dimensions(swept)
     corner = "connections" if corner == "threads" else corner
     grid = {(row(cell), column(cell)): cell for cell in swept.cells}
@@ -110,6 +117,7 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
         pivot("relative", f"Throughput relative to {base}", "", relative),
     ]
     best: tuple[str, ...] = ()
+    crossed: tuple[Crossover, ...] = ()
     if corner == "connections":
         pivots.append(
             pivot(
@@ -121,6 +129,9 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
         )
         found, best = sweep_text.best(swept, grid, rows, columns)
         pivots.append(found)
+        crossed = crossover.crossovers(grid, rows, columns, column(whole))
+        if crossed:
+            pivots.append(_beside(crossed, column(whole)))
     pivots += [
         pivot("server_cpu", "Server CPU per operation", "µs", scaled(cells.server_cpu, MICRO)),
         pivot("load_cpu", "Load CPU per operation", "µs", scaled(cells.load_cpu, MICRO)),
@@ -131,7 +142,16 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
             scaled(cells.switches, 1),
         ),
     ]
-    return tuple(pivots), best
+    return tuple(pivots), best, crossed
+
+
+def _beside(crossed: tuple[Crossover, ...], base: str) -> Pivot:
+    """Every column over the base's, at the same number of connections."""
+    rows = tuple(dict.fromkeys(at.row for each in crossed for at in each.at))
+    ratios = {(at.row, each.column): at.ratio for each in crossed for at in each.at}
+    columns = tuple(each.column for each in crossed)
+    body = tuple(tuple(ratios.get((row, column)) for column in columns) for row in rows)
+    return Pivot("beside", f"Throughput / that of {base}", "", "connections", rows, columns, body)
 
 
 def _filled(

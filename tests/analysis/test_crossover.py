@@ -1,0 +1,101 @@
+"""Crossovers: a change of order between connection counts is claimed where both orders are significant."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from loadprint.rendering.render_pivot import RENDERERS
+from loadprint.sweeping import cells
+from loadprint.sweeping.crossover import Crossover, crossovers
+from loadprint.sweeping.sweep import sweep
+from recordings import Host, make_execution
+
+Rates = dict[tuple[str, int], tuple[int, ...]]
+
+
+def made(path: Path, rates: Rates, **changed: Host) -> Path:
+    """Two servers by connection counts; each repeat's operations a second."""
+    sides, plans = {}, {}
+    for (server, threads), own in rates.items():
+        name = f"{server}-t{threads}"
+        host = changed.get(name, Host())
+        sides[name] = [replace(host, seconds=4, events=rate) for rate in own]
+        cell = {"source": server, "threads": threads}
+        plans[name] = {"of": "oltp", "threads": threads, "workload": "oltp_read_write", "cell": cell}
+    return make_execution(path, sides, next(iter(sides)), plans, {"name": "versions"})
+
+
+def crossover(path: Path) -> tuple[Crossover, str]:
+    report = sweep(path)
+    (found,) = report.crossovers
+    return found, report.sentences[-1]
+
+
+def test_an_order_that_turns_is_a_crossover_between_its_neighbours(tmp_path: Path) -> None:
+    rates: Rates = {("old", 2): (500, 503, 498), ("old", 8): (900, 905, 897), ("old", 32): (900, 904, 899)}
+    rates |= {("new", 2): (450, 453, 449), ("new", 8): (899, 906, 898), ("new", 32): (990, 996, 988)}
+    path = made(tmp_path / "x", rates)
+    found, said = crossover(path)
+    assert (found.column, found.against, found.verdict) == ("new", "old", "crossover")
+    assert [at.sign for at in found.at] == [-1, 0, 1]
+    # what is known lies on either side of a count at which nobody can tell
+    assert found.between == (("2", "32"),)
+    assert found.at[0].ratio == pytest.approx(450 / 500, rel=2e-3)
+    assert said.startswith("Crossover between 2 and 32 connections: new / old is 0.90")
+    told = json.loads(RENDERERS["json"](sweep(path)))
+    assert told["crossovers"][0]["verdict"] == "crossover"
+    beside = next(pivot for pivot in told["pivots"] if pivot["key"] == "beside")
+    assert beside["cells"][2][0] == pytest.approx(1.1, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("repeats", "why"),
+    [((900, 1100, 960), "not significant at 2"), ((900, 940), "fewer than 3 repeats at 2, 32")],
+)
+def test_a_turn_that_may_be_chance_cannot_be_told(tmp_path: Path, repeats: tuple[int, ...], why: str) -> None:
+    even = (1000, 1001, 999)[: len(repeats)]
+    ahead = (1100, 1102, 1099)[: len(repeats)]
+    rates: Rates = {("old", 2): even, ("old", 32): even, ("new", 2): repeats, ("new", 32): ahead}
+    found, said = crossover(made(tmp_path / "x", rates))
+    assert (found.verdict, found.between) == ("cannot tell", ())
+    assert said.startswith(f"A crossover cannot be told, {why}")
+
+
+def test_one_that_stays_ahead_is_no_crossover(tmp_path: Path) -> None:
+    old, new = (1000, 1001, 999), (1100, 1102, 1099)
+    found, said = crossover(
+        made(tmp_path / "x", {("old", 2): old, ("old", 8): old, ("new", 2): new, ("new", 8): new})
+    )
+    assert found.verdict == "none"
+    assert said.startswith("No crossover: new is ahead at every connection count: new / old is 1.1 [")
+
+
+def test_another_operation_is_not_put_beside(tmp_path: Path) -> None:
+    even = (1000, 1001, 999)
+    other = Host(operation="something else")
+    path = made(
+        tmp_path / "x",
+        {("old", 2): even, ("old", 8): even, ("new", 2): even, ("new", 8): even},
+        **{"new-t2": other, "new-t8": other},
+    )
+    assert sweep(path).crossovers == ()
+
+
+def test_equals_are_rarely_called_a_crossover(tmp_path: Path) -> None:
+    """The two columns are one: in a hundred sweeps of four counts hardly any is claimed."""
+    path = made(tmp_path / "x", {(s, t): (1000,) * 3 for s in ("old", "new") for t in (1, 2, 4, 8)})
+    swept = cells.read(path)
+    drawn = random.Random(7)
+    claimed = 0
+    for _ in range(100):
+        for cell in swept.cells:
+            for run in cell.runs:
+                run.quantities.put("load.events", drawn.gauss(1000, 30))
+        grid = {(str(cell.plan["threads"]), str(cell.plan["cell"]["source"])): cell for cell in swept.cells}
+        (one,) = crossovers(grid, ["1", "2", "4", "8"], ["old", "new"], "old")
+        claimed += one.verdict == "crossover"
+    assert claimed <= 5
