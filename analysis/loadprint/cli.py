@@ -26,6 +26,7 @@ examples:
 SWEEP_EXAMPLES = """examples:
   loadprint sweep runs/insert-scaling/latest
   loadprint sweep runs/lookup-scaling/latest --base text-t1 --format markdown -o sweep.md
+  loadprint sweep runs/versions/EXECUTION runs/versions/latest      one campaign on two servers: a crossover?
 """
 SHAPE_EXAMPLES = """examples:
   loadprint shape runs/insert-scaling/latest
@@ -77,6 +78,9 @@ def add_sweep(subparsers: Any) -> None:
     parser = _report_parser(
         subparsers, "sweep", "pivot tables of a campaign with a matrix, or of mode equal-load", SWEEP_EXAMPLES
     )
+    parser.add_argument(
+        "others", nargs="*", type=Path, metavar="EXECUTION", help="the same campaign on other servers"
+    )
     parser.add_argument("--base", metavar="SIDE", help="the cell that throughput is related to")
     parser.set_defaults(run=run_sweep)
 
@@ -101,7 +105,7 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     from loadprint.rendering.render_pivot import RENDERERS  # noqa: PLC0415  DuckDB
     from loadprint.sweeping.sweep import sweep  # noqa: PLC0415
 
-    report = sweep(arguments.execution, arguments.base)
+    report = sweep(arguments.execution, arguments.base, *arguments.others)
     options.write(RENDERERS[arguments.format](report), arguments.output)
     return 0
 

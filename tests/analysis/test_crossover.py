@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from loadprint.errors import InputError
 from loadprint.rendering.render_pivot import RENDERERS
+from loadprint.statistics import stats
 from loadprint.sweeping import cells
 from loadprint.sweeping.crossover import Crossover, crossovers
 from loadprint.sweeping.sweep import sweep
-from recordings import Host, make_execution
+from recordings import Host, make_execution, write_json, write_manifest
 
 Rates = dict[tuple[str, int], tuple[int, ...]]
 
@@ -99,3 +101,46 @@ def test_equals_are_rarely_called_a_crossover(tmp_path: Path) -> None:
         (one,) = crossovers(grid, ["1", "2", "4", "8"], ["old", "new"], "old")
         claimed += one.verdict == "crossover"
     assert claimed <= 5
+
+
+def versions(path: Path, server: str, rates: dict[int, tuple[int, ...]], **campaign: object) -> Path:
+    """An execution of one server at some connection counts."""
+    plans = {
+        f"oltp-t{t}": {"of": "oltp", "threads": t, "workload": "oltp_read_write", "cell": {"threads": t}}
+        for t in rates
+    }
+    sides = {
+        f"oltp-t{t}": [replace(Host(), seconds=4, events=rate) for rate in own] for t, own in rates.items()
+    }
+    made = make_execution(path, sides, "oltp-t2", plans, {"name": "versions", **campaign})
+    for file in made.glob("*/run.json"):
+        meta = json.loads(file.read_text(encoding="utf-8"))
+        write_json(file, meta | {"execution": path.name, "versions": {"server": server}})
+        write_manifest(file.parent)
+    return made
+
+
+def test_two_executions_are_two_servers(tmp_path: Path) -> None:
+    old = versions(tmp_path / "1", "mariadb 10.11.14", {2: (500, 503, 498), 16: (900, 905, 897)})
+    new = versions(tmp_path / "2", "mysql 9.7.4", {2: (450, 453, 449), 16: (990, 996, 988)})
+    report = sweep(old, None, new)
+    throughput = report.pivots[0]
+    assert (throughput.rows, throughput.columns) == (("2", "16"), ("mariadb 10.11.14", "mysql 9.7.4"))
+    (found,) = report.crossovers
+    assert (found.verdict, found.between) == ("crossover", (("2", "16"),))
+    # blocks of the same number belong to two executions: Welch's t, not a paired one
+    alone = stats.ratio((450, 453, 449), (500, 503, 498), paired=False)
+    assert found.at[0].p == pytest.approx(alone.p, rel=1e-6)
+    assert [warning for warning in report.warnings if "after one another" in warning]
+    assert not [warning for warning in report.warnings if "differs from" in warning]
+
+
+def test_what_else_differs_between_two_executions_is_said(tmp_path: Path) -> None:
+    rates = {2: (500, 503, 498), 16: (900, 905, 897)}
+    old = versions(tmp_path / "1", "mysql 9.7.4", rates, phases={"warmup": 1, "measure": 4})
+    new = versions(tmp_path / "2", "mysql 9.7.4", rates, phases={"warmup": 9, "measure": 4})
+    report = sweep(old, None, new)
+    assert report.pivots[0].columns == ("1", "2")  # one version: told apart by their executions
+    assert f"{new} differs from {old} in phases too" in report.warnings
+    with pytest.raises(InputError, match="is given twice"):
+        sweep(old, None, old)

@@ -43,12 +43,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Swept:
-    """An execution's cells in the plan's order; `missing` lists runs that are not complete, with reasons."""
+    """An execution's cells in the plan's order; `missing` lists runs that are not complete, with reasons.
+
+    `notes`: what a reader of several executions put together is to be warned of.
+    """
 
     path: Path
     execution: dict[str, Any]
     cells: tuple[Cell, ...]
     missing: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def reference(self) -> str:

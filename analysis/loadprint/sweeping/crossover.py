@@ -95,7 +95,7 @@ def _at(row: str, cell: Cell, other: Cell, *, count: int) -> At | None:
 
 
 def _together(own: Sequence[Measured], other: Sequence[Measured]) -> tuple[list[float], list[float], bool]:
-    """Throughputs of both, and whether equal positions are of one block."""
+    """Throughputs of both, and whether equal positions are of one block of one execution."""
     sides = []
     for runs in (own, other):
         known = [
@@ -103,7 +103,10 @@ def _together(own: Sequence[Measured], other: Sequence[Measured]) -> tuple[list[
         ]
         sides.append(known)
     blocks = [{block for block, _ in side if isinstance(block, int)} for side in sides]
-    paired = blocks[0] == blocks[1] and all(len(side) == len(blocks[0]) for side in sides)
+    executions = {run.run.meta.get("execution") for runs in (own, other) for run in runs}
+    paired = (
+        len(executions) == 1 and blocks[0] == blocks[1] and all(len(side) == len(blocks[0]) for side in sides)
+    )
     if paired:
         sides = [sorted(side, key=lambda each: int(str(each[0]))) for side in sides]
     first, second = ([rate for _, rate in side] for side in sides)

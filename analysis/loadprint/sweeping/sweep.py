@@ -13,7 +13,7 @@ from typing import Any
 from loadprint.errors import InputError
 from loadprint.metrics.gather import Measured
 from loadprint.rendering.pivot import Pivot, Report
-from loadprint.sweeping import cells, crossover, sweep_load, sweep_text
+from loadprint.sweeping import cells, crossover, sweep_load, sweep_text, together
 from loadprint.sweeping.cells import Cell, Swept
 from loadprint.sweeping.crossover import Crossover
 
@@ -22,12 +22,13 @@ Figure = Callable[[Measured], float | None]
 Grid = dict[tuple[str, str], Cell]
 
 
-def sweep(path: Path, base: str | None = None) -> Report:
+def sweep(path: Path, base: str | None = None, *others: Path) -> Report:
     """Lay an execution out as pivot tables; `base` is the cell that relative throughput is taken to.
 
-    Raises InputError where the execution swept nothing or there is no such cell.
+    With `others`, executions of the same campaign on other servers, the server is one more dimension. Raises
+    InputError where the execution swept nothing or there is no such cell.
     """
-    return of(cells.read(path), base)
+    return of(together.read([path, *others]), base)
 
 
 def of(swept: Swept, base: str | None = None) -> Report:

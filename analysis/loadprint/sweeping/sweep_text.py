@@ -42,9 +42,10 @@ def facts(swept: Swept) -> tuple[tuple[str, str], ...]:
 
 
 def warnings(swept: Swept) -> tuple[str, ...]:
-    """Which cells say more about the load generator than about the server."""
+    """Which cells say more about the load generator than about the server, and what was put together."""
     bound = [cell.name for cell in swept.cells if cell.client_bound]
-    return (f"client-bound, their server may be able to do more: {', '.join(bound)}",) if bound else ()
+    said = (f"client-bound, their server may be able to do more: {', '.join(bound)}",) if bound else ()
+    return (*swept.notes, *said)
 
 
 def best(
