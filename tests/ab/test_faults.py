@@ -76,7 +76,7 @@ def test_a_stopped_controller_loses_its_lease_and_hears_of_it(bench: Bench) -> N
 def test_a_caller_that_no_longer_touches_its_file_is_gone(bench: Bench) -> None:
     heartbeat = bench.directory / "heartbeat"
     heartbeat.touch()
-    bench.document["schedule"]["window"] = 30.0
+    bench.document["schedule"]["window"] = LONG_S
     bench.start(f"--heartbeat={heartbeat}", "--heartbeat-timeout=10")
 
     def treated() -> bool:

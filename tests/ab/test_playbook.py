@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from .bench import ROOT, Bench, wait_for
+from .bench import LONG_S, ROOT, Bench, wait_for
 
 PLAYBOOK = ROOT / "ansible" / "ab.yml"
 
@@ -52,7 +52,7 @@ def run(bench: Bench, **settings: object) -> subprocess.CompletedProcess[str]:
 def test_it_is_run_brought_here_and_shown(bench: Bench) -> None:
     """What is done on a remote host, over a local connection: the run directory is fetched."""
     there = bench.directory / "there"
-    done = run(bench, _ab_local=False, ab_repository=str(ROOT), ab_host_dir=str(there))
+    done = run(bench, _ab_local=False, ab_repository=str(ROOT), ab_host_dir=str(there), ab_wait_s=60)
     assert done.returncode == 0, done.stdout
     assert bench.called() == ["apply", "revert"]
     assert f"the run directory: {bench.out}" in done.stdout
@@ -72,9 +72,9 @@ def test_an_experiment_that_ends_early_fails_and_says_why(bench: Bench) -> None:
 
 
 def test_a_killed_playbook_leaves_a_reverted_server(bench: Bench) -> None:
-    bench.document["schedule"]["window"] = 600.0
+    bench.document["schedule"]["window"] = LONG_S
     with (bench.directory / "output").open("w") as output:
-        words = command(bench, ab_lease_s=30)
+        words = command(bench, ab_lease_s=45)
         playbook = subprocess.Popen(
             words, env=environment(bench), stdout=output, stderr=output, start_new_session=True
         )

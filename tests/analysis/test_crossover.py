@@ -136,7 +136,7 @@ def test_two_executions_are_two_servers(tmp_path: Path) -> None:
 
 
 def test_what_else_differs_between_two_executions_is_said(tmp_path: Path) -> None:
-    rates = {2: (500, 503, 498), 16: (900, 905, 897)}
+    rates: dict[int, tuple[int, ...]] = {2: (500, 503, 498), 16: (900, 905, 897)}
     old = versions(tmp_path / "1", "mysql 9.7.4", rates, phases={"warmup": 1, "measure": 4})
     new = versions(tmp_path / "2", "mysql 9.7.4", rates, phases={"warmup": 9, "measure": 4})
     report = sweep(old, None, new)

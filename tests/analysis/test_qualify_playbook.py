@@ -1,6 +1,6 @@
 """The first and the last play of ansible/qualify.yml, the role `qualify`, on executions made for it.
 
-That between them a campaign runs on a server is tested in tests/e2e.
+What lies between them is characterize.yml, which tests/e2e runs.
 """
 
 from __future__ import annotations
