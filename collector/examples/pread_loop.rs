@@ -15,16 +15,17 @@ fn main() {
     let interval = Duration::from_millis(arguments.next().unwrap().parse().unwrap());
     let count: u32 = arguments.next().unwrap().parse().unwrap();
     let files: Vec<File> = arguments.map(|path| File::open(path).unwrap()).collect();
-    let mut buffer = vec![0; 1 << 20];
+    let mut buffer = vec![0; 1 << 16];
     let start = Instant::now();
     let mut bytes = 0;
     for tick in 0..count {
         sleep((interval * tick).saturating_sub(start.elapsed()));
         bytes = 0;
         for file in &files {
+            // Nobody looks at what was read: the next part may lie where the one before did.
             let mut length = 0;
             loop {
-                match file.read_at(&mut buffer[length..], length as u64).unwrap() {
+                match file.read_at(&mut buffer, length as u64).unwrap() {
                     0 => break,
                     count => length += count,
                 }

@@ -42,6 +42,16 @@ impl Host {
         self.sys.join(name)
     }
 
+    /// The same for a file that is read with [`Source::pieces`].
+    ///
+    /// # Errors
+    /// As [`Host::source`].
+    pub fn long_source(&self, name: &str, mend: &str) -> Result<Source, NotRunning> {
+        let opened = Source::sized(self.proc(name), Source::PIECE)
+            .and_then(|mut source| source.pieces(|_| Ok(())).map(|()| source));
+        opened.map_err(|error| NotRunning::Unavailable(format!("{error}; {mend}")))
+    }
+
     /// Opens a file under `/proc` to be read at every tick, and reads it once.
     ///
     /// # Errors
@@ -75,6 +85,8 @@ enum Ends {
 
 impl Source {
     const FIRST_BUFFER: usize = 4096;
+    /// Long files are taken a piece at a time, which stays in the caches and needs no more memory than that.
+    const PIECE: usize = 1 << 16;
     /// The smallest page that Linux has.
     const SEQ_PAGE: usize = 4096;
 
@@ -170,6 +182,54 @@ impl Source {
         parse(text).map_err(|error| error.at(&self.path))
     }
 
+    /// Reads the file from its beginning and hands whole lines to `take`, as many as there are by then; what stands behind the
+    /// last end of a line comes last. A parse error gets the path.
+    ///
+    /// # Errors
+    /// When the file cannot be read or parsed.
+    pub fn pieces(
+        &mut self,
+        mut take: impl FnMut(&[u8]) -> Result<(), ParseError>,
+    ) -> Result<(), ProbeError> {
+        // Bytes at the beginning of the buffer that are no whole line yet, and where they are in the file.
+        let (mut held, mut offset) = (0, 0u64);
+        loop {
+            if held == self.buffer.len() {
+                self.buffer.resize(2 * held, 0);
+            }
+            let count = match self.file.read_at(&mut self.buffer[held..], offset + held as u64) {
+                Ok(count) => count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(source) => {
+                    return Err(ProbeError::Read {
+                        path: self.path(),
+                        source,
+                    });
+                }
+            };
+            let end = held + count;
+            let lines = match count {
+                0 => end,
+                _ => memchr::memrchr(b'\n', &self.buffer[held..end]).map_or(0, |last| held + last + 1),
+            };
+            if lines > 0 {
+                take(&self.buffer[..lines]).map_err(|error| error.at(&self.path))?;
+            }
+            if count == 0 {
+                return Ok(());
+            }
+            self.buffer.copy_within(lines..end, 0);
+            held = end - lines;
+            offset += lines as u64;
+        }
+    }
+
+    /// A parse error of this file.
+    #[must_use]
+    pub fn refused(&self, error: ParseError) -> ProbeError {
+        error.at(&self.path)
+    }
+
     fn path(&self) -> String {
         self.path.display().to_string()
     }
@@ -217,6 +277,36 @@ mod tests {
         assert_eq!(source.read().unwrap().len(), 3 * Source::FIRST_BUFFER);
         fs::write(&path, "").unwrap();
         assert_eq!(source.read().unwrap(), b"");
+    }
+
+    #[test]
+    fn pieces_are_whole_lines_and_together_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("interrupts");
+        let lines = |lengths: &[usize]| {
+            lengths
+                .iter()
+                .map(|length| "x".repeat(*length))
+                .collect::<Vec<_>>()
+        };
+        for text in [
+            String::new(),
+            "\n".to_owned(),
+            lines(&[3, 0, 7, 15, 16, 17, 100, 1]).join("\n"),
+            lines(&[40, 1, 1]).join("\n") + "\n",
+        ] {
+            fs::write(&path, &text).unwrap();
+            for buffer in [1, 7, 16, 1000] {
+                let mut source = Source::sized(path.clone(), buffer).unwrap();
+                for _ in 0..2 {
+                    let mut pieces: Vec<Vec<u8>> = vec![];
+                    source.pieces(|piece| Ok(pieces.push(piece.to_vec()))).unwrap();
+                    let (_, whole) = pieces.split_last().unwrap_or((&vec![], &[])).to_owned();
+                    assert!(whole.iter().all(|piece| piece.ends_with(b"\n")));
+                    assert_eq!(pieces.concat(), text.as_bytes());
+                }
+            }
+        }
     }
 
     /// Files of this kernel, whose records are short: both ways must give all of it. The numbers change, the lines do only when an

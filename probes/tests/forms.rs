@@ -112,6 +112,46 @@ fn cpus_of_four_states_and_of_more_than_are_known() {
 }
 
 #[test]
+fn a_thread_that_did_not_run_says_what_it_said() {
+    let task = |file: &str| format!("4242/task/4243/{file}");
+    let files = [
+        ("4242/task/4243/status", "thread_status/linux-6.1-t0"),
+        ("4242/task/4243/schedstat", "schedstat/linux-6.1-t0"),
+    ];
+    let mut fake = Fake::new("threads", &files);
+    let said = |name: &str, switches: u32| {
+        format!("Name:\t{name}\nvoluntary_ctxt_switches:\t{switches}\nnonvoluntary_ctxt_switches:\t2\n")
+    };
+    let row = |name: &str, switches: u32, ran: [u32; 3]| {
+        let [on_cpu, delay, slices] = ran;
+        [format!(
+            "server/4242/4243 comm=`{name}` voluntary_ctxt_switches={switches} nonvoluntary_ctxt_switches=2 \
+             on_cpu_ns={on_cpu} run_delay_ns={delay} timeslices={slices}"
+        )]
+    };
+    let mut tick = |name: &str, switches: u32, ran: [u32; 3]| {
+        fake.put(&task("status"), said(name, switches).as_bytes());
+        fake.put(
+            &task("schedstat"),
+            ran.map(|value| value.to_string()).join(" ").as_bytes(),
+        );
+        fake.tick()
+    };
+    assert_eq!(tick("a", 1, [5, 6, 7]), row("a", 1, [5, 6, 7]));
+    // No kernel would have it so: it shows that `status` was not asked, until one of the three moves.
+    assert_eq!(tick("b", 2, [5, 6, 7]), row("a", 1, [5, 6, 7]));
+    assert_eq!(tick("b", 2, [6, 6, 7]), row("b", 2, [6, 6, 7]));
+    assert_eq!(tick("c", 3, [6, 7, 7]), row("c", 3, [6, 7, 7]));
+    assert_eq!(tick("d", 4, [6, 7, 8]), row("d", 4, [6, 7, 8]));
+    // A name that another thread changed is seen after a while.
+    let changed = (0..20).find(|_| tick("e", 4, [6, 7, 8]) == row("e", 4, [6, 7, 8]));
+    assert!(changed.is_some_and(|samples| samples > 0), "{changed:?}");
+    // A kernel that counts nothing says nothing of who ran.
+    assert_eq!(tick("f", 5, [0, 0, 0]), row("f", 5, [0, 0, 0]));
+    assert_eq!(tick("g", 6, [0, 0, 0]), row("g", 6, [0, 0, 0]));
+}
+
+#[test]
 fn columns_of_snmp_and_netstat_are_found_by_name_also_when_their_order_changes() {
     let files = [
         ("net/snmp", "snmp/linux-2.6.32"),

@@ -58,7 +58,10 @@ enum Spoil {
     Splice(Index, Index),
 }
 
-const NUMBERS: [&[u8]; 9] = [
+const NUMBERS: [&[u8]; 12] = [
+    b"0",
+    b"7",
+    b"123456",
     b"18446744073709551615",
     b"18446744073709551616",
     b"9223372036854775808",
@@ -269,6 +272,95 @@ fn spoilt_texts_are_errors_or_whole_rows() {
             panic!("{}: {why}; kept as {}", parser.name, kept.display());
         }
     }
+}
+
+/// A parser that has seen other texts before gives what a new one gives, whatever came before and was refused: what it
+/// takes again of its reading before must not show.
+fn remembers_nothing(parser: &Parser, texts: &[Vec<u8>]) -> Result<(), String> {
+    let mut parse = (parser.make)();
+    let mut rows = Rows::default();
+    for (number, text) in texts.iter().enumerate() {
+        let (mut fresh, mut alone) = ((parser.make)(), Rows::default());
+        let expected = fresh(text, &mut alone);
+        rows.clear();
+        let found = parse(text, &mut rows);
+        if found != expected {
+            return Err(format!("text {number}: {found:?} in place of {expected:?}"));
+        }
+        if found.is_err() {
+            // As the recorder does.
+            rows.clear();
+        } else if dump(&rows, parser.width) != dump(&alone, parser.width) {
+            return Err(format!("text {number}: other rows than without the texts before"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_reading_does_not_depend_on_those_before() {
+    for parser in PARSERS {
+        let seeds: Vec<_> = seeds(parser)
+            .into_iter()
+            .filter(|text| accepted(parser, text))
+            .collect();
+        // Each text is the one before with few changes, now and then another one.
+        let step = (any::<Index>(), 0..8u8, vec(spoil(), 0..4));
+        let made = |steps: &[(Index, u8, Vec<Spoil>)]| {
+            let mut text = seeds[0].clone();
+            let next = |(seed, anew, spoils): &(Index, u8, Vec<Spoil>)| {
+                if *anew == 0 {
+                    text.clone_from(seed.get(&seeds));
+                }
+                for spoil in spoils {
+                    apply(&mut text, spoil);
+                    // Doubling what was doubled before would go on without end.
+                    text.truncate(1 << 14);
+                }
+                text.clone()
+            };
+            steps.iter().map(next).collect::<Vec<_>>()
+        };
+        let mut runner = TestRunner::new(Config {
+            cases: Config::default().cases.min(100),
+            failure_persistence: None,
+            ..Config::default()
+        });
+        let result = runner.run(&vec(step, 2..8), |steps| {
+            remembers_nothing(parser, &made(&steps)).map_err(TestCaseError::fail)
+        });
+        if let Err(TestError::Fail(why, steps)) = result {
+            let texts: Vec<_> = made(&steps)
+                .iter()
+                .map(|text| text.escape_ascii().to_string())
+                .collect();
+            panic!("{}: {why}\n{}", parser.name, texts.join("\n---\n"));
+        }
+    }
+}
+
+/// A device that falls idle gives no row, though its neighbours' lines are as before; and rows come back.
+#[test]
+fn lines_that_stay_keep_their_rows_when_others_give_none() {
+    let disk = PARSERS.iter().find(|parser| parser.name == "disk").unwrap();
+    let line = |name: &str, count: u32| format!("7 0 {name} {}\n", format!("{count} ").repeat(17).trim_end());
+    let text = |counts: [u32; 4]| -> Vec<u8> {
+        let names = ["loop0", "vda", "loop1", "vdb"].into_iter();
+        names
+            .zip(counts)
+            .map(|(name, count)| line(name, count))
+            .collect::<String>()
+            .into_bytes()
+    };
+    let counts = [
+        [1, 2, 3, 4],
+        [0, 2, 3, 4],
+        [0, 2, 3, 4],
+        [0, 2, 0, 4],
+        [5, 2, 0, 4],
+        [5, 1, 3, 4],
+    ];
+    remembers_nothing(disk, &counts.map(text)).unwrap();
 }
 
 /// A name for a text: CRC-32C, as everywhere in a recording.

@@ -53,6 +53,7 @@ def resident_mb(pid: int) -> float:
 def open_files(pid: int, under: str = "/proc/") -> list[str]:
     """List the files under a root that a process has open."""
     links = [str(descriptor.readlink()) for descriptor in Path(f"/proc/{pid}/fd").iterdir()]
+    links = [link for link in links if not Path(link).is_dir()]
     # What belonged to a process's namespace is opened anew now and then; the one before shows as deleted.
     return sorted(link for link in links if link.startswith(under) and not link.endswith(" (deleted)"))
 

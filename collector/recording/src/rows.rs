@@ -45,7 +45,13 @@ pub struct Rows {
     generation: u64,
     differs: bool,
     has_nulls: bool,
+    /// True if a cell is a text or a list.
+    has_others: bool,
     cells: Vec<Cell>,
+    /// The cells of the tick before.
+    before: Vec<Cell>,
+    /// Counts the ticks, so that a reader can tell that the cells before are those that it gave.
+    readings: u64,
     bytes: Vec<u8>,
     lists: Vec<u64>,
 }
@@ -64,6 +70,9 @@ impl Rows {
         self.len = 0;
         self.differs = false;
         self.has_nulls = false;
+        self.has_others = false;
+        self.readings += 1;
+        std::mem::swap(&mut self.cells, &mut self.before);
         self.cells.clear();
         self.bytes.clear();
         self.lists.clear();
@@ -98,13 +107,44 @@ impl Rows {
         self.generation
     }
 
+    /// What stands here one tick later as `(generation, n + 1)`, if the rows before are the ones that stand here now.
+    #[must_use]
+    pub fn reading(&self) -> (u64, u64) {
+        (self.generation, self.readings)
+    }
+
+    /// Appends the `count` rows that were in these places at the tick before, with their cells, `width` each; false, and
+    /// nothing appended, if there were none, or one had a text or a list.
+    pub fn again(&mut self, count: usize, width: usize) -> bool {
+        let places = self.len * width..(self.len + count) * width;
+        if self.differs
+            || self.len + count > self.key_ends.len()
+            || self.before.len() != self.key_ends.len() * width
+            || self.cells.len() != places.start
+        {
+            return false;
+        }
+        let before = &self.before[places];
+        let mut has_nulls = false;
+        for cell in before {
+            match cell {
+                Cell::Null => has_nulls = true,
+                Cell::Bits(_) => {}
+                Cell::Text(..) | Cell::List(..) => return false,
+            }
+        }
+        self.cells.extend_from_slice(before);
+        self.has_nulls |= has_nulls;
+        self.len += count;
+        true
+    }
+
     /// Begins a row; `entity` has one string per entity column. Its cells follow.
     pub fn row(&mut self, entity: &[&[u8]]) {
         let comes_again = self.rest_before().is_some_and(|mut before| {
-            entity.iter().all(|part| {
-                varint::take(&mut before) == Some(part.len() as u64)
-                    && varint::take_bytes(&mut before, part.len() as u64) == Some(part)
-            })
+            entity
+                .iter()
+                .all(|part| strip_length(&mut before, part.len()) && strip(&mut before, part))
         });
         if comes_again {
             self.len += 1;
@@ -121,9 +161,7 @@ impl Rows {
     /// Begins a row whose only entity string is `pieces` one after the other.
     pub fn row_joined(&mut self, pieces: &[&[u8]]) {
         let comes_again = self.expected().is_some_and(|mut before| {
-            let mut all = pieces.iter();
-            all.all(|piece| varint::take_bytes(&mut before, piece.len() as u64) == Some(piece))
-                && before.is_empty()
+            pieces.iter().all(|piece| strip(&mut before, piece)) && before.is_empty()
         });
         if comes_again {
             self.len += 1;
@@ -142,15 +180,22 @@ impl Rows {
 
     /// The only entity string of the row that was in this place at the tick before.
     #[must_use]
+    #[inline]
     pub fn expected(&self) -> Option<&[u8]> {
         let mut before = self.rest_before()?;
+        if let [length, rest @ ..] = before
+            && *length < 0x80
+        {
+            return rest.get(..usize::from(*length));
+        }
         let length = varint::take(&mut before)?;
         varint::take_bytes(&mut before, length)
     }
 
     /// Begins the row that was in this place at the tick before; false if there was none.
+    #[inline]
     pub fn row_again(&mut self) -> bool {
-        let there = self.rest_before().is_some();
+        let there = !self.differs && self.len < self.key_ends.len();
         self.len += usize::from(there);
         there
     }
@@ -162,6 +207,7 @@ impl Rows {
     }
 
     /// The key that was in this place at the tick before.
+    #[inline]
     fn rest_before(&self) -> Option<&[u8]> {
         (!self.differs && self.len < self.key_ends.len()).then(|| self.key(self.len))
     }
@@ -186,6 +232,7 @@ impl Rows {
     }
 
     /// Appends a cell that the source did not print.
+    #[inline]
     pub fn null(&mut self) {
         self.has_nulls = true;
         self.cells.push(Cell::Null);
@@ -198,30 +245,36 @@ impl Rows {
     }
 
     /// Appends an unsigned integer.
+    #[inline]
     pub fn uint(&mut self, value: u64) {
         self.cells.push(Cell::Bits(value));
     }
 
     /// Appends an unsigned integer, or a missing cell.
+    #[inline]
     pub fn uint_or_null(&mut self, value: Option<u64>) {
         self.has_nulls |= value.is_none();
         self.cells.push(value.map_or(Cell::Null, Cell::Bits));
     }
 
     /// Appends a signed integer.
+    #[inline]
     pub fn int(&mut self, value: i64) {
         self.cells.push(Cell::Bits(value.cast_unsigned()));
     }
 
     /// Appends a floating-point number.
+    #[inline]
     pub fn double(&mut self, value: f64) {
         self.cells.push(Cell::Bits(value.to_bits()));
     }
 
     /// Appends a string.
+    #[inline]
     pub fn text(&mut self, text: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(text);
+        self.has_others = true;
         self.cells.push(Cell::Text(start as u32, self.bytes.len() as u32));
     }
 
@@ -229,6 +282,7 @@ impl Rows {
     pub fn list(&mut self, buckets: &[u64]) {
         let start = self.lists.len();
         self.lists.extend_from_slice(buckets);
+        self.has_others = true;
         self.cells.push(Cell::List(start as u32, self.lists.len() as u32));
     }
 
@@ -255,6 +309,7 @@ impl Rows {
         }
         self.len = other.len;
         self.has_nulls = other.has_nulls;
+        self.has_others = other.has_others;
         self.cells.extend_from_slice(&other.cells);
         self.bytes.extend_from_slice(&other.bytes);
         self.lists.extend_from_slice(&other.lists);
@@ -272,6 +327,7 @@ impl Rows {
         }
         let (bytes, lists) = (self.bytes.len() as u32, self.lists.len() as u32);
         self.has_nulls |= other.has_nulls;
+        self.has_others |= other.has_others;
         self.cells.extend(other.cells.iter().map(|cell| match *cell {
             Cell::Text(start, end) => Cell::Text(start + bytes, end + bytes),
             Cell::List(start, end) => Cell::List(start + lists, end + lists),
@@ -302,10 +358,56 @@ impl Rows {
         }
     }
 
+    /// True if no cell is a text or a list.
+    #[inline]
+    pub(crate) fn are_numbers(&self) -> bool {
+        !self.has_others
+    }
+
+    /// The numbers of row `row` in the order of their columns, where all cells are numbers or missing.
+    #[inline]
+    pub(crate) fn numbers(&self, row: usize, width: usize) -> impl Iterator<Item = Option<u64>> {
+        let cells = self.cells[row * width..(row + 1) * width].iter();
+        cells.map(|cell| match *cell {
+            Cell::Bits(bits) => Some(bits),
+            _ => None,
+        })
+    }
+
+    /// The columns of row `row` that are missing, one bit each.
+    #[inline]
+    pub(crate) fn missing(&self, row: usize, width: usize) -> u64 {
+        let cells = self.cells[row * width..(row + 1) * width].iter().enumerate();
+        cells.fold(0, |mask, (column, cell)| {
+            mask | u64::from(*cell == Cell::Null) << column
+        })
+    }
+
+    #[inline]
     pub(crate) fn key(&self, row: usize) -> &[u8] {
         let start = if row == 0 { 0 } else { self.key_ends[row - 1] };
         &self.keys[start..self.key_ends[row]]
     }
+}
+
+/// Goes behind the length of a part, if it is `length`.
+#[inline]
+fn strip_length(key: &mut &[u8], length: usize) -> bool {
+    match *key {
+        [byte, rest @ ..] if *byte < 0x80 => {
+            *key = rest;
+            usize::from(*byte) == length
+        }
+        _ => varint::take(key) == Some(length as u64),
+    }
+}
+
+/// Goes behind `part`, if it comes next.
+#[inline]
+fn strip(key: &mut &[u8], part: &[u8]) -> bool {
+    let rest = key.strip_prefix(part);
+    *key = rest.unwrap_or(key);
+    rest.is_some()
 }
 
 /// Splits an encoded key (length and bytes per entity column) into its strings.
@@ -365,6 +467,51 @@ mod tests {
         assert_eq!(rows.expected(), Some(b"a".as_slice()));
         assert!(rows.row_again() && rows.row_again() && rows.row_again() && !rows.row_again());
         assert_eq!((rows.generation(), rows.len()), third);
+    }
+
+    #[test]
+    fn rows_come_again_with_their_cells() {
+        let mut rows = Rows::default();
+        assert!(!rows.again(1, 1), "there is no tick before");
+        for (name, value) in [(b"a", Some(1)), (b"b", None), (b"c", Some(3))] {
+            rows.row(&[name]);
+            rows.uint_or_null(value);
+        }
+        let (generation, reading) = rows.reading();
+        rows.clear();
+        assert_eq!(rows.reading(), (generation, reading + 1));
+        assert!(!rows.again(4, 1) && !rows.again(1, 2) && rows.is_empty());
+        assert!(rows.again(2, 1) && rows.has_nulls());
+        rows.row(&[b"c"]);
+        rows.uint(4);
+        let same = [Value::Bits(1), Value::Null, Value::Bits(4)];
+        assert!(same.into_iter().eq((0..3).map(|row| rows.value(row, 0, 1))));
+        assert_eq!(rows.generation(), generation);
+
+        rows.clear();
+        assert!(rows.again(1, 1));
+        rows.row(&[b"x"]);
+        rows.uint(5);
+        assert!(
+            !rows.again(1, 1),
+            "behind another row are no rows of the tick before"
+        );
+        rows.clear();
+        assert!(rows.again(2, 1) && !rows.again(1, 1));
+        assert_eq!(
+            (rows.value(0, 0, 1), rows.value(1, 0, 1)),
+            (Value::Bits(1), Value::Bits(5))
+        );
+
+        // What failed half way is no tick before.
+        rows.clear();
+        rows.row_again();
+        rows.clear();
+        assert!(!rows.again(1, 1));
+        rows.row(&[b"t"]);
+        rows.text(b"t");
+        rows.clear();
+        assert!(!rows.again(1, 1), "texts are not kept");
     }
 
     #[test]

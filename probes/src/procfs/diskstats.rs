@@ -13,7 +13,7 @@ use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
 use super::MOUNT_PROC;
-use super::fields::Cursor;
+use super::lines::Lines;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -138,6 +138,7 @@ struct Disk {
     partitions: bool,
     /// Names seen, and whether they are partitions.
     known: HashMap<Vec<u8>, bool>,
+    lines: Lines,
 }
 
 fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
@@ -147,6 +148,7 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         host: host.clone(),
         partitions: options.partitions,
         known: HashMap::new(),
+        lines: Lines::default(),
     }))
 }
 
@@ -157,8 +159,10 @@ impl Probe for Disk {
             host,
             partitions,
             known,
+            lines,
         } = self;
-        file.parse(|text| parse(text, |name| *partitions || !is_partition(name, host, known), rows))
+        let wanted = |name: &[u8]| *partitions || !is_partition(name, host, known);
+        file.parse(|text| parse(text, wanted, lines, rows))
     }
 }
 
@@ -182,9 +186,13 @@ fn is_partition(name: &[u8], host: &Host, known: &mut HashMap<Vec<u8>, bool>) ->
 ///
 /// # Errors
 /// When a line has fewer fields than the oldest format or a field is not a number.
-pub fn parse(file: &[u8], mut wanted: impl FnMut(&[u8]) -> bool, rows: &mut Rows) -> Result<(), ParseError> {
-    let mut cursor = Cursor::new(file);
-    while !cursor.at_end() {
+pub fn parse(
+    file: &[u8],
+    mut wanted: impl FnMut(&[u8]) -> bool,
+    lines: &mut Lines,
+    rows: &mut Rows,
+) -> Result<(), ParseError> {
+    lines.parse(file, FIELDS, rows, |cursor, rows| {
         if cursor.uint("major")?.is_some() {
             cursor.need_uint("minor")?;
             let name = cursor
@@ -204,7 +212,6 @@ pub fn parse(file: &[u8], mut wanted: impl FnMut(&[u8]) -> bool, rows: &mut Rows
                 fields.iter().for_each(|field| rows.uint_or_null(*field));
             }
         }
-        cursor.next_line();
-    }
-    Ok(())
+        Ok(())
+    })
 }

@@ -12,6 +12,7 @@ use loadprint_recording::schema::text;
 
 use super::MOUNT_PROC;
 use super::fields::Cursor;
+use super::fields::common;
 use super::fields::empty;
 use crate::Host;
 use crate::NotRunning;
@@ -54,7 +55,7 @@ struct Interrupts {
 }
 
 fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let file = host.source("interrupts", MOUNT_PROC)?;
+    let file = host.long_source("interrupts", MOUNT_PROC)?;
     Ok(Box::new(Interrupts {
         file,
         matrix: Matrix::new(options, true),
@@ -64,7 +65,9 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 impl Probe for Interrupts {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         let Self { file, matrix } = self;
-        file.parse(|text| matrix.parse(text, rows))
+        matrix.begin();
+        file.pieces(|lines| matrix.take(lines, rows))?;
+        matrix.end(rows).map_err(|error| file.refused(error))
     }
 }
 
@@ -80,11 +83,13 @@ pub struct Matrix {
     members: Vec<Vec<usize>>,
     per_cpu: Vec<u64>,
     per_set: Vec<u64>,
+    /// Number of the next line of the file.
+    line: u32,
 }
 
 /// A cell of a line that never fired on this CPU, and many of them: on a large host nearly all are.
 const ZERO: &[u8; 11] = b"          0";
-const ZEROS: usize = 16;
+const ZEROS: usize = 64;
 const MANY_ZEROS: [u8; ZEROS * ZERO.len()] = many_zeros();
 
 const fn many_zeros() -> [u8; ZEROS * ZERO.len()] {
@@ -110,6 +115,7 @@ impl Matrix {
             members: vec![],
             per_cpu: vec![],
             per_set: vec![],
+            line: 1,
         }
     }
 
@@ -126,13 +132,42 @@ impl Matrix {
     /// # Errors
     /// When the first line names no CPUs, or a cell is not a number.
     pub fn parse(&mut self, file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
-        let mut cursor = Cursor::new(file);
-        self.take_head(cursor.remainder(), &cursor)?;
-        cursor.next_line();
-        self.per_cpu.fill(0);
+        self.begin();
+        self.take(file, rows)?;
+        self.end(rows)
+    }
+
+    /// Begins a file that is given in parts.
+    pub fn begin(&mut self) {
+        self.line = 1;
+    }
+
+    /// Parses the next lines of it, whole ones.
+    ///
+    /// # Errors
+    /// As [`Matrix::parse`].
+    pub fn take(&mut self, lines: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
+        let mut cursor = Cursor::from_line(lines, self.line);
+        if self.line == 1 {
+            self.take_head(cursor.remainder(), &cursor)?;
+            self.per_cpu.fill(0);
+            cursor.next_line();
+        }
         while !cursor.at_end() {
             self.line(&mut cursor, rows)?;
             cursor.next_line();
+        }
+        self.line = cursor.line();
+        Ok(())
+    }
+
+    /// Gives the sums per CPU, which are known when all lines are.
+    ///
+    /// # Errors
+    /// When there was no line.
+    pub fn end(&self, rows: &mut Rows) -> Result<(), ParseError> {
+        if self.line == 1 {
+            return Err(empty("CPU0"));
         }
         for ((_, name), count) in self.cpus.iter().zip(&self.per_cpu) {
             rows.row(&[b"all", name.as_bytes()]);
@@ -181,10 +216,14 @@ impl Matrix {
         let (mut total, mut columns) = (0u64, 0);
         let of_host = name == b"ERR" || name == b"MIS";
         while columns < self.cpus.len() {
-            if !self.full && columns + ZEROS <= self.cpus.len() && cursor.rest().starts_with(&MANY_ZEROS) {
-                cursor.skip(MANY_ZEROS.len());
-                columns += ZEROS;
-                continue;
+            if !self.full {
+                let zeros = common(cursor.rest(), &MANY_ZEROS) / ZERO.len();
+                let zeros = zeros.min(self.cpus.len() - columns);
+                if zeros > 0 {
+                    cursor.skip(zeros * ZERO.len());
+                    columns += zeros;
+                    continue;
+                }
             }
             let count = if cursor.rest().starts_with(ZERO) {
                 cursor.skip(ZERO.len());

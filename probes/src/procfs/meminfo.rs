@@ -6,8 +6,8 @@ use loadprint_recording::schema::Schema;
 use loadprint_recording::schema::Unit;
 
 use super::MOUNT_PROC;
-use super::fields::Cursor;
 use super::fields::empty;
+use super::lines::Lines;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -76,17 +76,20 @@ static METRICS: &[Column] = &[
 #[derive(Debug)]
 struct Memory {
     file: Source,
+    lines: Lines,
 }
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Box::new(Memory {
         file: host.source("meminfo", MOUNT_PROC)?.in_one_read(),
+        lines: Lines::default(),
     }))
 }
 
 impl Probe for Memory {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.file.parse(|text| parse(text, rows))
+        let Self { file, lines } = self;
+        file.parse(|text| parse(text, lines, rows))
     }
 }
 
@@ -99,9 +102,8 @@ impl Probe for Memory {
 ///
 /// # Errors
 /// When a line has no number, or there is none.
-pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
-    let mut cursor = Cursor::new(file);
-    while !cursor.at_end() {
+pub fn parse(file: &[u8], lines: &mut Lines, rows: &mut Rows) -> Result<(), ParseError> {
+    lines.parse(file, 1, rows, |cursor, rows| {
         if rows.expected().is_some_and(|name| cursor.take(name, b':')) {
             rows.row_again();
             rows.int(cursor.need_int("value")?);
@@ -109,8 +111,8 @@ pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
             rows.row(&[name]);
             rows.int(cursor.need_int("value")?);
         }
-        cursor.next_line();
-    }
+        Ok(())
+    })?;
     if rows.is_empty() {
         Err(empty("MemTotal"))
     } else {

@@ -8,8 +8,8 @@ use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
 use super::MOUNT_PROC;
-use super::fields::Cursor;
 use super::fields::empty;
+use super::lines::Lines;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -87,21 +87,27 @@ static COLUMNS: &[Column] = &[
     ),
 ];
 
+/// Lines before the first interface.
+const HEADINGS: u32 = 2;
+
 #[derive(Debug)]
 struct Nic {
     file: Source,
+    lines: Lines,
 }
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Box::new(Nic {
         // A name of 15 bytes and sixteen numbers of at most 20 digits.
         file: host.source("net/dev", MOUNT_PROC)?.records_below(512),
+        lines: Lines::default(),
     }))
 }
 
 impl Probe for Nic {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.file.parse(|text| parse(text, rows))
+        let Self { file, lines } = self;
+        file.parse(|text| parse(text, lines, rows))
     }
 }
 
@@ -113,19 +119,18 @@ impl Probe for Nic {
 ///
 /// # Errors
 /// When there is no interface, or a line does not have sixteen numbers.
-pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
-    let mut cursor = Cursor::new(file);
-    cursor.next_line();
-    cursor.next_line();
-    while !cursor.at_end() {
-        if let Some(name) = cursor.until(b':') {
+pub fn parse(file: &[u8], lines: &mut Lines, rows: &mut Rows) -> Result<(), ParseError> {
+    lines.parse(file, COLUMNS.len(), rows, |cursor, rows| {
+        if cursor.line() > HEADINGS
+            && let Some(name) = cursor.until(b':')
+        {
             rows.row(&[name.trim_ascii()]);
             for _ in COLUMNS {
                 rows.uint(cursor.need_uint("interface field")?);
             }
         }
-        cursor.next_line();
-    }
+        Ok(())
+    })?;
     if rows.is_empty() {
         Err(empty("interface"))
     } else {

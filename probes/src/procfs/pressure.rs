@@ -8,8 +8,8 @@ use loadprint_recording::schema::Type;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
-use super::fields::Cursor;
 use super::fields::empty;
+use super::lines::Lines;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -54,7 +54,7 @@ const MEND: &str =
 
 #[derive(Debug)]
 struct Pressure {
-    files: Vec<(&'static str, Source)>,
+    files: Vec<(&'static str, Source, Lines)>,
 }
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
@@ -62,6 +62,7 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         Ok((
             resource,
             host.source(&format!("pressure/{resource}"), MEND)?.in_one_read(),
+            Lines::default(),
         ))
     };
     let mut files = vec![file("cpu")?, file("io")?, file("memory")?];
@@ -74,7 +75,7 @@ impl Probe for Pressure {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         self.files
             .iter_mut()
-            .try_for_each(|(resource, file)| file.parse(|text| parse(text, resource, rows)))
+            .try_for_each(|(resource, file, lines)| file.parse(|text| parse(text, resource, lines, rows)))
     }
 }
 
@@ -86,10 +87,9 @@ impl Probe for Pressure {
 ///
 /// # Errors
 /// When there is no line, or a value is not a number.
-pub fn parse(file: &[u8], resource: &str, rows: &mut Rows) -> Result<(), ParseError> {
-    let mut cursor = Cursor::new(file);
+pub fn parse(file: &[u8], resource: &str, lines: &mut Lines, rows: &mut Rows) -> Result<(), ParseError> {
     let before = rows.len();
-    while !cursor.at_end() {
+    lines.parse(file, COLUMNS.len(), rows, |cursor, rows| {
         if let Some(severity) = cursor.word() {
             let mut averages = [None; 3];
             let mut total = None;
@@ -99,9 +99,9 @@ pub fn parse(file: &[u8], resource: &str, rows: &mut Rows) -> Result<(), ParseEr
                 };
                 let (name, value) = (&word[..equals], &word[equals + 1..]);
                 match name {
-                    b"avg10" => averages[0] = Some(cursor.convert("avg10", value)?),
-                    b"avg60" => averages[1] = Some(cursor.convert("avg60", value)?),
-                    b"avg300" => averages[2] = Some(cursor.convert("avg300", value)?),
+                    b"avg10" => averages[0] = Some(cursor.decimal("avg10", value)?),
+                    b"avg60" => averages[1] = Some(cursor.decimal("avg60", value)?),
+                    b"avg300" => averages[2] = Some(cursor.decimal("avg300", value)?),
                     b"total" => total = Some(cursor.convert("total", value)?),
                     _ => {}
                 }
@@ -113,8 +113,8 @@ pub fn parse(file: &[u8], resource: &str, rows: &mut Rows) -> Result<(), ParseEr
                 None => rows.null(),
             });
         }
-        cursor.next_line();
-    }
+        Ok(())
+    })?;
     if rows.len() == before {
         Err(empty("some"))
     } else {

@@ -10,6 +10,8 @@ use loadprint_recording::schema::Unit;
 use super::MOUNT_PROC;
 use super::fields::Cursor;
 use super::fields::empty;
+use super::lines::Lines;
+use super::lines::Numbers;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -86,15 +88,25 @@ struct Tcp {
     netstat: Source,
     sockstat: Source,
     heads: [Heads; 2],
+    lines: Lines,
 }
 
 /// The lines of names of one file as they were at the sample before: while they are the same, so are the metrics.
 #[derive(Debug, Default)]
 pub struct Heads {
-    /// Each line and its number of names.
-    lines: Vec<(Vec<u8>, usize)>,
-    /// The rows' generation, and where in them this file's began.
-    place: (u64, usize),
+    lines: Vec<Head>,
+    /// What the rows say of themselves, and where in them this file's began.
+    reading: (u64, u64),
+    place: usize,
+}
+
+/// A line of names, how many there are, the numbers below it, and how many rows the file gave before them.
+#[derive(Debug, Default)]
+struct Head {
+    names: Vec<u8>,
+    count: usize,
+    start: usize,
+    numbers: Numbers,
 }
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
@@ -106,6 +118,7 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         netstat,
         sockstat,
         heads: Default::default(),
+        lines: Lines::default(),
     }))
 }
 
@@ -114,7 +127,8 @@ impl Probe for Tcp {
         let [snmp, netstat] = &mut self.heads;
         self.snmp.parse(|text| parse(text, snmp, rows))?;
         self.netstat.parse(|text| parse(text, netstat, rows))?;
-        self.sockstat.parse(|text| parse_sockstat(text, rows))
+        self.sockstat
+            .parse(|text| parse_sockstat(text, &mut self.lines, rows))
     }
 }
 
@@ -131,6 +145,10 @@ impl Probe for Tcp {
 pub fn parse(file: &[u8], heads: &mut Heads, rows: &mut Rows) -> Result<(), ParseError> {
     let before = rows.len();
     let mut known = std::mem::take(&mut heads.lines);
+    let (generation, reading) = rows.reading();
+    let same_names = heads.place == before && heads.reading.0 == generation;
+    // The reading just before this one, and no other, left its numbers among the rows.
+    let same_rows = same_names && heads.reading.1 == reading.wrapping_sub(1);
     let mut names = Cursor::new(file);
     while !names.at_end() {
         let head = names.remainder();
@@ -143,25 +161,33 @@ pub fn parse(file: &[u8], heads: &mut Heads, rows: &mut Rows) -> Result<(), Pars
         let start = rows.len();
         let line = known.get_mut(heads.lines.len());
         match line {
-            Some((line, count)) if line == head && heads.place == (rows.generation(), before) => {
-                for _ in 0..*count {
-                    rows.row_again();
-                    rows.int(values.need_int("value")?);
-                }
-                heads.lines.push((std::mem::take(line), *count));
+            Some(line)
+                if same_names
+                    && line.names == head
+                    && line.start == start - before
+                    && rows.generation() == generation =>
+            {
+                let mut line = std::mem::take(line);
+                line.numbers.parse(&mut values, line.count, same_rows, rows)?;
+                heads.lines.push(line);
             }
             _ => {
                 while let Some(name) = names.word() {
                     rows.row_joined(&[protocol, b".", name]);
                     rows.int(values.need_int("value")?);
                 }
-                heads.lines.push((head.to_vec(), rows.len() - start));
+                heads.lines.push(Head {
+                    names: head.to_vec(),
+                    count: rows.len() - start,
+                    start: start - before,
+                    numbers: Numbers::default(),
+                });
             }
         }
         values.next_line();
         names = values;
     }
-    heads.place = (rows.generation(), before);
+    (heads.reading, heads.place) = (rows.reading(), before);
     if rows.len() == before {
         Err(empty("Ip"))
     } else {
@@ -177,16 +203,14 @@ pub fn parse(file: &[u8], heads: &mut Heads, rows: &mut Rows) -> Result<(), Pars
 ///
 /// # Errors
 /// When a name has no number.
-pub fn parse_sockstat(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
-    let mut cursor = Cursor::new(file);
-    while !cursor.at_end() {
+pub fn parse_sockstat(file: &[u8], lines: &mut Lines, rows: &mut Rows) -> Result<(), ParseError> {
+    lines.parse(file, 1, rows, |cursor, rows| {
         if let Some(protocol) = cursor.until(b':') {
             while let Some(name) = cursor.word() {
                 rows.row_joined(&[b"sockstat.", protocol, b".", name]);
                 rows.int(cursor.need_int("value")?);
             }
         }
-        cursor.next_line();
-    }
-    Ok(())
+        Ok(())
+    })
 }

@@ -1,10 +1,12 @@
 //! `/proc/PID/task/TID/{schedstat,status}` of the watched processes: switches, time on CPU and time waiting for one, per thread.
 //!
-//! Two descriptors per thread stay open. Threads that begin and end between two samples are not seen; the last values of
+//! Two descriptors per thread and one per process stay open. `status` is dear to print: of a thread that has not run since the
+//! sample before, which `schedstat` tells, what it said then is taken again. Threads that begin and end between two samples are not seen; the last values of
 //! a thread that ends are those of its last sample.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -12,6 +14,11 @@ use loadprint_recording::schema::Schema;
 use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
+use rustix::fs::Mode;
+use rustix::fs::OFlags;
+use rustix::fs::RawDir;
+use rustix::fs::SeekFrom;
+use rustix::fs::seek;
 use rustix::thread::CapabilitySet;
 
 use super::fields::Cursor;
@@ -81,7 +88,18 @@ static COLUMNS: &[Column] = &[
 struct Threads {
     host: Host,
     targets: Targets,
-    open: BTreeMap<(String, u32, u32), Thread>,
+    /// The processes that were there at the last sample, in the order of their rows.
+    open: Vec<Process>,
+}
+
+#[derive(Debug)]
+struct Process {
+    role: String,
+    pid: u32,
+    pid_text: String,
+    /// The list of its threads, which stays open.
+    task: Option<OwnedFd>,
+    threads: BTreeMap<u32, Thread>,
 }
 
 #[derive(Debug)]
@@ -90,9 +108,26 @@ struct Thread {
     schedstat: Option<Source>,
     /// False until it is seen in this sample's list of threads.
     seen: bool,
-    pid: String,
     tid: String,
+    /// What `schedstat` said when `status` was read, what was read then, and for how many samples it has been taken again.
+    ran: [u64; 3],
+    status_then: Option<Status>,
+    taken_again: u32,
 }
+
+/// Name and switches of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// What the process calls it.
+    pub name: Vec<u8>,
+    /// Switches because it waited for something.
+    pub voluntary: Option<u64>,
+    /// Switches because another task took its CPU.
+    pub nonvoluntary: Option<u64>,
+}
+
+/// A thread that did not run has switched no more; its name may have been changed by another, so it is looked at now and then.
+const STATUS_EVERY: u32 = 10;
 
 fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     if options.processes.is_empty() {
@@ -104,64 +139,108 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Box::new(Threads {
         host: host.clone(),
         targets,
-        open: BTreeMap::new(),
+        open: vec![],
     }))
 }
 
 impl Probe for Threads {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.open.values_mut().for_each(|thread| thread.seen = false);
+        let mut before = std::mem::take(&mut self.open);
         for (role, pid) in self.targets.find() {
-            self.list(&role, pid)?;
+            let known = before
+                .iter()
+                .position(|process| process.role == role && process.pid == pid);
+            let mut process = match known {
+                Some(place) => before.swap_remove(place),
+                None => Process::new(role, pid),
+            };
+            let listed = process.list(&self.host);
+            self.open.push(process);
+            listed?;
         }
         let mut failed = None;
-        self.open.retain(|(role, ..), thread| {
-            if !thread.seen {
-                return false;
-            }
-            let before = rows.len();
-            let Err(error) = thread.sample(role, rows) else {
-                return true;
-            };
-            rows.truncate(before, COLUMNS.len());
-            if !is_gone(&error) {
-                failed = Some(error);
-            }
-            false
-        });
+        for process in &mut self.open {
+            let Process {
+                role,
+                pid_text,
+                threads,
+                ..
+            } = process;
+            threads.retain(|_, thread| {
+                let before = rows.len();
+                let Err(error) = thread.sample([role.as_bytes(), pid_text.as_bytes()], rows) else {
+                    return true;
+                };
+                rows.truncate(before, COLUMNS.len());
+                if !is_gone(&error) {
+                    failed = Some(error);
+                }
+                false
+            });
+        }
         failed.map_or(Ok(()), Err)
     }
 }
 
-impl Threads {
-    /// Opens the threads that are new, and marks those that are still there.
-    fn list(&mut self, role: &str, pid: u32) -> Result<(), ProbeError> {
-        // A process that is not there has no rows, as everywhere.
-        let Ok(entries) = fs::read_dir(self.host.proc(&format!("{pid}/task"))) else {
-            return Ok(());
+impl Process {
+    fn new(role: String, pid: u32) -> Self {
+        Self {
+            role,
+            pid,
+            pid_text: pid.to_string(),
+            task: None,
+            threads: BTreeMap::new(),
+        }
+    }
+
+    /// Opens the threads that are new, and closes those that are gone.
+    fn list(&mut self, host: &Host) -> Result<(), ProbeError> {
+        self.threads.values_mut().for_each(|thread| thread.seen = false);
+        // The list that is open is that of the process that had the number when it was opened.
+        let held = match self.task.take() {
+            Some(task) if seek(&task, SeekFrom::Start(0)).is_ok() => self.read(host, task)?,
+            _ => false,
         };
-        for entry in entries.flatten() {
-            let Some(tid) = entry
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse::<u32>().ok())
-            else {
+        if !held {
+            let path = host.proc(&format!("{}/task", self.pid));
+            // A process that is not there has no rows, as everywhere.
+            if let Ok(task) = rustix::fs::open(
+                path,
+                OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+            ) {
+                self.read(host, task)?;
+            }
+        }
+        self.threads.retain(|_, thread| thread.seen);
+        Ok(())
+    }
+
+    /// Goes through the list of threads; false if there are none in it: then its process is gone.
+    fn read(&mut self, host: &Host, task: OwnedFd) -> Result<bool, ProbeError> {
+        let mut any = false;
+        let mut buffer = [MaybeUninit::uninit(); 8192];
+        let mut entries = RawDir::new(&task, &mut buffer);
+        while let Some(Ok(entry)) = entries.next() {
+            let name = entry.file_name().to_str().ok();
+            let Some(tid) = name.and_then(|name| name.parse::<u32>().ok()) else {
                 continue;
             };
-            let key = (role.to_owned(), pid, tid);
-            if let Some(thread) = self.open.get_mut(&key) {
+            any = true;
+            if let Some(thread) = self.threads.get_mut(&tid) {
                 thread.seen = true;
                 continue;
             }
-            match Thread::open(&self.host, pid, tid) {
+            match Thread::open(host, self.pid, tid) {
                 Ok(thread) => {
-                    self.open.insert(key, thread);
+                    self.threads.insert(tid, thread);
                 }
                 Err(error) if is_gone(&error) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        self.task = any.then_some(task);
+        Ok(any)
     }
 }
 
@@ -175,21 +254,41 @@ impl Thread {
             status: file("status", 2048)?.in_one_read(),
             schedstat,
             seen: true,
-            pid: pid.to_string(),
             tid: tid.to_string(),
+            ran: [0; 3],
+            status_then: None,
+            taken_again: 0,
         })
     }
 
-    fn sample(&mut self, role: &str, rows: &mut Rows) -> Result<(), ProbeError> {
-        let entity = [role.as_bytes(), self.pid.as_bytes(), self.tid.as_bytes()];
-        self.status.parse(|text| parse_status(text, entity, rows))?;
-        match &mut self.schedstat {
-            Some(schedstat) => schedstat.parse(|text| parse_schedstat(text, rows)),
-            None => {
-                rows.nulls(3);
-                Ok(())
+    fn sample(&mut self, [role, pid]: [&[u8]; 2], rows: &mut Rows) -> Result<(), ProbeError> {
+        // It comes first: if it is the same at the next sample, the thread has not run since, nor switched.
+        let ran = match &mut self.schedstat {
+            Some(schedstat) => Some(schedstat.parse(parse_schedstat)?),
+            None => None,
+        };
+        // A kernel that does not count this prints zeros for everybody.
+        let idle = ran.is_some_and(|ran| ran == self.ran && ran[2] > 0) && self.taken_again < STATUS_EVERY;
+        let status = match &mut self.status_then {
+            Some(status) if idle => {
+                self.taken_again += 1;
+                status
             }
+            status => {
+                self.taken_again = 0;
+                self.ran = ran.unwrap_or_default();
+                status.insert(self.status.parse(parse_status)?)
+            }
+        };
+        rows.row(&[role, pid, self.tid.as_bytes()]);
+        rows.text(&status.name);
+        rows.uint_or_null(status.voluntary);
+        rows.uint_or_null(status.nonvoluntary);
+        match ran {
+            Some(ran) => ran.into_iter().for_each(|value| rows.uint(value)),
+            None => rows.nulls(3),
         }
+        Ok(())
     }
 }
 
@@ -203,11 +302,13 @@ impl Thread {
 ///
 /// # Errors
 /// When there is no name, or a count is not a number.
-pub fn parse_status(file: &[u8], entity: [&[u8]; 3], rows: &mut Rows) -> Result<(), ParseError> {
+pub fn parse_status(file: &[u8]) -> Result<Status, ParseError> {
     let mut cursor = Cursor::new(file);
     let (mut name, mut voluntary, mut nonvoluntary) = (None, None, None);
     while !cursor.at_end() {
-        match cursor.until(b':') {
+        // Of some sixty lines three are wanted.
+        let may_be = matches!(cursor.rest().first(), Some(b'N' | b'v' | b'n'));
+        match may_be.then(|| cursor.until(b':')).flatten() {
             Some(b"Name") => name = Some(cursor.remainder()),
             Some(b"voluntary_ctxt_switches") => {
                 voluntary = Some(cursor.need_uint("voluntary_ctxt_switches")?)
@@ -220,11 +321,11 @@ pub fn parse_status(file: &[u8], entity: [&[u8]; 3], rows: &mut Rows) -> Result<
         cursor.next_line();
     }
     let name = name.ok_or_else(|| cursor.error("Name", "the file has no such line"))?;
-    rows.row(&entity);
-    rows.text(name);
-    rows.uint_or_null(voluntary);
-    rows.uint_or_null(nonvoluntary);
-    Ok(())
+    Ok(Status {
+        name: name.to_vec(),
+        voluntary,
+        nonvoluntary,
+    })
 }
 
 /// Parses `schedstat` (Documentation/scheduler/sched-stats.rst): ns on CPU, ns waiting to run, timeslices.
@@ -235,10 +336,11 @@ pub fn parse_status(file: &[u8], entity: [&[u8]; 3], rows: &mut Rows) -> Result<
 ///
 /// # Errors
 /// When a field is missing or not a number.
-pub fn parse_schedstat(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
+pub fn parse_schedstat(file: &[u8]) -> Result<[u64; 3], ParseError> {
     let mut cursor = Cursor::new(file);
-    for item in ["on_cpu_ns", "run_delay_ns", "timeslices"] {
-        rows.uint(cursor.need_uint(item)?);
-    }
-    Ok(())
+    Ok([
+        cursor.need_uint("on_cpu_ns")?,
+        cursor.need_uint("run_delay_ns")?,
+        cursor.need_uint("timeslices")?,
+    ])
 }

@@ -8,8 +8,8 @@ use loadprint_recording::schema::Schema;
 use loadprint_recording::schema::Unit;
 
 use super::MOUNT_PROC;
-use super::fields::Cursor;
 use super::fields::empty;
+use super::lines::Lines;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -85,18 +85,21 @@ static METRICS: &[Column] = &[
 #[derive(Debug)]
 struct Vmstat {
     file: Source,
+    lines: Lines,
 }
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Box::new(Vmstat {
         // A name and a number.
         file: host.source("vmstat", MOUNT_PROC)?.records_below(128),
+        lines: Lines::default(),
     }))
 }
 
 impl Probe for Vmstat {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.file.parse(|text| parse(text, rows))
+        let Self { file, lines } = self;
+        file.parse(|text| parse(text, lines, rows))
     }
 }
 
@@ -109,9 +112,8 @@ impl Probe for Vmstat {
 ///
 /// # Errors
 /// When a line has no number, or there is none.
-pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
-    let mut cursor = Cursor::new(file);
-    while !cursor.at_end() {
+pub fn parse(file: &[u8], lines: &mut Lines, rows: &mut Rows) -> Result<(), ParseError> {
+    lines.parse(file, 1, rows, |cursor, rows| {
         if rows.expected().is_some_and(|name| cursor.take(name, b' ')) {
             rows.row_again();
             rows.int(cursor.need_int("value")?);
@@ -119,8 +121,8 @@ pub fn parse(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
             rows.row(&[name]);
             rows.int(cursor.need_int("value")?);
         }
-        cursor.next_line();
-    }
+        Ok(())
+    })?;
     if rows.is_empty() {
         Err(empty("nr_free_pages"))
     } else {

@@ -11,6 +11,7 @@ use loadprint_probes::procfs::cgroup;
 use loadprint_probes::procfs::cpu;
 use loadprint_probes::procfs::diskstats;
 use loadprint_probes::procfs::interrupts::Matrix;
+use loadprint_probes::procfs::lines::Lines;
 use loadprint_probes::procfs::meminfo;
 use loadprint_probes::procfs::mounts;
 use loadprint_probes::procfs::net_dev;
@@ -73,6 +74,12 @@ fn matrix(full_matrix: bool, described: bool) -> Parse {
     Box::new(move |text, rows| told(matrix.parse(text, rows)))
 }
 
+/// A parser that takes again what did not change since its reading before.
+fn by_lines(parse: impl Fn(&[u8], &mut Lines, &mut Rows) -> Result<(), ParseError> + 'static) -> Parse {
+    let mut lines = Lines::default();
+    Box::new(move |text, rows| told(parse(text, &mut lines, rows)))
+}
+
 fn two_lines() -> Parse {
     let mut heads = snmp::Heads::default();
     Box::new(move |text, rows| told(snmp::parse(text, &mut heads, rows)))
@@ -85,33 +92,34 @@ pub static PARSERS: &[Parser] = &[
     parser("interrupts_matrix", 2, || matrix(true, true)),
     parser("softirqs", 1, || matrix(false, false)),
     parser("disk", 17, || {
-        Box::new(|text, rows| told(diskstats::parse(text, |_| true, rows)))
+        by_lines(|text, lines, rows| diskstats::parse(text, |_| true, lines, rows))
     }),
-    parser("nic", 16, || {
-        Box::new(|text, rows| told(net_dev::parse(text, rows)))
-    }),
+    parser("nic", 16, || by_lines(net_dev::parse)),
     parser("snmp", 1, two_lines),
     parser("netstat", 1, two_lines),
-    parser("sockstat", 1, || {
-        Box::new(|text, rows| told(snmp::parse_sockstat(text, rows)))
-    }),
-    parser("memory", 1, || {
-        Box::new(|text, rows| told(meminfo::parse(text, rows)))
-    }),
-    parser("vmstat", 1, || {
-        Box::new(|text, rows| told(vmstat::parse(text, rows)))
-    }),
+    parser("sockstat", 1, || by_lines(snmp::parse_sockstat)),
+    parser("memory", 1, || by_lines(meminfo::parse)),
+    parser("vmstat", 1, || by_lines(vmstat::parse)),
     parser("pressure", 4, || {
-        Box::new(|text, rows| told(pressure::parse(text, "io", rows)))
+        by_lines(|text, lines, rows| pressure::parse(text, "io", lines, rows))
     }),
     parser("process_stat", 10, || {
         Box::new(|text, rows| told(process::parse_stat(text, [b"server", b"42"], rows)))
     }),
     parser("process_io", 6, || of_row(process::parse_io)),
     parser("thread_status", 3, || {
-        Box::new(|text, rows| told(threads::parse_status(text, [b"server", b"42", b"43"], rows)))
+        Box::new(|text, rows| {
+            let status = told(threads::parse_status(text))?;
+            rows.row(&[b"server", b"42", b"43"]);
+            rows.text(&status.name);
+            rows.uint_or_null(status.voluntary);
+            rows.uint_or_null(status.nonvoluntary);
+            Ok(())
+        })
     }),
-    parser("schedstat", 3, || of_row(threads::parse_schedstat)),
+    parser("schedstat", 3, || {
+        Box::new(|text, rows| cells(threads::parse_schedstat(text).map(|ran| ran.map(Some)), rows))
+    }),
     parser("sockets_snmp", 8, || {
         Box::new(|text, rows| cells(sockets::parse_snmp(text), rows))
     }),

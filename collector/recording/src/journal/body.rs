@@ -78,22 +78,34 @@ impl Encoder {
         if self.encode_nulls(rows, width, out) {
             out[flags] |= SAME_NULLS;
         }
+        // Most cells are a byte each.
+        out.reserve(rows.len() * width * 2);
         for (row, &number) in self.order.iter().enumerate() {
             let first = number as usize * width;
+            if rows.are_numbers() {
+                let before = &mut self.memory.values[first..first + width];
+                for (bits, before) in rows.numbers(row, width).zip(before) {
+                    if let Some(bits) = bits {
+                        varint::put_signed(out, bits.wrapping_sub(*before).cast_signed());
+                        *before = bits;
+                    }
+                }
+                continue;
+            }
             for column in 0..width {
+                let slot = first + column;
                 match rows.value(row, column, width) {
                     Value::Null => {}
                     Value::Bits(bits) => {
-                        let before = &mut self.memory.values[first + column];
+                        let before = &mut self.memory.values[slot];
                         varint::put_signed(out, bits.wrapping_sub(*before).cast_signed());
                         *before = bits;
                     }
                     Value::Text(text) => {
-                        let slot = first + column;
                         encode_text(&mut self.memory, &mut self.text_numbers, slot, text, out);
                     }
                     Value::List(list) => {
-                        encode_list(self.memory.lists.entry(first + column).or_default(), list, out);
+                        encode_list(self.memory.lists.entry(slot).or_default(), list, out);
                     }
                 }
             }
@@ -150,9 +162,7 @@ impl Encoder {
         self.nulls.clear();
         let mut same = true;
         for (row, &number) in self.order.iter().enumerate() {
-            let mask = (0..width)
-                .filter(|&column| rows.value(row, column, width) == Value::Null)
-                .fold(0u64, |mask, column| mask | 1 << column);
+            let mask = rows.missing(row, width);
             same &= self.memory.nulls[number as usize] == mask;
             self.nulls.push(mask);
         }

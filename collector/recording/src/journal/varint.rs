@@ -1,7 +1,12 @@
 //! LEB128 integers and the zigzag map from signed to unsigned.
 
 /// Appends `value`, seven bits a byte, low bits first.
+#[inline]
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
+    if value < 0x80 {
+        out.push(value as u8);
+        return;
+    }
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -10,6 +15,7 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Appends `value` so that small numbers of either sign are short.
+#[inline]
 pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, ((value << 1) ^ (value >> 63)).cast_unsigned());
 }
