@@ -10,26 +10,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import oltp
-from loadprint.metrics import derived, derived_ebpf
+from loadprint.metrics import derived, derived_cpu, derived_ebpf
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.recording import Run
 from loadprint.reading.sides import resolve
 from loadprint.statistics import stats
 from loadprint.tables.compare import compare
-from loadprint.tables.rows import Column, Footnotes, RowBuilder
+from loadprint.tables.rows import COARSE, Column, Footnotes, RowBuilder, evaluate
 from loadprint.tables.table import Row, Versus
 from recordings import make_execution
 
 PLAIN = derived.rate("row", "row", "1", "", "q")
 
 
-def column(name: str, values: Sequence[float], counts: Sequence[float | None] | None = None) -> Column:
-    """A side whose repeats measured so much, in so many steps of the source."""
+def column(
+    name: str, values: Sequence[float], counts: Sequence[float | None] | None = None, *, cut: bool = False
+) -> Column:
+    """A side whose repeats measured so much, in so many steps of the source, which may cut off what is less."""
     runs = []
     for value, count in zip(values, counts or [None] * len(values), strict=True):
         quantities = Quantities()
-        quantities.put("q", value, count)
+        quantities.put("q", value, count, cut=cut)
         run = Run(Path(name), {}, None, None, (), {}, None)
         runs.append(Measured(run, quantities, None, None, None, np.empty(0)))
     return Column(name, tuple(runs), paired=False, verdict="")
@@ -68,15 +70,84 @@ def test_zero_has_a_difference_and_no_ratio(
     assert all(number is None or math.isfinite(number) for number in numbers)
 
 
-@pytest.mark.parametrize(("steps", "flagged"), [(1, True), (2, True), (3, False), (0, False), (None, False)])
-def test_a_value_under_three_steps_of_its_source_is_flagged(steps: float | None, flagged: bool) -> None:
-    """Zero steps are zero, not coarse; a source without steps has none to count."""
+@pytest.mark.parametrize(
+    ("steps", "cut", "flagged"),
+    [
+        (1, False, True),
+        (2, True, True),
+        (3, True, False),
+        (0, False, False),
+        (0, True, True),
+        (None, False, False),
+    ],
+)
+def test_a_value_under_three_steps_of_its_source_is_flagged(
+    steps: float | None, cut: bool, flagged: bool
+) -> None:
+    """No event is none, no tick of a clock is less than one; a source without steps has none to count."""
     row, _, footnotes = build(
-        column("b", [0.0 if steps == 0 else 1.0] * 3, [steps] * 3), column("a", [1.0] * 3, [50] * 3)
+        column("b", [0.0 if steps == 0 else 1.0] * 3, [steps] * 3, cut=cut), column("a", [1.0] * 3, [50] * 3)
     )
-    assert (footnotes == ["under three times its source's resolution"]) == flagged
+    assert (COARSE in footnotes) == flagged
     assert bool(row.cells[1].notes) == flagged
     assert row.cells[0].notes == ()
+
+
+@pytest.mark.parametrize(
+    ("base_cut", "side_steps", "kind"),
+    [(False, 50, "inf"), (True, 50, "difference"), (False, 2, "difference")],
+)
+def test_a_base_below_its_resolution_has_no_infinite_ratio(
+    base_cut: bool, side_steps: float, kind: str
+) -> None:
+    """Read in less than a millisecond is not in no time at all, and two waits are not endlessly many."""
+    base = column("a", [0.0] * 3, [0] * 3, cut=base_cut)
+    side = column("b", [0.2, 0.3, 0.25], [side_steps] * 3, cut=base_cut)
+    _, found, _ = build(side, base)
+    assert found.kind == kind
+    assert found.centre == (None if kind == "inf" else pytest.approx(0.25))
+
+
+def test_times_are_cut_and_things_are_counted_whole() -> None:
+    quantities = Quantities()
+    for name, unit in (("ms", 1e-3), ("jiffies", 1e-2), ("reads", 1.0), ("sectors", 512.0)):
+        quantities.counter(name, np.array([7.0, 7.0]), 10.0, unit)
+    assert [name for name, found in quantities.values.items() if found.cut] == ["ms", "jiffies"]
+    quantities.total("both", [quantities.values["ms"], quantities.values["reads"]])
+    assert quantities.values["both"].cut
+
+
+def test_busy_rows_rest_on_busy_steps_alone() -> None:
+    """Two ticks of work among a thousand idle ones are two; kernel mode rests on those in the kernel."""
+    quantities = Quantities()
+    ticks = {"user": 40, "system": 2, "idle": 1958}
+    for state in derived_cpu.CPU_STATES:
+        steps = float(ticks.get(state, 0))
+        quantities.put(f"cpu.server.{state}", steps / 2000, steps, cut=True)
+    run = Measured(Run(Path("a"), {}, None, None, (), {}, None), quantities, None, None, None, np.empty(0))
+    found = {metric.label: evaluate(metric, run) for metric in derived_cpu.cpu_metrics("server")[:5]}
+    assert found["utilisation"] == (pytest.approx(2.1), "")
+    assert found["kernel mode, of busy"] == (pytest.approx(100 * 2 / 42), COARSE)
+    assert found["%nice"] == (0.0, COARSE)
+    assert found["%usr"] == (pytest.approx(2.0), "")
+
+
+def test_what_some_repeats_lack_is_said_of_them_alone() -> None:
+    """A mean of two repeats out of three says so; what no repeat has needs no count."""
+    wait = replace(PLAIN, needs=("q", "n"), compute=derived.quotient, formula="Δq / Δn")
+
+    def side(counts: Sequence[float]) -> Column:
+        runs = column("b", [1.0] * len(counts)).runs
+        for run, count in zip(runs, counts, strict=True):
+            run.quantities.put("n", count)
+        return Column("b", runs, paired=False, verdict="")
+
+    row, _, footnotes = build(side([1.0, 0.0, 2.0]), side([0.0, 0.0, 0.0]), wait)
+    assert row.cells[1].value == pytest.approx(0.75)
+    assert footnotes == [
+        "nothing to divide by: Δn is 0",
+        "missing in 1 of 3 repeats: nothing to divide by: Δn is 0",
+    ]
 
 
 def test_quantiles_of_neighbouring_buckets_cannot_be_told_apart() -> None:

@@ -7,16 +7,20 @@ from loadprint.metrics.derived import Metric, added, seen
 CPU_STATES = ("user", "nice", "system", "iowait", "irq", "softirq", "steal", "idle")
 CPU_LABELS = ("%usr", "%nice", "%sys", "%iowait", "%irq", "%soft", "%steal", "%idle")  # as mpstat names them
 IOWAIT = "iowait: a CPU had nothing to run while an I/O was pending; a busy CPU shows none of it"
+# busy = total - idle - iowait - steal; guest time is inside user (/proc/stat, proc(5))
+KERNEL = ("system", "irq", "softirq")
+BUSY = (*KERNEL, "user", "nice")
 
 
-def _busy(times: tuple[float, ...]) -> float:
-    """Busy = total - idle - iowait - steal; guest time is inside user (/proc/stat, proc(5))."""
-    user, nice, system, _, irq, softirq, _, _ = times
-    return user + nice + system + irq + softirq
+def busy_share(*times: float) -> float:
+    """Share of all time, in percent, that is busy; `times` are BUSY and then the other states."""
+    return 100 * sum(times[: len(BUSY)]) / sum(times)
 
 
-def _kernel(times: tuple[float, ...]) -> float:
-    return times[2] + times[4] + times[5]
+def busy_first(side: str) -> tuple[str, ...]:
+    """Times of a set of CPUs, those of BUSY first."""
+    others = (state for state in CPU_STATES if state not in BUSY)
+    return tuple(f"cpu.{side}.{state}" for state in (*BUSY, *others))
 
 
 def cpu_metrics(side: str) -> tuple[Metric, ...]:
@@ -55,21 +59,21 @@ def _set_metrics(side: str) -> tuple[Metric, ...]:
         "utilisation",
         "%",
         "%",
-        times,
-        lambda *t: 100 * _busy(t) / sum(t),
+        busy_first(side),
+        busy_share,
         "100 × (total − idle − iowait − steal) / total",
         headline=side == "server",
-        coarse=len(times),
+        coarse=len(BUSY),
     )
     kernel_share = Metric(
         f"cpu_{side}_kernel_share",
         "kernel mode, of busy",
         "%",
         "%",
-        times,
-        lambda *t: 100 * _kernel(t) / _busy(t),
+        tuple(f"cpu.{side}.{state}" for state in BUSY),
+        lambda *t: 100 * sum(t[: len(KERNEL)]) / sum(t),
         "100 × (system + irq + softirq) / busy",
-        coarse=len(times),
+        coarse=len(KERNEL),
     )
     return utilisation, kernel_share, *shares
 
@@ -92,10 +96,9 @@ def _process_metrics(side: str) -> tuple[Metric, ...]:
         f"kernel mode, of {side} process",
         "%",
         "%",
-        process,
-        lambda user, system: 100 * system / (user + system),
+        process[::-1],
+        lambda system, user: 100 * system / (user + system),
         "100 × Δstime / Δ(utime + stime)",
-        coarse=2,
         view="all",
     )
     return own, system

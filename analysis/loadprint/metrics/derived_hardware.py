@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loadprint.metrics.derived import Metric, View, directed, percent, quotient, rate
-from loadprint.metrics.derived_cpu import CPU_STATES
+from loadprint.metrics.derived_cpu import BUSY, busy_first, busy_share
 
 SIBLINGS = (
     "hardware threads that share a core with one of the server's CPUs: a busy one takes part of that core, "
@@ -41,9 +41,10 @@ PROCESSOR = (
         "thread siblings busy",
         "%",
         "%",
-        tuple(f"cpu.siblings.{state}" for state in CPU_STATES),
-        lambda *t: 100 * (t[0] + t[1] + t[2] + t[4] + t[5]) / sum(t),
+        busy_first("siblings"),
+        busy_share,
         "100 × (total − idle − iowait − steal) / total of the siblings",
+        coarse=len(BUSY),
         footnote=SIBLINGS,
     ),
     replace(

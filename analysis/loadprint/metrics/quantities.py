@@ -19,10 +19,12 @@ class Quantity:
     """`rate`: base unit per second, or a gauge's value; `count`: raw increase in the source's own unit.
 
     `count` is None where the value has no coarse source, so that no resolution can be held against it.
+    `cut`: the source cuts off what is under a step, as clocks do: its 0 is less than a step, not nothing.
     """
 
     rate: float
     count: float | None = None
+    cut: bool = False
 
 
 @dataclass
@@ -35,12 +37,17 @@ class Quantities:
     oddities: list[str] = field(default_factory=list)  # what a reader should be warned of
     histograms: dict[tuple[str, ...], Histogram] = field(default_factory=dict)
 
-    def put(self, name: str, rate: float, count: float | None = None) -> None:
+    def put(self, name: str, rate: float, count: float | None = None, *, cut: bool = False) -> None:
         """Add a quantity; one that is not finite is not there."""
         if not math.isfinite(rate):
             self.lack(name, "not a finite number in the recording")
             return
-        self.values[name] = Quantity(rate, count)
+        self.values[name] = Quantity(rate, count, cut)
+
+    def total(self, name: str, parts: Sequence[Quantity]) -> None:
+        """Add the sum of some quantities."""
+        count = math.fsum(part.count or 0.0 for part in parts)
+        self.put(name, sum(part.rate for part in parts), count, cut=any(part.cut for part in parts))
 
     def lack(self, prefix: str, reason: str) -> None:
         """Say why names that begin with `prefix` are not here."""
@@ -81,10 +88,11 @@ class Quantities:
             self.oddities.append(f"{name} wrapped {risen.wraps}x; added back")
         if risen.resets:
             self.oddities.append(f"{name} was reset {risen.resets}x; counted on from zero")
-        self.put(name, risen.amount * unit / seconds, risen.amount)
+        # things are counted whole; a step of less than a base unit is one of a clock or a meter
+        self.put(name, risen.amount * unit / seconds, risen.amount, cut=unit < 1)
 
     def in_steps_of(self, name: str, step: float) -> None:
         """Say that a quantity's source told its increase no finer than `step`."""
         found = self.values.get(name)
         if found is not None and found.count is not None:
-            self.values[name] = Quantity(found.rate, found.count / step)
+            self.values[name] = Quantity(found.rate, found.count / step, cut=True)

@@ -193,8 +193,7 @@ def disk(source: Source) -> None:
         for name, parts in TRANSFERS.items():
             found = [part for kind in parts if (part := source.out.get(f"disk.{device}.{kind}"))]
             if found:
-                count = sum(part.count or 0.0 for part in found)
-                source.out.put(f"disk.{device}.{name}", sum(part.rate for part in found), count)
+                source.out.total(f"disk.{device}.{name}", found)
 
 
 def storage(source: Source) -> None:
@@ -204,8 +203,7 @@ def storage(source: Source) -> None:
         for name in (*DISK_UNITS, *TRANSFER_UNITS):
             found = [part for disk in disks if (part := source.out.get(f"disk.{disk}.{name}"))]
             if found and len(found) == len(disks):
-                total = sum(part.count or 0.0 for part in found)
-                source.out.put(f"storage.{entry.get('role')}.{name}", sum(part.rate for part in found), total)
+                source.out.total(f"storage.{entry.get('role')}.{name}", found)
     source.out.lack("storage", "the recording does not tell which disks hold the server's files")
 
 
@@ -295,11 +293,9 @@ def process(source: Source, hz: float) -> None:
     for role, series in source.entities("process", rows, "role"):
         for name, unit in units.items():
             _sum_of_processes(source, f"process.{role}.{name}", series, name, unit)
-        both = [source.out.get(f"process.{role}.{name}") for name in ("utime", "stime")]
-        if all(both):
-            source.out.put(
-                f"process.{role}.cpu", sum(q.rate for q in both if q), sum(q.count or 0 for q in both if q)
-            )
+        both = [own for name in ("utime", "stime") if (own := source.out.get(f"process.{role}.{name}"))]
+        if len(both) == 2:
+            source.out.total(f"process.{role}.cpu", both)
         if not np.isnan(series["rss"]).all():
             path = source.run.table(source.window.role, "process")
             unit = rss_unit(source.run, source.window.role, source.store, path)
@@ -355,5 +351,4 @@ def _sum_of_processes(source: Source, name: str, series: Columns, column: str, u
         source.out.lack(name, "no readings: the field needs the right to read this process's /proc files")
         return
     source.out.oddities += [f"{name}: pid {note}" for note in parts.oddities]
-    found = parts.values.values()
-    source.out.put(name, sum(q.rate for q in found), sum(q.count or 0.0 for q in found))
+    source.out.total(name, list(parts.values.values()))

@@ -164,8 +164,7 @@ def _syscalls(source: Source) -> None:
     for role in {role for role, _ in found}:
         for word, calls in (("all", None), ("sync", SYNCS)):
             chosen = [q for (of, call), q in found.items() if of == role and (calls is None or call in calls)]
-            rate, count = sum(q.rate for q in chosen), sum(q.count or 0.0 for q in chosen)
-            source.out.put(f"syscalls.{role}.{word}", rate, count)
+            source.out.total(f"syscalls.{role}.{word}", chosen)
 
 
 def _seconds(source: Source, probe: str) -> float:

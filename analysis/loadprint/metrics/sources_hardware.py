@@ -88,7 +88,7 @@ def energy(source: Source) -> None:
     for kind in ("package", "dram"):
         found = [quantity for name, quantity in parts.values.items() if name.startswith(f"{kind}.")]
         if found:
-            source.out.put(f"energy.{kind}", sum(q.rate for q in found), sum(q.count or 0.0 for q in found))
+            source.out.total(f"energy.{kind}", found)
         else:
             source.out.lack(f"energy.{kind}", f"no zone of RAPL is a {kind}'s")
     source.out.oddities += parts.oddities

@@ -118,9 +118,8 @@ def _sums(source: Source, series: dict[str, Columns]) -> None:
         parts = Quantities()
         for one in names:
             parts.counter(one, series[one]["value"], source.seconds("mysql", series[one]["tick"]), 1.0)
-        found = parts.values.values()
-        if len(found) == len(names):
-            source.out.put(f"mysql.{name}", sum(q.rate for q in found), sum(q.count or 0.0 for q in found))
+        if len(parts.values) == len(names):
+            source.out.total(f"mysql.{name}", list(parts.values.values()))
 
 
 def _age(series: dict[str, Columns]) -> Floats | None:

@@ -65,7 +65,7 @@ def without_probe(run: Run, seconds: float, out: Quantities) -> None:
         grown = next((told for names in choices if (told := _grown(begin, end, names)) is not None), None)
         if grown is not None:
             unit = MILLISECOND if name.endswith("_ms") else 1.0
-            out.put(f"mysql.{name}", grown * unit / seconds, float(grown))
+            out.put(f"mysql.{name}", grown * unit / seconds, float(grown), cut=unit < 1)
 
 
 def _grown(begin: dict[str, Any], end: dict[str, Any], names: Sequence[str]) -> int | None:

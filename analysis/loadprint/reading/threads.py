@@ -71,7 +71,7 @@ def _sum_role(source: Source, role: str, rows: Columns, begin: float, end: float
             )
             continue
         total = float(np.nansum(risen))
-        source.out.put(f"threads.{role}.{name}", total * unit / seconds, total)
+        source.out.put(f"threads.{role}.{name}", total * unit / seconds, total, cut=unit < 1)
         if name == "on_cpu_ns":
             source.out.put(f"threads.{role}.busiest", float(np.nanmax(risen)) * unit / seconds)
     source.out.put(f"threads.{role}.number", float(len(rows["born"])))

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from loadprint.metrics.derived import Metric
 from loadprint.metrics.gather import Measured
+from loadprint.metrics.quantities import Quantity
 from loadprint.statistics import stats
 from loadprint.tables.table import Cell, Row, Versus
 
 STEPS = 3  # a value from fewer steps of its source is flagged
+COARSE = "under three times its source's resolution"
 
 
 @dataclass
@@ -19,6 +21,10 @@ class Footnotes:
     """Numbered footnotes; the same text keeps its number."""
 
     texts: list[str] = field(default_factory=list)
+
+    def number(self, text: str) -> int | None:
+        """Return the number of a footnote, None where nobody added it."""
+        return self.texts.index(text) + 1 if text in self.texts else None
 
     def add(self, text: str) -> int:
         """Return the number of a footnote, adding it if it is new."""
@@ -84,16 +90,14 @@ class RowBuilder:
             return Cell(
                 None, (None,) * len(column.runs), (self.footnotes.add("this side has no such device"),)
             )
-        values: list[float | None] = []
-        notes: list[int] = []
-        for run in column.runs:
-            value, why = evaluate(metric, run)
-            values.append(value)
-            if why:
-                notes.append(self.footnotes.add(why))
-        known = [value for value in values if value is not None]
+        found = [evaluate(metric, run) for run in column.runs]
+        known = [value for value, _ in found if value is not None]
+        notes = [self.footnotes.add(COARSE)] if any(why == COARSE for _, why in found) else []
+        lacking = [why for value, why in found if value is None]
+        few = f"missing in {len(lacking)} of {len(found)} repeats: " if known else ""
+        notes += [self.footnotes.add(f"{few}{why}") for why in dict.fromkeys(lacking)]
         mean = math.fsum(known) / len(known) if known else None
-        return Cell(mean, tuple(values), tuple(dict.fromkeys(notes)))
+        return Cell(mean, tuple(value for value, _ in found), tuple(notes))
 
     def _versus(self, metric: Metric, cell: Cell, base: Cell, column: Column) -> Versus:
         side, reference = _known(cell), _known(base)
@@ -109,8 +113,11 @@ class RowBuilder:
                 "none", notes=(self.footnotes.add("the sides count different operations: no ratio"),)
             )
         paired = column.paired and len(side) == len(cell.repeats) and len(reference) == len(base.repeats)
-        if not any(reference):
-            return Versus("inf" if any(side) else "?", points=points)
+        coarse = self.footnotes.number(COARSE)
+        if not any(reference) and not any(side):
+            return Versus("?", points=points)
+        if not any(reference) and coarse not in (*cell.notes, *base.notes):
+            return Versus("inf", points=points)
         if min(*side, *reference) <= 0:
             found = stats.difference(side, reference, paired=paired)
             less = "is below 0" if min(*side, *reference) < 0 else "is 0"
@@ -132,13 +139,17 @@ def evaluate(metric: Metric, run: Measured) -> tuple[float | None, str]:
     try:
         value = metric.compute(*(quantity.rate for quantity in quantities))
     except ZeroDivisionError:
-        return None, f"nothing to divide by: {metric.formula}"
+        return None, f"nothing to divide by: {metric.formula.rpartition(' / ')[2]} is 0"
     if not math.isfinite(value):
         return None, f"not finite: {metric.formula}"
-    counts = [quantity.count for quantity in quantities[: metric.coarse] if quantity.count is not None]
-    if counts and 0 < sum(counts) < STEPS:
-        return value, "under three times its source's resolution"
-    return value, ""
+    return value, COARSE if _coarse(quantities[: metric.coarse]) else ""
+
+
+def _coarse(quantities: Sequence[Quantity]) -> bool:
+    """Whether the steps of some inputs together are too few: of things that are counted, 0 is no fewer."""
+    counted = [quantity for quantity in quantities if quantity.count is not None]
+    steps = sum(quantity.count or 0.0 for quantity in counted)
+    return steps < STEPS and (steps > 0 or any(quantity.cut for quantity in counted))
 
 
 def _known(cell: Cell) -> list[float]:
