@@ -113,6 +113,16 @@ def test_compare_says_it_at_the_head_and_at_the_side(
     assert len(sides[1]["repeats"]) == 1, "a disturbed repeat is kept"
 
 
+def test_a_shift_and_its_limit_never_print_alike(tmp_path: Path) -> None:
+    """Beyond its limit by a thousandth: two decimals would say that 1.03 is more than 1.03."""
+    made = runs(tmp_path, ({"syscall": 1000.0, "cpu": 1000.0}, {"syscall": 1031.0, "cpu": 1000.0 / 1.2}))
+    found = canary.shifts([open_run(run) for run in made])
+    assert canary.beyond(found) == [
+        f"{made[0].name} cpu 1.20 × faster after (limit 1.03 ×), syscall 1.031 × slower after (limit 1.030 ×)"
+    ]
+    assert "syscall 1.031 × slower after (limit 1.030 ×)" in canary.told({made[0]: found})
+
+
 def test_runs_of_two_executions_that_share_their_id_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -192,7 +192,7 @@ def test_a_client_bound_side_is_warned_of_and_has_no_verdict(tmp_path: Path) -> 
     bound = verdict(table, "client-bound")
     assert bound.answer == "yes"
     assert "a no: busiest thread 33 %" in bound.text
-    assert "b yes: its CPUs 85 % (limit 80)" in bound.text
+    assert "b yes: its CPUs 85 % (limit 80 %)" in bound.text
     assert versus(table, "operations").mark == "*"
     for each in (each for group in table.groups for each in group.rows):
         said = ["client-bound" in notes(table, cell.notes) for cell in each.cells]

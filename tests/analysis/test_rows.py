@@ -27,7 +27,7 @@ PLAIN = derived.rate("row", "row", "1", "", "q")
 def column(
     name: str, values: Sequence[float], counts: Sequence[float | None] | None = None, *, cut: bool = False
 ) -> Column:
-    """A side whose repeats measured so much, in so many steps of the source, which may cut off what is less."""
+    """A side whose repeats measured so much, in so many steps of a source that may cut off what is less."""
     runs = []
     for value, count in zip(values, counts or [None] * len(values), strict=True):
         quantities = Quantities()

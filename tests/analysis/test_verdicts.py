@@ -17,6 +17,7 @@ from loadprint.metrics.quantities import Quantity
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.sides import Side
+from loadprint.reading.window import Window
 from loadprint.tables.table import Verdict
 from recordings import Host, make_run, write_json, write_manifest
 
@@ -44,11 +45,11 @@ def measured(
 @pytest.mark.parametrize(
     ("rates", "said"),
     [
-        ({"threads.load.busiest": 0.91}, "busiest thread 91 % (limit 90)"),
-        ({"threads.load.busiest": 0.904}, "busiest thread 90.4 % (limit 90)"),
-        ({"cpu.load.user": 0.9, "cpu.load.idle": 0.1, "cpu.load.system": 0.0}, "its CPUs 90 % (limit 80)"),
-        ({"threads.load.run_delay_ns": 0.08}, "CPU wait 8 % of latency (limit 5)"),
-        ({"sockets.load.time_wait": 20_000.0}, "71 % of ports in TIME_WAIT (limit 50)"),
+        ({"threads.load.busiest": 0.91}, "busiest thread 91 % (limit 90 %)"),
+        ({"threads.load.busiest": 0.904}, "busiest thread 90.4 % (limit 90 %)"),
+        ({"cpu.load.user": 0.9, "cpu.load.idle": 0.1, "cpu.load.system": 0.0}, "its CPUs 90 % (limit 80 %)"),
+        ({"threads.load.run_delay_ns": 0.08}, "CPU wait 8 % of latency (limit 5 %)"),
+        ({"sockets.load.time_wait": 20_000.0}, "71 % of ports in TIME_WAIT (limit 50 %)"),
         # 600 a second that each hold their port for a minute
         (
             {"sockets.load.time_wait": 9.0, "sockets.load.active_opens": 600.0},
@@ -130,6 +131,17 @@ def test_what_the_recorder_took_and_where_it_was(tmp_path: Path) -> None:
     assert found.where == "*on the server's CPU 0*, *journal on the data's disk vda*"
     dear = observer.observed([measured(tmp_path / "c", {"process.recorder.cpu": 0.02})])
     assert (dear.answer, dear.cost) == ("matters", "2.00 % of a core and 8 MB")
+
+
+def test_what_the_recorder_read_is_told_beside_its_cost(tmp_path: Path) -> None:
+    """A recorder that asks MySQL and reads every thread takes more than one that reads a few files."""
+    run = measured(tmp_path / "a", {"process.recorder.cpu": 0.002})
+    read = ("cpu", "disk", "threads", "ebpf_sched", "ebpf_block", "mysql")
+    probes = {name: {1: 0.0, 2: 1.0} for name in read}
+    window = Window("server", 1, 2, 1.0, probes, 0, {}, {}, 1_000_000_000)
+    found = observer.observed([replace(run, window=window)])
+    assert (found.answer, found.reads) == ("small", "reads 6 probes (threads, mysql, 2 of eBPF among them)")
+    assert observer.observed([run]).reads == ""
 
 
 def test_stolen_time_and_a_quota_disturb_a_run(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadprint.ab.result import BASELINE, TREATMENT, Check, Window
+from loadprint.rendering import numbers
 
 
 @dataclass(frozen=True)
@@ -119,13 +120,13 @@ def _load(windows: Sequence[Window], limits: Limits, wrong: dict[int, str]) -> C
                 if abs(off) >= abs(largest):
                     largest, worst = off, f"{what} of {window.name}"
                 if abs(off) > limits.load_difference:
-                    said = f"its {what} are {100 * off:+.0f} % off the {variant} windows' median"
+                    said = f"its {what} are {numbers.change(off, 0)} off the {variant} windows' median"
                     wrong.setdefault(window.number, said)
     if not compared:
         return Check("load", "untested", "one window of each variant: nothing to compare it with")
     state = "failed" if abs(largest) > limits.load_difference else "passed"
     text = (
-        f"within a variant, at most {100 * largest:+.1f} % off its median ({worst}); limit "
+        f"within a variant, at most {numbers.change(largest, 1)} off its median ({worst}); limit "
         f"{100 * limits.load_difference:g} %"
     )
     return Check("load", state, text)

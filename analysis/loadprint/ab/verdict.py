@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from loadprint.ab.effects import QUANTITIES
-from loadprint.ab.inference import carry_over, drift, smallest_p
+from loadprint.ab.inference import Slope, carry_over, drift, smallest_p
 from loadprint.ab.result import BASELINE, HEADLINE, TREATMENT, Check, Effect, Window
+from loadprint.rendering import numbers
 from loadprint.statistics.stats import LEAST_REPEATS
 
 SATURATED = 0.9  # of the host's CPUs
@@ -51,10 +52,7 @@ def diagnostics(windows: Sequence[Window]) -> tuple[Check, ...]:
     slope = drift(logs, treated, [window.number for window, _ in known])
     checks = [Check("drift", "untested", "too few windows to tell a drift from the effect")]
     if slope is not None:
-        text = (
-            f"queries per CPU-second changed by {100 * math.expm1(slope.value):+.2f} % a window "
-            f"[{100 * math.expm1(slope.low):+.2f}, {100 * math.expm1(slope.high):+.2f}]"
-        )
+        text = f"queries per CPU-second changed by {_changed(slope, 2)} a window "
         checks = [Check("drift", "failed" if slope.p < 0.05 else "passed", text)]
     apart = _apart([(window, math.log(value)) for window, value in known])
     if apart:
@@ -64,6 +62,12 @@ def diagnostics(windows: Sequence[Window]) -> tuple[Check, ...]:
     return tuple(checks)
 
 
+def _changed(slope: Slope, places: int) -> str:
+    """A coefficient of logs as a change in per cent, with its interval."""
+    low, high = (numbers.change(math.expm1(bound), places, "") for bound in (slope.low, slope.high))
+    return f"{numbers.change(math.expm1(slope.value), places)} [{low}, {high}]"
+
+
 def _carried(known: Sequence[tuple[Window, float]], logs: Sequence[float], treated: Sequence[bool]) -> Check:
     after = [window.previous == TREATMENT for window, _ in known]
     found = carry_over(logs, treated, after, [window.block for window, _ in known])
@@ -71,9 +75,8 @@ def _carried(known: Sequence[tuple[Window, float]], logs: Sequence[float], treat
         text = "cannot be tested: this schedule, or so few windows, do not separate it from effect and drift"
         return Check("carry-over", "untested", text)
     text = (
-        f"windows after a treatment window differ by {100 * math.expm1(found.value):+.1f} % "
-        f"[{100 * math.expm1(found.low):+.1f}, {100 * math.expm1(found.high):+.1f}] from those after a "
-        "baseline window, drift taken off"
+        f"windows after a treatment window differ by {_changed(found, 1)} from those after a baseline "
+        "window, drift taken off"
     )
     return Check("carry-over", "failed" if found.p < 0.05 else "passed", text)
 

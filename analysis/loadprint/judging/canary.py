@@ -27,6 +27,7 @@ STEADY = ("cpu", "syscall")  # hold the limit by their nature: no memory bus, no
 LEAST_AT_REST = 5  # pairs that tell how well a part repeats itself
 AT_REST_S = 120  # neighbours further apart are not the same machine any more
 MEDIANS = 3.0
+MOST_DECIMALS = 5  # of a factor that lies close to its limit
 
 
 @dataclass(frozen=True)
@@ -101,13 +102,10 @@ def told(by_run: Mapping[Path, Sequence[Shift]]) -> str:
         if not own:
             continue
         largest = max(own, key=lambda shift: abs(math.log1p(shift.change)))
-        limit = largest.limit
-        held = (
-            "not judged: too few canaries at rest tell how well it repeats"
-            if limit is None
-            else f"limit {_factor(1 + limit)}{', its own repeatability at rest' if limit > LIMIT else ''}"
-        )
-        texts.append(f"{_said(largest)} ({held})")
+        factor, limit = _beside_its_limit(largest)
+        held = f"limit {limit}" if limit else "not judged: too few canaries at rest tell how well it repeats"
+        own_limit = ", its own repeatability at rest" if (largest.limit or 0.0) > LIMIT else ""
+        texts.append(f"{part} {factor} {_way(largest)} after ({held}{own_limit})")
     runs = f"{len(by_run)} run{'s' if len(by_run) > 1 else ''}"
     return f"largest shifts over {runs}: {'; '.join(texts)}" if texts else ""
 
@@ -117,8 +115,9 @@ def beyond(found: Sequence[Shift]) -> list[str]:
     parts: dict[str, list[str]] = {}
     for shift in found:
         if shift.disturbed:
-            limit = _factor(1 + (shift.limit or 0.0))
-            parts.setdefault(shift.run, []).append(f"{_said(shift)} (limit {limit})")
+            factor, limit = _beside_its_limit(shift)
+            said = f"{shift.part} {factor} {_way(shift)} after (limit {limit})"
+            parts.setdefault(shift.run, []).append(said)
     return [f"{run} {', '.join(texts)}" for run, texts in parts.items()]
 
 
@@ -127,16 +126,23 @@ def disturbed(found: Sequence[Shift]) -> list[str]:
     return [f"disturbed: the canary's work around {text}; the run is kept" for text in beyond(found)]
 
 
-def _said(shift: Shift) -> str:
-    """A shift as a factor, the measure of its limit."""
-    slower = shift.change >= 0
-    factor = 1 + shift.change if slower else 1 / (1 + shift.change)
-    return f"{shift.part} {_factor(factor)} {'slower' if slower else 'faster'} after"
+def _way(shift: Shift) -> str:
+    return "slower" if shift.change >= 0 else "faster"
 
 
-def _factor(factor: float) -> str:
-    """A factor with three digits, or two decimals where it is near 1."""
-    return f"{factor:.2f} ×" if factor < 10 else f"{factor:,.0f} ×"
+def _beside_its_limit(shift: Shift) -> tuple[str, str]:
+    """A shift as a factor, and its limit: more decimals where they would look alike, no limit as no text."""
+    factor = math.exp(abs(math.log1p(shift.change)))
+    for decimals in range(2, MOST_DECIMALS + 1):
+        texts = (_factor(factor, decimals), "" if shift.limit is None else _factor(1 + shift.limit, decimals))
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
+def _factor(factor: float, decimals: int) -> str:
+    """A factor with so many decimals, or none where it is far from 1."""
+    return f"{factor:.{decimals}f} ×" if factor < 10 else f"{factor:,.0f} ×"
 
 
 def _around(course: Sequence[_Canary]) -> tuple[_Canary, _Canary] | None:

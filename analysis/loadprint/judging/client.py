@@ -32,7 +32,7 @@ class Limit:
         """What was measured; the limit where it was passed."""
         if self.share is None:
             return ""
-        limit = f" (limit {100 * self.allowed:.0f})" if self.beyond else ""
+        limit = f" (limit {100 * self.allowed:.0f} %)" if self.beyond else ""
         return self.said.format(_percent(self.share, self.allowed)) + limit
 
 

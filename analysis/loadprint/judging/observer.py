@@ -11,15 +11,20 @@ from loadprint.reading.cpusets import cpu_list, parse_cpus
 from loadprint.tables.rows import STEPS
 
 MUCH = 0.01  # of a core: ten times what a recorder at one tick a second should take
+DEAR = ("threads", "mysql", "mysql_statements", "mysql_digests", "perf", "scrape")
 
 
 @dataclass(frozen=True)
 class Observer:
-    """What the recorder took on one side: `answer` is `small`, `matters` or `cannot tell`."""
+    """What the recorder took on one side: `answer` is `small`, `matters` or `cannot tell`.
+
+    `reads` is what it took that for.
+    """
 
     answer: str
     cost: str
     where: str
+    reads: str = ""
 
 
 def observed(runs: Sequence[Measured]) -> Observer:
@@ -32,7 +37,19 @@ def observed(runs: Sequence[Measured]) -> Observer:
     where = ", ".join(part for part in (cpus, journal) if part)
     if share is None:
         return Observer("cannot tell", cost, where)
-    return Observer("matters" if share > MUCH or on_server or on_data else "small", cost, where)
+    matters = share > MUCH or on_server or on_data
+    return Observer("matters" if matters else "small", cost, where, _reads(runs[0]))
+
+
+def _reads(run: Measured) -> str:
+    """How many probes were read, and those beyond a host's few files: each costs by what there is of it."""
+    if run.window is None:
+        return ""
+    read = list(run.window.middle_ns)
+    dear = [name for name in DEAR if name in read]
+    ebpf = sum(name.startswith("ebpf_") for name in read)
+    named = [*dear, *([f"{ebpf} of eBPF"] if ebpf else [])]
+    return f"reads {len(read)} probes" + (f" ({', '.join(named)} among them)" if named else "")
 
 
 def _cost(runs: Sequence[Measured]) -> tuple[float | None, str]:
@@ -44,7 +61,7 @@ def _cost(runs: Sequence[Measured]) -> tuple[float | None, str]:
         return None, f"CPU not measured: {runs[0].quantities.why('process.recorder.cpu')}"
     share = sum(cost.rate for cost in found) / len(found)
     if sum(cost.count or 0 for cost in found) < STEPS:
-        return share, f"under three steps of its clock{held}"
+        return share, f"CPU under {STEPS} ticks of its clock{held}"
     return share, f"{100 * share:.2f} % of a core{held}"
 
 

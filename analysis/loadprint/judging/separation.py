@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadprint.metrics.gather import Measured
-from loadprint.reading.cpusets import cpu_list
+from loadprint.reading.cpusets import cpu_list, named
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def _of_run(run: Measured) -> Pinned:
         return _verified(placement, "server and load have a host each", run)
     if run.server_cpus is None or run.load_cpus is None:
         return Pinned("not separated", "no CPU sets were given: server and load shared the whole host")
-    where = f"server CPUs {cpu_list(run.server_cpus)}, load CPUs {cpu_list(run.load_cpus)}"
+    where = f"server {named(run.server_cpus)}, load {named(run.load_cpus)}"
     if reason := _shared(run):
         return Pinned("not separated", f"{where}: {reason}")
     if placement.get("separated") is False:

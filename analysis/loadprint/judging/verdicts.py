@@ -70,8 +70,11 @@ def _observer(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> 
         each.cost if len(costs) == 1 else f"{side.name} {each.cost}"
         for side, each in zip(sides, found, strict=True)
     ]
-    places = dict.fromkeys(each.where for each in found if each.where)
-    return Verdict("observer", answer, "; ".join((*dict.fromkeys(cost), *places)))
+    told = [*dict.fromkeys(cost)]
+    told += [f"limit {100 * observer.MUCH:g} % of a core"] if any(each.reads for each in found) else []
+    told += dict.fromkeys(each.reads for each in found if each.reads)
+    told += dict.fromkeys(each.where for each in found if each.where)
+    return Verdict("observer", answer, "; ".join(told))
 
 
 def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], shifts: Shifts) -> Verdict:

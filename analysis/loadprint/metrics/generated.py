@@ -9,6 +9,7 @@ from loadprint.metrics.derived import Metric, quotient, rate, seen
 
 TYPE_QUANTILES = ("p50", "p95", "p99", "max")
 BACKLOG = "transactions that were due and had not begun; where it grows the side cannot hold the rate"
+ARRIVALS = "where arrivals are random (Poisson), a short window holds a few more or fewer than asked"
 NEW_ORDERS = "per new order, whole mix: the other four transaction types run too and are in every cost"
 CACHED = "about 0 where prepared statements are kept, about 1 where each is prepared anew"
 PROTOCOL = "Protocol, per operation (the server's own counters, all clients)"
@@ -34,7 +35,7 @@ NEW_ORDER_ROWS = (
 )
 OPEN_LOOP = (
     _said("rate_asked", "rate asked", "load.rate"),
-    _said("rate_achieved", "rate achieved", "load.achieved_rate"),
+    replace(_said("rate_achieved", "rate achieved", "load.achieved_rate"), footnote=ARRIVALS),
     replace(
         _plain("backlog_max", "backlog, largest", "1", "load.backlog_max", "as the generator reports it"),
         better="lower",

@@ -260,6 +260,6 @@ def _set_of(sides: Sides, side: str) -> str:
     told = []
     for runs in sides:
         sets = (run.server_cpus if side == "server" else run.load_cpus for run in runs)
-        texts = ("whole host" if cpus is None else f"CPUs {cpusets.cpu_list(cpus)}" for cpus in sets)
+        texts = ("whole host" if cpus is None else cpusets.named(cpus) for cpus in sets)
         told.append(" / ".join(dict.fromkeys(texts)))
     return " | ".join(told if len(set(told)) > 1 else told[:1])

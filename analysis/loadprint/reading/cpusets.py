@@ -50,6 +50,11 @@ def cpu_list(cpus: tuple[int, ...] | None) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
+def named(cpus: tuple[int, ...]) -> str:
+    """Write CPUs with their word: CPU 0, CPUs 0-3."""
+    return f"CPU{'' if len(cpus) == 1 else 's'} {cpu_list(cpus)}"
+
+
 def user_hz(run: Run, role: str) -> float:
     """Ticks a second of the CPU times of a role's host: USER_HZ of its kernel."""
     hz = run.fingerprint(role).get("user_hz")

@@ -23,7 +23,12 @@ def number(value: float, places: int) -> str:
     """A value with thousands separators; one that its row's decimals would hide, as 1.9e-5."""
     if value == 0:
         return "0"
-    return _tiny(value) if round(value, places) == 0 else f"{value:,.{places}f}"
+    return _tiny(value) if _hidden(value, places) else f"{value:,.{places}f}"
+
+
+def _hidden(value: float, places: int) -> bool:
+    """Whether so many decimals show nothing of a value, or at their limit but one digit of it."""
+    return round(value, places) == 0 or (places == MOST_DECIMALS and abs(value) < 9.5 * 10**-places)
 
 
 def ratio(value: float) -> str:
@@ -34,7 +39,8 @@ def ratio(value: float) -> str:
         return "0"
     if not SMALL <= abs(value) < LARGE:
         return _tiny(value)
-    size = math.floor(math.log10(abs(value)))
+    # of what it is written as: 0.9999 is 1.00, not 1.000
+    size = math.floor(math.log10(abs(float(f"{value:.2e}"))))
     return f"{value:,.{max(0, min(5, 2 - size))}f}"
 
 
@@ -42,6 +48,11 @@ def percent(share: float) -> str:
     """A share of 1 in per cent, three significant digits at most."""
     places = 2 if abs(share) < 0.01 else 1 if abs(share) < 1 else 0
     return f"{100 * share:,.{places}f}"
+
+
+def change(share: float, places: int, unit: str = " %") -> str:
+    """A change as a share of 1, in per cent with its sign: +0.42 %, −11 %."""
+    return f"{100 * share:+z.{places}f}{unit}".replace("-", "\u2212")
 
 
 def points(value: float) -> str:
@@ -52,7 +63,7 @@ def points(value: float) -> str:
 def signed(value: float, factor: float, places: int) -> str:
     """A difference in the row's own unit."""
     shown = value * factor
-    hidden = shown != 0 and (round(shown, places) == 0 or abs(shown) >= LARGE)
+    hidden = shown != 0 and (_hidden(shown, places) or abs(shown) >= LARGE)
     text = ("+" if shown > 0 else "") + _tiny(shown) if hidden else f"{shown:+,.{places}f}"
     return f"\u2212{text[1:]}" if text.startswith("-") else text
 

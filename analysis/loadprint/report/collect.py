@@ -127,7 +127,7 @@ def sets_of(measured: Sequence[Sequence[Measured]]) -> dict[str, tuple[str, floa
         if len(sets) == 1:
             (cpus,) = sets
             if cpus is not None:
-                found[side] = (f"CPUs {cpusets.cpu_list(cpus)}", float(len(cpus)))
+                found[side] = (cpusets.named(cpus), float(len(cpus)))
     return found
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from loadprint.metrics.gather import Measured
+from loadprint.rendering import numbers
 from loadprint.statistics.trend import LEAST_SAMPLES, Trend, mser5, trend
 
 GROWING = ("arm_insert",)  # the data grow with the work: compared at equal work, no trend test
@@ -50,7 +51,7 @@ def unsettled(name: str, runs: Sequence[Measured]) -> str:
     most = len(alone) * 2 > len(runs)
     if not most and not (found and found.drifts):
         return ""
-    told = [f"{run.run.id} {_percent(own.worst[0])}" for run, own in alone]
+    told = [f"{run.run.id} {numbers.change(own.worst[0], 0)}" for run, own in alone]
     told += [f"all repeats together {_told(found)}"] if found and found.drifts and len(runs) > 1 else []
     return f"{name} never settled (drift of operations/s over the window: {', '.join(told)}): no verdict"
 
@@ -64,7 +65,7 @@ def drift(runs: Sequence[Measured]) -> str:
         return ""
     low, high = found.worst[1:]
     hidden = not found.drifts and max(-low, high) > LARGEST_HIDDEN
-    return _told(found) + (", too short or too noisy to rule out ten" if hidden else "")
+    return _told(found) + (", too short or too noisy to rule out 10 %" if hidden else "")
 
 
 def transient(name: str, runs: Sequence[Measured]) -> str:
@@ -76,12 +77,4 @@ def transient(name: str, runs: Sequence[Measured]) -> str:
 
 def _told(found: Trend) -> str:
     share, low, high = found.worst
-    return f"{_percent(share)} [{_bare(low)}, {_bare(high)}]"
-
-
-def _percent(share: float) -> str:
-    return f"{_bare(share)} %"
-
-
-def _bare(share: float) -> str:
-    return f"{100 * share:+z.0f}".replace("-", "\u2212")
+    return f"{numbers.change(share, 0)} [{numbers.change(low, 0, '')}, {numbers.change(high, 0, '')}]"

@@ -31,6 +31,7 @@ METHOD = (
     "value: mean of the repeats; ratio: of geometric means, to {reference}; "
     "interval: 95 %, Student's t on the log of run means, unadjusted.",
     "~ cannot be told from 1   * differs (Benjamini–Hochberg, 5 %)   inf base is zero   ? both are",
+    "no mark: beyond 1 taken alone, but not among so many rows; or not judged",
     "– no ratio   points: difference of percentages",
 )
 
