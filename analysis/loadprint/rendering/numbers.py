@@ -28,7 +28,9 @@ def number(value: float, places: int) -> str:
 
 def _hidden(value: float, places: int) -> bool:
     """Whether so many decimals show nothing of a value, or at their limit but one digit of it."""
-    return round(value, places) == 0 or (places == MOST_DECIMALS and abs(value) < 9.5 * 10**-places)
+    return round(value, places) == 0 or (
+        places == MOST_DECIMALS and abs(round(value, places)) < 10 ** (1 - places)
+    )
 
 
 def ratio(value: float) -> str:
