@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import ibis
 import numpy as np
 
 from loadprint.errors import InputError
@@ -131,7 +132,7 @@ def _role(run: Run, role: str, store: Store) -> RoleReport:
         recorder_cpu_steps=int(cost.get("steps", 0)),
         recorder_rss_bytes=cost.get("rss"),
         recorder_cost_reason=reason,
-        probes=tuple(_probe(run, role, probe, rows) for probe in _probe_list(described, rows)),
+        probes=tuple(_probe(run, role, probe, rows, store) for probe in _probe_list(described, rows)),
     )
 
 
@@ -145,11 +146,13 @@ def _probe_list(described: dict[str, Any], rows: Columns) -> list[dict[str, Any]
     return listed + [{"name": name, "status": "running"} for name in sorted(set(rows["probe"]) - known)]
 
 
-def _probe(run: Run, role: str, probe: dict[str, Any], rows: Columns) -> ProbeReport:
+def _probe(run: Run, role: str, probe: dict[str, Any], rows: Columns, store: Store) -> ProbeReport:
     chosen = rows["probe"] == probe["name"]
     statuses = rows["status"][chosen]
     reasons = [str(text) for text in rows["reason"][chosen] if text]
     table = run.table(role, probe["name"])
+    if table and probe["name"] == "scrape":
+        reasons += _down(table, store)
     good = chosen & (rows["status"] == "ok")
     return ProbeReport(
         name=str(probe["name"]),
@@ -161,6 +164,29 @@ def _probe(run: Run, role: str, probe: dict[str, Any], rows: Columns) -> ProbeRe
         bytes=table.stat().st_size if table else 0,
         read_us=float(np.median(rows["end"][good] - rows["start"][good])) / 1e3 if good.any() else None,
     )
+
+
+def _down(table: Path, store: Store) -> list[str]:
+    """Endpoints that did not answer: a scrape that fails was made, and says so by `up` 0 as in Prometheus."""
+    rows = store.fetch(
+        table,
+        lambda t: (
+            t.filter(t.metric == "up")
+            .group_by("endpoint")
+            .agg(
+                scrapes=number(ibis._.count()),
+                down=number((ibis._.value == 0).sum()),
+                why=ibis._.text.min(),
+            )
+            .order_by("endpoint")
+        ),
+    )
+    told = [
+        f"{endpoint} down in {down:.0f} of {scrapes:.0f} scrapes ({why})"
+        for endpoint, scrapes, down, why in zip(*(rows[name] for name in rows), strict=True)
+        if down > 0
+    ]
+    return ["; ".join(told)] if told else []
 
 
 def _cost(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 from loadprint.__main__ import main
 from loadprint.inspect import inspect
 from recordings import make_run
+
+RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"
 
 
 def test_a_whole_run(tmp_path: Path) -> None:
@@ -23,6 +28,29 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert role.recorder_rss_bytes == 8 << 20
     energy = next(probe for probe in role.probes if probe.name == "energy")
     assert (energy.status, energy.ticks, energy.reason) == ("unavailable", 0, "no powercap here")
+
+
+def test_an_endpoint_that_was_down_is_told(tmp_path: Path) -> None:
+    """Its scrapes were made and say `up` 0: nothing failed but the endpoint."""
+    with socket.socket() as held:  # bound and not listening: whoever connects is refused
+        held.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{held.getsockname()[1]}/metrics"
+        asked = [
+            "--interval",
+            "100ms",
+            "--duration",
+            "1s",
+            "--probes",
+            "cpu,scrape",
+            "--scrape",
+            f"node={url}",
+        ]
+        subprocess.run([RECORDER, "record", "--out", tmp_path / "run", *asked], check=True, timeout=600)
+    probe = next(each for each in inspect(tmp_path / "run").roles[0].probes if each.name == "scrape")
+    assert (probe.failed, probe.ticks > 0) == (0, True)
+    found = re.fullmatch(r"node down in (\d+) of (\d+) scrapes \((.*refused.*)\)", probe.reason)
+    assert found, probe.reason
+    assert found[1] == found[2]
 
 
 def test_a_torn_run_names_the_command_that_finishes_it(
