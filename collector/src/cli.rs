@@ -215,6 +215,9 @@ pub struct FingerprintOptions {
     /// The root of sysfs.
     #[arg(long, value_name = "S", default_value = "/sys")]
     pub sys_root: PathBuf,
+    /// The root under which /etc/machine-id and what cloud-init left in /run lie.
+    #[arg(long, value_name = "R", default_value = "/")]
+    pub root: PathBuf,
 }
 
 /// Options of `probes`.
@@ -281,6 +284,9 @@ pub struct ProbeOptions {
     /// The root of sysfs.
     #[arg(long, value_name = "S", default_value = "/sys")]
     pub sys_root: PathBuf,
+    /// The root under which /etc/machine-id and what cloud-init left in /run lie.
+    #[arg(long, value_name = "R", default_value = "/")]
+    pub root: PathBuf,
     /// The MySQL server.
     #[cfg(feature = "mysql")]
     #[command(flatten)]

@@ -75,7 +75,13 @@ fn run(command: Command) -> anyhow::Result<()> {
 /// Prints what a recording of this host would keep as fingerprint.json.
 fn print_fingerprint(options: &FingerprintOptions) -> anyhow::Result<()> {
     let host = Host::new(&options.proc_root, &options.sys_root);
-    let facts = fingerprint::read(&host, &options.cpusets, options.data_dir.as_deref(), None);
+    let facts = fingerprint::read(
+        &host,
+        &options.root,
+        &options.cpusets,
+        options.data_dir.as_deref(),
+        None,
+    );
     // A reader may have seen enough: `println!` would panic.
     writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&facts)?)?;
     Ok(())

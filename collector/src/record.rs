@@ -70,6 +70,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     let probes = open_probes(&options.probes, &host, &probe_options)?;
     let mut facts = fingerprint::read(
         &host,
+        &options.probes.root,
         &probe_options.cpusets,
         options.data_dir.as_deref(),
         Some(&dir),

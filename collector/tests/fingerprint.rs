@@ -22,11 +22,20 @@ fn fingerprint(arguments: &[&str]) -> Value {
 fn a_fake_host_is_read_from_its_own_roots() {
     let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/host/t0");
     let (proc, sys) = (host.join("proc"), host.join("sys"));
+    let root = tempdir().unwrap();
+    fs::create_dir(root.path().join("etc")).unwrap();
+    fs::write(
+        root.path().join("etc/machine-id"),
+        "0123456789abcdef0123456789abcdef\n",
+    )
+    .unwrap();
     let roots = [
         "--proc-root",
         proc.to_str().unwrap(),
         "--sys-root",
         sys.to_str().unwrap(),
+        "--root",
+        root.path().to_str().unwrap(),
     ];
     let found = fingerprint(&[&roots[..], &["--cpuset", "server=0,2"]].concat());
 
@@ -37,10 +46,22 @@ fn a_fake_host_is_read_from_its_own_roots() {
     assert_eq!(found["cpus"]["threads_per_core"], json!(2));
     assert_eq!(found["root"]["filesystem"], json!("ext4"));
     // What this host does not tell is null, and no journal is named where nothing records.
-    for absent in ["config_hz", "boost", "clocksources", "limits"] {
+    for absent in ["config_hz", "boost", "clocksources", "limits", "product_uuid"] {
         assert_eq!(found[absent], Value::Null, "{absent}");
     }
     assert_eq!(found["storage"], json!([]));
+    // The machine's own id stays with it.
+    let id = found["machine_id"].as_str().unwrap();
+    assert_eq!((id.len(), id == "0123456789abcdef0123456789abcdef"), (32, false));
+    assert_eq!(found["virtualisation"]["instance_id"], Value::Null);
+}
+
+#[test]
+fn a_machine_keeps_its_id_and_does_not_tell_it() {
+    let found = fingerprint(&[]);
+    assert_eq!(found["machine_id"], fingerprint(&[])["machine_id"]);
+    let own = fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    assert_ne!(found["machine_id"].as_str(), Some(own.trim()));
 }
 
 #[test]

@@ -145,6 +145,28 @@ def test_lists_are_compared_word_by_word_and_only_words_that_both_know(tmp_path:
     assert found.harmless[0].told() == "variables that not all have 0 | 1"
 
 
+def test_another_machine_of_the_same_type_is_harmless_and_another_type_is_not(tmp_path: Path) -> None:
+    a, b = pair(tmp_path, **DURABLE)
+    fingerprint_of(
+        a,
+        machine_id="1",
+        product_uuid="1",
+        virtualisation={"instance_id": "i-1", "instance_type": "m5.large"},
+    )
+    fingerprint_of(
+        b,
+        machine_id="2",
+        product_uuid="2",
+        virtualisation={"instance_id": "i-2", "instance_type": "m5.large"},
+    )
+    found = compared(a, b)
+    assert found.answer == "yes"
+    names = ["machine_id", "product_uuid", "virtualisation.instance_id"]
+    assert sorted(each.name for each in found.harmless) == names
+    fingerprint_of(b, virtualisation={"instance_id": "i-2", "instance_type": "m6i.large"})
+    assert [each.name for each in compared(a, b).material] == ["virtualisation.instance_type"]
+
+
 def test_hosts_are_told_apart_by_group(tmp_path: Path) -> None:
     a, b = pair(tmp_path, **DURABLE)
     disk = {"role": "data", "filesystem": "ext4", "options": "rw,noatime", "disks": ["vda"]}

@@ -84,5 +84,9 @@ def test_executions_of_one_host_are_one_instance(base: Base, tmp_path: Path) -> 
     assert [len(each.parties[1][2]) for each in by.values()] == [2, 3]
     changed(tmp_path / "x2", "fingerprint.json", lambda f: f.update(machine_id="of its own"))
     report = base.judge(again, asked())
+    assert [machine.runs for machine in report.parties[1][2]] == [6], "the others may be of this machine too"
+    for place in ("x0", "x1"):
+        changed(tmp_path / place, "fingerprint.json", lambda f: f.update(machine_id="another"))
+    report = base.judge(again, asked())
     assert [machine.name for machine in report.parties[1][2]] == ["db2#1", "db2#2"]
     assert report.about == "type"

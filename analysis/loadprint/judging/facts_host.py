@@ -26,6 +26,9 @@ PLACES = (
 SETTINGS = "sysctl and boot"
 HARMLESS = (
     "host",
+    "machine_id",
+    "product_uuid",
+    "virtualisation.instance_id",
     "boot_id",
     "nics.*.state",
     "nics.*.queues",

@@ -26,13 +26,15 @@ class Instance:
 def instances(runs: Sequence[Run], by: By = "host") -> tuple[Instance, ...]:
     """Instances of runs, in the order of their first run.
 
-    By `host`, two boots of one host name are one instance that was booted again, where the recorder wrote no
-    machine id: calling them two would claim more instances than there may be. `boot` and `execution` are for
-    who knows that each is another machine.
+    By `host`, two boots of one host name are one instance that was booted again, where the recorder of
+    one of them wrote no machine id: calling them two would claim more instances than there may be. `boot` and
+    `execution` are for who knows that each is another machine.
     """
     found: dict[str, list[int]] = {}
+    untold = {_host(run) for run in runs if by == "host" and identity(run) == _host(run)}
     for place, run in enumerate(runs):
-        found.setdefault(identity(run, by), []).append(place)
+        host = _host(run)
+        found.setdefault(host if host in untold else identity(run, by), []).append(place)
     names = _distinct([_host(runs[places[0]]) for places in found.values()])
     return tuple(
         Instance(

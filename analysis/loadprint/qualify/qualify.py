@@ -146,10 +146,7 @@ def _notes(
             yield f"{name}: {side}: {why}"
         for each in own:
             if each.boots > 1:
-                yield (
-                    f"{name}: {each.name} was booted {each.boots} times and has no machine id: "
-                    "taken for one instance"
-                )
+                yield f"{name}: {each.name} was booted {each.boots} times: taken for one instance"
     if type_unknown:
         yield type_unknown
     shared = {each.name for each in machines[0]} & {each.name for each in machines[1]}

@@ -2,6 +2,7 @@
 
 mod block;
 mod cpus;
+mod identity;
 mod limits;
 pub mod storage;
 
@@ -11,6 +12,7 @@ use std::io;
 use std::path::Path;
 
 use flate2::read::GzDecoder;
+use identity::Identity;
 use loadprint_probes::Host;
 use loadprint_probes::options::CpuSet;
 use serde_json::Map;
@@ -51,9 +53,10 @@ const SYSCTL: &[&str] = &[
     "net.ipv4.tcp_wmem",
 ];
 
-/// Reads everything. `journal_dir` is where a recorder writes, `data_dir` what is under test.
+/// Reads everything. `root` is where `etc` and `run` lie, `journal_dir` where a recorder writes, `data_dir` what is under test.
 pub fn read(
     host: &Host,
+    root: &Path,
     cpusets: &[(String, CpuSet)],
     data_dir: Option<&Path>,
     journal_dir: Option<&Path>,
@@ -79,8 +82,11 @@ pub fn read(
         .map(|(role, set)| (role.clone(), json!(set.cpus())))
         .collect();
     let setting = |name: &str| chosen(line(&host.sys(&format!("kernel/mm/transparent_hugepage/{name}"))));
+    let identity = identity::read(host, root);
     json!({
         "host": host_name(host),
+        "machine_id": identity.machine_id,
+        "product_uuid": identity.product_uuid,
         "boot_id": line(&host.proc("sys/kernel/random/boot_id")),
         "kernel": {
             "release": line(&host.proc("sys/kernel/osrelease")),
@@ -109,7 +115,7 @@ pub fn read(
         "storage": storage::roles(host, data_dir, journal_dir),
         "root": storage::root(host),
         "nics": block::nics(host),
-        "virtualisation": virtualisation(host),
+        "virtualisation": virtualisation(host, &identity),
         "cpusets": sets,
     })
 }
@@ -215,7 +221,7 @@ fn kernel_config(host: &Host) -> Option<BTreeMap<String, String>> {
     Some(text.lines().filter_map(pair).collect())
 }
 
-fn virtualisation(host: &Host) -> Value {
+fn virtualisation(host: &Host, identity: &Identity) -> Value {
     let dmi = |name: &str| line(&host.sys(&format!("class/dmi/id/{name}")));
     let cpuinfo = line(&host.proc("cpuinfo")).unwrap_or_default();
     let flags = cpuinfo
@@ -227,5 +233,8 @@ fn virtualisation(host: &Host) -> Value {
         "hypervisor": line(&host.sys("hypervisor/type")),
         "vendor": dmi("sys_vendor"),
         "product": dmi("product_name"),
+        "cloud": identity.cloud,
+        "instance_id": identity.instance_id,
+        "instance_type": identity.instance_type,
     })
 }
