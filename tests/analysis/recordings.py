@@ -341,9 +341,8 @@ def _ticks(path: Path, ticks: range, probes: list[str]) -> None:
         8, "reason", pa.array([None] * len(rows), pa.string())
     )
     meta = {"format_version": 1, "interval_ns": SECOND, "boot_id": BOOT, **described}
-    pq.write_table(
-        table.replace_schema_metadata({"loadprint": json.dumps(meta)}), path / "server" / "ticks.parquet"
-    )
+    told = table.replace_schema_metadata({"loadprint": json.dumps(meta)})
+    pq.write_table(told, path / "server" / "ticks.parquet", compression="zstd")
 
 
 def _fingerprint(path: Path, host: Host) -> None:

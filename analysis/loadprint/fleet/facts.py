@@ -84,7 +84,7 @@ def facts(key: str, measured: Measured, interfaces: Iterable[str]) -> dict[str, 
         "interface": _interface(nics, interfaces),
         "first_tick": window.first if window else None,
         "last_tick": window.last if window else None,
-        "settled": not steady.unsettled(run.id, [measured]),
+        "settled": not steady.unsettled(run.id, [measured], steady.together([measured])),
         "client_bound": bool(client.client_bound(run.id, [measured])),
         "oddities": len(measured.quantities.oddities),
     }

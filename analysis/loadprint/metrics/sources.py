@@ -6,13 +6,14 @@ Sums over CPUs are taken in the query, before any difference, so that a 64-CPU h
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import ibis
 import ibis.expr.types as ir
 import numpy as np
+from numpy.typing import NDArray
 
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.queries import Columns, Query, Store, grouped, number
@@ -291,8 +292,10 @@ def process(source: Source, hz: float) -> None:
         source.out.lack("process", source.window.why_missing("process"))
         return
     for role, series in source.entities("process", rows, "role"):
+        lives, seconds = _lives(series), source.seconds("process", series["tick"])
         for name, unit in units.items():
-            _sum_of_processes(source, f"process.{role}.{name}", series, name, unit)
+            readings = {life: series[name][chosen] for life, chosen in lives.items()}
+            _sum_of_processes(source, f"process.{role}.{name}", readings, seconds, unit)
         both = [own for name in ("utime", "stime") if (own := source.out.get(f"process.{role}.{name}"))]
         if len(both) == 2:
             source.out.total(f"process.{role}.cpu", both)
@@ -334,19 +337,25 @@ def rss_unit(run: Run, role: str, store: Store, path: Path | None) -> float:
     return {"page": float(page), "kB": 1024.0}.get(unit, 1.0)
 
 
-def _sum_of_processes(source: Source, name: str, series: Columns, column: str, unit: float) -> None:
+def _lives(series: Columns) -> dict[str, NDArray[np.bool_]]:
+    """The rows of each process: a pid that the kernel gave to a new one began at another time."""
+    return {
+        f"{pid:.0f} of {began:.0f}": (series["pid"] == pid) & (series["starttime"] == began)
+        for pid, began in np.unique(np.stack([series["pid"], series["starttime"]]), axis=1).T
+    }
+
+
+def _sum_of_processes(
+    source: Source, name: str, readings: Mapping[str, Floats], seconds: float, unit: float
+) -> None:
     """Add the increases of all processes of a role; one that ends in the window counts until last seen.
 
     All are taken over the same seconds: two that follow each other did not run at once.
-    A pid that the kernel gave to a new process is another process: it began at another time.
     """
     parts = Quantities()
-    seconds = source.seconds("process", series["tick"])
-    for pid, began in np.unique(np.stack([series["pid"], series["starttime"]]), axis=1).T:
-        chosen = (series["pid"] == pid) & (series["starttime"] == began)
-        readings = series[column][chosen]
-        if len(readings) > 1:
-            parts.counter(f"{pid:.0f} of {began:.0f}", readings, seconds, unit)
+    for life, values in readings.items():
+        if len(values) > 1:
+            parts.counter(life, values, seconds, unit)
     if not parts.values:
         source.out.lack(name, "no readings: the field needs the right to read this process's /proc files")
         return

@@ -129,7 +129,8 @@ def voids(sheet: Sheet, spec: Spec) -> Iterator[tuple[str, str]]:
     for name, side in (("baseline", sheet.baseline), ("candidate", sheet.candidate)):
         if told := client.client_bound(name, side.runs):
             yield "client-bound", told
-        if told := steady.unsettled(name, _settled(side)):
+        repeats = _settled(side)
+        if told := steady.unsettled(name, repeats, steady.together(repeats)):
             yield "never settled", told
         if told := "" if spec.accept_disturbed else _disturbed(side):
             yield "disturbed", f"{name}: the canary found disturbed, run again: {told}"

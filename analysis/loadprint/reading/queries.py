@@ -14,15 +14,15 @@ import duckdb
 import ibis
 import ibis.expr.types as ir
 import numpy as np
-from ibis.backends.sql.datatypes import DuckDBType
 from numpy.typing import NDArray
 
 from loadprint.errors import InputError
-from loadprint.reading import documents, shapes
+from loadprint.reading import documents, shapes, translate
 from loadprint.reading.alike import fingerprint
 
 Columns = dict[str, NDArray[Any]]
 Query = Callable[[ir.Table], ir.Table]
+Shape = tuple[tuple[str, str], ...]
 
 # what a row is about, and when: never null (docs/recording-format.md)
 ENTITIES = frozenset(
@@ -32,7 +32,7 @@ ENTITIES = frozenset(
     )
 )
 STAMPS = frozenset(("tick", "start", "end", "realtime", "second", "begin", "shift", "born", "seen"))
-RECORDING = "recording"  # the view that queries read
+RECORDING = "recording"  # what queries call the file that they read
 MEND = "copy the run directory again, or leave this run out of the comparison"
 
 
@@ -40,10 +40,15 @@ class Store:
     """One in-memory DuckDB that reads Parquet files where they lie."""
 
     def __init__(self) -> None:
-        self._backend = ibis.duckdb.connect()
-        # a file is opened for its view, its shape and every query
-        self._backend.con.execute("SET parquet_metadata_cache = true")
+        # a name that is no table is a mistake, never a variable of ours; nothing is had from the network
+        self._duckdb = duckdb.connect(
+            config={"python_enable_replacements": False, "autoinstall_known_extensions": False}
+        )
+        # a file is opened for its shape and every query
+        self._duckdb.execute("SET parquet_metadata_cache = true")
         self._translated: dict[Hashable, str] = {}
+        self._shapes: dict[Hashable, Shape] = {}
+        self._described: dict[Hashable, Mapping[str, Any]] = {}
 
     def fetch(
         self,
@@ -60,7 +65,7 @@ class Store:
         Raises InputError naming the file when it is not Parquet or lacks a column that the query names.
         """
         try:
-            rows = self._backend.con.execute(self._sql(path, query, _ticks(between, at))).fetchnumpy()
+            rows = self._duckdb.execute(self._sql(path, query, _ticks(between, at))).fetchnumpy()
         except (duckdb.Error, ibis.common.exceptions.IbisError, AttributeError) as error:
             raise InputError(path, f"cannot be read ({_first_line(error)})", MEND) from error
         columns = {name: _plain(column) for name, column in rows.items()}
@@ -69,39 +74,49 @@ class Store:
         return columns
 
     def _sql(self, path: Path, query: Query, where: str) -> str:
-        """Lay the view RECORDING over a file, and translate a query of it, once for all files of one shape.
+        """A query over a file, translated once for all files of one shape.
 
         A translation takes ten times as long as what it says; most files of a comparison differ in nothing
-        but their path.
+        but their path, which stands before what was translated.
         """
-        self._backend.con.execute(
-            f"CREATE OR REPLACE TEMP VIEW {RECORDING} AS SELECT * FROM read_parquet('{_quoted(path)}'){where}"
-        )
-        known = fingerprint(query)
-        shape = self._backend.con.execute(f"DESCRIBE {RECORDING}").fetchall()
-        key = None if known is None else (known, tuple((name, kind) for name, kind, *_ in shape))
-        if key is None or key not in self._translated:
-            # made of what DESCRIBE says: the backend would ask again, by way of Arrow
-            schema = {name: DuckDBType.from_string(kind) for name, kind, *_ in shape}
-            expression = query(ibis.table(schema, name=RECORDING))
-            sql = str(self._backend.compile(expression))
-            if key is None:
-                return sql
-            self._translated[key] = sql
-        return self._translated[key]
+        shape, known = self._shape(path), fingerprint(query)
+        translated = None if known is None else self._translated.get((known, shape))
+        if translated is None:
+            schema = {name: translate.data_type(kind) for name, kind in shape}
+            translated = translate.sql(query(ibis.table(schema, name=RECORDING)))
+            if known is not None:
+                self._translated[known, shape] = translated
+        source = f"SELECT * FROM read_parquet('{_quoted(path)}'){where}"
+        # inlined, so that only the columns and row groups that a query needs are decoded
+        began = f"WITH {RECORDING} AS NOT MATERIALIZED ({source})"
+        more = translated.removeprefix("WITH ")
+        return f"{began} {translated}" if more == translated else f"{began}, {more}"
+
+    def _shape(self, path: Path) -> Shape:
+        """Columns of a file and what DuckDB calls their types."""
+        version = _version(path)
+        if version not in self._shapes:
+            found = self._duckdb.execute(f"DESCRIBE SELECT * FROM read_parquet('{_quoted(path)}')").fetchall()
+            self._shapes[version] = tuple((str(name), str(kind)) for name, kind, *_ in found)
+        return self._shapes[version]
 
     def columns(self, path: Path) -> tuple[str, ...]:
         """Names of a file's columns. Raises InputError."""
         try:
-            rows = self._backend.con.execute("SELECT name FROM parquet_schema(?)", [str(path)]).fetchall()
+            return tuple(name for name, _ in self._shape(path))
         except duckdb.Error as error:
             raise InputError(path, f"cannot be read ({_first_line(error)})", MEND) from error
-        return tuple(str(name) for (name,) in rows)
 
     def metadata(self, path: Path) -> Mapping[str, Any]:
         """Return the JSON under the key `loadprint` in a file's footer. Raises InputError."""
+        version = _version(path)
+        if version not in self._described:
+            self._described[version] = self._metadata(path)
+        return self._described[version]
+
+    def _metadata(self, path: Path) -> Mapping[str, Any]:
         try:
-            cursor = self._backend.con.execute(
+            cursor = self._duckdb.execute(
                 "SELECT value FROM parquet_kv_metadata(?) WHERE decode(key) = 'loadprint'", [str(path)]
             )
             found = cursor.fetchone()
@@ -118,6 +133,15 @@ class Store:
         if said := documents.deviation(described, shapes.TABLE):
             raise InputError(path, f"its `loadprint` metadata: {said}", MEND)
         return described
+
+
+def _version(path: Path) -> Hashable:
+    """A file as it is now: what was read of it holds until it is written anew."""
+    try:
+        told = path.stat()
+    except OSError as error:
+        raise InputError(path, f"cannot be read ({error.strerror})", MEND) from error
+    return (path, told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns)
 
 
 def _flaw(name: str, column: NDArray[Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 RULES: tuple[tuple[str, str, str], ...] = (
     (r"load\.events", "operations", "1/s"),
@@ -54,12 +55,21 @@ RULES: tuple[tuple[str, str, str], ...] = (
     (r"(irq|syscall_latency|statements)\.(.+)\.count", "{0} {1}", "1/s"),
     (r"(switches|syscalls)\.(.+)\.(\w+)", "{0}, {1}: {2}", "1/s"),
 )
-COMPILED = tuple((re.compile(pattern), label, unit) for pattern, label, unit in RULES)
 
 
 def label_of(key: str) -> tuple[str, str]:
     """Label and unit of a key; the key itself, without a unit, where no rule knows it."""
-    for pattern, label, unit in COMPILED:
+    for pattern, label, unit in _rules(key.partition(".")[0]):
         if found := pattern.fullmatch(key):
             return label.format(*found.groups()).replace("_", " "), unit
     return key, ""
+
+
+@cache
+def _rules(kind: str) -> tuple[tuple[re.Pattern[str], str, str], ...]:
+    """The rules for keys that begin with a word, compiled: few comparisons need them all."""
+    return tuple(
+        (re.compile(pattern), label, unit)
+        for pattern, label, unit in RULES
+        if kind in pattern.partition(r"\.")[0].strip("()").split("|")
+    )

@@ -39,14 +39,17 @@ def together(runs: Sequence[Measured]) -> Trend | None:
     return trend(np.array([each[:length] for each in series]))
 
 
-def unsettled(name: str, runs: Sequence[Measured]) -> str:
+def unsettled(name: str, runs: Sequence[Measured], found: Trend | None) -> str:
     """Why a side counts as never settled; empty when it settled, is exempt, or its series are too short.
 
-    It never settled when the mean of its repeats drifts, or when more than half of the repeats do.
+    `found` is what `together` says of it. It never settled when the mean of its repeats drifts, or when more
+    than half of the repeats do.
     """
-    found = together(runs)
+    one = len(runs) == 1  # whose trend is that of all together
     alone = [
-        (run, own) for run in runs if not grows(run) and (own := trend(run.events_per_second)) and own.drifts
+        (run, own)
+        for run in runs
+        if not grows(run) and (own := found if one else trend(run.events_per_second)) and own.drifts
     ]
     most = len(alone) * 2 > len(runs)
     if not most and not (found and found.drifts):
@@ -56,11 +59,10 @@ def unsettled(name: str, runs: Sequence[Measured]) -> str:
     return f"{name} never settled (drift of operations/s over the window: {', '.join(told)}): no verdict"
 
 
-def drift(runs: Sequence[Measured]) -> str:
-    """What is said of a side's drift, settled or not; empty where nobody can tell."""
+def drift(runs: Sequence[Measured], found: Trend | None) -> str:
+    """What is said of a side's drift by `together`, settled or not; empty where nobody can tell."""
     if runs and all(grows(run) for run in runs):
         return "no trend test: its data grow or its work is fixed"
-    found = together(runs)
     if found is None:
         return ""
     low, high = found.worst[1:]

@@ -17,6 +17,7 @@ from loadprint.reading.queries import Store
 from loadprint.reading.sides import Side
 from loadprint.sentences.sentences import sentences
 from loadprint.statistics import steady
+from loadprint.statistics.trend import Trend
 from loadprint.tables import header, headlines, plans
 from loadprint.tables.rows import Column, Footnotes, RowBuilder, with_verdicts
 from loadprint.tables.table import Group, Row, SideHead, Table
@@ -57,7 +58,8 @@ def compare(
     if measured is None:
         store = Store()
         measured = [[gather(run, store) for run in side.runs] for side in sides]
-    columns, said = _columns(sides, measured, names.index(reference))
+    trends = [steady.together(runs) for runs in measured]
+    columns, said = _columns(sides, measured, names.index(reference), trends)
     bound = [column.client_bound for column in columns]
     footnotes = Footnotes([BOUND_NOTE] if any(bound) else [])  # the first, for it is on every row
     builder = RowBuilder(columns, names.index(reference), footnotes)
@@ -65,20 +67,20 @@ def compare(
     built = groups(builder, most)
     comparable = comparability.judge(sides, measured)
     facts = header.facts(sides, measured, comparable)
-    facts += _drifts(sides, measured)
+    facts += _drifts(sides, measured, trends)
     shifts = canary.by_run([run.run for runs in measured for run in runs])
     facts += [("canary", said_of_it)] if (said_of_it := canary.told(shifts)) else []
     if unused := most.unused([run for runs in measured for run in runs]):
         facts.append(("ceilings", f"no row shows {', '.join(unused)}"))
     heads = tuple(
-        replace(_head(side, runs, shifts, builder.footnotes), client_bound=held)
-        for side, runs, held in zip(sides, measured, bound, strict=True)
+        replace(_head(side, runs, shifts, builder.footnotes), client_bound=held, drift=drift)
+        for side, runs, held, drift in zip(sides, measured, bound, trends, strict=True)
     )
-    noises = plans.noises_told(names, [head.noise for head in heads])
-    facts += [("noise", noises)] if noises else []
+    noises = [head.noise for head in heads]
+    facts += [("noise", told)] if (told := plans.noises_told(names, noises)) else []
     judged = _judged(headlines.declared(built), builder)
     rows = [row for group in judged for row in group.rows]
-    planned = plans.plans(rows, builder)
+    planned = plans.plans(rows, builder, noises)
     table = Table(
         sides=heads,
         reference=reference,
@@ -95,16 +97,19 @@ def compare(
 
 
 def _columns(
-    sides: Sequence[Side], measured: Sequence[Sequence[Measured]], reference: int
+    sides: Sequence[Side],
+    measured: Sequence[Sequence[Measured]],
+    reference: int,
+    trends: Sequence[Trend | None],
 ) -> tuple[list[Column], list[str]]:
     """Sides as columns, runs in the order of blocks, and what the checks of each side say."""
     columns, said = [], []
     base = _by_block(measured[reference])
-    for side, runs in zip(sides, measured, strict=True):
+    for side, runs, trend in zip(sides, measured, trends, strict=True):
         own = _by_block(runs)
         paired = bool(own) and own.keys() == base.keys() and _together([*measured[reference], *runs])
         ordered = tuple(own[block] for block in sorted(own)) if own else tuple(runs)
-        drift, bound = steady.unsettled(side.name, runs), client.client_bound(side.name, runs)
+        drift, bound = steady.unsettled(side.name, runs, trend), client.client_bound(side.name, runs)
         promised = ((side.execution or {}).get("campaign") or {}).get("warm") or {}
         cold = warm.cold(side.name, runs, promised)
         said += [text for text in (cold, drift, steady.transient(side.name, runs)) if text]
@@ -131,9 +136,14 @@ def _beside_itself(sides: Sequence[Side]) -> list[str]:
     ]
 
 
-def _drifts(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[tuple[str, str]]:
+def _drifts(
+    sides: Sequence[Side], measured: Sequence[Sequence[Measured]], trends: Sequence[Trend | None]
+) -> list[tuple[str, str]]:
     """Header line: how far operations a second drifted over each side's window."""
-    told = [(side.name, steady.drift(runs)) for side, runs in zip(sides, measured, strict=True)]
+    told = [
+        (side.name, steady.drift(runs, trend))
+        for side, runs, trend in zip(sides, measured, trends, strict=True)
+    ]
     said = "; ".join(f"{name} {text}" for name, text in told if text)
     return [("drift", f"of operations/s over the window: {said}")] if said else []
 
@@ -223,7 +233,6 @@ def _head(side: Side, runs: Sequence[Measured], shifts: Shifts, footnotes: Footn
     ids = tuple(run.run.id for run in runs)
     own = tuple(shift for run in runs for shift in shifts.get(run.run.path.resolve(), ()))
     notes = tuple(footnotes.add(text) for text in canary.disturbed(own))
-    drift = steady.together(runs)
     return SideHead(
         side.name,
         side.label,
@@ -233,7 +242,6 @@ def _head(side: Side, runs: Sequence[Measured], shifts: Shifts, footnotes: Footn
         own,
         notes,
         noise=plans.noise(runs),
-        drift=drift,
     )
 
 

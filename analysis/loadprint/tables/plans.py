@@ -27,8 +27,8 @@ def noise(runs: Sequence[Measured]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def plans(rows: Sequence[Row], builder: RowBuilder) -> tuple[Plan, ...]:
-    """One plan for each side whose ratio holds 1, or has no interval yet."""
+def plans(rows: Sequence[Row], builder: RowBuilder, noises: Sequence[float | None]) -> tuple[Plan, ...]:
+    """One plan for each side whose ratio holds 1, or has no interval yet; `noises` are those of the sides."""
     by_key = {row.key: row for row in rows if row.key in ROWS}
     found = []
     for position, column in enumerate(builder.columns):
@@ -37,8 +37,8 @@ def plans(rows: Sequence[Row], builder: RowBuilder) -> tuple[Plan, ...]:
             if versus is None or versus.kind != "ratio":
                 continue
             base = by_key[key].cells[builder.reference]
-            noises = [noise(side.runs) for side in (column, builder.columns[builder.reference])]
-            plan = _plan(versus, by_key[key].cells[position], base, noises, paired=column.paired)
+            both = [noises[position], noises[builder.reference]]
+            plan = _plan(versus, by_key[key].cells[position], base, both, paired=column.paired)
             if plan:
                 found.append(Plan(column.name, key, *plan))
             break

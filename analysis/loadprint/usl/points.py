@@ -3,37 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadprint.errors import InputError
-from loadprint.sweeping.cells import Cell
-
-
-@dataclass(frozen=True)
-class Column:
-    """One curve: concurrencies and throughputs (`unit`), repeats as points of their own.
-
-    `cells` are what an execution measured at each N; `notes` what a reader should know of the points.
-    """
-
-    name: str
-    unit: str
-    n: tuple[float, ...]
-    x: tuple[float, ...]
-    cells: Mapping[float, Cell] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Points:
-    """All columns of one source; `concurrency` is what N counts there."""
-
-    source: Path
-    title: str
-    concurrency: str
-    columns: tuple[Column, ...]
-    facts: tuple[tuple[str, str], ...] = ()
+from loadprint.usl import points_csv, points_execution
+from loadprint.usl.columns import Column, Points
 
 
 def read(
@@ -47,8 +21,6 @@ def read(
 
     Raises InputError.
     """
-    from loadprint.usl import points_csv, points_execution  # noqa: PLC0415  they need the types above
-
     found = points_execution.read(path) if path.is_dir() else points_csv.read(path, concurrency, columns)
     return _corrected(_chosen(found, columns), at or {})
 

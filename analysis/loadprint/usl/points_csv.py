@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadprint.errors import InputError
-from loadprint.usl.points import Column, Points
+from loadprint.usl.columns import Column, Points
 
 CONCURRENCY = (
     "n",

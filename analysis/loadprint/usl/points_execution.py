@@ -8,7 +8,7 @@ from pathlib import Path
 from loadprint.errors import InputError
 from loadprint.sweeping import cells, sweep, sweep_text
 from loadprint.sweeping.cells import Cell, Swept
-from loadprint.usl.points import Column, Points
+from loadprint.usl.columns import Column, Points
 
 MEND = "give an execution of a campaign with a matrix over threads, such as lookup-scaling"
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from loadprint.errors import InputError
 from loadprint.rendering import numbers
+from loadprint.usl.columns import Points
 from loadprint.usl.fit import Fit, fit
 from loadprint.usl.growth import Growth, growth
-from loadprint.usl.points import Points
 
 NEARBY = 0.25  # of N: where a point that stands out may have been measured instead
 

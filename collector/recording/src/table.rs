@@ -16,6 +16,7 @@ use parquet::basic::Encoding;
 use parquet::basic::ZstdLevel;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
+use parquet::file::properties::DEFAULT_MAX_ROW_GROUP_ROW_COUNT;
 use parquet::file::properties::EnabledStatistics;
 use parquet::file::properties::WriterProperties;
 use parquet::file::properties::WriterVersion;
@@ -30,20 +31,34 @@ use crate::json;
 /// The metadata key that every table carries.
 pub const METADATA_KEY: &str = "loadprint";
 
-/// How integers are encoded.
+/// How a table lies in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Integers {
-    /// Differences, for long series.
-    Delta,
-    /// As they are. Where a block of differences spans several series the jumps between them cost more than they save.
-    Plain,
+pub enum Layout {
+    /// Integers as differences, in row groups that tell which ticks and entities they hold: who asks for two readings, or for
+    /// a few of many metrics, decodes little else.
+    Long {
+        /// Rows of a row group.
+        group: usize,
+    },
+    /// Integers as they are, in one row group. Where a block of differences spans several series the jumps between them cost
+    /// more than they save; what a row group tells would cost more than it saves, too.
+    Short,
 }
 
-impl Integers {
+impl Layout {
+    /// Rows of a table of numbers: some entities of an hour at 1 Hz.
+    pub const NUMBERS: usize = 64 * 1024;
+    /// Rows of a table of lists, of which a comparison reads the two at the ends of its window.
+    pub const LISTS: usize = 256;
+
     /// The smaller one for tables that are sorted by entity and have `rows` rows of each.
     #[must_use]
-    pub fn for_series(rows: u64) -> Self {
-        if rows < 256 { Self::Plain } else { Self::Delta }
+    pub fn for_series(rows: u64, has_lists: bool) -> Self {
+        match rows {
+            0..256 => Self::Short,
+            _ if has_lists => Self::Long { group: Self::LISTS },
+            _ => Self::Long { group: Self::NUMBERS },
+        }
     }
 }
 
@@ -56,7 +71,10 @@ pub fn write_table(path: &Path, meta: &Value, batches: &[RecordBatch]) -> Result
         .first()
         .ok_or_else(|| Error::format(path, "no rows to write"))?;
     let rows = batches.iter().cloned().map(Ok);
-    write_stream(path, meta, Integers::Delta, &first.schema(), rows).map(drop)
+    let layout = Layout::Long {
+        group: Layout::NUMBERS,
+    };
+    write_stream(path, meta, layout, &first.schema(), rows).map(drop)
 }
 
 /// Writes batches as they come, so that the whole table need not be in memory; returns the number of rows.
@@ -66,7 +84,7 @@ pub fn write_table(path: &Path, meta: &Value, batches: &[RecordBatch]) -> Result
 pub fn write_stream(
     path: &Path,
     meta: &Value,
-    integers: Integers,
+    layout: Layout,
     schema: &SchemaRef,
     batches: impl IntoIterator<Item = Result<RecordBatch>>,
 ) -> Result<u64> {
@@ -74,7 +92,7 @@ pub fn write_stream(
     json::replace(path, |file| {
         // The Arrow copy of the schema would double the footer; Parquet's own types carry all that is used here.
         let options = ArrowWriterOptions::new()
-            .with_properties(properties(schema, meta, integers))
+            .with_properties(properties(schema, meta, layout))
             .with_skip_arrow_metadata(true);
         let file = file.try_clone().at(path)?;
         let mut writer =
@@ -122,15 +140,20 @@ pub fn read_meta(path: &Path) -> Result<Value> {
     serde_json::from_str(text).map_err(|error| Error::format(path, error))
 }
 
-fn properties(schema: &Schema, meta: &Value, integers: Integers) -> WriterProperties {
-    let (encoding, level) = match integers {
-        Integers::Delta => (Encoding::DELTA_BINARY_PACKED, ZstdLevel::default()),
-        Integers::Plain => (Encoding::PLAIN, ZstdLevel::try_new(9).unwrap_or_default()),
+fn properties(schema: &Schema, meta: &Value, layout: Layout) -> WriterProperties {
+    let (encoding, level, group) = match layout {
+        Layout::Long { group } => (Encoding::DELTA_BINARY_PACKED, ZstdLevel::default(), group),
+        Layout::Short => (
+            Encoding::PLAIN,
+            ZstdLevel::try_new(9).unwrap_or_default(),
+            DEFAULT_MAX_ROW_GROUP_ROW_COUNT,
+        ),
     };
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_2_0)
         .set_compression(Compression::ZSTD(level))
-        // Tables are small and read whole: statistics and page indexes would outweigh the data.
+        .set_max_row_group_row_count(Some(group))
+        // Statistics of readings and page indexes would outweigh the data.
         .set_statistics_enabled(EnabledStatistics::None)
         .set_offset_index_disabled(true)
         .set_created_by("loadprint".to_owned())
@@ -149,7 +172,11 @@ fn properties(schema: &Schema, meta: &Value, integers: Integers) -> WriterProper
         if kind.is_integer() {
             builder = builder
                 .set_column_dictionary_enabled(column.clone(), false)
-                .set_column_encoding(column, encoding);
+                .set_column_encoding(column.clone(), encoding);
+        }
+        // What a row is about, and when: readings may be missing.
+        if !field.is_nullable() && layout != Layout::Short {
+            builder = builder.set_column_statistics_enabled(column, EnabledStatistics::Chunk);
         }
     }
     builder.build()

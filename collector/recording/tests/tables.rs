@@ -121,6 +121,36 @@ fn histograms_have_bounds_and_a_failed_tick_has_no_row() {
 }
 
 #[test]
+fn a_long_table_of_lists_tells_which_ticks_its_row_groups_hold() {
+    let dir = recorded(600);
+    let groups = |name: &str| -> Vec<(i64, bool)> {
+        let file = File::open(dir.path().join(name)).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+        let groups = reader.metadata().row_groups().iter();
+        groups
+            .map(|group| (group.num_rows(), group.column(0).statistics().is_some()))
+            .collect()
+    };
+    assert_eq!(groups("latency.parquet"), [(256, true), (256, true), (87, true)]);
+    assert_eq!(groups("disk.parquet"), [(1200, true)]);
+    let table = read(&dir.path().join("latency.parquet"));
+    let ticks = table.column(0).as_primitive::<UInt32Type>();
+    assert_eq!(
+        ticks.values().to_vec(),
+        (0..600).filter(|&tick| tick != 2).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_short_table_of_lists_is_one_row_group_without_statistics() {
+    let dir = recorded(200);
+    let file = File::open(dir.path().join("latency.parquet")).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    assert_eq!(reader.metadata().num_row_groups(), 1);
+    assert!(reader.metadata().row_group(0).column(0).statistics().is_none());
+}
+
+#[test]
 fn ticks_hold_stamps_failures_and_how_it_ended() {
     let dir = recorded(5);
     let path = dir.path().join("ticks.parquet");

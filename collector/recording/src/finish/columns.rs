@@ -26,7 +26,7 @@ use crate::rows::entity_parts;
 use crate::schema::Schema;
 use crate::schema::Shape;
 use crate::schema::Type;
-use crate::table::Integers;
+use crate::table::Layout;
 
 /// Enough rows for the encodings, few enough to be modest in memory.
 const BATCH: usize = 64 * 1024;
@@ -81,9 +81,13 @@ impl Columns {
         self.tick.len()
     }
 
-    /// How the integers of series this long are encoded.
-    pub(super) fn integers(&self) -> Integers {
-        Integers::for_series((self.len() / self.keys.len().max(1)) as u64)
+    /// How series this long lie in their file.
+    pub(super) fn layout(&self) -> Layout {
+        Layout::for_series((self.len() / self.keys.len().max(1)) as u64, self.has_lists())
+    }
+
+    fn has_lists(&self) -> bool {
+        self.values.iter().any(|(_, storage)| *storage == Type::Buckets)
     }
 
     /// True if the first entity column ever was `name`.
@@ -176,8 +180,7 @@ impl Columns {
     /// The table in batches; `path` is for the error message.
     pub(super) fn batches(&self, path: &Path) -> impl Iterator<Item = Result<RecordBatch>> {
         let schema = self.schema();
-        let has_list = self.values.iter().any(|(_, storage)| *storage == Type::Buckets);
-        let batch = if has_list { LIST_BATCH } else { BATCH };
+        let batch = if self.has_lists() { LIST_BATCH } else { BATCH };
         self.sorted.chunks(batch).map(move |rows| {
             let columns = self.arrays(rows);
             RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| Error::format(path, error))

@@ -95,7 +95,7 @@ pub fn journal(link: &Path) -> Result<Finished> {
             table::write_stream(
                 &path,
                 &meta,
-                columns.integers(),
+                columns.layout(),
                 &columns.schema(),
                 columns.batches(&path),
             )?;

@@ -23,7 +23,7 @@ use crate::journal::Reader;
 use crate::journal::Section;
 use crate::journal::Stamp;
 use crate::table;
-use crate::table::Integers;
+use crate::table::Layout;
 
 #[derive(Default)]
 struct Stamps {
@@ -59,7 +59,7 @@ pub(super) fn write(path: &Path, journal: &Path, survey: &Survey) -> Result<u64>
     table::write_stream(
         path,
         &meta,
-        Integers::for_series(survey.ticks),
+        Layout::for_series(survey.ticks, false),
         &Arc::new(schema()),
         batches,
     )
