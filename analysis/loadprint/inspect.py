@@ -168,10 +168,13 @@ def _probe(run: Run, role: str, probe: dict[str, Any], rows: Columns, store: Sto
 
 def _down(table: Path, store: Store) -> list[str]:
     """Endpoints that did not answer: a scrape that fails was made, and says so by `up` 0 as in Prometheus."""
+    absent = {"endpoint": "an endpoint", "text": "no reason told"}
     rows = store.fetch(
         table,
         lambda t: (
-            t.filter(t.metric == "up")
+            # what somebody imported may name no endpoint, nor say why
+            t.mutate(**{name: ibis.literal(word) for name, word in absent.items() if name not in t.columns})
+            .filter(ibis._.metric == "up")
             .group_by("endpoint")
             .agg(
                 scrapes=number(ibis._.count()),
