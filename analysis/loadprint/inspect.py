@@ -185,7 +185,7 @@ def _down(table: Path, store: Store) -> list[str]:
         ),
     )
     told = [
-        f"{endpoint} down in {down:.0f} of {scrapes:.0f} scrapes ({why})"
+        f"{endpoint} down in {down:.0f} of {scrapes:.0f} scrapes ({why or 'no reason told'})"
         for endpoint, scrapes, down, why in zip(*(rows[name] for name in rows), strict=True)
         if down > 0
     ]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from loadprint.errors import InputError
+from loadprint.reading import translate
 from loadprint.reading.alike import fingerprint
 from loadprint.reading.queries import Query, Store, number
 
@@ -58,6 +59,20 @@ def test_a_column_that_is_not_there_is_said(tmp_path: Path) -> None:
     path = table(tmp_path / "a.parquet", [0], [1])
     with pytest.raises(InputError, match=r"a\.parquet: cannot be read"):
         Store().fetch(path, lambda t: t.select(number(ibis._.absent)))
+
+
+def test_an_ibis_that_keeps_its_translator_elsewhere_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = table(tmp_path / "a.parquet", [0], [1])
+    for constant in ("PACKAGE", "TYPES"):
+        with monkeypatch.context() as moved:
+            moved.setattr(translate, constant, "ibis.elsewhere")
+            translate._compiler.cache_clear()
+            translate.data_type.cache_clear()
+            with pytest.raises(InputError, match=r"^ibis .*: has no ibis\.elsewhere.*; run \./setup"):
+                Store().fetch(path, larger(0))
+    assert Store().fetch(path, larger(0))["value"].tolist() == [1.0]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def analyse(windows: Sequence[Window], limits: Limits, about: About) -> Result:
     found = effects_of(used)
     blocks, counted = len({window.block for window in windows}), len({window.block for window in used})
     kind, regime = verdict.regime(found)
-    word, sentence = verdict.judge(about.status, blocks, counted, found, excluded)
+    word, sentence = verdict.judge(about.status, blocks, counted, found)
     headline = verdict.by_key(found, HEADLINE)
     return Result(
         name=about.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from loadprint.ab.effects import QUANTITIES
 from loadprint.ab.inference import Slope, carry_over, drift, smallest_p
@@ -52,7 +52,7 @@ def diagnostics(windows: Sequence[Window]) -> tuple[Check, ...]:
     slope = drift(logs, treated, [window.number for window, _ in known])
     checks = [Check("drift", "untested", "too few windows to tell a drift from the effect")]
     if slope is not None:
-        text = f"queries per CPU-second changed by {_changed(slope, 2)} a window "
+        text = f"queries per CPU-second changed a window by {_changed(slope, 2)}"
         checks = [Check("drift", "failed" if slope.p < 0.05 else "passed", text)]
     apart = _apart([(window, math.log(value)) for window, value in known])
     if apart:
@@ -90,9 +90,7 @@ def _apart(logs: Sequence[tuple[Window, float]]) -> float | None:
     return math.sqrt(sum(squares) / len(squares)) if squares else None
 
 
-def judge(
-    status: str, blocks: int, used: int, effects: Sequence[Effect], excluded: Mapping[int, str]
-) -> tuple[str, str]:
+def judge(status: str, blocks: int, used: int, effects: Sequence[Effect]) -> tuple[str, str]:
     """Verdict and its sentence, from the headline's interval over the blocks that count."""
     headline = by_key(effects, HEADLINE)
     left_out = f" {blocks - used} of {blocks} blocks do not match and are left out." if blocks > used else ""

@@ -105,7 +105,7 @@ class Source:
         path = self.run.table(self.window.role, probe)
         return path is not None and column in (self.store.metadata(path).get("columns") or {})
 
-    def entities(self, probe: str, rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
+    def entities(self, rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
         """Split rows by an entity column."""
         for name, places in grouped(rows[key]):
             yield name, {column: values[places] for column, values in rows.items()}
@@ -228,7 +228,7 @@ def _fixed_table(
     if rows is None:
         source.out.lack(probe, source.window.why_missing(probe))
         return
-    for entity, series in source.entities(probe, rows, key):
+    for entity, series in source.entities(rows, key):
         if len(series["tick"]) < 2:
             continue
         seconds = source.seconds(probe, series["tick"])
@@ -246,7 +246,7 @@ def pressure(source: Source) -> None:
     if rows is None:
         source.out.lack("pressure", source.window.why_missing("pressure"))
         return
-    for kind, series in source.entities("pressure", rows, "kind"):
+    for kind, series in source.entities(rows, "kind"):
         seconds = source.seconds("pressure", series["tick"])
         source.out.counter(f"pressure.{kind}", series["total"], seconds, MICROSECOND)
         source.rounded("pressure", "total_us", f"pressure.{kind}", seconds)
@@ -261,7 +261,7 @@ def tcp(source: Source) -> None:
     if rows is None:
         source.out.lack("tcp", source.window.why_missing("tcp"))
         return
-    for metric, series in source.entities("tcp", rows, "metric"):
+    for metric, series in source.entities(rows, "metric"):
         seconds, called = source.seconds("tcp", series["tick"]), f"tcp.{metric.removeprefix('Tcp.')}"
         source.out.counter(called, series["value"], seconds, 1.0)
         source.rounded("tcp", metric, called, seconds)
@@ -291,7 +291,7 @@ def process(source: Source, hz: float) -> None:
     if rows is None:
         source.out.lack("process", source.window.why_missing("process"))
         return
-    for role, series in source.entities("process", rows, "role"):
+    for role, series in source.entities(rows, "role"):
         lives, seconds = _lives(series), source.seconds("process", series["tick"])
         for name, unit in units.items():
             readings = {life: series[name][chosen] for life, chosen in lives.items()}

@@ -75,7 +75,7 @@ def energy(source: Source) -> None:
         source.out.lack("energy", source.window.why_missing("energy"))
         return
     parts = Quantities()
-    for zone, series in source.entities("energy", rows, "zone"):
+    for zone, series in source.entities(rows, "zone"):
         whole, _, part = zone.partition("/")
         kind = "dram" if part.startswith("dram") else "package"
         if not whole.startswith("package") or (part and kind == "package"):

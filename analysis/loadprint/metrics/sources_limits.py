@@ -24,7 +24,7 @@ def sockets(source: Source, roles: Sequence[str]) -> None:
     if rows is None:
         source.out.lack("sockets", source.window.why_missing("sockets"))
         return
-    for role, series in source.entities("sockets", rows, "role"):
+    for role, series in source.entities(rows, "role"):
         if role not in roles:
             continue
         if not np.isnan(series["time_wait"]).all():
@@ -58,7 +58,7 @@ def cgroup(source: Source, role: str) -> None:
         return
     found = [
         share
-        for _, series in source.entities("cgroup", rows, "path")
+        for _, series in source.entities(rows, "path")
         if (share := _throttled(source, series)) is not None
     ]
     if not found:
@@ -94,7 +94,7 @@ def allowances(source: Source) -> None:
         source.out.lack("allowance", source.window.why_missing("ethtool"))
         return
     totals: dict[str, tuple[float, float]] = {}
-    for metric, series in source.entities("ethtool", rows, "metric"):
+    for metric, series in source.entities(rows, "metric"):
         seconds, risen = source.seconds("ethtool", series["tick"]), increase(series["value"])
         if risen is not None and seconds > 0:
             which = metric.rpartition(".")[2].removesuffix(EXCEEDED)
@@ -114,7 +114,7 @@ def volumes(source: Source) -> None:
         return
     for name in NVME:
         held = []
-        for _, series in source.entities("nvme", rows, "controller"):
+        for _, series in source.entities(rows, "controller"):
             seconds, risen = source.seconds("nvme", series["tick"]), increase(series[name])
             if risen is not None and seconds > 0:
                 held.append(risen.amount * MICROSECOND / seconds)

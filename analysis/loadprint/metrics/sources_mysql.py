@@ -77,7 +77,7 @@ def mysql(source: Source) -> None:
     if rows is None:
         source.out.lack("mysql", source.window.why_missing("mysql"))
         return
-    series = dict(source.entities("mysql", rows, "metric"))
+    series = dict(source.entities(rows, "metric"))
     for name, names in COUNTERS.items():
         found = next((series[one] for one in names if one in series), None)
         unit = MILLISECOND if name.endswith("_ms") else 1.0

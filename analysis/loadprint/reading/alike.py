@@ -1,6 +1,7 @@
 """Tells queries that are the same by what they are made of, so that each is translated to SQL only once.
 
-A query is a function of a table. Two are the same if they have the same code and enclose the same values.
+A query is a function of a table. Two are the same if they have the same code, in one
+module, and enclose the same values.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def _of(value: Any) -> Hashable:
         return (type(value), value)
     if isinstance(value, FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        return (value.__code__, tuple(map(_of, cells)), _of(value.__defaults__), _of(value.__kwdefaults__))
+        # the same words in two modules may name different things
+        code = (value.__module__, value.__code__)
+        return (*code, tuple(map(_of, cells)), _of(value.__defaults__), _of(value.__kwdefaults__))
     if isinstance(value, list | tuple):
         return (type(value), tuple(map(_of, value)))
     if isinstance(value, set | frozenset):

@@ -15,6 +15,7 @@ import ibis
 import ibis.expr.types as ir
 import numpy as np
 from numpy.typing import NDArray
+from sqlglot.errors import SqlglotError
 
 from loadprint.errors import InputError
 from loadprint.reading import documents, shapes, translate
@@ -66,7 +67,7 @@ class Store:
         """
         try:
             rows = self._duckdb.execute(self._sql(path, query, _ticks(between, at))).fetchnumpy()
-        except (duckdb.Error, ibis.common.exceptions.IbisError, AttributeError) as error:
+        except (duckdb.Error, ibis.common.exceptions.IbisError, SqlglotError, AttributeError) as error:
             raise InputError(path, f"cannot be read ({_first_line(error)})", MEND) from error
         columns = {name: _plain(column) for name, column in rows.items()}
         if said := next((told for name, column in columns.items() if (told := _flaw(name, column))), ""):

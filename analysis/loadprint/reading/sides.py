@@ -58,7 +58,7 @@ def resolve(words: Sequence[str], *, least: int = 2) -> tuple[list[Side], str | 
             "give two or more to compare; `loadprint report` makes a page of one, `loadprint inspect` tells "
             "what a run holds",
         )
-    return _distinct(sides, words), declared
+    return _distinct(sides), declared
 
 
 def _chosen(
@@ -200,9 +200,8 @@ def _why(run: Run) -> str:
     return f"{run.status}: {reason}" if reason else run.status
 
 
-def _distinct(sides: list[Side], words: Sequence[str]) -> list[Side]:
+def _distinct(sides: list[Side]) -> list[Side]:
     """Give sides that share a name one each: the run's own id, else a number in the order given."""
-    del words
     names = [side.name for side in sides]
     if len(set(names)) == len(names):
         return sides

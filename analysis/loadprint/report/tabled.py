@@ -113,7 +113,7 @@ def tabled(table: Table) -> TableText:
         GroupText(
             anchor(group.key).replace("row-", "group-"),
             group.title,
-            rows := tuple(_row(table, row, compared, scale, usual) for row in group.rows),
+            rows := tuple(_row(row, compared, scale, usual) for row in group.rows),
             min((row.kind for row in rows), key=KINDS.index),
         )
         for group in table.groups
@@ -150,7 +150,7 @@ def said(table: Table) -> tuple[Said, ...]:
     return tuple(found)
 
 
-def _row(table: Table, row: Row, compared: Sequence[int], scale: float, usual: frozenset[str]) -> RowText:
+def _row(row: Row, compared: Sequence[int], scale: float, usual: frozenset[str]) -> RowText:
     places = layout.decimals(row)
     return RowText(
         anchor(row.key),
