@@ -90,6 +90,18 @@ def test_a_caller_that_no_longer_touches_its_file_is_gone(bench: Bench) -> None:
     assert not bench.applied.exists()
 
 
+def test_a_caller_is_waited_for_some_time_not_for_ever(bench: Bench) -> None:
+    heartbeat = bench.directory / "heartbeat"
+    heartbeat.touch()
+    for patience in ("0", "nan", "inf"):
+        bench.start(f"--heartbeat={heartbeat}", f"--heartbeat-timeout={patience}")
+        status, said = bench.end()
+        assert status == 2, said
+        assert "--heartbeat-timeout: is no time" in said
+        assert not bench.out.exists()
+    assert bench.called() == []
+
+
 def test_the_deadline_reverts(tmp_path: Path, server: Server) -> None:
     for deadline in (5, 20, 80):
         bench = Bench(tmp_path / f"{deadline}", server)

@@ -52,6 +52,7 @@ def run(bench: Bench, **settings: object) -> subprocess.CompletedProcess[str]:
 def test_it_is_run_brought_here_and_shown(bench: Bench) -> None:
     """What is done on a remote host, over a local connection: the run directory is fetched."""
     there = bench.directory / "there"
+    bench.out.parent.chmod(0o750)
     done = run(bench, _ab_local=False, ab_repository=str(ROOT), ab_host_dir=str(there), ab_wait_s=60)
     assert done.returncode == 0, done.stdout
     assert bench.called() == ["apply", "revert"]
@@ -60,6 +61,7 @@ def test_it_is_run_brought_here_and_shown(bench: Bench) -> None:
     assert bench.meta()["status"] == "complete"
     assert bench.shown()["verdict"] == "too few"
     assert list(there.iterdir()) == []
+    assert bench.out.parent.stat().st_mode & 0o777 == 0o750, "it was there before"
     assert list((bench.directory / "temporary").glob("*loadprint-ab")) == []
 
 

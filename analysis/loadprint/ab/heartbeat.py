@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ class Heartbeat:
     """The caller is gone when `path` has not been touched for `patience` seconds.
 
     How long is read off this host's monotonic clock: a clock that is set neither ends nor prolongs anything.
-    Raises InputError where there is no such file at the begin.
+    Raises InputError where there is no such file at the begin, or `patience` is no time.
     """
 
     path: Path
@@ -23,6 +24,8 @@ class Heartbeat:
     _seen: float = field(init=False)
 
     def __post_init__(self) -> None:
+        if not 0 < self.patience < math.inf:
+            raise InputError("--heartbeat-timeout", "is no time", "give seconds, more than 0")
         self._touched_ns, self._seen = self._modified(), time.monotonic()
         if self._touched_ns is None:
             raise InputError(

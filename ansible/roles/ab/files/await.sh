@@ -9,8 +9,9 @@ while :; do
     # Ansible's workers outlive a playbook that is killed
     [ -z "$playbook" ] || alive "$playbook" || exit 1
     touch "$work/heartbeat"
-    # a moment passes before there is a process id; whoever ends writes `exit` first
-    if pid=$(cat "$work/pid" 2>/dev/null) && ! alive "$pid" && [ ! -e "$work/exit" ]; then
+    # a moment passes before there is a process id, in the file too; whoever ends writes `exit` first
+    pid=$(cat "$work/pid" 2>/dev/null) || pid=
+    if [ -n "$pid" ] && ! alive "$pid" && [ ! -e "$work/exit" ]; then
         echo gone
         exit
     fi
