@@ -23,7 +23,8 @@ TOOLS = {
     "network": ["iperf3", "sockperf"],
     "memory": ["sysbench"],
     "switches": ["perf"],
-} | {"cpu": ["sysbench"]}
+    "cpu": ["sysbench"],
+}
 PACKAGES = {"perf": "linux-perf"}  # Debian's; the others are called as their programs
 MEASURES = {
     "storage": ["read_bandwidth", "write_bandwidth", "read_iops", "write_iops", "flushes", "flushes_all"],

@@ -123,6 +123,16 @@ def test_a_repeat_that_told_nothing_is_no_repeat(outputs: Path) -> None:
     assert "No messages were received" in reason
 
 
+def test_what_is_no_repeat_or_no_step_is_passed_over(outputs: Path) -> None:
+    found = entries(outputs)
+    shutil.copy(outputs / "flushes.1", outputs / "flushes.1.bak")
+    shutil.copy(outputs / "flushes.1", outputs / "flushes.1~")
+    plan = json.loads((outputs / "steps.json").read_text(encoding="utf-8"))
+    plan["steps"].append(None)
+    (outputs / "steps.json").write_text(json.dumps(plan), encoding="utf-8")
+    assert entries(outputs) == found
+
+
 def test_what_was_left_out_says_why(outputs: Path) -> None:
     plan = json.loads((outputs / "steps.json").read_text())
     plan["steps"] = [step for step in plan["steps"] if step["tool"] != "perf"]

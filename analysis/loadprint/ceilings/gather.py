@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from loadprint.campaigns.private import write_private
 from loadprint.ceilings import claims, outputs
 from loadprint.ceilings.measures import MEASURES, Measure
 from loadprint.ceilings.outputs import Measured
@@ -58,7 +59,8 @@ def gather(directory: Path) -> dict[str, Any]:
     claimed = claims.read(plan.get("claimed") or {})
     entries, missing = [], []
     for measure in MEASURES.values():
-        steps = [_step(directory, each) for each in plan["steps"] if each.get("measure") == measure.id]
+        planned = [each for each in plan["steps"] if each and each.get("measure") == measure.id]
+        steps = [_step(directory, each) for each in planned]
         done = [step for step in steps if step.repeats]
         left_out = (plan.get("left_out") or {}).get(measure.id)
         if done:
@@ -78,7 +80,8 @@ def _step(directory: Path, planned: Mapping[str, Any]) -> _Step:
         return _Step(planned, failed=(f"{planned.get('tool')}: {_last_word(said)}",))
     repeats, wrong = [], []
     # a name as a path would be: `../x` reads nothing else
-    for path in sorted(directory.glob(f"{Path(name).name}.[0-9]*"), key=lambda path: int(path.suffix[1:])):
+    found = [path for path in directory.glob(f"{Path(name).name}.*") if path.suffix[1:].isdecimal()]
+    for path in sorted(found, key=lambda path: int(path.suffix[1:])):
         try:
             repeats.append(outputs.read(str(planned["measure"]), path.read_text(encoding="utf-8")))
         except (OSError, ValueError) as error:
@@ -134,10 +137,7 @@ def write(document: Mapping[str, Any], path: Path) -> None:
     new = path.with_name(f".{path.name}.new")
     try:
         new.unlink(missing_ok=True)
-        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1, ensure_ascii=False, allow_nan=False)
-            file.write("\n")
+        write_private(new, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         new.replace(path)
     except OSError as error:
         raise InputError(path, error.strerror or "cannot be written", "name another file after -o") from error

@@ -101,20 +101,13 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
         own = cell.mean(cells.operations)
         return own / divisor if own is not None and divisor and cell.operation == whole.operation else None
 
-    def scaled(figure: Figure, factor: float) -> Callable[[Cell], float | None]:
-        def value(cell: Cell) -> float | None:
-            found = cell.mean(figure)
-            return None if found is None else found * factor
-
-        return value
-
     def speed_up(cell: Cell) -> float | None:
         first = grid.get((rows[0], column(cell)))
         least, own = first.mean(cells.operations) if first else None, cell.mean(cells.operations)
         return own / least if own is not None and least else None
 
     pivots = [
-        pivot("throughput", "Throughput, operations", "/s", scaled(cells.operations, 1)),
+        pivot("throughput", "Throughput, operations", "/s", _scaled(cells.operations, 1)),
         pivot("relative", f"Throughput relative to {base}", "", relative),
     ]
     best: tuple[str, ...] = ()
@@ -134,13 +127,13 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
         if crossed:
             pivots.append(_beside(crossed, column(whole)))
     pivots += [
-        pivot("server_cpu", "Server CPU per operation", "µs", scaled(cells.server_cpu, MICRO)),
-        pivot("load_cpu", "Load CPU per operation", "µs", scaled(cells.load_cpu, MICRO)),
+        pivot("server_cpu", "Server CPU per operation", "µs", _scaled(cells.server_cpu, MICRO)),
+        pivot("load_cpu", "Load CPU per operation", "µs", _scaled(cells.load_cpu, MICRO)),
         pivot(
             "switches",
             "Context switches of the server's threads per operation",
             "",
-            scaled(cells.switches, 1),
+            _scaled(cells.switches, 1),
         ),
     ]
     return tuple(pivots), best, crossed
@@ -153,6 +146,14 @@ def _beside(crossed: tuple[Crossover, ...], base: str) -> Pivot:
     columns = tuple(each.column for each in crossed)
     body = tuple(tuple(ratios.get((row, column)) for column in columns) for row in rows)
     return Pivot("beside", f"Throughput / that of {base}", "", "connections", rows, columns, body)
+
+
+def _scaled(figure: Figure, factor: float) -> Callable[[Cell], float | None]:
+    def value(cell: Cell) -> float | None:
+        found = cell.mean(figure)
+        return None if found is None else found * factor
+
+    return value
 
 
 def _filled(
