@@ -1,6 +1,6 @@
-"""What measures a host's ceilings: which command measures what, in which order, where.
+"""The steps of `ceilings.yml`: which command measures what, in which order, where.
 
-`loadprint ceilings --gather` reads their outputs.
+`loadprint ceilings --gather` reads their outputs; docs/ceilings.md says what each number is.
 """
 
 from __future__ import annotations

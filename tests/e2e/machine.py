@@ -15,6 +15,9 @@ PROGRAMS = (
     "node-exporter",
     "mysqld-exporter",
     "_exporter",
+    "fio",
+    "iperf3",
+    "sockperf",
 )
 # A server may take its time to shut down; nothing waits so long where all is well.
 PATIENCE_S = 300.0

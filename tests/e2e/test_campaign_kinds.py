@@ -25,7 +25,9 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def test_a_matrix_is_swept_and_printed_as_pivot_tables(tmp_path: Path) -> None:
-    done = campaigns.run(tmp_path, "campaign_scale=wider", campaign=HERE / "matrix.yml")
+    short = {"ceilings_parts": ["network"], "ceilings_seconds": 1, "ceilings_repeats": 1}
+    measured = {"campaign_set": ["ceilings=true"], **short}
+    done = campaigns.run(tmp_path, "campaign_scale=wider", json.dumps(measured), campaign=HERE / "matrix.yml")
     assert done.returncode == 0, done.stdout
     assert set(campaigns.statuses(tmp_path)) == {
         f"b1-{scenario}-t{threads}-r1" for scenario in ("simple", "ctx5") for threads in (1, 3)
@@ -35,6 +37,9 @@ def test_a_matrix_is_swept_and_printed_as_pivot_tables(tmp_path: Path) -> None:
     assert "Speed-up against 1 connection" in done.stdout
     assert "Best connection count on" in done.stdout
     execution = run_of(tmp_path, "ctx5-t3").parent
+    # measured before the first run, by the way that its load takes
+    ceilings = read(execution / "ceilings.json")["ceilings"]
+    assert {entry["quantity"] for entry in ceilings} >= {"nic.veth.rx_bytes", "nic.veth.tx_bytes"}
     told = subprocess.run(
         [LOADPRINT, "sweep", execution, "--format", "json"], capture_output=True, text=True, check=True
     )

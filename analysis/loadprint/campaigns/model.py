@@ -120,6 +120,7 @@ class Campaign(Strict):
     recorder: Recorder = Recorder()
     canary: bool = True
     sysstat: bool = False
+    ceilings: bool = False
     data: Annotated[dict[Name, Data], Field(min_length=1)]
     sides: Annotated[dict[Name, Side], Field(min_length=1)]
 

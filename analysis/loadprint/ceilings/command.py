@@ -1,4 +1,4 @@
-"""The command `ceilings`: shows a file of them, checks claims, and gathers what tools printed."""
+"""The command `ceilings`: shows a file of them; the playbook checks claims and gathers outputs by it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from loadprint import options
 from loadprint.errors import InputError
 
-EXAMPLES = """docs/recording-format.md says what the file holds; `compare --ceilings` shows shares of it.
+EXAMPLES = """`ansible-playbook ansible/ceilings.yml` measures; docs/ceilings.md says what each number is.
 
 examples:
-  loadprint ceilings ceilings.json
+  loadprint ceilings runs/ceilings/latest
   loadprint ceilings runs/quick/latest --format csv -o ceilings.csv
   loadprint ceilings --claimed '{"read_iops": 3000, "send_bandwidth": "10 Gbit/s"}'    in base units
-  loadprint ceilings --gather OUTPUTS -o ceilings.json    from what fio, iperf3, … printed
+  loadprint ceilings --gather runs/ceilings/latest/ceilings.outputs -o ceilings.json    read again
 """
 
 

@@ -1,4 +1,4 @@
-"""What is measured of a host, by the names that steps, claims and the file call it."""
+"""What `ansible/ceilings.yml` measures, by the names that the role, the claims and the file call it."""
 
 from __future__ import annotations
 

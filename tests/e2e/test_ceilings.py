@@ -1,0 +1,160 @@
+"""The playbook that measures what a host can do at most: every figure, nothing left, shares in `compare`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import LOADPRINT, ROOT
+from .machine import Machine, look, settled
+
+KEPT = ROOT / "tests" / "recordings" / "v1"
+CLAIMED = {"read_iops": 3000, "send_bandwidth": "10 Gbit/s"}
+EVERY = {
+    "read_bandwidth",
+    "write_bandwidth",
+    "read_iops",
+    "write_iops",
+    "flushes",
+    "flushes_all",
+    "receive_bandwidth",
+    "send_bandwidth",
+    "round_trips",
+    "memory_read",
+    "memory_write",
+    "switches",
+    "cpu_events",
+}
+
+
+def play(runs: Path, **variables: Any) -> subprocess.CompletedProcess[str]:
+    """Run the playbook as a user does; `variables` are those of the role."""
+    words: list[str | Path] = [
+        ROOT / ".venv/bin/ansible-playbook",
+        "-i",
+        ROOT / "ansible/inventory/local.yml",
+    ]
+    given = {"ceilings_runs_dir": str(runs), **variables}
+    return subprocess.run(
+        [*words, ROOT / "ansible/ceilings.yml", "-e", json.dumps(given)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        check=False,
+        env=os.environ | {"ANSIBLE_CONFIG": str(ROOT / "ansible/ansible.cfg")},
+    )
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Machine]:
+    runs = tmp_path_factory.mktemp("ceilings")
+    before = look()
+    done = play(
+        runs,
+        ceilings_seconds=1,
+        ceilings_depths=[8],
+        ceilings_file_size="64M",
+        ceilings_claimed=CLAIMED,
+    )
+    assert done.returncode == 0, done.stdout
+    return runs / "latest", done.stdout, before
+
+
+def document(place: Path) -> dict[str, Any]:
+    return dict(json.loads((place / "ceilings.json").read_text()))
+
+
+def test_nothing_is_left(measured: tuple[Path, str, Machine]) -> None:
+    place, _, before = measured
+    assert settled(before) == []
+    assert {path.name for path in place.iterdir()} == {"ceilings.json", "ceilings.outputs"}
+    assert place.resolve().stat().st_mode & 0o777 == 0o700
+    files = [path for path in place.rglob("*") if path.is_file()]
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+
+
+def test_every_figure_is_there_with_its_spread(measured: tuple[Path, str, Machine]) -> None:
+    place, output, _ = measured
+    found = {entry["id"]: entry for entry in document(place)["ceilings"]}
+    missing = document(place)["missing"]
+    # not every distribution has perf
+    assert all(each["id"] == "switches" and "no perf" in each["reason"] for each in missing), output
+    assert set(found) | {each["id"] for each in missing} >= EVERY
+    for name, entry in found.items():
+        # a host that stands still for a second may keep a tool from doing anything in one
+        assert len(entry["values"]) + len(entry.get("failed", [])) == 3, name
+        assert all(value > 0 for value in entry["values"]), name
+        assert entry["value"] == max(entry["values"])
+        assert entry["unit"] == ("B/s" if "bandwidth" in name or "memory" in name else "1/s")
+        # tool and version
+        assert entry["tool"].split()[0] in {"fio", "iperf3", "sockperf", "sysbench", "perf"}
+        assert entry["tool"].split()[1][0].isdigit()
+    assert found["read_iops"]["claimed"] == 3000
+    assert found["send_bandwidth"]["claimed"] == 1.25e9
+    assert found["read_iops"]["depth"] == 8
+    assert found["flushes"]["latency_s"]["mean"] > 0
+    assert found["send_bandwidth"]["quantity"] == "nic.veth.tx_bytes"
+
+
+def test_it_says_what_it_does_and_ends_with_a_table(measured: tuple[Path, str, Machine]) -> None:
+    place, output, _ = measured
+    assert "ceilings: 1 of " in output
+    assert "removed afterwards" in output
+    table = output[output.index("unit ") :].splitlines()
+    assert max(map(len, table)) <= 100, output
+    shown = subprocess.run([LOADPRINT, "ceilings", place], capture_output=True, text=True, check=True)
+    assert "random reads, 16 KiB, depth 8" in shown.stdout
+    assert "3,000" in shown.stdout
+
+
+def test_compare_shows_shares_of_it(measured: tuple[Path, str, Machine], tmp_path: Path) -> None:
+    place, _, _ = measured
+    whole = document(place)
+    for entry in whole["ceilings"]:
+        del entry["host"]  # the recording is another host's
+    file = tmp_path / "ceilings.json"
+    file.write_text(json.dumps(whole))
+    told = subprocess.run(
+        [
+            LOADPRINT,
+            "compare",
+            KEPT / "oltp",
+            KEPT / "insert",
+            "--ceilings",
+            file,
+            "--all",
+            "--format",
+            "json",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = {row["key"]: row for group in json.loads(told.stdout)["groups"] for row in group["rows"]}
+    shares = {
+        key: cell["of_ceiling"] for key, row in rows.items() for cell in row["cells"] if cell["of_ceiling"]
+    }
+    assert shares
+    assert all(share > 0 for share in shares.values())
+
+
+def test_a_disk_that_is_too_full_is_refused(tmp_path: Path) -> None:
+    before = look()
+    done = play(tmp_path, ceilings_parts=["storage"], ceilings_file_size="900T")
+    assert done.returncode != 0
+    assert "needs twice its size" in done.stdout, done.stdout
+    assert settled(before) == []
+    assert not list(tmp_path.glob("*/ceilings.json"))
+
+
+def test_a_claim_without_a_unit_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    done = play(tmp_path, ceilings_parts=["cpu"], ceilings_claimed={"send_bandwidth": 10})
+    assert done.returncode != 0
+    assert "ceilings_claimed.send_bandwidth" in done.stdout, done.stdout
+    assert "ceilings: 1 of" not in done.stdout
