@@ -58,6 +58,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Machi
     done = play(
         runs,
         ceilings_seconds=1,
+        ceilings_repeats=2,
         ceilings_depths=[8],
         ceilings_file_size="64M",
         ceilings_claimed=CLAIMED,
@@ -88,7 +89,7 @@ def test_every_figure_is_there_with_its_spread(measured: tuple[Path, str, Machin
     assert set(found) | {each["id"] for each in missing} >= EVERY
     for name, entry in found.items():
         # a host that stands still for a second may keep a tool from doing anything in one
-        assert len(entry["values"]) + len(entry.get("failed", [])) == 3, name
+        assert len(entry["values"]) + len(entry.get("failed", [])) == 2, name
         assert all(value > 0 for value in entry["values"]), name
         assert entry["value"] == max(entry["values"])
         assert entry["unit"] == ("B/s" if "bandwidth" in name or "memory" in name else "1/s")
