@@ -167,6 +167,18 @@ def test_exporting_twice_changes_nothing_and_an_object_store_is_as_good(
     fsspec.filesystem("memory").rm(url.removeprefix("memory://"), recursive=True)
 
 
+def test_a_recording_named_twice_counts_once_and_none_is_written_into(
+    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    latest = tmp_path / "latest"
+    latest.symlink_to(runs[0])
+    assert export.export([runs[0], latest], str(tmp_path / "fleet")).runs == 1
+    before = sorted(runs[0].rglob("*"))
+    assert main(["export", str(runs[1]), "--to", str(runs[0])]) == 2
+    assert "is a recording" in capsys.readouterr().err
+    assert sorted(runs[0].rglob("*")) == before
+
+
 def test_raw_tables_are_exported_as_they_were_recorded(runs: list[Path], exported: str) -> None:
     (part,) = Path(exported).glob("disk/campaign=fleet/execution=small0+r0/part.parquet")
     there, own = pq.ParquetFile(part).read(), pq.read_table(runs[0] / "server" / "disk.parquet")

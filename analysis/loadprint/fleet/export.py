@@ -46,6 +46,8 @@ def export(words: Sequence[Path], url: str, tables: Sequence[str] | None = None)
 
     Raises InputError naming what cannot be read or written.
     """
+    if any((Path(url) / name).is_file() for name in ("execution.json", "run.json")):
+        raise InputError(url, "is a recording, which no data set is written into", "name another directory")
     target = dataset.open_dataset(url)
     store, count, files, written = Store(), 0, 0, 0
     left_out: list[tuple[str, str]] = []
@@ -65,7 +67,8 @@ def export(words: Sequence[Path], url: str, tables: Sequence[str] | None = None)
 
 
 def _executions(words: Sequence[Path]) -> Iterator[_Execution]:
-    for path in words:
+    # `latest` is a link to an execution that runs/*/* names too
+    for path in {path.resolve(): path for path in words}.values():
         if (path / "execution.json").is_file():
             yield _execution(path)
         else:
