@@ -23,7 +23,7 @@ from loadprint.ab.analysis import About, analyse
 from loadprint.ab.gates import Limits
 from loadprint.reading import interval_log
 from loadprint.reading.sides import resolve
-from loadprint.report import pack, tabled
+from loadprint.report import pack, summary, tabled
 from loadprint.report.collect import collect
 from loadprint.report.data import Course, Line, Report
 from loadprint.report.experiment import boxes
@@ -176,6 +176,21 @@ def test_charts_and_table_count_in_the_same_units(report: Report) -> None:
     assert (course.shown, course.factor) == (row.shown, row.factor)
     assert {course.shown for course in report.courses}.isdisjoint({"MB", "MB/s", "GB"})
     assert page(report).count("kB is 1,024 B") == 1
+
+
+def test_a_chart_tells_of_its_window_what_was_counted_wholly_inside(report: Report) -> None:
+    window = report.runs[0].window
+    assert window is not None
+    assert window.end_s is not None
+    seconds = window.begin_s + np.array([-0.1, 0.9, 1.9, window.end_s - window.begin_s - 0.3])
+    values = np.array([9_000.0, 2.0, 4.0, 0.0])
+    counted = Course("k", "s", "t", "/s", 1.0, (Line(0, seconds, values, half=np.full(4, 0.5)),))
+    assert summary.of_course(counted, report) == ((0, "3 (2 – 4)"),)
+    read = Course("k", "s", "t", "", 1.0, (Line(0, seconds, values),))
+    assert summary.of_course(read, report) == ((0, "2 (0 – 4)"),)
+    line = next(course for course in report.courses if course.title == "Written").lines[0]
+    half = np.asarray(line.half)
+    assert line.seconds[1:] - half[1:] == pytest.approx(line.seconds[:-1] + half[:-1])
 
 
 def test_missing_repeats_and_probes_are_said(execution: Path) -> None:

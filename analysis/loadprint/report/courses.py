@@ -107,7 +107,8 @@ def _line(chart: Wanted, needs: Sequence[str], run: Sampled) -> Line | None:
     known = [series for series in found if series is not None]
     if not known or len(known) < len(found) or len({len(series.values) for series in known}) > 1:
         return None
-    return Line(run.place, known[0].seconds, chart.recipe(*(series.values for series in known)))
+    values = chart.recipe(*(series.values for series in known))
+    return Line(run.place, known[0].seconds, values, half=known[0].half)
 
 
 def _stacked(stack: Stack, sampled: Sequence[Sampled], named: str, cores: float | None) -> Course:
@@ -117,7 +118,7 @@ def _stacked(stack: Stack, sampled: Sequence[Sampled], named: str, cores: float 
             found = [series for need in needs if (series := run.series.get(need))]
             if found:
                 values = np.sum([series.values for series in found], axis=0)
-                lines.append(Line(run.place, found[0].seconds, values, part))
+                lines.append(Line(run.place, found[0].seconds, values, part, found[0].half))
     title = f"{stack.title} ({named})" if named else stack.title
     names = tuple(part for part, _ in stack.parts)
     return Course(stack.key, stack.section, title, "cores", 1.0, tuple(lines), names, cores)

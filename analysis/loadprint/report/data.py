@@ -58,12 +58,16 @@ class RunOf:
 
 @dataclass(frozen=True)
 class Line:
-    """The course of one run, or of one part of a stack: float64[n] each."""
+    """The course of one run, or of one part of a stack: float64[n] each.
+
+    `half` is half the length of each value's interval in seconds; 0 where it is a reading.
+    """
 
     run: int
     seconds: Floats
     values: Floats
     part: str = ""
+    half: Floats | float = 0.0
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from loadprint.report.data import Course, Distribution, Floats, Percentiles, Rep
 DIGITS = 3
 QUANTILES = (0.5, 0.99)
 TIMES = (("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9))
+SAME = 0.01  # seconds: the generator stamps the end of its last interval and of the phase one after the other
 ALMOST = 0.9995  # of a unit is written as one
 
 
@@ -47,14 +48,18 @@ def of_course(course: Course, report: Report) -> tuple[tuple[int, str], ...]:
 
 
 def _inside(course: Course, report: Report, runs: set[int], part: str) -> Floats:
-    """Values of all lines of some runs within their windows; of the whole run where it has none."""
+    """Values of all lines of some runs within their windows; of the whole run where it has none.
+
+    What was counted between two reads is within if both are: the table's window is made of the same ticks.
+    """
     found = [np.empty(0)]
     for line in course.lines:
         if line.run in runs and line.part == part:
             window = report.runs[line.run].window
             inside = np.isfinite(line.values)
             if window is not None:
-                inside &= (line.seconds >= window.begin_s) & (line.seconds <= window.end_s)
+                inside &= line.seconds - line.half >= window.begin_s - SAME
+                inside &= line.seconds + line.half <= window.end_s + SAME
             found.append(line.values[inside])
     return np.concatenate(found)
 

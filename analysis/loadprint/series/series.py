@@ -18,9 +18,10 @@ from loadprint.reading.queries import Store, number
 from loadprint.reading.recording import Run
 from loadprint.series.axis import Floats, origin
 from loadprint.series.labels import label_of
-from loadprint.series.table import Found, Table, any_asked, asked
+from loadprint.series.table import Table, any_asked, asked
 from loadprint.series.tables import readers
 
+Lasting = tuple[str, Floats, Floats, Floats | float]
 SHORTEST = 0.1  # seconds; a shorter last interval has no rate worth showing
 
 
@@ -30,6 +31,7 @@ class Series:
 
     `seconds` and `values` are float64 arrays of one length, shape (intervals,): base units per second for a
     counter, the reading for a gauge. NaN where a tick was missed, a read failed or a counter began anew.
+    `half` is half the length of each value's interval in seconds, shape (intervals,); 0 for a reading.
     """
 
     key: str
@@ -37,6 +39,7 @@ class Series:
     unit: str
     seconds: Floats
     values: Floats
+    half: Floats | float = 0.0
 
 
 @dataclass(frozen=True)
@@ -70,14 +73,14 @@ def run_series(run: Run, store: Store, names: Sequence[str] | None = None) -> di
     What was not recorded is not in the mapping. Raises InputError naming the file that cannot be used.
     """
     found: dict[str, Series] = {}
-    for key, seconds, values in (*_generator(run, store, names), *_recorders(run, store, names)):
+    for key, seconds, values, half in (*_generator(run, store, names), *_recorders(run, store, names)):
         if asked(key, names) and not np.isnan(values).all():
             label, unit = label_of(key)
-            found.setdefault(key, Series(key, label, unit, seconds, values))
+            found.setdefault(key, Series(key, label, unit, seconds, values, half))
     return found
 
 
-def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[Found]:
+def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[Lasting]:
     for role in run.roles:
         chosen = [
             (side, cpus, reader)
@@ -92,7 +95,11 @@ def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[
             if path is None or grid is None:
                 continue
             table = Table(run, role, store, path, reader.probe, grid, side, cpus, user_hz(run, role), names)
-            yield from (found for found in reader.read(table) if role != "load" or _of_load(found[0]))
+            for key, seconds, values in reader.read(table):
+                if role != "load" or _of_load(key):
+                    # what was read has a value for every read, what was counted between two one fewer
+                    between = len(seconds) < len(grid.seconds)
+                    yield key, seconds, values, np.diff(grid.seconds) / 2 if between else 0.0
 
 
 def _is_of(what: str, role: str, side: str) -> bool:
@@ -113,7 +120,7 @@ def _cpu_sets(run: Run, role: str) -> list[tuple[str, tuple[int, ...] | None]]:
     return [("server", cpuset(run, "server")), *([("load", cpuset(run, "load"))] if shared else [])]
 
 
-def _generator(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[Found]:
+def _generator(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[Lasting]:
     """Of each second of the measure phase: `load.events` …, and of an open loop its backlog."""
     path = run.path / "load" / "throughput.parquet"
     measure = run.phase("measure")
@@ -136,7 +143,7 @@ def _generator(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[
     grid = _seconds_of(rows.pop("second"), rows.pop("monotonic_ns", None), measure.begin_ns)
     for name, values in rows.items():
         rate = grid.rates(values) if name in sums else values * (1e-3 if name.endswith("_ms") else 1.0)
-        yield f"load.{name.removesuffix('_ms')}", grid.middle, rate
+        yield f"load.{name.removesuffix('_ms')}", grid.middle, rate, grid.length / 2
 
 
 @dataclass(frozen=True)
