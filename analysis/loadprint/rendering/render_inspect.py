@@ -32,7 +32,9 @@ def render(report: RunReport, width: int = 100) -> str:
             for k in ("events", "queries", "errors")
             if isinstance(report.result.get(k), int)
         ]
-        console.print(f"result     {', '.join(counts)} in {report.result.get('seconds')} s")
+        seconds = report.result.get("seconds")
+        took = f" in {seconds:.3f} s" if isinstance(seconds, int | float) else ""
+        console.print(f"result     {', '.join(counts)}{took}")
     for problem in report.problems:
         console.print(f"problem    {problem}", soft_wrap=True)
     for role in report.roles:
