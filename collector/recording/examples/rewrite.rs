@@ -30,9 +30,10 @@ fn rewrite(path: &Path) {
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
     let read: Vec<RecordBatch> = reader.build().unwrap().map(Result::unwrap).collect();
     let schema = Arc::new(declared(&read));
-    let last = read.iter().filter_map(last_tick).max();
+    let ticks = read.iter().filter_map(last_tick).max().unwrap_or(0) as usize + 1;
+    let rows: usize = read.iter().map(RecordBatch::num_rows).sum();
     let has_lists = schema.fields().iter().any(|field| field.data_type().is_list());
-    let layout = Layout::for_series(last.unwrap_or(0) + 1, has_lists);
+    let layout = Layout::for_series(rows, rows.div_ceil(ticks), has_lists);
     let batches = read
         .iter()
         .map(|batch| Ok(RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()).unwrap()));

@@ -48,15 +48,20 @@ pub enum Layout {
 impl Layout {
     /// Rows of a table of numbers: some entities of an hour at 1 Hz.
     pub const NUMBERS: usize = 64 * 1024;
-    /// Rows of a table of lists, of which a comparison reads the two at the ends of its window.
+    /// Rows of a table of lists, of which a comparison reads the two at the ends of its window; more in a table that would have
+    /// too many row groups.
     pub const LISTS: usize = 256;
+    /// Row groups of a table of lists: each costs about a kilobyte of the footer, which every query reads and the writer holds.
+    const MOST: usize = 4096;
 
-    /// The smaller one for tables that are sorted by entity and have `rows` rows of each.
+    /// The smaller one for tables of `rows` rows that are sorted by entity, of which there are so many.
     #[must_use]
-    pub fn for_series(rows: u64, has_lists: bool) -> Self {
-        match rows {
+    pub fn for_series(rows: usize, entities: usize, has_lists: bool) -> Self {
+        match rows / entities.max(1) {
             0..256 => Self::Short,
-            _ if has_lists => Self::Long { group: Self::LISTS },
+            _ if has_lists => Self::Long {
+                group: Self::LISTS.max(rows.div_ceil(Self::MOST)),
+            },
             _ => Self::Long { group: Self::NUMBERS },
         }
     }
@@ -230,6 +235,17 @@ mod tests {
         assert_eq!(*reader.schema().field(2).data_type(), DataType::UInt64);
         let first = reader.build().unwrap().next().unwrap().unwrap();
         assert_eq!(first.slice(0, 3).columns(), batch().columns());
+    }
+
+    #[test]
+    fn a_long_recording_of_lists_has_few_row_groups() {
+        let groups = |rows: usize, entities| match Layout::for_series(rows, entities, true) {
+            Layout::Long { group } => rows.div_ceil(group),
+            Layout::Short => 1,
+        };
+        // Twenty histograms of two minutes, of an hour, and of an hour at 100 Hz.
+        let counts = [120, 3600, 360_000].map(|ticks| groups(20 * ticks, 20));
+        assert_eq!(counts, [1, 282, 4096]);
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Columns {
 
     /// How series this long lie in their file.
     pub(super) fn layout(&self) -> Layout {
-        Layout::for_series((self.len() / self.keys.len().max(1)) as u64, self.has_lists())
+        Layout::for_series(self.len(), self.keys.len(), self.has_lists())
     }
 
     fn has_lists(&self) -> bool {

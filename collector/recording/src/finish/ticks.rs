@@ -59,7 +59,7 @@ pub(super) fn write(path: &Path, journal: &Path, survey: &Survey) -> Result<u64>
     table::write_stream(
         path,
         &meta,
-        Layout::for_series(survey.ticks, false),
+        Layout::for_series(survey.ticks as usize, 1, false),
         &Arc::new(schema()),
         batches,
     )
