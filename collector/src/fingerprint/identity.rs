@@ -32,7 +32,7 @@ pub struct Identity {
     pub machine_id: Option<String>,
     /// Hash of the UUID in DMI, which only root may read.
     pub product_uuid: Option<String>,
-    /// What its cloud calls the instance.
+    /// What its cloud calls the instance; hashed too where that is a UUID, which on Azure and OpenStack is the firmware's.
     pub instance_id: Option<String>,
     /// And its type.
     pub instance_type: Option<String>,
@@ -53,7 +53,9 @@ pub fn read(host: &Host, root: &Path) -> Identity {
     Identity {
         machine_id: line(&root.join("etc/machine-id")).and_then(|id| hashed(&id)),
         product_uuid: dmi("product_uuid").and_then(|id| hashed(&id)),
-        instance_id: tag.or_else(|| word(&told, "/v1/instance_id")),
+        instance_id: tag
+            .or_else(|| word(&told, "/v1/instance_id"))
+            .map(|id| hashed(&id).unwrap_or(id)),
         instance_type: product.or_else(|| TYPES.iter().find_map(|place| word(&told, place))),
         cloud: word(&told, "/v1/cloud_name").or_else(|| amazon.then(|| "aws".to_owned())),
     }
@@ -175,6 +177,9 @@ mod tests {
             (found.instance_id.as_deref(), found.instance_type),
             (Some("42"), None)
         );
+        // A UUID is the one that the firmware has, and only root may read there.
+        let found = told(json!({"v1": {"instance_id": "01234567-89ab-cdef-0123-456789abcdef"}}));
+        assert_eq!(found.instance_id.as_deref(), Some(MACHINES));
         // A file that is cut off, or of another shape, says nothing.
         assert_eq!(identity(&[(CLOUD_INIT, "{\"v1\": {")]), Identity::default());
         assert_eq!(told(json!([{"v1": null}])), Identity::default());
