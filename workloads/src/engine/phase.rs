@@ -109,11 +109,13 @@ impl Run<'_> {
                     finished.get_or_insert_with(|| Finishing::new(ticks.arrived()));
                 }
                 Wake::Deadline => {
+                    // Before the look: who is held up between the two must not leave out what was due before the end.
+                    let is_over = end.is_some_and(|end| end <= Instant::now());
                     // Until the time is over: what is due later is nobody's backlog.
                     if finished.is_none() {
                         ticks.look(self.workers);
                     }
-                    if end.is_some_and(|end| end <= Instant::now()) {
+                    if is_over {
                         self.control.finish();
                         self.load.stop();
                         finished.get_or_insert_with(|| Finishing::new(ticks.arrived()));
