@@ -143,14 +143,15 @@ fn a_busy_neighbour_on_the_same_cpu_is_a_shift() {
     let arguments = ["--cpus", cpu.as_str(), "--format", "json"];
     let mut seen = vec![];
     // Four, so that what else the machine does at the time of this test weighs little. Where other work came and went meanwhile
-    // it may weigh more all the same; that does not happen ten times in a row.
+    // it may weigh more all the same; that does not happen ten times in a row. Half as long again, where it is four to five times
+    // as long by itself: what a machine's noise does in one of ten rounds is no shift.
     let shifted = (0..10).any(|_| {
         let before = cpu_slice(&canary(&arguments));
         let busy = Busy::on(&cpu, 4);
         let after = cpu_slice(&canary(&arguments));
         drop(busy);
         seen.push((before, after));
-        after * 100 > before * 103
+        after * 2 > before * 3
     });
     assert!(shifted, "ns before and after: {seen:?}");
 }

@@ -136,7 +136,11 @@ impl Mysqld {
         // Its port is open before it serves anybody: it speaks first, once it does.
         let greets = || {
             let stream = TcpStream::connect(("127.0.0.1", self.port));
-            stream.is_ok_and(|mut stream| stream.read(&mut [0]).is_ok_and(|length| length == 1))
+            stream.is_ok_and(|mut stream| {
+                // One that never greets must not keep the deadline from being looked at.
+                stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+                stream.read(&mut [0]).is_ok_and(|length| length == 1)
+            })
         };
         let deadline = Instant::now() + Duration::from_secs(600);
         while !greets() {
