@@ -466,7 +466,7 @@ def test_the_page_of_one_run_draws_all_its_charts(
     assert len(keys) > 15
     for key in keys:
         chart(page, key)
-        assert painted(page, key) > 30, f"{key} is empty"
+        eventually(page, f"{key} is empty", lambda key=key: painted(page, key) > 30)  # type: ignore[misc]
     page.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
     shot(page, "run")
     page.close()
