@@ -105,6 +105,8 @@ def _method(told: Told) -> list[str]:
             f"most: the best of {' or '.join(map(str, counts))} repeats; "
             "spread: (most \u2212 least) / most of them; latency: of the best repeat"
         )
+    if any(line.unit == "B/s" for line in told.lines):
+        said.append("MB: 10\u2076 B, as vendors count; the kB of `loadprint compare` are 1,024 B")
     return [*said, f"exact commands, and all repeats: {told.source}"]
 
 
