@@ -121,9 +121,9 @@ def run_shape(arguments: argparse.Namespace) -> int:
 
 def run_compare(arguments: argparse.Namespace) -> int:
     """Print a comparison."""
-    from loadprint.metrics import views  # noqa: PLC0415  DuckDB, which `--help` need not load
-    from loadprint.metrics.ceilings import read  # noqa: PLC0415
     from loadprint.reading.sides import resolve  # noqa: PLC0415
+    from loadprint.tables import views  # noqa: PLC0415  DuckDB, which `--help` need not load
+    from loadprint.tables.ceilings import read  # noqa: PLC0415
     from loadprint.tables.compare import compare  # noqa: PLC0415  --help and other commands need not load DuckDB
 
     sides, declared = resolve(arguments.sides)
@@ -131,7 +131,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
     reference = arguments.reference or (declared if declared in names else None)
     table = compare(sides, reference, ceilings=read(arguments.ceilings) if arguments.ceilings else None)
     if arguments.noise is not None:
-        from loadprint.statistics import floor  # noqa: PLC0415  few ask for it
+        from loadprint.tables import floor  # noqa: PLC0415  few ask for it
 
         table = floor.applied(table, floor.measured(arguments.noise))
     table = views.shown(table, everything=arguments.all, only_costs=arguments.per_op)

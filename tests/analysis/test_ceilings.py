@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from conftest import insert, oltp
 from loadprint.errors import InputError
-from loadprint.metrics import views
-from loadprint.metrics.ceilings import Ceiling, read
 from loadprint.reading.sides import resolve
 from loadprint.rendering import render_csv, render_json, render_text
+from loadprint.tables import views
+from loadprint.tables.ceilings import Ceiling, read
 from loadprint.tables.compare import compare
 from loadprint.tables.table import Table
 from recordings import make_execution, write_json

@@ -18,7 +18,7 @@ from loadprint.ceilings.measures import MEASURES
 from loadprint.ceilings.outputs import READERS
 from loadprint.ceilings.told import tell
 from loadprint.errors import InputError
-from loadprint.metrics.ceilings import read
+from loadprint.tables.ceilings import read
 
 ROOT = Path(__file__).parents[2]
 OUTPUTS = ROOT / "tests" / "fixtures" / "ceilings"

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import insert, oltp
 from loadprint.commands import COMMANDS
-from loadprint.metrics import views
 from loadprint.reading.sides import resolve
 from loadprint.rendering import render_csv, render_json, render_markdown, render_text
+from loadprint.tables import views
 from loadprint.tables.compare import compare
 from loadprint.tables.table import Row, Table, Verdict, Versus
 from recordings import Host, make_execution, make_run, write_json, write_manifest

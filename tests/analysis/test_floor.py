@@ -12,7 +12,8 @@ import pytest
 from loadprint.__main__ import main
 from loadprint.errors import InputError
 from loadprint.reading.sides import resolve
-from loadprint.statistics import floor, stats
+from loadprint.statistics import stats
+from loadprint.tables import floor
 from loadprint.tables.compare import compare
 from loadprint.tables.table import Table
 from recordings import Host, make_execution

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from loadprint.rendering import numbers
+from loadprint import numbers
 
 
 @pytest.mark.parametrize(

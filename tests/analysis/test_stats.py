@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.stats
-from loadprint.rendering import numbers
+from loadprint import numbers
 from loadprint.statistics import stats
 
 PUBLISHED = Path(__file__).parent.parent / "published" / "hammerdb_blog_sar.csv"

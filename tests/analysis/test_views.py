@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 from conftest import insert, oltp
+from loadprint import numbers
 from loadprint.commands import COMMANDS
-from loadprint.metrics import views
 from loadprint.reading.sides import resolve
-from loadprint.rendering import layout, numbers, render_text
+from loadprint.rendering import layout, render_text
+from loadprint.tables import views
 from loadprint.tables.compare import compare
 from loadprint.tables.table import Table
 from recordings import Host, Rows, make_execution, make_run

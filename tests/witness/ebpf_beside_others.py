@@ -15,9 +15,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from loadprint.metrics import devices
 from loadprint.metrics.gather import gather
 from loadprint.metrics.quantities import Quantities
-from loadprint.reading import devices
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 

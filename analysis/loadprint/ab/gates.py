@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from loadprint import numbers
 from loadprint.ab.result import BASELINE, TREATMENT, Check, Window
-from loadprint.rendering import numbers
 
 
 @dataclass(frozen=True)

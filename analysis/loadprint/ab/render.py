@@ -9,8 +9,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
+from loadprint import numbers
 from loadprint.ab.result import Effect, Result, Window
-from loadprint.rendering import numbers
 
 WIDTH = 100
 HEADS = ("", "", "treatment", "baseline", "ratio", "95 % interval", "p")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from loadprint import numbers
 from loadprint.ab.effects import QUANTITIES
 from loadprint.ab.inference import Slope, carry_over, drift, smallest_p
 from loadprint.ab.result import BASELINE, HEADLINE, TREATMENT, Check, Effect, Window
-from loadprint.rendering import numbers
 from loadprint.statistics.stats import LEAST_REPEATS
 
 SATURATED = 0.9  # of the host's CPUs

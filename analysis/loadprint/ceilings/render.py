@@ -9,8 +9,8 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import asdict, fields
 
+from loadprint import numbers
 from loadprint.ceilings.told import Line, Told
-from loadprint.rendering import numbers
 
 WIDTH = 100
 NOTHING = "\u2013"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadprint.errors import InputError
-from loadprint.metrics.ceilings import AGAIN, FILE, Ceiling, read
 from loadprint.reading.documents import Kind, ListOf, Shape, deviation
 from loadprint.reading.recording import read_object
+from loadprint.tables.ceilings import AGAIN, FILE, Ceiling, read
 
 MISSING: dict[str, Shape] = {"missing": ListOf({"label": Kind.TEXT, "reason": Kind.TEXT})}
 

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from loadprint.judging import client
+from loadprint.metrics import devices
 from loadprint.metrics.gather import LATENCIES, Measured
 from loadprint.metrics.sources import SUPERVISORS_VETH, VETH
 from loadprint.qualify.instances import identity, kind
-from loadprint.reading import devices
 from loadprint.reading.recording import Run
 from loadprint.statistics import steady
 from loadprint.tables.header import kernel

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from loadprint.fleet.table import Fleet, Level
 from loadprint.metrics.derived import Metric
-from loadprint.rendering.numbers import ratio
+from loadprint.numbers import ratio
 from loadprint.rendering.pivot import Pivot, Report
 
 MOST_OUTLIERS = 12

@@ -16,11 +16,11 @@ from loadprint.metrics import sources, sources_hardware, sources_limits
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources_ebpf import ebpf, scheduler
 from loadprint.metrics.sources_mysql import mysql
+from loadprint.metrics.status import status, without_probe
+from loadprint.metrics.threads import threads
 from loadprint.reading.cpusets import cpuset, user_hz
 from loadprint.reading.queries import Store, number
 from loadprint.reading.recording import Run
-from loadprint.reading.status import status, without_probe
-from loadprint.reading.threads import threads
 from loadprint.reading.window import Window, measure_window
 from loadprint.series.series import Series
 from loadprint.series.spikes import spikes

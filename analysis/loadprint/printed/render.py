@@ -14,9 +14,9 @@ from dataclasses import asdict
 
 from rich.cells import cell_len
 
+from loadprint import numbers
 from loadprint.printed.number import Interval, Number
 from loadprint.printed.table import Misprint, PrintedRow, PrintedTable, Ratio
-from loadprint.rendering import numbers
 from loadprint.rendering.layout import superscript
 
 GAP = 2

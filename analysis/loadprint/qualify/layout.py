@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from loadprint import numbers
 from loadprint.qualify.components import Components
 from loadprint.qualify.report import CellReport, Figure, LevelLine, Line, Report
-from loadprint.rendering import numbers
 
 HEADS = ("", "", "baseline", "candidate", "ratio", "bounds", "limit", "verdict")
 MOST_LISTED = 12

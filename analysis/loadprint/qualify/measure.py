@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadprint.judging import canary, client
-from loadprint.metrics.ceilings import Ceilings
 from loadprint.metrics.gather import Measured, gather
-from loadprint.metrics.groups import groups
 from loadprint.qualify.inputs import Cell, Part
 from loadprint.qualify.instances import Instance, instances
 from loadprint.qualify.levels import Levels, levels
@@ -18,6 +16,8 @@ from loadprint.qualify.spec import Spec
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.statistics import steady
+from loadprint.tables.ceilings import Ceilings
+from loadprint.tables.groups import groups
 from loadprint.tables.rows import Column, Footnotes, RowBuilder
 from loadprint.tables.table import Group, Row
 

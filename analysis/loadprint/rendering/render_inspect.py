@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from loadprint.inspect import RoleReport, RunReport
-from loadprint.rendering.numbers import number
+from loadprint.numbers import number
 
 
 def render(report: RunReport, width: int = 100) -> str:

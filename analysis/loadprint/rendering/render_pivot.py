@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from loadprint.rendering import numbers
+from loadprint import numbers
 from loadprint.rendering.pivot import Pivot, Report
 
 WIDTH = 100

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from loadprint.metrics import views
+from loadprint.metrics import devices
 from loadprint.metrics.gather import Measured, gather
-from loadprint.reading import cpusets, devices
+from loadprint.reading import cpusets
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import Side
 from loadprint.report import courses, ebpf, latency, probes
@@ -18,6 +18,7 @@ from loadprint.report.scaling import scaled
 from loadprint.report.settings import settings
 from loadprint.series import series, spikes
 from loadprint.sweeping.cells import Cell, Swept
+from loadprint.tables import views
 from loadprint.tables.compare import compare
 from loadprint.tables.table import Table
 

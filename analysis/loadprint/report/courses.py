@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from loadprint.reading.devices import Device
+from loadprint.metrics.devices import Device
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.report.charts import DISK, LINES, MORE, NETWORK, STACKS, Stack, Wanted

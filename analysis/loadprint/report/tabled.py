@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from loadprint.metrics import views
-from loadprint.rendering import layout, numbers
+from loadprint import numbers
+from loadprint.rendering import layout
+from loadprint.tables import views
 from loadprint.tables.table import Cell, Row, Table, Versus
 
 SCALES = (2.0, 4.0, 10.0, 100.0, 1000.0)  # how far the axis of ratios may reach to either side

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from loadprint.rendering import numbers
-from loadprint.statistics.ratios import FAR, sure, times
+from loadprint import numbers
+from loadprint.sentences.ratios import FAR, sure, times
 from loadprint.tables.table import Row, Sentence, Table
 
 SHARE = 1.1  # shares of CPU time lie close together: a tenth more is much

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from loadprint.rendering import numbers
+from loadprint import numbers
 from loadprint.sentences.better_probe import better_probe
+from loadprint.sentences.ratios import FAR, sure, times
 from loadprint.sentences.rules import FIRST, LAST, Condition, Rule
-from loadprint.statistics.ratios import FAR, sure, times
 from loadprint.tables.table import Row, Sentence, Table
 
 SHOWN = 6

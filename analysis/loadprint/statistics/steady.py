@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from loadprint import numbers
 from loadprint.metrics.gather import Measured
-from loadprint.rendering import numbers
 from loadprint.statistics.trend import LEAST_SAMPLES, Trend, mser5, trend
 
 GROWING = ("arm_insert",)  # the data grow with the work: compared at equal work, no trend test

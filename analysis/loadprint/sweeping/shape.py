@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from loadprint import numbers
 from loadprint.errors import InputError
-from loadprint.rendering import numbers
 from loadprint.rendering.pivot import Pivot, Report
 from loadprint.sweeping import cells, sweep_text
 from loadprint.sweeping.cells import Swept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loadprint.rendering import numbers
+from loadprint import numbers
 from loadprint.rendering.pivot import Pivot
 from loadprint.sweeping import cells
 from loadprint.sweeping.cells import Cell, Swept

@@ -10,15 +10,15 @@ from loadprint.errors import InputError
 from loadprint.judging import canary, client, comparability, warm
 from loadprint.judging.verdicts import Shifts, verdicts
 from loadprint.metrics import derived_cpu
-from loadprint.metrics.ceilings import Ceiling, Ceilings
 from loadprint.metrics.gather import Measured, gather
-from loadprint.metrics.groups import groups
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import Side
 from loadprint.sentences.sentences import sentences
 from loadprint.statistics import steady
 from loadprint.statistics.trend import Trend
 from loadprint.tables import header, headlines, plans
+from loadprint.tables.ceilings import Ceiling, Ceilings
+from loadprint.tables.groups import groups
 from loadprint.tables.rows import Column, Footnotes, RowBuilder, with_verdicts
 from loadprint.tables.table import Group, Row, SideHead, Table
 

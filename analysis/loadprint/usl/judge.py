@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loadprint.rendering import numbers
+from loadprint import numbers
 from loadprint.usl import curves, solve
 from loadprint.usl.models import LABELS, RIVALS, Model, Parameter
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from loadprint.rendering import numbers
+from loadprint import numbers
 from loadprint.usl import curves
 from loadprint.usl.fit import Fit, Point
 from loadprint.usl.growth import Growth

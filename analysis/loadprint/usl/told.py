@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from loadprint import numbers
 from loadprint.errors import InputError
-from loadprint.rendering import numbers
 from loadprint.usl.columns import Points
 from loadprint.usl.fit import Fit, fit
 from loadprint.usl.growth import Growth, growth

@@ -17,12 +17,13 @@ from loadprint.metrics import (
     derived_ebpf,
     derived_hardware,
     derived_mysql,
+    devices,
     generated,
 )
-from loadprint.metrics.ceilings import Ceilings
+from loadprint.metrics.devices import Device
 from loadprint.metrics.gather import Measured
-from loadprint.reading import cpusets, devices
-from loadprint.reading.devices import Device
+from loadprint.reading import cpusets
+from loadprint.tables.ceilings import Ceilings
 from loadprint.tables.rows import RowBuilder
 from loadprint.tables.table import Group, Row, Versus
 

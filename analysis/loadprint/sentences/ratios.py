@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadprint.rendering import numbers
+from loadprint import numbers
 from loadprint.tables.table import Versus
 
 FAR = 1.5

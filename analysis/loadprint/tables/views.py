@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from loadprint.metrics.groups import COSTS
+from loadprint.tables.groups import COSTS
 from loadprint.tables.table import Cell, Group, Row, Table, Versus
 
 LEAST_PERCENT = 0.5  # a share of less is not there, for rows that are shown only where something happened

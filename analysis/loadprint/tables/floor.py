@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from loadprint import numbers
 from loadprint.errors import InputError
 from loadprint.reading.recording import read_object
 from loadprint.reading.sides import side_of, sides_of
-from loadprint.rendering import numbers
 from loadprint.sentences.sentences import sentences
 from loadprint.tables.compare import compare
 from loadprint.tables.table import Cell, Floor, Table, Versus

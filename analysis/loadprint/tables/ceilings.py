@@ -13,12 +13,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loadprint import numbers
 from loadprint.errors import InputError
 from loadprint.metrics.derived import Metric, as_is
 from loadprint.metrics.gather import Measured
 from loadprint.reading.documents import Each, Kind, ListOf, Shape, deviation
 from loadprint.reading.recording import read_object
-from loadprint.rendering import numbers
 from loadprint.tables.table import Row
 
 if TYPE_CHECKING:
