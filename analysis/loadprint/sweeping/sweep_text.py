@@ -24,16 +24,18 @@ def facts(swept: Swept) -> tuple[tuple[str, str], ...]:
     campaign = swept.execution.get("campaign") or {}
     operations = dict.fromkeys(cell.operation.partition(" (")[0] for cell in swept.cells if cell.runs)
     server, load = server_cpus(swept), _cpus(swept, "load")
+    cpus = f"{server or '?'} CPU{'s' if server != 1 else ''}"
     variables = ", ".join(f"{name} {value}" for name, value in (campaign.get("variables") or {}).items())
     profile = (campaign.get("server") or {}).get("profile")
     repeats = sorted({len(cell.runs) for cell in swept.cells})
     said = [
         ("operation", " | ".join(operations)),
         ("variables", variables),
-        ("server", f"{_version(swept)}, profile {profile}, on {server or '?'} CPUs; load on {load or '?'}"),
+        ("server", f"{_version(swept)}, profile {profile}, on {cpus}; load on {load or '?'}"),
         (
             "repeats",
-            " to ".join(str(count) for count in {repeats[0], repeats[-1]}) + " a cell, means are shown",
+            " to ".join(str(count) for count in dict.fromkeys((repeats[0], repeats[-1])))
+            + " a cell, means are shown",
         ),
         ("warm-up", str(swept.execution.get("warm_promise") or "none declared")),
         ("missing", "; ".join(f"{run} ({reason})" for run, reason in swept.missing)),
@@ -68,7 +70,8 @@ def best(
         top = max(reached, key=lambda count: reached[count])
         fewest = min(count for count, value in reached.items() if value >= NEARLY * reached[top])
         body.append((float(top), reached[top], float(fewest), top / cores if cores else None))
-        said.append(f"{column} {top} ({numbers.number(reached[top], 0)}/s; within 5 % from {fewest} on)")
+        near = "" if fewest == top else f"; within 5 % at {fewest} too"
+        said.append(f"{column} {top} ({numbers.number(reached[top], 0)}/s{near})")
     where = f"on {cores} CPU{'s' if cores != 1 else ''} of the server" if cores else "CPUs not given"
     sentence = f"Best connection count {where}: {'; '.join(said)}."
     pivot = Pivot(
