@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import random
-import socket
 import subprocess
 import time
 import urllib.error
@@ -21,21 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 from loadprint.__main__ import main
 from loadprint.importing.exposition import samples, spelled
+from ports import free_port
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 LONG = 120.0  # seconds; nothing here should take them
-
-
-def free_port() -> int:
-    """A port that nothing listens at, below those that the kernel gives to connections of others."""
-    ephemeral = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    # some hosts give out nearly all: then there are none below
-    ports = range(10_000, ephemeral if ephemeral > 12_000 else 32_768)
-    while True:
-        port = random.choice(ports)
-        with socket.socket() as found, contextlib.suppress(OSError):
-            found.bind(("127.0.0.1", port))
-            return port
 
 
 @contextmanager

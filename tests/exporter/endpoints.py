@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import re
-import socket
 import subprocess
 import time
 import urllib.error
@@ -14,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from ports import free_port
 
 ROOT = Path(__file__).parents[2]
 COLLECT = ROOT / "target/release/loadprint-collect"
@@ -57,18 +57,6 @@ def wait_for(what: str, get: Callable[[], T | None]) -> T:
             return found
         time.sleep(0.05)
     raise AssertionError(f"waited in vain for {what}")
-
-
-def free_port() -> int:
-    """A port that nothing listens at, below those that the kernel gives to connections of others."""
-    ephemeral = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    # some hosts give out nearly all: then there are none below
-    ports = range(10_000, ephemeral if ephemeral > 12_000 else 32_768)
-    while True:
-        port = random.choice(ports)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 def fetch(url: str, accept: str = "text/plain") -> str:

@@ -15,8 +15,9 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from ports import free_port
 
-from .endpoints import COLLECT, fetch, free_port, running, served, serving, wait_for
+from .endpoints import COLLECT, fetch, running, served, serving, wait_for
 
 PASSWORD = "right"
 

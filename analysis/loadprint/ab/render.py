@@ -6,11 +6,12 @@ import csv
 import io
 import json
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 
 from loadprint import numbers
 from loadprint.ab.result import Effect, Result, Window
+from loadprint.rendering.grid import grid
 
 WIDTH = 100
 HEADS = ("", "", "treatment", "baseline", "ratio", "95 % interval", "p")
@@ -33,9 +34,9 @@ def text(result: Result) -> str:
     lines = [f"{result.name}: {result.title}" if result.title else result.name]
     lines += [_hanging(f"{label:<10}", said) for label, said in result.facts]
     lines += [_hanging("warning   ", said) for said in result.warnings]
-    lines += ["", *_grid([HEADS, *(effect_row(effect) for effect in result.effects)], left=2), ""]
+    lines += ["", *grid([HEADS, *(effect_row(effect) for effect in result.effects)], left=2), ""]
     if result.windows:
-        lines += [*_grid([WINDOW_HEADS, *(window_row(result, w) for w in result.windows)], left=3), ""]
+        lines += [*grid([WINDOW_HEADS, *(window_row(result, w) for w in result.windows)], left=3), ""]
         lines += [
             _hanging(f"  {w.name:<4}", result.excluded[w.number])
             for w in result.windows
@@ -144,18 +145,6 @@ def window_row(result: Result, window: Window) -> tuple[str, ...]:
         told(window.host_busy, 100),
         "no" if window.number in result.excluded else "yes",
     )
-
-
-def _grid(rows: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Columns as wide as their widest cell, the first `left` of them set to the left."""
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if place < left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
 
 
 def _hanging(label: str, said: str) -> str:

@@ -94,8 +94,7 @@ def _step(directory: Path, planned: Mapping[str, Any]) -> _Step:
 def _last_word(said: str) -> str:
     """What a tool that failed said: iperf3 in its JSON, the others in their last line."""
     told = re.search(r'"error":\s*"([^"\n]+)', said)
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return told.group(1) if told else lines[-1] if lines else "it said nothing"
+    return told.group(1) if told else outputs.last_line(said) or "it said nothing"
 
 
 def _entry(

@@ -98,9 +98,13 @@ def _figure(text: str, pattern: str) -> tuple[float, ...]:
     found = re.search(pattern, text)
     if found is None:
         # a tool that exits with 0 and says that it failed is judged by what it says
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        raise ValueError(f"it told no figure, and last: {lines[-1] if lines else 'nothing'}")
+        raise ValueError(f"it told no figure, and last: {last_line(text) or 'nothing'}")
     return tuple(map(float, found.groups()))
+
+
+def last_line(text: str) -> str:
+    """The last line with something on it; empty where there is none."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 READERS: dict[str, Callable[[str], Measured]] = {

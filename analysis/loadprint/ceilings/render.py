@@ -11,6 +11,8 @@ from dataclasses import asdict, fields
 
 from loadprint import numbers
 from loadprint.ceilings.told import Line, Told
+from loadprint.rendering import escape
+from loadprint.rendering.grid import grid
 
 WIDTH = 100
 NOTHING = "\u2013"
@@ -23,14 +25,7 @@ LABEL = 32
 def text(told: Told) -> str:
     """Return the table for a terminal, in at most 100 columns, and the commands that can be repeated."""
     rows = [HEADS, *(_cells(line) for line in told.lines)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(HEADS))]
-    lines = [
-        "  ".join(
-            [row[0].ljust(widths[0]), row[1].ljust(widths[1])]
-            + [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
-        ).rstrip()
-        for row in rows
-    ]
+    lines = [line.rstrip() for line in grid(rows, left=2)]
     for name, reason in told.missing:
         lines += textwrap.wrap(f"not measured: {name}: {reason}", WIDTH, subsequent_indent="  ")
     lines += ["", *(part for said in _method(told) for part in textwrap.wrap(said, WIDTH))]
@@ -39,11 +34,17 @@ def text(told: Told) -> str:
 
 def markdown(told: Told) -> str:
     """Return one Markdown table."""
-    lines = [f"| {' | '.join(_safe(head) or ' ' for head in HEADS)} |"]
+    lines = [f"| {' | '.join(escape.markdown(head) or ' ' for head in HEADS)} |"]
     lines.append("|:--|:--|" + "--:|" * (len(HEADS) - 2))
-    lines += [f"| {' | '.join(map(_safe, _cells(line)))} |" for line in told.lines]
-    lines += ["", *(f"- not measured: {_safe(name)}: {_safe(reason)}" for name, reason in told.missing)]
-    lines += [f"{_safe(said)}  " for said in _method(told)]
+    lines += [f"| {' | '.join(map(escape.markdown, _cells(line)))} |" for line in told.lines]
+    lines += [
+        "",
+        *(
+            f"- not measured: {escape.markdown(name)}: {escape.markdown(reason)}"
+            for name, reason in told.missing
+        ),
+    ]
+    lines += [f"{escape.markdown(said)}  " for said in _method(told)]
     return "\n".join(lines) + "\n"
 
 
@@ -108,12 +109,6 @@ def _method(told: Told) -> list[str]:
     if any(line.unit == "B/s" for line in told.lines):
         said.append("MB: 10\u2076 B, as vendors count; the kB of `loadprint compare` are 1,024 B")
     return [*said, f"exact commands, and all repeats: {told.source}"]
-
-
-def _safe(said: str) -> str:
-    for sign in ("|", "*", "_"):
-        said = said.replace(sign, f"\\{sign}")
-    return said
 
 
 RENDERERS: dict[str, Callable[[Told], str]] = {

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import ibis.expr.types as ir
 import numpy as np
 from numpy.typing import NDArray
 
@@ -86,10 +87,7 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
             "probe",
             "status",
             "reason",
-            tick=number(t.tick),
-            start=number(t.start_ns),
-            end=number(t.end_ns),
-            realtime=number(t.realtime_ns),
+            **stamps(t),
             missed=number(t.missed),
         ),
     )
@@ -111,6 +109,16 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
         unavailable=_unavailable(described),
         interval_ns=int(described.get("interval_ns", 0)),
     )
+
+
+def stamps(t: ir.Table) -> dict[str, ir.Value]:
+    """Columns of ticks.parquet with the time of a read: tick, start and end (monotonic), realtime, in ns."""
+    return {
+        "tick": number(t.tick),
+        "start": number(t.start_ns),
+        "end": number(t.end_ns),
+        "realtime": number(t.realtime_ns),
+    }
 
 
 def whole(run: Run, role: str, store: Store) -> Phase:

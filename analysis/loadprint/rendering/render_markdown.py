@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadprint.rendering import layout
+from loadprint.rendering import escape, layout
 from loadprint.tables.table import Table
 
 
@@ -10,32 +10,29 @@ def render(table: Table) -> str:
     """Return one Markdown table a group, with facts above and footnotes below."""
     table = layout.lifted(table)
     lines = ["# " + " | ".join(side.name for side in table.sides).replace("|", "beside"), ""]
-    lines += [f"- **{verdict.key}** {_safe(verdict.told())}" for verdict in table.verdicts]
-    lines += [f"- **{label}** {_safe(text)}" if label else f"  {_safe(text)}" for label, text in table.facts]
-    lines += [f"- **warning** {_safe(text)}" for text in table.warnings]
-    heads = [_safe(head) or " " for head in layout.columns(table, layout.everyone(table))]
+    lines += [f"- **{verdict.key}** {escape.markdown(verdict.told())}" for verdict in table.verdicts]
+    lines += [
+        f"- **{label}** {escape.markdown(text)}" if label else f"  {escape.markdown(text)}"
+        for label, text in table.facts
+    ]
+    lines += [f"- **warning** {escape.markdown(text)}" for text in table.warnings]
+    heads = [escape.markdown(head) or " " for head in layout.columns(table, layout.everyone(table))]
     section = ""
     for group in table.groups:
         if group.section != section:
             section = group.section
-            lines += ["", f"## {_safe(section)}"]
-        lines += ["", f"### {_safe(group.title)}", "", f"| {' | '.join(heads)} |"]
+            lines += ["", f"## {escape.markdown(section)}"]
+        lines += ["", f"### {escape.markdown(group.title)}", "", f"| {' | '.join(heads)} |"]
         lines.append("|" + "|".join([":--"] + ["--:"] * (len(heads) - 1)) + "|")
         lines += [
-            "| " + " | ".join(_safe(cell.text.strip()) for cell in line) + " |"
+            "| " + " | ".join(escape.markdown(cell.text.strip()) for cell in line) + " |"
             for row in group.rows
             for line in layout.lines(table, row, layout.everyone(table))
         ]
-    lines += ["", *(f"- {_safe(sentence)}" for sentence in layout.sentences(table)), ""]
+    lines += ["", *(f"- {escape.markdown(sentence)}" for sentence in layout.sentences(table)), ""]
     lines += [
-        f"{layout.superscript([number])} {_safe(text)}  "
+        f"{layout.superscript([number])} {escape.markdown(text)}  "
         for number, text in enumerate(table.footnotes, start=1)
     ]
-    lines += ["", *(_safe(text) + "  " for text in table.method)]
+    lines += ["", *(escape.markdown(text) + "  " for text in table.method)]
     return "\n".join(lines) + "\n"
-
-
-def _safe(text: str) -> str:
-    for sign in ("|", "*", "~", "_"):
-        text = text.replace(sign, f"\\{sign}")
-    return text

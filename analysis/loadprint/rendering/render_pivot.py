@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from loadprint import numbers
+from loadprint.rendering import escape
 from loadprint.rendering.pivot import Pivot, Report
 
 WIDTH = 100
@@ -40,16 +41,21 @@ def text(report: Report) -> str:
 
 def markdown(report: Report) -> str:
     """Return one Markdown table a pivot."""
-    lines = [f"# {_safe(report.title)}", ""]
-    lines += [f"- **{label}** {_safe(said)}" for label, said in report.facts]
-    lines += [f"- **warning** {_safe(said)}" for said in report.warnings]
+    lines = [f"# {escape.markdown(report.title)}", ""]
+    lines += [f"- **{label}** {escape.markdown(said)}" for label, said in report.facts]
+    lines += [f"- **warning** {escape.markdown(said)}" for said in report.warnings]
     for pivot in report.pivots:
         heads, body = written(pivot)
-        lines += ["", f"## {_safe(heading(pivot))}", "", f"| {' | '.join(map(_safe, heads))} |"]
+        lines += [
+            "",
+            f"## {escape.markdown(heading(pivot))}",
+            "",
+            f"| {' | '.join(map(escape.markdown, heads))} |",
+        ]
         lines.append("|" + "--:|" * len(heads))
-        lines += [f"| {' | '.join(map(_safe, row))} |" for row in body]
-        lines += ["", _safe(pivot.note)] if pivot.note else []
-    lines += ["", *(f"{_safe(sentence)}  " for sentence in report.sentences)]
+        lines += [f"| {' | '.join(map(escape.markdown, row))} |" for row in body]
+        lines += ["", escape.markdown(pivot.note)] if pivot.note else []
+    lines += ["", *(f"{escape.markdown(sentence)}  " for sentence in report.sentences)]
     return "\n".join(lines) + "\n"
 
 
@@ -101,9 +107,3 @@ def _places(values: Sequence[float | None]) -> int:
     """Decimals that values share; whole numbers have none."""
     known = [value for value in values if value is not None]
     return 0 if all(value == round(value) for value in known) else numbers.decimals(known)
-
-
-def _safe(said: str) -> str:
-    for sign in ("|", "*", "~", "_"):
-        said = said.replace(sign, f"\\{sign}")
-    return said

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.reading.queries import Store, grouped, number
+from loadprint.reading.queries import Store, grouped
 from loadprint.reading.recording import Run
-from loadprint.reading.window import WRAPS, clock_shift, whole
+from loadprint.reading.window import WRAPS, clock_shift, stamps, whole
 
 Floats = NDArray[np.float64]
 
@@ -96,18 +96,7 @@ def origin(run: Run, role: str, store: Store, probes: Sequence[str]) -> Axis | N
     path = run.path / role / "ticks.parquet"
     rows = store.fetch(
         path,
-        lambda t: (
-            t.filter(t.probe.isin(probes))
-            .select(
-                "probe",
-                "status",
-                tick=number(t.tick),
-                start=number(t.start_ns),
-                end=number(t.end_ns),
-                realtime=number(t.realtime_ns),
-            )
-            .order_by("tick")
-        ),
+        lambda t: t.filter(t.probe.isin(probes)).select("probe", "status", **stamps(t)).order_by("tick"),
     )
     begin = phase.begin_ns + clock_shift(run, role, phase, path, rows)
     read = grouped(rows["probe"])

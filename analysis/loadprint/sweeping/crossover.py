@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Literal
 
 from loadprint.metrics.gather import Measured
-from loadprint.statistics import stats
+from loadprint.statistics import blocks, stats
 from loadprint.sweeping import cells
 from loadprint.sweeping.cells import Cell
 
@@ -96,21 +96,12 @@ def _at(row: str, cell: Cell, other: Cell, *, count: int) -> At | None:
 
 def _together(own: Sequence[Measured], other: Sequence[Measured]) -> tuple[list[float], list[float], bool]:
     """Throughputs of both, and whether equal positions are of one block of one execution."""
-    sides = []
-    for runs in (own, other):
-        known = [
-            (run.run.meta.get("block"), rate) for run in runs if (rate := cells.operations(run)) is not None
-        ]
-        sides.append(known)
-    blocks = [{block for block, _ in side if isinstance(block, int)} for side in sides]
-    executions = {run.run.meta.get("execution") for runs in (own, other) for run in runs}
-    paired = (
-        len(executions) == 1 and blocks[0] == blocks[1] and all(len(side) == len(blocks[0]) for side in sides)
-    )
-    if paired:
-        sides = [sorted(side, key=lambda each: int(str(each[0]))) for side in sides]
+    sides = [
+        [(run, rate) for run in blocks.ordered(runs) if (rate := cells.operations(run)) is not None]
+        for runs in (own, other)
+    ]
     first, second = ([rate for _, rate in side] for side in sides)
-    return first, second, paired
+    return first, second, blocks.paired(*([run for run, _ in side] for side in sides))
 
 
 def _judged(column: str, against: str, at: Sequence[At]) -> Crossover:

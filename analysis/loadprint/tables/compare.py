@@ -14,7 +14,7 @@ from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import Side
 from loadprint.sentences.sentences import sentences
-from loadprint.statistics import steady
+from loadprint.statistics import blocks, steady
 from loadprint.statistics.trend import Trend
 from loadprint.tables import header, headlines, plans
 from loadprint.tables.ceilings import Ceiling, Ceilings
@@ -104,17 +104,14 @@ def _columns(
 ) -> tuple[list[Column], list[str]]:
     """Sides as columns, runs in the order of blocks, and what the checks of each side say."""
     columns, said = [], []
-    base = _by_block(measured[reference])
     for side, runs, trend in zip(sides, measured, trends, strict=True):
-        own = _by_block(runs)
-        paired = bool(own) and own.keys() == base.keys() and _together([*measured[reference], *runs])
-        ordered = tuple(own[block] for block in sorted(own)) if own else tuple(runs)
+        paired = blocks.paired(runs, measured[reference])
         drift, bound = steady.unsettled(side.name, runs, trend), client.client_bound(side.name, runs)
         promised = ((side.execution or {}).get("campaign") or {}).get("warm") or {}
         cold = warm.cold(side.name, runs, promised)
         said += [text for text in (cold, drift, steady.transient(side.name, runs)) if text]
         said += _oddities(side, runs)
-        columns.append(Column(side.name, ordered, paired, cold or drift or bound, bool(bound)))
+        columns.append(Column(side.name, blocks.ordered(runs), paired, cold or drift or bound, bool(bound)))
     return columns, [*said, *_beside_itself(sides)]
 
 
@@ -146,20 +143,6 @@ def _drifts(
     ]
     said = "; ".join(f"{name} {text}" for name, text in told if text)
     return [("drift", f"of operations/s over the window: {said}")] if said else []
-
-
-def _by_block(runs: Sequence[Measured]) -> dict[int, Measured]:
-    """Runs by block; empty where a run names no block or two share one, so that nothing can be paired."""
-    blocks = [run.run.meta.get("block") for run in runs]
-    if len(set(blocks)) < len(blocks) or not all(isinstance(block, int) for block in blocks):
-        return {}
-    return {int(str(block)): run for block, run in zip(blocks, runs, strict=True)}
-
-
-def _together(runs: Sequence[Measured]) -> bool:
-    """Whether all runs are of one execution on one host: only then do their blocks belong together."""
-    hosts = {run.run.fingerprint("server").get("host") for run in runs}
-    return len(hosts) == 1 and len({run.run.path.resolve().parent for run in runs}) == 1
 
 
 def _oddities(side: Side, runs: Sequence[Measured]) -> list[str]:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from loadprint.rendering import escape
+from loadprint.rendering.grid import grid
 from loadprint.usl.layout import Block, blocks, heading
 from loadprint.usl.models import Model
 from loadprint.usl.told import ColumnTold, Told
@@ -50,32 +52,22 @@ def _said(column: ColumnTold) -> list[str]:
 
 
 def _table(block: Block) -> list[str]:
-    rows = (block.heads, *block.rows)
-    widths = [max(len(row[place]) for row in rows) for place in range(len(block.heads))]
-    out = []
-    for row in rows:
-        first = row[0].ljust(widths[0])
-        out.append(
-            "  "
-            + first
-            + "".join(f"  {cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
-        )
-    return out
+    return [f"  {line}" for line in grid((block.heads, *block.rows), left=1)]
 
 
 def markdown(told: Told) -> str:
     """Return one Markdown table a block."""
-    lines = [f"# Throughput by {_safe(told.concurrency)}: {_safe(told.title)}", ""]
-    lines += [f"- **{label}** {_safe(said)}" for label, said in told.facts]
-    lines += [f"- **warning** {_safe(said)}" for said in told.warnings]
+    lines = [f"# Throughput by {escape.markdown(told.concurrency)}: {escape.markdown(told.title)}", ""]
+    lines += [f"- **{label}** {escape.markdown(said)}" for label, said in told.facts]
+    lines += [f"- **warning** {escape.markdown(said)}" for said in told.warnings]
     for column in told.columns:
-        lines += ["", f"## {_safe(heading(column, told.concurrency))}", ""]
-        lines += [f"- {_safe(said)}" for said in _said(column)]
+        lines += ["", f"## {escape.markdown(heading(column, told.concurrency))}", ""]
+        lines += [f"- {escape.markdown(said)}" for said in _said(column)]
         for block in blocks(column, told.concurrency):
-            lines += ["", f"### {block.title}", "", f"| {' | '.join(map(_safe, block.heads))} |"]
+            lines += ["", f"### {block.title}", "", f"| {' | '.join(map(escape.markdown, block.heads))} |"]
             lines.append("|:--|" + "--:|" * (len(block.heads) - 1))
-            lines += [f"| {' | '.join(map(_safe, row))} |" for row in block.rows]
-            lines += ["", *(f"{_safe(note)}  " for note in block.notes)] if block.notes else []
+            lines += [f"| {' | '.join(map(escape.markdown, row))} |" for row in block.rows]
+            lines += ["", *(f"{escape.markdown(note)}  " for note in block.notes)] if block.notes else []
     return "\n".join(lines) + "\n"
 
 
@@ -146,9 +138,3 @@ def _plain(value: Any, nothing: Any = "") -> Any:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return nothing
     return value
-
-
-def _safe(said: str) -> str:
-    for sign in ("|", "*", "~", "_"):
-        said = said.replace(sign, f"\\{sign}")
-    return said
