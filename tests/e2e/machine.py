@@ -4,7 +4,7 @@ Only what the tests themselves cause counts, whatever else the machine does at t
 
 - Processes: this process adopts every orphan below it (PR_SET_CHILD_SUBREAPER), so that each process which a
   campaign leaves is one of its descendants, under any name.
-- Mounts, /tmp and /dev/shm: `isolated` gives the tests their own.
+- Mounts, /tmp, /dev/shm and /run/netns: `isolated` gives the tests their own.
 - Network devices and the other folders are shared with the machine: what counts there has a name of ours.
 """
 
@@ -23,8 +23,8 @@ from pathlib import Path
 
 # A server may take its time to shut down; nothing waits so long where all is well.
 PATIENCE_S = 300.0
-PRIVATE = ("/tmp", "/dev/shm")
-SHARED = ("/run", "/run/netns", "/run/lock", "/var/lib", "/var/tmp", "/etc", "/sys/class/net")
+PRIVATE = ("/tmp", "/dev/shm", "/run/netns")
+SHARED = ("/run", "/run/lock", "/var/lib", "/var/tmp", "/etc", "/sys/class/net")
 OURS = re.compile(r"loadprint|^lp(\d+)n\d+$")  # lpPIDnN: a veth of the supervisor PID
 CLONE_NEWNS = 0x20000  # include/uapi/linux/sched.h
 PR_SET_CHILD_SUBREAPER = 36  # include/uapi/linux/prctl.h
@@ -41,7 +41,7 @@ class Machine:
 
 @contextmanager
 def isolated() -> Iterator[Path]:
-    """Adopt orphans, and move this thread to a mount namespace with its own /tmp and /dev/shm.
+    """Adopt orphans, and move this thread to a mount namespace with its own directories `PRIVATE`.
 
     Gives the directory that is /tmp inside, by its path on the machine. There is no way back: the mounts are
     gone at the end, the namespace stays. Raises OSError without the rights (root).
@@ -53,7 +53,9 @@ def isolated() -> Iterator[Path]:
     outside = Path(tempfile.mkdtemp(prefix="loadprint-e2e-"))
     outside.chmod(0o1777)
     subprocess.run(["mount", "--bind", outside, "/tmp"], check=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", "/dev/shm"], check=True)
+    for place in PRIVATE[1:]:
+        Path(place).mkdir(exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", place], check=True)
     os.environ.pop("TMPDIR", None)
     tempfile.tempdir = None
     yield outside

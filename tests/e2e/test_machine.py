@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import ROOT
+from .machine import PRIVATE
 
 # Looks before and after a line on standard input; runs that line first, if it is one.
 WATCHER = """
@@ -73,7 +74,7 @@ def command(*words: str | Path) -> None:
 
 def test_what_a_neighbour_does_does_not_count(tmp_path: Path) -> None:
     with ExitStack() as neighbour, watcher() as watched:
-        for place in ("/tmp", "/dev/shm"):
+        for place in PRIVATE:
             file = Path(place, "loadprint-of-a-neighbour")
             file.touch()
             neighbour.callback(file.unlink)
