@@ -229,6 +229,8 @@ fn what_no_server_sends_is_refused_with_bounded_memory() {
     prepared(&bench);
     bench.succeed("prepare arm_insert");
     let words = format!("{RUN} --mysql-read-timeout=300");
+    // The library takes some of the malformed packets for an answer; the server answers nothing after them.
+    let short = format!("{RUN} --mysql-read-timeout={LIMIT}");
     let arm = "run arm_insert --arm-mode=bulk --threads=1 --time=600 --report-interval=0 --multiplex=on --workers=1 \
                --mysql-read-timeout=300";
     let variables = query("SHOW GLOBAL VARIABLES");
@@ -241,13 +243,13 @@ fn what_no_server_sends_is_refused_with_bounded_memory() {
         (&words, 0, variables, Act::ManyColumns(1 << 27), "error 2008"),
         (&words, 0, variables, Act::ManyColumns(1 << 60), "error 20"),
         (arm, 1, limits, Act::ManyColumns(1 << 27), "error 2027"),
-        (&words, 0, variables, Act::Packet(b"\xff"), "error 20"),
-        (&words, 0, variables, Act::Packet(b"\x00\xfe\x01"), "error 20"),
+        (&short, 0, variables, Act::Packet(b"\xff"), "error 20"),
+        (&short, 0, variables, Act::Packet(b"\x00\xfe\x01"), "error 20"),
         (arm, 1, limits, Act::Packet(b"\xff"), "error 2027"),
         (arm, 1, limits, Act::Packet(b"\x00\xfe\x01"), "error 2027"),
         (arm, 1, limits, Act::Packet(b""), "error 2027"),
         (
-            &words,
+            &short,
             1,
             Moment::Command(Some(PREPARE), ""),
             Act::Packet(b"\x00\x01"),
