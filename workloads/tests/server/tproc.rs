@@ -68,18 +68,18 @@ impl Ran {
     fn judge(&self) {
         let counts = self.counts();
         assert_eq!(self.transactions(), EVENTS);
-        // Five standard deviations of a binomial.
+        // Six standard deviations of a binomial: which thread runs how many of its transactions is not in the seed.
         for (kind, (count, share)) in TYPES.iter().zip(counts.iter().zip([10.0, 10.0, 1.0, 1.0, 1.0])) {
             let p = share / 23.0;
             let (mean, deviation) = (EVENTS as f64 * p, (EVENTS as f64 * p * (1.0 - p)).sqrt());
             assert!(
-                (*count as f64 - mean).abs() < 5.0 * deviation,
+                (*count as f64 - mean).abs() < 6.0 * deviation,
                 "{kind}: {count}, not {mean}"
             );
         }
         let rollbacks = self.number("rollbacks");
-        // One in 99 of a thousand new orders.
-        assert!((1..30).contains(&rollbacks), "{rollbacks}");
+        // One in 99 of a thousand new orders: more than 40 are so in one of 10^11 cases. None is so in one of 20,000, hence `modes`.
+        assert!(rollbacks < 40, "{rollbacks}");
         assert_eq!(self.number("events"), counts[0] - rollbacks);
         assert_eq!(self.number("commits"), EVENTS - rollbacks);
         assert_eq!(growth(&self.server, "Com_commit"), EVENTS - rollbacks);
@@ -140,6 +140,8 @@ fn modes(bench: &Bench) {
     ps.judge();
     ps.near("Questions", 28.4, 2.0);
     assert!(ps.per("Com_stmt_execute") > 25.0 && ps.per("Bytes_received") < 2000.0);
+    let rollbacks = [call, prepared, text, ps].map(|ran| ran.number("rollbacks"));
+    assert!(rollbacks.iter().sum::<u64>() > 0, "{rollbacks:?}");
 }
 
 /// SIGKILL in mid-run: what had begun is taken back by the server or done whole.
