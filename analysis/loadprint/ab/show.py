@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from loadprint.ab.gates import Limits
 from loadprint.ab.result import Check, Result
 from loadprint.ab.windows import windows
 from loadprint.errors import InputError
+from loadprint.reading import bounds, documents
 from loadprint.reading.cpusets import cpuset, user_hz
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import COPY_AGAIN, Run, open_run, read_object, require_intact
@@ -68,9 +68,9 @@ def _flips(run: Run) -> tuple[str, ...]:
     if not file.is_file() or measure is None:
         return ()
     told, begun = [], 0
-    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in bounds.read_text(file, bounds.LINES, COPY_AGAIN, errors="replace").splitlines():
         try:
-            each: dict[str, Any] = json.loads(line)
+            each: dict[str, Any] = documents.loads(line)
         except ValueError:
             continue
         if each.get("event") == "begin":

@@ -6,7 +6,6 @@ middles of these two reads: each probe by its own stamps.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from loadprint.ab.result import BASELINE, TREATMENT, Window
 from loadprint.errors import InputError
+from loadprint.reading import bounds, documents
 from loadprint.reading.queries import Columns, Store, number
 from loadprint.reading.recording import COPY_AGAIN, Run
 from loadprint.reading.window import increase
@@ -46,10 +46,11 @@ def spans(run: Run) -> list[Span]:
     """Windows that were held to their end, in order. Raises InputError where a line is no stamp."""
     path = run.path / "load" / "phases.jsonl"
     found, begun = [], {}
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
+    text = bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace") if path.is_file() else ""
+    lines = text.splitlines()
     for at, line in enumerate(lines, start=1):
         try:
-            stamp = json.loads(line)
+            stamp = documents.loads(line)
             name, event, when = stamp["phase"], stamp["event"], int(stamp["monotonic_ns"])
             if name not in (TREATMENT, BASELINE):
                 continue

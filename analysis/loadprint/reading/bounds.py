@@ -1,0 +1,54 @@
+"""How large the parts of a recording may be (docs/recording-format.md, "Bounds"), and files read within them.
+
+A manifest vouches for bytes, not for sense: a file that matches its checksum can still hold 10^9 rows. The
+bounds leave room above the largest recordings that are made: an hour at 100 Hz, a day at 1 Hz of 256 CPUs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from loadprint.errors import InputError
+
+MIB = 1 << 20
+DOCUMENT = 8 * MIB  # bytes of a JSON file: 8192 CPUs, 10,000 connections or 5,000 planned runs take a fifth
+LINES = 32 * MIB  # bytes of a file of JSON lines
+LOG = 512 * MIB  # bytes of latency.hlog: a day at 1 Hz of ten types is 400 MiB
+LOG_LINE = 16 * MIB  # bytes of one of its lines
+LOG_NUMBERS = 256 * MIB  # bytes of all its histograms, decompressed: a day as above has 100 MiB
+IMPORTED = 64 * MIB  # bytes of a file to import
+DEPTH = 64  # of nested JSON
+STRING = 16_384  # characters of a string in JSON; what is longer is cut
+TEXT = 4096  # characters of a text in a table; what is longer is cut
+ROWS = 200_000_000  # of a table, which queries aggregate: a day at 1 Hz of 256 CPUs has 22 million
+CELLS = (
+    64 * MIB
+)  # that a query returns, 8 bytes each: ticks.parquet of an hour at 100 Hz of 20 probes has 58 M
+BUCKETS_IN_ROW = 1024  # of a histogram in a table: the server's have 450
+POINTS = 1_000_000  # of a chart's time axis: a day at 10 Hz
+BUCKETS = 1 << 20  # of a histogram in latency.hlog
+
+
+def read_text(path: Path, most: int, mend: str, *, errors: str = "strict") -> str:
+    """Read a UTF-8 file of at most `most` bytes. Raises InputError, also for a directory or a device."""
+    return decode(path, read_bytes(path, most, mend), mend, errors=errors)
+
+
+def read_bytes(path: Path, most: int, mend: str) -> bytes:
+    """Read a file of at most `most` bytes. Raises InputError."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise InputError(path, error.strerror or "cannot be read", mend) from error
+    if len(content) > most:
+        raise InputError(path, f"is larger than {most // MIB} MiB", mend)
+    return content
+
+
+def decode(path: Path, content: bytes, mend: str, *, errors: str = "strict") -> str:
+    """Decode UTF-8; a byte order mark is dropped. Raises InputError."""
+    try:
+        return content.decode("utf-8-sig", errors)
+    except UnicodeDecodeError as error:
+        raise InputError(path, f"not UTF-8 text at byte {error.start}", mend) from error
