@@ -16,7 +16,12 @@ LINES = 32 * MIB  # bytes of a file of JSON lines
 LOG = 512 * MIB  # bytes of latency.hlog: a day at 1 Hz of ten types is 400 MiB
 LOG_LINE = 16 * MIB  # bytes of one of its lines
 LOG_NUMBERS = 256 * MIB  # bytes of all its histograms, decompressed: a day as above has 100 MiB
-IMPORTED = 64 * MIB  # bytes of a file to import
+IMPORTED = 256 * MIB  # bytes of a file to import: a day of `sadf -j` of 64 CPUs by the minute has 90 MiB
+TABLE = 8 * MIB  # bytes of a CSV file, or of what a measuring tool printed
+SERIES = 1_000_000  # of Prometheus; a sample of a snapshot is one
+SAMPLES = 16_000_000  # of Prometheus: a day of 1000 series every 15 s has 6 million
+IMPORTED_TICKS = 4_000_000  # rows of ticks.parquet: points in time × tables
+HEAD = 65_536  # bytes in which a file that is no text shows it
 DEPTH = 64  # of nested JSON
 STRING = 16_384  # characters of a string in JSON; what is longer is cut
 TEXT = 4096  # characters of a text in a table; what is longer is cut
@@ -38,7 +43,10 @@ def read_bytes(path: Path, most: int, mend: str) -> bytes:
     """Read a file of at most `most` bytes. Raises InputError."""
     try:
         with path.open("rb") as file:
-            content = file.read(most + 1)
+            head = file.read(HEAD)
+            if b"\0" in head:  # /dev/zero has no end
+                raise InputError(path, f"not text: a NUL at byte {head.index(0)}", mend)
+            content = head + file.read(max(0, most + 1 - len(head)))
     except OSError as error:
         raise InputError(path, error.strerror or "cannot be read", mend) from error
     if len(content) > most:

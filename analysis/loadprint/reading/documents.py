@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from loadprint.printable import printable
+from loadprint.printable import UNSAFE, printable
 from loadprint.reading import bounds
 
 LARGEST = 1e18  # no count, size or rate comes near it; nanoseconds since 1970 just pass it
@@ -107,9 +107,13 @@ def _clean(value: Any, depth: int) -> Any:
         return value
     if depth == 0:
         raise ValueError("nested too deep")
-    if isinstance(value, list):
-        return [_clean(each, depth - 1) for each in value]
-    return {printable(key[: bounds.STRING]): _clean(each, depth - 1) for key, each in value.items()}
+    # in place: a copy of a large document would double its memory
+    for key, each in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        if isinstance(each, str | dict | list):
+            value[key] = _clean(each, depth - 1)
+    if isinstance(value, dict) and any(len(key) > bounds.STRING or UNSAFE.search(key) for key in value):
+        return {printable(key[: bounds.STRING]): each for key, each in value.items()}
+    return value
 
 
 def _refuse(constant: str) -> Any:

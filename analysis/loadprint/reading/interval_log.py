@@ -28,8 +28,9 @@ NANOSECOND = 1e-9
 HEAD = struct.Struct(">iiiiqqd")
 COMPRESSED, PLAIN = 0x1C849304, 0x1C849303
 WORD_SIZE = 0xF0  # of a cookie: the size of a word, which V2 ignores
-# a number has at most nine bytes; zlib would inflate a line of 100 kB to 100 MB
-LARGEST = HEAD.size + 9 * bounds.BUCKETS
+LONGEST = 9  # bytes of a number
+# zlib would inflate a line of 100 kB to 100 MB
+LARGEST = HEAD.size + LONGEST * bounds.BUCKETS
 AT_ONCE = bounds.MIB  # bytes that are decoded together
 TAGS = 1000  # transaction types
 
@@ -113,7 +114,10 @@ class _Sum:
         """All intervals. Raises ValueError where there are more buckets or counts than there can be."""
         self._decode()
         digits, least = self.shape
-        return Counted(self._counts, _edges(len(self._counts), digits, least) * NANOSECOND)
+        edges = _edges(len(self._counts), digits, least)
+        if not edges[-1] <= 2.0**64:
+            raise ValueError
+        return Counted(self._counts, edges * NANOSECOND)
 
     def _decode(self) -> None:
         values, first_of = _numbers(self._waiting)
@@ -155,13 +159,15 @@ def _unpacked(text: str) -> tuple[bytes, tuple[int, int]]:
 
 
 def _numbers(payloads: list[bytes]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    """All numbers of all histograms, and where each histogram's first one is."""
+    """All numbers, and where each histogram's first one is. Raises ValueError where one is too long."""
     payloads = [payload for payload in payloads if payload]
     data = np.frombuffer(b"".join(payloads), dtype=np.uint8)
     ends = np.flatnonzero(data < 0x80)
     begins = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else np.empty(0, dtype=np.intp)
     if not len(ends):
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.intp)
+    if int((ends - begins).max()) >= LONGEST:
+        raise ValueError
     raw = (data[begins] & 0x7F).astype(np.uint64)
     # nearly all numbers are one byte; a count of nine bytes would be more than 2^56
     longer, at = np.flatnonzero(ends > begins), 1
