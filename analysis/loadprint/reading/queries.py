@@ -7,7 +7,9 @@ printable. The memory of DuckDB, the rows of a file and of a result, and the len
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,14 +52,15 @@ class Store:
     """One in-memory DuckDB that reads Parquet files where they lie."""
 
     def __init__(self) -> None:
-        self._spilled = tempfile.TemporaryDirectory(prefix="loadprint-")
+        spilled = tempfile.mkdtemp(prefix="loadprint-")
+        weakref.finalize(self, shutil.rmtree, spilled, ignore_errors=True)
         # a name that is no table is a mistake, never a variable of ours; nothing is had from the network
         self._duckdb = duckdb.connect(
             config={
                 "python_enable_replacements": False,
                 "autoinstall_known_extensions": False,
                 "memory_limit": MEMORY,
-                "temp_directory": self._spilled.name,
+                "temp_directory": spilled,
                 "max_temp_directory_size": SPILL,
             }
         )
