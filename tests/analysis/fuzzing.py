@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from damage import RICH
+from damage import RICH, finite
 from loadprint.__main__ import main
 from loadprint.printable import UNSAFE
 from mutations import BY_SUFFIX, Mutation
@@ -45,7 +45,9 @@ def make_bases(place: Path) -> dict[str, Path]:
     bases["pair"] = make_execution(place / "pair", {"a": [steady] * 3, "b": [steady] * 3}, "a")
     sides = {f"t{n}": [Host(seconds=4, events=100 * n)] for n in (1, 2, 4, 8, 16, 32)}
     plans = {f"t{n}": {"threads": n, "workload": "x", "cell": {"kind": "x", "threads": n}} for n in (1, 2, 4)}
-    plans |= {f"t{n}": {"threads": n, "workload": "x", "cell": {"kind": "x", "threads": n}} for n in (8, 16, 32)}
+    plans |= {
+        f"t{n}": {"threads": n, "workload": "x", "cell": {"kind": "x", "threads": n}} for n in (8, 16, 32)
+    }
     bases["matrix"] = make_execution(place / "matrix", sides, "t1", plans, {"name": "x"})
     return bases
 
@@ -89,7 +91,7 @@ def commands(base: str, spoiled: Path, good: Path, out: Path) -> list[list[Words
 
 
 def targets(base: Path) -> list[Path]:
-    """Files to spoil, each kind once; of an execution those of its plan and of one repeat of the last side."""
+    """Files to spoil; of an execution its plan and those of one repeat of the last side."""
     runs = sorted(found.parent for found in base.rglob("run.json"))
     inside = [base / "execution.json"] if len(runs) > 1 else []
     files = [*inside, *sorted(file for file in runs[-1].rglob("*") if file.is_file())]
@@ -120,23 +122,23 @@ def wrong(words: Words, out: Path) -> str:
         return " | ".join(traceback.format_exc().splitlines()[-5:])
     text, errors = said.getvalue(), complained.getvalue()
     written = [file.read_text(encoding="utf-8") for file in out.glob("*.*") if file.is_file()]
-    if status not in (0, 1, 2):
-        return f"status {status}"
     if any(UNSAFE.search(each.replace("\n", "")) for each in (text, errors, *written)):
         return "control characters"
-    if "out of memory" in errors:
-        return errors
     if status == 2:
-        return "" if not text and re.fullmatch(r"loadprint: .+; .+\n", errors) else f"2 with {text}{errors}"
-    if "Warning" in errors or errors.count("\n") > 1 + errors.count("left out"):
-        return errors
+        good = not text and re.fullmatch(r"loadprint: .+; .+\n", errors) and "out of memory" not in errors
+        return "" if good else f"2 with {text}{errors}"
+    if status not in (0, 1) or "Warning" in errors or errors.count("\n") > 1 + errors.count("left out"):
+        return f"{status} with {errors}"
+    return _misread(words, text)
+
+
+def _misread(words: Words, text: str) -> str:
+    """What a reader of the answer would stumble over."""
     if "json" in words:
-        json.loads(text, parse_constant=lambda constant: 1 / 0)
-    if "csv" in words:
-        cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
-        computed = [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
-        return next((f"formula {cell}" for cell in computed if not NUMBERS.fullmatch(cell)), "")
-    return ""
+        finite(json.loads(text))
+    cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row] if "csv" in words else []
+    computed = [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
+    return next((f"formula {cell}" for cell in computed if not NUMBERS.fullmatch(cell)), "")
 
 
 def asked(words: Sequence[list[Words]], out: Path) -> str:

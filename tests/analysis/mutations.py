@@ -1,4 +1,4 @@
-"""Ways to spoil a file of a recording: what a bug, a crash or an attacker may leave, chosen by a seeded chance."""
+"""Ways to spoil a file of a recording as a bug, a crash or an attacker may, chosen by a seeded chance."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def stamps(path: Path, chance: random.Random) -> None:
     row, by = chance.randrange(len(table)), chance.choice((10**9, 10**18, -(10**18), 2**31))
     whole = chance.random() < 0.3
     for name in numbers if chance.random() < 0.5 else numbers[:1]:
-        found = table.column(name).to_pylist()
+        found: list[Any] = table.column(name).to_pylist()
         for place in range(len(found)) if whole else [row]:
             found[place] = None if found[place] is None else max(-(2**63), min(2**63 - 1, found[place] + by))
         kind = table.schema.field(name).type
@@ -164,7 +164,7 @@ def texts(path: Path, chance: random.Random) -> None:
         return rows(path, chance)
     name = chance.choice(names)
     count = 20_000
-    table = table.take(pa.array(np.arange(count) % len(table)))
+    table = table.take(pa.array(np.arange(count) % len(table), pa.int64()))
     long = pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array(["long " * 200_000]))
     pq.write_table(table.set_column(table.schema.get_field_index(name), name, long), path, compression="zstd")
     return None

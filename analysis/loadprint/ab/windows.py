@@ -52,6 +52,8 @@ def spans(run: Run) -> list[Span]:
         try:
             stamp = documents.loads(line)
             name, event, when = stamp["phase"], stamp["event"], int(stamp["monotonic_ns"])
+            if abs(when) > documents.LARGEST_INTEGER:
+                raise ValueError(line)
             if name not in (TREATMENT, BASELINE):
                 continue
             key = int(stamp["window"])

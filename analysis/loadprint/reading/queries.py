@@ -158,11 +158,12 @@ class Store:
         """Columns of a file and what DuckDB calls their types."""
         version = _version(path)
         if version not in self._shapes:
-            rows = self._duckdb.execute(
-                "SELECT num_rows FROM parquet_file_metadata(?)", [_pattern(path)]
-            ).fetchone()
-            if rows is None or rows[0] > bounds.ROWS:
-                raise InputError(path, f"holds more than {bounds.ROWS:,} rows", MEND)
+            pattern = [_pattern(path)]
+            counted = self._duckdb.execute("SELECT num_rows FROM parquet_file_metadata(?)", pattern)
+            rows = counted.fetchall()[0][0]
+            most = bounds.TICKS if path.name == "ticks.parquet" else bounds.ROWS
+            if rows > most:
+                raise InputError(path, f"holds {rows:,} rows, more than {most:,}", MEND)
             found = self._duckdb.execute(f"DESCRIBE SELECT * FROM read_parquet('{_quoted(path)}')").fetchall()
             self._shapes[version] = tuple((str(name), str(kind)) for name, kind, *_ in found)
         return self._shapes[version]
