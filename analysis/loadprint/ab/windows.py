@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from loadprint.ab.result import BASELINE, TREATMENT, Window
 from loadprint.errors import InputError
 from loadprint.reading import bounds, documents
-from loadprint.reading.queries import Columns, Store, number
+from loadprint.reading.queries import Columns, Store, grouped, number
 from loadprint.reading.recording import COPY_AGAIN, Run
 from loadprint.reading.window import increase
 
@@ -236,15 +236,13 @@ def _readings(
     if path is None:
         return Readings({})
     rows: Columns = store.fetch(path, lambda t: query(t).order_by("name", "tick"))
-    names, starts = np.unique(rows["name"].astype(str), return_index=True)
-    edges = [*starts.tolist(), len(rows["name"])]
+    stamped = np.array(sorted(at), dtype=float)
+    edges = np.array([at[tick] for tick in sorted(at)], dtype=float).reshape(-1, 2)
     series = {}
-    for place, name in enumerate(names):
-        part = slice(edges[place], edges[place + 1])
-        ticks = rows["tick"][part].astype(int)
-        known = np.array([tick in at for tick in ticks], dtype=bool)
-        read = np.array([at[tick] for tick in ticks[known]], dtype=float).reshape(-1, 2)
-        series[str(name)] = (read[:, 0], read[:, 1], rows["value"][part][known].astype(float))
+    for name, places in grouped(rows["name"]):
+        kept = places[np.isin(rows["tick"][places], stamped)]
+        read = edges[np.searchsorted(stamped, rows["tick"][kept])]
+        series[name] = (read[:, 0], read[:, 1], rows["value"][kept].astype(float))
     return Readings(series)
 
 
