@@ -290,9 +290,11 @@ def _plain(column: NDArray[Any]) -> NDArray[Any]:
 def _printable(column: NDArray[Any]) -> NDArray[Any]:
     """The column with its texts printable; other objects, such as buckets, as they are."""
     listed = column.tolist()
-    if not all(isinstance(each, str | None) for each in listed):
+    try:
+        known = set(listed)
+    except TypeError:  # lists
         return column
-    clean = {text: printable(text) for text in set(listed) if text is not None and UNSAFE.search(text)}
+    clean = {text: printable(text) for text in known if isinstance(text, str) and UNSAFE.search(text)}
     return np.array([clean.get(text, text) for text in listed], dtype=object) if clean else column
 
 

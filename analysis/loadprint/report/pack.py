@@ -64,7 +64,7 @@ def grid_of(courses: Sequence[Course]) -> Grid | None:
     begin = np.floor(begin / step) * step
     count = int(np.ceil((end - begin) / step)) + 2
     if count > bounds.POINTS:
-        step, count = (end - begin) / bounds.POINTS, bounds.POINTS + 2
+        step, count = float(end - begin) / bounds.POINTS, bounds.POINTS + 2
     most = min(MOST, max(FEWEST, MOST_VALUES // len(lines)))
     keep = 1 if count <= most else int(np.ceil(count / (most // 2)))
     return Grid(float(begin), step, count, keep)
