@@ -399,3 +399,17 @@ def test_outputs_of_tools_name_no_file_elsewhere(tmp_path: Path) -> None:
     told = (tmp_path / "out.json").read_text(encoding="utf-8")
     assert "secret" not in told
     assert UNSAFE.search(told.replace("\n", "")) is None
+
+
+def test_export_refuses_texts_beyond_memory(run: Path) -> None:
+    """A table that `compare` does not read: 20,000 rows of one text of a million characters."""
+    path = run / "server" / "vmstat.parquet"
+    table = pq.read_table(path)
+    count = 20_000
+    long = pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array(["long " * 200_000]))
+    table = table.take(pa.array(np.arange(count) % len(table), pa.int64()))
+    pq.write_table(table.append_column("text", long), path)
+    write_manifest(run)
+    status, errors, most = peak("export", run, "--to", run.parent / "fleet")
+    assert (status, errors.count("\n")) == (2, 0), errors
+    assert most < MOST_KIB

@@ -168,6 +168,11 @@ class Store:
             self._shapes[version] = tuple((str(name), str(kind)) for name, kind, *_ in found)
         return self._shapes[version]
 
+    def kinds(self, path: Path) -> dict[str, str]:
+        """What each column of a file holds: TEXT, LIST or OTHER. Raises InputError."""
+        self.columns(path)
+        return _kinds(ibis.schema({name: translate.data_type(kind) for name, kind in self._shape(path)}))
+
     def columns(self, path: Path) -> tuple[str, ...]:
         """Names of a file's columns. Raises InputError."""
         try:
