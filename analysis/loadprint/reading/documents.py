@@ -1,7 +1,7 @@
 """JSON as a recording may hold it: no NaN, no number beyond a double, no endless nesting, known shapes.
 
 Strings are made printable here, before any reader sees them. A shape says what readers rely on; keys that it
-does not name may hold anything. Every value may be null.
+does not name may hold anything. Every value may be null, but an object in a list.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ def deviation(value: Any, shape: Shape, name: str = "") -> str:
     if isinstance(shape, ListOf):
         if not isinstance(value, list):
             return f"`{name}` is {_called(value)}, not a list"
+        if isinstance(shape.shape, Mapping) and None in value:
+            return f"`{name}[{value.index(None)}]` is null, not an object"
         inner = ((f"{name}[{place}]", each, shape.shape) for place, each in enumerate(value))
     else:
         if not isinstance(value, dict):
