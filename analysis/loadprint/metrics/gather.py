@@ -18,8 +18,9 @@ from loadprint.metrics.sources_ebpf import ebpf, scheduler
 from loadprint.metrics.sources_mysql import mysql
 from loadprint.metrics.status import status, without_probe
 from loadprint.metrics.threads import threads
+from loadprint.reading import bounds
 from loadprint.reading.cpusets import cpuset, user_hz
-from loadprint.reading.queries import Store, number
+from loadprint.reading.queries import MEND, Store, number
 from loadprint.reading.recording import Run
 from loadprint.reading.window import Window, measure_window
 from loadprint.series.series import Series
@@ -242,4 +243,6 @@ def _per_second(run: Run, store: Store) -> NDArray[np.float64]:
         path, lambda t: t.group_by("second").agg(events=number(ibis._.events).sum()).order_by("second")
     )
     events = rows["events"]
+    if len(events) > bounds.POINTS:
+        raise InputError(path, f"holds more than {bounds.POINTS:,} seconds", MEND)
     return events[:-1] if len(events) > 1 else events  # the last second is rarely a whole one

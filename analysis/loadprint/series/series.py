@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import ibis
 import numpy as np
 
+from loadprint.errors import InputError
+from loadprint.reading import bounds
 from loadprint.reading.cpusets import cpuset, user_hz
-from loadprint.reading.queries import Store, number
-from loadprint.reading.recording import Run
+from loadprint.reading.queries import MEND, Columns, Store, number
+from loadprint.reading.recording import Phase, Run
 from loadprint.series.axis import Floats, origin
 from loadprint.series.labels import label_of
 from loadprint.series.table import Table, any_asked, asked
@@ -23,6 +26,7 @@ from loadprint.series.tables import readers
 
 Lasting = tuple[str, Floats, Floats, Floats | float]
 SHORTEST = 0.1  # seconds; a shorter last interval has no rate worth showing
+OVERTIME_NS = 3600e9  # by which the last interval may end after its phase: events under way are waited for
 
 
 @dataclass(frozen=True)
@@ -140,10 +144,24 @@ def _generator(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[
     rows = store.fetch(
         path, lambda t: t.group_by(second=number(t.second)).agg(**sums, **most).order_by("second")
     )
+    _require_in_run(path, rows, measure)
     grid = _seconds_of(rows.pop("second"), rows.pop("monotonic_ns", None), measure.begin_ns)
     for name, values in rows.items():
         rate = grid.rates(values) if name in sums else values * (1e-3 if name.endswith("_ms") else 1.0)
         yield f"load.{name.removesuffix('_ms')}", grid.middle, rate, grid.length / 2
+
+
+def _require_in_run(path: Path, rows: Columns, measure: Phase) -> None:
+    """Raise InputError where a second ended outside of the measure phase: a chart would reach there."""
+    if len(rows["second"]) > bounds.POINTS:
+        raise InputError(path, f"holds more than {bounds.POINTS:,} seconds", MEND)
+    ends = rows.get("monotonic_ns")
+    if ends is None or measure.end_ns is None:
+        return
+    outside = (ends < measure.begin_ns) | (ends > measure.end_ns + OVERTIME_NS)
+    if outside.any():
+        second = rows["second"][np.argmax(outside)]
+        raise InputError(path, f"the stamp of its second {second:g} is not within phase `measure`", MEND)
 
 
 @dataclass(frozen=True)

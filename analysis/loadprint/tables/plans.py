@@ -71,6 +71,8 @@ def _plan(
     if versus.low is not None and versus.mark != "~":
         return None
     x, y = (_known(cell) for cell in (side, base))
+    # a repeat without a value leaves positions that belong to different blocks
+    paired = paired and len(x) == len(side.repeats) and len(y) == len(base.repeats)
     repeats = min(len(x), len(y))
     if repeats < 2:
         return _hoped(noises, repeats)
