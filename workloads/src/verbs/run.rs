@@ -233,6 +233,7 @@ impl Invocation<'_> {
                 tls: json!({"mode": self.driver.account.tls.mode.word(), "cipher": watch.server.cipher()}),
                 compression: self.driver.account.compression,
                 protocol: self.driver.mode.protocol.word(),
+                unseen: load.unseen(),
                 workers: self.plan.workers,
             };
             let details = load.details(measured.seconds);

@@ -115,6 +115,11 @@ fn modes(bench: &Bench) {
     let call = Ran::of(bench, "call", &format!("{events} --tproc-mode=call"));
     call.judge();
     call.questions(CALL);
+    assert!(
+        call.result["rows"].is_null(),
+        "a client sees no rows of a procedure"
+    );
+    assert!(call.result["writes"].is_null());
     call.near("Questions", 2.87, 0.1);
     call.near("Bytes_received", 438.0, 44.0);
     call.near("Bytes_sent", 809.0, 81.0);
@@ -127,6 +132,7 @@ fn modes(bench: &Bench) {
 
     let text = Ran::of(bench, "statements", &format!("{events} --tproc-mode=statements"));
     text.judge();
+    assert!(text.number("rows") > 0);
     text.near("Questions", 28.4, 2.0);
     text.near("Bytes_received", 3404.0, 340.0);
     text.near("Bytes_sent", 7881.0, 790.0);
