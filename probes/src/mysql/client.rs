@@ -232,6 +232,12 @@ impl Client {
         }
     }
 
+    /// The server's version as a number: 50722 for 5.7.22.
+    pub fn version(&self) -> u64 {
+        // SAFETY: the connection is open.
+        unsafe { sys::mysql_get_server_version(self.mysql) }
+    }
+
     /// The sizes of this connection's packets.
     pub fn sizes(&self) -> Sizes {
         // SAFETY: the connection is open. The client's flags may hold some that the server does not know.

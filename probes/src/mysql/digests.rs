@@ -7,6 +7,7 @@ use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
+use super::PerformanceTable;
 use super::client::Cells;
 use super::client::Failure;
 use super::server::Kind;
@@ -31,6 +32,11 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
 
 static ENTITY: &[Text] = &[text("schema"), text("digest")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
+const TABLE: PerformanceTable = PerformanceTable {
+    name: "events_statements_summary_by_digest",
+    since: 50_605,
+    in_mariadb: true,
+};
 /// The row that the server keeps for all statements whose digest found no place; its own DIGEST is NULL.
 const NO_PLACE: &[u8] = b"(no place)";
 
@@ -110,7 +116,7 @@ fn question(columns: &[Column]) -> String {
 fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let server = options.mysql.ok_or_else(super::nobody_named_one)?;
     server.log_in()?;
-    super::performance_schema(server, "events_statements_summary_by_digest")?;
+    super::performance_schema(server, TABLE)?;
     let probe = Background::new("mysql_digests", move |rows| read(server, rows));
     Ok(Box::new(probe))
 }

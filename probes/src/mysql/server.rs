@@ -245,6 +245,11 @@ impl Link {
         self.client.as_ref().is_some_and(Client::is_mariadb)
     }
 
+    /// The server's version as a number, 50722 for 5.7.22; 0 without a connection.
+    pub fn version(&self) -> u64 {
+        self.client.as_ref().map_or(0, Client::version)
+    }
+
     /// True if the connection was lost within the read.
     pub fn is_lost(&self) -> bool {
         self.client.as_ref().is_none_or(Client::is_lost)

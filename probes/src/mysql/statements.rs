@@ -11,6 +11,7 @@ use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
+use super::PerformanceTable;
 use super::server::Kind;
 use super::server::Link;
 use super::server::Server;
@@ -47,13 +48,18 @@ const BOUNDS: &str = "SELECT BUCKET_NUMBER, BUCKET_TIMER_LOW, BUCKET_TIMER_HIGH 
                       FROM performance_schema.events_statements_histogram_global ORDER BY BUCKET_NUMBER";
 const COUNTS: &str =
     "SELECT BUCKET_NUMBER, COUNT_BUCKET FROM performance_schema.events_statements_histogram_global";
+pub(super) const TABLE: PerformanceTable = PerformanceTable {
+    name: "events_statements_histogram_global",
+    since: 80_003,
+    in_mariadb: false,
+};
 /// More than any server has.
 const MOST_BUCKETS: usize = 4096;
 
 fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let server = options.mysql.ok_or_else(super::nobody_named_one)?;
     server.log_in()?;
-    super::performance_schema(server, "events_statements_histogram_global")?;
+    super::performance_schema(server, TABLE)?;
     let bounds = server
         .ask(|link| Ok(bounds(link)))
         .and_then(|bounds| bounds.map_err(Silence::Refused));
