@@ -61,7 +61,8 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     refuse_unknown(&options.probes)?;
     let listening = options.web.listen()?;
     let made = Directory::create(&options.out).and_then(|run| Ok((run.make(&options.role)?, run)));
-    let (role, run) = made.context("cannot make the run directory")?;
+    let (role, run) =
+        made.with_context(|| format!("{}: cannot make the run directory", role_dir.display()))?;
     let dir = placement::journal_dir(
         &host,
         &role_dir,

@@ -93,7 +93,7 @@ fn finish(run: &Path) -> Output {
 #[test]
 fn finish_neither_copies_nor_removes_what_a_received_recording_links_to() {
     let place = Place::new();
-    // As before names had an owner, as they are made now, relative, and of a FIFO, which would block.
+    // A link, a link by way of a directory with a name of the recorder's kind, a relative link, and a FIFO, which would block.
     place.as_nobody("mkdir -p plain/server named/server relative/server fifo/server journal/server; ln -s \"$1\" plain/server/sysstat.sa");
     place.as_nobody("d=$(pwd)/loadprint-$(stat -c %d-%i named/server | sed 's/.*/x/')-y; mkdir $d; ln -s \"$1\" $d/sysstat.sa; ln -s $d/sysstat.sa named/server/sysstat.sa");
     place.as_nobody(
@@ -138,7 +138,7 @@ fn a_recorder_writes_through_no_link_that_waits_for_it() {
     place.as_nobody(
         "mkdir -p run/server; cd run; for name in run.json .run.json.tmp manifest.json .manifest.json.tmp server/.journal.tmp \
          server/journal.new server/fingerprint.json server/.cpu.parquet.tmp server/cpu.parquet server/canary.jsonl \
-         server/sysstat.sa; do ln -s \"$1\" $name; done; ln -s \"$1\" ../run.pid; ln -s \"$1\" ../run.new",
+         server/sysstat.sa; do ln -s \"$1\" $name; done; ln -s \"$1\" ../.run.pid.tmp; ln -s \"$1\" ../run.new",
     );
     let run = place.theirs().join("run");
     let canary = [

@@ -4,7 +4,9 @@
 //! or to remove a file: it is followed only into a directory that this user made for this very role directory.
 
 use std::ffi::OsStr;
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -45,6 +47,7 @@ impl Place {
         let dir = dir.canonicalize().at(dir)?;
         let made = tempfile::Builder::new()
             .prefix(&prefix(&role)?)
+            .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&dir)
             .at(&dir)?;
         let private = Some(Directory::open(&made.keep())?);
