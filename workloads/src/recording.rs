@@ -161,3 +161,46 @@ pub struct About<'a> {
     /// Why it failed.
     pub reason: Option<&'a str>,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_that_wait_in_a_run_directory_are_replaced_and_not_written_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let (run, kept) = (dir.path().join("run"), dir.path().join("kept"));
+        fs::create_dir_all(run.join("load")).unwrap();
+        fs::write(&kept, "kept").unwrap();
+        for name in ["phases.jsonl", "server.json", ".server.json.tmp", "latency.hlog"] {
+            symlink(&kept, run.join("load").join(name)).unwrap();
+        }
+        let mut recording = Recording::create(&run, &["transaction"]).unwrap();
+        recording.begins("measure").unwrap();
+        recording.write_server(&json!({})).unwrap();
+        let histogram = Histogram::new(3).unwrap();
+        recording
+            .write_histogram(&histogram, "transaction", (0, 1))
+            .unwrap();
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "kept");
+        for name in ["phases.jsonl", "server.json", "latency.hlog"] {
+            assert!(
+                fs::symlink_metadata(run.join("load").join(name))
+                    .unwrap()
+                    .is_file()
+            );
+        }
+
+        let other = dir.path().join("other");
+        fs::create_dir(&other).unwrap();
+        symlink(run.join("load"), other.join("load")).unwrap();
+        let error = Recording::create(&other, &[]).err().unwrap();
+        assert!(
+            format!("{error:#}").contains("other/load: a symbolic link"),
+            "{error:#}"
+        );
+    }
+}
