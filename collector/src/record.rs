@@ -88,15 +88,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     let interval_ns = i64::try_from(options.interval.as_nanos())?;
     let header = header(options, interval_ns, &probes)?;
     let journal = Writer::create(&place.file(JOURNAL)?, &header)?;
-    let pid_dir = options.pid_file.as_deref().and_then(Path::parent);
-    let dirs: Vec<_> = [&*options.out, &*role_dir, &*dir]
-        .into_iter()
-        .chain(place.private())
-        .chain(pid_dir)
-        .collect();
-    if let Err(error) = capabilities::narrow(&probes, &dirs) {
-        eprintln!("loadprint-collect: {error:#}");
-    }
+    give_up_capabilities(options, &probes, &role_dir, &dir, &place);
     let served = listening.map(Listening::start).transpose()?;
     let desk = served.as_ref().map(|(_, desk)| desk);
     let mut session = Session::new(probes, journal, probe_options.threads_every, options.interval);
@@ -133,6 +125,25 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     drop(pid_file);
     eprintln!("{}", summary(&finished));
     Ok(())
+}
+
+/// Keeps what writing into the directories of the recording needs.
+fn give_up_capabilities(
+    options: &RecordOptions,
+    probes: &[Opened],
+    role_dir: &Path,
+    dir: &Path,
+    place: &Place,
+) {
+    let pid_dir = options.pid_file.as_deref().and_then(Path::parent);
+    let dirs: Vec<_> = [&*options.out, role_dir, dir]
+        .into_iter()
+        .chain(place.private())
+        .chain(pid_dir)
+        .collect();
+    if let Err(error) = capabilities::narrow(probes, &dirs) {
+        eprintln!("loadprint-collect: {error:#}");
+    }
 }
 
 /// What the journal says of itself and of its probes.

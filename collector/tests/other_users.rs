@@ -7,6 +7,7 @@ use std::fs;
 use std::fs::Permissions;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::chown;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::path::PathBuf;
@@ -38,7 +39,7 @@ impl Place {
         fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
         let theirs = scratch.path().join("theirs");
         fs::create_dir(&theirs).unwrap();
-        std::os::unix::fs::chown(&theirs, Some(65534), Some(65534)).unwrap();
+        chown(&theirs, Some(65534), Some(65534)).unwrap();
         Self { scratch, secret }
     }
 

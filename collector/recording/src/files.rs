@@ -9,6 +9,7 @@ use std::fs;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Component;
@@ -165,7 +166,7 @@ impl Directory {
         statat(&self.handle, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    fn at(dir: impl std::os::fd::AsFd, name: &Path, path: &Path, flags: OFlags) -> Result<Self> {
+    fn at(dir: impl AsFd, name: &Path, path: &Path, flags: OFlags) -> Result<Self> {
         let handle = openat(dir, name, flags, Mode::empty()).at(path)?;
         Ok(Self {
             handle: Arc::new(handle),

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::Mutex as SyncMutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
 
@@ -25,7 +26,7 @@ const REMEMBERED: usize = 64;
 /// Who got in before.
 #[derive(Debug, Default)]
 pub struct Guard {
-    known: std::sync::Mutex<HashSet<Vec<u8>>>,
+    known: SyncMutex<HashSet<Vec<u8>>>,
     /// One password is checked at a time: somebody who tries many keeps one core busy at most, and keeps nobody waiting who is known.
     check: Mutex<()>,
 }
