@@ -1,7 +1,5 @@
 //! A guest's interval reports as `throughput.parquet`, with the columns of the native series; what it does not report is null.
 
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use std::time::SystemTime;
@@ -21,6 +19,7 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 use hdrhistogram::serialization::interval_log::Tag;
 use loadprint_recording::clock;
+use loadprint_recording::files::RunFile;
 use loadprint_recording::table::write_table;
 
 use crate::series::COUNTS;
@@ -100,7 +99,7 @@ fn add(second: &mut Second, column: &'static str, amount: u64) {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write(path: &Path, seconds: &[Second], kind: &str, boot_id: &str) -> Result<()> {
+pub fn write(file: &RunFile, seconds: &[Second], kind: &str, boot_id: &str) -> Result<()> {
     let numbers = (0u32..).take(seconds.len());
     let ints = |of: fn(&Second) -> i64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values(seconds.iter().map(of)))
@@ -119,7 +118,7 @@ pub fn write(path: &Path, seconds: &[Second], kind: &str, boot_id: &str) -> Resu
     let p95 = seconds.iter().map(|second| second.p95);
     columns.push(("latency_p95_ms", Arc::new(Float64Array::from_iter(p95)), true));
     let batch = RecordBatch::try_from_iter_with_nullable(columns).context("throughput table")?;
-    write_table(path, &metadata(boot_id), &[batch])?;
+    write_table(file, &metadata(boot_id), &[batch])?;
     Ok(())
 }
 
@@ -128,7 +127,7 @@ pub fn write(path: &Path, seconds: &[Second], kind: &str, boot_id: &str) -> Resu
 /// # Errors
 /// When the file cannot be written.
 pub fn write_histogram(
-    path: &Path,
+    file: &RunFile,
     histogram: &Histogram<u64>,
     kind: &str,
     window: (i64, i64),
@@ -148,7 +147,7 @@ pub fn write_histogram(
         .begin_log_with(&mut text, &mut serializer)?;
     let written = log.write_histogram(histogram, Duration::ZERO, length, Tag::new(kind));
     written.map_err(|error| anyhow!("latency log: {error:?}"))?;
-    fs::write(path, text).with_context(|| format!("{}", path.display()))
+    Ok(file.write(&text)?)
 }
 
 #[cfg(test)]
