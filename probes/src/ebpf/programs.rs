@@ -122,7 +122,9 @@ impl Shared {
                     calls: Words::new(&map)?,
                 })
             };
-            programs.0.push(Rc::new(opened().map_err(|error| unmapped(&error))?));
+            programs
+                .0
+                .push(Rc::new(opened().map_err(|error| unmapped(&error))?));
         }
         Ok(())
     }
@@ -154,7 +156,9 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let measuring = measure(host)?;
     let open = |program: &Rc<Program>| {
         let file = format!("self/fdinfo/{}", program.descriptor.as_raw_fd());
-        let file = host.source(&file, "it needs /proc of this process")?.in_one_read();
+        let file = host
+            .source(&file, "it needs /proc of this process")?
+            .in_one_read();
         Ok(Accounted {
             program: Rc::clone(program),
             file,
