@@ -1,8 +1,8 @@
-//! What the recorder's own eBPF programs cost: time and calls of each, as the kernel accounts for them.
+//! Reads the time and calls of each of the recorder's own eBPF programs, as the kernel accounts for them.
 //!
-//! The kernel measures programs only while a process asks for it (`BPF_ENABLE_STATS`): two reads of the clock a call, on every
-//! program of the host. Time is of all CPUs together; each program counts its own calls by CPU, so that the share of a set of
-//! CPUs in the calls is known. What a hook costs besides the program, such as the trap of a uprobe, is not in the time.
+//! The kernel measures programs only while a process asks for it (`BPF_ENABLE_STATS`): it then reads the clock twice at each call
+//! of every program on the host. It reports one time for all CPUs. Each program counts its own calls by CPU, so that the share of
+//! a set of CPUs in the calls is known. The time excludes the cost of the hook itself, such as the trap of a uprobe.
 
 use std::fs;
 use std::io;
@@ -55,21 +55,21 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "run_time_ns",
         Unit::Nanosecond,
-        "time in the program since it was loaded; on rows over all CPUs",
+        "time in the program on all CPUs, since the recorder started; null on rows of a CPU set",
         "run_time_ns of /proc/self/fdinfo, under BPF_ENABLE_STATS",
     )
     .lower(),
     Column::counter(
         "run_cnt",
         Unit::One,
-        "calls that the time is of; on rows over all CPUs",
+        "calls that this time covers; null on rows of a CPU set",
         "run_cnt of /proc/self/fdinfo, under BPF_ENABLE_STATS",
     )
     .lower(),
     Column::counter(
         "calls",
         Unit::One,
-        "calls on these CPUs",
+        "calls on these CPUs since the program was attached",
         "counted by the program itself, by CPU",
     )
     .lower(),
