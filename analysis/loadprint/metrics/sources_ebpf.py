@@ -52,9 +52,8 @@ def scheduler(source: Source) -> None:
 def programs(source: Source) -> None:
     """CPU time of the recorder's own eBPF programs as `programs.<object>:<program>.<figure>`, in cores.
 
-    `cpu` is the time on all CPUs. `server_cpu` is the part on the server's CPUs: the kernel reports one time for
-    all CPUs, and the share of the calls that ran on the server's CPUs divides it. `server_cpu` is absent where
-    the recorder was not given the server's CPUs.
+    `cpu` is the time on all CPUs. `server_cpu` is the part on the server's CPUs, by their share of the calls:
+    the kernel reports one time for all CPUs. It is absent where the recorder was not given the server's CPUs.
     """
     probe = "ebpf_programs"
     figures = {name: number(ibis._[name]) for name in ("run_time_ns", "calls")}
