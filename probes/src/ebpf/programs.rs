@@ -225,9 +225,9 @@ impl Probe for Accounts {
 /// `bpf_prog_show_fdinfo`; Linux 5.1 and newer).
 ///
 /// ```text
-/// prog_type:	26
-/// run_time_ns:	4711
-/// run_cnt:	23
+/// prog_type: 26
+/// run_time_ns: 4711
+/// run_cnt: 23
 /// ```
 ///
 /// # Errors
