@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from loadprint.errors import InputError
 from loadprint.metrics import sources, sources_hardware, sources_limits
 from loadprint.metrics.quantities import Quantities
-from loadprint.metrics.sources_ebpf import ebpf, scheduler
+from loadprint.metrics.sources_ebpf import ebpf, programs, scheduler
 from loadprint.metrics.sources_mysql import mysql
 from loadprint.metrics.status import status, without_probe
 from loadprint.metrics.threads import threads
@@ -109,6 +109,7 @@ def _server_side(
     sources.cpu(source, "server", cpus, user_hz(run, role))
     sources.process(source, user_hz(run, role))
     threads(source)
+    programs(source)
     if brief:
         scheduler(source)
         return window
