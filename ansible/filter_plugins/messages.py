@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import re
 
-# As MySQL and MariaDB write errors, then what apt, debootstrap, the dynamic linker and other programs write.
-_ERROR = re.compile(
-    r"\[ERROR\]|^ERROR\b|^E: |got signal \d+|got exception|Assertion failure|(?i:\b(?:fatal )?error\b(?::| while))"
+# What ends MySQL and MariaDB, as they write it; then what
+# apt, debootstrap, the dynamic linker and others write.
+_ERRORS = (
+    re.compile(r"\[ERROR\]|^ERROR\b|^E: |got signal \d+|got exception|Assertion failure"),
+    re.compile(r"^(?!.*\[(?:Warning|Note|System)\]).*\b(?:fatal )?error\b(?::| while)", re.IGNORECASE),
 )
-# These lines follow the cause, or (the file of messages) are written by every server without its share directory.
+# These lines follow the cause; a server without its share directory writes that of the file of messages.
 _NOISE = re.compile(
     r"\[ERROR\].*Aborting|The designated data directory .* is unusable|Can't find error-message file"
     r"|Error is not recoverable: exiting now"
 )
-# Debian 12's names; Debian 13 and Ubuntu 24.04 call the first libaio1t64.
+# Names of Debian 12.
 _PACKAGES = {
-    "libaio.so.1": "libaio1 (Debian 13 and Ubuntu 24.04: libaio1t64, and a link libaio.so.1 to its libaio.so.1t64)",
+    "libaio.so.1": "libaio1 (Debian 13, Ubuntu 24.04: libaio1t64, and a link libaio.so.1 to libaio.so.1t64)",
     "libcrypt.so.1": "libcrypt1",
     "libncurses.so.5": "libncurses5",
     "libncurses.so.6": "libncurses6",
@@ -33,7 +35,8 @@ def first_error(text: str) -> str:
     """Return the first line of `text` that names an error, else its last line; empty where it has none."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     told = [line for line in lines if not _NOISE.search(line)] or lines
-    return next((line for line in told if _ERROR.search(line)), told[-1] if told else "")
+    named = (line for pattern in _ERRORS for line in told if pattern.search(line))
+    return next(named, told[-1] if told else "")
 
 
 def missing_libraries(text: str) -> str:

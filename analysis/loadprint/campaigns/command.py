@@ -111,7 +111,9 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     scales = [name for words in arguments.scales for name in words.split(",") if name]
     campaign = load(arguments.file, arguments.overrides, list(operations), scales)
     # by hand, without --server, a plan is printed although no tarball is named yet
-    server = declared(campaign.server.source, arguments.server) if arguments.server or arguments.runs else None
+    server = (
+        declared(campaign.server.source, arguments.server) if arguments.server or arguments.runs else None
+    )
     hashed = execution.digest(campaign, arguments.binary, arguments.host, server)
     if arguments.runs is None:
         return execution.plan(campaign, hashed, operations, server)

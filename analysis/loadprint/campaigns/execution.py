@@ -46,7 +46,7 @@ def digest(
     hosts: Sequence[str] = (),
     server: Identity | None = None,
 ) -> str:
-    """Hash the campaign (a seed only where it is given), the binaries' content, the hosts' names, the server."""
+    """Hash the campaign (a seed only where it is given), the binaries' content, the hosts, the server."""
     binary_sums = {}
     for path in sorted(binaries, key=lambda path: path.name):
         try:
@@ -158,7 +158,7 @@ def plan(
     return Plan(document, [run["id"] for run in runs])
 
 
-def open_execution(
+def open_execution(  # noqa: PLR0913  what `plan` takes, and where
     campaign: Campaign,
     hashed: str,
     runs_directory: Path,

@@ -1,8 +1,8 @@
 """Identifies the server of an execution: an interrupted execution may only resume with the same server.
 
-What the user asked for (source, tarball with its checksum, suite, packages) is known before any host is reached and
-is part of the execution's hash. Flavour, version and the checksum of the program are known once the server has been
-obtained; `confirm` stores them in execution.json and refuses another server later.
+What the user asked for (source, tarball with its checksum, suite, packages) is known before any host is
+reached and is part of the execution's hash. Flavour, version and the checksum of the program are known once the
+server has been obtained; `confirm` stores them in execution.json and refuses another server later.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _SETTINGS = {
 def declared(source: str, settings: Mapping[str, Any]) -> Identity:
     """Return what identifies the server before it is obtained; a tarball by absolute path and SHA-256.
 
-    `settings` are those of role `server` without its prefix, and `directories`: where a relative tarball is looked for.
+    `settings` are those of role `server` without its prefix, and `directories`: where a relative tarball is
+    looked for, in this order.
     Raises CampaignError where the tarball cannot be read.
     """
     identity: Identity = {"source": source}
