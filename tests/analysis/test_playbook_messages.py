@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -13,9 +14,13 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "ansible" / "filter_plugins"))
-
-from messages import first_error, missing_libraries  # noqa: E402  found only now
+_spec = importlib.util.spec_from_file_location(
+    "messages", ROOT / "ansible" / "filter_plugins" / "messages.py"
+)
+assert _spec is not None
+assert _spec.loader is not None
+messages = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(messages)
 
 # MySQL 5.7.22 with an option that it does not know, and MySQL 5.7.22 on data of 8.0.12, abridged.
 UNKNOWN = """\
@@ -49,16 +54,16 @@ Attempting backtrace. You can use the following information to find out
     ],
 )
 def test_the_first_error_is_named_and_not_what_follows_it(text: str, line: str) -> None:
-    assert first_error(text).endswith(line)
+    assert messages.first_error(text).endswith(line)
 
 
 def test_missing_libraries_are_named_with_their_packages() -> None:
     ldd = "/x/mysqld\n\tlibaio.so.1 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x1)\n"
     ldd += "\tlibodd.so.3 => not found\n"
-    said = missing_libraries(ldd)
+    said = messages.missing_libraries(ldd)
     assert "libaio.so.1 of package libaio1" in said
     assert said.endswith(", libodd.so.3")
-    assert missing_libraries("\tlibc.so.6 => /lib/libc.so.6 (0x1)\n") == ""
+    assert messages.missing_libraries("\tlibc.so.6 => /lib/libc.so.6 (0x1)\n") == ""
 
 
 def played(directory: Path, *tasks: dict[str, Any]) -> str:

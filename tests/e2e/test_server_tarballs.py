@@ -1,4 +1,4 @@
-"""Servers from tarballs, repacked from the distribution's MariaDB: what is run, what is refused, who may log in."""
+"""Servers from tarballs, repacked from the distribution's MariaDB: what runs, and who may log in."""
 
 from __future__ import annotations
 
@@ -27,18 +27,14 @@ def place(tmp_path: Path) -> Iterator[Path]:
     assert settled(before) == []
 
 
-def repacked(tarball: Path, top: str, *, program: Path | None = MARIADB, share: bool = True) -> Path:
+def repacked(tarball: Path, top: str, program: Path | None = MARIADB, share: str = "*") -> Path:
     """Pack the installed MariaDB, below the directory `top` of the tarball or at its top."""
     tarball.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(tarball, "w:gz", compresslevel=1) as archive:
         if program is not None:
             archive.add(program, Path(top, "bin", "mariadbd"))
-        for file in sorted(
-            [*SHARE.glob("*.sql"), SHARE / "english" / "errmsg.sys"]
-            if share
-            else [SHARE / "fill_help_tables.sql"]
-        ):
-            archive.add(file, Path(top, "share", file.relative_to(SHARE)))
+        for found in (*SHARE.glob(f"{share}.sql"), *SHARE.glob("english")):
+            archive.add(found, Path(top, "share", found.name))
     return tarball
 
 
@@ -51,7 +47,7 @@ def executions(place: Path) -> list[dict[str, Any]]:
 
 
 def refused(place: Path, tarball: Path) -> str:
-    """Run a campaign that cannot get its server; give the line that says why. Nothing may stay in the cache."""
+    """Run a campaign that cannot get its server; give the line that says why. Nothing may be kept."""
     done = campaigns.run(place, *arguments(place, tarball), campaign=CAMPAIGN)
     assert done.returncode == 2, done.stdout
     assert list((place / "servers").iterdir()) == []
@@ -105,12 +101,12 @@ def test_a_tarball_is_known_by_its_content_and_its_server_admits_nobody_else(pla
     assert "unknown variable 'no-such-option=1'" in (dead / "server" / "error.log").read_text()
     assert reason in output
 
-    # Another server in a tarball of the same name: the unfinished execution is not resumed with it, and it, not
-    # the unpacked one, is what is started. It cannot make its system tables: that names the cause and ends here.
+    # Another server in a tarball of the same name: the unfinished execution is not resumed with it, and it is
+    # started, not the unpacked one. It cannot make its system tables: that names the cause and ends here.
     program = shutil.copy(MARIADB, place / "mariadbd")
     with Path(program).open("ab") as file:
         file.write(b"another")
-    nested = repacked(place / "b" / flat.name, "mariadb-linux-x86_64", program=Path(program), share=False)
+    nested = repacked(place / "b" / flat.name, "mariadb-linux-x86_64", program=Path(program), share="fill*")
     done = campaigns.run(place, *arguments(place, nested), campaign=CAMPAIGN)
     assert done.returncode == 2, done.stdout
     assert "could not initialise a data directory" in done.stdout

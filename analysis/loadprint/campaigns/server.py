@@ -1,8 +1,8 @@
 """Identifies the server of an execution: an interrupted execution may only resume with the same server.
 
 What the user asked for (source, tarball with its checksum, suite, packages) is known before any host is
-reached and is part of the execution's hash. Flavour, version and the checksum of the program are known once the
-server has been obtained; `confirm` stores them in execution.json and refuses another server later.
+reached and is part of the execution's hash. Flavour, version and the checksum of the program are known once
+the server has been obtained; `confirm` stores them in execution.json and refuses another server later.
 """
 
 from __future__ import annotations
