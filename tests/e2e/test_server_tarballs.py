@@ -66,7 +66,7 @@ def test_what_is_no_whole_server_is_refused_with_its_cause(place: Path) -> None:
 def log_in(socket: Path, user: str) -> str:
     """Try to log in without a password, and give what the client says."""
     command = [
-        LOAD,
+        str(LOAD),
         "run",
         "oltp_point_select",
         f"--mysql-socket={socket}",
