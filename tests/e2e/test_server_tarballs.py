@@ -59,7 +59,8 @@ def test_what_is_no_whole_server_is_refused_with_its_cause(place: Path) -> None:
     assert "no bin/mysqld and no bin/mariadbd in it" in refused(place, whole)
     cut = place / "cut.tar.gz"
     cut.write_bytes(repacked(place / "to-cut.tar.gz", "").read_bytes()[:1_000_000])
-    assert "nexpected end of file" in (said := refused(place, cut)), said
+    # of gzip or of tar: either may be first
+    assert "unexpected e" in (said := refused(place, cut)).lower(), said
     assert not any(guess in said for guess in ("zstd", "bzip2", "xz:")), said
 
 
