@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ def read(path: Path) -> tuple[Measured, Series]:
 
 
 def noisy(count: int) -> list[float]:
-    return np.random.default_rng(11).normal(1000, 50, count).round().tolist()
+    return [float(round(each)) for each in np.random.default_rng(11).normal(1000, 50, count)]
 
 
 def test_a_count_is_divided_by_the_length_of_its_interval(tmp_path: Path) -> None:
@@ -61,18 +61,18 @@ def test_a_count_is_divided_by_the_length_of_its_interval(tmp_path: Path) -> Non
 
 
 def test_closing_rows_of_each_column_are_one_interval(tmp_path: Path) -> None:
-    """What sysbench's runs of a minute had: 59 lines, then a row for each column of what these left out."""
-    events = noisy(60)
+    """What sysbench's runs of a minute had: a line short, then a row for each column."""
+    events = noisy(61)
     rows: list[Any] = [
-        {"end": place + 1.0, **dict.fromkeys(COUNTS, count)} for place, count in enumerate(events[:59])
+        {"end": place + 1.0, **dict.fromkeys(COUNTS, count)} for place, count in enumerate(events[:60])
     ]
     # written when sysbench had ended, a second after the window
-    rows += [{"end": 62 + place / 1e6, name: events[59]} for place, name in enumerate(COUNTS)]
+    rows += [{"end": 62 + place / 1e6, name: events[60]} for place, name in enumerate(COUNTS)]
     path = recording(tmp_path / "run", rows)
     measured, series = read(path)
 
-    assert len(measured.events_per_second) == len(series.values) == 60
-    assert np.allclose(measured.events_per_second[:59], events[:59])
+    assert len(measured.events_per_second) == len(series.values) == 61
+    assert np.allclose(measured.events_per_second, events)
     assert series.seconds[-1] + float(np.asarray(series.half)[-1]) == pytest.approx(61)
     assert bootstrap_noise(measured.events_per_second) is not None
     assert ask("compare", path, path).status == 0
@@ -124,7 +124,7 @@ def test_missing_seconds_are_gaps(tmp_path: Path) -> None:
     assert bootstrap_noise(found) is not None
 
 
-ODD = {
+ODD: dict[str, Callable[[int], Any]] = {
     "all null": lambda place: None,
     "all zero": lambda place: 0.0,
     "constant": lambda place: 500.0,
