@@ -20,6 +20,9 @@ def main(words: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(f"loadprint: {error}", file=sys.stderr)
         return 2
+    except MemoryError:
+        print("loadprint: out of memory; give it fewer or shorter recordings", file=sys.stderr)
+        return 2
     except BrokenPipeError:  # `loadprint compare … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -163,7 +163,7 @@ def run_inspect(arguments: argparse.Namespace) -> int:
 
     report = inspect.inspect(arguments.path)
     if arguments.format == "json":
-        print(json.dumps(inspect.as_object(report), indent=1, ensure_ascii=False))
+        options.write(json.dumps(inspect.as_object(report), indent=1, ensure_ascii=False) + "\n", None)
     else:
-        print(render_inspect.render(report), end="")
+        options.write(render_inspect.render(report), None)
     return 0

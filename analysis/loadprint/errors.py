@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from loadprint.printable import printable
+
+LONGEST = 2000  # characters; what a hostile file puts into a message has no other limit
+
 
 class InputError(Exception):
-    """Unusable input. `str()` is one line: the place, what is wrong, what to do about it."""
+    """Unusable input. `str()` is one printable line: the place, what is wrong, what to do about it."""
 
     def __init__(self, place: Path | str, what: str, mend: str) -> None:
-        self.place, self.what, self.mend = str(place), what, mend
-        super().__init__(" ".join(f"{place}: {what}; {mend}".split()))
+        self.place, self.what, self.mend = (_short(str(part)) for part in (place, what, mend))
+        super().__init__(f"{self.place}: {self.what}; {self.mend}")
+
+
+def _short(text: str) -> str:
+    line = " ".join(printable(text).split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"

@@ -46,7 +46,11 @@ def add_sides(parser: argparse.ArgumentParser, metavar: str) -> None:
 
 
 def write(text: str, output: Path | None) -> None:
-    """Print, or write to a file. Raises InputError where it cannot be written."""
+    """Print, or write to a file. Raises InputError where it cannot be written.
+
+    A path that is no UTF-8 is shown with `?` for each byte that is none.
+    """
+    text = text.encode("utf-8", "replace").decode("utf-8")
     if output is None:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -38,17 +38,20 @@ fn fingerprint(run: &Path) -> Value {
     serde_json::from_slice(&fs::read(run.join("server/fingerprint.json")).unwrap()).unwrap()
 }
 
-/// The process number of the only child of `parent` that is called sadc.
-fn sadc_of(parent: u32) -> u32 {
+fn children_of(parent: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
-    let is_sadc =
-        |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == "sadc");
-    let found: Vec<u32> = children
+    children
         .split_whitespace()
         .map(|pid| pid.parse().unwrap())
-        .filter(is_sadc)
-        .collect();
-    assert_eq!(found.len(), 1, "{children}");
+        .collect()
+}
+
+/// The process number of the only child of `parent` that is called sadc.
+fn sadc_of(parent: u32) -> u32 {
+    let is_sadc =
+        |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == "sadc");
+    let found: Vec<u32> = children_of(parent).into_iter().filter(is_sadc).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
     found[0]
 }
 
@@ -118,18 +121,14 @@ fn a_machine_without_it_is_recorded_all_the_same() {
         ("/bin/false", "ended before the recording (exit status: 1)"),
     ] {
         let run = dir.path().join(program.replace('/', "-"));
-        let arguments = [
-            "record",
-            "--out",
-            run.to_str().unwrap(),
-            "--duration",
-            // Long enough for a program to start and to fail on a machine that stalls.
-            "3s",
-            "--with-sysstat",
-            "--sadc",
-            program,
-        ];
-        let output = collect(&arguments).output().unwrap();
+        let recorder = Recorder::start(&run, &["--with-sysstat", "--sadc", program]);
+        wait_for("its end, if it began", || {
+            children_of(recorder.0.as_ref().unwrap().id())
+                .into_iter()
+                .all(has_ended)
+        });
+        recorder.signal(TERM);
+        let output = recorder.wait();
         let message = stderr(&output);
         assert!(output.status.success(), "{message}");
         let said = message

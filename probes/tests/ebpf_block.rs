@@ -18,12 +18,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 
 use common::live::Histogram;
 use common::live::Live;
 use common::live::Reading;
+use common::live::alone;
 use common::live::between;
 use common::live::eventually;
 use loadprint_probes::Options;
@@ -32,7 +31,7 @@ use memmap2::MmapMut;
 use tempfile::TempDir;
 
 /// Devices beyond the bound share a row: two tests at once would count each other's.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+const SECTION: &str = "disks";
 
 /// What a command printed; it must succeed.
 fn run(program: &str, arguments: &[&str]) -> String {
@@ -127,18 +126,18 @@ fn at_rest(tables: &mut Tables, device: &str) -> ((Reading, Reading), Vec<u64>) 
 /// Repeats a round until all of its requests were seen; it asserts by itself that never more than those are.
 ///
 /// The kernel leaves out a program that an interrupt calls within itself on the same CPU (`prog->active` in
-/// kernel/trace/bpf_trace.c): a request may be missed while another one, of any disk, is being counted. That is rare, and
-/// programs that count wrongly miss some in every round.
-fn in_one_of_ten<T>(mut round: impl FnMut() -> Option<T>) -> T {
-    (0..10)
+/// kernel/trace/bpf_trace.c): a request may be missed while another one, of any disk, is being counted. Where others use disks
+/// all the time that happens in a good part of the rounds; programs that count wrongly miss some in every round.
+fn in_one_round<T>(mut round: impl FnMut() -> Option<T>) -> T {
+    (0..100)
         .find_map(|_| round())
-        .unwrap_or_else(|| panic!("in each of ten rounds requests were missed"))
+        .unwrap_or_else(|| panic!("in each of a hundred rounds requests were missed"))
 }
 
 #[test]
 fn so_many_reads_writes_flushes_and_discards_are_counted_and_no_more() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    in_one_of_ten(so_many);
+    let _alone = alone(SECTION);
+    in_one_round(so_many);
 }
 
 fn so_many() -> Option<()> {
@@ -227,8 +226,8 @@ fn so_many() -> Option<()> {
 
 #[test]
 fn a_scheduler_s_requests_wait_in_its_queue() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    in_one_of_ten(through_a_queue);
+    let _alone = alone(SECTION);
+    in_one_round(through_a_queue);
 }
 
 fn through_a_queue() -> Option<()> {
@@ -269,7 +268,7 @@ fn through_a_queue() -> Option<()> {
 
 #[test]
 fn a_file_system_s_fsyncs_are_flushes_of_its_disk() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone(SECTION);
     let disk = Loop::new();
     // Nothing is left for the kernel to write by itself while the test goes on: neither tables nor, every five seconds, a commit.
     let at_once = "lazy_itable_init=0,lazy_journal_init=0";
@@ -281,7 +280,7 @@ fn a_file_system_s_fsyncs_are_flushes_of_its_disk() {
         &["-o", "noatime,commit=3600", &disk.path, mount.to_str().unwrap()],
     );
     let mut tables = Tables::open();
-    let counted = in_one_of_ten(|| fsyncs(&mut tables, disk.name(), &mount));
+    let counted = in_one_round(|| fsyncs(&mut tables, disk.name(), &mount));
     run("umount", &[mount.to_str().unwrap()]);
     // A commit's record asks for a flush before it and to be durable itself, which on a device without FUA is a second flush.
     assert_eq!(counted.flush + counted.write_fua, 2 * 23, "{counted:?}");
@@ -289,10 +288,10 @@ fn a_file_system_s_fsyncs_are_flushes_of_its_disk() {
 
 #[test]
 fn the_real_disk_s_requests_are_those_that_the_kernel_counts() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone(SECTION);
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let mut tables = Tables::open();
-    let counted = in_one_of_ten(|| fsyncs(&mut tables, &disk_of(directory), directory));
+    let counted = in_one_round(|| fsyncs(&mut tables, &disk_of(directory), directory));
     assert!(counted.flush >= 23, "{counted:?}");
 }
 
@@ -420,7 +419,7 @@ fn fsyncs(tables: &mut Tables, disk: &str, directory: &Path) -> Option<Counted> 
 
 #[test]
 fn devices_beyond_the_bound_share_a_row() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone(SECTION);
     let mut tables = Tables::open();
     // More than there is room for besides the disks in use when the programs were loaded.
     let disks: Vec<_> = (0..12).map(|_| Loop::new()).collect();

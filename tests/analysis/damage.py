@@ -65,14 +65,15 @@ def ask(*words: object) -> Answer:
         assert status == 0
         assert answer.line == ""
         if "json" in words:
-            _finite(json.loads(answer.out))
+            finite(json.loads(answer.out))
     return answer
 
 
-def _finite(value: Any) -> None:
+def finite(value: Any) -> None:
+    """Assert that a document holds no NaN and no infinity."""
     if isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
-            _finite(each)
+            finite(each)
     assert not isinstance(value, float) or math.isfinite(value)
 
 

@@ -150,7 +150,7 @@ def test_what_some_repeats_lack_is_said_of_them_alone() -> None:
     assert row.cells[1].value == pytest.approx(0.75)
     assert footnotes == [
         "nothing to divide by: Δn is 0",
-        "missing in 1 of 3 repeats: nothing to divide by: Δn is 0",
+        "missing in b, 1 of 3 repeats: nothing to divide by: Δn is 0",
     ]
 
 

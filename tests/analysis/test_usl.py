@@ -110,9 +110,9 @@ def test_what_was_not_measured_is_left_out_and_said(tmp_path: Path) -> None:
         ("threads,qps\n0,2\n2,4\n", ":2: 0 is no concurrency"),
         ("threads,host\n1,a\n2,b\n", "has no column of throughput beside `threads`"),
         ("threads,qps\n1,2\n2,4\n", "2 different N are no curve; measure at six or more"),
-        ("threads,qps\n1,2\n2,1e400\n", "throughput inf is none"),
+        ("threads,qps\n1,2\n2,1e400\n", "qps '1e400' is no number"),
         ('threads,qps\n1,"2\n', "is no CSV file"),
-        ("\x00\x01\x02\n1,2\n", ":2: has 2 cells where the first line has 1"),
+        ("\x00\x01\x02\n1,2\n", "not text: a NUL at byte 0"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_one_line(

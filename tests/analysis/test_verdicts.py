@@ -48,7 +48,10 @@ def measured(
         ({"threads.load.busiest": 0.91}, "busiest thread 91 % (limit 90 %)"),
         ({"threads.load.busiest": 0.904}, "busiest thread 90.4 % (limit 90 %)"),
         ({"cpu.load.user": 0.9, "cpu.load.idle": 0.1, "cpu.load.system": 0.0}, "its CPUs 90 % (limit 80 %)"),
-        ({"threads.load.run_delay_ns": 0.08}, "CPU wait 8 % of latency (limit 5 %)"),
+        (
+            {"threads.load.run_delay_ns": 0.08, "threads.load.on_cpu_ns": 0.4},
+            "CPU wait 8 % of latency (limit 5 %)",
+        ),
         ({"sockets.load.time_wait": 20_000.0}, "71 % of ports in TIME_WAIT (limit 50 %)"),
         # 600 a second that each hold their port for a minute
         (
@@ -73,6 +76,38 @@ def test_below_all_limits_it_is_not_and_the_numbers_are_told(tmp_path: Path) -> 
     assert found.answer == "no"
     assert found.text.startswith("busiest thread 33 %, its CPUs 40 %, CPU wait 0.1 % of latency")
     assert found.text.endswith("0 % of ports in TIME_WAIT"), "connections that stay open hold no other port"
+
+
+WAITS = {"threads.load.run_delay_ns": 0.11, "threads.load.on_cpu_ns": 0.06}
+STOLEN = {"cpu.load.steal": 0.07, "cpu.load.user": 0.05, "cpu.load.system": 0.01, "cpu.load.idle": 0.87}
+
+
+def test_a_wait_for_stolen_cpus_is_a_disturbance_and_does_not_make_the_client_the_limit(
+    tmp_path: Path,
+) -> None:
+    run = measured(tmp_path / "stolen", WAITS | STOLEN)
+    found = client.bound([run])
+    assert found.answer == "no"
+    assert "not counted: CPU wait 11 % of latency with 7.0 % of its CPU time stolen" in found.text
+    (disturbed,) = (
+        each
+        for each in verdicts([Side("a", "A", (run.run,))], [[run]], Comparability("yes", "", (), ()), {})
+        if each.key == "disturbed"
+    )
+    assert disturbed.answer == "1 of 1 runs"
+    assert disturbed.text.endswith("7.0 % of the load's CPU time stolen")
+
+    calm = {"cpu.load.steal": 0.0, "cpu.load.idle": 0.94}
+    assert client.bound([measured(tmp_path / "own", WAITS | STOLEN | calm)]).answer == "yes", "no steal"
+    busy = {"cpu.load.user": 0.6, "cpu.load.idle": 0.32, "threads.load.on_cpu_ns": 0.61}
+    assert client.bound([measured(tmp_path / "busy", WAITS | STOLEN | busy)]).answer == "yes", "own demand"
+
+
+def test_a_wait_behind_other_processes_counts_only_as_far_as_the_load_ran_itself(tmp_path: Path) -> None:
+    others = {"cpu.load.user": 0.3, "cpu.load.system": 0.0, "cpu.load.idle": 0.7}
+    found = client.bound([measured(tmp_path / "others", WAITS | others)])
+    assert found.answer == "no"
+    assert "CPU wait 2 % of latency" in found.text  # 0.11 × 0.06 / 0.3
 
 
 def test_one_bound_repeat_makes_the_side_bound_and_an_unmeasured_one_cannot_tell(tmp_path: Path) -> None:

@@ -10,14 +10,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ports import free_port
+
 from . import ROOT
 
 TINY = Path(__file__).with_name("tiny.yml")
+# The same in all campaigns of this process: an execution that resumes has its ports as before.
+SERVER_PORT = free_port()
+EXPORTER_PORTS = {"node_exporter": free_port(), "mysqld_exporter": free_port()}
 
 
 def command(runs: Path, *arguments: str, campaign: Path = TINY) -> list[str]:
     """Give the command line that runs a campaign with its results below `runs`."""
-    settings = (f"campaign_file={campaign}", f"campaign_runs_dir={runs}", *arguments)
+    settings = (
+        f"campaign_file={campaign}",
+        f"campaign_runs_dir={runs}",
+        f"server_port={SERVER_PORT}",
+        json.dumps({"exporter_ports": EXPORTER_PORTS}),
+        *arguments,
+    )
     return [str(ROOT / "characterize"), *(word for setting in settings for word in ("-e", setting))]
 
 

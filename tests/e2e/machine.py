@@ -1,27 +1,33 @@
-"""What a run may not leave behind: processes, mounts, network devices, files outside its directory."""
+"""What a campaign may not leave behind: processes, mounts, network devices, files outside its directory.
+
+Only what the tests themselves cause counts, whatever else the machine does at the same time:
+
+- Processes: this process adopts every orphan below it (PR_SET_CHILD_SUBREAPER), so that each process which a
+  campaign leaves is one of its descendants, under any name.
+- Mounts, /tmp, /dev/shm and /run/netns: `isolated` gives the tests their own.
+- Network devices and the other folders are shared with the machine: what counts there has a name of ours.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import re
+import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-PROGRAMS = (
-    "mysqld",
-    "mariadbd",
-    "loadprint-",
-    "debootstrap",
-    "node-exporter",
-    "mysqld-exporter",
-    "_exporter",
-    "fio",
-    "iperf3",
-    "sockperf",
-)
 # A server may take its time to shut down; nothing waits so long where all is well.
 PATIENCE_S = 300.0
-WATCHED = ("/tmp", "/dev/shm", "/run/netns", "/var/lib", "/etc", "/sys/class/net")
+PRIVATE = ("/tmp", "/dev/shm", "/run/netns")
+SHARED = ("/run", "/run/lock", "/var/lib", "/var/tmp", "/etc", "/sys/class/net")
+OURS = re.compile(r"loadprint|^lp(\d+)n\d+$")  # lpPIDnN: a veth of the supervisor PID
+CLONE_NEWNS = 0x20000  # include/uapi/linux/sched.h
+PR_SET_CHILD_SUBREAPER = 36  # include/uapi/linux/prctl.h
 
 
 @dataclass(frozen=True)
@@ -33,28 +39,63 @@ class Machine:
     files: frozenset[str]
 
 
+@contextmanager
+def isolated() -> Iterator[Path]:
+    """Adopt orphans, and move this thread to a mount namespace with its own directories `PRIVATE`.
+
+    Gives the directory that is /tmp inside, by its path on the machine. There is no way back: the mounts are
+    gone at the end, the namespace stays. Raises OSError without the rights (root).
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) or libc.unshare(CLONE_NEWNS):
+        raise OSError(ctypes.get_errno(), "the end-to-end tests need root")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    outside = Path(tempfile.mkdtemp(prefix="loadprint-e2e-"))
+    outside.chmod(0o1777)
+    subprocess.run(["mount", "--bind", outside, "/tmp"], check=True)
+    for place in PRIVATE[1:]:
+        Path(place).mkdir(exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", place], check=True)
+    os.environ.pop("TMPDIR", None)
+    tempfile.tempdir = None
+    yield outside
+    for place in reversed(PRIVATE):
+        subprocess.run(["umount", "--lazy", place], check=True)
+
+
 def look() -> Machine:
     """Look at the machine now."""
+    _bury()
     return Machine(
-        processes=frozenset(ours()),
-        mounts=tuple(Path("/proc/self/mounts").read_text().splitlines()),
+        processes=frozenset(descendants()),
+        mounts=tuple(Path("/proc/thread-self/mounts").read_text().splitlines()),
         files=frozenset(
-            f"{folder}/{name}" for folder in WATCHED if Path(folder).is_dir() for name in os.listdir(folder)
+            f"{folder}/{name}"
+            for folder in PRIVATE + SHARED
+            if Path(folder).is_dir()
+            for name in os.listdir(folder)
+            if folder in PRIVATE or _is_ours(name)
         ),
     )
 
 
-def ours() -> list[tuple[int, str]]:
-    """List the processes of the programs that a campaign starts, as (pid, command line)."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                command = (folder / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if any(part in Path(command).name for part in PROGRAMS):
-                found.append((int(folder.name), command))
+def descendants() -> list[tuple[int, str]]:
+    """List the living processes below this one, as (pid, name)."""
+    children: dict[int, list[tuple[int, str]]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            pid, _, rest = stat.read_text(errors="replace").partition(" (")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        name, _, fields = rest.rpartition(") ")
+        state, parent = fields.split()[:2]
+        if state not in "ZX":
+            children.setdefault(int(parent), []).append((int(pid), name))
+    found, open_ = [], [os.getpid()]
+    while open_:
+        below = children.get(open_.pop(), [])
+        found += below
+        open_ += [pid for pid, _ in below]
     return found
 
 
@@ -73,3 +114,18 @@ def added(before: Machine, now: Machine) -> list[str]:
         *(f"mount {line}" for line in sorted(set(now.mounts) ^ set(before.mounts))),
         *(f"file {name}" for name in sorted(now.files - before.files)),
     ]
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a name in a shared folder is of our programs, and not of a campaign that others run now."""
+    found = OURS.search(name)
+    return found is not None and not (found[1] and Path("/proc", found[1]).exists())
+
+
+def _bury() -> None:
+    """Collect the exit status of adopted processes that have ended."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass

@@ -75,10 +75,10 @@ def manifest(runs: Path, run: str) -> Path:
 
 
 def test_a_port_that_is_taken_is_named(runs: Path) -> None:
-    with socket.create_server(("127.0.0.1", 33306)):
+    with socket.create_server(("127.0.0.1", campaigns.SERVER_PORT)):
         done = campaigns.run(runs)
     assert done.returncode != 0
-    assert "33306" in done.stdout
+    assert str(campaigns.SERVER_PORT) in done.stdout
     assert "server_port" in done.stdout
 
 

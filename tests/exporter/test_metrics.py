@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from .endpoints import FIXTURES, Metrics, fetch, node_exporter, serving, wait_for
+from .endpoints import FIXTURES, LASTING, Metrics, fetch, node_exporter, serving, wait_for
 
 # Memory and netstat have the kernel's own names in node_exporter too; promtool says so of both.
 KERNEL_NAMES = re.compile(
@@ -111,7 +111,10 @@ def test_a_fake_host_is_the_same_to_node_exporter(tmp_path: Path) -> None:
 def test_this_host_is_the_same_to_node_exporter(tmp_path: Path) -> None:
     """Its counters lie between those of our scrapes before and after it."""
     scrapes = ["--min-interval", "0s", "--full-matrix", "--without", "ebpf"]
-    with serving(tmp_path / "ours", *scrapes) as our_url, node_exporter(tmp_path / "theirs") as their_url:
+    with (
+        serving(tmp_path / "ours", *scrapes) as our_url,
+        node_exporter(tmp_path / "theirs", *LASTING) as their_url,
+    ):
         before, theirs, after = (Metrics.parse(fetch(url)) for url in (our_url, their_url, our_url))
     for name in common(before, theirs):
         assert {frozenset(dict(labels)) for labels in before.values[name]} == {

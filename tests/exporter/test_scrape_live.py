@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from loadprint.importing.exposition import samples, spelled
 
-from .endpoints import COLLECT, fetch, node_exporter, serving
+from .endpoints import COLLECT, LASTING, fetch, node_exporter, serving
 
 OWN = ("up", "scrape_duration_seconds", "scrape_samples_scraped")
 
@@ -44,7 +44,7 @@ def series(text: str) -> dict[str, float]:
 
 
 def test_a_tick_is_what_node_exporter_exposed(tmp_path: Path) -> None:
-    with node_exporter(tmp_path / "log") as url:
+    with node_exporter(tmp_path / "log", *LASTING) as url:
         before = fetch(url)
         table, ticks = record(tmp_path / "run", "--scrape", f"node={url}")
         after = fetch(url)

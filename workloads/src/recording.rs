@@ -75,7 +75,8 @@ impl Recording {
     /// Writes series and result.
     pub fn write_result(&mut self, result: &Json) -> Result<()> {
         let throughput = self.load.join("throughput.parquet");
-        self.series.finish(&throughput, &self.boot_id)?;
+        let unseen = |name: &str| result[name].is_null();
+        self.series.finish(&throughput, &self.boot_id, unseen)?;
         Ok(write_atomic(&self.load.join("result.json"), result)?)
     }
 

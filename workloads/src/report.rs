@@ -66,12 +66,16 @@ pub fn backlog_line(elapsed_s: f64, backlog: Backlog) -> String {
 pub fn summary(result: &Json, percentile: u8) -> String {
     let seconds = number(&result["seconds"]);
     let count = |key: &str| number(&result[key]);
+    let writes = match result["writes"].as_u64() {
+        Some(writes) => writes.to_string(),
+        None => "n/a".to_owned(),
+    };
     let rate = |key: &str| per_second(count(key), seconds);
     let mut text = format!(
         "SQL statistics:
     queries performed:
         read:                            {}
-        write:                           {}
+        write:                           {writes}
         other:                           {}
         total:                           {}
     transactions:                        {:<6} ({:.2} per sec.)
@@ -85,7 +89,6 @@ General statistics:
 
 ",
         count("reads"),
-        count("writes"),
         count("others"),
         count("queries"),
         count("events"),
@@ -150,6 +153,13 @@ fn workload_block(result: &Json, details: &Map<String, Json>) -> String {
     let seconds = number(&result["seconds"]);
     let mut text = String::from("\nWorkload:\n");
     for (name, key) in [("commits", "commits"), ("rows written", "rows")] {
+        if result[key].is_null() {
+            text.push_str(&line(
+                name,
+                "n/a: the client cannot see what stored procedures do",
+            ));
+            continue;
+        }
         let count = number(&result[key]);
         let value = format!("{count} ({:.2} per sec.)", per_second(count, seconds));
         text.push_str(&line(name, &value));

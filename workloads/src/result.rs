@@ -43,6 +43,8 @@ pub struct Invocation<'a> {
     pub compression: bool,
     /// How statements went to it.
     pub protocol: &'a str,
+    /// Totals that the client cannot see: null.
+    pub unseen: &'static [&'static str],
     /// Threads that shared the connections; without, each connection had a thread of its own.
     pub workers: Option<usize>,
 }
@@ -133,7 +135,11 @@ pub fn result_json(
         "details": details,
     });
     let parts = [about, open_loop, counted].into_iter();
-    Ok(Json::Object(parts.filter_map(into_object).flatten().collect()))
+    let mut result: Map<String, Json> = parts.filter_map(into_object).flatten().collect();
+    for name in invocation.unseen {
+        result.insert((*name).to_owned(), Json::Null);
+    }
+    Ok(Json::Object(result))
 }
 
 fn into_object(json: Json) -> Option<Map<String, Json>> {

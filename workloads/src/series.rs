@@ -123,15 +123,16 @@ impl Series {
         self.log.add(interval, self.types)
     }
 
-    /// Ends the histograms and writes `throughput.parquet`: one row per interval and transaction type, counts of that interval.
+    /// Ends the histograms and writes `throughput.parquet`: one row per interval and transaction type, counts of that interval,
+    /// null in columns of which `unseen` is true.
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn finish(&mut self, throughput: &Path, boot_id: &str) -> Result<()> {
+    pub fn finish(&mut self, throughput: &Path, boot_id: &str, unseen: impl Fn(&str) -> bool) -> Result<()> {
         self.log.finish()?;
         // Sorted by entity, as every table of the format; the order within an entity stays.
         self.rows.sort_by_key(|row| row.kind);
-        let batch = self.batch().context("throughput table")?;
+        let batch = self.batch(unseen).context("throughput table")?;
         let mut about = metadata(boot_id);
         for (name, help) in [
             (
@@ -146,7 +147,7 @@ impl Series {
         Ok(())
     }
 
-    fn batch(&self) -> Result<RecordBatch> {
+    fn batch(&self, unseen: impl Fn(&str) -> bool) -> Result<RecordBatch> {
         let rows = &self.rows;
         let signed =
             |of: fn(&Row) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(rows.iter().map(of))) };
@@ -164,8 +165,9 @@ impl Series {
             ("type", Arc::new(StringArray::from_iter_values(names)), false),
         ];
         for (position, (name, ..)) in COUNTS.iter().enumerate() {
-            let counts = rows.iter().map(|row| row.counts[position]);
-            columns.push((*name, Arc::new(UInt64Array::from_iter_values(counts)), false));
+            let seen = !unseen(name);
+            let counts = rows.iter().map(|row| seen.then_some(row.counts[position]));
+            columns.push((*name, Arc::new(UInt64Array::from_iter(counts)), !seen));
         }
         let latencies = Float64Array::from_iter(rows.iter().map(|row| row.p95_ms));
         columns.push(("latency_p95_ms", Arc::new(latencies), true));

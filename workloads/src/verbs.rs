@@ -18,6 +18,8 @@ use crate::driver::Reconnects;
 use crate::driver::connect::Account;
 use crate::driver::mysql::MysqlDriver;
 use crate::driver::protocol::Mode;
+use crate::driver::watchdog::Watchdog;
+use crate::engine::interrupts::Interrupts;
 use crate::guest;
 use crate::options::Values;
 use crate::output::Output;
@@ -62,16 +64,40 @@ pub fn list(as_json: bool) -> String {
 /// # Errors
 /// One line: place and mend.
 pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
+    let watchdog = Watchdog::start()?;
+    if verb != Verb::Run {
+        return act_on(verb, workload, values, &watchdog, None);
+    }
+    let interrupts = Interrupts::install(&watchdog)?;
+    let status = act_on(verb, workload, values, &watchdog, Some(&interrupts));
+    match (status, interrupts.ended_calls()) {
+        (Err(_), Some(signal)) => {
+            eprintln!("loadprint-load: interrupted by signal {signal} while the server did not answer");
+            Ok(u8::try_from(128 + signal).unwrap_or(2))
+        }
+        (status, _) => status,
+    }
+}
+
+fn act_on(
+    verb: Verb,
+    workload: &dyn Workload,
+    values: &Values,
+    watchdog: &Watchdog,
+    interrupts: Option<&Interrupts>,
+) -> Result<u8> {
     let seed = seed(values)?;
     let output = Output::new(values.text("format")? == Some("json"));
-    if verb == Verb::Run {
-        let status = sweep::run(workload, values, seed, &output)?;
+    if let Some(interrupts) = interrupts {
+        let status = sweep::run(workload, values, seed, &output, (interrupts, watchdog))?;
         // Only workloads with rules have the option.
         if status != 0 || !values.flag("check").unwrap_or(false) {
             return Ok(status);
         }
     }
-    let driver = driver_of(workload, values)?;
+    // What remains of `run` is its check, which reads whole tables.
+    let verb_of_limit = if verb == Verb::Run { Verb::Check } else { verb };
+    let driver = driver_of(verb_of_limit, workload, values, watchdog)?;
     let threads = values.ints("threads")?.into_iter().max().unwrap_or(1);
     let threads = usize::try_from(threads)?;
     if verb != Verb::Check
@@ -121,7 +147,12 @@ pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
 }
 
 /// Connects as these options say.
-fn driver_of(workload: &dyn Workload, values: &Values) -> Result<MysqlDriver> {
+fn driver_of(
+    verb: Verb,
+    workload: &dyn Workload,
+    values: &Values,
+    watchdog: &Watchdog,
+) -> Result<MysqlDriver> {
     let mut account = Account::from_options(values)?;
     account
         .database
@@ -133,6 +164,8 @@ fn driver_of(workload: &dyn Workload, values: &Values) -> Result<MysqlDriver> {
             timeout_ns: (values.number("reconnect-timeout")?.min(1e9) * 1e9) as i64,
         },
         ignored: plan::ignored(values)?,
+        read_timeout: plan::read_timeout(verb, values)?,
+        watchdog: watchdog.clone(),
         account,
     })
 }

@@ -148,6 +148,11 @@ pub trait Load: Sync {
         1.0
     }
 
+    /// Totals of `result.json` that the client cannot see, such as rows that stored procedures write: null there.
+    fn unseen(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// True if the work is finite: running out of it before the time is a proper end.
     fn ends(&self) -> bool {
         false

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import textwrap
@@ -11,6 +10,7 @@ from dataclasses import asdict
 
 from loadprint import numbers
 from loadprint.ab.result import Effect, Result, Window
+from loadprint.rendering import escape
 from loadprint.rendering.grid import grid
 
 WIDTH = 100
@@ -62,7 +62,7 @@ def as_json(result: Result) -> str:
 def as_csv(result: Result) -> str:
     """Render the effects, one a line, unrounded."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = escape.CsvWriter(out)
     writer.writerow(
         (
             "key",
@@ -88,11 +88,15 @@ def as_csv(result: Result) -> str:
 def markdown(result: Result) -> str:
     """Render the table of effects, the checks and the sentence."""
     rows = [HEADS, *(effect_row(effect) for effect in result.effects)]
-    table = ["| " + " | ".join(row) + " |" for row in rows]
+    table = ["| " + " | ".join(map(escape.markdown, row)) + " |" for row in rows]
     table.insert(1, "|---|---|" + "--:|" * (len(HEADS) - 2))
-    checks = [f"- {check.state}: {check.name}: {check.text}" for check in result.checks]
-    warned = [f"- warning: {said}" for said in result.warnings]
-    return "\n".join([f"## {result.name}", "", *table, "", *warned, *checks, "", result.sentence]) + "\n"
+    checks = [f"- {check.state}: {escape.markdown(f'{check.name}: {check.text}')}" for check in result.checks]
+    warned = [f"- warning: {escape.markdown(said)}" for said in result.warnings]
+    sentence = escape.markdown(result.sentence)
+    return (
+        "\n".join([f"## {escape.markdown(result.name)}", "", *table, "", *warned, *checks, "", sentence])
+        + "\n"
+    )
 
 
 RENDERERS: dict[str, Callable[[Result], str]] = {

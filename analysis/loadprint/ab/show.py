@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,17 @@ from loadprint.ab.gates import Limits
 from loadprint.ab.result import Check, Result
 from loadprint.ab.windows import windows
 from loadprint.errors import InputError
+from loadprint.reading import bounds, documents
 from loadprint.reading.cpusets import cpuset, user_hz
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import COPY_AGAIN, Run, open_run, read_object, require_intact
+
+NEEDED = {
+    "": ("name", "title"),
+    "gates": ("mix_distance", "load_difference"),
+    "schedule": ("order", "blocks", "window", "settle"),
+    "treatment": ("apply", "revert"),
+}
 
 
 def result(path: Path) -> Result:
@@ -24,12 +31,13 @@ def result(path: Path) -> Result:
     if not described.is_file():
         raise InputError(path, "is not an A/B experiment", "give a directory that `loadprint ab run` made")
     experiment = read_object(described)
-    try:
-        gates, schedule = experiment["gates"], experiment["schedule"]
-        limits = Limits(gates["mix_distance"], gates["load_difference"], gates["min_cpu"])
-        name, title, order = str(experiment["name"]), str(experiment["title"]), str(schedule["order"])
-    except (KeyError, TypeError) as error:
-        raise InputError(described, f"lacks the key {error}", COPY_AGAIN) from error
+    for part, keys in NEEDED.items():
+        holder = (experiment.get(part) or {}) if part else experiment
+        if lacking := [key for key in keys if holder.get(key) is None]:
+            raise InputError(described, f"lacks the key {part}{'.' if part else ''}{lacking[0]}", COPY_AGAIN)
+    gates, schedule = experiment["gates"], experiment["schedule"]
+    limits = Limits(gates["mix_distance"], gates["load_difference"], gates.get("min_cpu"))
+    name, title, order = experiment["name"], experiment["title"], schedule["order"]
     found = []
     if (path / "server" / "ticks.parquet").is_file():
         found = windows(run, Store(), cpuset(run, "server"), user_hz(run, "server"))
@@ -55,7 +63,8 @@ def _guards(path: Path) -> tuple[Check, ...]:
     if not file.is_file():
         return (Check("guards", "untested", "the controller was killed before it told what they saw"),)
     try:
-        told = tuple(Check(**check) for check in read_object(file)["checks"])
+        listed = read_object(file)["checks"]
+        told = tuple(Check(*(str(check[key]) for key in ("name", "state", "text"))) for check in listed)
     except (KeyError, TypeError) as error:
         raise InputError(file, f"lacks the key {error}", COPY_AGAIN) from error
     return told or (Check("guards", "untested", "none was set but silence"),)
@@ -68,18 +77,18 @@ def _flips(run: Run) -> tuple[str, ...]:
     if not file.is_file() or measure is None:
         return ()
     told, begun = [], 0
-    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in bounds.read_text(file, bounds.LINES, COPY_AGAIN, errors="replace").splitlines():
         try:
-            each: dict[str, Any] = json.loads(line)
-        except ValueError:
+            each: dict[str, Any] = documents.loads(line)
+            if each.get("event") == "begin":
+                begun = int(each["monotonic_ns"])
+            elif each.get("what") in ("apply", "revert"):
+                took = (int(each["monotonic_ns"]) - begun) / 1e9
+                how = "timed out" if each["exit"] is None else f"exit {each['exit']}"
+                at = (begun - measure.begin_ns) / 1e9
+                told.append(f"{at:8.1f} s  {each['what']:<6}  {how} after {took:.2f} s  ({each['why']})")
+        except (ValueError, KeyError, TypeError, AttributeError):  # no line of the keeper's
             continue
-        if each.get("event") == "begin":
-            begun = int(each["monotonic_ns"])
-        elif each.get("what") in ("apply", "revert"):
-            took = (int(each["monotonic_ns"]) - begun) / 1e9
-            how = "timed out" if each["exit"] is None else f"exit {each['exit']}"
-            at = (begun - measure.begin_ns) / 1e9
-            told.append(f"{at:8.1f} s  {each['what']:<6}  {how} after {took:.2f} s  ({each['why']})")
     return tuple(told)
 
 

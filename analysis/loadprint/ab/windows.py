@@ -6,7 +6,6 @@ middles of these two reads: each probe by its own stamps.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,8 @@ from numpy.typing import NDArray
 
 from loadprint.ab.result import BASELINE, TREATMENT, Window
 from loadprint.errors import InputError
-from loadprint.reading.queries import Columns, Store, number
+from loadprint.reading import bounds, documents
+from loadprint.reading.queries import Columns, Store, grouped, number
 from loadprint.reading.recording import COPY_AGAIN, Run
 from loadprint.reading.window import increase
 
@@ -46,11 +46,14 @@ def spans(run: Run) -> list[Span]:
     """Windows that were held to their end, in order. Raises InputError where a line is no stamp."""
     path = run.path / "load" / "phases.jsonl"
     found, begun = [], {}
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
+    text = bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace") if path.is_file() else ""
+    lines = text.splitlines()
     for at, line in enumerate(lines, start=1):
         try:
-            stamp = json.loads(line)
+            stamp = documents.loads(line)
             name, event, when = stamp["phase"], stamp["event"], int(stamp["monotonic_ns"])
+            if abs(when) > documents.LARGEST_INTEGER:
+                raise ValueError(line)
             if name not in (TREATMENT, BASELINE):
                 continue
             key = int(stamp["window"])
@@ -233,15 +236,13 @@ def _readings(
     if path is None:
         return Readings({})
     rows: Columns = store.fetch(path, lambda t: query(t).order_by("name", "tick"))
-    names, starts = np.unique(rows["name"].astype(str), return_index=True)
-    edges = [*starts.tolist(), len(rows["name"])]
+    stamped = np.array(sorted(at), dtype=float)
+    edges = np.array([at[tick] for tick in sorted(at)], dtype=float).reshape(-1, 2)
     series = {}
-    for place, name in enumerate(names):
-        part = slice(edges[place], edges[place + 1])
-        ticks = rows["tick"][part].astype(int)
-        known = np.array([tick in at for tick in ticks], dtype=bool)
-        read = np.array([at[tick] for tick in ticks[known]], dtype=float).reshape(-1, 2)
-        series[str(name)] = (read[:, 0], read[:, 1], rows["value"][part][known].astype(float))
+    for name, places in grouped(rows["name"]):
+        kept = places[np.isin(rows["tick"][places], stamped)]
+        read = edges[np.searchsorted(stamped, rows["tick"][kept])]
+        series[name] = (read[:, 0], read[:, 1], rows["value"][kept].astype(float))
     return Readings(series)
 
 

@@ -91,7 +91,7 @@ def _saturated(run: Path) -> float | None:
         result = json.loads((run / "load" / "result.json").read_text(encoding="utf-8"))
         counted = sum(kind["count"] for kind in (result.get("transactions") or {}).values())
         return float(counted or result["events"]) / float(result["seconds"])
-    except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
         return None
 
 

@@ -21,6 +21,8 @@ from loadprint.ceilings import claims, outputs
 from loadprint.ceilings.measures import MEASURES, Measure
 from loadprint.ceilings.outputs import Measured
 from loadprint.errors import InputError
+from loadprint.printable import printable
+from loadprint.reading import bounds
 from loadprint.reading.documents import Each, Kind, ListOf, Shape, deviation
 from loadprint.reading.recording import read_object
 
@@ -74,18 +76,19 @@ def gather(directory: Path) -> dict[str, Any]:
 def _step(directory: Path, planned: Mapping[str, Any]) -> _Step:
     """Read one step; a repeat that told no figure is none."""
     name = str(planned.get("id"))
-    failed = directory / f"{name}.failed"
+    # a name as a path would be: `../x` reads nothing else
+    failed = directory / f"{Path(name).name}.failed"
     if failed.is_file():
-        said = failed.read_text(encoding="utf-8", errors="replace")
+        said = bounds.read_text(failed, bounds.TABLE, AGAIN, errors="replace")
         return _Step(planned, failed=(f"{planned.get('tool')}: {_last_word(said)}",))
     repeats, wrong = [], []
-    # a name as a path would be: `../x` reads nothing else
     found = [path for path in directory.glob(f"{Path(name).name}.*") if path.suffix[1:].isdecimal()]
     for path in sorted(found, key=lambda path: int(path.suffix[1:])):
         try:
-            repeats.append(outputs.read(str(planned["measure"]), path.read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            wrong.append(f"{planned.get('tool')}: {path.name}: {error}")
+            repeats.append(outputs.read(str(planned["measure"]), bounds.read_text(path, bounds.TABLE, AGAIN)))
+        except (InputError, ValueError) as error:
+            said = error.what if isinstance(error, InputError) else str(error)
+            wrong.append(printable(f"{planned.get('tool')}: {path.name}: {said}"))
     if not repeats and not wrong:
         wrong.append("it was not run")
     return _Step(planned, tuple(repeats), tuple(wrong))
@@ -94,7 +97,7 @@ def _step(directory: Path, planned: Mapping[str, Any]) -> _Step:
 def _last_word(said: str) -> str:
     """What a tool that failed said: iperf3 in its JSON, the others in their last line."""
     told = re.search(r'"error":\s*"([^"\n]+)', said)
-    return told.group(1) if told else outputs.last_line(said) or "it said nothing"
+    return printable(told.group(1) if told else outputs.last_line(said)) or "it said nothing"
 
 
 def _entry(

@@ -6,12 +6,13 @@ Formats: fio(1) `--output-format=json`, iperf3(1) `--json`, sockperf's and sysbe
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from loadprint.reading import documents
 
 MEBIBYTE = 2.0**20
 SWITCHES_PER_PIPE = 2  # one operation of `perf bench sched pipe` goes there and back
@@ -29,7 +30,7 @@ def read(measure: str, text: str) -> Measured:
     """Read what the tool of a measure printed. Raises ValueError saying what is not there."""
     try:
         found = READERS[measure](text)
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"the output is not the tool's: {error}") from None
     if not math.isfinite(found.value) or found.value <= 0:
         raise ValueError("nothing was done in this time")
@@ -39,7 +40,7 @@ def read(measure: str, text: str) -> Measured:
 def _fio(way: str, figure: str) -> Callable[[str], Measured]:
     def reader(text: str) -> Measured:
         # notes may stand before the object
-        document = json.loads(text[text.index("{") :])
+        document = documents.loads(text[text.index("{") :])
         job = document["jobs"][0]
         if job.get("error"):
             raise ValueError(f"fio ended with error {job['error']}")
@@ -51,7 +52,7 @@ def _fio(way: str, figure: str) -> Callable[[str], Measured]:
 def _synced(text: str) -> Measured:
     """Writes a second, each with its fdatasync; fio tells the latency of the latter."""
     found = _fio("write", "iops")(text)
-    job = json.loads(text[text.index("{") :])["jobs"][0]
+    job = documents.loads(text[text.index("{") :])["jobs"][0]
     return Measured(found.value, _quantiles(job["sync"]["lat_ns"]))
 
 
@@ -62,7 +63,7 @@ def _quantiles(told: dict[str, Any]) -> tuple[tuple[str, float], ...]:
 
 
 def _iperf(text: str) -> Measured:
-    document = json.loads(text)
+    document = documents.loads(text)
     if document.get("error"):
         raise ValueError(f"iperf3: {document['error']}")
     return Measured(float(document["end"]["sum_received"]["bits_per_second"]) / 8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import textwrap
@@ -51,7 +50,7 @@ def markdown(told: Told) -> str:
 def as_csv(told: Told) -> str:
     """Return a line per ceiling, in base units; what is absent is empty."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = escape.CsvWriter(out)
     names = [field.name for field in fields(Line)]
     writer.writerow([*names, "reason"])
     for line in told.lines:

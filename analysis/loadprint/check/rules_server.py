@@ -10,9 +10,9 @@ from loadprint.judging.effective import (
     mib,
     query_cache,
     redo_at_commit,
-    redo_capacity,
     torn_pages,
 )
+from loadprint.metrics import redo
 
 POOL_DEFAULT = 128 * MIB
 SMALL_HOST = 1 << 30  # of memory, where 128 MiB may be all there is
@@ -56,7 +56,7 @@ def data_ratio(subject: Subject) -> str | None:
 
 def redo_small(subject: Subject) -> str | None:
     """A redo log of the default size."""
-    capacity = redo_capacity(subject.variables())
+    capacity = redo.capacity(subject.variables().variables)
     if capacity is None:
         raise Unknown("the server does not tell the size of its redo log")
     return f"{mib(capacity)} of redo log" if capacity <= REDO_DEFAULT else None

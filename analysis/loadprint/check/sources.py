@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 from loadprint.check.subject import Subject
 from loadprint.errors import InputError
 from loadprint.judging.effective import Server
+from loadprint.reading import bounds, documents
 from loadprint.reading.cpusets import cpuset, parse_cpus, user_hz
 from loadprint.reading.recording import Run, open_run, read_object, require_intact
 
@@ -41,7 +41,7 @@ def live(
         said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise InputError(command[0], said, "mend that, or name another one: --collector")
     try:
-        return given(json.loads(done.stdout), "this host", (), server_json)
+        return given(documents.loads(done.stdout), "this host", (), server_json)
     except ValueError as error:
         raise InputError(command[0], "prints no JSON", "build it again: ./setup") from error
 
@@ -60,7 +60,7 @@ def fingerprint_file(path: Path, cpusets: Sequence[str], server_json: Path | Non
     if str(path) != "-":
         return given(read_object(path), str(path), cpusets, server_json)
     try:
-        told = json.loads(sys.stdin.read())
+        told = documents.loads(sys.stdin.read(bounds.DOCUMENT))
     except ValueError as error:
         raise InputError("standard input", "is no JSON", "pipe `loadprint-collect fingerprint` in") from error
     if not isinstance(told, dict):

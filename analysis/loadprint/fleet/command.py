@@ -9,6 +9,7 @@ from typing import Any
 
 from loadprint import options
 from loadprint.errors import InputError
+from loadprint.printable import printable
 
 EXPORT_EXAMPLES = """examples:
   loadprint export runs/qualification/* --to fleet
@@ -63,8 +64,9 @@ def run_export(arguments: argparse.Namespace) -> int:
     tables = arguments.tables.split(",") if arguments.tables else None
     done = export(arguments.paths, arguments.to, tables)
     for run, reason in done.left_out:
-        print(f"loadprint: left out {run}: {reason}", file=sys.stderr)
-    print(f"{done.runs} runs in {done.files} files, {done.bytes / 1e6:.1f} MB, in {arguments.to}")
+        print(printable(f"loadprint: left out {run}: {reason}"), file=sys.stderr)
+    place = printable(str(arguments.to))
+    print(f"{done.runs} runs in {done.files} files, {done.bytes / 1e6:.1f} MB, in {place}")
     return 0
 
 

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from loadprint.errors import InputError
 from loadprint.fleet import dataset, facts
 from loadprint.metrics.gather import gather
-from loadprint.reading.queries import Store
+from loadprint.reading import bounds
+from loadprint.reading.queries import TEXT, Store, number
 from loadprint.reading.recording import Run, read_object
 from loadprint.reading.sides import every_side, single
 
@@ -104,7 +105,9 @@ def _parts(
             for probe in ("ticks", *run.probes(role)):
                 if probe != "ticks" and wanted is not None and probe not in wanted:
                     continue
-                table = _raw(run.path / role / f"{probe}.parquet", key, role)
+                path = run.path / role / f"{probe}.parquet"
+                _require_short_texts(path, store)
+                table = _raw(path, key, role)
                 found[probe].append(table)
                 if probe == "nic":
                     interfaces |= {str(name) for name in table.column("interface").unique().to_pylist()}
@@ -116,6 +119,20 @@ def _parts(
     if rows:
         yield dataset.SETS, pa.Table.from_pylist(cpus, schema=facts.SET_COLUMNS)
         yield dataset.RUNS, pa.Table.from_pylist(rows, schema=facts.COLUMNS)
+
+
+def _require_short_texts(path: Path, store: Store) -> None:
+    """Raise InputError where a table's texts take more than memory: a dictionary packs 20 GB in 60 kB."""
+    names = tuple(name for name, kind in store.kinds(path).items() if kind == TEXT)
+    if not names:
+        return
+    lengths = store.fetch(
+        path,
+        lambda t: t.aggregate(**{f"c{n}": number(t[name].length().sum()) for n, name in enumerate(names)}),
+    )
+    if any(column[0] > bounds.EXPORTED for column in lengths.values()):
+        what = f"a column holds more than {bounds.EXPORTED // bounds.MIB} MiB of text"
+        raise InputError(path, what, "leave the table out: --tables")
 
 
 def _raw(path: Path, key: str, role: str) -> pa.Table:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import duckdb
 import ibis.expr.types as ir
 import numpy as np
 from numpy.typing import NDArray
@@ -183,7 +184,11 @@ def _instances(rows: ir.Table, by: Sequence[str], metrics: Sequence[Metric]) -> 
 
 def _fetch(expression: ir.Table) -> Means:
     """Columns as arrays of objects, null as NaN or None; by Arrow, which every engine of Ibis can."""
-    table = expression.to_pyarrow()
+    try:
+        table = expression.to_pyarrow()
+    except duckdb.Error as error:
+        what = str(error).strip().split("\n", maxsplit=1)[0]
+        raise InputError("the data set", f"cannot be read ({what})", "export its runs again") from error
     return {name: np.array(table.column(name).to_pylist(), dtype=object) for name in table.column_names}
 
 

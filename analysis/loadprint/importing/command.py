@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from loadprint import options
+from loadprint.printable import printable
 
 EXAMPLES = """examples:
   loadprint import prometheus node.json mysqld.json --out runs/production
@@ -59,6 +60,7 @@ def run_import(arguments: argparse.Namespace) -> int:
     seconds = (imported.realtime_ns[-1] - imported.realtime_ns[0]) / 1e9
     tables = ", ".join(table.name for table in imported.tables)
     for note in imported.notes:
-        print(f"loadprint: {arguments.paths[0]}: {note}", file=sys.stderr)
-    print(f"{arguments.out}: {len(imported.realtime_ns)} points over {seconds:.1f} s; tables {tables}")
+        print(printable(f"loadprint: {arguments.paths[0]}: {note}"), file=sys.stderr)
+    place = printable(str(arguments.out))
+    print(f"{place}: {len(imported.realtime_ns)} points over {seconds:.1f} s; tables {tables}")
     return 0

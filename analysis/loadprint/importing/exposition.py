@@ -51,13 +51,16 @@ def samples(path: Path, text: str) -> Iterator[Sample]:
                 labels[key] = value
         if not name:
             raise _malformed(path, number, line)
-        at = None if found[4] is None else round(float(found[4]) * per_unit)
+        try:
+            at = None if found[4] is None else round(float(found[4]) * per_unit)
+        except (ValueError, OverflowError) as error:
+            raise _malformed(path, number, line) from error
         yield Sample(name, labels, float(found[3]), at)
 
 
 def _labels(path: Path, number: int, text: str) -> Iterator[tuple[str, str | None]]:
-    place = 0
-    while text[place:].strip():
+    place, text = 0, text.rstrip()
+    while place < len(text):
         found = LABEL.match(text, place)
         if found is None:
             raise _malformed(path, number, text[place:])

@@ -17,6 +17,7 @@ from loadprint.errors import InputError
 from loadprint.importing import exposition, node
 from loadprint.importing.tables import LAYOUTS
 from loadprint.importing.values import Imported, ImportedTable
+from loadprint.reading import bounds, documents
 
 SAVE = 'save the answer of /api/v1/query_range, or of /api/v1/query with a range such as {job="node"}[1h]'
 NAMED = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_ ]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)|(?<!\d)(\d{13}|\d{10})(?!\d)")
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def read(arguments: argparse.Namespace) -> Imported:
     """Read the files. Raises InputError naming file, place and mend."""
     paths: list[Path] = arguments.paths
-    series = [one for path in paths for one in _series(path)]
+    series = _all(paths)
     if not any(one.points for one in series):
         raise InputError(", ".join(map(str, paths)), "holds no sample", SAVE)
     times = sorted({at for one in series for at in one.points})
@@ -67,21 +68,32 @@ def read(arguments: argparse.Namespace) -> Imported:
     )
 
 
+def _all(paths: Sequence[Path]) -> list[Series]:
+    """Series of all files. Raises InputError, also where they are more than there can be."""
+    found: list[Series] = []
+    samples = 0
+    for path in paths:
+        for one in _series(path):
+            found.append(one)
+            samples += len(one.points)
+            if len(found) > bounds.SERIES or samples > bounds.SAMPLES:
+                what = f"more than {bounds.SERIES:,} series or {bounds.SAMPLES:,} samples"
+                raise InputError(path, f"with it there are {what}", "import fewer at a time")
+    return found
+
+
 def _series(path: Path) -> Iterator[Series]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(path, error.strerror or "cannot be read", "name a file that is there") from error
-    except UnicodeDecodeError as error:
-        raise InputError(path, f"is not UTF-8 text at byte {error.start}", SAVE) from error
+    text = bounds.read_text(path, bounds.IMPORTED, SAVE)
     if text.lstrip()[:1] in ("{", "["):
         try:
-            answer = json.loads(text)
+            answer = documents.loads(text)
         except json.JSONDecodeError as error:
             # an exposition may begin with a brace too
             if not text.lstrip().startswith('{"') or text.lstrip().startswith('{"status"'):
                 what = f"not JSON at line {error.lineno} column {error.colno} ({error.msg})"
                 raise InputError(path, what, SAVE) from error
+        except ValueError as error:
+            raise InputError(path, f"not JSON of Prometheus: {error}", SAVE) from error
         else:
             yield from _matrix(path, answer)
             return
@@ -100,6 +112,8 @@ def _matrix(path: Path, answer: Any) -> Iterator[Series]:
         if kind != "matrix":
             raise InputError(path, f"holds a result of type {kind!r}, not 'matrix'", SAVE)
         result = data.get("result") or []
+    if not isinstance(result, list):
+        raise InputError(path, "holds no list of series", SAVE)
     for number, one in enumerate(result):
         place = f"{path} series {number}"
         try:
@@ -107,7 +121,7 @@ def _matrix(path: Path, answer: Any) -> Iterator[Series]:
             if "histograms" in one:
                 raise InputError(place, "is a native histogram", "leave it out of the query")
             points = {round(float(at) * 1000) * 1_000_000: float(value) for at, value in one["values"]}
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(place, f"is no series of a matrix ({error!r})", SAVE) from error
         yield Series(labels.pop("__name__", ""), labels, points)
 
@@ -189,7 +203,7 @@ def _sum_cpus(rows: dict[tuple[tuple[str, ...], int], dict[str, int | float]]) -
         for mode in (*node.MODES, "guest", "guest_nice"):
             values = [row[mode] for row in of_tick if row and mode in row]
             if len(values) == len(cpus):
-                whole[mode] = sum(values) if all(map(math.isfinite, values)) else math.nan
+                whole[mode] = node.whole(sum(values), 1) if all(map(math.isfinite, values)) else math.nan
 
 
 def _scrape(others: Sequence[Series], ticks: Mapping[int, int]) -> ImportedTable:

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +24,8 @@ from loadprint.importing import sar_fields, sar_tables
 from loadprint.importing.counters import Integral
 from loadprint.importing.tables import LAYOUTS
 from loadprint.importing.values import Imported, ImportedTable
+from loadprint.reading import bounds, documents
+from loadprint.reading.cpusets import MOST_CPUS
 
 SOURCE = "sadf -j"
 PRINT = "sadf -j -C FILE -- -A"
@@ -63,7 +66,7 @@ def load(path: Path, sadf: str | None = None) -> Imported:
             made.setdefault(name, Integral()).add(begin, end, lasted, seen)
     if not course.times:
         raise InputError(path, "holds no interval", "an sa file needs two records after a restart")
-    cpus = int(host.get("number-of-cpus") or 1)
+    cpus = _cpus(host) or 1
     return Imported(
         kind="sar",
         sources=[str(path)],
@@ -118,31 +121,50 @@ def _printed(path: Path, sadf: str | None) -> tuple[str, str]:
     """What sadf prints of a file, and its complaints; the file itself where it is that already."""
     try:
         with path.open("rb") as file:
-            if file.read(64).lstrip()[:1] == b"{":
-                return path.read_text(encoding="utf-8", errors="replace"), ""
+            printed = file.read(64).lstrip()[:1] == b"{"
     except OSError as error:
         raise InputError(path, error.strerror or "cannot be read", "name an sa file") from error
+    if printed:
+        return bounds.read_text(path, bounds.IMPORTED, f"print it again: {PRINT}", errors="replace"), ""
     program = sadf or shutil.which("sadf")
     if program is None:
         mend = f"install the package sysstat, or import what `{PRINT}` prints elsewhere"
         raise InputError(path, "sadf, which reads it, is not on the PATH", mend)
     command = [program, "-j", "-C", os.fspath(path.absolute()), "--", "-A"]
-    environment = {**os.environ, "LC_ALL": "C"}
-    try:
-        done = subprocess.run(command, capture_output=True, env=environment, check=False)
-    except OSError as error:
-        raise InputError(program, error.strerror or "cannot be run", "name sadf with --sadf") from error
-    said = " ".join(done.stderr.decode(errors="replace").replace(os.fspath(path.absolute()), "").split())
-    if done.returncode != 0:
+    status, output, complaint = _run(command)
+    if len(output) > bounds.IMPORTED:
+        mend = "take a part of it: sadf -s FROM -e TO"
+        raise InputError(path, f"sadf prints more than {bounds.IMPORTED // bounds.MIB} MiB of it", mend)
+    said = " ".join(complaint.decode(errors="replace").replace(os.fspath(path.absolute()), "").split())
+    if status != 0:
         said = said.partition(" Try to convert")[0]
         mend = "is it an sa file? One of an older sysstat is converted by `sadf -c FILE > NEW`"
-        raise InputError(path, f"sadf refuses it: {said[:LONGEST] or f'status {done.returncode}'}", mend)
-    return done.stdout.decode("utf-8", errors="replace"), said
+        raise InputError(path, f"sadf refuses it: {said[:LONGEST] or f'status {status}'}", mend)
+    return output.decode("utf-8", errors="replace"), said
+
+
+def _run(command: list[str]) -> tuple[int, bytes, bytes]:
+    """Status of a command, the bounded begin of what it prints, and of its complaints. Raises InputError."""
+    environment = {**os.environ, "LC_ALL": "C"}
+    with tempfile.TemporaryFile() as errors:
+        try:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment)
+        except OSError as error:
+            raise InputError(
+                command[0], error.strerror or "cannot be run", "name sadf with --sadf"
+            ) from error
+        with process:
+            assert process.stdout is not None
+            output = process.stdout.read(bounds.IMPORTED + 1)
+            if len(output) > bounds.IMPORTED:
+                process.kill()
+        errors.seek(0)
+        return process.returncode, output, errors.read(bounds.HEAD)
 
 
 def _host(path: Path, text: str, complaint: str) -> Mapping[str, Any]:
     try:
-        hosts = json.loads(text)["sysstat"]["hosts"]
+        hosts = documents.loads(text)["sysstat"]["hosts"]
     except json.JSONDecodeError as error:
         # of a file that is cut off sadf prints what it has, and succeeds
         why = (
@@ -151,7 +173,7 @@ def _host(path: Path, text: str, complaint: str) -> Mapping[str, Any]:
         raise InputError(
             path, f"is cut off or damaged ({why})", f"copy it again, or print it: {PRINT}"
         ) from error
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise InputError(path, "is JSON that sadf did not print", f"print it: {PRINT}") from error
     if not isinstance(hosts, list) or len(hosts) != 1 or not isinstance(hosts[0], dict):
         raise InputError(path, "does not hold one host", f"print it: {PRINT}")
@@ -203,12 +225,18 @@ def _notes(path: Path, host: Mapping[str, Any], restarts: list[int], stretches: 
 
 
 def _facts(host: Mapping[str, Any]) -> dict[str, Any]:
+    name, release = host.get("nodename"), host.get("release")
     return {
-        "host": host.get("nodename"),
-        "kernel": {"release": host.get("release")},
+        "host": name if isinstance(name, str) else None,
+        "kernel": {"release": release if isinstance(release, str) else None},
         "user_hz": int(sar_tables.USER_HZ),
-        "cpus": {"online": host.get("number-of-cpus")},
+        "cpus": {"online": _cpus(host)},
     }
+
+
+def _cpus(host: Mapping[str, Any]) -> int | None:
+    found = host.get("number-of-cpus")
+    return found if type(found) is int and 0 < found < MOST_CPUS else None
 
 
 def _table(name: str, integral: Integral, cpus: int) -> ImportedTable:

@@ -78,9 +78,7 @@ def _shares(one: Mapping[str, Any]) -> dict[str, float]:
     """Percentages by our column."""
     names = sar_fields.CPU if "usr" in one else sar_fields.CPU_BRIEF
     return {
-        column: sum(float(one.get(key, 0.0)) for key in keys)
-        for column, keys in names.items()
-        if keys[0] in one
+        column: sum(_number(one.get(key)) for key in keys) for column, keys in names.items() if keys[0] in one
     }
 
 
@@ -100,7 +98,7 @@ def _interrupts(told: Mapping[str, Any]) -> Seen:
 def _disk_time(one: Mapping[str, Any]) -> dict[str, float]:
     """Milliseconds that requests waited, per second: their mean wait × their number."""
     if "await" in one and "tps" in one:
-        return {"transfer_ms": float(one["await"]) * float(one["tps"])}
+        return {"transfer_ms": _number(one["await"]) * _number(one["tps"])}
     return {}
 
 
@@ -150,6 +148,10 @@ def _rates(told: Mapping[str, Any], fields: sar_fields.Fields) -> dict[str, floa
         for column, (key, factor) in fields.items()
         if isinstance(told.get(key), int | float)
     }
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

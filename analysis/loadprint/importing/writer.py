@@ -22,11 +22,13 @@ import pyarrow.parquet as pq
 from loadprint.errors import InputError
 from loadprint.importing.tables import LAYOUTS
 from loadprint.importing.values import Array, Imported, ImportedTable
+from loadprint.reading import bounds
 from loadprint.reading.crc32c import crc32c_file
 from loadprint.reading.recording import FORMAT_VERSION
 
 WRITER = "loadprint import"
 ROLE = "server"
+LATEST = (1 << 63) - 1  # ns since 1970
 FACTS = (
     "host",
     "boot_id",
@@ -76,6 +78,10 @@ def _require_recording(out: Path, imported: Imported) -> None:
     times = imported.realtime_ns
     if len(times) < 2:
         raise InputError(place, f"holds {len(times)} points in time", "a recording needs two or more")
+    if not 0 <= times[0] <= times[-1] <= LATEST:
+        raise InputError(place, "its times are not within 1970 to 2262", "correct them")
+    if len(times) * len(imported.tables) > bounds.IMPORTED_TICKS:
+        raise InputError(place, f"holds {len(times):,} points in time, too many", "import a shorter span")
     if any(later <= earlier for earlier, later in pairwise(times)):
         raise InputError(place, "its times do not rise", "give each point in time once")
 
@@ -170,7 +176,10 @@ def _array(given: Sequence[Any] | Array | None, length: int, *, text: bool) -> A
         return pa.nulls(length, pa.string() if text else pa.uint64())
     if isinstance(given, pa.Array):
         return given
-    made: Array = pa.array(given)
+    try:
+        made: Array = pa.array(given)
+    except (pa.ArrowInvalid, OverflowError):  # integers beyond 2^53 among reals
+        made = pa.array([None if value is None else float(value) for value in given], pa.float64())
     if pa.types.is_null(made.type):
         made = made.cast(pa.string() if text else pa.uint64())
     return made

@@ -17,8 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from loadprint.reading import documents
-from loadprint.reading.recording import Run
+from loadprint.reading import bounds, documents
+from loadprint.reading.recording import COPY_AGAIN, Run
 from loadprint.tables.table import Shift
 
 LIMIT = 0.03
@@ -168,7 +168,7 @@ def _read(run: Path) -> list[_Canary]:
     if not path.is_file():
         return []
     found = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace").splitlines():
         try:
             record = documents.loads(line)
             begin = int(record["begin_realtime_ns"])

@@ -11,6 +11,7 @@ THREAD_BUSY, SET_BUSY, DELAY_SHARE = 0.90, 0.80, 0.05
 PORTS_USED = 0.5  # of the port range in TIME_WAIT: connect() begins to search, and soon to fail
 TIME_WAIT_S = 60.0  # TCP_TIMEWAIT_LEN of the kernel
 PORT_RANGE = "net.ipv4.ip_local_port_range"
+STOLEN, LIGHT = 0.01, 0.5  # of the load's CPU time: beyond the first, below the second, steal made the wait
 STATES = ("user", "nice", "system", "irq", "softirq", "iowait", "steal", "idle")
 
 
@@ -53,12 +54,31 @@ def bound(runs: Sequence[Measured]) -> Bound:
         said = ", ".join(limit.told() for limit in beyond)
         said += f"; its own process {100 * sum(own) / len(own):.0f} % of a core" if own else ""
         return Bound("yes", said)
+    told = _stolen_text(runs)
     known = [limit.told() for limit in limits if limit.share is not None]
     lacking = [limit for limit in limits[:3] if limit.share is None]
     if len(lacking) == len(limits[:3]):
         return Bound("cannot tell", "; ".join(dict.fromkeys(limit.why for limit in lacking)))
     unknown = f"; unknown: {'; '.join(dict.fromkeys(limit.why for limit in lacking))}" if lacking else ""
-    return Bound("no", ", ".join(known) + unknown)
+    return Bound("no", ", ".join(known) + told + unknown)
+
+
+def stolen(run: Measured) -> float | None:
+    """Share of the load's CPU time that the hypervisor gave to other guests; None where it is unknown."""
+    times = _times(run)
+    return times["steal"] / sum(times.values()) if times else None
+
+
+def _stolen_text(runs: Sequence[Measured]) -> str:
+    """The CPU wait that is not counted because the CPUs were stolen; empty where there is none."""
+    shares = [(found, wait) for run in runs if (found := _excused(run)) and (wait := _wait(run)) is not None]
+    if not shares:
+        return ""
+    steal, wait = (max(each) for each in zip(*shares, strict=True))
+    told = (
+        f"CPU wait {_percent(wait, DELAY_SHARE)} % of latency with {100 * steal:.1f} % of its CPU time stolen"
+    )
+    return f"; not counted: {told}"
 
 
 def client_bound(name: str, runs: Sequence[Measured]) -> str:
@@ -109,26 +129,51 @@ def _quantity(run: Measured, name: str) -> float | None:
     return None if found is None else found.rate
 
 
+def _times(run: Measured) -> dict[str, float]:
+    """Time of the load's CPU set by state, in CPU-seconds a second; empty where it is not known."""
+    states = {state: _quantity(run, f"cpu.load.{state}") for state in STATES}
+    times = {state: time for state, time in states.items() if time is not None}
+    known = len(times) == len(STATES) and run.load_cpus is not None and sum(times.values()) > 0
+    return times if known else {}
+
+
 def _busy(run: Measured) -> float | None:
-    """Busy share of the load's CPU set, whoever was busy there."""
-    states = [run.quantities.get(f"cpu.load.{state}") for state in STATES]
-    times = [state.rate for state in states if state]
-    if len(times) < len(states) or run.load_cpus is None or sum(times) <= 0:
+    """Busy share of the load's CPU set, whatever ran there."""
+    times = _times(run)
+    return sum(times[state] for state in STATES[:5]) / sum(times.values()) if times else None
+
+
+def _wait(run: Measured) -> float | None:
+    """Time that the load's threads were ready and waited for a CPU, over mean latency × operations."""
+    delay, events, latency = (
+        _quantity(run, name) for name in ("threads.load.run_delay_ns", "load.events", "latency.mean")
+    )
+    if not delay or not events or not latency or events <= 0 or latency <= 0:
         return None
-    return sum(times[:5]) / sum(times)
+    return delay / events / latency
+
+
+def _excused(run: Measured) -> float | None:
+    """The stolen share where steal explains the threads' CPU wait: CPUs that were mostly idle; else None."""
+    share, busy = stolen(run), _busy(run)
+    return share if share is not None and busy is not None and share > STOLEN and busy < LIGHT else None
 
 
 def _delay(run: Measured) -> float | None:
-    """Time that the load's threads were ready and waited for a CPU, over mean latency × operations."""
-    q = run.quantities
-    delay, events, latency = (
-        q.get("threads.load.run_delay_ns"),
-        q.get("load.events"),
-        q.get("latency.mean"),
-    )
-    if not delay or not events or not latency or events.rate <= 0 or latency.rate <= 0:
+    """The part of `_wait` that the load's own threads caused.
+
+    While a thread waits, its CPU runs other threads or is stolen. What threads of others ran is taken off in
+    proportion to CPU time. The wait for a stolen CPU does not follow from the client's demand and is a
+    disturbance of the host: none of it counts.
+    """
+    wait = _wait(run)
+    if wait is None:
         return None
-    return delay.rate / events.rate / latency.rate
+    if _excused(run) is not None:
+        return 0.0
+    times, own = _times(run), _quantity(run, "threads.load.on_cpu_ns")
+    ran = sum(times[state] for state in ("user", "nice", "system")) if times else 0.0
+    return wait * min(1.0, own / ran) if own is not None and ran > 0 else wait
 
 
 def port_range(run: Measured) -> int | None:

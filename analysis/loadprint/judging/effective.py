@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from loadprint.metrics import redo
+
 MIB = 1 << 20
 YES, NO = {"on", "1", "yes", "true"}, {"off", "0", "no", "false"}
 
@@ -176,7 +178,7 @@ def _memory(server: Server) -> Iterator[Effective]:
     ):
         if size := server.number(variable):
             yield Effective("memory", name, mib(size), (variable,))
-    if capacity := redo_capacity(server):
+    if capacity := redo.capacity(server.variables):
         inputs = ("innodb_redo_log_capacity", "innodb_log_file_size", "innodb_log_files_in_group")
         yield Effective("memory", "redo capacity", mib(capacity), inputs)
     if server.variables:
@@ -185,19 +187,6 @@ def _memory(server: Server) -> Iterator[Effective]:
     large = server.on("large_pages")
     if large is not None:
         yield Effective("memory", "large pages", "on" if large else "off", ("large_pages",))
-
-
-def redo_capacity(server: Server) -> float | None:
-    """Bytes of redo log before a checkpoint must follow.
-
-    MySQL 8.0.30 has innodb_redo_log_capacity, beside which the older names are ignored; before, and in
-    MariaDB, size × files, of which MariaDB 10.5 has one.
-    """
-    capacity = server.number("innodb_redo_log_capacity")
-    if capacity is not None:
-        return capacity
-    size = server.number("innodb_log_file_size")
-    return None if size is None else size * (server.number("innodb_log_files_in_group") or 1)
 
 
 def query_cache(server: Server) -> str:

@@ -106,13 +106,15 @@ def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], sh
 
 
 def _held_back(run: Measured) -> list[str]:
-    """Time that somebody else took from the server's CPUs: the hypervisor, or a quota."""
+    """CPU time that the hypervisor, or a quota, took from the server or the load."""
     found = []
     q = run.quantities
     steal = q.get("cpu.server.steal")
     cores = q.get("cpu.server.cores")
     if steal and cores and cores.rate > 0 and steal.rate / cores.rate > STEAL:
         found.append(f"{100 * steal.rate / cores.rate:.1f} % of its CPU time stolen")
+    if (share := client.stolen(run)) is not None and share > STEAL:
+        found.append(f"{100 * share:.1f} % of the load's CPU time stolen")
     throttled = q.get("cgroup.server.throttled")
     if throttled and throttled.rate > THROTTLED:
         found.append(f"held back by its quota in {100 * throttled.rate:.0f} % of periods")

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from loadprint import numbers
+from loadprint.metrics import redo
 from loadprint.metrics.gather import Measured
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
@@ -26,15 +28,11 @@ LEVEL = 1.5  # times the last third's misses that the first third may have
 
 
 def redo_capacities_written(run: Run) -> float | None:
-    """Redo written by the warm-up over the redo capacity, from LSNs; None where the server does not tell."""
+    """Redo written by the warm-up over the redo capacity; None where the server reports one of them not."""
     server = run.server or {}
-    before, after = server.get("status_warmup") or {}, server.get("status_begin") or {}
-    capacity = _capacity(server.get("variables") or {})
-    for name in ("Innodb_redo_log_current_lsn", "Innodb_lsn_current"):  # MySQL 8.0.30, MariaDB 10.5
-        first, last = _number(before.get(name)), _number(after.get(name))
-        if first is not None and last is not None and capacity:
-            return (last - first) / capacity
-    return None
+    written = redo.written(server.get("status_warmup") or {}, server.get("status_begin") or {})
+    capacity = redo.capacity(server.get("variables") or {})
+    return written / capacity if written is not None and capacity else None
 
 
 def free_buffer_share(run: Run, when: str = "status_begin") -> float | None:
@@ -47,11 +45,11 @@ def free_buffer_share(run: Run, when: str = "status_begin") -> float | None:
 
 def reached(runs: Sequence[Run]) -> str:
     """What the repeats of a side had reached when their windows began; empty where no server told."""
-    redo = [value for run in runs if (value := redo_capacities_written(run)) is not None]
+    written = [value for run in runs if (value := redo_capacities_written(run)) is not None]
     free = [value for run in runs if (value := free_buffer_share(run)) is not None]
     told = []
-    if redo:
-        told.append(f"redo {' / '.join(f'{value:.2f}' for value in redo)} of its capacity")
+    if written:
+        told.append(f"redo {' / '.join(f'{value:.2f}' for value in written)} of its capacity")
     if free:
         told.append(f"buffer pool {100 * (1 - sum(free) / len(free)):.0f} % in use")
     return ", ".join(told)
@@ -114,7 +112,7 @@ def _under_full_rule(runs: Sequence[Measured]) -> str:
     """Two redo capacities or three checkpoint cycles, of every repeat that writes."""
     for run in runs:
         written = redo_capacities_written(run.run)
-        if written is None or written >= FULL_REDO or not (run.run.result or {}).get("writes"):
+        if written is None or written >= FULL_REDO or not _writes(run):
             continue
         cycles = _cycles(run.run)
         if cycles < FULL_CYCLES:
@@ -125,10 +123,17 @@ def _under_full_rule(runs: Sequence[Measured]) -> str:
     return ""
 
 
+def _writes(run: Measured) -> bool:
+    """Whether the workload writes; by the server's counters where the client cannot see it."""
+    counted = (run.run.result or {}).get("writes")
+    changed = run.quantities.get("mysql.rows_written")
+    return bool(counted) if counted is not None else changed is not None and changed.rate > 0
+
+
 def _cycles(run: Run) -> int:
     """Checkpoint cycles before the window, by the MySQL probe; 0 where it did not record."""
     found = run_series(run, Store(), ["mysql.checkpoint_age"]).get("mysql.checkpoint_age")
-    capacity = _capacity((run.server or {}).get("variables") or {})
+    capacity = redo.capacity((run.server or {}).get("variables") or {})
     if found is None or not capacity:
         return 0
     return checkpoint_cycles(found.values[found.seconds < 0], capacity)
@@ -148,21 +153,12 @@ def _missing(runs: Sequence[Measured]) -> str:
     for run in runs:
         first, last = (run.quantities.get(f"mysql.miss_ratio.{third}") for third in ("first", "last"))
         if first and last and not grows(run) and first.rate > max(MISSES, LEVEL * last.rate):
+            shares = [numbers.percent(third.rate) for third in (first, last)]
             return (
-                f"{run.run.id} missed {100 * first.rate:.2g} % of its page requests in the first third of "
-                f"its window, {100 * last.rate:.2g} % in the last"
+                f"{run.run.id} missed {shares[0]} % of its page requests in the first third of "
+                f"its window, {shares[1]} % in the last"
             )
     return ""
-
-
-def _capacity(variables: dict[str, Any]) -> float | None:
-    capacity = _number(variables.get("innodb_redo_log_capacity"))
-    if capacity is None:
-        size = _number(variables.get("innodb_log_file_size"))
-        # one file since MariaDB 10.5, which dropped the variable
-        files = _number(variables.get("innodb_log_files_in_group")) or 1
-        capacity = size * files if size is not None else None
-    return capacity
 
 
 def _number(text: Any) -> float | None:

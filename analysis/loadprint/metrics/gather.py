@@ -174,7 +174,7 @@ def _generator(run: Run, out: Quantities) -> None:
         if isinstance(total, int | float):
             out.put(f"load.{name}", total / seconds, None)
         else:
-            out.lack(f"load.{name}", f"the workload does not count {name}")
+            out.lack(f"load.{name}", f"the load generator cannot count {name}")
     latency = run.result.get("latency_ms") or {}
     timed = sum((kind or {}).get("count") or 0 for kind in (run.result.get("transactions") or {}).values())
     for name in LATENCIES:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ibis
 import numpy as np
 
+from loadprint.metrics import redo
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import MILLISECOND, Source
 from loadprint.reading.queries import Columns, number
@@ -24,7 +25,8 @@ COUNTERS = {
     "wait_free": ("Innodb_buffer_pool_wait_free",),
     "row_lock_ms": ("Innodb_row_lock_time",),
     "row_lock_waits": ("Innodb_row_lock_waits",),
-    "rows_read": ("Innodb_rows_read",),
+    # not MariaDB's Handler_read_*: rows of temporary tables and sorts are among them
+    "rows_read": ("Innodb_rows_read", "Rows_read"),
     "qcache_hits": ("Qcache_hits",),
     "qcache_inserts": ("Qcache_inserts",),
     "qcache_not_cached": ("Qcache_not_cached",),
@@ -36,19 +38,16 @@ GAUGES = {
     "history": ("innodb_metrics.trx_rseg_history_len", "Innodb_history_list_length"),
     "threads_running": ("Threads_running",),
     "checkpoint_age": ("Innodb_checkpoint_age", "innodb_metrics.log_lsn_checkpoint_age"),
-    "redo_capacity": ("Innodb_redo_log_capacity_resized", "Innodb_checkpoint_max_age"),
+    "redo_capacity": ("Innodb_redo_log_capacity_resized",),
 }
 # ends of the redo since the last checkpoint: from 8.0.30 on, and before
 AGES = (
     ("Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn"),
     ("innodb_status.log_sequence_number", "innodb_status.last_checkpoint_at"),
 )
+CAPACITY = ("innodb_redo_log_capacity", "innodb_log_file_size")
 # counters to be added up where that of the same name is not there: MariaDB dropped Innodb_rows_*
-HANDLER_READS = tuple(
-    f"Handler_read_{how}" for how in ("first", "key", "last", "next", "prev", "rnd", "rnd_next")
-)
 SUMS = {
-    "rows_read": (HANDLER_READS,),
     "rows_written": (
         ("Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted"),
         ("Handler_write", "Handler_update", "Handler_delete"),
@@ -91,6 +90,9 @@ def mysql(source: Source) -> None:
         _state(source, name, next((series[one]["value"] for one in names if one in series), None), names)
     if "mysql.checkpoint_age.mean" not in source.out.values:
         _state(source, "checkpoint_age", _age(series), AGES[0])
+    if "mysql.redo_capacity.mean" not in source.out.values:
+        capacity = redo.capacity((source.run.server or {}).get("variables") or {})
+        _state(source, "redo_capacity", None if capacity is None else np.array([capacity]), CAPACITY)
     _take_off(source, series)
     _misses(source, series)
 

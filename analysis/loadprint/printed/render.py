@@ -5,7 +5,6 @@ Where the sides do not fit beside each other there is one table per side, each b
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import textwrap
@@ -17,6 +16,7 @@ from rich.cells import cell_len
 from loadprint import numbers
 from loadprint.printed.number import Interval, Number
 from loadprint.printed.table import Misprint, PrintedRow, PrintedTable, Ratio
+from loadprint.rendering import escape
 from loadprint.rendering.layout import superscript
 
 GAP = 2
@@ -80,22 +80,22 @@ def _grid(table: PrintedTable, shown: Sequence[str]) -> Iterator[str]:
 def render_markdown(table: PrintedTable) -> str:
     """Return one Markdown table, with sections as lines of their own."""
     heads = [head or " " for head in _heads(table, table.sides)]
-    lines = [f"# {table.name}", "", f"| {' | '.join(heads)} |"]
+    lines = [f"# {escape.markdown(table.name)}", "", f"| {' | '.join(map(escape.markdown, heads))} |"]
     lines.append("|" + "|".join([":--"] + ["--:"] * (len(heads) - 1)) + "|")
     section = ""
     for row in table.rows:
         if row.section != section:
             section = row.section
-            lines.append(f"| **{section}** |" + " |" * (len(heads) - 1))
-        cells = (cell.strip().replace("|", "\\|") for cell in _cells(table, row, table.sides))
+            lines.append(f"| **{escape.markdown(section)}** |" + " |" * (len(heads) - 1))
+        cells = (escape.markdown(cell.strip()) for cell in _cells(table, row, table.sides))
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, "", *(f"{line}  " for line in _below(table))]) + "\n"
+    return "\n".join([*lines, "", *(f"{escape.markdown(line)}  " for line in _below(table))]) + "\n"
 
 
 def render_csv(table: PrintedTable) -> str:
     """Return a line for each row and side; absent numbers are empty."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = escape.CsvWriter(out)
     writer.writerow(CSV_HEAD)
     for row in table.rows:
         for side, cell, ratio in zip(table.sides, row.cells, row.ratios, strict=True):

@@ -7,13 +7,16 @@ side, and `printed_ratio` (may be left out). Further columns without numbers bel
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadprint.errors import InputError
+from loadprint.printable import printable
 from loadprint.printed.number import Interval, Number, parse
+from loadprint.reading import bounds
 
 SECTION, METRIC, RATIO = "section", "metric", "printed_ratio"
 AGREES, DIFFERS = "agrees", "does not agree"
@@ -105,15 +108,10 @@ def read(path: Path, reference: str | None = None) -> PrintedTable:
 
 def _lines(path: Path) -> tuple[list[str], list[list[str]]]:
     """Column names and all lines that hold anything, each as long as the first."""
+    text = bounds.read_text(path, bounds.TABLE, "give a CSV file in UTF-8")
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            found = [
-                (number, line) for number, line in enumerate(csv.reader(file, strict=True), start=1) if line
-            ]
-    except OSError as error:
-        raise InputError(path, error.strerror or "cannot be read", "give a CSV file") from error
-    except UnicodeDecodeError as error:
-        raise InputError(path, f"not UTF-8 text at byte {error.start}", "save it as UTF-8") from error
+        lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+        found = [(number, list(map(printable, line))) for number, line in enumerate(lines, start=1) if line]
     except csv.Error as error:
         raise InputError(path, f"is no CSV ({error})", WRITE) from error
     if not found:
@@ -125,10 +123,10 @@ def _lines(path: Path) -> tuple[list[str], list[list[str]]]:
         if len(line) != len(heads):
             what = f"{len(line)} cells, the first line has {len(heads)}"
             raise InputError(f"{path} record {number}", what, "put numbers with commas in quotes")
-    lines = [line for _, line in found[1:]]
-    if not lines:
+    rows = [line for _, line in found[1:]]
+    if not rows:
         raise InputError(path, "holds no row", WRITE)
-    return heads, lines
+    return heads, rows
 
 
 def _columns(path: Path, heads: list[str], lines: list[list[str]]) -> tuple[list[int], tuple[str, ...]]:

@@ -138,4 +138,4 @@ def _spread(found: Components) -> str:
         ("between runs of one", found.runs),
         ("between seconds of a run", found.seconds),
     )
-    return ", ".join(f"{what} {100 * cv:.2g} %" for what, cv in parts if cv is not None)
+    return ", ".join(f"{what} {numbers.percent(cv)} %" for what, cv in parts if cv is not None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import textwrap
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from json import dumps
 
 from loadprint.qualify import layout
 from loadprint.qualify.report import CellReport, Report
+from loadprint.rendering import escape
 
 WIDTH = 100
 GAP = 2
@@ -60,21 +60,27 @@ def text(report: Report) -> str:
 
 def markdown(report: Report) -> str:
     """Return the report as Markdown."""
-    lines = [f"- **{label}** {told}" for label, told in layout.facts(report)]
+    lines = [f"- **{label}** {escape.markdown(told)}" for label, told in layout.facts(report)]
     for cell in report.cells:
-        lines += ["", f"### {cell.title}", "", _pipes([*layout.HEADS, "why"]), _pipes(["---"] * 9)]
+        lines += [
+            "",
+            f"### {escape.markdown(cell.title)}",
+            "",
+            _pipes([*layout.HEADS, "why"]),
+            _pipes(["---"] * 9),
+        ]
         lines += [_pipes([*texts, why]) for texts, why in layout.rows(cell)]
-        lines += ["", *(f"- cannot tell: {void}" for void in layout.voids(cell))]
-        lines += [f"- {told}" for told in layout.below(cell)]
-    lines += ["", *(f"{told}  " for told in report.method), ""]
-    lines += [f"- {reason}" for reason in report.reasons]
+        lines += ["", *(f"- cannot tell: {escape.markdown(void)}" for void in layout.voids(cell))]
+        lines += [f"- {escape.markdown(told)}" for told in layout.below(cell)]
+    lines += ["", *(f"{escape.markdown(told)}  " for told in report.method), ""]
+    lines += [f"- {escape.markdown(reason)}" for reason in report.reasons]
     return "\n".join([*lines, "", f"**{report.verdict}**"]) + "\n"
 
 
 def comma_separated(report: Report) -> str:
     """Return one line for each row and cell, in base units."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = escape.CsvWriter(out)
     writer.writerow(CSV_HEADS)
     for cell in report.cells:
         for line in cell.lines:
@@ -152,4 +158,4 @@ def _line(row: list[str], widths: list[int]) -> str:
 
 
 def _pipes(cells: list[str]) -> str:
-    return f"| {' | '.join(each.replace('|', '/') for each in cells)} |"
+    return f"| {' | '.join(map(escape.markdown, cells))} |"

@@ -1,6 +1,7 @@
 """JSON as a recording may hold it: no NaN, no number beyond a double, no endless nesting, known shapes.
 
-A shape says what readers rely on; keys that it does not name may hold anything. Every value may be null.
+Strings are made printable here, before any reader sees them. A shape says what readers rely on; keys that it
+does not name may hold anything. Every value may be null, but an object in a list.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from loadprint.printable import UNSAFE, printable
+from loadprint.reading import bounds
+
 LARGEST = 1e18  # no count, size or rate comes near it; nanoseconds since 1970 just pass it
-LONGEST_INTEGER = 20  # digits
+SMALLEST = 1e-18  # a real below is no measurement; its reciprocal would pass LARGEST
+LARGEST_INTEGER = 1 << 63
 
 
 class Kind(Enum):
@@ -44,11 +49,12 @@ Shape = Kind | Each | ListOf | Mapping[str, "Shape"]
 
 
 def loads(text: str | bytes) -> Any:
-    """Read strict JSON. Raises ValueError that says what is wrong, in one line."""
+    """Read strict JSON; its strings are printable. Raises ValueError that says what is wrong, in one line."""
     try:
-        return json.loads(text, parse_constant=_refuse, parse_int=_integer, parse_float=_real)
+        found = json.loads(text, parse_constant=_refuse, parse_int=_integer, parse_float=_real)
     except RecursionError:
         raise ValueError("nested too deep") from None
+    return _clean(found, bounds.DEPTH)
 
 
 def deviation(value: Any, shape: Shape, name: str = "") -> str:
@@ -60,6 +66,8 @@ def deviation(value: Any, shape: Shape, name: str = "") -> str:
     if isinstance(shape, ListOf):
         if not isinstance(value, list):
             return f"`{name}` is {_called(value)}, not a list"
+        if isinstance(shape.shape, Mapping) and None in value:
+            return f"`{name}[{value.index(None)}]` is null, not an object"
         inner = ((f"{name}[{place}]", each, shape.shape) for place, each in enumerate(value))
     else:
         if not isinstance(value, dict):
@@ -75,7 +83,7 @@ def deviation(value: Any, shape: Shape, name: str = "") -> str:
 def _is(value: Any, kind: Kind) -> bool:
     if kind is Kind.TEXT:
         return isinstance(value, str)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
+    number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_INTEGER
     if kind is Kind.SCALAR:
         return isinstance(value, str | bool) or number
     return number and (kind is Kind.NUMBER or value >= 0)
@@ -93,12 +101,30 @@ def _called(value: Any) -> str:
     return f"{value:g}"
 
 
+def _clean(value: Any, depth: int) -> Any:
+    """The value with printable strings of bounded length, keys among them. Raises ValueError."""
+    if isinstance(value, str):
+        return printable(value[: bounds.STRING])
+    if not isinstance(value, dict | list):
+        return value
+    if depth == 0:
+        raise ValueError("nested too deep")
+    # in place: a copy of a large document would double its memory
+    for key, each in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        if isinstance(each, str | dict | list):
+            value[key] = _clean(each, depth - 1)
+    if isinstance(value, dict) and any(len(key) > bounds.STRING or UNSAFE.search(key) for key in value):
+        return {printable(key[: bounds.STRING]): each for key, each in value.items()}
+    return value
+
+
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no number")
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > LONGEST_INTEGER:
+    # 2^64 - 1 may be printed by a kernel; where a shape asks for a number it is refused
+    if len(digits) > len(str(1 << 64)):
         raise ValueError(f"a number of {len(digits)} digits")
     return int(digits)
 
@@ -107,4 +133,6 @@ def _real(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value) or abs(value) > LARGEST:
         raise ValueError(f"{digits[:20]} is too large for any figure")
+    if 0 < abs(value) < SMALLEST:
+        raise ValueError(f"{digits[:20]} is too small for any figure")
     return value

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.errors import InputError
-from loadprint.reading import documents, shapes
+from loadprint.printable import printable
+from loadprint.reading import bounds, documents, shapes
 from loadprint.reading.crc32c import crc32c_file
 
 FORMAT_VERSION = 1
@@ -48,7 +49,7 @@ class Run:
     @property
     def id(self) -> str:
         """The run's own name, or its directory's."""
-        return str(self.meta.get("id") or self.path.name)
+        return printable(str(self.meta.get("id") or self.path.name))
 
     @property
     def status(self) -> str:
@@ -139,12 +140,9 @@ def read_object(path: Path) -> dict[str, Any]:
     Raises InputError with the line of the first mistake, or its key.
     """
     shape = shapes.BY_NAME.get(path.name)
+    text = bounds.read_text(path, bounds.DOCUMENT, COPY_AGAIN)
     try:
-        value = documents.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(path, error.strerror or "cannot be read", COPY_AGAIN) from error
-    except UnicodeDecodeError as error:
-        raise InputError(path, f"not UTF-8 text at byte {error.start}", COPY_AGAIN) from error
+        value = documents.loads(text)
     except json.JSONDecodeError as error:
         what = f"not JSON at line {error.lineno} column {error.colno} ({error.msg})"
         raise InputError(path, what, COPY_AGAIN) from error
@@ -174,7 +172,7 @@ def _phases(path: Path, problems: list[str]) -> tuple[Phase, ...]:
         problems.append("load/phases.jsonl is missing")
         return ()
     phases: list[Phase] = []
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace").splitlines()
     for number, line in enumerate(lines, start=1):
         try:
             stamp = _stamp(line)
@@ -204,7 +202,7 @@ def _stamp(line: str) -> Phase:
     monotonic, realtime = stamp["monotonic_ns"], stamp["realtime_ns"]
     if not isinstance(name, str) or event not in ("begin", "end") or not isinstance(boot, str | None):
         raise TypeError(line)
-    if type(monotonic) is not int or type(realtime) is not int:
+    if any(type(at) is not int or abs(at) > documents.LARGEST_INTEGER for at in (monotonic, realtime)):
         raise TypeError(line)
     begun = Phase(name, monotonic, realtime, None, None, boot)
     return begun if event == "begin" else replace(begun, end_ns=monotonic, end_realtime_ns=realtime)

@@ -142,6 +142,14 @@ TABLE: Shape = {
     "columns": Each({"unit": TEXT, "resolution": SCALAR, "bounds": ListOf(NATURAL)}),
     "metrics": Each({"unit": TEXT, "resolution": SCALAR}),
 }
+EXPERIMENT: Shape = {
+    "name": TEXT,
+    "title": TEXT,
+    "treatment": {"apply": TEXT, "revert": TEXT},
+    "schedule": {"order": TEXT, "blocks": NATURAL, "window": NATURAL, "settle": NATURAL},
+    "gates": {"mix_distance": NATURAL, "load_difference": NATURAL, "min_cpu": NATURAL},
+}
+GUARDS: Shape = {"checks": ListOf({"name": TEXT, "state": TEXT, "text": TEXT})}
 BY_NAME: dict[str, Shape] = {
     "run.json": RUN,
     "result.json": RESULT,
@@ -149,4 +157,6 @@ BY_NAME: dict[str, Shape] = {
     "fingerprint.json": FINGERPRINT,
     "manifest.json": MANIFEST,
     "execution.json": EXECUTION,
+    "experiment.json": EXPERIMENT,
+    "guards.json": GUARDS,
 }

@@ -153,6 +153,8 @@ def _realtime_shift(path: Path, rows: dict[str, NDArray[Any]]) -> int:
     Within a tick the median is taken: what was read beside the ticks has stamps of its own.
     """
     apart = rows["realtime"] - rows["start"]
+    if not len(apart):
+        return 0
     order = np.lexsort((apart, rows["tick"]))
     _, first, count = np.unique(rows["tick"][order], return_index=True, return_counts=True)
     middles = [apart[order][first + half] for half in ((count - 1) // 2, count // 2)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import io
 
+from loadprint.rendering import escape
 from loadprint.tables.table import Table
 
 HEAD = (
@@ -39,7 +39,7 @@ def render(table: Table) -> str:
     `noise_floor` is the largest |log ratio| that an A/A saw.
     """
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = escape.CsvWriter(out)
     writer.writerow(HEAD)
     for group in table.groups:
         for row in group.rows:

@@ -9,7 +9,7 @@ from loadprint.tables.table import Table
 def render(table: Table) -> str:
     """Return one Markdown table a group, with facts above and footnotes below."""
     table = layout.lifted(table)
-    lines = ["# " + " | ".join(side.name for side in table.sides).replace("|", "beside"), ""]
+    lines = ["# " + " beside ".join(escape.markdown(side.name) for side in table.sides), ""]
     lines += [f"- **{verdict.key}** {escape.markdown(verdict.told())}" for verdict in table.verdicts]
     lines += [
         f"- **{label}** {escape.markdown(text)}" if label else f"  {escape.markdown(text)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import textwrap
@@ -62,7 +61,7 @@ def markdown(report: Report) -> str:
 def as_csv(report: Report) -> str:
     """Return one line per cell; a cell without a value is empty."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = escape.CsvWriter(out)
     writer.writerow(("pivot", "unit", "row", "column", "value"))
     for pivot in report.pivots:
         for row, cells in zip(pivot.rows, pivot.cells, strict=True):

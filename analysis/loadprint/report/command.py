@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from loadprint import options
+from loadprint.printable import printable
 
 EXAMPLES = """SIDE is what `compare` takes: an EXECUTION (all its sides), EXECUTION:side, a run directory,
 or a file of sysstat. One alone is enough: its page has no ratios. The page needs no network and
@@ -61,9 +62,11 @@ def run_report(arguments: argparse.Namespace) -> int:
         report = collect(sides, arguments.reference or (declared if declared in names else None))
     text = page(report)
     options.write(text, arguments.output)
-    print(f"{arguments.output}: {len(text.encode()) / 1e6:.2f} MB", file=sys.stderr)
+    print(f"{printable(str(arguments.output))}: {len(text.encode()) / 1e6:.2f} MB", file=sys.stderr)
     if arguments.plots is not None:
         from loadprint.plotting.report import write  # noqa: PLC0415  Matplotlib is slow to import
 
-        print(f"{arguments.plots}: {len(write(report, arguments.plots))} files", file=sys.stderr)
+        print(
+            f"{printable(str(arguments.plots))}: {len(write(report, arguments.plots))} files", file=sys.stderr
+        )
     return 0

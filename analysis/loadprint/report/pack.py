@@ -1,7 +1,8 @@
 """Charts as compact JSON: one time grid for all lines, 16 bits a value, thinned so that spikes survive.
 
 Where a line has more points than a screen can show, each bucket of the grid keeps its least and its greatest
-value, in the order in which they came; of a stack, the ticks at which its sum was least and greatest.
+value, in the order in which they came; of a stack, the ticks at which its sum was least and greatest. The
+grid has a bounded number of cells: stamps that lie far apart make them wider.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from loadprint.reading import bounds
 from loadprint.report.data import Course, Floats, Line
 
 MOST_VALUES = 600_000  # of all charts together: 1.6 MB of the page
@@ -61,6 +63,8 @@ def grid_of(courses: Sequence[Course]) -> Grid | None:
     end = max(float(line.seconds[-1]) for line in lines)
     begin = np.floor(begin / step) * step
     count = int(np.ceil((end - begin) / step)) + 2
+    if count > bounds.POINTS:
+        step, count = float(end - begin) / bounds.POINTS, bounds.POINTS + 2
     most = min(MOST, max(FEWEST, MOST_VALUES // len(lines)))
     keep = 1 if count <= most else int(np.ceil(count / (most // 2)))
     return Grid(float(begin), step, count, keep)

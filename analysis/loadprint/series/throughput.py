@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import ibis
 import numpy as np
 
-from loadprint.reading.queries import Columns, Store, number
-from loadprint.reading.recording import Run
+from loadprint.errors import InputError
+from loadprint.reading import bounds
+from loadprint.reading.queries import MEND, Columns, Store, number
+from loadprint.reading.recording import Phase, Run
 from loadprint.series.axis import Floats
 
 TOTALS = ("events", "queries", "reads", "writes", "commits", "errors", "reconnects", "rows")
@@ -21,7 +24,7 @@ STATES = ("latency_p95_ms", "backlog", "concurrency")
 SHORT = 0.5  # of the usual length: a line that came late shortens the next interval; the last may be a part
 WHOLE = 0.9  # of the usual length: the first report of a window may count from before it
 LARGEST = 2.0**64  # no counter holds more
-MOST_REPEATED = 3600  # samples that one interval may stand for
+OVERTIME_NS = 3600e9  # by which the last interval may end after its phase: events under way are waited for
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,10 @@ class Intervals:
         return found
 
     def samples(self, name: str) -> Floats:
-        """Rates at steps of `usual` seconds from the begin of the phase to the last known; NaN in gaps."""
+        """Rates at steps of `usual` seconds from the begin of the phase to the last known; NaN in gaps.
+
+        Empty where none is known, or where they are too unlike to have common steps.
+        """
         rates = self.rates(name)
         if not np.isfinite(rates).any():
             return np.empty(0)
@@ -63,7 +69,10 @@ class Intervals:
         steps = np.column_stack(
             (np.round(gaps / self.usual), np.maximum(np.round(self.lengths / self.usual), 1))
         )
-        even = np.repeat(values, np.clip(steps.ravel(), 0, MOST_REPEATED).astype(int))
+        steps = np.clip(np.nan_to_num(steps.ravel()), 0, bounds.POINTS)
+        if steps.sum() > bounds.POINTS:
+            return np.empty(0)
+        even = np.repeat(values, steps.astype(int))
         return even[: np.flatnonzero(np.isfinite(even))[-1] + 1]
 
 
@@ -87,6 +96,7 @@ def intervals(run: Run, store: Store) -> Intervals | None:
             .order_by("second")
         ),
     )
+    _require_in_run(path, rows, measure)
     second = rows.pop("second")
     if not len(second):
         return None
@@ -101,6 +111,19 @@ def intervals(run: Run, store: Store) -> Intervals | None:
     for name in counted:
         rows[name][-1] = np.nan
     return _joined(second, second + 1, rows, counted)
+
+
+def _require_in_run(path: Path, rows: Columns, measure: Phase) -> None:
+    """Raise InputError where a row ended outside of the measure phase: a chart would reach there."""
+    if len(rows["second"]) > bounds.POINTS:
+        raise InputError(path, f"holds more than {bounds.POINTS:,} seconds", MEND)
+    ends = rows.get("monotonic_ns")
+    if ends is None or measure.end_ns is None:
+        return
+    outside = (ends < measure.begin_ns) | (ends > measure.end_ns + OVERTIME_NS)
+    if outside.any():
+        second = rows["second"][np.argmax(outside)]
+        raise InputError(path, f"the stamp of its second {second:g} is not within phase `measure`", MEND)
 
 
 def _begins(second: Floats, ends: Floats) -> Floats:

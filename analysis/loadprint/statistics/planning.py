@@ -12,6 +12,7 @@ from loadprint.statistics.student import t_quantile
 LEVEL = 0.95
 LEAST_REPEATS = 3
 MOST_REPEATS = 1000
+LARGEST_LOG = 700.0  # exp of more is no double
 
 
 def repeats_to_decide(
@@ -50,7 +51,9 @@ def apart_with(
 ) -> float | None:
     """Smallest difference, as a share, that so many repeats a side tell; None as in `repeats_to_decide`."""
     found = _spread(side, reference, paired=paired)
-    return None if found is None else math.expm1(half_width(found[1], repeats, paired=paired, level=level))
+    if found is None:
+        return None
+    return math.expm1(min(LARGEST_LOG, half_width(found[1], repeats, paired=paired, level=level)))
 
 
 def repeats_for(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.statistics.bootstrap import Noise, bootstrap_noise
-from loadprint.statistics.planning import apart_with, repeats_to_decide
+from loadprint.statistics.planning import LARGEST_LOG, apart_with, repeats_to_decide
 from loadprint.statistics.student import t_quantile, t_tail
 
 __all__ = [
@@ -55,9 +55,9 @@ def log_t_interval(values: Sequence[float], *, level: float = LEVEL) -> Estimate
     logs = np.log(np.asarray(values, dtype=float))
     centre = float(logs.mean())
     if len(logs) < LEAST_REPEATS:
-        return Estimate(math.exp(centre))
+        return Estimate(_exp(centre))
     half = t_quantile(0.5 + level / 2, len(logs) - 1.0) * float(logs.std(ddof=1)) / math.sqrt(len(logs))
-    return Estimate(math.exp(centre), math.exp(centre - half), math.exp(centre + half))
+    return Estimate(_exp(centre), _exp(centre - half), _exp(centre + half))
 
 
 def ratio(
@@ -71,8 +71,13 @@ def ratio(
     """
     x, y = np.log(np.asarray(side)), np.log(np.asarray(reference))
     centre, low, high, p = _difference(x, y, paired, least=-2 * math.log1p(-rounding))
-    bounds = [None if bound is None else math.exp(bound) for bound in (low, high)]
-    return Estimate(math.exp(centre), bounds[0], bounds[1], p)
+    bounds = [None if bound is None else _exp(bound) for bound in (low, high)]
+    return Estimate(_exp(centre), bounds[0], bounds[1], p)
+
+
+def _exp(log: float) -> float:
+    """The ratio of a log; a bound beyond any double is the largest or smallest that can be written."""
+    return math.exp(max(-LARGEST_LOG, min(LARGEST_LOG, log)))
 
 
 def difference(side: Sequence[float], reference: Sequence[float], *, paired: bool) -> Estimate:

@@ -59,10 +59,13 @@ def best(
     body: list[tuple[float | None, ...]] = []
     said = []
     for column in columns:
+        # an execution's plan may call a cell anything
         reached = {
             int(row): value
             for row in rows
-            if (cell := grid.get((row, column))) and (value := cell.mean(cells.operations)) is not None
+            if row.isdecimal()
+            and (cell := grid.get((row, column)))
+            and (value := cell.mean(cells.operations)) is not None
         }
         if not reached:
             body.append((None,) * len(heads))

@@ -34,7 +34,7 @@ Sides = Sequence[Sequence[Measured]]
 
 
 def groups(builder: RowBuilder, ceilings: Ceilings) -> list[Group]:
-    """All groups of a comparison, one that no side has any input for left out."""
+    """All groups of a comparison; costs of a unit of work that no side counts are left out."""
     rows = Rows(builder, ceilings)
     sides = [column.runs for column in builder.columns]
     shown_disks, shown_nics = devices.disks(sides), devices.interfaces(sides)
@@ -69,9 +69,9 @@ class Rows:
 
 def _throughput(rows: Rows, sides: Sides) -> list[Group]:
     equal_load = _equal_load(sides)
-    optional = there(sides, (*generated.NEW_ORDER_ROWS, *generated.OPEN_LOOP))
+    optional = if_measured(sides, (*generated.NEW_ORDER_ROWS, *generated.OPEN_LOOP))
     latency = derived.latency(equal_load=equal_load)
-    metrics = (*derived.THROUGHPUT, *optional, *there(sides, derived.STEADINESS), *latency)
+    metrics = (*derived.THROUGHPUT, *optional, *if_measured(sides, derived.STEADINESS), *latency)
     found = [Group("throughput", "Throughput and latency", rows.of(metrics), WORKLOAD)]
     kinds = list(dict.fromkeys(kind for runs in sides for kind in _types(runs)))
     if len(kinds) > 1:
@@ -92,12 +92,11 @@ def _cpu(rows: Rows, sides: Sides) -> list[Group]:
     for side in ("server", "load"):
         metrics = derived_cpu.cpu_metrics(side)
         if side == "server":
-            metrics = (*metrics, *there(sides, derived_hardware.PROCESSOR))
+            metrics = (*metrics, *if_measured(sides, derived_hardware.PROCESSOR))
         title = f"CPU, {side}'s set ({_set_of(sides, side)})"
         found.append(Group(f"cpu_{side}", title, rows.of(metrics), CPU))
-    if whole := there(sides, derived_cpu.cpu_metrics("host")):
-        found.append(Group("cpu_host", "CPU, whole host", rows.of(whole), CPU))
-    return found
+    whole = if_measured(sides, derived_cpu.cpu_metrics("host"))
+    return [*found, Group("cpu_host", "CPU, whole host", rows.of(whole), CPU)]
 
 
 def _disks(rows: Rows, sides: Sides, shown: Sequence[Device]) -> list[Group]:
@@ -136,14 +135,15 @@ def _listed(builder: RowBuilder, quiet: Sequence[bool]) -> str:
 
 
 def _other(rows: Rows, sides: Sides) -> list[Group]:
-    found = [Group("kernel", "Kernel", rows.of(_kernel_rows(sides)), OTHER)]
-    if seen := there(sides, derived_ebpf.EBPF):
-        found.append(Group("ebpf", "Kernel, by eBPF", rows.of(seen), OTHER))
-    if held := there(sides, derived_hardware.LIMITS):
-        found.append(Group("limits", "Limits from outside", rows.of(held), OTHER))
-    if inside := there(sides, derived_mysql.MYSQL):
-        found.append(Group("mysql", "Inside MySQL", rows.of(inside), OTHER))
-    return found
+    optional = (
+        ("ebpf", "Kernel, by eBPF", derived_ebpf.EBPF),
+        ("limits", "Limits from outside", derived_hardware.LIMITS),
+        ("mysql", "Inside MySQL", derived_mysql.MYSQL),
+    )
+    return [
+        Group("kernel", "Kernel", rows.of(_kernel_rows(sides)), OTHER),
+        *(Group(key, title, rows.of(if_measured(sides, found)), OTHER) for key, title, found in optional),
+    ]
 
 
 def _kernel_rows(sides: Sides) -> tuple[derived.Metric, ...]:
@@ -170,10 +170,11 @@ def _disk_rows(sides: Sides) -> tuple[derived.Metric, ...]:
 
 
 def _disk_quantiles(sides: Sides, device: Device) -> tuple[derived.Metric, ...]:
-    """Rows of the disk's eBPF histograms, those that any side has."""
+    """Rows of the disk's eBPF histograms; those that no side has are for the full view."""
     names = dict.fromkeys(name for name in device.per_side if name)
     return tuple(
-        metric for metric in derived_ebpf.DISK if any(there(sides, (metric.of(name),)) for name in names)
+        metric if any(_measured(sides, metric.of(name)) for name in names) else replace(metric, view="all")
+        for metric in derived_ebpf.DISK
     )
 
 
@@ -213,10 +214,10 @@ def _costs(rows: Rows, sides: Sides, disks: Sequence[Device], nics: Sequence[Dev
         per_side = [costs.cost_metrics(work, place) for place in where]
         built = tuple(rows.aligned(metrics[0], metrics) for metrics in zip(*per_side, strict=True))
         found.append(Group(f"cost_{work.per}", work.title, built, COSTS))
-    if protocol := there(sides, generated.PROTOCOL_ROWS):
-        found.append(Group("protocol", generated.PROTOCOL, rows.of(protocol), COSTS))
-    if failed := there(sides, generated.errors(_error_codes(sides))):
-        found.append(Group("errors", "Errors for 1000 operations", rows.of(failed), COSTS))
+    protocol = if_measured(sides, generated.PROTOCOL_ROWS)
+    failed = if_measured(sides, generated.errors(_error_codes(sides)))
+    found.append(Group("protocol", generated.PROTOCOL, rows.of(protocol), COSTS))
+    found.append(Group("errors", "Errors for 1000 operations", rows.of(failed), COSTS))
     return found
 
 
@@ -237,16 +238,14 @@ def _equal_load(sides: Sides) -> bool:
     return None not in rates and len({found.rate for found in rates if found}) == 1
 
 
-def there(sides: Sides, metrics: Sequence[derived.Metric]) -> tuple[derived.Metric, ...]:
-    """The metrics that at least one run has all inputs of."""
-    return tuple(
-        metric
-        for metric in metrics
-        if any(
-            all(run.quantities.get(name) is not None for name in metric.needs)
-            for runs in sides
-            for run in runs
-        )
+def if_measured(sides: Sides, metrics: Sequence[derived.Metric]) -> tuple[derived.Metric, ...]:
+    """The metrics; one that no run has all inputs of is a row of the full view alone."""
+    return tuple(metric if _measured(sides, metric) else replace(metric, view="all") for metric in metrics)
+
+
+def _measured(sides: Sides, metric: derived.Metric) -> bool:
+    return any(
+        all(run.quantities.get(name) is not None for name in metric.needs) for runs in sides for run in runs
     )
 
 

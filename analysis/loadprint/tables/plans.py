@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from loadprint import numbers
 from loadprint.metrics.gather import Measured
 from loadprint.statistics import stats
 from loadprint.statistics.bootstrap import bootstrap_noise
@@ -18,6 +19,7 @@ from loadprint.tables.table import Cell, Plan, Row, Versus
 ROWS = ("operations", "statements")  # the first of them that has a ratio is planned for
 MOST_MORE = 30  # nobody runs more: then what ten more would tell is said
 SOME_MORE = 10
+MOST_APART = 0.25  # a plan that would detect no smaller difference than this helps no one and is left out
 BETWEEN, WITHIN = "between runs", "within runs"
 
 
@@ -28,7 +30,7 @@ def noise(runs: Sequence[Measured]) -> float | None:
 
 
 def plans(rows: Sequence[Row], builder: RowBuilder, noises: Sequence[float | None]) -> tuple[Plan, ...]:
-    """One plan for each side whose ratio holds 1, or has no interval yet; `noises` are those of the sides."""
+    """One plan for each side whose interval includes 1 or is missing; `noises` are those of the sides."""
     by_key = {row.key: row for row in rows if row.key in ROWS}
     found = []
     for position, column in enumerate(builder.columns):
@@ -39,7 +41,7 @@ def plans(rows: Sequence[Row], builder: RowBuilder, noises: Sequence[float | Non
             base = by_key[key].cells[builder.reference]
             both = [noises[position], noises[builder.reference]]
             plan = _plan(versus, by_key[key].cells[position], base, both, paired=column.paired)
-            if plan:
+            if plan and plan[1] <= MOST_APART:
                 found.append(Plan(column.name, key, *plan))
             break
     return tuple(found)
@@ -49,8 +51,8 @@ def told(found: Sequence[Plan], rows: Sequence[Row]) -> list[str]:
     """One line for each plan."""
     labels = {row.key: row.label for row in rows}
     return [
-        f"{plan.side}: {plan.more} more repeat{'s' if plan.more > 1 else ''} a side would tell "
-        f"{'at best ' if plan.basis == WITHIN else ''}a difference of {100 * plan.apart:.2g} % in "
+        f"{plan.side}: {plan.more} more repeat{'s' if plan.more > 1 else ''} a side would detect "
+        f"{'at best ' if plan.basis == WITHIN else ''}a difference of {numbers.percent(plan.apart)} % in "
         f"{labels[plan.row]}, by the spread {plan.basis} (a plan, not a finding)."
         for plan in found
     ]
@@ -59,7 +61,9 @@ def told(found: Sequence[Plan], rows: Sequence[Row]) -> list[str]:
 def noises_told(names: Sequence[str], found: Sequence[float | None]) -> str:
     """Header line: within-run noise of each side; empty where nobody knows."""
     said = [
-        f"{name} ±{100 * each:.2g} %" for name, each in zip(names, found, strict=True) if each is not None
+        f"{name} ±{numbers.percent(each)} %"
+        for name, each in zip(names, found, strict=True)
+        if each is not None
     ]
     return f"within runs, of operations/s (planning only): {'; '.join(said)}" if said else ""
 
@@ -71,6 +75,8 @@ def _plan(
     if versus.low is not None and versus.mark != "~":
         return None
     x, y = (_known(cell) for cell in (side, base))
+    # a repeat without a value leaves positions that belong to different blocks
+    paired = paired and len(x) == len(side.repeats) and len(y) == len(base.repeats)
     repeats = min(len(x), len(y))
     if repeats < 2:
         return _hoped(noises, repeats)

@@ -93,9 +93,13 @@ class RowBuilder:
         found = [evaluate(metric, run) for run in column.runs]
         known = [value for value, _ in found if value is not None]
         notes = [self.footnotes.add(COARSE)] if any(why == COARSE for _, why in found) else []
-        lacking = [why for value, why in found if value is None]
-        few = f"missing in {len(lacking)} of {len(found)} repeats: " if known else ""
-        notes += [self.footnotes.add(f"{few}{why}") for why in dict.fromkeys(lacking)]
+        lacking: dict[str, list[str]] = {}
+        for run, (value, why) in zip(column.runs, found, strict=True):
+            if value is None:
+                lacking.setdefault(why, []).append(run.run.id)
+        for why, runs in lacking.items():
+            few = f"missing in {', '.join(runs)}, {len(runs)} of {len(found)} repeats: " if known else ""
+            notes.append(self.footnotes.add(f"{few}{why}"))
         mean = math.fsum(known) / len(known) if known else None
         return Cell(mean, tuple(value for value, _ in found), tuple(notes))
 

@@ -102,7 +102,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Plan:
-    """So many `more` repeats a side would tell `apart` (a share of the reference) apart, in row `row`.
+    """So many `more` repeats a side would detect `apart` (a share of the reference) apart, in row `row`.
 
     `basis` is `between runs`, the spread that the repeats show, or `within runs`, where one repeat a side
     shows none: then it is the best that can be hoped for. A plan, not a finding.

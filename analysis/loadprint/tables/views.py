@@ -31,12 +31,8 @@ def usual(table: Table) -> Table:
 
 
 def all_of(table: Table) -> Table:
-    """Every row that any side has inputs for; the usual ones also where they have none, with the reason."""
-    kept = [
-        replace(group, rows=tuple(row for row in group.rows if row.view == "always" or _measured(row)))
-        for group in table.groups
-    ]
-    return _cut(table, [group for group in kept if group.rows], [], whole=True)
+    """Every row; one that no side has inputs for is n/a, with the reason in its footnote."""
+    return _cut(table, table.groups, [])
 
 
 def costs(table: Table) -> Table:
@@ -55,28 +51,22 @@ def _happened(cell: Cell, row: Row) -> bool:
     return cell.value is not None and cell.value > least
 
 
-def _measured(row: Row) -> bool:
-    return any(cell.value is not None for cell in row.cells)
-
-
 def _told(row: Row) -> bool:
     """Whether a row says more than n/a and zero."""
     return any(cell.value for cell in row.cells)
 
 
-def _cut(table: Table, groups: Sequence[Group], empty: Sequence[str], *, whole: bool = False) -> Table:
+def _cut(table: Table, groups: Sequence[Group], empty: Sequence[str]) -> Table:
     """The table with these groups, their footnotes numbered anew, and a line on what is not shown."""
     before, after = (sum(len(group.rows) for group in each) for each in (table.groups, groups))
-    line = _left_out(before - after, empty, whole=whole)
+    line = _left_out(before - after, empty)
     method = (*table.method, line) if line else table.method
     return _renumbered(replace(table, groups=tuple(groups), method=method))
 
 
-def _left_out(rows: int, empty: Sequence[str], *, whole: bool) -> str:
+def _left_out(rows: int, empty: Sequence[str]) -> str:
     if not rows:
         return ""
-    if whole:
-        return f"{rows} rows are left out: no side has inputs for them."
     named = ", ".join(empty[:MOST_NAMED]) + (", …" if len(empty) > MOST_NAMED else "")
     nothing = f", and there is nothing but zero or n/a in: {named}" if empty else ""
     return f"{rows} more rows with --all{nothing}."

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadprint.errors import InputError
+from loadprint.printable import printable
+from loadprint.reading import bounds, documents
 from loadprint.usl.columns import Column, Points
 
 CONCURRENCY = (
@@ -91,11 +93,7 @@ def _column(
 
 
 def _table(path: Path) -> tuple[list[str], Rows]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        what = (error.strerror if isinstance(error, OSError) else None) or "is no text in UTF-8"
-        raise InputError(path, what.lower(), "give a CSV file, or the directory of an execution") from error
+    text = bounds.read_text(path, bounds.TABLE, "give a CSV file, or the directory of an execution")
     lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1)]
     lines = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
     if len(lines) < 2:
@@ -104,7 +102,8 @@ def _table(path: Path) -> tuple[list[str], Rows]:
         )
     delimiter = max(",;\t", key=lines[0][1].count)
     try:
-        parsed = list(csv.reader((line for _, line in lines), delimiter=delimiter, strict=True))
+        reader = csv.reader((line for _, line in lines), delimiter=delimiter, strict=True)
+        parsed = [list(map(printable, line)) for line in reader]
     except csv.Error as error:
         raise InputError(path, f"is no CSV file ({error})", "write it as RFC 4180 says") from error
     heads = [head.strip() for head in parsed[0]]
@@ -137,10 +136,10 @@ def _place(path: Path, heads: Sequence[str], asked: str | None) -> int:
 
 def _is_number(text: str) -> bool:
     try:
-        float(text.replace(",", ""))
+        value = abs(float(text.replace(",", "")))
     except ValueError:
         return False
-    return True
+    return value == 0 or documents.SMALLEST <= value <= documents.LARGEST
 
 
 def _number(path: Path, line: int, name: str, text: str) -> float | None:

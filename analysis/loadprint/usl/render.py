@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -74,7 +73,7 @@ def markdown(told: Told) -> str:
 def as_csv(told: Told) -> str:
     """Return a line per figure, raw numbers; what is infinite or absent is empty."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = escape.CsvWriter(out)
     writer.writerow(HEAD)
     for column in told.columns:
         for line in _lines(column):

@@ -14,6 +14,7 @@ use std::os::fd::AsFd;
 use std::sync::mpsc::channel;
 use std::thread;
 
+use common::Network;
 use common::Supervisor;
 use common::has_interface;
 use common::text;
@@ -95,6 +96,7 @@ fn unmount_takes_back_one_mount() {
 
 #[test]
 fn a_namespace_answers_through_its_veth_pair() {
+    let network = Network::reserve();
     let supervisor = Supervisor::start();
     let netns = supervisor
         .ask(
@@ -102,16 +104,16 @@ fn a_namespace_answers_through_its_veth_pair() {
             &[
                 "load",
                 "--host-address",
-                "198.18.204.1/30",
+                &network.cidr(1, 30),
                 "--peer-address",
-                "198.18.204.2/30",
+                &network.cidr(2, 30),
             ],
         )
         .unwrap();
     let interface = netns["host_interface"].as_str().unwrap();
     let inside = supervisor.run_script("inside", &["--netns", "load"], "exec sleep 1000");
     // The host end is the server's side, as in a campaign; the connection comes from inside.
-    let server = TcpListener::bind("198.18.204.1:0").unwrap();
+    let server = TcpListener::bind((network.address(1).as_str(), 0)).unwrap();
     let address = server.local_addr().unwrap();
     let (give, take) = channel();
     thread::scope(|scope| {
@@ -125,7 +127,7 @@ fn a_namespace_answers_through_its_veth_pair() {
             give.send(answer).unwrap();
         });
         let (mut stream, peer) = server.accept().unwrap();
-        assert_eq!(peer.ip().to_string(), "198.18.204.2");
+        assert_eq!(peer.ip().to_string(), network.address(2));
         let mut request = [0; 5];
         stream.read_exact(&mut request).unwrap();
         stream.write_all(&request).unwrap();
@@ -140,16 +142,18 @@ fn a_namespace_answers_through_its_veth_pair() {
 
 #[test]
 fn what_is_taken_is_refused() {
+    let (network, another) = (Network::reserve(), Network::reserve());
     let supervisor = Supervisor::start();
-    let make = |name: &str, host: &str, peer: &str| {
-        supervisor.ask("netns", &[name, "--host-address", host, "--peer-address", peer])
+    let make = |name: &str, host: String, peer: String| {
+        supervisor.ask("netns", &[name, "--host-address", &host, "--peer-address", &peer])
     };
-    make("load", "198.18.205.1/30", "198.18.205.2/30").unwrap();
-    let error = make("load", "198.18.206.1/30", "198.18.206.2/30").unwrap_err();
+    make("load", network.cidr(1, 30), network.cidr(2, 30)).unwrap();
+    let error = make("load", another.cidr(1, 30), another.cidr(2, 30)).unwrap_err();
     assert!(error.contains("`load` exists"), "{error}");
-    let error = make("other", "198.18.205.3/29", "198.18.205.2/29").unwrap_err();
-    assert!(error.contains("is taken: 198.18.205.1/30 is on lp"), "{error}");
-    let error = make("other", "198.18.207.1/30", "198.18.208.2/30").unwrap_err();
+    let error = make("other", network.cidr(3, 29), network.cidr(2, 29)).unwrap_err();
+    let taken = format!("is taken: {} is on lp", network.cidr(1, 30));
+    assert!(error.contains(&taken), "{error}");
+    let error = make("other", another.cidr(1, 30), another.cidr(5, 30)).unwrap_err();
     assert!(error.contains("two addresses of one network"), "{error}");
     let error = supervisor
         .ask("run", &["x", "--netns", "lod", "--", "true"])

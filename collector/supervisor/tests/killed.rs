@@ -7,6 +7,7 @@ mod common;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use common::Network;
 use common::Supervisor;
 use common::has_interface;
 use common::is_alive;
@@ -24,14 +25,16 @@ struct Held {
     grandchild: u32,
     interface: String,
     owned: std::path::PathBuf,
+    _network: Network,
 }
 
-fn hold_one_of_each(supervisor: &Supervisor, network: &str) -> Held {
+fn hold_one_of_each(supervisor: &Supervisor) -> Held {
     let owned = supervisor.scratch.path().join("owned");
     fs::create_dir(&owned).unwrap();
     fs::write(owned.join("file"), "x").unwrap();
     supervisor.ask("own", &[text(&owned)]).unwrap();
-    let addresses = [format!("{network}.1/30"), format!("{network}.2/30")];
+    let network = Network::reserve();
+    let addresses = [network.cidr(1, 30), network.cidr(2, 30)];
     let netns = supervisor
         .ask(
             "netns",
@@ -52,13 +55,14 @@ fn hold_one_of_each(supervisor: &Supervisor, network: &str) -> Held {
         grandchild: supervisor.printed_pid("tree"),
         interface,
         owned,
+        _network: network,
     }
 }
 
 #[test]
 fn the_guard_cleans_up_after_the_daemon() {
     let supervisor = Supervisor::start();
-    let held = hold_one_of_each(&supervisor, "198.18.201");
+    let held = hold_one_of_each(&supervisor);
     signal(supervisor.pid, Signal::KILL);
     let status = supervisor.ended();
     assert_eq!(status["ended"], "killed", "{status}");
@@ -74,7 +78,7 @@ fn the_guard_cleans_up_after_the_daemon() {
 #[test]
 fn the_daemon_ends_in_order_without_its_guard() {
     let supervisor = Supervisor::start();
-    let held = hold_one_of_each(&supervisor, "198.18.202");
+    let held = hold_one_of_each(&supervisor);
     signal(supervisor.guard, Signal::KILL);
     let status = supervisor.ended();
     assert_eq!(status["ended"], "signal", "{status}");
@@ -98,7 +102,7 @@ fn kill_both(supervisor: &Supervisor, held: &Held) {
 #[test]
 fn the_next_start_cleans_up_after_both() {
     let supervisor = Supervisor::start();
-    let held = hold_one_of_each(&supervisor, "198.18.203");
+    let held = hold_one_of_each(&supervisor);
     kill_both(&supervisor, &held);
     let next = Supervisor::start_in(supervisor.into_scratch(), &["--lease", "600s"]);
     assert_eq!(
@@ -116,7 +120,7 @@ fn the_next_start_cleans_up_after_both() {
 #[test]
 fn end_cleans_up_after_both() {
     let supervisor = Supervisor::start();
-    let held = hold_one_of_each(&supervisor, "198.18.209");
+    let held = hold_one_of_each(&supervisor);
     kill_both(&supervisor, &held);
     let report = supervisor.ask("end", &[]).unwrap();
     assert_eq!(report["cleaned"]["pid"], supervisor.pid, "{report}");

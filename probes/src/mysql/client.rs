@@ -19,6 +19,10 @@ use super::wire::Sizes;
 const CONNECT_SECONDS: c_uint = 5;
 /// How long it may be silent within an answer, and the network busy within a question.
 const READ_SECONDS: c_uint = 10;
+/// Bytes of an answer at most: all that a server keeps of statement digests is a quarter of that.
+const ANSWER_BYTES: u64 = 64 << 20;
+/// Bytes of a packet at most, and of the descriptions of an answer's columns.
+const PACKET_BYTES: c_ulong = 16 << 20;
 /// The first error number of the client library (errmsg.h); below are the server's.
 const CLIENT_ERRORS: u32 = 2000;
 /// CR_UNKNOWN_ERROR, for what is said here.
@@ -199,6 +203,14 @@ impl Client {
             // SAFETY: these options take a pointer to an unsigned int and copy it (C API reference, mysql_options).
             unsafe { sys::mysql_options(self.mysql, *option, ptr::from_ref(number).cast::<c_void>()) };
         }
+        // SAFETY: this option takes a pointer to an unsigned long and copies it.
+        unsafe {
+            sys::mysql_options(
+                self.mysql,
+                option::MYSQL_OPT_MAX_ALLOWED_PACKET,
+                ptr::from_ref(&PACKET_BYTES).cast::<c_void>(),
+            )
+        };
         let yes = ptr::from_ref(&sys::TRUE).cast::<c_void>();
         // SAFETY: this option takes a pointer to a bool and copies it.
         unsafe { sys::mysql_options(self.mysql, option::MYSQL_OPT_GET_SERVER_PUBLIC_KEY, yes) };
@@ -238,6 +250,7 @@ impl Client {
     pub fn query(&mut self, sql: &str, mut row: impl FnMut(&Cells<'_>)) -> Result<(), Failure> {
         attach_thread();
         let sizes = self.sizes();
+        let most = self.answered + ANSWER_BYTES;
         // SAFETY: pointer and length describe `sql`; the result is freed before anything else is asked. A row is an array of as
         // many pointers and lengths as there are fields, and is handed out before the next one is fetched.
         unsafe {
@@ -272,6 +285,16 @@ impl Client {
                     lengths: slice::from_raw_parts(sys::mysql_fetch_lengths(result), count),
                 };
                 self.answered += sizes.row(cells.sizes());
+                if self.answered > most {
+                    self.lost = true;
+                    // Else freeing the result would read all that is left of it.
+                    libc::shutdown((*self.mysql).net.fd, libc::SHUT_RDWR);
+                    sys::mysql_free_result(result);
+                    let mebibytes = ANSWER_BYTES >> 20;
+                    return Err(Failure::local(&format!(
+                        "an answer of more than {mebibytes} MiB; the connection was closed"
+                    )));
+                }
                 row(&cells);
             }
             sys::mysql_free_result(result);

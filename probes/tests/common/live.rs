@@ -6,6 +6,9 @@
 )]
 
 use std::collections::BTreeMap;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::SocketAddr;
+use std::os::unix::net::UnixListener;
 use std::thread;
 use std::time::Duration;
 use std::time::Instant;
@@ -113,4 +116,13 @@ pub fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
         assert!(Instant::now() < deadline, "still waiting: {what}");
         thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Waits until no other test on this machine, in this process or another, is in the section of this name; it ends with the value.
+/// An abstract unix socket is the lock: it is gone with its owner, however that ends.
+pub fn alone(section: &str) -> UnixListener {
+    let address = SocketAddr::from_abstract_name(format!("loadprint-test-{section}")).unwrap();
+    eventually("the end of another test", || {
+        UnixListener::bind_addr(&address).ok()
+    })
 }

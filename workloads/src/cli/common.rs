@@ -201,7 +201,14 @@ pub const COMMON: &[OptionSpec] = &[
         "thread-init-timeout",
         Kind::Duration,
         Some("30"),
-        "give up connecting when no further thread became ready for so long",
+        "give up when no further thread has connected and prepared its statements for this time; also the limit of each login",
+    ),
+    OptionSpec::new(
+        "mysql-read-timeout",
+        Kind::Duration,
+        None,
+        "a statement without a complete result after this time fails and its connection is closed (error 2013); not CREATE, ALTER, \
+         ANALYZE and other statements on whole tables; 0: no limit [default: 300 for run, 0 for the other verbs]",
     ),
     OptionSpec::new(
         "forced-shutdown",

@@ -1,6 +1,7 @@
 //! A connection of either kind: its link to the server, its statements, and how both are had again after a loss.
 
-use std::os::fd::RawFd;
+use std::ptr;
+use std::time::Duration;
 
 use super::Connection;
 use super::DbError;
@@ -16,17 +17,43 @@ use super::mysql::local_failure;
 use super::protocol::Calls;
 use super::statements::Link;
 use super::statements::Statements;
+use super::watchdog::Cut;
+use super::watchdog::Watched;
 
 /// A link that can be opened.
 pub trait Login: Link + Sized {
     /// Handles belong to the link and are closed one by one before it; else they end with it.
     const CLOSES_HANDLES: bool;
 
-    /// Logs in to address `number`.
-    fn open(driver: &MysqlDriver, number: usize, with_database: bool) -> Result<Self, Failure>;
+    /// Logs in to address `number`; `watched` has the handle from its beginning on.
+    fn open(
+        driver: &MysqlDriver,
+        number: usize,
+        with_database: bool,
+        watched: &Watched,
+    ) -> Result<Self, Failure>;
+}
 
-    /// Its socket.
-    fn descriptor(&self) -> RawFd;
+/// First words of statements that work on whole tables, however long that takes.
+const WITHOUT_LIMIT: [&[u8]; 8] = [
+    b"ALTER",
+    b"ANALYZE",
+    b"CHECK",
+    b"CREATE",
+    b"DROP",
+    b"OPTIMIZE",
+    b"REPAIR",
+    b"TRUNCATE",
+];
+/// Characters of a statement in an error.
+const TEXT_SHOWN: usize = 80;
+
+/// What a connection asks of the server.
+#[derive(Clone, Copy)]
+enum Call<'a> {
+    Login,
+    /// A statement; its text, or nothing where the caller names it.
+    Statement(&'a [u8]),
 }
 
 /// A connection over links of one kind.
@@ -37,6 +64,7 @@ pub struct Linked<L: Login> {
     with_database: bool,
     statements: Statements<L>,
     on_connect: Vec<String>,
+    watched: Watched,
     /// None when it could not be opened again.
     link: Option<L>,
 }
@@ -47,14 +75,17 @@ impl<L: Login> Linked<L> {
     /// # Errors
     /// Of the link; fatal, whatever their number.
     pub fn open(driver: &MysqlDriver, number: usize, with_database: bool) -> Result<Self, DbError> {
-        Ok(Self {
+        let mut linked = Self {
             driver: driver.clone(),
             number,
             with_database,
             statements: Statements::new(driver.mode),
             on_connect: Vec::new(),
-            link: Some(L::open(driver, number, with_database).map_err(DbError::Fatal)?),
-        })
+            watched: driver.watchdog.watch(),
+            link: None,
+        };
+        linked.open_again().map_err(DbError::Fatal)?;
+        Ok(linked)
     }
 
     fn run(
@@ -64,37 +95,109 @@ impl<L: Login> Linked<L> {
         rows: Option<&mut Vec<Row>>,
     ) -> Result<Effect, DbError> {
         let result = match &mut self.link {
-            Some(link) => self.statements.run(link, statement, values, rows),
+            Some(link) => self
+                .watched
+                .call(|| self.statements.run(link, statement, values, rows)),
             None => Err(closed()),
         };
-        result.map_err(|failure| self.driver.classify(failure))
+        // The caller names the statement.
+        result.map_err(|failure| self.failed(failure, Call::Statement(b"")))
     }
 
     fn text(&mut self, sql: &[u8], rows: Option<&mut Vec<Row>>) -> Result<Effect, DbError> {
+        let unlimited = WITHOUT_LIMIT.iter().any(|word| sql.starts_with(word));
+        if unlimited {
+            self.watched.set_limit(None);
+        }
         let result = match &mut self.link {
-            Some(link) => link.query(sql, rows),
+            Some(link) => self.watched.call(|| link.query(sql, rows)),
             None => Err(closed()),
         };
-        result.map_err(|failure| self.driver.classify(failure))
+        if unlimited {
+            self.watched.set_limit(self.driver.read_timeout);
+        }
+        result.map_err(|failure| self.failed(failure, Call::Statement(sql)))
     }
 
     fn close(&mut self) {
-        match self.link.take() {
-            Some(mut link) if L::CLOSES_HANDLES => self.statements.close(&mut link),
-            _ => self.statements.lose(),
-        }
+        let link = self.link.take();
+        self.watched.call(|| {
+            if let Some(mut link) = link {
+                if L::CLOSES_HANDLES {
+                    self.statements.close(&mut link);
+                }
+                self.watched.set_handle(ptr::null_mut());
+            }
+        });
+        self.statements.lose();
     }
 
+    /// Logs in, under the limit of a login.
     fn open_again(&mut self) -> Result<(), Failure> {
-        self.link = Some(L::open(&self.driver, self.number, self.with_database)?);
+        let limit = Duration::from_secs(self.driver.account.answer_seconds.into());
+        self.watched.set_limit(Some(limit));
+        let open = || L::open(&self.driver, self.number, self.with_database, &self.watched);
+        let opened = self.watched.call(open);
+        self.watched.set_limit(self.driver.read_timeout);
+        self.link = Some(opened.map_err(|failure| self.explained(failure, Call::Login))?);
         Ok(())
     }
 
     fn prepare_again(&mut self) -> Result<(), Failure> {
         let link = self.link.as_mut().ok_or_else(closed)?;
-        self.statements.prepare_again(link)
+        self.watched.call(|| self.statements.prepare_again(link))
+    }
+
+    fn failed(&self, failure: Failure, call: Call<'_>) -> DbError {
+        self.driver.classify(self.explained(failure, call))
+    }
+
+    /// A failure of a call; of one that the watchdog ended, with the limit that it exceeded.
+    #[cold]
+    fn explained(&self, failure: Failure, call: Call<'_>) -> Failure {
+        let Some(cut) = self.watched.take_cut() else {
+            return failure;
+        };
+        let login = self.driver.account.answer_seconds;
+        let (place, option, seconds) = match call {
+            Call::Login => (" to the login".to_owned(), "--thread-init-timeout", login.into()),
+            Call::Statement(text) => {
+                let text = String::from_utf8_lossy(text);
+                let shown: String = text.chars().take(TEXT_SHOWN).collect();
+                let place = if shown.is_empty() {
+                    shown
+                } else {
+                    format!(" to `{shown}`")
+                };
+                let limit = self.driver.read_timeout.unwrap_or_default();
+                (place, "--mysql-read-timeout", limit.as_secs_f64())
+            }
+        };
+        let (errno, message) = match cut {
+            Cut::Time => (
+                CR_SERVER_LOST,
+                format!("no complete answer{place} for {seconds} s ({option})"),
+            ),
+            Cut::Memory => (
+                CR_OUT_OF_MEMORY,
+                format!("more than 1 GiB of memory is in use while the answer{place} is read"),
+            ),
+            Cut::End => (
+                CR_SERVER_LOST,
+                format!("the connection was closed before there was an answer{place}"),
+            ),
+        };
+        Failure {
+            errno,
+            sqlstate: "HY000".to_owned(),
+            message,
+        }
     }
 }
+
+/// CR_OUT_OF_MEMORY and CR_SERVER_LOST of errmsg.h: what the library reports in the same place.
+const CR_OUT_OF_MEMORY: u32 = 2008;
+const CR_SERVER_LOST: u32 = 2013;
 
 fn closed() -> Failure {
     local_failure("the connection is closed")
@@ -103,10 +206,10 @@ fn closed() -> Failure {
 impl<L: Login> Connection for Linked<L> {
     fn prepare(&mut self, sql: &str, params: &[ParamType]) -> Result<StatementId, DbError> {
         let result = match &mut self.link {
-            Some(link) => self.statements.prepare(link, sql, params),
+            Some(link) => self.watched.call(|| self.statements.prepare(link, sql, params)),
             None => Err(closed()),
         };
-        result.map_err(|failure| self.driver.classify(failure))
+        result.map_err(|failure| self.failed(failure, Call::Statement(sql.as_bytes())))
     }
 
     fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Effect, DbError> {
@@ -147,7 +250,7 @@ impl<L: Login> Connection for Linked<L> {
             self.query(sql.as_bytes())?;
         }
         self.prepare_again()
-            .map_err(|failure| self.driver.classify(failure))
+            .map_err(|failure| self.failed(failure, Call::Statement(b"PREPARE")))
     }
 
     fn reconnects(&self) -> Reconnects {
@@ -156,10 +259,6 @@ impl<L: Login> Connection for Linked<L> {
 
     fn text_of(&self, statement: StatementId) -> Option<String> {
         self.statements.text_of(statement)
-    }
-
-    fn socket(&self) -> Option<RawFd> {
-        self.link.as_ref().map(L::descriptor)
     }
 
     fn calls(&self) -> Calls {

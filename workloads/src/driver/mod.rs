@@ -17,9 +17,8 @@ mod statements;
 mod template;
 mod text;
 pub mod tls;
+pub mod watchdog;
 mod wire;
-
-use std::os::fd::RawFd;
 
 use protocol::Calls;
 
@@ -173,21 +172,10 @@ pub trait Connection {
         None
     }
 
-    /// Its socket, for [`cut_socket`].
-    fn socket(&self) -> Option<RawFd> {
-        None
-    }
-
     /// What it sent so far to prepare, run and close statements.
     fn calls(&self) -> Calls {
         Calls::default()
     }
-}
-
-/// Ends both directions of a socket: whoever waits for its other end goes on with an error.
-pub fn cut_socket(socket: RawFd) {
-    // SAFETY: shutdown(2) touches no memory; a number that is no socket gives an error, which means that there is nothing to cut.
-    unsafe { libc::shutdown(socket, libc::SHUT_RDWR) };
 }
 
 /// Opens connections.
@@ -199,6 +187,14 @@ pub trait Driver: Sync {
     fn connect_nth(&self, _number: usize) -> Result<Box<dyn Connection>, DbError> {
         self.connect()
     }
+
+    /// The server in words, for messages.
+    fn describe(&self) -> String {
+        "the server".to_owned()
+    }
+
+    /// Shuts down the connections of all calls that wait for a server, also of those that log in.
+    fn cut_waiting(&self) {}
 }
 
 /// What a person can do about an error, by its number; nothing for numbers that say it themselves.
@@ -220,7 +216,8 @@ pub fn mend(errno: u32) -> Option<&'static str> {
         }
         1461 => "raise max_prepared_stmt_count, lower --threads or --tables, or use --protocol=text",
         2002 | 2003 | 2005 => "is the server running? check --mysql-host and --mysql-port, or --mysql-socket",
-        2006 | 2013 | 2055 => "the server went away: see its error log",
+        2006 | 2013 | 2055 => "the server went away or hangs: see its error log",
+        2008 | 2020 => "no statement of this workload has such a result: is this a MySQL server?",
         2026 => "check --mysql-ssl and its files against the server's TLS set-up",
         2059 => {
             "the account's authentication plugin is not in this client: use caching_sha2_password or mysql_native_password"

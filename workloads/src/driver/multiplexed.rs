@@ -3,7 +3,6 @@
 
 use std::mem;
 use std::os::fd::BorrowedFd;
-use std::os::fd::RawFd;
 use std::ptr;
 
 use loadprint_mysqlclient::attach_thread;
@@ -23,6 +22,7 @@ use super::socket::Socket;
 use super::statements::Link;
 use super::template::Template;
 use super::text::escape;
+use super::watchdog::Watched;
 use super::wire::Dialect;
 use super::wire::packet;
 use super::wire::reply::Command;
@@ -60,12 +60,17 @@ impl Login for Multiplexed {
     const CLOSES_HANDLES: bool = false;
 
     /// The thread waits meanwhile, with all its tasks.
-    fn open(driver: &MysqlDriver, number: usize, with_database: bool) -> Result<Self, Failure> {
+    fn open(
+        driver: &MysqlDriver,
+        number: usize,
+        with_database: bool,
+        watched: &Watched,
+    ) -> Result<Self, Failure> {
         let mysql = tasks::on_thread_stack(|| {
             attach_thread();
-            open(&driver.account, number, with_database)
+            open(driver, number, with_database, watched)
         })?;
-        let mut link = Unclaimed(mysql);
+        let mut link = Unclaimed(mysql, watched);
         // SAFETY: the handle is connected; the descriptor stays open until mysql_close, which `Multiplexed` calls last.
         let (encrypted, capabilities, version, descriptor) = unsafe {
             let capabilities = (*mysql).client_flag & (*mysql).server_capabilities;
@@ -98,10 +103,6 @@ impl Login for Multiplexed {
             socket,
             mysql: mem::replace(&mut link.0, ptr::null_mut()),
         })
-    }
-
-    fn descriptor(&self) -> RawFd {
-        self.socket.descriptor()
     }
 }
 
@@ -196,11 +197,15 @@ impl Link for Multiplexed {
 }
 
 /// Closes a handle that no `Multiplexed` has taken.
-struct Unclaimed(*mut sys::MYSQL);
+struct Unclaimed<'a>(*mut sys::MYSQL, &'a Watched);
 
-impl Drop for Unclaimed {
+impl Drop for Unclaimed<'_> {
     fn drop(&mut self) {
-        // SAFETY: mysql_close takes null; else the handle is closed once.
+        if self.0.is_null() {
+            return;
+        }
+        self.1.set_handle(ptr::null_mut());
+        // SAFETY: the handle is closed once.
         tasks::on_thread_stack(|| unsafe { sys::mysql_close(self.0) });
     }
 }

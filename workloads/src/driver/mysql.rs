@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::ffi::c_char;
 use std::ffi::c_uint;
-use std::os::fd::RawFd;
+use std::time::Duration;
 
 use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
@@ -31,6 +31,8 @@ use super::statements::Link;
 use super::template::Template;
 use super::text::escape;
 use super::text::run_text;
+use super::watchdog::Watchdog;
+use super::watchdog::Watched;
 use crate::tasks;
 
 /// CR_UNKNOWN_ERROR, for what this driver says itself.
@@ -47,6 +49,10 @@ pub struct MysqlDriver {
     pub reconnects: Reconnects,
     /// Error numbers that only restart the event.
     pub ignored: Ignored,
+    /// How long a statement may take; those that work on whole tables (ALTER TABLE and the like) may take any time.
+    pub read_timeout: Option<Duration>,
+    /// Ends calls that exceed a limit.
+    pub watchdog: Watchdog,
 }
 
 impl Driver for MysqlDriver {
@@ -60,6 +66,14 @@ impl Driver for MysqlDriver {
             return Ok(Box::new(Linked::<Multiplexed>::open(self, number, true)?));
         }
         Ok(Box::new(Linked::<Library>::open(self, number, true)?))
+    }
+
+    fn describe(&self) -> String {
+        self.account.describe()
+    }
+
+    fn cut_waiting(&self) {
+        self.watchdog.cut_waiting();
     }
 }
 
@@ -89,17 +103,17 @@ struct Library {
 impl Login for Library {
     const CLOSES_HANDLES: bool = true;
 
-    fn open(driver: &MysqlDriver, number: usize, with_database: bool) -> Result<Self, Failure> {
+    fn open(
+        driver: &MysqlDriver,
+        number: usize,
+        with_database: bool,
+        watched: &Watched,
+    ) -> Result<Self, Failure> {
         attach_thread();
         Ok(Self {
             text: Vec::new(),
-            mysql: open(&driver.account, number, with_database)?,
+            mysql: open(driver, number, with_database, watched)?,
         })
-    }
-
-    fn descriptor(&self) -> RawFd {
-        // SAFETY: the handle is connected, and only this thread closes it.
-        unsafe { (*self.mysql).net.fd }
     }
 }
 

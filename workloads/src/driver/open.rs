@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::ffi::CString;
+use std::ffi::c_int;
 use std::ffi::c_uint;
 use std::ffi::c_ulong;
 use std::ffi::c_void;
@@ -12,36 +13,77 @@ use mysqlclient_sys as sys;
 use super::Failure;
 use super::connect::Account;
 use super::endpoint::Endpoint;
+use super::mysql::MysqlDriver;
 use super::mysql::failure_of;
 use super::mysql::local_failure;
+use super::watchdog::Watched;
 
 /// CLIENT_MULTI_STATEMENTS of mysql_com.h: sysbench opens its connections with it.
 const CLIENT_MULTI_STATEMENTS: c_ulong = 1 << 16;
 /// With a read timeout below INT_MAX ms the library waits in poll(2), else in recv(2) (vio/viosocket.cc).
 /// 23 days: long enough never to end a statement.
 const POLLED_SECONDS: c_uint = 2_000_000;
+/// Seconds by which the library's own limit for connecting exceeds that of the watchdog, which reports the option.
+const CONNECT_MARGIN: c_uint = 2;
+/// Largest packet that is read, in bytes, and largest description of a result's columns: the library takes memory for as many
+/// columns as the server announces.
+const MAX_PACKET: c_ulong = 64 << 20;
+/// Probes of a TCP connection that is idle: after so many seconds, in this interval, this number (tcp(7)).
+const KEEPALIVE: [(c_int, c_int); 3] = [
+    (libc::TCP_KEEPIDLE, 60),
+    (libc::TCP_KEEPINTVL, 10),
+    (libc::TCP_KEEPCNT, 6),
+];
 
 /// Opens connection `number`, in turn to each address; it waits in the way that suits its transport.
 ///
 /// A unix socket is polled: a thread that blocks in recv(2) there is woken a first time when the server *takes* the query
 /// (`unix_write_space` of the kernel wakes every waiter, poll filters by event), measured as 1.7 context switches a query in place of 1.0.
 /// A TCP connection blocks in recv(2), which saves two system calls.
-pub fn open(account: &Account, number: usize, with_database: bool) -> Result<*mut sys::MYSQL, Failure> {
+pub fn open(
+    driver: &MysqlDriver,
+    number: usize,
+    with_database: bool,
+    watched: &Watched,
+) -> Result<*mut sys::MYSQL, Failure> {
+    let account = &driver.account;
     let endpoint = account.endpoint(number);
     let guess = endpoint.is_local();
-    let mysql = connect(account, endpoint, with_database, guess)?;
+    let mut mysql = connect(account, endpoint, with_database, guess, watched)?;
     // An option file may say otherwise, which only the library has read.
     // SAFETY: the handle is connected; the string is looked at before any further call.
     let unix = unsafe {
         let info = sys::mysql_get_host_info(mysql);
         !info.is_null() && CStr::from_ptr(info).to_string_lossy().contains("UNIX socket")
     };
-    if unix == guess {
-        return Ok(mysql);
+    if unix != guess {
+        watched.set_handle(ptr::null_mut());
+        // SAFETY: closed once, not used again.
+        unsafe { sys::mysql_close(mysql) };
+        mysql = connect(account, endpoint, with_database, unix, watched)?;
     }
-    // SAFETY: closed once, not used again.
-    unsafe { sys::mysql_close(mysql) };
-    connect(account, endpoint, with_database, unix)
+    if driver.read_timeout.is_none() && !unix {
+        // SAFETY: the handle is connected.
+        keep_alive(unsafe { (*mysql).net.fd });
+    }
+    Ok(mysql)
+}
+
+/// Where statements may take any time: a host that is gone ends the connection. The library has set SO_KEEPALIVE.
+fn keep_alive(socket: c_int) {
+    for (option, value) in &KEEPALIVE {
+        let length = size_of::<c_int>() as libc::socklen_t;
+        // SAFETY: pointer and length describe an int, which these options take. Refused by what is not TCP, which needs no probes.
+        unsafe {
+            libc::setsockopt(
+                socket,
+                libc::IPPROTO_TCP,
+                *option,
+                ptr::from_ref(value).cast(),
+                length,
+            )
+        };
+    }
 }
 
 fn connect(
@@ -49,6 +91,7 @@ fn connect(
     endpoint: &Endpoint,
     with_database: bool,
     polled: bool,
+    watched: &Watched,
 ) -> Result<*mut sys::MYSQL, Failure> {
     let text = |value: &Option<String>| -> Result<Option<CString>, Failure> {
         let cut = |_| local_failure("a connection option holds a zero byte");
@@ -65,6 +108,7 @@ fn connect(
     if mysql.is_null() {
         return Err(local_failure("mysql_init: out of memory"));
     }
+    watched.set_handle(mysql);
     // SAFETY: the handle is fresh and not connected.
     let set = unsafe { set_options(mysql, account, polled) };
     // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that outlives the call.
@@ -85,6 +129,7 @@ fn connect(
     if connected {
         return Ok(mysql);
     }
+    watched.set_handle(ptr::null_mut());
     // SAFETY: the handle is closed here and not used again.
     let failure = unsafe {
         let failure = failure_of(mysql);
@@ -108,8 +153,11 @@ unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -
     let charset = c"utf8mb4";
     // SAFETY: as below.
     unsafe {
-        let timeout = ptr::from_ref(&account.answer_seconds).cast::<c_void>();
+        let seconds: c_uint = account.answer_seconds + CONNECT_MARGIN;
+        let timeout = ptr::from_ref(&seconds).cast::<c_void>();
         sys::mysql_options(mysql, option::MYSQL_OPT_CONNECT_TIMEOUT, timeout);
+        let packet = ptr::from_ref(&MAX_PACKET).cast::<c_void>();
+        sys::mysql_options(mysql, option::MYSQL_OPT_MAX_ALLOWED_PACKET, packet);
     }
     if polled {
         // SAFETY: as below.

@@ -4,7 +4,6 @@
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
-use std::os::fd::RawFd;
 
 use super::Failure;
 use super::Row;
@@ -38,11 +37,6 @@ impl Socket {
             dialect,
             left: Vec::new(),
         })
-    }
-
-    /// Its number.
-    pub fn descriptor(&self) -> RawFd {
-        self.descriptor.as_raw_fd()
     }
 
     /// What was agreed on at login.

@@ -64,7 +64,8 @@ pub unsafe fn run_text(
                     return Err(failure_of(mysql));
                 }
                 effect = Some(Effect::Read);
-            } else if sys::mysql_field_count(mysql) > 0 {
+            } else if sys::mysql_errno(mysql) != 0 {
+                // Not by the number of fields: that is zero once the connection is lost among the rows of a stored result.
                 return Err(failure_of(mysql));
             } else {
                 affected += sys::mysql_affected_rows(mysql);

@@ -1,6 +1,5 @@
 //! A session's door to the database: runs statements and counts their effects, so that no workload can miscount.
 
-use std::os::fd::RawFd;
 use std::time::Duration;
 
 use loadprint_recording::clock::monotonic_ns;
@@ -165,11 +164,6 @@ impl<'a> Client<'a> {
     /// Where the last error was met.
     pub(super) fn place(&self) -> Place {
         Place::Event(self.kind, self.failed.clone())
-    }
-
-    /// The connection's socket.
-    pub(super) fn socket(&self) -> Option<RawFd> {
-        self.connection.socket()
     }
 
     /// Sleeps until this moment of CLOCK_MONOTONIC, as a user who thinks or a schedule of the session's own;

@@ -1,4 +1,5 @@
 //! SIGINT and SIGTERM: the first one ends the run cleanly, and the runs that would follow it; a second one ends the process at once.
+//! Calls to a server that does not answer are ended by the watchdog some seconds after the first one.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -13,6 +14,7 @@ use signal_hook::iterator::Signals;
 
 use super::control::Control;
 use super::gate::Gate;
+use crate::driver::watchdog::Watchdog;
 
 /// What came, and whom it concerns.
 #[derive(Debug, Default)]
@@ -23,16 +25,22 @@ struct State {
 
 /// The signals of this process; shared by all runs of one command.
 #[derive(Debug, Clone, Default)]
-pub struct Interrupts(Arc<Mutex<State>>);
+pub struct Interrupts {
+    state: Arc<Mutex<State>>,
+    watchdog: Watchdog,
+}
 
 impl Interrupts {
-    /// Takes the signals over from the system.
+    /// Takes the signals over from the system; `watchdog` has the connections.
     ///
     /// # Errors
     /// When the handlers cannot be set.
-    pub fn install() -> Result<Self> {
+    pub fn install(watchdog: &Watchdog) -> Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM]).context("set signal handlers")?;
-        let interrupts = Self::default();
+        let interrupts = Self {
+            watchdog: watchdog.clone(),
+            ..Self::default()
+        };
         let told = interrupts.clone();
         thread::Builder::new()
             .name("signals".to_owned())
@@ -43,7 +51,7 @@ impl Interrupts {
 
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         // Whole after each change: a panic elsewhere does not spoil it.
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn came(&self, signal: i32) {
@@ -52,6 +60,7 @@ impl Interrupts {
                 std::process::exit(128 + signal);
             }
             state.signal = Some(signal);
+            self.watchdog.interrupt(128 + signal);
             if let Some((control, gate)) = &state.run {
                 control.abort();
                 gate.nudge();
@@ -74,6 +83,11 @@ impl Interrupts {
     /// The signal that came first.
     pub fn signal(&self) -> Option<i32> {
         self.with(|state| state.signal)
+    }
+
+    /// The signal because of which calls to the server were ended: what they report follows from it.
+    pub fn ended_calls(&self) -> Option<i32> {
+        self.signal().filter(|_| self.watchdog.interrupted())
     }
 }
 

@@ -193,6 +193,7 @@ pub fn run(
     let schedule = plan.rate.map(Schedule::new);
     let run = Run {
         load,
+        driver,
         plan,
         control: &control,
         gate: &gate,
@@ -205,8 +206,8 @@ pub fn run(
     };
     let (measured, short) = thread::scope(|scope| {
         let started = match plan.workers {
-            None => worker::start(scope, run, driver),
-            Some(workers) => worker::start_shared(scope, run, driver, workers),
+            None => worker::start(scope, run),
+            Some(workers) => worker::start_shared(scope, run, workers),
         };
         let result = match started {
             Ok(()) => run.phases(observer),
@@ -242,6 +243,7 @@ pub fn run(
 #[derive(Clone, Copy)]
 struct Run<'a> {
     load: &'a dyn Load,
+    driver: &'a dyn Driver,
     plan: &'a Plan,
     control: &'a Control,
     gate: &'a Gate,

@@ -62,8 +62,9 @@ impl Run<'_> {
                     if since.elapsed() >= patience {
                         self.cut();
                         bail!(
-                            "{ready} of {} threads were connected and prepared, and no further one in {} s: \
+                            "{}: {ready} of {} threads were connected and prepared, and no further one in {} s: \
                              look at the server's load and error log, or raise --thread-init-timeout",
+                            self.driver.describe(),
                             self.plan.threads,
                             patience.as_secs_f64()
                         );
@@ -197,7 +198,7 @@ impl Run<'_> {
     /// Ends the connections under threads that wait for their server.
     fn cut(&self) {
         self.control.abort();
-        self.workers.iter().for_each(Worker::cut);
+        self.driver.cut_waiting();
     }
 }
 

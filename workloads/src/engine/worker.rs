@@ -2,7 +2,6 @@
 
 use std::io;
 use std::num::NonZeroU64;
-use std::sync::atomic::AtomicI32;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,15 +19,11 @@ use super::client::Client;
 use super::gate::Order;
 use super::gate::Seat;
 use crate::driver::DbError;
-use crate::driver::Driver;
 use crate::driver::Failure;
-use crate::driver::cut_socket;
 use crate::tasks;
 use crate::workload::Session;
 use crate::workload::Step;
 
-/// No connection.
-const NONE: i32 = -1;
 /// By how much a sleep may last longer, nanoseconds; 50,000 otherwise, which would stand in every latency of an open loop.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
@@ -39,7 +34,6 @@ pub struct Worker {
     ran_ns: AtomicI64,
     begun: AtomicU64,
     ended: AtomicU64,
-    socket: AtomicI32,
 }
 
 impl Default for Worker {
@@ -48,7 +42,6 @@ impl Default for Worker {
             ran_ns: AtomicI64::new(0),
             begun: AtomicU64::new(0),
             ended: AtomicU64::new(0),
-            socket: AtomicI32::new(NONE),
         }
     }
 }
@@ -69,36 +62,20 @@ impl Worker {
         self.ended.load(Relaxed)
     }
 
-    /// Ends the connection, so that the thread returns with an error; only for one that waits for the server.
-    pub fn cut(&self) {
-        let socket = self.socket.load(Relaxed);
-        if socket != NONE {
-            cut_socket(socket);
-        }
-    }
-
     fn count(counter: &AtomicU64) {
         // Only this thread writes it.
         counter.store(counter.load(Relaxed) + 1, Relaxed);
     }
-
-    fn connected(&self, client: &Client<'_>) {
-        self.socket.store(client.socket().unwrap_or(NONE), Relaxed);
-    }
 }
 
 /// Starts a thread for each connection; the error comes with the number of connections that have none.
-pub fn start<'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    run: Run<'scope>,
-    driver: &'scope dyn Driver,
-) -> Result<(), (usize, io::Error)> {
+pub fn start<'scope>(scope: &'scope Scope<'scope, '_>, run: Run<'scope>) -> Result<(), (usize, io::Error)> {
     let all = run.plan.threads;
     (0..all).try_for_each(|number| {
         let named = thread::Builder::new().name(format!("client-{number}"));
         let spawned = named
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, move || work(run, number, driver));
+            .spawn_scoped(scope, move || work(run, number));
         spawned.map(drop).map_err(|error| (all - number, error))
     })
 }
@@ -107,14 +84,13 @@ pub fn start<'scope>(
 pub fn start_shared<'scope>(
     scope: &'scope Scope<'scope, '_>,
     run: Run<'scope>,
-    driver: &'scope dyn Driver,
     workers: usize,
 ) -> Result<(), (usize, io::Error)> {
     let share = move |worker: usize| (worker..run.plan.threads).step_by(workers);
     (0..workers).try_for_each(|worker| {
         let named = thread::Builder::new().name(format!("worker-{worker}"));
         let spawned = named.spawn_scoped(scope, move || {
-            let task = |number| Box::new(move || work(run, number, driver)) as Box<dyn FnOnce()>;
+            let task = |number| Box::new(move || work(run, number)) as Box<dyn FnOnce()>;
             if let Err(error) = tasks::run(share(worker).map(task).collect()) {
                 let failed = |thread| ThreadFailure {
                     thread,
@@ -138,9 +114,9 @@ fn cannot_wait(error: &io::Error) -> DbError {
 }
 
 /// The body of a thread, or of a task.
-fn work(run: Run<'_>, number: usize, driver: &dyn Driver) {
+fn work(run: Run<'_>, number: usize) {
     let seat = Seat::new(run.gate);
-    if let Err((place, error)) = serve(run, number, driver) {
+    if let Err((place, error)) = serve(run, number) {
         seat.fail(ThreadFailure {
             thread: number,
             place,
@@ -149,7 +125,7 @@ fn work(run: Run<'_>, number: usize, driver: &dyn Driver) {
     }
 }
 
-fn serve(run: Run<'_>, number: usize, driver: &dyn Driver) -> Result<(), (Place, DbError)> {
+fn serve(run: Run<'_>, number: usize) -> Result<(), (Place, DbError)> {
     if run.schedule.is_some() {
         // Refused only where the kernel has no such call: sleeps are then as coarse as everybody's.
         set_current_timer_slack(Some(TIMER_SLACK_NS)).ok();
@@ -158,27 +134,25 @@ fn serve(run: Run<'_>, number: usize, driver: &dyn Driver) -> Result<(), (Place,
     if run.control.aborted() {
         return Ok(());
     }
-    let connection = driver
+    let connection = run
+        .driver
         .connect_nth(number)
         .map_err(|error| (Place::Connecting(run.gate.waiting()), error))?;
     drop(pass);
     let worker = &run.workers[number];
     let mut client = Client::new(connection, &run.stats.threads()[number], run.control);
-    worker.connected(&client);
     let session = run.load.session(number, &mut client);
     let mut session = session.map_err(|error| (Place::Preparing, error))?;
     loop {
         client.rest();
         if run.gate.wait() != Order::Run {
             let finished = session.finish(&mut client);
-            worker.socket.store(NONE, Relaxed);
             return finished.map_err(|error| (client.place(), error));
         }
         let began = monotonic_ns();
         let ended = events(&run, number, &mut client, session.as_mut());
         worker.ran_ns.store(monotonic_ns() - began, Relaxed);
         if let Err(error) = ended {
-            worker.socket.store(NONE, Relaxed);
             return Err((client.place(), error));
         }
     }
@@ -207,7 +181,7 @@ fn events(
             }
         }
         Worker::count(&worker.begun);
-        let went_on = event(run, worker, client, session);
+        let went_on = event(run, client, session);
         Worker::count(&worker.ended);
         if !went_on? {
             return Ok(());
@@ -230,12 +204,7 @@ fn my_turn(run: &Run<'_>, number: usize) -> bool {
 }
 
 /// One event with its retries; false when the thread has no more work in this phase.
-fn event(
-    run: &Run<'_>,
-    worker: &Worker,
-    client: &mut Client<'_>,
-    session: &mut dyn Session,
-) -> Result<bool, DbError> {
+fn event(run: &Run<'_>, client: &mut Client<'_>, session: &mut dyn Session) -> Result<bool, DbError> {
     loop {
         match session.event(client) {
             Ok(Step::Done(events)) => {
@@ -248,7 +217,6 @@ fn event(
                 let errno = error.failure().errno;
                 *run.errors().entry((client.kind(), errno)).or_default() += 1;
                 client.retry_after(&error, run.plan.undo)?;
-                worker.connected(client);
                 // An event that never succeeds, as behind a lock that nobody releases, does not outlive the time.
                 if !run.control.may_retry(run.drains()) {
                     return Ok(false);

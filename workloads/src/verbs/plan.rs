@@ -7,6 +7,7 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
+use crate::cli::Verb;
 use crate::driver::Ignored;
 use crate::engine::Plan;
 use crate::engine::Undo;
@@ -16,6 +17,8 @@ use crate::options::Values;
 
 /// Longer than any run.
 const LONGEST_SECONDS: f64 = 1e9;
+/// Six times the default of innodb_lock_wait_timeout: no statement of a run waits for that long on a server that works.
+const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 fn span(seconds: f64) -> Option<Duration> {
     (seconds > 0.0).then(|| Duration::from_secs_f64(seconds.min(LONGEST_SECONDS)))
@@ -53,6 +56,17 @@ pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
         patience: Duration::from_secs_f64(values.number("thread-init-timeout")?.min(LONGEST_SECONDS)),
         cut_after: cut_after(values)?,
     })
+}
+
+/// How long a statement may take. Without the option only those of `run` are limited: the other verbs read whole tables.
+///
+/// # Errors
+/// When the option is not declared.
+pub fn read_timeout(verb: Verb, values: &Values) -> Result<Option<Duration>> {
+    if values.given("mysql-read-timeout")? {
+        return Ok(span(values.number("mysql-read-timeout")?));
+    }
+    Ok((verb == Verb::Run).then_some(READ_TIMEOUT))
 }
 
 /// Threads that serve all connections, where those have none of their own.

@@ -135,19 +135,21 @@ impl Invocation<'_> {
         };
         let failure = outcome.failure.as_ref().map(|failure| self.describe(failure));
         let short = outcome.short.clone().map(|reason| anyhow!(reason));
+        let signal = outcome.signal.or_else(|| self.interrupts.ended_calls());
+        // Threads that did not end their event after a signal.
+        let cut_off = signal.is_some() && short.is_some();
         // What a thread met comes before what followed from it; one that was cut off met only that.
         let error = short
             .or(failure)
-            .or_else(|| error.map(|error| explain(error, self.driver)));
-        let interrupted = outcome
-            .signal
-            .map(|signal| anyhow!("interrupted by signal {signal}"));
+            .or_else(|| error.map(|error| explain(error, self.driver)))
+            .filter(|_| !(self.interrupts.ended_calls().is_some() || cut_off));
+        let interrupted = signal.map(|signal| anyhow!("interrupted by signal {signal}"));
         let reason = error
             .as_ref()
             .or(interrupted.as_ref())
             .map(|error| format!("{error:#}"));
         self.write(&outcome, load, watch, reason.as_deref(), result)?;
-        match (error, outcome.signal) {
+        match (error, signal) {
             (Some(error), _) => Err(error),
             (None, Some(signal)) => {
                 eprintln!(
@@ -231,6 +233,7 @@ impl Invocation<'_> {
                 tls: json!({"mode": self.driver.account.tls.mode.word(), "cipher": watch.server.cipher()}),
                 compression: self.driver.account.compression,
                 protocol: self.driver.mode.protocol.word(),
+                unseen: load.unseen(),
                 workers: self.plan.workers,
             };
             let details = load.details(measured.seconds);

@@ -10,7 +10,9 @@ use super::driver_of;
 use super::plan::plan;
 use super::run::Ended;
 use super::run::Invocation;
+use crate::cli::Verb;
 use crate::driver::mysql::MysqlDriver;
+use crate::driver::watchdog::Watchdog;
 use crate::engine::Plan;
 use crate::engine::interrupts::Interrupts;
 use crate::guest;
@@ -34,18 +36,23 @@ struct Planned {
 ///
 /// # Errors
 /// One line, also for a run that failed after its results were written.
-pub fn run(workload: &dyn Workload, values: &Values, seed: u64, output: &Output) -> Result<u8> {
+pub fn run(
+    workload: &dyn Workload,
+    values: &Values,
+    seed: u64,
+    output: &Output,
+    (interrupts, watchdog): (&Interrupts, &Watchdog),
+) -> Result<u8> {
     let points = planned(workload, values)?;
     refuse_results(&points)?;
     let several = points.len() > 1;
-    let interrupts = Interrupts::install()?;
     let mut results = Vec::new();
     let mut status = Ok(0);
     for (number, point) in (1..).zip(&points) {
         if several {
             output.line(&format!("\nPoint {number} of {}: {}", points.len(), point.name));
         }
-        let ended = one(workload, point, seed, output, &interrupts);
+        let ended = one(workload, point, seed, output, (interrupts, watchdog));
         results.extend(ended.result);
         status = match ended.status {
             Err(error) if several => Err(error.context(format!("point {}", point.name))),
@@ -74,10 +81,11 @@ fn one(
     point: &Planned,
     seed: u64,
     output: &Output,
-    interrupts: &Interrupts,
+    (interrupts, watchdog): (&Interrupts, &Watchdog),
 ) -> Ended {
     let values = &point.values;
-    let of_options = driver_of(workload, values).and_then(|driver| Ok((driver, plan(values, seed)?)));
+    let of_options =
+        driver_of(Verb::Run, workload, values, watchdog).and_then(|driver| Ok((driver, plan(values, seed)?)));
     let of_guest = of_options.and_then(|(driver, plan)| {
         let guest = guest::chosen(workload.descriptor().name, values)?;
         Ok((driver, plan, guest))

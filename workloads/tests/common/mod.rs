@@ -1,5 +1,6 @@
 //! A database of its own per test on the server that `./test` starts, and the generator's binary.
 
+pub mod hostile;
 pub mod mysqld;
 pub mod proxy;
 pub mod sql;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::net::Ipv4Addr;
 use std::net::TcpListener;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
@@ -76,7 +77,7 @@ impl Mysqld {
     /// Where it is and as whom, over TCP, as arguments of the generator.
     pub fn connection(&self) -> [String; 3] {
         [
-            "--mysql-host=127.0.0.1".to_owned(),
+            format!("--mysql-host={}", address()),
             format!("--mysql-port={}", self.port),
             "--mysql-user=tester".to_owned(),
         ]
@@ -99,6 +100,7 @@ impl Mysqld {
 
     fn mysqld(&self, name: &str, further: &[&str]) {
         let port = format!("--port={}", self.port);
+        let address = format!("--bind-address={}", address());
         let fixed = [
             "--chroot",
             &self.root,
@@ -111,7 +113,7 @@ impl Mysqld {
             "--datadir=/media/data",
             "--socket=/media/mysql.sock",
             "--pid-file=/media/mysqld.pid",
-            "--bind-address=127.0.0.1",
+            &address,
             "--mysqlx=OFF",
             "--secure-file-priv=NULL",
             "--skip-log-bin",
@@ -135,7 +137,7 @@ impl Mysqld {
     fn await_answer(&self) {
         // Its port is open before it serves anybody: it speaks first, once it does.
         let greets = || {
-            let stream = TcpStream::connect(("127.0.0.1", self.port));
+            let stream = TcpStream::connect((address(), self.port));
             stream.is_ok_and(|mut stream| {
                 // One that never greets must not keep the deadline from being looked at.
                 stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -157,13 +159,18 @@ impl Drop for Mysqld {
     }
 }
 
-/// A port that nobody gets by chance: none of those that the kernel gives to whoever connects (ip_local_port_range of ip(7),
-/// 32768 and up), as one of those may be gone by the time the server is initialised, or between its death and its next start.
+/// An address of the loopback interface for this process alone: a port that is free on it stays free until the server has it.
+fn address() -> Ipv4Addr {
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    // Process numbers have 22 bits.
+    Ipv4Addr::new(127, 64 + high, middle, low)
+}
+
+/// A free port, none of those that the kernel gives to whoever connects (ip_local_port_range of ip(7), 32768 and up), as one of
+/// those may be gone by the time the server is initialised, or between its death and its next start.
 fn free_port() -> u16 {
-    let first = 20_000 + std::process::id() % 10_000;
-    let mut ports = (first..30_000).chain(20_000..first).map(|port| port as u16);
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    ports.find(is_free).unwrap()
+    let is_free = |port: &u16| TcpListener::bind((address(), *port)).is_ok();
+    (20_000..30_000).find(is_free).unwrap()
 }
 
 fn open_directory(path: &Path) {

@@ -138,8 +138,8 @@ fn a_mix_is_drawn_record_by_record_and_a_list_is_several_runs() {
     assert_eq!(result["details"]["verified"], true);
     let sql = Sql::open(&bench);
     let with = |table: &str| sql.number(&format!("SELECT COUNT(DISTINCT tran_id) FROM {table}"));
-    // Four standard deviations of a binomial with p = 1/5.
-    assert!((328..472).contains(&with("arm_ctx")) && (328..472).contains(&with("arm_metric")));
+    // Six standard deviations of a binomial with p = 1/5: which thread stores how many of its records is not in the seed.
+    assert!((293..508).contains(&with("arm_ctx")) && (293..508).contains(&with("arm_metric")));
     bench.succeed("check arm_insert --check-strict --mix=simple,ctx5,custom --metrics=2");
     let broken = bench.load("check arm_insert --check-strict --scenario=simple");
     assert_eq!(broken.status.code(), Some(1));

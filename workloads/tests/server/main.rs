@@ -18,6 +18,7 @@ mod errors;
 mod guest_command;
 mod guest_hammerdb;
 mod guest_sysbench;
+mod hostile;
 mod insert_benchmark;
 mod multiplexed;
 mod oltp;

@@ -210,13 +210,35 @@ fn tables_that_do_not_fit_are_refused_with_what_was_found() {
     let sql = Sql::open(&bench);
     sql.rows("DELETE FROM sbtest1 WHERE id BETWEEN 50 AND 149");
     let gaps = "run oltp_read_only --table-size=200 --time=1";
-    refused(gaps, &["sbtest1 has gaps", "of 32 ids", "cleanup"]);
+    refused(
+        gaps,
+        &["sbtest1 has gaps", "of 200 ids", "100 are missing", "cleanup"],
+    );
     sql.rows("DELETE FROM sbtest1");
     refused(gaps, &["sbtest1 is empty"]);
     // Its own rows are enough for inserts.
     bench.succeed("run oltp_insert --table-size=200 --events=10");
     sql.rows("ALTER TABLE sbtest1 MODIFY c CHAR(130)");
     refused(gaps, &["c char(130)", "c char(120)", "another workload's table"]);
+}
+
+#[test]
+fn a_table_after_some_deletes_is_run_and_one_with_too_few_rows_is_not() {
+    let bench = Bench::new("few_deletes");
+    bench.succeed("prepare oltp_read_write --table-size=500");
+    let sql = Sql::open(&bench);
+    // Every 13th id, as some of the deletes of a run of oltp_delete; also the last one.
+    sql.rows("DELETE FROM sbtest1 WHERE id % 13 = 0 OR id = 500");
+    let run = "run oltp_read_only --table-size=500 --events=10";
+    bench.succeed(run);
+    sql.rows("DELETE FROM sbtest1 WHERE id > 491");
+    let output = bench.load(run);
+    assert_eq!(output.status.code(), Some(2));
+    let line = only_line(&output);
+    assert!(
+        line.contains("sbtest1 end at 491") && line.contains("--table-size=500"),
+        "{line}"
+    );
 }
 
 #[test]

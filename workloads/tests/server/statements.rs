@@ -52,7 +52,7 @@ fn normalised(text: &str) -> String {
 /// Runs the verb of both and compares.
 fn same(bench: &Bench, sql: &Sql, exact: bool, verb: &str, words: &str) -> Statements {
     let theirs = match verb {
-        "run" => format!("{words} --time=0 run"),
+        "run" => format!("{words} --time=0 --rand-seed=1 run"),
         "warmup" => format!("{words} prewarm"),
         other => format!("{words} {other}"),
     };
@@ -135,7 +135,7 @@ fn same_over_tables(bench: &Bench, sql: &Sql, words: &str) {
         whole
     };
     let theirs = logged(sql, false, || {
-        drop(sysbench(bench, &format!("{words} --time=0 run")))
+        drop(sysbench(bench, &format!("{words} --time=0 --rand-seed=1 run")))
     });
     let ours = logged(sql, false, || drop(bench.succeed(&format!("run {words}"))));
     assert_eq!(short(&whole(ours)), short(&whole(theirs)), "run {words}");

@@ -5,6 +5,9 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::fs;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::SocketAddr;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
@@ -206,6 +209,39 @@ pub fn number(value: &Value) -> u32 {
 /// Whether the host has a network interface of this name.
 pub fn has_interface(name: &str) -> bool {
     fs::symlink_metadata(format!("/sys/class/net/{name}")).is_ok()
+}
+
+/// A network 198.19.N.0/24 that no other test on this machine has while this value lives. Campaigns take theirs from 198.18 on.
+#[derive(Debug)]
+pub struct Network {
+    number: u8,
+    _reservation: UnixListener,
+}
+
+impl Network {
+    pub fn reserve() -> Self {
+        let reserved = |number: u8| {
+            let address = SocketAddr::from_abstract_name(format!("loadprint-test-network-{number}")).unwrap();
+            let reservation = UnixListener::bind_addr(&address).ok()?;
+            Some(Self {
+                number,
+                _reservation: reservation,
+            })
+        };
+        until("a network that no other test has", || {
+            (0..=u8::MAX).find_map(reserved)
+        })
+    }
+
+    /// An address in it.
+    pub fn address(&self, host: u8) -> String {
+        format!("198.19.{}.{host}", self.number)
+    }
+
+    /// An address in it with a prefix length.
+    pub fn cidr(&self, host: u8, length: u8) -> String {
+        format!("{}/{length}", self.address(host))
+    }
 }
 
 /// A path as text.

@@ -284,6 +284,13 @@ impl Load for TprocLoad {
         10.0 / 23.0
     }
 
+    fn unseen(&self) -> &'static [&'static str] {
+        match self.mode {
+            Mode::Statements => &[],
+            Mode::Call | Mode::Prepared => &["writes", "rows"],
+        }
+    }
+
     fn handles(&self) -> usize {
         match self.mode {
             Mode::Call => 0,

@@ -1,0 +1,39 @@
+"""The redo log by a server's own figures: its capacity, and the bytes written to it between two readings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# MySQL 8.0.30; MariaDB and Percona Server; what earlier versions have. The last also counts a block again
+# each time it is written partly filled, so it is at least the redo that was made.
+WRITTEN = ("Innodb_redo_log_current_lsn", "Innodb_lsn_current", "Innodb_os_log_written")
+
+
+def capacity(variables: Mapping[str, Any]) -> float | None:
+    """Bytes of redo log before a checkpoint must follow, from SHOW GLOBAL VARIABLES; None where unknown.
+
+    MySQL 8.0.30 has innodb_redo_log_capacity and ignores the older names; before, and in MariaDB, it is
+    size × files, of which MariaDB 10.5 has one and no variable.
+    """
+    total = _number(variables.get("innodb_redo_log_capacity"))
+    if total is not None:
+        return total
+    size = _number(variables.get("innodb_log_file_size"))
+    return None if size is None else size * (_number(variables.get("innodb_log_files_in_group")) or 1)
+
+
+def written(before: Mapping[str, Any], after: Mapping[str, Any]) -> float | None:
+    """Bytes of redo between two readings of SHOW GLOBAL STATUS; None where this server does not count it."""
+    for name in WRITTEN:
+        first, last = _number(before.get(name)), _number(after.get(name))
+        if first is not None and last is not None:
+            return last - first
+    return None
+
+
+def _number(text: Any) -> float | None:
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        return None

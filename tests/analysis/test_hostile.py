@@ -1,0 +1,315 @@
+"""Recordings that were damaged or made to harm: bounded memory, one line of error, printable text."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from damage import RICH, ask
+from loadprint.printable import UNSAFE, printable
+from loadprint.reading import bounds, interval_log
+from loadprint.reading.documents import loads
+from recordings import Host, make_execution, make_run, write_manifest
+
+HERE = Path(__file__).parent
+KEPT = HERE.parent / "recordings" / "v1"
+MOST_KIB = 1_000_000_000 // 1024
+WORKERS = 2
+CASES = 160  # two minutes on two cores; LOADPRINT_FUZZ=2000 is for a release
+OWNED = "\x1b]0;owned\x07\x1b[2J\u202e\x85"
+
+
+def peak(*words: object) -> tuple[int, str, int]:
+    """Status, errors, and the most memory that a command held, in KiB."""
+    script = (
+        "import resource, sys; from loadprint.__main__ import main; status = main(sys.argv[1:]);"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr); sys.exit(status)"
+    )
+    command = [sys.executable, "-c", script, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    *errors, most = done.stderr.splitlines()
+    return done.returncode, "\n".join(errors), int(most)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A copy of a kept run, to spoil."""
+    return Path(shutil.copytree(KEPT / "oltp", tmp_path / "run"))
+
+
+def refused(run: Path, wanted: str, *commands: str) -> None:
+    """Commands refuse a run in one line, in bounded memory, though its manifest agrees with it."""
+    write_manifest(run)
+    for command in commands:
+        out = ["-o", run.parent / "page.html"] if command == "report" else []
+        status, errors, most = peak(command, run, *([KEPT / "insert"] if command == "compare" else []), *out)
+        assert (status, errors.count("\n")) == (2, 0), errors
+        assert wanted in errors
+        assert most < MOST_KIB
+
+
+def test_the_fuzz(tmp_path: Path) -> None:
+    """Every file of a run spoiled in many ways, and every command that reads it (fuzzing.py)."""
+    count = os.environ.get("LOADPRINT_FUZZ", str(CASES))
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    workers = [
+        subprocess.Popen(
+            [sys.executable, HERE / "fuzzing.py", str(first), str(WORKERS), count],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=HERE,
+            env=environment,
+        )
+        for first in range(WORKERS)
+    ]
+    said = [worker.communicate()[0] for worker in workers]
+    assert said == [""] * WORKERS, "\n".join(said)
+    assert [worker.returncode for worker in workers] == [0] * WORKERS
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two sides of three repeats each."""
+    host = Host(seconds=12, result=RICH.result, grown=RICH.grown)
+    return make_execution(tmp_path_factory.mktemp("pair") / "x", {"a": [host] * 3, "b": [host] * 3}, "a")
+
+
+def without(pair: Path, tmp_path: Path, *files: str) -> Path:
+    """A copy of the execution without some files, and manifests that agree."""
+    copy = Path(shutil.copytree(pair, tmp_path / "x"))
+    for file in files:
+        (copy / file).unlink()
+        write_manifest(copy / Path(file).parts[0])
+    return copy
+
+
+def test_a_repeat_without_a_result_is_named_and_the_others_count(pair: Path, tmp_path: Path) -> None:
+    spoiled = without(pair, tmp_path, "b2-b-r2/load/result.json")
+    whole, found = (ask("compare", path, "--format", "json") for path in (pair, spoiled))
+    rows = [row for row in found.cells if row[1] == "operations"]
+    kept = whole.cells[rows[0]][1]["repeats"]
+    assert found.cells[rows[0]][1]["repeats"] == [kept[0], None, kept[2]]
+    assert "missing in b2-b-r2, 1 of 3 repeats: load/result.json is missing" in ask("compare", spoiled).out
+    assert peak("report", spoiled, "-o", tmp_path / "page.html")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        *("load/result.json", "load/server.json", "load/phases.jsonl", "load/throughput.parquet"),
+        *("server/fingerprint.json", "server/ticks.parquet", "server/cpu.parquet", "server/process.parquet"),
+        *("server/disk.parquet", "manifest.json"),
+    ],
+)
+def test_one_repeat_of_each_side_lacks_a_file(pair: Path, tmp_path: Path, file: str) -> None:
+    """The first repeat of a side, whose facts stand for it, and another one of the other side lack it."""
+    spoiled = without(pair, tmp_path, *(f"{run}/{file}" for run in ("b1-a-r1", "b3-b-r3") if file))
+    answer = ask("compare", spoiled, "--format", "json")
+    assert answer.status == (2 if file == "load/phases.jsonl" else 0), answer.line
+
+
+@pytest.mark.parametrize(("events", "seconds"), [("1000000000000000000", "1e-17"), ("1e-17", "1e17")])
+def test_values_at_the_ends_of_the_range_have_ratios_in_finite_numbers(
+    pair: Path, tmp_path: Path, events: str, seconds: str
+) -> None:
+    spoiled = Path(shutil.copytree(pair, tmp_path / "x"))
+    result = spoiled / "b2-b-r2" / "load" / "result.json"
+    told = json.loads(result.read_text()) | {"events": "EVENTS", "seconds": "SECONDS"}
+    result.write_text(json.dumps(told).replace('"EVENTS"', events).replace('"SECONDS"', seconds))
+    write_manifest(result.parents[1])
+    for form in ("json", "text"):
+        assert ask("compare", spoiled, "--format", form).status == 0
+
+
+def test_numbers_that_no_measurement_is_are_refused() -> None:
+    for text in ("5e-324", "1e19", "1" + "0" * 20):
+        with pytest.raises(ValueError, match=r"too (large|small)|digits"):
+            loads(text)
+
+
+def test_text_of_a_recording_is_printable_wherever_it_goes(tmp_path: Path) -> None:
+    """A name that sets a terminal's title, turns its text around, or is no UTF-8."""
+    made = [make_run(tmp_path / name, RICH, side=f"{name}{OWNED}") for name in ("a", "b")]
+    for run in made:
+        meta = json.loads((run / "run.json").read_text())
+        text = json.dumps({**meta, "reason": OWNED, "workload": "SURROGATE"}).replace("SURROGATE", r"\ud800")
+        (run / "run.json").write_text(text)
+        write_manifest(run)
+    commands: list[tuple[object, ...]] = [
+        ("compare", *made, "--format", form) for form in ("text", "markdown", "csv", "json", "html")
+    ]
+    commands += [("inspect", made[0], "--format", form) for form in ("text", "json")]
+    for words in commands:
+        answer = ask(*words)
+        assert answer.status == 0
+        assert UNSAFE.search(answer.out.replace("\n", "")) is None, words
+        assert "\ufffd" in answer.out
+
+
+def test_an_error_is_printable_whatever_the_path(tmp_path: Path) -> None:
+    answer = ask("inspect", tmp_path / f"no{OWNED}")
+    assert UNSAFE.search(answer.line.rstrip("\n")) is None
+    place = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    shutil.copytree(KEPT / "oltp", place)
+    for words in (("inspect", place), ("compare", place, KEPT / "insert"), ("inspect", f"{place}x")):
+        done = subprocess.run(
+            [sys.executable, "-m", "loadprint", *map(os.fsencode, map(str, words))],
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode in (0, 2)
+        assert b"Traceback" not in done.stderr
+
+
+def test_printable_text_is_left_alone() -> None:
+    for text in ("", "µs – 100 % naïve 数据", "a" * 10_000):
+        assert printable(text) is text
+    assert printable("a\tb\nc\x1b[0m") == "a b c\ufffd[0m"
+
+
+def test_a_spreadsheet_computes_nothing_of_a_csv(tmp_path: Path) -> None:
+    names = ("=HYPERLINK(1)", "@SUM(1)")
+    runs = [make_run(tmp_path / f"r{n}", RICH, side=name) for n, name in enumerate(names)]
+    rows = list(csv.DictReader(io.StringIO(ask("compare", *runs, "--format", "csv").out)))
+    assert {row["side"] for row in rows} == {f"'{name}" for name in names}
+    differences = [row["difference"] for row in rows if row["difference"]]
+    assert all(float(value) is not None for value in differences)
+    assert not any(row["value"].startswith("'") for row in rows)
+
+
+def test_markup_of_a_recording_is_text_in_markdown(tmp_path: Path) -> None:
+    names = ("<img src=x onerror=alert(1)>", "[x](http://example.com)")
+    runs = [make_run(tmp_path / f"r{n}", RICH, side=name) for n, name in enumerate(names)]
+    told = ask("compare", *runs, "--format", "markdown").out
+    assert "<img" not in told.replace("\\<img", "")
+    assert "](http" not in told.replace("]\\(http", "")
+
+
+def test_a_stamp_far_from_the_run_is_refused(run: Path) -> None:
+    path = run / "load" / "throughput.parquet"
+    table = pq.read_table(path)
+    ends: list[Any] = table.column("monotonic_ns").to_pylist()
+    ends[-1] += 10**18
+    place = table.schema.get_field_index("monotonic_ns")
+    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(ends, pa.int64())), path)
+    refused(run, "is not within phase `measure`", "report")
+
+
+def test_a_tick_far_from_the_run_makes_no_larger_chart(run: Path) -> None:
+    path = run / "server" / "ticks.parquet"
+    table = pq.read_table(path)
+    ticks: list[Any] = table.column("tick").to_pylist()
+    last = max(ticks)
+    for name in ("start_ns", "end_ns", "intended_ns"):
+        found: list[Any] = table.column(name).to_pylist()
+        far = [at + 10**18 if tick == last else at for at, tick in zip(found, ticks, strict=True)]
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, table.schema.field(place), pa.array(far, pa.int64()))
+    pq.write_table(table, path)
+    write_manifest(run)
+    status, errors, most = peak("report", run, "-o", run.parent / "page.html")
+    assert status == 0, errors
+    assert most < MOST_KIB
+
+
+def log_line(numbers: bytes, digits: int = 3) -> str:
+    """A line of an HdrHistogram log."""
+    head = struct.pack(">iiiiqqd", 0x1C849313, len(numbers), 0, digits, 1, 2**62, 1.0)
+    packed = zlib.compress(head + numbers, 1)
+    line = base64.b64encode(struct.pack(">ii", 0x1C849314, len(packed)) + packed).decode()
+    return f"Tag=x,0.0,1.0,1.0,{line}\n"
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        b"\x02" * 300_000_000,  # 1.3 MB of text
+        b"\xff" * 5_000_000 + b"\x01",  # a number of five million bytes
+        b"\xfd\xff\xff\xff\xff\xff\xff\xff\x7f\x02",  # 2^62 empty buckets
+    ],
+)
+def test_a_log_that_inflates_is_refused(run: Path, numbers: bytes) -> None:
+    with (run / "load" / "latency.hlog").open("a") as file:
+        file.write(log_line(numbers))
+    refused(run, "latency.hlog", "report")
+
+
+def test_a_log_decoded_in_parts_is_the_log_decoded_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = KEPT / "oltp" / "load" / "latency.hlog"
+    whole = interval_log.read(kept)
+    monkeypatch.setattr(interval_log, "AT_ONCE", 1)
+    parts = interval_log.read(kept)
+    assert whole.keys() == parts.keys()
+    for tag, found in whole.items():
+        assert (found.counts == parts[tag].counts).all()
+        assert (found.edges == parts[tag].edges).all()
+
+
+def test_millions_of_ticks_are_refused_by_their_number(run: Path) -> None:
+    path = run / "server" / "ticks.parquet"
+    table = pq.read_table(path)
+    with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
+        for _ in range(bounds.TICKS // 1_000_000 + 1):
+            writer.write_table(table.take(pa.array(np.arange(1_000_000) % len(table), pa.int64())))
+    refused(run, "holds 9,000,000 rows, more than 8,000,000", "compare", "report")
+
+
+@pytest.mark.parametrize("words", [200_000, 2000])
+def test_long_reasons_are_cut_or_refused(run: Path, words: int) -> None:
+    """20,000 rows of one text of a million characters, 20 GB in a file of 60 kB; of ten thousand each."""
+    path = run / "server" / "ticks.parquet"
+    table = pq.read_table(path)
+    count = 20_000
+    long = pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array(["long " * words]))
+    table = table.take(pa.array(np.sort(np.arange(count) % len(table)), pa.int64()))
+    pq.write_table(table.set_column(table.schema.get_field_index("reason"), "reason", long), path)
+    write_manifest(run)
+    found, errors, most = peak("compare", run, KEPT / "insert")
+    # whether DuckDB's own bound of memory is met depends on how many threads decode at once
+    assert (found, errors) == (0, "") or (found == 2 and errors.count("\n") == 0)
+    assert most < MOST_KIB
+
+
+def test_many_rows_of_text_are_the_same_as_few(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts that are fetched once each, and those that are fetched row by row."""
+    from loadprint.reading import queries  # noqa: PLC0415
+
+    def fetched() -> list[list[Any]]:
+        store = queries.Store()
+        rows = store.fetch(run / "server" / "ticks.parquet", lambda t: t.select("probe", "reason", "tick"))
+        return [column.tolist() for column in rows.values()]
+
+    few = fetched()
+    monkeypatch.setattr(queries, "FEW", 30)
+    assert fetched() == few
+
+
+def test_export_refuses_texts_beyond_memory(run: Path) -> None:
+    """A table that `compare` does not read: 20,000 rows of one text of a million characters."""
+    path = run / "server" / "vmstat.parquet"
+    table = pq.read_table(path)
+    count = 20_000
+    long = pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array(["long " * 200_000]))
+    table = table.take(pa.array(np.arange(count) % len(table), pa.int64()))
+    pq.write_table(table.append_column("text", long), path)
+    write_manifest(run)
+    status, errors, most = peak("export", run, "--to", run.parent / "fleet")
+    assert (status, errors.count("\n")) == (2, 0), errors
+    assert most < MOST_KIB

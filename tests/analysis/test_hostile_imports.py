@@ -1,0 +1,116 @@
+"""Files to import that were damaged or made to harm: bounded memory, one line of error, printable text."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from damage import ask, finite
+from loadprint.printable import UNSAFE
+from recordings import write_json
+from test_hostile import MOST_KIB, OWNED, peak
+
+
+def limited(*words: object) -> tuple[int, str, str]:
+    """Status, output and errors of a command in a process of its own."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "loadprint", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        out, err = process.communicate()
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("words", [["import", "prometheus", "/dev/zero"], ["usl", "/dev/zero"]])
+def test_a_device_without_end_is_refused(words: list[str], tmp_path: Path) -> None:
+    out = ["--out", tmp_path / "run"] if words[0] == "import" else []
+    status, errors, most = peak(*words, *out)
+    assert (status, errors) == (2, errors)
+    assert "not text: a NUL" in errors
+    assert most < MOST_KIB
+
+
+MATRIX = {"status": "success", "data": {"resultType": "matrix", "result": []}}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        '[["1e300", "1"], [2, "1"]]',
+        "[[1e17, 1], [2, 1]]",
+        '[["inf", "1"]]',
+        '[[-5, "1"], [2, "1"]]',
+        '[[1, "1"], [2, "' + "9" * 400 + '"]]',
+        '{"a": 1}',
+        "[" * 100_000,
+    ],
+)
+def test_a_hostile_answer_of_prometheus(values: str, tmp_path: Path) -> None:
+    text = json.dumps(MATRIX).replace(
+        "[]", '[{"metric": {"__name__": "up", "x": "\\ud800"}, "values": VALUES}]'
+    )
+    (tmp_path / "a.json").write_text(text.replace("VALUES", values))
+    ask_import("prometheus", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("number-of-cpus", [1]),
+        ("nodename", {"x": OWNED}),
+        ("statistics", [{"timestamp": {"date": "9999-12-31", "time": "00:00:01", "interval": 1}}] * 2),
+        ("statistics", [{"timestamp": {"date": "2026-01-01", "time": "00:00:01", "interval": 10**18}}]),
+        ("comments", [{"comment": {"date": "2026-01-01", "time": "00:00:01", "com": OWNED}}]),
+    ],
+)
+def test_a_hostile_output_of_sadf(key: str, value: Any, tmp_path: Path) -> None:
+    every = [
+        {
+            "timestamp": {"date": "2026-01-01", "time": f"00:00:{second:02}", "interval": 1},
+            "cpu-load": [{"cpu": "all", "usr": "x", "sys": 1e18}],
+            "disk": [{"disk-device": OWNED, "tps": [], "await": 1.0}],
+        }
+        for second in (1, 2, 3)
+    ]
+    host: dict[str, Any] = {"nodename": "h", "number-of-cpus": 2, "statistics": every, key: value}
+    write_json(tmp_path / "a.json", {"sysstat": {"hosts": [host]}})
+    ask_import("sar", tmp_path)
+
+
+def ask_import(kind: str, folder: Path) -> None:
+    """An import is a run that `inspect` shows, or one line."""
+    status, out, err = limited("import", kind, folder / "a.json", "--out", folder / "run")
+    assert UNSAFE.search((out + err).replace("\n", "")) is None
+    if status == 0:
+        finite(json.loads(ask("inspect", folder / "run", "--format", "json").out))
+    else:
+        assert (status, out, err.count("\n")) == (2, "", 1)
+
+
+def test_a_hostile_printed_table(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    for cell in ("1e999999999", "9" * 5000, "1e-400", "9," + "9" * 5000, OWNED, "=1+1"):
+        path.write_text(f"metric,old,new\nx,{cell},1\ny,2,3\nz,4,5\nw,4,5\n", encoding="utf-8")
+        for form in ("text", "markdown", "csv", "json"):
+            answer = ask("import", "table", path, "--format", form)
+            assert UNSAFE.search(answer.out.replace("\n", "")) is None
+
+
+def test_outputs_of_tools_name_no_file_elsewhere(tmp_path: Path) -> None:
+    """A step called ../x would have read ../x.failed."""
+    (tmp_path / "x.failed").write_text("a secret")
+    steps = tmp_path / "steps"
+    steps.mkdir()
+    plan: dict[str, Any] = {"host": "h", "date": "d", "nic": "n", "tools": {}, "claimed": {}}
+    plan |= {"steps": [{"id": "../x", "measure": "read_iops", "tool": f"fio{OWNED}", "depth": 1, "argv": []}]}
+    write_json(steps / "steps.json", plan)
+    assert ask("ceilings", "--gather", steps, "-o", tmp_path / "out.json").status == 0
+    told = (tmp_path / "out.json").read_text(encoding="utf-8")
+    assert "secret" not in told
+    assert UNSAFE.search(told.replace("\n", "")) is None

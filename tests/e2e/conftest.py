@@ -1,0 +1,21 @@
+"""All end-to-end tests run on their own /tmp and /dev/shm, and adopt what their campaigns leave."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from .machine import isolated
+
+
+@pytest.fixture(scope="session", autouse=True)
+def isolation(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Isolate this process before the first temporary directory is made."""
+    with isolated() as outside:
+        yield
+    if request.session.testsfailed:
+        print(f"\n/tmp of the failed tests: {outside}")
+    else:
+        shutil.rmtree(outside)

@@ -1,0 +1,341 @@
+//! Time and memory limits of calls to a server. One thread checks four times a second in which call each connection waits, and
+//! shuts the socket down under a call that exceeds a limit; the call then returns an error.
+//!
+//! A connection pays two stores per call. The read timeout of libmysqlclient would cost a poll(2) per packet, and a server that
+//! sends one byte now and then never reaches it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+
+use anyhow::Context;
+use anyhow::Result;
+use mysqlclient_sys as sys;
+
+/// Between two checks of all connections.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// After a signal, how long calls may still take; after as long again the process exits, whatever it waits for.
+const GRACE: Duration = Duration::from_secs(5);
+/// Resident memory of this process, in bytes, at which the results that are being read are given up.
+const MEMORY: u64 = 1 << 30;
+/// What each connection adds to [`MEMORY`]: buffers, statements, stack.
+const MEMORY_PER_CONNECTION: u64 = 256 << 10;
+
+/// Why the watchdog ended a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cut {
+    /// It took longer than its limit.
+    Time = 1,
+    /// The process used too much memory while it read the result.
+    Memory = 2,
+    /// The run was to end.
+    End = 3,
+}
+
+/// Checks all connections of a process.
+#[derive(Debug, Clone, Default)]
+pub struct Watchdog(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    entries: Mutex<Entries>,
+    /// A call was ended because of a signal.
+    interrupted: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    next: u64,
+    by_id: HashMap<u64, Entry>,
+    /// When a signal came, and the exit status that it asks for.
+    signal: Option<(Instant, i32)>,
+}
+
+/// A connection as the last check found it.
+#[derive(Debug)]
+struct Entry {
+    connection: Arc<Connection>,
+    calls: u64,
+    since: Instant,
+}
+
+/// What the connection and the watchdog share. On cache lines of its own, because each call writes it.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Connection {
+    /// Odd while a call waits for the server; only the connection writes it.
+    calls: AtomicU64,
+    /// Limit of the present call in milliseconds, 0 for none.
+    limit_ms: AtomicU64,
+    /// A [`Cut`], or 0.
+    cut: AtomicU8,
+    handle: Mutex<Handle>,
+}
+
+#[derive(Debug)]
+struct Handle(*mut sys::MYSQL);
+
+// SAFETY: the watchdog only reads two fields of the handle, under the mutex through which it is withdrawn before it is closed.
+unsafe impl Send for Handle {}
+
+impl Connection {
+    fn cut(&self, reason: Cut) {
+        // The first reason is the one that is reported.
+        self.cut.compare_exchange(0, reason as u8, Relaxed, Relaxed).ok();
+        let handle = lock(&self.handle);
+        if handle.0.is_null() {
+            return;
+        }
+        // SAFETY: the handle is not closed as long as it is here. Its thread may write these fields meanwhile: hence volatile reads
+        // of one word each, and no use of the descriptor unless there is a transport, which the library frees as it closes it.
+        unsafe {
+            let open = !ptr::read_volatile(&raw const (*handle.0).net.vio).is_null();
+            let descriptor = ptr::read_volatile(&raw const (*handle.0).net.fd);
+            // Zero until the library has set it.
+            if open && descriptor > 0 {
+                libc::shutdown(descriptor, libc::SHUT_RDWR);
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Whole after each change: a panic elsewhere does not spoil it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Watchdog {
+    /// Starts the thread, which ends with the process.
+    ///
+    /// # Errors
+    /// When there can be no further thread.
+    pub fn start() -> Result<Self> {
+        let watchdog = Self::default();
+        let own = watchdog.clone();
+        thread::Builder::new()
+            .name("watchdog".to_owned())
+            .spawn(move || {
+                loop {
+                    thread::sleep(INTERVAL);
+                    own.check(Instant::now(), resident_bytes);
+                }
+            })
+            .context("start the watchdog thread")?;
+        Ok(watchdog)
+    }
+
+    /// Adds a connection.
+    pub fn watch(&self) -> Watched {
+        let connection = Arc::new(Connection {
+            calls: AtomicU64::new(0),
+            limit_ms: AtomicU64::new(0),
+            cut: AtomicU8::new(0),
+            handle: Mutex::new(Handle(ptr::null_mut())),
+        });
+        let mut entries = lock(&self.0.entries);
+        let id = entries.next;
+        entries.next += 1;
+        let entry = Entry {
+            connection: Arc::clone(&connection),
+            calls: 0,
+            since: Instant::now(),
+        };
+        entries.by_id.insert(id, entry);
+        Watched {
+            connection,
+            id,
+            watchdog: self.clone(),
+        }
+    }
+
+    /// Ends all calls that wait for a server.
+    pub fn cut_waiting(&self) {
+        for entry in lock(&self.0.entries).by_id.values() {
+            if entry.connection.calls.load(Relaxed) % 2 == 1 {
+                entry.connection.cut(Cut::End);
+            }
+        }
+    }
+
+    /// A signal came: calls that wait after a grace period are ended; a process that still waits then exits with this status.
+    pub fn interrupt(&self, status: i32) {
+        lock(&self.0.entries)
+            .signal
+            .get_or_insert((Instant::now(), status));
+    }
+
+    /// True if a call was ended because of [`Watchdog::interrupt`].
+    pub fn interrupted(&self) -> bool {
+        self.0.interrupted.load(Relaxed)
+    }
+
+    /// One check.
+    fn check(&self, now: Instant, resident: impl FnOnce() -> u64) {
+        let mut entries = lock(&self.0.entries);
+        let signal = entries.signal;
+        let connections = entries.by_id.len() as u64;
+        let mut waiting = Vec::new();
+        for entry in entries.by_id.values_mut() {
+            let calls = entry.connection.calls.load(Relaxed);
+            if calls != entry.calls {
+                (entry.calls, entry.since) = (calls, now);
+            } else if calls % 2 == 1 {
+                waiting.push(&*entry);
+            }
+        }
+        for entry in &waiting {
+            let limit = entry.connection.limit_ms.load(Relaxed);
+            if limit > 0 && now.duration_since(entry.since) >= Duration::from_millis(limit) {
+                entry.connection.cut(Cut::Time);
+            }
+        }
+        // Read only while a call takes long: a result grows the memory for longer than that.
+        if !waiting.is_empty() && resident() > MEMORY + connections * MEMORY_PER_CONNECTION {
+            waiting.iter().for_each(|entry| entry.connection.cut(Cut::Memory));
+        }
+        let Some((came, status)) = signal.filter(|(came, _)| now.duration_since(*came) >= GRACE) else {
+            return;
+        };
+        for entry in &waiting {
+            self.0.interrupted.store(true, Relaxed);
+            entry.connection.cut(Cut::End);
+            if now.duration_since(entry.since.max(came)) >= 2 * GRACE {
+                eprintln!(
+                    "loadprint-load: interrupted; a call to the server does not end, results are not written"
+                );
+                // Not std's exit: other threads use what its handlers would free.
+                // SAFETY: ends the process at once and touches no memory.
+                unsafe { libc::_exit(status) };
+            }
+        }
+    }
+}
+
+/// Of this process; 0 where /proc does not show it.
+fn resident_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}
+
+/// A connection's side of the watchdog; the connection is forgotten when this is dropped.
+#[derive(Debug)]
+pub struct Watched {
+    connection: Arc<Connection>,
+    id: u64,
+    watchdog: Watchdog,
+}
+
+impl Watched {
+    /// The handle whose socket is shut down. Null before it is closed.
+    pub fn set_handle(&self, mysql: *mut sys::MYSQL) {
+        *lock(&self.connection.handle) = Handle(mysql);
+    }
+
+    /// Limit of the calls from now on.
+    pub fn set_limit(&self, limit: Option<Duration>) {
+        let milliseconds = limit.map_or(0, |limit| u64::try_from(limit.as_millis()).unwrap_or(0).max(1));
+        self.connection.limit_ms.store(milliseconds, Relaxed);
+    }
+
+    /// Runs a call that waits for the server.
+    pub fn call<T>(&self, call: impl FnOnce() -> T) -> T {
+        let calls = self.connection.calls.load(Relaxed);
+        self.connection.calls.store(calls + 1, Relaxed);
+        let result = call();
+        self.connection.calls.store(calls + 2, Relaxed);
+        result
+    }
+
+    /// Why the last call was ended, once.
+    pub fn take_cut(&self) -> Option<Cut> {
+        [Cut::Time, Cut::Memory, Cut::End]
+            .into_iter()
+            .find(|cut| *cut as u8 == self.connection.cut.load(Relaxed))
+            .inspect(|_| self.connection.cut.store(0, Relaxed))
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        lock(&self.watchdog.0.entries).by_id.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: fn() -> u64 = || 1 << 20;
+    const LARGE: fn() -> u64 = || 2 << 30;
+
+    #[test]
+    fn a_call_is_ended_after_its_limit_and_the_next_one_has_its_own() {
+        let watchdog = Watchdog::default();
+        let watched = watchdog.watch();
+        watched.set_limit(Some(Duration::from_secs(60)));
+        let start = Instant::now();
+        let at = |seconds| watchdog.check(start + Duration::from_secs(seconds), SMALL);
+        watched.call(|| {
+            at(0);
+            at(59);
+            assert_eq!(watched.take_cut(), None);
+        });
+        watched.call(|| {
+            at(61);
+            at(120);
+            assert_eq!(watched.take_cut(), None);
+            at(121);
+            assert_eq!(watched.take_cut(), Some(Cut::Time));
+        });
+        watched.set_limit(None);
+        watched.call(|| {
+            at(200);
+            at(1_000_000);
+            assert_eq!(watched.take_cut(), None);
+        });
+    }
+
+    #[test]
+    fn memory_ends_the_calls_that_wait_and_no_others() {
+        let watchdog = Watchdog::default();
+        let (reads, rests) = (watchdog.watch(), watchdog.watch());
+        let now = Instant::now();
+        reads.call(|| {
+            watchdog.check(now, LARGE);
+            watchdog.check(now, SMALL);
+            assert_eq!(reads.take_cut(), None);
+            watchdog.check(now, LARGE);
+        });
+        assert_eq!((reads.take_cut(), rests.take_cut()), (Some(Cut::Memory), None));
+    }
+
+    #[test]
+    fn a_signal_ends_calls_after_the_grace_period() {
+        let watchdog = Watchdog::default();
+        let watched = watchdog.watch();
+        watchdog.interrupt(143);
+        let came = lock(&watchdog.0.entries).signal.unwrap().0;
+        watched.call(|| {
+            watchdog.check(came, SMALL);
+            watchdog.check(came + GRACE / 2, SMALL);
+            assert!(!watchdog.interrupted() && watched.take_cut().is_none());
+            watchdog.check(came + GRACE, SMALL);
+            assert!(watchdog.interrupted());
+            assert_eq!(watched.take_cut(), Some(Cut::End));
+        });
+    }
+}

@@ -1,0 +1,249 @@
+//! A server that misbehaves at a chosen moment: a proxy in front of the real one, on TCP, that understands packets.
+
+use std::io;
+use std::io::Read;
+use std::io::Write;
+use std::net::Shutdown;
+use std::net::TcpListener;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::thread;
+use std::time::Duration;
+
+/// COM_STMT_PREPARE and COM_STMT_EXECUTE.
+pub const PREPARE: u8 = 0x16;
+pub const EXECUTE: u8 = 0x17;
+const COM_QUERY: u8 = 0x03;
+/// Bytes of an endless reply: without a limit the client would use several times as much memory, with one it never gets them all.
+const ENDLESS_BYTES: usize = 6 << 30;
+/// Mebibytes of an endless reply that are sent in a second at most.
+const ENDLESS_RATE: usize = 256;
+
+/// When it misbehaves.
+#[derive(Clone, Copy, Debug)]
+pub enum Moment {
+    /// A client has connected.
+    Connected,
+    /// The server's greeting has been passed on.
+    Greeted,
+    /// A command of this number (any for None) that contains this text.
+    Command(Option<u8>, &'static str),
+}
+
+/// A text command.
+pub fn query(text: &'static str) -> Moment {
+    Moment::Command(Some(COM_QUERY), text)
+}
+
+/// What it does.
+#[derive(Clone, Copy, Debug)]
+pub enum Act {
+    /// Nothing more, on an open connection.
+    Silence,
+    /// Passes on so many bytes of the server's reply, then nothing.
+    Cut(usize),
+    /// One column and rows without end.
+    Rows,
+    /// Announces a packet of 16 MB and sends a byte now and then.
+    Drip,
+    /// Announces 65,535 columns and describes them at length.
+    Columns,
+    /// Announces this number of columns.
+    ManyColumns(u64),
+    /// A packet of this content.
+    Packet(&'static [u8]),
+}
+
+/// The proxy; its threads end with their connections.
+pub struct Hostile {
+    port: u16,
+    acted: Arc<AtomicBool>,
+}
+
+impl Hostile {
+    /// In front of the server at a unix socket. Connections before number `first` (from 0) are left alone.
+    pub fn start(back: &str, first: usize, moment: Moment, act: Act) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (back, acted) = (back.to_owned(), Arc::new(AtomicBool::new(false)));
+        let flag = Arc::clone(&acted);
+        thread::spawn(move || {
+            for (number, client) in listener.incoming().map_while(Result::ok).enumerate() {
+                let server = UnixStream::connect(&back).unwrap();
+                let moment = (number >= first).then_some(moment);
+                let flag = Arc::clone(&flag);
+                // An error is the client's or the server's end.
+                thread::spawn(move || serve(client, server, moment, act, &flag).ok());
+            }
+        });
+        Self { port, acted }
+    }
+
+    /// The address as arguments of the generator, which override those before them.
+    pub fn address(&self) -> [String; 3] {
+        [
+            "--mysql-host=127.0.0.1".to_owned(),
+            format!("--mysql-port={}", self.port),
+            // The test server's account is valid on the unix socket only, which the proxy uses.
+            "--mysql-ssl=disabled".to_owned(),
+        ]
+    }
+
+    /// The port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Has it misbehaved?
+    pub fn has_acted(&self) -> bool {
+        self.acted.load(SeqCst)
+    }
+}
+
+/// A packet with its header.
+fn packet(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut packet = vec![0; 4];
+    from.read_exact(&mut packet)?;
+    let length = u32::from_le_bytes([packet[0], packet[1], packet[2], 0]) as usize;
+    packet.resize(4 + length, 0);
+    from.read_exact(&mut packet[4..])?;
+    Ok(packet)
+}
+
+fn is(packet: &[u8], moment: Moment) -> bool {
+    let Moment::Command(number, text) = moment else {
+        return false;
+    };
+    // A command begins a sequence; packets of the login do not.
+    packet[3] == 0
+        && number.is_none_or(|number| packet.get(4) == Some(&number))
+        && (text.is_empty() || packet.windows(text.len()).any(|part| part == text.as_bytes()))
+}
+
+fn serve(
+    mut client: TcpStream,
+    mut server: UnixStream,
+    moment: Option<Moment>,
+    act: Act,
+    acted: &AtomicBool,
+) -> io::Result<()> {
+    client.set_nodelay(true)?;
+    if matches!(moment, Some(Moment::Connected)) {
+        acted.store(true, SeqCst);
+        return misbehave(&mut client, act, 0);
+    }
+    let greeting = packet(&mut server)?;
+    client.write_all(&greeting)?;
+    if matches!(moment, Some(Moment::Greeted)) {
+        acted.store(true, SeqCst);
+        // The client's answer to the greeting has number 1.
+        return misbehave(&mut client, act, 2);
+    }
+    let allowed = Arc::new(AtomicUsize::new(usize::MAX));
+    let (mut answers, mut to, passed) = (server.try_clone()?, client.try_clone()?, Arc::clone(&allowed));
+    thread::spawn(move || pass(&mut answers, &mut to, &passed).ok());
+    loop {
+        let command = packet(&mut client);
+        let Ok(command) = command else {
+            return server.shutdown(Shutdown::Both);
+        };
+        if moment.is_some_and(|moment| is(&command, moment)) {
+            if let Act::Cut(bytes) = act {
+                allowed.store(bytes, SeqCst);
+                server.write_all(&command)?;
+            }
+            acted.store(true, SeqCst);
+            let ended = misbehave(&mut client, act, 1);
+            server.shutdown(Shutdown::Both)?;
+            return ended;
+        }
+        server.write_all(&command)?;
+    }
+}
+
+/// Passes on the server's replies, as many bytes as are allowed; reads the others too, so that the server is not held up.
+fn pass(from: &mut UnixStream, to: &mut TcpStream, allowed: &AtomicUsize) -> io::Result<()> {
+    let mut buffer = [0; 8192];
+    loop {
+        let length = from.read(&mut buffer)?;
+        let left = allowed.load(SeqCst);
+        if length == 0 {
+            // A client that was promised silence must not learn of the end.
+            return if left == usize::MAX {
+                to.shutdown(Shutdown::Write)
+            } else {
+                Ok(())
+            };
+        }
+        let passed = length.min(left);
+        if left != usize::MAX {
+            allowed.store(left - passed, SeqCst);
+        }
+        to.write_all(&buffer[..passed])?;
+    }
+}
+
+fn framed(sequence: u8, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_le_bytes();
+    [&length[..3], &[sequence], payload].concat()
+}
+
+/// A column of text called c.
+fn column(sequence: u8, name: &[u8]) -> Vec<u8> {
+    let mut payload = b"\x03def\x00\x00\x00".to_vec();
+    payload.push(0xfc);
+    payload.extend_from_slice(&(name.len() as u16).to_le_bytes());
+    payload.extend_from_slice(name);
+    payload.extend_from_slice(b"\x00\x0c\xff\x00\xff\xff\x00\x00\xfd\x00\x00\x00\x00\x00");
+    framed(sequence, &payload)
+}
+
+/// `sequence` is the number of the packet that the client expects.
+fn misbehave(client: &mut TcpStream, act: Act, sequence: u8) -> io::Result<()> {
+    match act {
+        Act::Silence | Act::Cut(_) => {}
+        Act::Rows => {
+            client.write_all(&framed(sequence, &[1]))?;
+            client.write_all(&column(2, b"c"))?;
+            let row = [&[0xfc, 0xff, 0xff][..], &[b'x'; 0xffff]].concat();
+            endless(client, |sequence| framed(sequence, &row), 3)?;
+        }
+        Act::Drip => {
+            client.write_all(&[0xff, 0xff, 0xff, sequence])?;
+            loop {
+                client.write_all(&[1])?;
+                thread::sleep(Duration::from_millis(100));
+            }
+        }
+        Act::Columns => {
+            client.write_all(&framed(sequence, &[0xfc, 0xff, 0xff]))?;
+            let name = vec![b'x'; 0xffff];
+            endless(client, |sequence| column(sequence, &name), 2)?;
+        }
+        Act::ManyColumns(count) => {
+            let announced = [&[0xfe][..], &count.to_le_bytes()].concat();
+            client.write_all(&framed(sequence, &announced))?;
+        }
+        Act::Packet(payload) => client.write_all(&framed(sequence, payload))?,
+    }
+    // The connection stays open until the client closes it.
+    io::copy(client, &mut io::sink()).map(drop)
+}
+
+/// Sends packets from this sequence number on.
+fn endless(client: &mut TcpStream, packet: impl Fn(u8) -> Vec<u8>, first: u8) -> io::Result<()> {
+    // All 256 numbers in one buffer, which is sent again and again.
+    let mut round = Vec::new();
+    (0..=255_u8).for_each(|step| round.extend(packet(first.wrapping_add(step))));
+    for _ in 0..ENDLESS_BYTES / round.len() {
+        client.write_all(&round)?;
+        thread::sleep(Duration::from_micros(
+            (round.len() as u64).saturating_mul(1_000_000) / ((ENDLESS_RATE as u64) << 20),
+        ));
+    }
+    Ok(())
+}
