@@ -24,19 +24,16 @@ def execution(tmp_path: Path) -> Path:
     return made
 
 
-def reported(execution: Path) -> subprocess.CompletedProcess[str]:
+def reported(execution: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run the play as it follows the last run of a campaign."""
     plan = json.loads((execution / "execution.json").read_text(encoding="utf-8"))
+    plan["campaign"] |= settings
     wrapper = execution.parent / "loadprint"
     wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -m loadprint "$@"\n', encoding="utf-8")
     wrapper.chmod(0o755)
-    tasks: list[dict[str, Any]] = [
-        {
-            "name": "Report",
-            "ansible.builtin.include_role": {"name": "campaign", "tasks_from": "report.yml"},
-        },
-    ]
-    play = {"name": "Report", "hosts": "server:load", "gather_facts": False, "tasks": tasks}
+    role = {"name": "campaign", "tasks_from": "report.yml"}
+    tasks: list[dict[str, Any]] = [{"name": "Report", "ansible.builtin.import_role": role}]
+    play = {"name": "Report", "hosts": "localhost", "gather_facts": False, "tasks": tasks}
     (execution.parent / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
     given = {
         "ansible_python_interpreter": sys.executable,
@@ -71,18 +68,27 @@ def test_the_table_is_printed_without_the_page(execution: Path) -> None:
     done = reported(execution)
     assert done.returncode == 2, done.stdout
     assert "TPROC-C" in done.stdout
-    (line,) = [line for line in done.stdout.splitlines() if "loadprint report failed: " in line] or [done.stdout]
+    (line,) = [line for line in done.stdout.splitlines() if "loadprint report failed: " in line] or [
+        done.stdout
+    ]
     assert "report.html" in line
 
 
-def test_the_page_is_written_without_the_table(execution: Path) -> None:
-    wrapper = execution.parent / "loadprint"
-    assert not wrapper.exists()
-    path = execution / "b1-oltp-r1" / "run.json"
-    path.write_text("{", encoding="utf-8")
-    (execution / "b1-oltp-r1" / "manifest.json").unlink()
+def test_the_page_is_written_without_a_table(execution: Path) -> None:
+    done = reported(execution, mode="equal-load")  # whose pivot tables need a matrix
+    assert done.returncode == 2, done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if "loadprint sweep failed: " in line] or [
+        done.stdout
+    ]
+    assert "matrix" in line
+    assert "TPROC-C" in done.stdout  # of compare
+    assert (execution / "report.html").is_file()
+
+
+def test_the_end_names_all_that_failed(execution: Path) -> None:
+    (execution / "b1-oltp-r1" / "run.json").write_text("{", encoding="utf-8")
     done = reported(execution)
     assert done.returncode == 2, done.stdout
-    (line,) = [line for line in done.stdout.splitlines() if "loadprint compare failed: " in line]
-    assert "run.json" in line
+    (line,) = [line for line in done.stdout.splitlines() if "failed: " in line] or [done.stdout]
+    assert line.count("run.json") == 2
     assert "Traceback" not in done.stdout
