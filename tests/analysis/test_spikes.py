@@ -12,7 +12,7 @@ from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.series import spikes
-from loadprint.series.series import Series
+from loadprint.series.series import Series, run_series
 from recordings import Host, Rows, make_run
 
 CAPACITY = 100_000_000.0
@@ -163,3 +163,16 @@ def test_a_recording_with_a_spike_and_one_without_the_probe(tmp_path: Path) -> N
     assert with_spike.values["mysql.flush_burst"].rate == 20
     assert without.get("mysql.checkpoint_spikes") is None
     assert "mysql" in without.why("mysql.flush_burst")
+
+
+def test_where_the_redo_capacity_is_a_setting_spikes_are_looked_for_too(tmp_path: Path) -> None:
+    """MariaDB, and MySQL before 8.0.30, have no status counter of it."""
+
+    def probe(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
+        rows: Rows = [{"metric": "Innodb_checkpoint_age", "tick": tick, "value": 300} for tick in ticks]
+        return {"mysql": (rows, {"shape": "metrics"})}
+
+    variables = {"innodb_log_file_size": "1000", "innodb_log_files_in_group": "2"}
+    run = open_run(make_run(tmp_path / "run", Host(variables=variables, more=probe)))
+    series = run_series(run, Store(), [spikes.CAPACITY])
+    assert set(series[spikes.CAPACITY].values) == {2000.0}

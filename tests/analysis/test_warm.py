@@ -12,7 +12,17 @@ from loadprint.judging.warm import broken_promise, checkpoint_cycles, cold, reac
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run, open_run
-from recordings import Host, Rows, make_run, write_json, write_manifest
+from recordings import (
+    BOOT,
+    FIRST,
+    REALTIME,
+    SECOND,
+    Host,
+    Rows,
+    make_run,
+    write_json,
+    write_manifest,
+)
 
 MYSQL = {
     "variables": {"innodb_redo_log_capacity": "1000"},
@@ -52,6 +62,33 @@ def test_redo_is_counted_in_capacities(tmp_path: Path, server: Mapping[str, obje
     assert redo_capacities_written(run) == pytest.approx(0.25)
     assert broken_promise([run], 0.25) == ""
     assert "0.25" in broken_promise([run], 0.3)
+
+
+def test_blocks_that_are_written_again_are_no_redo(tmp_path: Path) -> None:
+    """Before MySQL 8.0.30 the probe's LSN counts: Innodb_os_log_written is 2 to 2.7 times as much there."""
+
+    def probe(ticks: range) -> dict[str, tuple[Rows, dict[str, object]]]:
+        lsn = "innodb_status.log_sequence_number"
+        rows: Rows = [{"metric": lsn, "tick": tick, "value": 7000 + 100 * tick} for tick in ticks]
+        return {"mysql": (rows, {"shape": "metrics"})}
+
+    make_run(path := tmp_path / "run", Host(more=probe))
+    file = path / "load" / "server.json"
+    status = {
+        "status_warmup": {"Innodb_os_log_written": "0"},
+        "status_begin": {"Innodb_os_log_written": "2700"},
+    }
+    write_json(file, json.loads(file.read_text()) | BEFORE_8_0_30 | status)
+    stamps = [("warmup", 0, 10), ("measure", 10, 20)]  # seconds after half a second: ten intervals of redo
+    lines = [
+        {"phase": phase, "event": event, "boot_id": BOOT, "realtime_ns": REALTIME}
+        | {"monotonic_ns": FIRST + SECOND // 2 + at * SECOND}
+        for phase, begin, end in stamps
+        for event, at in (("begin", begin), ("end", end))
+    ]
+    (path / "load" / "phases.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_manifest(path)
+    assert redo_capacities_written(open_run(path)) == pytest.approx(1000 / 800)
 
 
 def test_what_was_reached_reads_well(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from loadprint.metrics import redo
 from loadprint.metrics.gather import Measured
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
-from loadprint.series.series import run_series
+from loadprint.series.series import phases, run_series
 from loadprint.statistics.steady import grows
 from loadprint.statistics.trend import Floats
 
@@ -28,11 +28,36 @@ LEVEL = 1.5  # times the last third's misses that the first third may have
 
 
 def redo_capacities_written(run: Run) -> float | None:
-    """Redo written by the warm-up over the redo capacity; None where the server reports one of them not."""
+    """Redo written by the warm-up over the redo capacity; None where one of them is unknown.
+
+    From LSNs in SHOW GLOBAL STATUS, else from those that the MySQL probe recorded. Where there are none it is
+    an upper bound: Innodb_os_log_written.
+    """
     server = run.server or {}
-    written = redo.written(server.get("status_warmup") or {}, server.get("status_begin") or {})
+    before, after = server.get("status_warmup") or {}, server.get("status_begin") or {}
     capacity = redo.capacity(server.get("variables") or {})
-    return written / capacity if written is not None and capacity else None
+    if not capacity or not before or not after:
+        return None
+    written = redo.written(before, after)
+    if written is None:
+        written = _redo_recorded(run)
+    if written is None:
+        written = redo.written(before, after, redo.UPPER_BOUND)
+    return None if written is None else written / capacity
+
+
+def _redo_recorded(run: Run) -> float | None:
+    """Bytes of redo between the begin of the first phase and that of `measure`, by the MySQL probe.
+
+    Intervals count whose middle is in between; None where the probe missed one of them.
+    """
+    found = run_series(run, Store(), ["mysql.redo"]).get("mysql.redo")
+    spans = phases(run)
+    if found is None or not spans:
+        return None
+    chosen = (found.seconds > spans[0].begin_s) & (found.seconds < 0)
+    written = float(np.sum((found.values * 2 * found.half)[chosen]))
+    return written if chosen.any() and np.isfinite(written) else None
 
 
 def free_buffer_share(run: Run, when: str = "status_begin") -> float | None:

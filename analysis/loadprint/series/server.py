@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 
 import ibis
 import ibis.expr.types as ir
+import numpy as np
 
-from loadprint.metrics import sources, sources_mysql
+from loadprint.metrics import redo, sources, sources_mysql
 from loadprint.metrics.sources import MILLISECOND, NANOSECOND
 from loadprint.reading.queries import Columns, number
 from loadprint.series.table import Found, Table, split
@@ -137,6 +138,10 @@ def mysql(table: Table) -> Iterator[Found]:
         if found is not None:
             told.add(name)
             yield table.gauge(f"mysql.{name}", found["tick"], found["value"])
+    # before MySQL 8.0.30, and on MariaDB, the capacity is a setting
+    capacity = redo.capacity((table.run.server or {}).get("variables") or {})
+    if "redo_capacity" not in told and capacity is not None:
+        yield "mysql.redo_capacity", table.grid.seconds, np.full(len(table.grid.seconds), capacity)
     for last, first in sources_mysql.AGES if "checkpoint_age" not in told else ():
         if last in series and first in series:
             ends = [table.grid.placed(series[one]["tick"], series[one]["value"]) for one in (last, first)]
