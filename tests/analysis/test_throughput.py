@@ -99,6 +99,14 @@ def test_a_first_report_that_counts_from_before_the_window_is_a_gap(tmp_path: Pa
     assert measured.events_per_second[1:].tolist() == pytest.approx([50, 50, 50])
 
 
+def test_lengths_too_unlike_have_no_common_steps(tmp_path: Path) -> None:
+    ends = [place / 1e6 for place in range(1, 30)] + [20.0, 60.0]
+    measured, series = read(recording(tmp_path / "run", [(end, 100) for end in ends]))
+
+    assert len(measured.events_per_second) == 0
+    assert series.values[-1] == pytest.approx(2.5)
+
+
 def test_missing_seconds_are_gaps(tmp_path: Path) -> None:
     path = recording(tmp_path / "run", [(place + 1, 100 + place) for place in range(60)])
     store = path / "load" / "throughput.parquet"
