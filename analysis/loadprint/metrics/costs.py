@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from loadprint.metrics.derived import SERVER_SWITCHES, Metric, View
 from loadprint.metrics.derived_hardware import IPC, MISSES, WHOLE_PACKAGE
+from loadprint.metrics.derived_mysql import ROWS_READ
 
 SERVER_CPU = ("process.server.utime", "process.server.stime")
 HEADLINES = ("server_cpu", "switches", "disk_write_kb", "net_tx", "statements")
@@ -73,7 +74,7 @@ SERVER = (
     Probed("redo", "redo written", "mysql.redo", None),
     Probed("fsyncs", "fsyncs of InnoDB", "mysql.fsyncs"),
     Probed("pages_flushed", "pages flushed", "mysql.pages_flushed"),
-    Probed("rows_read", "rows read", "mysql.rows_read"),
+    Probed("rows_read", "rows read", "mysql.rows_read", footnote=ROWS_READ),
     Probed("rows_changed", "rows inserted, updated, deleted", "mysql.rows_written"),
     Probed("row_lock_wait", "waiting for row locks", "mysql.row_lock_ms", ("s", "µs")),
 )
