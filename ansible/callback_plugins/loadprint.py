@@ -59,6 +59,14 @@ def brief(line: str) -> str:
     return f"{float(tps):,.0f} tps, {float(qps):,.0f} qps, p{percentile} {float(latency):.1f} ms"
 
 
+def message(content: dict[str, Any], *, hidden: bool) -> str:
+    """Give the message of a failed task, or of a failed item of its loop."""
+    if hidden or content.get("_ansible_no_log"):
+        return "failed; its output is hidden because it holds a secret"
+    text = content.get("stderr") or content.get("msg") or content.get("stdout") or "failed"
+    return str(text).strip()
+
+
 class Progress:
     """What the status file says, as one line; `None` where there is nothing to say."""
 
@@ -211,10 +219,11 @@ class CallbackModule(Default):  # type: ignore[misc]
         if ignore_errors:
             return
         content = result._result
-        text = content.get("stderr") or content.get("msg") or content.get("stdout") or "failed"
-        if content.get("_ansible_no_log"):
-            text = "failed; its output is hidden because it holds a secret"
-        self._say(f"{result._host.get_name()}: {result._task.get_name()}: {str(text).strip()}")
+        # a loop says only that an item failed: each item has the message
+        items = [item for item in content.get("results") or [] if item.get("failed")]
+        for each in items or [content]:
+            text = message(each, hidden=bool(content.get("_ansible_no_log")))
+            self._say(f"{result._host.get_name()}: {result._task.get_name()}: {text}")
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """Print why a host cannot be reached."""

@@ -1,11 +1,12 @@
 //! run.json of a recorder that ran alone. Where an orchestrator runs it, the orchestrator has written that file before.
 
 use std::fs;
-use std::path::Path;
+use std::io::BufReader;
 
 use anyhow::Context;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
+use loadprint_recording::files::Directory;
 use loadprint_recording::finish::Finished;
 use loadprint_recording::journal::Ended;
 use loadprint_recording::json::write_atomic;
@@ -16,18 +17,18 @@ use serde_json::json;
 ///
 /// # Errors
 /// When the fingerprint beside the tables cannot be read, or the file cannot be written.
-pub fn write_run_json(run_dir: &Path, finished: &Finished) -> anyhow::Result<bool> {
-    let path = run_dir.join("run.json");
-    if path.exists() {
+pub fn write_run_json(run: &Directory, finished: &Finished) -> anyhow::Result<bool> {
+    let file = run.file("run.json");
+    if file.exists() {
         return Ok(false);
     }
-    let file = run_dir.join(&finished.role).join("fingerprint.json");
-    let place = || format!("{}: cannot be read", file.display());
+    let fingerprint = run.sub(&finished.role)?.file("fingerprint.json");
+    let place = || format!("{}: cannot be read", fingerprint.path().display());
     let fingerprint: Value =
-        serde_json::from_slice(&fs::read(&file).with_context(place)?).with_context(place)?;
-    let whole = fs::canonicalize(run_dir).unwrap_or_else(|_| run_dir.to_owned());
+        serde_json::from_reader(BufReader::new(fingerprint.open()?)).with_context(place)?;
+    let whole = fs::canonicalize(run.path()).unwrap_or_else(|_| run.path().to_owned());
     let torn = matches!(finished.ended, Ended::Torn);
-    let run = json!({
+    let about = json!({
         "format_version": FORMAT_VERSION,
         "id": whole.file_name().map(|name| name.to_string_lossy()),
         "roles": {&finished.role: {
@@ -40,6 +41,6 @@ pub fn write_run_json(run_dir: &Path, finished: &Finished) -> anyhow::Result<boo
         "started_realtime_ns": finished.started_realtime_ns,
         "ended_realtime_ns": (!torn).then(clock::realtime_ns),
     });
-    write_atomic(&path, &run)?;
+    write_atomic(&file, &about)?;
     Ok(true)
 }

@@ -31,6 +31,7 @@ use cli::Cli;
 use cli::Command;
 use cli::FingerprintOptions;
 use loadprint_probes::Host;
+use loadprint_recording::files::Directory;
 
 fn main() -> ExitCode {
     let result = match Cli::try_parse() {
@@ -95,12 +96,13 @@ fn finish(run: &Path) -> anyhow::Result<()> {
             run.display()
         );
     }
-    witness::bring_all_home(run);
+    let dir = Directory::open(run)?;
+    witness::bring_all_home(&dir)?;
     for role in loadprint_recording::finish::run(run)? {
         println!("{}", record::summary(&role));
-        if alone::write_run_json(run, &role)? {
+        if alone::write_run_json(&dir, &role)? {
             // The manifest that the tables came with does not know this file.
-            loadprint_recording::manifest::write(run)?;
+            loadprint_recording::manifest::write(&dir)?;
         }
     }
     Ok(())

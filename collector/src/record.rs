@@ -7,6 +7,9 @@ use std::path::PathBuf;
 use anyhow::Context;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
+use loadprint_recording::elsewhere::Place;
+use loadprint_recording::files::Directory;
+use loadprint_recording::files::RunFile;
 use loadprint_recording::finish;
 use loadprint_recording::finish::Finished;
 use loadprint_recording::finish::JOURNAL;
@@ -57,15 +60,17 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     let host = options.probes.host();
     refuse_unknown(&options.probes)?;
     let listening = options.web.listen()?;
-    fs::create_dir_all(&role_dir)
-        .with_context(|| format!("{}: cannot make the run directory", role_dir.display()))?;
+    let made = Directory::create(&options.out).and_then(|run| Ok((run.make(&options.role)?, run)));
+    let (role, run) =
+        made.with_context(|| format!("{}: cannot make the run directory", role_dir.display()))?;
     let dir = placement::journal_dir(
         &host,
         &role_dir,
         options.journal_dir.as_deref(),
         options.data_dir.as_deref(),
     );
-    let witness = Witness::beside(options, &role_dir, &dir);
+    let place = Place::new(&role, &dir).context("cannot make the journal directory")?;
+    let witness = Witness::beside(options, &role, &place);
     probe_options.processes.extend(witness.target());
     let probes = open_probes(&options.probes, &host, &probe_options)?;
     let mut facts = fingerprint::read(
@@ -79,19 +84,11 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     if let Some(sysstat) = witness.facts() {
         facts["sysstat"] = sysstat;
     }
-    write_atomic(&role_dir.join("fingerprint.json"), &facts)?;
+    write_atomic(&role.file("fingerprint.json"), &facts)?;
     let interval_ns = i64::try_from(options.interval.as_nanos())?;
     let header = header(options, interval_ns, &probes)?;
-    let path = placement::journal_path(&role_dir, &options.role, &dir)?;
-    let journal = Writer::create(&path, &header)?;
-    let pid_dir = options.pid_file.as_deref().and_then(Path::parent);
-    let dirs: Vec<_> = [&*options.out, &*role_dir, &*dir]
-        .into_iter()
-        .chain(pid_dir)
-        .collect();
-    if let Err(error) = capabilities::narrow(&probes, &dirs) {
-        eprintln!("loadprint-collect: {error:#}");
-    }
+    let journal = Writer::create(&place.file(JOURNAL)?, &header)?;
+    give_up_capabilities(options, &probes, &role_dir, &dir, &place);
     let served = listening.map(Listening::start).transpose()?;
     let desk = served.as_ref().map(|(_, desk)| desk);
     let mut session = Session::new(probes, journal, probe_options.threads_every, options.interval);
@@ -117,17 +114,36 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     }) {
         eprintln!("loadprint-collect: {error}");
     }
-    let finished = finish::journal(&role_dir.join(JOURNAL)).with_context(|| {
+    let finished = finish::journal(&role).with_context(|| {
         format!(
             "the journal is kept; mend this, then: loadprint-collect finish {}",
             options.out.display()
         )
     })?;
-    alone::write_run_json(&options.out, &finished)?;
-    manifest::write(&options.out)?;
+    alone::write_run_json(&run, &finished)?;
+    manifest::write(&run)?;
     drop(pid_file);
     eprintln!("{}", summary(&finished));
     Ok(())
+}
+
+/// Keeps what writing into the directories of the recording needs.
+fn give_up_capabilities(
+    options: &RecordOptions,
+    probes: &[Opened],
+    role_dir: &Path,
+    dir: &Path,
+    place: &Place,
+) {
+    let pid_dir = options.pid_file.as_deref().and_then(Path::parent);
+    let dirs: Vec<_> = [&*options.out, role_dir, dir]
+        .into_iter()
+        .chain(place.private())
+        .chain(pid_dir)
+        .collect();
+    if let Err(error) = capabilities::narrow(probes, &dirs) {
+        eprintln!("loadprint-collect: {error:#}");
+    }
 }
 
 /// What the journal says of itself and of its probes.
@@ -273,10 +289,9 @@ impl PidFile {
     /// The file is whole when it appears: whoever waits for it reads it at once.
     fn write(&self) -> anyhow::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
-        let beside = path.with_extension("new");
-        fs::write(&beside, format!("{}\n", std::process::id()))
-            .and_then(|()| fs::rename(&beside, path))
-            .with_context(|| format!("{}: cannot write the pid file", path.display()))
+        let file = RunFile::at(path).context("cannot write the pid file")?;
+        file.write(format!("{}\n", std::process::id()).as_bytes())
+            .context("cannot write the pid file")
     }
 }
 

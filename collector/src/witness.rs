@@ -2,10 +2,9 @@
 //!
 //! It lives as long as the recorder, also when that is killed. Without sysstat the recording goes on.
 
-use std::fs;
+use std::fs::File;
 use std::io;
 use std::io::Read;
-use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::path::PathBuf;
@@ -18,6 +17,10 @@ use std::time::Instant;
 
 use loadprint_probes::options::Find;
 use loadprint_probes::options::ProcessTarget;
+use loadprint_recording::elsewhere;
+use loadprint_recording::elsewhere::Place;
+use loadprint_recording::files::Directory;
+use rustix::fs::FileType;
 use rustix::process::Pid;
 use rustix::process::Signal;
 use rustix::process::getppid;
@@ -53,26 +56,29 @@ struct Running {
     child: Child,
     program: PathBuf,
     interval_s: u64,
-    role_dir: PathBuf,
+    role: Directory,
 }
 
 impl Witness {
-    /// Starts `sadc` if it is asked for. It writes into `dir`; `role_dir` holds its file or a link to it. That it cannot is said, and
-    /// no error.
-    pub fn beside(options: &RecordOptions, role_dir: &Path, dir: &Path) -> Self {
+    /// Starts `sadc` if it is asked for. Its file is at `place`; the directory `role` holds it or a link to it. That it cannot is said,
+    /// and no error.
+    pub fn beside(options: &RecordOptions, role: &Directory, place: &Place) -> Self {
         if !options.with_sysstat {
             return Self { running: None };
         }
         let interval = options.interval;
         let interval_s = interval.as_secs_f64().ceil().max(1.0) as u64;
         let running = find(options.sadc.as_deref()).and_then(|program| {
-            let place = |error: io::Error| format!("{}: {error}", program.display());
-            let file = file(role_dir, &options.role, dir).map_err(place)?;
-            let child = spawn(&program, interval_s, &file).map_err(place)?;
+            let file = place
+                .file(FILE)
+                .and_then(|file| file.create())
+                .map_err(|error| error.to_string())?;
+            let child = spawn(&program, interval_s, file)
+                .map_err(|error| format!("{}: {error}", program.display()))?;
             Ok(Running {
                 child,
                 interval_s,
-                role_dir: role_dir.to_owned(),
+                role: role.clone(),
                 program,
             })
         });
@@ -116,7 +122,9 @@ impl Witness {
             if let Err(error) = running.stop() {
                 say(&error);
             }
-            bring_home(&running.role_dir);
+            if let Err(error) = elsewhere::bring_home(&running.role, FILE) {
+                say(&error.to_string());
+            }
         }
     }
 }
@@ -182,28 +190,15 @@ fn find(asked: Option<&Path>) -> Result<PathBuf, String> {
     })
 }
 
-/// The file that sadc writes: in the role's directory, or in `dir` with a link to it.
-fn file(role_dir: &Path, role: &str, dir: &Path) -> io::Result<PathBuf> {
-    let here = role_dir.join(FILE);
-    fs::create_dir_all(dir)?;
-    let dir = fs::canonicalize(dir)?;
-    if fs::canonicalize(role_dir)? == dir {
-        return Ok(here);
-    }
-    let there = dir.join(format!("loadprint-{}-{role}.sa", std::process::id()));
-    symlink(&there, &here)?;
-    Ok(there)
-}
-
-fn spawn(program: &Path, interval_s: u64, file: &Path) -> io::Result<Child> {
+/// sadc writes to its standard output: a file that it opened by name itself could be another one by then.
+fn spawn(program: &Path, interval_s: u64, file: File) -> io::Result<Child> {
     let recorder = std::process::id();
     let mut command = Command::new(program);
     command
         .args(["-S", "XALL", &interval_s.to_string()])
-        .arg(file)
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(file)
         .stderr(Stdio::piped())
         // Ctrl-C in a terminal is the recorder's: it ends sadc after its own last tick.
         .process_group(0);
@@ -221,27 +216,14 @@ fn spawn(program: &Path, interval_s: u64, file: &Path) -> io::Result<Child> {
 }
 
 /// What recorders that were killed left elsewhere, for every role of a run.
-pub fn bring_all_home(run: &Path) {
-    for role_dir in fs::read_dir(run).into_iter().flatten().flatten() {
-        bring_home(&role_dir.path());
+///
+/// # Errors
+/// At the first file that cannot be brought; it stays where it is.
+pub fn bring_all_home(run: &Directory) -> loadprint_recording::Result<()> {
+    for (name, kind) in run.entries()? {
+        if kind == FileType::Directory {
+            elsewhere::bring_home(&run.sub(&name)?, FILE)?;
+        }
     }
-}
-
-/// Puts the file in place of the link to it, if there is one.
-fn bring_home(role_dir: &Path) {
-    let here = role_dir.join(FILE);
-    let Ok(there) = fs::read_link(&here) else {
-        return;
-    };
-    let beside = role_dir.join(format!(".{FILE}.tmp"));
-    let moved = fs::copy(&there, &beside)
-        .and_then(|_| fs::rename(&beside, &here))
-        .and_then(|()| fs::remove_file(&there));
-    if let Err(error) = moved {
-        eprintln!(
-            "loadprint-collect: {}: cannot be brought to {}: {error}; make room, then run `loadprint-collect finish` again",
-            there.display(),
-            here.display()
-        );
-    }
+    Ok(())
 }

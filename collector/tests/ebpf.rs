@@ -8,7 +8,15 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use common::Recorder;
 use common::copy_program;
+use common::read;
+use common::stderr;
+use common::strings;
+use rustix::process::getppid;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -69,4 +77,55 @@ fn no_locked_memory_is_needed() {
     let with = running(listed(&["env"]));
     assert!(with.contains(&"ebpf_sched".into()), "{with:?}");
     assert_eq!(running(listed(&["prlimit", "--memlock=0:0"])), with);
+}
+
+/// Loading programs needs CAP_BPF and CAP_PERFMON; having the kernel measure them needs CAP_SYS_ADMIN.
+#[test]
+fn without_the_right_to_measure_the_programs_run_and_their_time_is_unavailable_with_a_reason() {
+    let capabilities = "-all,+bpf,+perfmon,+dac_read_search,+sys_resource";
+    let probes = listed(&["setpriv", "--bounding-set", capabilities]);
+    let status = |name: &str| probes.iter().find(|probe| probe["name"] == name).unwrap().clone();
+    assert_eq!(status("ebpf_irq")["status"], "running", "{probes:?}");
+    let programs = status("ebpf_programs");
+    assert_eq!(programs["status"], "unavailable", "{programs}");
+    let reason = programs["reason"].as_str().unwrap();
+    assert!(reason.contains("BPF_ENABLE_STATS"), "{reason}");
+    assert!(
+        reason.contains("CAP_SYS_ADMIN") && reason.lines().count() == 1,
+        "{reason}"
+    );
+}
+
+/// The recorder gives up its capabilities before its first tick, and still reads what its programs cost.
+#[test]
+fn a_recording_contains_the_time_of_its_own_programs() {
+    const CALLS: u64 = 5_000;
+    let dir = tempdir().unwrap();
+    let run = dir.path().join("run");
+    let own = format!("load={}", std::process::id());
+    let probes = "ebpf_syscalls,ebpf_programs";
+    let recorder = Recorder::start(
+        &run,
+        &["--interval", "20ms", "--probes", probes, "--process", &own],
+    );
+    for _ in 0..CALLS {
+        let _ = getppid();
+    }
+    recorder.signal(15);
+    let output = recorder.wait();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let table = read(run.join("server/ebpf_programs.parquet"));
+    let (names, cpus) = (strings(&table, "program"), strings(&table, "cpus"));
+    let growth = |column: &str| {
+        let column = table.column_by_name(column).unwrap().as_primitive::<UInt64Type>();
+        let rows = (0..table.num_rows()).filter(|row| names[*row] == "sys_enter" && cpus[*row] == "all");
+        let values: Vec<_> = rows
+            .inspect(|row| assert!(!column.is_null(*row)))
+            .map(|row| column.value(row))
+            .collect();
+        values.iter().max().unwrap() - values.iter().min().unwrap()
+    };
+    assert!(growth("run_cnt") >= CALLS, "run_cnt: {}", growth("run_cnt"));
+    assert!(growth("calls") >= CALLS, "calls: {}", growth("calls"));
+    assert!(growth("run_time_ns") > 0);
 }

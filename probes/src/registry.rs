@@ -54,6 +54,7 @@ pub static PROBES: &[ProbeEntry] = &[
     ebpf::syscalls::ENTRY,
     ebpf::syscalls::LATENCY,
     ebpf::statements::ENTRY,
+    ebpf::programs::ENTRY,
     #[cfg(feature = "mysql")]
     mysql::status::ENTRY,
     #[cfg(feature = "mysql")]

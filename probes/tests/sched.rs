@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::process;
 use std::ptr::null;
 use std::ptr::null_mut;
+use std::rc::Rc;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -32,6 +33,7 @@ use loadprint_probes::Host;
 use loadprint_probes::Options;
 use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
+use loadprint_probes::ebpf::Shared;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::rows::Value;
 
@@ -84,8 +86,13 @@ impl Seen {
 
 impl Sched {
     fn watching(processes: &[String]) -> Self {
+        Self::sharing(Shared::default(), processes)
+    }
+
+    fn sharing(shared: Shared, processes: &[String]) -> Self {
         let options = Options {
             processes: processes.iter().map(|process| process.parse().unwrap()).collect(),
+            ebpf: Rc::new(shared),
             ..Options::default()
         };
         let open = |name| {
@@ -206,6 +213,18 @@ fn sleeps_are_counted_and_timed() {
         "{seen:?}"
     );
     assert!(seen.wakeups >= 24, "{seen:?}");
+}
+
+/// Without task storage, as on Linux 5.10: the same work gives the same counts.
+#[test]
+fn sleeps_are_counted_where_the_kernel_keeps_nothing_with_tasks() {
+    let mut child = Child::new(|| (0..23).for_each(|_| nap()));
+    let mut sched = Sched::sharing(Shared::without_task_storage(), &[format!("load={}", child.pid)]);
+    child.go();
+    child.finish();
+    until("it sleeps again", || child.kernel().is_asleep);
+    let seen = sched.once(&mut child, "load");
+    assert_eq!((seen.turns("sleep"), seen.turns("other")), (23, 1), "{seen:?}");
 }
 
 fn futex(word: *mut u32, operation: i32, value: u32) {

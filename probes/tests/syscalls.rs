@@ -19,6 +19,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::process;
 use std::ptr::null_mut;
+use std::rc::Rc;
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -29,6 +30,7 @@ use loadprint_probes::Host;
 use loadprint_probes::Options;
 use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
+use loadprint_probes::ebpf::Shared;
 use loadprint_recording::histogram::subtract;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::rows::Value;
@@ -248,6 +250,28 @@ fn every_call_of_a_watched_process_counts_once() {
         let time = calls.get(call).map_or(0, |counters| counters[1]);
         assert_eq!(sum - sum_before, time, "{call}");
     }
+}
+
+/// Without task storage, as on Linux 5.10: a call's entry is found again at its return.
+#[test]
+fn calls_are_counted_and_timed_without_task_storage() {
+    let (pid, mut go) = child(|| {
+        for _ in 0..1000 {
+            // SAFETY: getppid(2) takes nothing and cannot fail.
+            unsafe { libc::syscall(libc::SYS_getppid) };
+        }
+    });
+    let options = Options {
+        ebpf: Rc::new(Shared::without_task_storage()),
+        ..watching(pid.unsigned_abs())
+    };
+    let mut counted = open("ebpf_syscalls", &options);
+    go.write_all(b"!").unwrap();
+    wait_for_the_end_of(pid);
+    let calls = counts(counted.as_mut());
+    let [count, time_ns, errors] = calls["getppid"];
+    assert_eq!((count, errors), (1000, 0), "{calls:?}");
+    assert!(time_ns > 0, "{calls:?}");
 }
 
 /// Threads of one CPU interrupt each other in the middle of the programs; none of their calls may be lost.

@@ -14,6 +14,7 @@ from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.sides import resolve
 from loadprint.tables.compare import compare
+from loadprint.tables.views import all_of, usual
 from recordings import Host, Rows, make_run
 
 BOUNDS = [0, 1000, 2000, 4000, None]
@@ -134,7 +135,12 @@ def test_the_rows_are_shown_only_where_they_are(tmp_path: Path) -> None:
     values = [cell.value for cell in row.cells]
     assert values[0] == pytest.approx(2999.5e-9)
     assert values[1] is None or math.isnan(values[1])
-    missing = table.row("qcache_hits")
-    assert missing is None
+    assert all(row.key != "qcache_hits" for group in usual(table).groups for row in group.rows)
     alone, declared = resolve([str(without), str(without)])
-    assert not {"ebpf", "mysql"} & {group.key for group in compare(alone, declared).groups}
+    unmeasured = compare(alone, declared)
+    assert not {"ebpf", "mysql"} & {group.key for group in usual(unmeasured).groups}
+    everything = all_of(unmeasured)
+    row = everything.row("qcache_hits")
+    assert row is not None
+    reason = everything.footnotes[row.cells[0].notes[0] - 1]
+    assert (row.cells[0].value, reason) == (None, "probe mysql was not recorded")

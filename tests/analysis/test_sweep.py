@@ -208,7 +208,9 @@ def test_at_saturation_latency_is_shown_and_not_judged(equal_load: Path) -> None
         assert row is not None
         assert not row.headline
         assert "closed loop" in table.footnotes[row.notes[0] - 1]
-    assert table.row("rate_asked") is None
+    asked = table.row("rate_asked")
+    assert asked is not None
+    assert (asked.view, asked.cells[0].value) == ("all", None)
 
 
 def test_questions_hide_the_prepares_and_the_protocol_rows_show_them(equal_load: Path) -> None:

@@ -175,8 +175,87 @@ def test_what_the_recorder_read_is_told_beside_its_cost(tmp_path: Path) -> None:
     probes = {name: {1: 0.0, 2: 1.0} for name in read}
     window = Window("server", 1, 2, 1.0, probes, 0, {}, {}, 1_000_000_000)
     found = observer.observed([replace(run, window=window)])
-    assert (found.answer, found.reads) == ("small", "reads 6 probes (threads, mysql, 2 of eBPF among them)")
+    assert found.reads == "reads 6 probes (threads, mysql, 2 of eBPF among them)"
     assert observer.observed([replace(run, window=None)]).reads == ""
+
+
+def with_programs(
+    path: Path, ns: Mapping[str, int], *, sets: Mapping[str, int] | None = None, cpus: str = "0"
+) -> Measured:
+    """A run with eBPF programs that take so many ns a second in 1,000 calls; `sets`: calls of CPU sets."""
+    sets = {"server": 900, "load": 100} if sets is None else sets
+
+    def tables(ticks: range) -> dict[str, tuple[list[dict[str, Any]], dict[str, Any]]]:
+        figures = ("voluntary", "involuntary", "wakeups", "migrations")
+        switches = [{"tick": t, "role": "all", **dict.fromkeys(figures, t)} for t in ticks]
+        rows: list[dict[str, Any]] = []
+        for tick in ticks:
+            for program, rate in ns.items():
+                entity = {"tick": tick, "object": "sched", "program": program}
+                rows.append(
+                    entity
+                    | {
+                        "cpus": "all",
+                        "run_time_ns": 7 + rate * tick,
+                        "run_cnt": 1000 * tick,
+                        "calls": 1000 * tick,
+                    }
+                )
+                rows += [
+                    entity | {"cpus": name, "run_time_ns": None, "run_cnt": None, "calls": calls * tick}
+                    for name, calls in sets.items()
+                ]
+        found = {"ebpf_switches": (switches, {"shape": "table"})}
+        return found | ({"ebpf_programs": (rows, {"shape": "table"})} if ns else {})
+
+    roles = {"server": {"host": "db1", "cpus": cpus}, "load": {"host": "db1", "cpus": "1"}}
+    run = gather(open_run(make_run(path, Host(seconds=4, more=tables), roles=roles)), Store(), brief=True)
+    run.quantities.values["process.recorder.cpu"] = Quantity(0.002, 100.0)
+    return run
+
+
+def test_the_recorder_and_its_ebpf_programs_are_judged_by_one_limit(tmp_path: Path) -> None:
+    """The recorder alone is small; with the programs it takes 1.6 % of the server's one CPU."""
+    run = with_programs(tmp_path / "a", {"sched_switch": 11_000_000, "sched_wakeup": 3_000_000})
+    found = observer.observed([run])
+    assert (found.answer, found.limit) == ("matters", "limit 1 % of a core")
+    assert found.cost == (
+        "0.20 % of a core and 8 MB, its eBPF programs 1.40 % (1.26 % on the server's CPUs), together 1.60 %; "
+        "most expensive program sched_switch, 1.10 %"
+    )
+    small = observer.observed([with_programs(tmp_path / "b", {"sched_switch": 5_000_000})])
+    assert small.answer == "small"
+    assert small.cost.endswith("its eBPF programs 0.50 % (0.45 % on the server's CPUs), together 0.70 %")
+
+
+def test_the_limit_grows_with_the_servers_cpus(tmp_path: Path) -> None:
+    run = with_programs(tmp_path / "a", {"sched_switch": 14_000_000}, cpus="0,2-4")
+    found = observer.observed([run])
+    assert (found.answer, found.limit) == (
+        "small",
+        "limit 1 % of the server's 4 CPUs, which is 4 % of a core",
+    )
+
+
+def test_without_the_servers_cpus_the_programs_time_is_of_the_whole_host(tmp_path: Path) -> None:
+    found = observer.observed([with_programs(tmp_path / "a", {"sched_switch": 14_000_000}, sets={})])
+    assert "its eBPF programs 1.40 % (on all CPUs of the host)" in found.cost
+
+
+def test_programs_whose_time_is_unknown_are_not_small(tmp_path: Path) -> None:
+    """As in a recording from before the table, or where the kernel refused to measure."""
+    found = observer.observed([with_programs(tmp_path / "old", {})])
+    assert found.answer == "cannot tell"
+    assert found.cost == (
+        "0.20 % of a core and 8 MB, the time of its eBPF programs not measured: "
+        "probe ebpf_programs was not recorded"
+    )
+    measured_too = with_programs(tmp_path / "new", {"sched_switch": 1_000_000})
+    mixed = observer.observed([measured_too, with_programs(tmp_path / "old2", {})])
+    assert mixed.answer == "cannot tell", "one repeat without the table"
+    run = with_programs(tmp_path / "dear", {})
+    run.quantities.values["process.recorder.cpu"] = Quantity(0.02, 100.0)
+    assert observer.observed([run]).answer == "matters", "the recorder alone is over the limit"
 
 
 def test_stolen_time_and_a_quota_disturb_a_run(tmp_path: Path) -> None:

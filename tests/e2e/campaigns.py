@@ -62,7 +62,7 @@ def status(runs: Path) -> dict[str, Any]:
     """Read the supervisor's status of the campaign with results below `runs`; empty while there is none."""
     for execution in runs.glob("*/2*"):
         try:
-            text = Path(f"/dev/shm/loadprint-{execution.name}/status.json").read_text()
+            text = Path(f"/dev/shm/loadprint/{execution.name}/status.json").read_text()
         except (FileNotFoundError, NotADirectoryError):
             continue
         return dict(json.loads(text))

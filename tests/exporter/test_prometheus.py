@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import resource
 import signal
 import socket
 import ssl
@@ -107,14 +108,58 @@ def test_only_the_right_password_gets_in(tmp_path: Path, web: Path) -> None:
             assert status(url, f"prometheus:{PASSWORD}", ca) == (200, "deny")
         assert status(url.replace("/metrics", "/nothing"), f"prometheus:{PASSWORD}", ca)[0] == 404
         assert status(url, f"prometheus:{PASSWORD}", ca, "POST")[0] == 405
-        # A file that has become unusable lets nobody in, and one that is mended lets them in again.
+        # A file that has become unusable, or asks for less, changes nothing.
         whole = web.read_text()
-        web.write_text(whole + "nonsense: 1\n")
-        with pytest.raises((urllib.error.URLError, ConnectionError, ssl.SSLError)):
-            status(url, f"prometheus:{PASSWORD}", ca)
-        web.write_text(whole)
-        assert status(url, f"prometheus:{PASSWORD}", ca)[0] == 200
-    assert "web.yml:10: " in (tmp_path / "log").read_text()
+        without_users = whole[: whole.index("basic_auth_users")]
+        for text, said in (
+            (whole + "nonsense: 1\n", "web.yml:10: "),
+            ("", "web.yml: no longer asks for TLS (tls_server_config); put it back, or restart"),
+            (without_users, "web.yml: no longer asks for passwords (basic_auth_users)"),
+        ):
+            web.write_text(text)
+            assert status(url, None, ca) == (401, "deny"), text
+            assert status(url, f"prometheus:{PASSWORD}", ca) == (200, "deny"), text
+            assert said in (tmp_path / "log").read_text()
+        # One that is whole again is in force again.
+        web.write_text(whole.replace("prometheus:", "scraper:"))
+        assert status(url, f"prometheus:{PASSWORD}", ca)[0] == 401
+        assert status(url, f"scraper:{PASSWORD}", ca)[0] == 200
+
+
+def is_open(client: socket.socket) -> bool:
+    """True until the other side has closed it."""
+    client.setblocking(False)
+    try:
+        return client.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionError:
+        return False
+
+
+@pytest.mark.parametrize("slow", [64, 1000])
+def test_clients_that_wait_keep_no_scraper_waiting(tmp_path: Path, slow: int) -> None:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limit[1]), limit[1]))
+    with serving(tmp_path / "log", "--probes", "cpu") as url:
+        address = urllib.parse.urlsplit(url)
+        # Where the machine stalls for the ten seconds that a request may take, all are closed: again then.
+        for _ in range(5):
+            with contextlib.ExitStack() as clients:
+                waiting = []
+                for _ in range(slow):
+                    client = socket.create_connection((address.hostname, address.port or 0), timeout=60)
+                    clients.enter_context(client)
+                    client.sendall(b"GET /metrics HTTP/1.1\r\nX-Slow: ")
+                    waiting.append(client)
+                assert "loadprint_probe_success" in fetch(url)
+                opened = [is_open(client) for client in waiting]
+            # The oldest one made room. Without that, the answer comes when the time of all of them is over.
+            if any(opened):
+                assert not opened[0]
+                assert all(opened[-63:])
+                return
+    raise AssertionError("every client was closed before the scraper had its answer")
 
 
 def answer_to(url: str, sent: bytes) -> bytes:

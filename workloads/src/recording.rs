@@ -1,8 +1,6 @@
 //! The generator's part of a run directory: `load/*`, and `run.json` with the manifest when nobody else writes them.
 
-use std::fs;
 use std::path::Path;
-use std::path::PathBuf;
 
 use anyhow::Context;
 use anyhow::Result;
@@ -10,6 +8,7 @@ use anyhow::bail;
 use hdrhistogram::Histogram;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
+use loadprint_recording::files::Directory;
 use loadprint_recording::json::write_atomic;
 use loadprint_recording::manifest;
 use loadprint_recording::phases::PhaseLog;
@@ -23,8 +22,8 @@ use crate::series::Series;
 
 /// An open run directory.
 pub struct Recording {
-    run: PathBuf,
-    load: PathBuf,
+    run: Directory,
+    load: Directory,
     phases: PhaseLog,
     boot_id: String,
     started_ns: i64,
@@ -39,13 +38,13 @@ impl Recording {
     /// When it cannot be made or is in use.
     pub fn create(run: &Path, types: &'static [&'static str]) -> Result<Self> {
         refuse_results(run)?;
-        let load = run.join("load");
-        fs::create_dir_all(&load).with_context(|| format!("--out {}", load.display()))?;
+        let run = Directory::create(run).context("--out")?;
+        let load = run.make("load").context("--out")?;
         let boot_id = clock::boot_id()?;
         Ok(Self {
-            series: Series::new(types, &load.join("latency.hlog")),
-            phases: PhaseLog::create(&load.join("phases.jsonl"), &boot_id)?,
-            run: run.to_owned(),
+            series: Series::new(types, load.file("latency.hlog")),
+            phases: PhaseLog::create(&load.file("phases.jsonl"), &boot_id)?,
+            run,
             load,
             boot_id,
             started_ns: clock::realtime_ns(),
@@ -69,41 +68,42 @@ impl Recording {
 
     /// Writes the server's part.
     pub fn write_server(&self, server: &Json) -> Result<()> {
-        Ok(write_atomic(&self.load.join("server.json"), server)?)
+        Ok(write_atomic(&self.load.file("server.json"), server)?)
     }
 
     /// Writes series and result.
     pub fn write_result(&mut self, result: &Json) -> Result<()> {
-        let throughput = self.load.join("throughput.parquet");
+        let throughput = self.load.file("throughput.parquet");
         let unseen = |name: &str| result[name].is_null();
         self.series.finish(&throughput, &self.boot_id, unseen)?;
-        Ok(write_atomic(&self.load.join("result.json"), result)?)
+        Ok(write_atomic(&self.load.file("result.json"), result)?)
     }
 
     /// Writes series and result of a guest; `kind` is the transaction type of the series.
     pub fn write_guest_result(&self, result: &Json, seconds: &[Second], kind: &str) -> Result<()> {
-        let throughput = self.load.join("throughput.parquet");
+        let throughput = self.load.file("throughput.parquet");
         guest::series::write(&throughput, seconds, kind, &self.boot_id)?;
-        Ok(write_atomic(&self.load.join("result.json"), result)?)
+        Ok(write_atomic(&self.load.file("result.json"), result)?)
     }
 
     /// Writes a guest's histogram of the window from one moment to the other (CLOCK_REALTIME).
     pub fn write_histogram(&self, histogram: &Histogram<u64>, kind: &str, window: (i64, i64)) -> Result<()> {
-        guest::series::write_histogram(&self.load.join("latency.hlog"), histogram, kind, window)
+        guest::series::write_histogram(&self.load.file("latency.hlog"), histogram, kind, window)
     }
 
     /// Writes `run.json` and the manifest, unless an orchestrator or a recorder keeps them.
     pub fn finish(&self, about: &About<'_>) -> Result<()> {
-        let path = self.run.join("run.json");
-        if path.exists() {
+        let file = self.run.file("run.json");
+        if file.exists() {
             return Ok(());
         }
         let id = self
             .run
+            .path()
             .file_name()
             .map(|name| name.to_string_lossy().into_owned());
         write_atomic(
-            &path,
+            &file,
             &json!({
                 "format_version": FORMAT_VERSION,
                 "id": id,
@@ -161,4 +161,47 @@ pub struct About<'a> {
     pub server: &'a Json,
     /// Why it failed.
     pub reason: Option<&'a str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_that_wait_in_a_run_directory_are_replaced_and_not_written_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let (run, kept) = (dir.path().join("run"), dir.path().join("kept"));
+        fs::create_dir_all(run.join("load")).unwrap();
+        fs::write(&kept, "kept").unwrap();
+        for name in ["phases.jsonl", "server.json", ".server.json.tmp", "latency.hlog"] {
+            symlink(&kept, run.join("load").join(name)).unwrap();
+        }
+        let mut recording = Recording::create(&run, &["transaction"]).unwrap();
+        recording.begins("measure").unwrap();
+        recording.write_server(&json!({})).unwrap();
+        let histogram = Histogram::new(3).unwrap();
+        recording
+            .write_histogram(&histogram, "transaction", (0, 1))
+            .unwrap();
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "kept");
+        for name in ["phases.jsonl", "server.json", "latency.hlog"] {
+            assert!(
+                fs::symlink_metadata(run.join("load").join(name))
+                    .unwrap()
+                    .is_file()
+            );
+        }
+
+        let other = dir.path().join("other");
+        fs::create_dir(&other).unwrap();
+        symlink(run.join("load"), other.join("load")).unwrap();
+        let error = Recording::create(&other, &[]).err().unwrap();
+        assert!(
+            format!("{error:#}").contains("other/load: a symbolic link"),
+            "{error:#}"
+        );
+    }
 }

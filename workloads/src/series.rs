@@ -3,8 +3,6 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::io::Write;
-use std::path::Path;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use std::time::SystemTime;
@@ -23,6 +21,7 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 use hdrhistogram::serialization::interval_log::Tag;
 use loadprint_recording::FORMAT_VERSION;
+use loadprint_recording::files::RunFile;
 use loadprint_recording::table::write_table;
 use serde_json::Map;
 use serde_json::Value as Json;
@@ -96,7 +95,7 @@ pub struct Series {
 
 impl Series {
     /// For these transaction types; the histograms go to `latency_log`.
-    pub fn new(types: &'static [&'static str], latency_log: &Path) -> Self {
+    pub fn new(types: &'static [&'static str], latency_log: RunFile) -> Self {
         Self {
             types,
             rows: Vec::new(),
@@ -128,7 +127,12 @@ impl Series {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn finish(&mut self, throughput: &Path, boot_id: &str, unseen: impl Fn(&str) -> bool) -> Result<()> {
+    pub fn finish(
+        &mut self,
+        throughput: &RunFile,
+        boot_id: &str,
+        unseen: impl Fn(&str) -> bool,
+    ) -> Result<()> {
         self.log.finish()?;
         // Sorted by entity, as every table of the format; the order within an entity stays.
         self.rows.sort_by_key(|row| row.kind);
@@ -217,7 +221,7 @@ pub fn metadata(boot_id: &str) -> Json {
 /// `latency.hlog`: nanoseconds, one tagged interval per second and transaction type, stamps relative to the phase's begin.
 #[derive(Debug)]
 struct LatencyLog {
-    path: PathBuf,
+    to: RunFile,
     /// From the first interval on.
     file: Option<BufWriter<File>>,
 }
@@ -227,21 +231,18 @@ fn span(ns: i64) -> Duration {
 }
 
 impl LatencyLog {
-    fn new(path: &Path) -> Self {
-        Self {
-            path: path.to_owned(),
-            file: None,
-        }
+    fn new(to: RunFile) -> Self {
+        Self { to, file: None }
     }
 
     fn write(&mut self, text: &[u8]) -> Result<()> {
-        let place = || format!("{}", self.path.display());
         let file = match self.file.take() {
             Some(file) => file,
-            None => BufWriter::new(File::create(&self.path).with_context(place)?),
+            None => BufWriter::new(self.to.create()?),
         };
         let file = self.file.insert(file);
-        file.write_all(text).with_context(place)
+        file.write_all(text)
+            .with_context(|| format!("{}", self.to.path().display()))
     }
 
     fn add(&mut self, interval: &Interval, types: &[&str]) -> Result<()> {
@@ -278,7 +279,9 @@ impl LatencyLog {
 
     fn finish(&mut self) -> Result<()> {
         match &mut self.file {
-            Some(file) => file.flush().with_context(|| format!("{}", self.path.display())),
+            Some(file) => file
+                .flush()
+                .with_context(|| format!("{}", self.to.path().display())),
             None => Ok(()),
         }
     }

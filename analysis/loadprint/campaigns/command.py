@@ -25,6 +25,7 @@ _EXAMPLES = """examples:
   loadprint campaign --drive runs/mine/latest b1-text@70-r1   the rate that an open-loop run is to hold
 """
 FIXED_S = 9.0  # copies, starts and stops of one run, as measured on two cores with small data
+_SERVER = "settings that choose the server (tarball, packages, rootfs_suite, ...): part of the hash"
 _WORKLOADS = "what `loadprint-load list --format json` says; names are checked against it"
 
 
@@ -48,6 +49,13 @@ def add_parser(subparsers: Any) -> None:
         "--binary", action="append", default=[], type=Path, metavar="PATH", help="part of the hash"
     )
     parser.add_argument("--host", action="append", default=[], metavar="ROLE=NAME", help="part of the hash")
+    parser.add_argument("--server", type=json.loads, default={}, metavar="JSON", help=_SERVER)
+    parser.add_argument(
+        "--use-server",
+        nargs=2,
+        metavar=("EXECUTION", "JSON"),
+        help="store the obtained server in an execution, or refuse another one",
+    )
     parser.add_argument("--workloads", type=json.loads, default=[], metavar="JSON", help=_WORKLOADS)
     parser.add_argument("--new", action="store_true", help="do not resume an unfinished execution")
     parser.add_argument(
@@ -88,20 +96,29 @@ def duration_s(document: dict[str, Any]) -> float:
 
 
 def _plan(arguments: argparse.Namespace) -> Plan:
-    from loadprint.campaigns.execution import close_execution, digest, open_execution, plan  # noqa: PLC0415  as above
+    from loadprint.campaigns import execution  # noqa: PLC0415  as above
     from loadprint.campaigns.file import CampaignError, load  # noqa: PLC0415  pydantic is slow to import
+    from loadprint.campaigns.server import declared  # noqa: PLC0415  as above
 
     if arguments.close is not None:
-        return close_execution(arguments.close.resolve())
+        return execution.close_execution(arguments.close.resolve())
+    if arguments.use_server:
+        directory, obtained = arguments.use_server
+        return execution.use_server(Path(directory).resolve(), json.loads(obtained))
     if arguments.file is None:
         raise CampaignError("give a campaign file, for example ansible/campaigns/quick.yml")
     operations = {entry["name"]: entry.get("operation") for entry in arguments.workloads}
     scales = [name for words in arguments.scales for name in words.split(",") if name]
     campaign = load(arguments.file, arguments.overrides, list(operations), scales)
-    hashed = digest(campaign, arguments.binary, arguments.host)
+    # by hand, without --server, a plan is printed although no tarball is named yet
+    server = (
+        declared(campaign.server.source, arguments.server) if arguments.server or arguments.runs else None
+    )
+    hashed = execution.digest(campaign, arguments.binary, arguments.host, server)
     if arguments.runs is None:
-        return plan(campaign, hashed, operations)
-    return open_execution(campaign, hashed, arguments.runs.resolve(), operations, new=arguments.new)
+        return execution.plan(campaign, hashed, operations, server)
+    runs = arguments.runs.resolve()
+    return execution.open_execution(campaign, hashed, runs, operations, server, new=arguments.new)
 
 
 def _as_json(result: Plan) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Opens the directory of a campaign's execution: a new one, or the newest unfinished one with the same hash.
 
 `runs/CAMPAIGN/<UTC start>-<hash8>/` holds execution.json and one directory per run. The hash covers the
-resolved campaign, the binaries and the hosts: an interrupted execution goes on only where nothing changed.
+resolved campaign, the binaries, the hosts and the server: an interrupted execution resumes only where nothing
+changed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 from loadprint.campaigns.file import CampaignError
 from loadprint.campaigns.model import Campaign, EqualLoad
+from loadprint.campaigns.server import Identity, confirm
 from loadprint.campaigns.sides import cells
 
 FORMAT_VERSION = 1
@@ -38,8 +40,13 @@ class Plan:
     said: list[str] = field(default_factory=list)
 
 
-def digest(campaign: Campaign, binaries: Sequence[Path] = (), hosts: Sequence[str] = ()) -> str:
-    """Hash the resolved campaign (a seed only where it is given), the binaries' content, the hosts' names."""
+def digest(
+    campaign: Campaign,
+    binaries: Sequence[Path] = (),
+    hosts: Sequence[str] = (),
+    server: Identity | None = None,
+) -> str:
+    """Hash the campaign (a seed only where it is given), the binaries' content, the hosts, the server."""
     binary_sums = {}
     for path in sorted(binaries, key=lambda path: path.name):
         try:
@@ -47,7 +54,12 @@ def digest(campaign: Campaign, binaries: Sequence[Path] = (), hosts: Sequence[st
                 binary_sums[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise CampaignError(f"{path}: cannot read it: {error.strerror}; ./setup builds it") from None
-    content = {"campaign": campaign.model_dump(mode="json"), "binaries": binary_sums, "hosts": list(hosts)}
+    content = {
+        "campaign": campaign.model_dump(mode="json"),
+        "binaries": binary_sums,
+        "hosts": list(hosts),
+        "server": server,
+    }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -117,10 +129,15 @@ def described(campaign: Campaign, operations: Mapping[str, str | None]) -> dict[
     return sides
 
 
-def plan(campaign: Campaign, hashed: str, operations: Mapping[str, str | None] | None = None) -> Plan:
+def plan(
+    campaign: Campaign,
+    hashed: str,
+    operations: Mapping[str, str | None] | None = None,
+    server: Identity | None = None,
+) -> Plan:
     """Plan an execution without opening it; the seed is drawn where the campaign gives none.
 
-    `operations` says what one operation of a workload is.
+    `operations` says what one operation of a workload is, `server` is what identifies the server.
     """
     seed = campaign.seed if campaign.seed is not None else secrets.randbelow(1 << 31)
     runs = order(campaign, seed)
@@ -128,6 +145,7 @@ def plan(campaign: Campaign, hashed: str, operations: Mapping[str, str | None] |
         "format_version": FORMAT_VERSION,
         "campaign": campaign.model_dump(mode="json"),
         "hash": hashed,
+        "server": dict(server or {}),
         "seed": seed,
         "reference": campaign.reference,
         "sides": described(campaign, operations or {}),
@@ -140,11 +158,12 @@ def plan(campaign: Campaign, hashed: str, operations: Mapping[str, str | None] |
     return Plan(document, [run["id"] for run in runs])
 
 
-def open_execution(
+def open_execution(  # noqa: PLR0913  what `plan` takes, and where
     campaign: Campaign,
     hashed: str,
     runs_directory: Path,
     operations: Mapping[str, str | None] | None = None,
+    server: Identity | None = None,
     *,
     new: bool = False,
 ) -> Plan:
@@ -152,7 +171,7 @@ def open_execution(
     parent = runs_directory / campaign.name
     opened = None if new else _resume(parent, hashed)
     if opened is None:
-        opened = plan(campaign, hashed, operations)
+        opened = plan(campaign, hashed, operations, server)
         started = datetime.now(UTC)
         opened.directory = parent / f"{started:%Y%m%dT%H%M%SZ}-{hashed[:8]}"
         opened.document["started"] = started.isoformat(timespec="seconds")
@@ -176,6 +195,16 @@ def close_execution(directory: Path) -> Plan:
     closed.document["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
     write(directory, closed.document)
     return closed
+
+
+def use_server(directory: Path, obtained: Identity) -> Plan:
+    """Store which server the execution uses; CampaignError where it has used another one before."""
+    found = _read(directory)
+    if found is None:
+        raise CampaignError(f"{directory}: no execution here (no readable execution.json)")
+    if confirm(found.document, obtained, directory):
+        write(directory, found.document)
+    return found
 
 
 def write(directory: Path, document: dict[str, Any]) -> None:

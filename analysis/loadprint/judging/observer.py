@@ -1,4 +1,4 @@
-"""Whether the observer mattered: what the recorder took, on which CPUs it ran, where its journal lay."""
+"""Whether the observer mattered: what the recorder and its eBPF programs took, and where they ran."""
 
 from __future__ import annotations
 
@@ -10,21 +10,36 @@ from loadprint.metrics.gather import Measured
 from loadprint.reading.cpusets import cpu_list, parse_cpus
 from loadprint.tables.rows import STEPS
 
-MUCH = 0.01  # of a core: ten times what a recorder at one tick a second should take
+MUCH = 0.01  # of the server's CPUs, for the recorder and its eBPF programs together
 DEAR = ("threads", "mysql", "mysql_statements", "mysql_digests", "perf", "scrape")
+PROGRAMS = "ebpf_programs"  # the table of the programs' own time; it attaches no program
 
 
 @dataclass(frozen=True)
 class Observer:
     """What the recorder took on one side: `answer` is `small`, `matters` or `cannot tell`.
 
-    `reads` is what it took that for.
+    `reads` is what it took that for; `limit` is what `cost` was compared with.
     """
 
     answer: str
     cost: str
     where: str
     reads: str = ""
+    limit: str = ""
+
+
+@dataclass(frozen=True)
+class Programs:
+    """CPU time of the eBPF programs in cores, mean over the repeats; None with a reason if not measured.
+
+    `on_server` is the part on the server's CPUs, None where the split was not recorded.
+    """
+
+    cores: float | None
+    on_server: float | None = None
+    by_program: tuple[tuple[str, float], ...] = ()
+    reason: str = ""
 
 
 def observed(runs: Sequence[Measured]) -> Observer:
@@ -37,8 +52,20 @@ def observed(runs: Sequence[Measured]) -> Observer:
     where = ", ".join(part for part in (cpus, journal) if part)
     if share is None:
         return Observer("cannot tell", cost, where)
-    matters = share > MUCH or on_server or on_data
-    return Observer("matters" if matters else "small", cost, where, _reads(runs[0]))
+    programs = _programs(runs)
+    cores = min(len(run.server_cpus or (0,)) for run in runs)
+    over = share + (programs.cores or 0.0) > MUCH * cores
+    if over or on_server or on_data:
+        answer = "matters"
+    else:
+        answer = "cannot tell" if programs.cores is None else "small"
+    told = f"{cost}{_told(programs, share, over=over)}"
+    return Observer(answer, told, where, _reads(runs[0]), _limit(cores))
+
+
+def _limit(cores: int) -> str:
+    of_all = f"the server's {cores} CPUs, which is {100 * MUCH * cores:g} % of " if cores > 1 else ""
+    return f"limit {100 * MUCH:g} % of {of_all}a core"
 
 
 def _reads(run: Measured) -> str:
@@ -47,9 +74,55 @@ def _reads(run: Measured) -> str:
         return ""
     read = list(run.window.middle_ns)
     dear = [name for name in DEAR if name in read]
-    ebpf = sum(name.startswith("ebpf_") for name in read)
+    ebpf = len(_attached(run))
     named = [*dear, *([f"{ebpf} of eBPF"] if ebpf else [])]
     return f"reads {len(read)} probes" + (f" ({', '.join(named)} among them)" if named else "")
+
+
+def _attached(run: Measured) -> list[str]:
+    """The tables that eBPF programs filled."""
+    read = run.window.middle_ns if run.window else {}
+    return [name for name in read if name.startswith("ebpf_") and name != PROGRAMS]
+
+
+def _programs(runs: Sequence[Measured]) -> Programs:
+    """What the programs took; nothing where no repeat had any."""
+    by_program: dict[str, float] = {}
+    on_server: float | None = 0.0
+    for run in runs:
+        if not _attached(run):
+            continue
+        q = run.quantities
+        lost = [name for name in q.missing if name.startswith("programs.")]
+        names = q.entities("programs")
+        if lost or not names:
+            return Programs(None, reason=q.why(lost[0] if lost else "programs."))
+        for name in names:
+            own, part = q.get(f"programs.{name}.cpu"), q.get(f"programs.{name}.server_cpu")
+            if own is not None:
+                by_program[name] = by_program.get(name, 0.0) + own.rate / len(runs)
+            on_server = None if part is None or on_server is None else on_server + part.rate / len(runs)
+    dearest = sorted(by_program.items(), key=lambda item: (-item[1], item[0]))
+    return Programs(sum(by_program.values()), on_server, tuple(dearest))
+
+
+def _told(programs: Programs, recorder: float, *, over: bool) -> str:
+    """What follows the recorder's own cost; nothing where no program was attached."""
+    if programs.cores is None:
+        return f", the time of its eBPF programs not measured: {programs.reason}"
+    if not programs.by_program:
+        return ""
+    split = (
+        "on all CPUs of the host"
+        if programs.on_server is None
+        else f"{100 * programs.on_server:.2f} % on the server's CPUs"
+    )
+    told = f", its eBPF programs {100 * programs.cores:.2f} % ({split})"
+    told += f", together {100 * (recorder + programs.cores):.2f} %"
+    if over:
+        name, most = programs.by_program[0]
+        told += f"; most expensive program {name.rpartition(':')[2]}, {100 * most:.2f} %"
+    return told
 
 
 def _cost(runs: Sequence[Measured]) -> tuple[float | None, str]:

@@ -71,7 +71,7 @@ def _observer(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> 
         for side, each in zip(sides, found, strict=True)
     ]
     told = [*dict.fromkeys(cost)]
-    told += [f"limit {100 * observer.MUCH:g} % of a core"] if any(each.reads for each in found) else []
+    told += dict.fromkeys(each.limit for each in found if each.limit and each.reads)
     told += dict.fromkeys(each.reads for each in found if each.reads)
     told += dict.fromkeys(each.where for each in found if each.where)
     return Verdict("observer", answer, "; ".join(told))

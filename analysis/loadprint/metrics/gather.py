@@ -7,24 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import ibis
 import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.errors import InputError
 from loadprint.metrics import sources, sources_hardware, sources_limits
 from loadprint.metrics.quantities import Quantities
-from loadprint.metrics.sources_ebpf import ebpf, scheduler
+from loadprint.metrics.sources_ebpf import ebpf, programs, scheduler
 from loadprint.metrics.sources_mysql import mysql
 from loadprint.metrics.status import status, without_probe
 from loadprint.metrics.threads import threads
-from loadprint.reading import bounds
 from loadprint.reading.cpusets import cpuset, user_hz
-from loadprint.reading.queries import MEND, Store, number
+from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.reading.window import Window, measure_window
+from loadprint.series import gaps
 from loadprint.series.series import Series
 from loadprint.series.spikes import spikes
+from loadprint.series.throughput import intervals
 
 LEAST_FOR_P999 = 10_000
 LEAST_SECONDS = 5  # of which a spread is told
@@ -33,7 +33,11 @@ LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
 
 @dataclass(frozen=True)
 class Measured:
-    """A run with what it did; CPU sets are None where nobody gave them."""
+    """A run with what it did; CPU sets are None where nobody gave them.
+
+    `events_per_second` are rates at even steps of `step_s` seconds through the measure phase, all transaction
+    types together; NaN where an interval is missing.
+    """
 
     run: Run
     quantities: Quantities
@@ -41,6 +45,7 @@ class Measured:
     load_cpus: tuple[int, ...] | None
     window: Window | None
     events_per_second: NDArray[np.float64]
+    step_s: float = 1.0
 
     @property
     def operation(self) -> str:
@@ -93,9 +98,11 @@ def gather(
     seconds = out.get("load.seconds")
     if not brief and seconds:
         without_probe(run, seconds.rate, out)
-    per_second = _per_second(run, store)
-    _steadiness(per_second, out)
-    return Measured(run, out, server_cpus, load_cpus, window, per_second)
+    reported = intervals(run, store)
+    rates = reported.samples("events") if reported and "events" in reported.totals else np.empty(0)
+    step = reported.usual if reported else 1.0
+    _steadiness(rates, step, out)
+    return Measured(run, out, server_cpus, load_cpus, window, rates, step)
 
 
 def _server_side(
@@ -109,6 +116,7 @@ def _server_side(
     sources.cpu(source, "server", cpus, user_hz(run, role))
     sources.process(source, user_hz(run, role))
     threads(source)
+    programs(source)
     if brief:
         scheduler(source)
         return window
@@ -204,15 +212,18 @@ def _failures(result: dict[str, Any], seconds: float, out: Quantities) -> None:
     )
 
 
-def _steadiness(events: NDArray[np.float64], out: Quantities) -> None:
+def _steadiness(rates: NDArray[np.float64], step: float, out: Quantities) -> None:
     """How even the seconds were: `load.cv`, sd / mean, and `load.worst_second`, min / median."""
-    known = events[~np.isnan(events)]
-    if len(known) < LEAST_SECONDS or known.mean() <= 0 or np.median(known) <= 0:
+    known = gaps.known(rates)
+    if round(step) != 1:
+        out.lack("load.cv", f"the generator reports every {step:.3g} s, not every second")
+    elif len(known) < LEAST_SECONDS or np.median(known) <= 0:
         out.lack("load.cv", f"there is no series of {LEAST_SECONDS} seconds with operations in it")
-        out.lack("load.worst_second", out.missing["load.cv"])
+    else:
+        out.put("load.cv", float(known.std(ddof=1) / known.mean()))
+        out.put("load.worst_second", float(known.min() / np.median(known)))
         return
-    out.put("load.cv", float(known.std(ddof=1) / known.mean()))
-    out.put("load.worst_second", float(known.min() / np.median(known)))
+    out.lack("load.worst_second", out.missing["load.cv"])
 
 
 def _said(result: dict[str, Any], out: Quantities) -> None:
@@ -232,17 +243,3 @@ def _put(out: Quantities, name: str, value: Any, reason: str, factor: float = 1.
         out.put(name, value * factor, None)
     else:
         out.lack(name, reason)
-
-
-def _per_second(run: Run, store: Store) -> NDArray[np.float64]:
-    """Events of each whole second of the measure phase, all transaction types together."""
-    path = run.path / "load" / "throughput.parquet"
-    if not path.is_file():
-        return np.empty(0)
-    rows = store.fetch(
-        path, lambda t: t.group_by("second").agg(events=number(ibis._.events).sum()).order_by("second")
-    )
-    events = rows["events"]
-    if len(events) > bounds.POINTS:
-        raise InputError(path, f"holds more than {bounds.POINTS:,} seconds", MEND)
-    return events[:-1] if len(events) > 1 else events  # the last second is rarely a whole one

@@ -49,6 +49,39 @@ def scheduler(source: Source) -> None:
     _counters(source, "ebpf_switches", ("role",), ("voluntary", "involuntary", "wakeups", "migrations"))
 
 
+def programs(source: Source) -> None:
+    """CPU time of the recorder's own eBPF programs as `programs.<object>:<program>.<figure>`, in cores.
+
+    `cpu` is the time on all CPUs. `server_cpu` is the part on the server's CPUs, by their share of the calls:
+    the kernel reports one time for all CPUs. It is absent where the recorder was not given the server's CPUs.
+    """
+    probe = "ebpf_programs"
+    figures = {name: number(ibis._[name]) for name in ("run_time_ns", "calls")}
+    rows = _ends(source, probe, ("object", "program", "cpus"), figures)
+    if rows is None:
+        return
+    seconds = _seconds(source, probe)
+    risen: dict[str, dict[str, tuple[float, float]]] = {}
+    for _, first, place in _pairs(rows):
+        started = {name: 0.0 if first is None else rows[name][first] for name in figures}
+        time, calls = (float(rows[name][place] - started[name]) for name in figures)
+        risen.setdefault(f"{rows['object'][place]}:{rows['program'][place]}", {})[rows["cpus"][place]] = (
+            time,
+            calls,
+        )
+    for name, by_cpus in risen.items():
+        time, calls = by_cpus["all"]
+        if not (time >= 0 and calls >= 0):
+            source.out.lack(f"programs.{name}.", f"{probe} was reset in the window")
+            continue
+        cores = time * NANOSECOND / seconds
+        source.out.put(f"programs.{name}.cpu", cores)
+        if "server" in by_cpus:
+            # read after the sum of all CPUs, so that it can be a few calls ahead
+            share = min(1.0, by_cpus["server"][1] / calls) if calls else 0.0
+            source.out.put(f"programs.{name}.server_cpu", cores * share)
+
+
 def _ends(source: Source, probe: str, keys: Sequence[str], columns: dict[str, ibis.Value]) -> Columns | None:
     """Rows of the probe's first and last reading in the window; None when there are no two."""
     name = probe.removeprefix("ebpf_")

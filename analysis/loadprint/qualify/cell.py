@@ -93,4 +93,5 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def _spread(side: Observed) -> Components:
     """Of operations a second, at their sustained level."""
     values = [[value for value in runs if value] for runs in side.sustained]
-    return components(values, [run.events_per_second for run in side.runs])
+    seconds = [run.events_per_second for run in side.runs if round(run.step_s) == 1]
+    return components(values, seconds)

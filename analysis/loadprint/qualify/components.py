@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from loadprint.series import gaps
+
 Floats = NDArray[np.float64]
 GRID = np.linspace(-14.0, 14.0, 113)  # log of the ratio of variances
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -83,7 +85,8 @@ def _cv(variance: float | None) -> float | None:
 
 def _pooled(series: Sequence[Floats]) -> float | None:
     """Root mean square of the coefficients of variation of series about their own means."""
-    known = [each for each in series if len(each) > 1 and each.mean() > 0]
+    shares = [gaps.known(each) for each in series]
+    known = [each for each in shares if len(each) > 1 and each.mean() > 0]
     if not known:
         return None
     return math.sqrt(

@@ -15,11 +15,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from loadprint.series import gaps
 from loadprint.statistics.bootstrap import block_length
 
 Floats = NDArray[np.float64]
-LEAST_SEGMENT_S = 10
-LEAST_SERIES_S = 30
+LEAST_SEGMENT = 10  # samples, as all that has no unit here
+LEAST_SERIES = 30
 MOST_POINTS = 600
 DRAWS = 199
 LEVEL = 0.01
@@ -53,23 +54,39 @@ class Levels:
     steps: tuple[Step, ...]
 
 
-def levels(series: Floats, burst_s: float) -> Levels | None:
-    """Levels of a series of whole seconds; None below ten of them."""
-    n = len(series)
-    if n < LEAST_SEGMENT_S:
+def levels(series: Floats, burst_s: float, step_s: float = 1.0) -> Levels | None:
+    """Levels of a series with a sample every `step_s` seconds; None below ten samples or with many gaps."""
+    found, n = gaps.filled(series), len(series)
+    if found is None or n < LEAST_SEGMENT:
         return None
-    span = int(min(burst_s, max(LEAST_SEGMENT_S, n // 2)))
-    sums = np.concatenate(([0.0], np.cumsum(series)))
+    shares, unit = found
+    span = max(1, int(min(burst_s / step_s, max(LEAST_SEGMENT, n // 2))))
+    sums = np.concatenate(([0.0], np.cumsum(shares)))
     moving = (sums[span:] - sums[:-span]) / span
     first = int(np.argmax(moving))
-    steps = exhaustion(series)
+    steps = exhaustion(shares)
     settled = steps[-1].second if steps else n // 2
-    return Levels(n, float(moving[first]), span, first, float(series[settled:].mean()), settled, steps)
+
+    def seconds(samples: int) -> int:
+        return round(samples * step_s)
+
+    return Levels(
+        seconds(n),
+        float(moving[first]) * unit,
+        seconds(span),
+        seconds(first),
+        float(shares[settled:].mean()) * unit,
+        seconds(settled),
+        tuple(Step(seconds(step.second), step.before * unit, step.after * unit) for step in steps),
+    )
 
 
 def exhaustion(series: Floats, seed: int = 1) -> tuple[Step, ...]:
-    """Steps down by a tenth or more from which throughput does not come back, in order of time."""
-    if len(series) < LEAST_SERIES_S:
+    """Steps down by a tenth or more from which throughput does not come back, in order of time.
+
+    `series` has a sample each second, none missing.
+    """
+    if len(series) < LEAST_SERIES:
         return ()
     edges = [0, *changes(series, seed), len(series)]
     means = [float(series[a:b].mean()) for a, b in pairwise(edges)]
@@ -85,7 +102,7 @@ def changes(series: Floats, seed: int = 1) -> list[int]:
     """Seconds at which the level changes. Long series are looked at in means of some seconds."""
     width = -(-len(series) // MOST_POINTS)
     points = series[: len(series) // width * width].reshape(-1, width).mean(axis=1)
-    least = max(3, math.ceil(LEAST_SEGMENT_S / width))
+    least = max(3, math.ceil(LEAST_SEGMENT / width))
     random = np.random.default_rng(seed)
     return [place * width for place in sorted(_segmented(points, 0, least, random))]
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from loadprint.judging import canary, client
 from loadprint.metrics.gather import Measured, gather
 from loadprint.qualify.inputs import Cell, Part
@@ -46,7 +48,7 @@ class Observed:
     def in_operations(self, place: int, level: float) -> float | None:
         """Rate of a run in operations, for a level of its seconds (which count every type of event)."""
         found, rate = self.levels[place], self.runs[place].quantities.get("load.events")
-        mean = float(self.runs[place].events_per_second.mean()) if found else 0.0
+        mean = float(np.nanmean(self.runs[place].events_per_second)) if found else 0.0
         return rate.rate * level / mean if rate and mean > 0 else None
 
     def _sustained(self, place: int) -> float | None:
@@ -120,7 +122,7 @@ def observe(cell: Cell, spec: Spec, reader: Reader) -> Sheet:
 
 def _observed(part: Part, spec: Spec, reader: Reader) -> Observed:
     runs = tuple(reader.measured(run) for run in part.runs)
-    found = tuple(levels(run.events_per_second, spec.sustained.burst) for run in runs)
+    found = tuple(levels(run.events_per_second, spec.sustained.burst, run.step_s) for run in runs)
     return Observed(part, runs, instances(part.runs, spec.instances_by), found)
 
 
@@ -145,7 +147,7 @@ def _disturbed(side: Observed) -> str:
 def _settled(side: Observed) -> list[Measured]:
     """Runs with the seconds after a lasting step down: a used up credit is no drift."""
     return [
-        replace(run, events_per_second=run.events_per_second[found.sustained_from :])
+        replace(run, events_per_second=run.events_per_second[round(found.sustained_from / run.step_s) :])
         if found and found.steps
         else run
         for run, found in zip(side.runs, side.levels, strict=True)

@@ -7,6 +7,8 @@ a killed recorder leaves behind: what is missing is listed in `Run.problems`, ne
 from __future__ import annotations
 
 import json
+import os
+import stat
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +20,7 @@ from loadprint.reading import bounds, documents, shapes
 from loadprint.reading.crc32c import crc32c_file
 
 FORMAT_VERSION = 1
+ELSEWHERE = ("journal", "sysstat.sa")
 COPY_AGAIN = "copy the run directory again from the machine that made it"
 
 
@@ -91,6 +94,7 @@ def open_run(path: Path) -> Run:
         raise InputError(path, "no such run directory", "give a directory that holds run.json")
     if not path.is_dir():
         raise InputError(path, "is a file, not a run directory", "give the directory that holds run.json")
+    refuse_special_files(path)
     problems: list[str] = []
     if not (path / "run.json").is_file():
         _explain_missing_run(path)
@@ -114,6 +118,32 @@ def open_run(path: Path) -> Run:
         manifest=_optional(path / "manifest.json", problems),
         problems=tuple(problems),
     )
+
+
+def refuse_special_files(run: Path) -> None:
+    """Raise InputError for a link that leads out of a run directory, and for FIFOs, sockets and devices.
+
+    A received recording must not name other files of the user who reads it, and a FIFO blocks the reader.
+    The links of a recorder that was killed (`ELSEWHERE`) are accepted: nothing reads them.
+    """
+    inside = Path(os.path.realpath(run))
+    for folder, folders, files in os.walk(run):
+        for path in (Path(folder) / name for name in folders + files if name not in ELSEWHERE):
+            kind = path.lstat().st_mode
+            if stat.S_ISLNK(kind) and not Path(os.path.realpath(path)).is_relative_to(inside):
+                raise InputError(path, "is a link to a file outside of the run directory", COPY_AGAIN)
+            if not stat.S_ISLNK(kind):
+                require_regular(path, or_folder=True)
+
+
+def require_regular(path: Path, *, or_folder: bool = False) -> None:
+    """Raise InputError for a FIFO, a socket or a device; a file that is not there is left to its reader."""
+    try:
+        kind = path.stat().st_mode
+    except OSError:
+        return
+    if not stat.S_ISREG(kind) and not (or_folder and stat.S_ISDIR(kind)):
+        raise InputError(path, "is not a regular file", COPY_AGAIN)
 
 
 def _explain_missing_run(path: Path) -> None:
@@ -140,6 +170,7 @@ def read_object(path: Path) -> dict[str, Any]:
     Raises InputError with the line of the first mistake, or its key.
     """
     shape = shapes.BY_NAME.get(path.name)
+    require_regular(path)
     text = bounds.read_text(path, bounds.DOCUMENT, COPY_AGAIN)
     try:
         value = documents.loads(text)
@@ -218,7 +249,9 @@ def check_manifest(run: Run) -> list[str]:
     wrong = []
     for name, entry in sorted(files.items()):
         path = run.path / name
-        if not path.is_file():
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(run.path)):
+            wrong.append(f"{name} is listed in manifest.json and is outside of the run directory")
+        elif not path.is_file():
             wrong.append(f"{name} is listed in manifest.json and is not there")
         elif path.stat().st_size != (entry or {}).get("bytes"):
             said = (entry or {}).get("bytes")

@@ -9,24 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import ibis
 import numpy as np
 
-from loadprint.errors import InputError
-from loadprint.reading import bounds
 from loadprint.reading.cpusets import cpuset, user_hz
-from loadprint.reading.queries import MEND, Columns, Store, number
-from loadprint.reading.recording import Phase, Run
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import Run
 from loadprint.series.axis import Floats, origin
 from loadprint.series.labels import label_of
 from loadprint.series.table import Table, any_asked, asked
 from loadprint.series.tables import readers
+from loadprint.series.throughput import intervals
 
 Lasting = tuple[str, Floats, Floats, Floats | float]
-SHORTEST = 0.1  # seconds; a shorter last interval has no rate worth showing
-OVERTIME_NS = 3600e9  # by which the last interval may end after its phase: events under way are waited for
 
 
 @dataclass(frozen=True)
@@ -78,9 +73,10 @@ def run_series(run: Run, store: Store, names: Sequence[str] | None = None) -> di
     """
     found: dict[str, Series] = {}
     for key, seconds, values, half in (*_generator(run, store, names), *_recorders(run, store, names)):
-        if asked(key, names) and not np.isnan(values).all():
+        known = np.isfinite(values)
+        if asked(key, names) and known.any():
             label, unit = label_of(key)
-            found.setdefault(key, Series(key, label, unit, seconds, values, half))
+            found.setdefault(key, Series(key, label, unit, seconds, np.where(known, values, np.nan), half))
     return found
 
 
@@ -125,65 +121,13 @@ def _cpu_sets(run: Run, role: str) -> list[tuple[str, tuple[int, ...] | None]]:
 
 
 def _generator(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[Lasting]:
-    """Of each second of the measure phase: `load.events` …, and of an open loop its backlog."""
-    path = run.path / "load" / "throughput.parquet"
-    measure = run.phase("measure")
-    if not path.is_file() or measure is None or not any_asked("load", names):
+    """Of each interval of the measure phase: `load.events` …, and of an open loop its backlog."""
+    found = intervals(run, store) if any_asked("load", names) else None
+    if found is None:
         return
-    known = store.columns(path)
-    sums = {
-        name: number(ibis._[name]).sum()
-        for name in ("events", "queries", "reads", "writes", "commits", "errors", "reconnects", "rows")
-        if name in known
-    }
-    most = {
-        name: number(ibis._[name]).max()
-        for name in ("monotonic_ns", "latency_p95_ms", "backlog", "concurrency")
-        if name in known
-    }
-    rows = store.fetch(
-        path, lambda t: t.group_by(second=number(t.second)).agg(**sums, **most).order_by("second")
-    )
-    _require_in_run(path, rows, measure)
-    grid = _seconds_of(rows.pop("second"), rows.pop("monotonic_ns", None), measure.begin_ns)
-    for name, values in rows.items():
-        rate = grid.rates(values) if name in sums else values * (1e-3 if name.endswith("_ms") else 1.0)
-        yield f"load.{name.removesuffix('_ms')}", grid.middle, rate, grid.length / 2
-
-
-def _require_in_run(path: Path, rows: Columns, measure: Phase) -> None:
-    """Raise InputError where a second ended outside of the measure phase: a chart would reach there."""
-    if len(rows["second"]) > bounds.POINTS:
-        raise InputError(path, f"holds more than {bounds.POINTS:,} seconds", MEND)
-    ends = rows.get("monotonic_ns")
-    if ends is None or measure.end_ns is None:
-        return
-    outside = (ends < measure.begin_ns) | (ends > measure.end_ns + OVERTIME_NS)
-    if outside.any():
-        second = rows["second"][np.argmax(outside)]
-        raise InputError(path, f"the stamp of its second {second:g} is not within phase `measure`", MEND)
-
-
-@dataclass(frozen=True)
-class _Seconds:
-    """The generator's intervals: middles and lengths in seconds."""
-
-    middle: Floats
-    length: Floats
-
-    def rates(self, totals: Floats) -> Floats:
-        """Totals of each interval as rates; NaN where the interval is too short to tell."""
-        usable = self.length >= SHORTEST
-        out: Floats = np.divide(totals, self.length, out=np.full(len(totals), np.nan), where=usable)
-        return out
-
-
-def _seconds_of(second: Floats, end_ns: Floats | None, begin_ns: int) -> _Seconds:
-    """By the stamps of their ends; whole seconds where there are none, the last of them of unknown length."""
-    if end_ns is None or np.isnan(end_ns).any():
-        length = np.ones(len(second))
-        length[-1:] = 0.0
-        return _Seconds(second + 0.5, length)
-    ends = (end_ns - begin_ns) / 1e9
-    begins = np.concatenate([[0.0], ends[:-1]])
-    return _Seconds((begins + ends) / 2, ends - begins)
+    middle, half = (found.begins + found.ends) / 2, found.lengths / 2
+    for name in found.totals:
+        yield f"load.{name}", middle, found.rates(name), half
+    for name, values in found.states.items():
+        unit = 1e-3 if name.endswith("_ms") else 1.0
+        yield f"load.{name.removesuffix('_ms')}", middle, values * unit, half

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
+from loadprint.series import gaps
 from loadprint.series.axis import Floats
 from loadprint.series.series import Series, run_series
 
@@ -113,7 +114,8 @@ def _measured(series: Mapping[str, Series]) -> tuple[Floats, Floats, Floats]:
     flushed = series[FLUSHED]
     end = np.inf
     if EVENTS in series:
-        end = float(series[EVENTS].seconds.max(initial=0.0)) + 0.5
+        events = series[EVENTS]
+        end = float((events.seconds + np.maximum(events.half, 0.5)).max(initial=0.0))
     inside = (flushed.seconds >= 0) & (flushed.seconds <= end)
     middle, values = flushed.seconds[inside], flushed.values[inside]
     if not len(middle):
@@ -174,9 +176,9 @@ def _drop(events: Series | None, begin: float, end: float) -> float | None:
     """Largest fall below the median over two neighbouring seconds within the spike; 0 if there is none."""
     if events is None:
         return None
-    usual = float(np.nanmedian(events.values))
-    inside = events.values[(events.seconds >= begin - 0.5) & (events.seconds <= end + 0.5)]
+    rates, _ = gaps.scaled(events.values)
+    inside = rates[(events.seconds >= begin - 0.5) & (events.seconds <= end + 0.5)]
     pairs = (inside[1:] + inside[:-1]) / 2
-    if not usual > 0 or not np.isfinite(pairs).any():
+    if not np.isfinite(pairs).any() or not (usual := float(np.nanmedian(rates))) > 0:
         return None
     return max(0.0, 1 - float(np.nanmin(pairs)) / usual)

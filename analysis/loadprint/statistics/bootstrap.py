@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from loadprint.series import gaps
+
 Floats = NDArray[np.float64]
 DRAWS = 1000
 MOST_SAMPLES = 600  # longer series are averaged to so many: their mean is as noisy, the bootstrap far quicker
@@ -39,8 +41,11 @@ class Noise:
 
 
 def bootstrap_noise(series: Floats, *, draws: int = DRAWS, seed: int = 1) -> Noise | None:
-    """Noise of an evenly spaced series (samples,) of finite values; None below ten or for a mean of zero."""
-    series = np.asarray(series, dtype=float)
+    """Noise of an evenly spaced series (samples,); None below ten known values or for a mean of zero.
+
+    Values beside a gap count as neighbours.
+    """
+    series = gaps.known(series)
     if len(series) < LEAST_SAMPLES or not float(series.mean()):
         return None
     samples, width = len(series), -(-len(series) // MOST_SAMPLES)
@@ -95,7 +100,7 @@ def block_length(series: Floats) -> float:
     if spectrum == 0:
         return 1.0
     longest = math.ceil(min(3 * math.sqrt(n), n / 3))
-    length = (curvature**2 / spectrum**2 * n) ** (1 / 3)
+    length = ((curvature / spectrum) ** 2 * n) ** (1 / 3)
     return float(min(max(length, 1.0), longest))
 
 

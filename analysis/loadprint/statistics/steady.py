@@ -16,6 +16,7 @@ from loadprint.statistics.trend import LEAST_SAMPLES, Trend, mser5, trend
 
 GROWING = ("arm_insert",)  # the data grow with the work: compared at equal work, no trend test
 LARGEST_HIDDEN = 0.10  # a window that could hide such a drift is said to be too short
+ALIKE = 1.1  # steps of series that differ by less are the same
 CUT = 0.2  # share of a series that MSER-5 may cut before it is told
 
 
@@ -30,11 +31,13 @@ def grows(run: Measured) -> bool:
 def together(runs: Sequence[Measured]) -> Trend | None:
     """Trend of a side: what all its repeats do is seen better in their mean, second by second.
 
-    None where a repeat is exempt or too short.
+    None where a repeat is exempt or too short, or where their series have other steps.
     """
     series = [run.events_per_second for run in runs]
     length = min((len(each) for each in series), default=0)
     if length < LEAST_SAMPLES or any(grows(run) for run in runs):
+        return None
+    if max(run.step_s for run in runs) > ALIKE * min(run.step_s for run in runs):
         return None
     return trend(np.array([each[:length] for each in series]))
 
@@ -73,7 +76,11 @@ def drift(runs: Sequence[Measured], found: Trend | None) -> str:
 def transient(name: str, runs: Sequence[Measured]) -> str:
     """What MSER-5 would still cut from a long series; empty when it agrees that the window is steady."""
     cuts = [(run, mser5(run.events_per_second)) for run in runs if not grows(run)]
-    late = [f"{run.run.id} {cut} s" for run, cut in cuts if cut and cut > CUT * len(run.events_per_second)]
+    late = [
+        f"{run.run.id} {cut * run.step_s:.0f} s"
+        for run, cut in cuts
+        if cut and cut > CUT * len(run.events_per_second)
+    ]
     return f"{name}: MSER-5 would drop the beginning of {', '.join(late)}" if late else ""
 
 

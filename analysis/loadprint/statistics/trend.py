@@ -17,6 +17,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from loadprint.series import gaps
 from loadprint.statistics.student import t_quantile
 
 Floats = NDArray[np.float64]
@@ -83,10 +84,14 @@ class Looks:
 def trend(series: Floats) -> Trend | None:
     """Trend of an evenly spaced series (samples,), or of repeats (repeats, samples) together.
 
-    None below ten samples, or where a mean is not positive.
+    None below ten samples, with too many gaps, or where a mean is not positive.
     """
-    series = np.atleast_2d(np.asarray(series, dtype=float))
-    if series.shape[1] < LEAST_SAMPLES or not (series.mean(axis=1) > 0).all():
+    repeats = [gaps.filled(each) for each in np.atleast_2d(series)]
+    known = [found[0] for found in repeats if found]
+    if len(known) < len(repeats) or len(known[0]) < LEAST_SAMPLES:
+        return None
+    series = np.array(known)
+    if not (series.mean(axis=1) > 0).all():
         return None
     found = look(series[None])
     slope, slope_half, thirds, half, memory = (
@@ -156,9 +161,11 @@ def theil_sen(series: Floats) -> Floats:
 
 
 def mser5(series: Floats) -> int | None:
-    """Samples that MSER-5 would cut from the front (White 1997); None below 200 samples."""
-    if len(series) < 200:
+    """Samples that MSER-5 would cut from the front (White 1997); None below 200 samples or with many gaps."""
+    found = gaps.filled(series)
+    if found is None or len(series) < 200:
         return None
+    series = found[0]
     batches = series[: len(series) // 5 * 5].reshape(-1, 5).mean(axis=1)
     half = len(batches) // 2
     scores = [float(batches[cut:].var() / (len(batches) - cut)) for cut in range(half)]

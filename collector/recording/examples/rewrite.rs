@@ -15,6 +15,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::types::UInt32Type;
 use arrow_schema::DataType;
 use arrow_schema::Schema;
+use loadprint_recording::files::RunFile;
 use loadprint_recording::table::Layout;
 use loadprint_recording::table::read_meta;
 use loadprint_recording::table::write_stream;
@@ -37,7 +38,8 @@ fn rewrite(path: &Path) {
     let batches = read
         .iter()
         .map(|batch| Ok(RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()).unwrap()));
-    write_stream(path, &read_meta(path).unwrap(), layout, &schema, batches).unwrap();
+    let file = RunFile::at(path).unwrap();
+    write_stream(&file, &read_meta(path).unwrap(), layout, &schema, batches).unwrap();
 }
 
 /// The columns as the recorder declares them: what every row has is required.

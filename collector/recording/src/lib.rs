@@ -3,6 +3,8 @@
 //! Knows nothing of `/proc` or MySQL. `docs/recording-format.md` is the description; this crate is its only writer.
 
 pub mod clock;
+pub mod elsewhere;
+pub mod files;
 pub mod finish;
 pub mod histogram;
 pub mod journal;
@@ -71,5 +73,11 @@ impl<T> At<T> for io::Result<T> {
             path: path.to_owned(),
             cause,
         })
+    }
+}
+
+impl<T> At<T> for rustix::io::Result<T> {
+    fn at(self, path: &Path) -> Result<T> {
+        self.map_err(io::Error::from).at(path)
     }
 }

@@ -3,12 +3,12 @@
 //! A journal that is still there is left out: it is either growing or waiting for `finish`.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::fs::File;
+use std::io;
 use std::io::ErrorKind;
 use std::io::Read;
 use std::path::Path;
 
+use rustix::fs::FileType;
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -16,6 +16,8 @@ use crate::At;
 use crate::Error;
 use crate::FORMAT_VERSION;
 use crate::Result;
+use crate::files::Directory;
+use crate::files::RunFile;
 use crate::json;
 
 /// The file's name in the run directory.
@@ -33,15 +35,15 @@ struct Entry {
     crc32c: String,
 }
 
-/// Writes the manifest of `run_dir` as it is now.
+/// Writes the manifest of a run directory as it is now. Links and what else is no regular file are left out.
 ///
 /// # Errors
 /// When a file cannot be read or the manifest cannot be written.
-pub fn write(run_dir: &Path) -> Result<()> {
+pub fn write(run: &Directory) -> Result<()> {
     let mut files = BTreeMap::new();
-    walk(run_dir, "", &mut files)?;
+    walk(run, "", &mut files)?;
     json::write_atomic(
-        &run_dir.join(NAME),
+        &run.file(NAME),
         &Manifest {
             format_version: FORMAT_VERSION,
             files,
@@ -56,12 +58,13 @@ pub fn write(run_dir: &Path) -> Result<()> {
 /// # Errors
 /// When there is no readable manifest, or a file cannot be read.
 pub fn verify(run_dir: &Path) -> Result<Vec<String>> {
+    let run = Directory::open(run_dir)?;
     let path = run_dir.join(NAME);
-    let text = fs::read_to_string(&path).at(&path)?;
+    let text = io::read_to_string(run.file(NAME).open()?).at(&path)?;
     let manifest: Manifest = serde_json::from_str(&text).map_err(|error| Error::format(&path, error))?;
     let mut wrong = Vec::new();
     for (name, expected) in &manifest.files {
-        match summarize(&run_dir.join(name)) {
+        match run.find(Path::new(name)).and_then(|file| summarize(&file)) {
             Ok(found) if found == *expected => {}
             Ok(found) => wrong.push(format!(
                 "{name}: {} bytes crc32c {}, the manifest says {} bytes crc32c {}",
@@ -76,23 +79,25 @@ pub fn verify(run_dir: &Path) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-fn walk(dir: &Path, prefix: &str, files: &mut BTreeMap<String, Entry>) -> Result<()> {
-    for entry in fs::read_dir(dir).at(dir)? {
-        let entry = entry.at(dir)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
+fn walk(dir: &Directory, prefix: &str, files: &mut BTreeMap<String, Entry>) -> Result<()> {
+    for (entry, kind) in dir.entries()? {
+        let name = entry.to_string_lossy();
         let relative = format!("{prefix}{name}");
-        let kind = entry.file_type().at(&entry.path())?;
-        if kind.is_dir() {
-            walk(&entry.path(), &format!("{relative}/"), files)?;
-        } else if kind.is_file() && relative != NAME && name != "journal" && !json::is_temporary(&name) {
-            files.insert(relative, summarize(&entry.path())?);
+        if kind == FileType::Directory {
+            walk(&dir.sub(&entry)?, &format!("{relative}/"), files)?;
+        } else if kind == FileType::RegularFile
+            && relative != NAME
+            && name != "journal"
+            && !json::is_temporary(&name)
+        {
+            files.insert(relative, summarize(&dir.file(&entry))?);
         }
     }
     Ok(())
 }
 
-fn summarize(path: &Path) -> Result<Entry> {
-    let mut file = File::open(path).at(path)?;
+fn summarize(file: &RunFile) -> Result<Entry> {
+    let (path, mut file) = (&*file.path(), file.open()?);
     let mut buffer = vec![0; 64 * 1024];
     let (mut bytes, mut crc) = (0, 0);
     loop {
@@ -110,6 +115,8 @@ fn summarize(path: &Path) -> Result<Entry> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -120,7 +127,7 @@ mod tests {
         fs::write(run.join("load/result.json"), "123456789").unwrap();
         fs::write(run.join("run.json"), "{}").unwrap();
         fs::write(run.join("load/journal"), "growing").unwrap();
-        write(run).unwrap();
+        write(&Directory::open(run).unwrap()).unwrap();
         assert_eq!(verify(run).unwrap(), Vec::<String>::new());
         // CRC-32C of "123456789" as in RFC 3720's check value.
         assert!(fs::read_to_string(run.join(NAME)).unwrap().contains("e3069283"));

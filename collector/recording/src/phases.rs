@@ -1,9 +1,7 @@
 //! `phases.jsonl`: when each phase of a workload began and ended, on both clocks, one line per stamp.
 
 use std::fs::File;
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::Path;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -11,6 +9,7 @@ use serde_json::json;
 use crate::At;
 use crate::Result;
 use crate::clock;
+use crate::files::RunFile;
 
 /// The open phase log of a generator.
 #[derive(Debug)]
@@ -21,20 +20,14 @@ pub struct PhaseLog {
 }
 
 impl PhaseLog {
-    /// Creates the log, empty; an older one at `path` is replaced.
+    /// Creates the log, empty; an older one is replaced.
     ///
     /// # Errors
     /// When the file cannot be created.
-    pub fn create(path: &Path, boot_id: &str) -> Result<Self> {
-        let file = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(true)
-            .open(path)
-            .at(path)?;
+    pub fn create(file: &RunFile, boot_id: &str) -> Result<Self> {
         Ok(Self {
-            file,
-            path: path.to_owned(),
+            file: file.create()?,
+            path: file.path(),
             boot_id: boot_id.to_owned(),
         })
     }
@@ -71,6 +64,7 @@ impl PhaseLog {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
 
     use serde_json::Value;
 
@@ -80,7 +74,7 @@ mod tests {
     fn every_stamp_is_on_disk_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("phases.jsonl");
-        let mut log = PhaseLog::create(&path, "boot").unwrap();
+        let mut log = PhaseLog::create(&RunFile::at(&path).unwrap(), "boot").unwrap();
         log.begin("measure").unwrap();
         let lines = |path: &Path| -> Vec<Value> {
             fs::read_to_string(path)

@@ -1,6 +1,5 @@
 //! Parquet tables with one metadata key, `loadprint`: written beside their name, synced, renamed; read back to be verified.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,7 +25,7 @@ use serde_json::Value;
 use crate::At;
 use crate::Error;
 use crate::Result;
-use crate::json;
+use crate::files::RunFile;
 
 /// The metadata key that every table carries.
 pub const METADATA_KEY: &str = "loadprint";
@@ -70,16 +69,16 @@ impl Layout {
 /// Writes `batches` (at least one, all of one schema) as a table with `meta` under the key `loadprint`.
 ///
 /// # Errors
-/// When there is no batch, the schemas differ, or the directory does not take the file; `path` is then as it was.
-pub fn write_table(path: &Path, meta: &Value, batches: &[RecordBatch]) -> Result<()> {
+/// When there is no batch, the schemas differ, or the directory does not take the file; `file` is then as it was.
+pub fn write_table(file: &RunFile, meta: &Value, batches: &[RecordBatch]) -> Result<()> {
     let first = batches
         .first()
-        .ok_or_else(|| Error::format(path, "no rows to write"))?;
+        .ok_or_else(|| Error::format(&file.path(), "no rows to write"))?;
     let rows = batches.iter().cloned().map(Ok);
     let layout = Layout::Long {
         group: Layout::NUMBERS,
     };
-    write_stream(path, meta, layout, &first.schema(), rows).map(drop)
+    write_stream(file, meta, layout, &first.schema(), rows).map(drop)
 }
 
 /// Writes batches as they come, so that the whole table need not be in memory; returns the number of rows.
@@ -87,14 +86,15 @@ pub fn write_table(path: &Path, meta: &Value, batches: &[RecordBatch]) -> Result
 /// # Errors
 /// As [`write_table`]; an error from the iterator is passed on.
 pub fn write_stream(
-    path: &Path,
+    file: &RunFile,
     meta: &Value,
     layout: Layout,
     schema: &SchemaRef,
     batches: impl IntoIterator<Item = Result<RecordBatch>>,
 ) -> Result<u64> {
+    let path = &*file.path();
     let broken = |error: ParquetError| parquet_error(path, error);
-    json::replace(path, |file| {
+    file.replace(|file| {
         // The Arrow copy of the schema would double the footer; Parquet's own types carry all that is used here.
         let options = ArrowWriterOptions::new()
             .with_properties(properties(schema, meta, layout))
@@ -117,9 +117,9 @@ pub fn write_stream(
 ///
 /// # Errors
 /// When the file is not a readable table.
-pub fn count_rows(path: &Path) -> Result<u64> {
-    let file = File::open(path).at(path)?;
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+pub fn count_rows(file: &RunFile) -> Result<u64> {
+    let path = &*file.path();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file.open()?)
         .and_then(ParquetRecordBatchReaderBuilder::build)
         .map_err(|error| parquet_error(path, error))?;
     let mut rows = 0;
@@ -134,7 +134,7 @@ pub fn count_rows(path: &Path) -> Result<u64> {
 /// # Errors
 /// When the file is not a table or carries no such key.
 pub fn read_meta(path: &Path) -> Result<Value> {
-    let file = File::open(path).at(path)?;
+    let file = RunFile::at(path)?.open()?;
     let reader =
         ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| parquet_error(path, error))?;
     let pairs = reader.metadata().file_metadata().key_value_metadata();
@@ -208,6 +208,8 @@ mod tests {
     use arrow_array::UInt64Array;
     use serde_json::json;
 
+    use std::fs::File;
+
     use super::*;
 
     fn batch() -> RecordBatch {
@@ -227,8 +229,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("disk.parquet");
         let meta = json!({"format_version": 1, "probe": "disk"});
-        write_table(&path, &meta, &[batch(), batch()]).unwrap();
-        assert_eq!(count_rows(&path).unwrap(), 6);
+        let file = RunFile::at(&path).unwrap();
+        write_table(&file, &meta, &[batch(), batch()]).unwrap();
+        assert_eq!(count_rows(&file).unwrap(), 6);
         assert_eq!(read_meta(&path).unwrap(), meta);
 
         let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
@@ -252,7 +255,8 @@ mod tests {
     fn a_truncated_table_is_an_error_that_names_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("disk.parquet");
-        write_table(&path, &json!({}), &[batch()]).unwrap();
+        let file = RunFile::at(&path).unwrap();
+        write_table(&file, &json!({}), &[batch()]).unwrap();
         let length = path.metadata().unwrap().len();
         File::options()
             .write(true)
@@ -260,7 +264,7 @@ mod tests {
             .unwrap()
             .set_len(length / 2)
             .unwrap();
-        let error = count_rows(&path).unwrap_err();
+        let error = count_rows(&file).unwrap_err();
         assert!(error.to_string().contains("disk.parquet: "), "{error}");
     }
 }

@@ -7,12 +7,16 @@ mod common;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::path::PathBuf;
 
 use common::Random;
 use common::header;
 use common::random_rows;
 use common::schemas;
 use common::write_journal;
+use loadprint_recording::elsewhere::Place;
+use loadprint_recording::files::Directory;
+use loadprint_recording::files::RunFile;
 use loadprint_recording::finish;
 use loadprint_recording::journal::Decoder;
 use loadprint_recording::journal::Ended;
@@ -61,7 +65,7 @@ fn random_recordings_come_back() {
         let dir = tempdir().unwrap();
         let path = dir.path().join("journal");
         let mut random = Random::new(seed);
-        let mut writer = Writer::create(&path, &header(&schemas())).unwrap();
+        let mut writer = Writer::create(&RunFile::at(&path).unwrap(), &header(&schemas())).unwrap();
         let mut expected = vec![];
         // More than two key ticks.
         for tick in 0..150 {
@@ -160,7 +164,9 @@ fn what_is_not_a_journal_is_refused_in_one_line() {
     ] {
         let path = dir.path().join("journal");
         fs::write(&path, content).unwrap();
-        let error = finish::journal(&path).unwrap_err().to_string();
+        let error = finish::journal(&Directory::open(dir.path()).unwrap())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(expected) && error.lines().count() == 1, "{error}");
         assert!(path.exists(), "what cannot be read must stay");
     }
@@ -186,7 +192,7 @@ fn forged_frames_are_errors() {
         let sum = crc32c::crc32c(&forged[start + 8..end]);
         forged[start + 4..start + 8].copy_from_slice(&sum.to_le_bytes());
         fs::write(&path, &forged).unwrap();
-        if let Err(error) = finish::journal(&path) {
+        if let Err(error) = finish::journal(&Directory::open(dir.path()).unwrap()) {
             assert_eq!(error.to_string().lines().count(), 1, "{error}");
         }
     }
@@ -227,7 +233,7 @@ fn finish_says_what_was_torn() {
         .unwrap()
         .set_len(ends[10] - 3)
         .unwrap();
-    let finished = finish::journal(&path).unwrap();
+    let finished = finish::journal(&Directory::open(dir.path()).unwrap()).unwrap();
     assert_eq!((finished.ticks, finished.ended), (9, Ended::Torn));
     assert_eq!(finished.torn_bytes, ends[10] - 3 - ends[9]);
 }
@@ -235,17 +241,69 @@ fn finish_says_what_was_torn() {
 #[test]
 fn a_journal_elsewhere_is_found_by_its_link() {
     let dir = tempdir().unwrap();
-    let (role, memory) = (dir.path().join("server"), dir.path().join("shm"));
-    fs::create_dir(&role).unwrap();
-    fs::create_dir(&memory).unwrap();
-    write_journal(&memory.join("loadprint-1-server.journal"), 3);
-    symlink(memory.join("loadprint-1-server.journal"), role.join("journal")).unwrap();
+    let memory = dir.path().join("shm");
+    let role = Directory::create(dir.path()).unwrap().make("server").unwrap();
+    let place = Place::new(&role, &memory).unwrap();
+    write_journal(&place.file("journal").unwrap().path(), 3);
+    let link = dir.path().join("server/journal");
+    assert!(link.is_symlink());
     assert_eq!(finish::run(dir.path()).unwrap().len(), 1);
-    assert!(role.join("journal").symlink_metadata().is_err());
+    assert!(link.symlink_metadata().is_err());
     assert_eq!(fs::read_dir(&memory).unwrap().count(), 0);
-    assert!(role.join("disk.parquet").exists());
+    assert!(dir.path().join("server/disk.parquet").exists());
 
-    symlink(memory.join("gone"), role.join("journal")).unwrap();
+    let place = Place::new(&role, &memory).unwrap();
+    place.file("journal").unwrap();
     let error = finish::run(dir.path()).unwrap_err().to_string();
     assert!(error.contains("run finish on the host that recorded"), "{error}");
+}
+
+/// A received recording: its links name the journal of another recording, and its journal names tables outside of it.
+#[test]
+fn a_forged_recording_reads_and_writes_nothing_outside_of_it() {
+    let dir = tempdir().unwrap();
+    let (run, other) = (dir.path().join("run"), dir.path().join("other"));
+    let (role, victim) = (
+        Directory::create(&run).unwrap().make("server").unwrap(),
+        Directory::create(&other).unwrap().make("server").unwrap(),
+    );
+    let journal = Place::new(&victim, &dir.path().join("shm"))
+        .unwrap()
+        .file("journal")
+        .unwrap()
+        .path();
+    write_journal(&journal, 3);
+    write_journal(&other.join("loadprint-1-server.journal"), 3);
+    let link = run.join("server/journal");
+    for target in [
+        journal.clone(),
+        other.join("loadprint-1-server.journal"),
+        PathBuf::from("../../other/journal"),
+    ] {
+        symlink(&target, &link).unwrap();
+        let error = finish::run(&run).unwrap_err().to_string();
+        assert!(
+            error.contains("which no recorder made for this directory"),
+            "{error}"
+        );
+        fs::remove_file(&link).unwrap();
+    }
+    assert!(journal.exists() && other.join("loadprint-1-server.journal").exists());
+
+    let mut forged = header(&schemas());
+    forged.probes[0].name = "../../other/planted".to_owned();
+    Writer::create(&role.file("journal"), &forged).unwrap();
+    let error = finish::run(&run).unwrap_err().to_string();
+    assert!(error.contains("is not the name of a file"), "{error}");
+    assert!(!other.join("planted.parquet").exists());
+
+    fs::remove_file(&link).unwrap();
+    fs::remove_dir(run.join("server")).unwrap();
+    symlink(&other, run.join("server")).unwrap();
+    assert_eq!(finish::run(&run).unwrap(), []);
+    assert!(
+        !fs::read_to_string(run.join("manifest.json"))
+            .unwrap()
+            .contains("server")
+    );
 }

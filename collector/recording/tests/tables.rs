@@ -15,6 +15,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::types::UInt32Type;
 use arrow_array::types::UInt64Type;
 use common::write_journal;
+use loadprint_recording::files::Directory;
 use loadprint_recording::finish;
 use loadprint_recording::table::read_meta;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -24,7 +25,7 @@ use tempfile::tempdir;
 fn recorded(ticks: u32) -> TempDir {
     let dir = tempdir().unwrap();
     write_journal(&dir.path().join("journal"), ticks);
-    finish::journal(&dir.path().join("journal")).unwrap();
+    finish::journal(&Directory::open(dir.path()).unwrap()).unwrap();
     dir
 }
 

@@ -12,7 +12,6 @@ mod slices;
 mod topology;
 
 use std::fs;
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
@@ -23,6 +22,7 @@ use clap::ValueEnum;
 use loadprint_probes::options::CpuSet;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
+use loadprint_recording::files::RunFile;
 use serde::Serialize;
 use serde_json::json;
 
@@ -136,10 +136,8 @@ fn append(path: &Path, record: &Record) -> anyhow::Result<()> {
     }
     let mut line = serde_json::to_vec(record)?;
     line.push(b'\n');
-    let mut file = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)
-        .with_context(place)?;
+    let mut file = RunFile::at(path)
+        .and_then(|file| file.append())
+        .context("cannot append the result")?;
     file.write_all(&line).with_context(place)
 }

@@ -45,7 +45,7 @@ pub struct Shared {
 
 impl Shared {
     /// The settings as they are now.
-    pub fn settings(&self) -> Option<Arc<Settings>> {
+    pub fn settings(&self) -> Arc<Settings> {
         self.config
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -55,21 +55,26 @@ impl Shared {
 
 type Answer = Response<Full<Bytes>>;
 
-/// Answers one request; a body that comes with it is not read.
+/// Answers one request; a body that comes with it is not read. `mark` is called with true when the client may have an answer and with
+/// false when there is one.
 ///
 /// # Errors
 /// Never.
-pub async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, Infallible> {
-    let Some(settings) = shared.settings() else {
-        let text = "the web configuration cannot be used; the server's standard error says why\n";
-        return Ok(plain(StatusCode::INTERNAL_SERVER_ERROR, text));
-    };
+pub async fn answer(
+    request: Request<Incoming>,
+    shared: Arc<Shared>,
+    mark: impl Fn(bool),
+) -> Result<Answer, Infallible> {
+    let settings = shared.settings();
     let mut answer = if shared
         .guard
         .admits(&settings, request.headers().get(AUTHORIZATION))
         .await
     {
-        route(&request, &shared).await
+        mark(true);
+        let answer = route(&request, &shared).await;
+        mark(false);
+        answer
     } else {
         let refused = plain(StatusCode::UNAUTHORIZED, "Unauthorized\n");
         with(refused, WWW_AUTHENTICATE, HeaderValue::from_static("Basic"))

@@ -3,6 +3,9 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::Mutex as SyncMutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -23,8 +26,9 @@ const REMEMBERED: usize = 64;
 /// Who got in before.
 #[derive(Debug, Default)]
 pub struct Guard {
-    /// One password is checked at a time: somebody who tries many keeps one core busy at most.
-    known: Mutex<HashSet<Vec<u8>>>,
+    known: SyncMutex<HashSet<Vec<u8>>>,
+    /// One password is checked at a time: somebody who tries many keeps one core busy at most, and keeps nobody waiting who is known.
+    check: Mutex<()>,
 }
 
 impl Guard {
@@ -38,20 +42,29 @@ impl Guard {
         };
         let hash = settings.users.get(&user).map(|hash| hash.0.clone());
         let digest = digest(&[&user, &password, hash.as_deref().unwrap_or(NOBODY)]);
-        let mut known = self.known.lock().await;
-        if known.contains(&digest) {
+        if self.known().contains(&digest) {
+            return true;
+        }
+        let turn = self.check.lock().await;
+        if self.known().contains(&digest) {
             return true;
         }
         let is_known = hash.is_some();
         let check = move || bcrypt::verify(password, hash.as_deref().unwrap_or(NOBODY)).unwrap_or(false);
         let is_right = spawn_blocking(check).await.unwrap_or(false) && is_known;
+        drop(turn);
         if is_right {
+            let mut known = self.known();
             if known.len() >= REMEMBERED {
                 known.clear();
             }
             known.insert(digest);
         }
         is_right
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashSet<Vec<u8>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,6 +3,7 @@
 mod answer;
 mod auth;
 mod demand;
+mod slots;
 mod tls;
 mod web_config;
 
@@ -26,8 +27,8 @@ use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
-use tokio::sync::Semaphore;
 use tokio::sync::oneshot;
+use tokio::task::yield_now;
 use tokio::time::sleep;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -36,10 +37,9 @@ use answer::Shared;
 use answer::answer;
 use demand::Asker;
 pub use demand::Desk;
+use slots::Slots;
 use web_config::WebConfig;
 
-/// More connections wait until one of these has ended.
-const CONNECTIONS: usize = 64;
 /// A request's head must have come in this time, which is also how long an idle connection is kept.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// A handshake must have ended in this time, and what is sent be taken.
@@ -62,7 +62,7 @@ impl Listening {
     /// When an address is taken, or the configuration file cannot be used.
     pub fn bind(addresses: &[SocketAddr], config: Option<&Path>) -> anyhow::Result<Self> {
         let mut config = WebConfig::open(config)?;
-        let settings = config.current().unwrap_or_default();
+        let settings = config.current();
         let bind = |address: &SocketAddr| {
             let listener = TcpListener::bind(address).map_err(|error| match error.kind() {
                 io::ErrorKind::AddrInUse => {
@@ -140,11 +140,11 @@ async fn serve(listening: Listening, asker: Asker, ended: oneshot::Receiver<()>)
         guard: Default::default(),
         asker,
     });
-    let free = Arc::new(Semaphore::new(CONNECTIONS));
+    let slots = Arc::new(Slots::default());
     for listener in listening.listeners {
         match tokio::net::TcpListener::from_std(listener) {
             Ok(listener) => {
-                tokio::spawn(accept(listener, Arc::clone(&shared), Arc::clone(&free)));
+                tokio::spawn(accept(listener, Arc::clone(&shared), Arc::clone(&slots)));
             }
             Err(error) => eprintln!("loadprint-collect: cannot serve /metrics: {error}"),
         }
@@ -153,16 +153,19 @@ async fn serve(listening: Listening, asker: Asker, ended: oneshot::Receiver<()>)
     drop(ended.await);
 }
 
-async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>, free: Arc<Semaphore>) {
-    // The semaphore is never closed.
-    while let Ok(place) = Arc::clone(&free).acquire_owned().await {
+async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>, slots: Arc<Slots>) {
+    loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let shared = Arc::clone(&shared);
-                tokio::spawn(async move {
-                    connection(stream, shared).await;
-                    drop(place);
-                });
+            Ok((stream, client)) => {
+                let place = Place {
+                    slots: Arc::clone(&slots),
+                    number: slots.next(),
+                };
+                let number = place.number;
+                let task = tokio::spawn(connection(stream, Arc::clone(&shared), place));
+                slots.add(number, client.ip(), task.abort_handle());
+                // What has come with it is read before the next one may take its place.
+                yield_now().await;
             }
             // Out of descriptors, mostly: others must end first.
             Err(_) => sleep(Duration::from_millis(100)).await,
@@ -170,29 +173,44 @@ async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>, free: Ar
     }
 }
 
+/// The place of a connection among the open ones, until it ends.
+struct Place {
+    slots: Arc<Slots>,
+    number: u64,
+}
+
+impl Place {
+    fn mark(&self, is_busy: bool) {
+        self.slots.mark(self.number, is_busy);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.slots.remove(self.number);
+    }
+}
+
 /// One client, until it or its patience ends. What goes wrong here is the client's to see.
-async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+async fn connection(stream: TcpStream, shared: Arc<Shared>, place: Place) {
     // The kernel ends a connection whose client does not take what was sent (tcp(7)).
     let limit = u32::try_from(PEER_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
     if set_tcp_user_timeout(&stream, limit).is_err() || stream.set_nodelay(true).is_err() {
         return;
     }
-    let Some(settings) = shared.settings() else {
-        return;
-    };
-    match &settings.tls {
-        None => http(stream, shared).await,
+    match &shared.settings().tls {
+        None => http(stream, shared, &place).await,
         Some(tls) => {
             let handshake = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
             if let Ok(Ok(stream)) = timeout(PEER_TIMEOUT, handshake).await {
-                http(stream, shared).await;
+                http(stream, shared, &place).await;
             }
         }
     }
 }
 
-async fn http(stream: impl AsyncRead + AsyncWrite + Unpin, shared: Arc<Shared>) {
-    let service = service_fn(move |request| answer(request, Arc::clone(&shared)));
+async fn http(stream: impl AsyncRead + AsyncWrite + Unpin, shared: Arc<Shared>, place: &Place) {
+    let service = service_fn(move |request| answer(request, Arc::clone(&shared), |busy| place.mark(busy)));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)

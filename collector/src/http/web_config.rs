@@ -166,6 +166,20 @@ impl Settings {
         self.needs_certificate || !self.users.is_empty()
     }
 
+    /// # Errors
+    /// When `before` had TLS or let only known clients in, and this does not.
+    fn refuse_less_than(self, before: &Self, path: &Path) -> anyhow::Result<Self> {
+        let lost = match (before.tls.is_some(), before.is_guarded()) {
+            (true, _) if self.tls.is_none() => "TLS (tls_server_config)",
+            (_, true) if !self.is_guarded() => "passwords (basic_auth_users) or client certificates",
+            _ => return Ok(self),
+        };
+        anyhow::bail!(
+            "{}: no longer asks for {lost}; put it back, or restart the server to serve without it",
+            path.display()
+        )
+    }
+
     fn stamps(&self) -> Vec<Option<(SystemTime, u64)>> {
         let stamp = |path: &PathBuf| {
             let meta = fs::metadata(path).ok()?;
@@ -212,7 +226,6 @@ pub struct WebConfig {
     path: Option<PathBuf>,
     stamps: Vec<Option<(SystemTime, u64)>>,
     settings: Arc<Settings>,
-    broken: bool,
 }
 
 impl WebConfig {
@@ -226,7 +239,6 @@ impl WebConfig {
             path: path.map(Path::to_owned),
             stamps: settings.stamps(),
             settings: Arc::new(settings),
-            broken: false,
         })
     }
 
@@ -235,25 +247,24 @@ impl WebConfig {
         self.settings.tls.is_some()
     }
 
-    /// The settings, or nothing while the file cannot be used: nobody gets in by what it said before.
-    pub fn current(&mut self) -> Option<Arc<Settings>> {
+    /// The settings of the newest file that could be used. One that cannot be read, or that takes away the protection which the
+    /// server was started with, changes nothing: a file that is being written is empty for a moment.
+    pub fn current(&mut self) -> Arc<Settings> {
         let stamps = self.settings.stamps();
         if let Some(path) = &self.path
             && stamps != self.stamps
         {
             self.stamps = stamps;
-            match Settings::read(path) {
+            match Settings::read(path).and_then(|settings| settings.refuse_less_than(&self.settings, path)) {
                 Ok(settings) => {
                     self.stamps = settings.stamps();
                     self.settings = Arc::new(settings);
-                    self.broken = false;
                 }
                 Err(error) => {
-                    eprintln!("loadprint-collect: {error:#}; requests are refused until it is mended");
-                    self.broken = true;
+                    eprintln!("loadprint-collect: {error:#}; the settings from before stay in force");
                 }
             }
         }
-        (!self.broken).then(|| Arc::clone(&self.settings))
+        Arc::clone(&self.settings)
     }
 }

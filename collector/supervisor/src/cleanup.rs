@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
 use std::path::Component;
 use std::path::Path;
 use std::path::PathBuf;
@@ -13,6 +15,10 @@ use std::time::Instant;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use rustix::fs::CWD;
+use rustix::fs::Mode;
+use rustix::fs::OFlags;
+use rustix::fs::openat;
 use rustix::process::Signal;
 use serde_json::Value;
 use serde_json::json;
@@ -54,11 +60,12 @@ pub fn kill_all(find: impl Fn() -> Vec<ProcessId>, mut reap: impl FnMut()) -> Ve
 }
 
 /// Removes what a supervisor that was killed has left at a state directory, whose lock the caller holds.
-/// What that was; null when it ended in order.
-pub fn remove_what_was_left(dir: &StateDir) -> Result<Value> {
-    let Some(holdings) = dir.read_holdings()? else {
+/// What that was; null when it ended in order. `kept` stays whatever owned it.
+pub fn remove_what_was_left(dir: &StateDir, kept: &[&Path]) -> Result<Value> {
+    let Some(mut holdings) = dir.read_holdings()? else {
         return Ok(Value::Null);
     };
+    holdings.owned.retain(|path| !kept.contains(&path.as_path()));
     let left = remove_leftovers(&holdings);
     if !left.is_empty() {
         bail!(
@@ -133,13 +140,37 @@ fn remove_path(path: &Path) -> Result<()> {
             point.display()
         );
     }
-    let removed = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => Err(error),
-        Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-    };
-    removed.with_context(|| format!("cannot remove {}", path.display()))
+    let removed = open_without_links(path.parent().unwrap_or(Path::new("/"))).and_then(|parent| {
+        let name = path.file_name().unwrap_or_default();
+        let path = Path::new(&format!("/proc/self/fd/{}", parent.as_raw_fd())).join(name);
+        match fs::symlink_metadata(&path)?.is_dir() {
+            true => fs::remove_dir_all(path),
+            false => fs::remove_file(path),
+        }
+    });
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.with_context(|| format!("cannot remove {}", path.display())),
+    }
+}
+
+/// Opens an absolute path, no part of which is a link: since it was resolved somebody may have put one there.
+fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut dir = openat(CWD, "/", flags, Mode::empty())?;
+    for part in path.components().skip(1) {
+        dir = openat(&dir, part, flags, Mode::empty())?;
+    }
+    Ok(dir)
+}
+
+/// The path without links in its directories, as far as they exist.
+pub fn resolve(path: &Path) -> PathBuf {
+    let real = |dir: &Path| Some(dir.canonicalize().ok()?.join(path.strip_prefix(dir).ok()?));
+    path.ancestors()
+        .skip(1)
+        .find_map(real)
+        .unwrap_or_else(|| path.to_owned())
 }
 
 /// Checks a path that is to be removed at the end: absolute, plain, deeper than the root's own folders, and with no
@@ -207,5 +238,15 @@ mod tests {
         );
         assert!(target.join("file").exists());
         assert!(fs::symlink_metadata(&link).is_err());
+
+        // A directory above the owned path that has become a link since.
+        symlink(&target, &link).unwrap();
+        assert_eq!(
+            resolve(&link.join("file")),
+            target.canonicalize().unwrap().join("file")
+        );
+        let left = remove_owned(&[link.join("file")]);
+        assert!(left[0].contains("Not a directory"), "{left:?}");
+        assert!(target.join("file").exists());
     }
 }

@@ -18,15 +18,16 @@ use crate::protocol::RunRequest;
 
 const EXAMPLES: &str = "\
 Examples:
-  loadprint-supervise start  --state /dev/shm/lp --lease 60s --controller-pid $$
-  loadprint-supervise mount  --state /dev/shm/lp --proc /srv/root/proc
-  loadprint-supervise netns  --state /dev/shm/lp load --host-address 198.18.0.1/30 --peer-address 198.18.0.2/30
-  loadprint-supervise run    --state /dev/shm/lp server --cpus 0-3 --chroot /srv/root --user mysql -- /usr/sbin/mysqld --datadir=/srv/data
-  loadprint-supervise run    --state /dev/shm/lp load --cpus 4-7 --netns load -- loadprint-load run oltp_read_write
-  loadprint-supervise wait   --state /dev/shm/lp load --for 20s
-  loadprint-supervise end    --state /dev/shm/lp
+  loadprint-supervise start  --state /run/loadprint/one --lease 60s --controller-pid $$
+  loadprint-supervise mount  --state /run/loadprint/one --proc /srv/root/proc
+  loadprint-supervise netns  --state /run/loadprint/one load --host-address 198.18.0.1/30 --peer-address 198.18.0.2/30
+  loadprint-supervise run    --state /run/loadprint/one server --cpus 0-3 --chroot /srv/root --user mysql -- /usr/sbin/mysqld --datadir=/srv/data
+  loadprint-supervise run    --state /run/loadprint/one load --cpus 4-7 --netns load -- loadprint-load run oltp_read_write
+  loadprint-supervise wait   --state /run/loadprint/one load --for 20s
+  loadprint-supervise end    --state /run/loadprint/one
 
-Any command renews the lease. Keep the state directory in memory (/dev/shm, or /run where that is a tmpfs):
+Any command renews the lease. Only root may write the directory that holds the state directory; `start` makes it (0700) if it
+is missing. Keep it in memory (/run where that is a tmpfs, or /dev/shm/loadprint):
 status.json is rewritten every second, and on a disk that is a write a second on the machine under test.
 Errors are one line on stderr, with exit status 2.";
 
@@ -221,7 +222,7 @@ pub fn run() -> Result<()> {
     let (target, request) = match Cli::parse().verb {
         Verb::Start(start) => return launch::start(&start.into_options()?),
         Verb::Serve(start) => return guard::serve(&start.into_options()?),
-        Verb::End(target) => return client::end(&target.state_dir),
+        Verb::End(target) => return client::end(&absolute(&target.state_dir)?),
         Verb::Run(run) => run.into_request()?,
         Verb::Wait(wait) => (
             wait.target,
@@ -253,7 +254,7 @@ pub fn run() -> Result<()> {
         }
         Verb::Status(target) => (target, Request::Status),
     };
-    client::ask(&target.state_dir, &request)
+    client::ask(&absolute(&target.state_dir)?, &request)
 }
 
 impl Start {

@@ -31,8 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Sends one request and prints the answer.
 pub fn ask(path: &Path, request: &Request) -> Result<()> {
-    let dir = StateDir::open(path).map_err(|_| absent(path))?;
-    let stream = dir.connect().map_err(|_| absent(path))?;
+    let dir = StateDir::open(path)?.ok_or_else(|| absent(path, None))?;
+    let stream = dir.connect().map_err(|_| absent(path, Some(&dir)))?;
     let reply = send(&stream, request)
         .with_context(|| format!("the supervisor at {} went away while answering", path.display()))?;
     print(&reply.into_result()?)
@@ -41,7 +41,7 @@ pub fn ask(path: &Path, request: &Request) -> Result<()> {
 /// Ends the supervisor and returns when its last process is gone. One that has gone already is no error; what it left
 /// if it was killed is removed here.
 pub fn end(path: &Path) -> Result<()> {
-    let Ok(dir) = StateDir::open(path) else {
+    let Some(dir) = StateDir::open(path)? else {
         return print(&json!({"ended": null, "was_running": false}));
     };
     let lock = dir.open_lock()?;
@@ -68,8 +68,12 @@ pub fn end(path: &Path) -> Result<()> {
     if let Some(Ok(reply)) = reply {
         return print(&reply.into_result()?);
     }
-    let cleaned = cleanup::remove_what_was_left(&dir)?;
-    print(&json!({"ended": ended_reason(path), "was_running": false, "cleaned": cleaned}))
+    let ended = ended_reason(&dir);
+    let cleaned = cleanup::remove_what_was_left(&dir, &[])?;
+    if !dir.is_there() {
+        dir.remove_empty_parent();
+    }
+    print(&json!({"ended": ended, "was_running": false, "cleaned": cleaned}))
 }
 
 /// Prints one line; a closed pipe is an error, not a panic.
@@ -107,8 +111,8 @@ fn send(stream: &UnixStream, request: &Request) -> Result<Reply> {
     serde_json::from_str(&answer).context("not understood; are both sides of one version?")
 }
 
-fn absent(path: &Path) -> anyhow::Error {
-    let before = match ended_reason(path) {
+fn absent(path: &Path, dir: Option<&StateDir>) -> anyhow::Error {
+    let before = match dir.and_then(ended_reason) {
         Some(reason) => format!(" (the last one ended: {reason})"),
         None => String::new(),
     };
@@ -119,8 +123,7 @@ fn absent(path: &Path) -> anyhow::Error {
 }
 
 /// Why the supervisor that was here ended, from its status.json.
-fn ended_reason(path: &Path) -> Option<String> {
-    let text = fs::read(path.join("status.json")).ok()?;
-    let status: Value = serde_json::from_slice(&text).ok()?;
+fn ended_reason(dir: &StateDir) -> Option<String> {
+    let status: Value = dir.read_json("status.json").ok()??;
     Some(status.get("ended")?.as_str()?.to_owned())
 }

@@ -286,7 +286,8 @@ impl<'a> Daemon<'a> {
 
     /// The last status; state.json stays only where something was left. The directory itself may have been owned.
     fn write_end(&self) {
-        if !self.dir.path().exists() {
+        if !self.dir.is_there() {
+            self.dir.remove_empty_parent();
             return;
         }
         let nothing_left = self.shared.lock().left.is_empty();

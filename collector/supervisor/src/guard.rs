@@ -67,8 +67,8 @@ pub fn serve(options: &Options) -> Result<()> {
 }
 
 fn prepare(options: &Options) -> Result<(StateDir, Lock, Value)> {
-    let dir =
-        StateDir::open(&options.state_dir).with_context(|| format!("{}", options.state_dir.display()))?;
+    let dir = StateDir::open(&options.state_dir)?
+        .with_context(|| format!("{} has been removed", options.state_dir.display()))?;
     let lock = dir.open_lock()?;
     let before = || dir.read_holdings().ok().flatten();
     if !lock.try_take().context("cannot lock the state directory")? {
@@ -78,7 +78,8 @@ fn prepare(options: &Options) -> Result<(StateDir, Lock, Value)> {
         let dir = dir.path().display();
         bail!("a supervisor runs at {dir}{pid}; end it with `loadprint-supervise end --state {dir}`");
     }
-    let cleaned = cleanup::remove_what_was_left(&dir)?;
+    // The directory itself may be among it, and is used again.
+    let cleaned = cleanup::remove_what_was_left(&dir, &[dir.path()])?;
     dir.remove("status.json").context("status.json")?;
     mounts::enter_private_namespace()?;
     set_child_subreaper(Some(getpid())).context("PR_SET_CHILD_SUBREAPER")?;
@@ -135,11 +136,15 @@ fn clean_after(status: WaitStatus, dir: &StateDir) -> Result<()> {
     for line in &left {
         log::line(&format!("left behind: {line}"));
     }
-    if !dir.path().exists() {
+    if !dir.is_there() {
+        dir.remove_empty_parent();
         return Ok(());
     }
-    let text = std::fs::read(dir.join("status.json")).unwrap_or_default();
-    let mut status: Value = serde_json::from_slice(&text).unwrap_or_else(|_| json!({}));
+    let mut status: Value = dir
+        .read_json("status.json")
+        .ok()
+        .flatten()
+        .unwrap_or_else(|| json!({}));
     status["ended"] = json!(Reason::Killed);
     status["left"] = json!(left);
     dir.write_json("status.json", &status)?;

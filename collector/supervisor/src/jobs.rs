@@ -10,6 +10,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use rustix::fs::OFlags;
 use serde_json::Value;
 use serde_json::json;
 
@@ -137,8 +138,16 @@ fn run(daemon: &mut Daemon<'_>, request: RunRequest) -> Result<Value> {
 }
 
 fn output(daemon: &Daemon<'_>, asked: Option<&Path>, name: &str, stream: &str) -> Result<(Output, fs::File)> {
-    let path = asked.map_or_else(|| daemon.dir.join(&format!("{name}.{stream}")), Path::to_owned);
-    Output::open(&path).with_context(|| format!("--{stream} {}", path.display()))
+    let flags = OFlags::CREATE | OFlags::APPEND | OFlags::RDWR;
+    let (path, opened) = match asked {
+        Some(path) => (path.to_owned(), Output::open(path)),
+        None => {
+            let name = format!("{name}.{stream}");
+            let opened = daemon.dir.open_file(&name, flags).and_then(Output::new);
+            (daemon.dir.join(&name), opened)
+        }
+    };
+    opened.with_context(|| format!("--{stream} {}", path.display()))
 }
 
 fn refuse_running(state: &State, name: &str) -> Result<()> {
@@ -217,6 +226,7 @@ fn netns(daemon: &mut Daemon<'_>, name: &str, host: &str, peer: &str) -> Result<
 fn own(daemon: &mut Daemon<'_>, path: PathBuf) -> Result<Value> {
     let mounts = daemon.shared.lock().mounts.clone();
     cleanup::check_owned(&path, &mounts)?;
+    let path = cleanup::resolve(&path);
     let reply = json!({"owned": path});
     let mut state = daemon.shared.lock();
     if !state.owned.contains(&path) {

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io;
 use std::io::BufRead;
 use std::io::BufReader;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,6 +14,7 @@ use std::time::Duration;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use rustix::fs::OFlags;
 
 use crate::client;
 use crate::procfs::ProcessId;
@@ -45,11 +45,8 @@ pub fn start(options: &Options) -> Result<()> {
     }
     let dir = StateDir::create(&options.state_dir)?;
     let log_path = dir.join("supervisor.log");
-    let log = File::options()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(&log_path)
+    let log = dir
+        .open_file("supervisor.log", OFlags::CREATE | OFlags::APPEND | OFlags::WRONLY)
         .with_context(|| format!("{}", log_path.display()))?;
     let mut guard = guard_command(options, log)?
         .spawn()

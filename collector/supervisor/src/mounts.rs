@@ -88,7 +88,7 @@ fn fill_dev(destination: &Path) -> Result<()> {
 
 /// Undoes a mount with all that is mounted below it; files still open keep it alive, out of sight.
 pub fn undo(destination: &Path) -> Result<()> {
-    unmount(destination, UnmountFlags::DETACH)
+    unmount(destination, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
         .with_context(|| format!("cannot unmount {}", destination.display()))
 }
 

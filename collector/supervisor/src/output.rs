@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -20,14 +21,27 @@ pub struct Output {
 }
 
 impl Output {
-    /// Opens the file, creating it if needed; also gives the descriptor for the process.
+    /// Opens the file, creating it if needed; also gives the descriptor for the process. Its directory may be the process's own,
+    /// which runs under another account: a link there, or a file with a second name, is not one to write to.
     pub fn open(path: &Path) -> io::Result<(Self, File)> {
         let file = File::options()
             .create(true)
             .read(true)
             .append(true)
             .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
             .open(path)?;
+        let meta = file.metadata()?;
+        if !meta.is_file() || meta.nlink() != 1 {
+            return Err(io::Error::other(
+                "not a regular file of one name; remove it or name another",
+            ));
+        }
+        Self::new(file)
+    }
+
+    /// Takes a file that is open for reading and appending.
+    pub fn new(file: File) -> io::Result<(Self, File)> {
         let for_process = file.try_clone()?;
         let start = file.metadata()?.len();
         Ok((

@@ -1,15 +1,17 @@
 //! The state directory: control.sock, status.json, state.json, supervisor.log, the lock, and the outputs of the
 //! processes. state.json names everything that would outlive a kill, so that the next `start` can remove it.
+//!
+//! Root trusts what it reads here, so that nobody else may put anything here: the directory lies in one that only the
+//! same user can write, both are checked whenever they are opened, and files are opened below the descriptor.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::fs::DirBuilder;
 use std::fs::File;
 use std::io;
 use std::io::Write;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -18,10 +20,23 @@ use std::path::PathBuf;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use rustix::fs::AtFlags;
+use rustix::fs::CWD;
+use rustix::fs::FileType;
 use rustix::fs::FlockOperation;
+use rustix::fs::Mode;
+use rustix::fs::OFlags;
 use rustix::fs::flock;
+use rustix::fs::fstat;
+use rustix::fs::mkdirat;
+use rustix::fs::openat;
+use rustix::fs::renameat;
+use rustix::fs::unlinkat;
+use rustix::io::Errno;
+use rustix::process::geteuid;
 use serde::Deserialize;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::procfs::ProcessId;
 
@@ -43,7 +58,7 @@ pub struct Holdings {
 #[derive(Debug)]
 pub struct StateDir {
     path: PathBuf,
-    handle: File,
+    handle: OwnedFd,
 }
 
 /// An open lock file, not necessarily locked.
@@ -51,43 +66,59 @@ pub struct StateDir {
 pub struct Lock(File);
 
 impl StateDir {
-    /// Makes the directory (0700), or takes one that is ours alone.
+    /// Makes the directory (0700) and, where it is missing, its parent; takes one that is there if it is ours alone.
     pub fn create(path: &Path) -> Result<Self> {
-        match fs::symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(path)
-                .with_context(|| format!("cannot make the state directory {}", path.display()))?,
-            Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("cannot use the state directory {}", path.display()));
+        // An empty parent may be removed by a supervisor that ends just now.
+        for _ in 0..100 {
+            match mkdirat(CWD, parent_of(path)?, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(refused(path, error)),
             }
-            Ok(meta) if !meta.is_dir() => bail!("{} is not a directory", path.display()),
-            Ok(meta) => {
-                let mode = meta.mode() & 0o777;
-                if meta.uid() != rustix::process::geteuid().as_raw() || mode & 0o077 != 0 {
-                    bail!(
-                        "{} is open to other users (mode {mode:04o}, uid {}); give a directory that does not exist yet, or chown and chmod 700 it",
-                        path.display(),
-                        meta.uid()
-                    );
+            let parent = open_parent(path)?;
+            match mkdirat(&parent, name_of(path)?, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {
+                    if let Some(dir) = Self::open_in(&parent, path)? {
+                        return Ok(dir);
+                    }
                 }
+                Err(Errno::NOENT) => {}
+                Err(error) => return Err(refused(path, error)),
             }
         }
-        Ok(Self::open(path)?)
+        bail!("{} is removed again and again by another process", path.display())
     }
 
-    /// Opens an existing directory.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let handle = File::options()
-            .read(true)
-            .custom_flags(libc::O_DIRECTORY | libc::O_CLOEXEC)
-            .open(path)?;
-        Ok(Self {
+    /// Opens an existing directory; nothing where there is none.
+    ///
+    /// # Errors
+    /// When it, or a directory above it, is not safe from other users: what it holds could be anybody's.
+    pub fn open(path: &Path) -> Result<Option<Self>> {
+        if parent_of(path)?.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        Self::open_in(&open_parent(path)?, path)
+    }
+
+    fn open_in(parent: &OwnedFd, path: &Path) -> Result<Option<Self>> {
+        let handle = match openat(parent, name_of(path)?, DIRECTORY, Mode::empty()) {
+            Ok(handle) => handle,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::NOTDIR) => bail!("{} is not a directory", path.display()),
+            Err(error) => return Err(refused(path, error)),
+        };
+        let stat = fstat(&handle).map_err(|error| refused(path, error))?;
+        let mode = stat.st_mode & 0o7777;
+        if stat.st_uid != geteuid().as_raw() || mode & 0o077 != 0 {
+            bail!(
+                "{} is open to other users (mode {mode:04o}, uid {}); give a directory that does not exist yet, or chown and chmod 700 it",
+                path.display(),
+                stat.st_uid
+            );
+        }
+        Ok(Some(Self {
             path: path.to_owned(),
             handle,
-        })
+        }))
     }
 
     /// Where it is.
@@ -98,6 +129,21 @@ impl StateDir {
     /// A path below it.
     pub fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+
+    /// True until it has been removed: it may be among what this supervisor owns.
+    pub fn is_there(&self) -> bool {
+        let there = openat(CWD, &self.path, DIRECTORY, Mode::empty()).and_then(fstat);
+        fstat(&self.handle).is_ok_and(|own| {
+            there.is_ok_and(|there| (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino))
+        })
+    }
+
+    /// Removes the directory above if it is empty and has the name that the playbooks give it.
+    pub fn remove_empty_parent(&self) {
+        if let Some(parent) = self.path.parent().filter(|parent| parent.ends_with(PARENT)) {
+            unlinkat(CWD, parent, AtFlags::REMOVEDIR).ok();
+        }
     }
 
     /// sun_path has room for 107 bytes (unix(7)); through the descriptor any directory fits.
@@ -118,22 +164,29 @@ impl StateDir {
 
     /// Opens the lock file.
     pub fn open_lock(&self) -> Result<Lock> {
-        let path = self.join("lock");
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(&path)
-            .with_context(|| format!("{}", path.display()))?;
-        Ok(Lock(file))
+        let lock = self.open_file("lock", OFlags::CREATE | OFlags::WRONLY);
+        Ok(Lock(
+            lock.with_context(|| self.join("lock").display().to_string())?,
+        ))
+    }
+
+    /// Opens a file in it (0600), never through a link, and refuses what is no regular file of ours.
+    pub fn open_file(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = openat(&self.handle, name, FILE | flags, mode)?;
+        let stat = fstat(&file)?;
+        let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if !is_regular || stat.st_uid != geteuid().as_raw() {
+            return Err(io::Error::other("not a regular file of this user; remove it"));
+        }
+        Ok(file.into())
     }
 
     /// Removes a file that may be absent.
     pub fn remove(&self, name: &str) -> io::Result<()> {
-        match fs::remove_file(self.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+        match unlinkat(&self.handle, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -141,34 +194,84 @@ impl StateDir {
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
         let mut text = serde_json::to_vec(value)?;
         text.push(b'\n');
-        let temporary = self.join(&format!(".{name}.new"));
+        let temporary = format!(".{name}.new");
         let write = || -> io::Result<()> {
-            let mut file = File::options()
-                .create(true)
-                .truncate(true)
-                .write(true)
-                .mode(0o600)
-                .open(&temporary)?;
+            self.remove(&temporary)?;
+            let mut file = self.open_file(&temporary, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY)?;
             file.write_all(&text)?;
-            fs::rename(&temporary, self.join(name))
+            Ok(renameat(&self.handle, &temporary, &self.handle, name)?)
         };
         write().with_context(|| format!("cannot write {}", self.join(name).display()))
     }
 
+    /// A JSON file in it; nothing if there is none.
+    pub fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
+        let place = || self.join(name).display().to_string();
+        let file = match self.open_file(name, OFlags::RDONLY) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.with_context(place)?,
+        };
+        let text = io::read_to_string(file).with_context(place)?;
+        let value = serde_json::from_str(&text).with_context(|| format!("{} is damaged", place()))?;
+        Ok(Some(value))
+    }
+
     /// The holdings a supervisor left; none when it ended in order.
     pub fn read_holdings(&self) -> Result<Option<Holdings>> {
-        let path = self.join("state.json");
-        match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).with_context(|| format!("{}", path.display())),
-            Ok(text) => Ok(Some(serde_json::from_slice(&text).with_context(|| {
-                format!(
-                    "{} is damaged; remove what it names by hand, then the file",
-                    path.display()
-                )
-            })?)),
+        self.read_json("state.json")
+            .context("remove what it names by hand, then the file")
+    }
+}
+
+const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+/// The playbooks' directory of state directories.
+const PARENT: &str = "loadprint";
+
+fn refused(path: &Path, error: Errno) -> anyhow::Error {
+    anyhow::Error::new(io::Error::from(error))
+        .context(format!("cannot use the state directory {}", path.display()))
+}
+
+fn parent_of(path: &Path) -> Result<&Path> {
+    path.parent()
+        .filter(|_| path.is_absolute())
+        .with_context(|| format!("{} is not a state directory", path.display()))
+}
+
+fn name_of(path: &Path) -> Result<&OsStr> {
+    path.file_name()
+        .with_context(|| format!("{} is not a state directory", path.display()))
+}
+
+/// Opens the directory that holds the state directory. Only this user may write there, and nobody may exchange a directory above it:
+/// whoever could would decide what root reads as its state, and where it writes.
+fn open_parent(path: &Path) -> Result<OwnedFd> {
+    let parent = parent_of(path)?;
+    let real = parent
+        .canonicalize()
+        .with_context(|| format!("cannot use the state directory {}", path.display()))?;
+    let own = geteuid().as_raw();
+    for dir in parent.ancestors().chain(real.ancestors()) {
+        let meta = fs::symlink_metadata(dir).with_context(|| dir.display().to_string())?;
+        let (mode, uid) = (meta.mode() & 0o7777, meta.uid());
+        let is_trusted = uid == own || uid == 0;
+        // In a sticky directory such as /tmp only the owner of an entry can rename it.
+        let is_safe = match meta.is_symlink() {
+            true => is_trusted,
+            false if dir == real => uid == own && mode & 0o022 == 0,
+            false => is_trusted && (mode & 0o022 == 0 || mode & 0o1000 != 0),
+        };
+        if !is_safe {
+            bail!(
+                "the state directory {} is not safe from other users: {} has mode {mode:04o} and uid {uid}; name one in a directory that \
+                 only uid {own} can write, such as /run/{PARENT}/NAME",
+                path.display(),
+                dir.display()
+            );
         }
     }
+    openat(CWD, &real, DIRECTORY, Mode::empty()).map_err(|error| refused(path, error))
 }
 
 impl Lock {
@@ -176,7 +279,7 @@ impl Lock {
     pub fn try_take(&self) -> io::Result<bool> {
         match flock(&self.0, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(true),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+            Err(Errno::WOULDBLOCK) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

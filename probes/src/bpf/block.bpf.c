@@ -132,9 +132,12 @@ static __always_inline void add(void *map, __u32 slot, __u64 value)
 	histogram_add_shared(map, set * (devices + 1) * OPERATIONS + slot, value);
 }
 
+COUNTED(block_rq_insert);
+
 SEC("tp_btf/block_rq_insert")
 int block_rq_insert(__u64 *ctx)
 {
+	count_block_rq_insert();
 	struct flight flight = {.inserted = bpf_ktime_get_ns()};
 	__u64 key = (__u64)request_of(ctx);
 
@@ -142,9 +145,12 @@ int block_rq_insert(__u64 *ctx)
 	return 0;
 }
 
+COUNTED(block_rq_issue);
+
 SEC("tp_btf/block_rq_issue")
 int block_rq_issue(__u64 *ctx)
 {
+	count_block_rq_issue();
 	struct request *rq = request_of(ctx);
 	__u64 key = (__u64)rq, now = bpf_ktime_get_ns(), *count;
 	struct flight direct = {}, *flight;
@@ -175,18 +181,24 @@ int block_rq_issue(__u64 *ctx)
 }
 
 /* A request that is merged into another is never issued. */
+COUNTED(block_rq_merge);
+
 SEC("tp_btf/block_rq_merge")
 int block_rq_merge(__u64 *ctx)
 {
+	count_block_rq_merge();
 	__u64 key = (__u64)request_of(ctx);
 
 	bpf_map_delete_elem(&in_flight, &key);
 	return 0;
 }
 
+COUNTED(block_rq_complete);
+
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(block_rq_complete, struct request *rq, int error, unsigned int bytes)
 {
+	count_block_rq_complete();
 	__u64 key = (__u64)rq;
 	struct flight *flight = bpf_map_lookup_elem(&in_flight, &key);
 

@@ -62,9 +62,12 @@ static __always_inline void ended(__u64 *began, __u32 slot)
 	*began = 0;
 }
 
+COUNTED(softirq_entry);
+
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(softirq_entry)
 {
+	count_softirq_entry();
 	struct started *cpu = this_cpu();
 
 	if (cpu)
@@ -72,9 +75,12 @@ int BPF_PROG(softirq_entry)
 	return 0;
 }
 
+COUNTED(softirq_exit);
+
 SEC("tp_btf/softirq_exit")
 int BPF_PROG(softirq_exit, unsigned int vector)
 {
+	count_softirq_exit();
 	struct started *cpu = this_cpu();
 
 	if (cpu && vector < SOFTIRQS)
@@ -82,9 +88,12 @@ int BPF_PROG(softirq_exit, unsigned int vector)
 	return 0;
 }
 
+COUNTED(irq_handler_entry);
+
 SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(irq_handler_entry)
 {
+	count_irq_handler_entry();
 	struct started *cpu = this_cpu();
 
 	if (cpu)
@@ -92,9 +101,12 @@ int BPF_PROG(irq_handler_entry)
 	return 0;
 }
 
+COUNTED(irq_handler_exit);
+
 SEC("tp_btf/irq_handler_exit")
 int BPF_PROG(irq_handler_exit, int line)
 {
+	count_irq_handler_exit();
 	struct started *cpu = this_cpu();
 
 	if (cpu)

@@ -91,6 +91,7 @@ struct task_struct {
 	__u32 flags;
 	__u32 in_iowait : 1;
 	struct sched_entity se;
+	__u64 start_time;
 	struct sched_info sched_info;
 	struct files_struct *files;
 };

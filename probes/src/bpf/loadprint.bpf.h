@@ -30,14 +30,75 @@ struct histogram {
 /* The same, whose size depends on the host: user space sets the number of elements before it loads. */
 #define MAPPED(name, element) MAPPED_OF(name, element, 1)
 
-/* What is remembered of each task; the kernel frees it with the task. */
+/* Tasks that the map by number has room for: the oldest entry makes room for a new one. */
+#define MAX_TASKS 32768
+
+/* What is kept of each task: `name##_of(task, create)` gives its element, all zeros at first, or 0.
+ *
+ * The kernel frees task storage with the task. Linux 5.10 does not offer it to these types of programs: there, user
+ * space clears `task_storage`, and a hash map by thread number is used instead. A later task may get the same number,
+ * so the start time of the task is compared. User space creates only the map that is used. */
 #define OF_TASKS(name, element)                                                                                        \
+	const volatile __u32 task_storage = 1;                                                                         \
 	struct {                                                                                                       \
 		__uint(type, BPF_MAP_TYPE_TASK_STORAGE);                                                               \
 		__uint(map_flags, BPF_F_NO_PREALLOC);                                                                  \
 		__type(key, int);                                                                                      \
 		__type(value, element);                                                                                \
-	} name SEC(".maps")
+	} name SEC(".maps");                                                                                           \
+	struct name##_entry {                                                                                          \
+		__u64 started;                                                                                         \
+		element kept;                                                                                          \
+	};                                                                                                             \
+	struct {                                                                                                       \
+		__uint(type, BPF_MAP_TYPE_LRU_HASH);                                                                   \
+		__uint(max_entries, MAX_TASKS);                                                                        \
+		__type(key, __u32);                                                                                    \
+		__type(value, struct name##_entry);                                                                    \
+	} name##_by_number SEC(".maps");                                                                               \
+	static __always_inline element *name##_of(struct task_struct *task, bool create)                               \
+	{                                                                                                              \
+		struct name##_entry none = {}, *entry;                                                                 \
+		__u32 number;                                                                                          \
+                                                                                                                       \
+		if (task_storage)                                                                                      \
+			return bpf_task_storage_get(&name, task, 0, create ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);      \
+		number = BPF_CORE_READ(task, pid);                                                                     \
+		none.started = BPF_CORE_READ(task, start_time);                                                        \
+		entry = bpf_map_lookup_elem(&name##_by_number, &number);                                               \
+		if (entry && entry->started == none.started)                                                           \
+			return &entry->kept;                                                                           \
+		if (!create || bpf_map_update_elem(&name##_by_number, &number, &none, BPF_ANY))                        \
+			return 0;                                                                                      \
+		entry = bpf_map_lookup_elem(&name##_by_number, &number);                                               \
+		return entry ? &entry->kept : 0;                                                                       \
+	}                                                                                                              \
+	/* The task that runs; its fields are read with CURRENT_FIELD, for without task storage it has no type. */     \
+	static __always_inline struct task_struct *current_task(void)                                                  \
+	{                                                                                                              \
+		return task_storage ? bpf_get_current_task_btf() : (struct task_struct *)bpf_get_current_task();       \
+	}
+
+#define CURRENT_FIELD(task, field) (task_storage ? (task)->field : BPF_CORE_READ(task, field))
+
+/* How often a program was called, by CPU: the kernel reports a program's time and calls only as sums over all CPUs.
+ * User space finds the map by its name and sets the number of CPUs. A program that is preempted here can lose a call.
+ */
+struct cpu_calls {
+	__u64 count;
+	__u64 unused[7]; /* a cache line for each CPU */
+};
+
+#define COUNTED(program)                                                                                               \
+	MAPPED(calls_##program, struct cpu_calls);                                                                     \
+	static __always_inline void count_##program(void)                                                              \
+	{                                                                                                              \
+		__u32 cpu = bpf_get_smp_processor_id();                                                                \
+		struct cpu_calls *calls = bpf_map_lookup_elem(&calls_##program, &cpu);                                 \
+                                                                                                                       \
+		if (calls)                                                                                             \
+			calls->count++;                                                                                \
+	}
 
 /* A histogram map has as many elements for each CPU as its program tells apart. */
 #define HISTOGRAMS(name) MAPPED(name, struct histogram)

@@ -129,7 +129,7 @@ static __always_inline void goes(struct task_struct *task, bool preempt, __u64 n
 		switches->involuntary++;
 	if (!role)
 		return;
-	turn = bpf_task_storage_get(&turns, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	turn = turns_of(task, true);
 	if (!turn)
 		return;
 	turn->waited = task->sched_info.run_delay;
@@ -147,7 +147,7 @@ static __always_inline void comes(struct task_struct *task, __u64 now)
 	__u64 queued = task->sched_info.last_queued, delay = task->sched_info.run_delay;
 	__u64 arrivals = task->sched_info.pcount;
 	__u64 last = queued ? now - queued : 0, wait, off;
-	struct turn *turn = bpf_task_storage_get(&turns, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct turn *turn = turns_of(task, true);
 
 	if (!turn)
 		return;
@@ -166,9 +166,12 @@ static __always_inline void comes(struct task_struct *task, __u64 now)
 		histogram_add(&off_cpu, (slots - 1) * REASONS, (role - 1) * REASONS + turn->reason, off);
 }
 
+COUNTED(sched_switch);
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
+	count_sched_switch();
 	/* Every task has a place in a fair run queue of its CPU, whatever its policy: the way to the CPU's own run
 	 * queue. */
 	__u64 now = next->se.cfs_rq->rq->clock;
@@ -183,9 +186,12 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	return 0;
 }
 
+COUNTED(sched_wakeup);
+
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(sched_wakeup, struct task_struct *task)
 {
+	count_sched_wakeup();
 	struct switches *switches = switches_of(role_of(task->tgid));
 
 	if (switches)
@@ -193,9 +199,12 @@ int BPF_PROG(sched_wakeup, struct task_struct *task)
 	return 0;
 }
 
+COUNTED(sched_migrate_task);
+
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(sched_migrate_task, struct task_struct *task)
 {
+	count_sched_migrate_task();
 	struct switches *switches = switches_of(role_of(task->tgid));
 
 	if (switches)

@@ -32,8 +32,7 @@ OF_TASKS(under_way, struct under_way);
 
 static __always_inline int begin(__u64 number)
 {
-	struct under_way *command =
-		bpf_task_storage_get(&under_way, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct under_way *command = under_way_of(current_task(), true);
 
 	if (!command)
 		return 0;
@@ -43,23 +42,32 @@ static __always_inline int begin(__u64 number)
 }
 
 /* bool dispatch_command(THD *, const COM_DATA *, enum_server_command) */
+COUNTED(third_argument);
+
 SEC("uprobe")
 int third_argument(struct pt_regs *regs)
 {
+	count_third_argument();
 	return begin(PT_REGS_PARM3(regs));
 }
 
 /* dispatch_command(enum_server_command, THD *, char *packet, unsigned length, ...) */
+COUNTED(first_argument);
+
 SEC("uprobe")
 int first_argument(struct pt_regs *regs)
 {
+	count_first_argument();
 	return begin(PT_REGS_PARM1(regs));
 }
+
+COUNTED(returned);
 
 SEC("uretprobe")
 int returned(struct pt_regs *regs)
 {
-	struct under_way *command = bpf_task_storage_get(&under_way, bpf_get_current_task_btf(), 0, 0);
+	count_returned();
+	struct under_way *command = under_way_of(current_task(), false);
 	__u32 role = role_of(bpf_get_current_pid_tgid() >> 32), slot;
 	struct happened *seen;
 	__u64 began;

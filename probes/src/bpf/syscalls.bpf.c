@@ -51,20 +51,23 @@ OF_TASKS(under_way, struct under_way);
 static __always_inline bool is_compat(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->thread_info.status))
-		return task->thread_info.status & X86_TS_COMPAT;
-	return task->thread_info.flags & ARM64_TIF_32BIT;
+		return CURRENT_FIELD(task, thread_info.status) & X86_TS_COMPAT;
+	return CURRENT_FIELD(task, thread_info.flags) & ARM64_TIF_32BIT;
 }
+
+COUNTED(sys_enter);
 
 SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 {
+	count_sys_enter();
 	struct under_way *call;
 	struct task_struct *task;
 
 	if (!role_of(bpf_get_current_pid_tgid() >> 32))
 		return 0;
-	task = bpf_get_current_task_btf();
-	call = bpf_task_storage_get(&under_way, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	task = current_task();
+	call = under_way_of(task, true);
 	if (!call)
 		return 0;
 	if (is_compat(task))
@@ -96,11 +99,14 @@ static __always_inline void count(__u32 role, __u32 id, __u64 took, long ret)
 			histogram_add_atomic(&call_time, roles_named * TIMED, role * TIMED + place, took);
 }
 
+COUNTED(sys_exit);
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct under_way *call = bpf_task_storage_get(&under_way, task, 0, 0);
+	count_sys_exit();
+	struct task_struct *task = current_task();
+	struct under_way *call = under_way_of(task, false);
 	__u64 began;
 	__u32 role;
 

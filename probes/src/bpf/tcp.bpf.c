@@ -125,9 +125,12 @@ static __always_inline struct counts *counts_of(const struct sock_common *common
 	return bpf_map_lookup_elem(&counted, &slot);
 }
 
+COUNTED(tcp_probe);
+
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(tcp_probe, struct sock *sk)
 {
+	count_tcp_probe();
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
 	__u32 set = bpf_get_smp_processor_id() & (sets - 1), srtt;
 
@@ -141,9 +144,12 @@ int BPF_PROG(tcp_probe, struct sock *sk)
 	return 0;
 }
 
+COUNTED(tcp_retransmit_skb);
+
 SEC("tp_btf/tcp_retransmit_skb")
 int BPF_PROG(tcp_retransmit_skb, const struct sock *sk, const struct sk_buff *skb)
 {
+	count_tcp_retransmit_skb();
 	struct counts *counts = counts_of(&sk->__sk_common, sk->__sk_common.skc_num);
 	const struct tcp_skb_cb *control = (const void *)skb + bpf_core_field_offset(struct sk_buff, cb);
 
@@ -153,9 +159,12 @@ int BPF_PROG(tcp_retransmit_skb, const struct sock *sk, const struct sk_buff *sk
 	return 0;
 }
 
+COUNTED(tcp_retransmit_synack);
+
 SEC("tp_btf/tcp_retransmit_synack")
 int BPF_PROG(tcp_retransmit_synack, const struct sock *sk, const struct request_sock *request)
 {
+	count_tcp_retransmit_synack();
 	struct counts *counts = counts_of(&request->__req_common, request->__req_common.skc_num);
 
 	if (counts)
@@ -163,9 +172,12 @@ int BPF_PROG(tcp_retransmit_synack, const struct sock *sk, const struct request_
 	return 0;
 }
 
+COUNTED(inet_sock_set_state);
+
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(inet_sock_set_state, const struct sock *sk, int before, int after)
 {
+	count_inet_sock_set_state();
 	struct counts *counts;
 	__u16 local;
 

@@ -30,6 +30,7 @@ use super::has_tracepoint;
 use super::histogram_cells;
 use super::loaded;
 use super::object;
+use super::programs::size_calls;
 use super::roles::unmapped;
 use super::skeletons::block::BlockSkel;
 use super::skeletons::block::BlockSkelBuilder;
@@ -118,6 +119,7 @@ impl Requests {
             return Ok(running);
         }
         let requests = Rc::new(Self::start(host)?);
+        options.ebpf.account("block", requests.programs.object())?;
         *shared = Rc::downgrade(&requests);
         Ok(requests)
     }
@@ -129,6 +131,7 @@ impl Requests {
             let sets = cpus.next_power_of_two().min(MAX_SETS);
             let elements = (devices + 1) * OPERATIONS.len() * sets;
             let mut opened = BlockSkelBuilder::default().open(object())?;
+            size_calls(opened.open_object_mut(), cpus)?;
             if let Some(constants) = opened.maps.rodata_data.as_mut() {
                 constants.devices = devices as u32;
                 constants.sets = sets as u32;

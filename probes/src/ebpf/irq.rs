@@ -22,6 +22,7 @@ use super::Histograms;
 use super::histogram_cells;
 use super::loaded;
 use super::object;
+use super::programs::size_calls;
 use super::roles::unmapped;
 use super::skeletons::irq::IrqSkel;
 use super::skeletons::irq::IrqSkelBuilder;
@@ -79,10 +80,11 @@ impl std::fmt::Debug for Irq {
     }
 }
 
-fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let (groups, numbers) = groups(lines(host));
     let load = |cpus| {
         let mut opened = IrqSkelBuilder::default().open(object())?;
+        size_calls(opened.open_object_mut(), cpus)?;
         opened.maps.irq_time.set_max_entries((cpus * SLOTS) as u32)?;
         let mut programs = opened.load()?;
         let first = 0_u32.to_ne_bytes();
@@ -91,6 +93,7 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         Ok((programs, cpus))
     };
     let (programs, cpus) = loaded(host, "irq", load)?;
+    options.ebpf.account("irq", programs.object())?;
     let time =
         Histograms::new(&programs.maps.irq_time, SLOTS, cpus).map_err(|error: io::Error| unmapped(&error))?;
     Ok(Box::new(Irq {

@@ -8,6 +8,7 @@ pub mod block_size;
 mod dispatch;
 pub mod irq;
 mod map;
+pub mod programs;
 mod roles;
 pub mod sched;
 pub mod statements;
@@ -16,13 +17,16 @@ pub mod tcp;
 #[cfg(test)]
 mod tests;
 
+use std::cell::OnceCell;
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
+use std::ptr;
 use std::rc::Weak;
 use std::sync::Mutex;
 use std::sync::Once;
 
+use libbpf_rs::OpenMapMut;
 use libbpf_rs::OpenObject;
 use libbpf_rs::PrintLevel;
 use libbpf_rs::libbpf_sys;
@@ -36,6 +40,7 @@ use crate::NotRunning;
 use block::Requests;
 pub use map::Histograms;
 pub use map::Words;
+use programs::Programs;
 pub use roles::Roles;
 use sched::Scheduler;
 
@@ -103,6 +108,52 @@ pub struct Shared {
     syscalls: RefCell<Weak<syscalls::Programs>>,
     /// The block programs, as long as a probe reads them.
     block: RefCell<Weak<Requests>>,
+    /// All programs that were loaded, for the account of what they cost.
+    programs: RefCell<Programs>,
+    /// Whether programs can keep values with tasks, once an object has asked.
+    task_storage: OnceCell<bool>,
+}
+
+impl Shared {
+    /// As on a kernel whose programs cannot keep values with tasks, whatever this one offers: the way to test on a new kernel
+    /// what runs on an old one.
+    #[must_use]
+    pub fn without_task_storage() -> Self {
+        Self {
+            task_storage: OnceCell::from(false),
+            ..Self::default()
+        }
+    }
+
+    /// Chooses the map in which an object that uses `OF_TASKS` keeps its values, before it is loaded; gives what to set its
+    /// `task_storage` to.
+    ///
+    /// # Errors
+    /// When libbpf refuses it.
+    pub(crate) fn keep_of_tasks(
+        &self,
+        storage: &mut OpenMapMut<'_>,
+        by_number: &mut OpenMapMut<'_>,
+    ) -> libbpf_rs::Result<u32> {
+        let has_storage = *self.task_storage.get_or_init(has_task_storage);
+        storage.set_autocreate(has_storage)?;
+        by_number.set_autocreate(!has_storage)?;
+        Ok(has_storage.into())
+    }
+}
+
+/// Whether programs can keep values with tasks. Asked of the kernel for kprobes, the one type for which libbpf can ask: the
+/// types that are used here have the same helpers (`kernel/trace/bpf_trace.c`, `bpf_tracing_func_proto`).
+fn has_task_storage() -> bool {
+    // SAFETY: no options are given; libbpf loads a small program and closes it.
+    let answer = unsafe {
+        libbpf_sys::libbpf_probe_bpf_helper(
+            libbpf_sys::BPF_PROG_TYPE_KPROBE,
+            libbpf_sys::BPF_FUNC_task_storage_get,
+            ptr::null(),
+        )
+    };
+    answer == 1
 }
 
 /// What libbpf has said since a program was last opened; its errors are numbers without it.

@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 
 use libbpf_rs::Link;
 use libbpf_rs::skel::OpenSkel;
+use libbpf_rs::skel::Skel;
 use libbpf_rs::skel::SkelBuilder;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -31,6 +32,7 @@ use super::dispatch::Function;
 use super::histogram_cells;
 use super::loaded;
 use super::object;
+use super::programs::size_calls;
 use super::refused;
 use super::roles::unmapped;
 use super::skeletons::statements::StatementsSkel;
@@ -157,7 +159,11 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     }
     let (programs, cpus) = loaded(host, "statements", |cpus| {
         let mut opened = StatementsSkelBuilder::default().open(object())?;
+        size_calls(opened.open_object_mut(), cpus)?;
         let maps = &mut opened.maps;
+        let storage = options
+            .ebpf
+            .keep_of_tasks(&mut maps.under_way, &mut maps.under_way_by_number)?;
         maps.statement_time
             .set_max_entries((cpus * roles.len() * SLOTS) as u32)?;
         maps.happened.set_max_entries(roles.len() as u32)?;
@@ -169,9 +175,11 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         if let Some(constants) = maps.rodata_data.as_deref_mut() {
             constants.slot_of = slot_of;
             constants.roles_named = roles.len() as u32;
+            constants.task_storage = storage;
         }
         Ok((opened.load()?, cpus))
     })?;
+    options.ebpf.account("statements", programs.object())?;
     let map = || {
         let time = Histograms::new(&programs.maps.statement_time, roles.len() * SLOTS, cpus)?;
         Ok((time, Words::new(&programs.maps.happened)?))

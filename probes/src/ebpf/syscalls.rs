@@ -29,6 +29,7 @@ use super::Words;
 use super::histogram_cells;
 use super::loaded;
 use super::object;
+use super::programs::size_calls;
 use super::roles::unmapped;
 use super::skeletons::syscalls::SyscallsSkel;
 use super::skeletons::syscalls::SyscallsSkelBuilder;
@@ -135,7 +136,11 @@ impl Programs {
         let named = roles.names().len();
         let (skeleton, cpus) = loaded(host, "syscalls", |cpus| {
             let mut opened = SyscallsSkelBuilder::default().open(object())?;
+            size_calls(opened.open_object_mut(), cpus)?;
             let maps = &mut opened.maps;
+            let storage = options
+                .ebpf
+                .keep_of_tasks(&mut maps.under_way, &mut maps.under_way_by_number)?;
             maps.calls.set_max_entries((cpus * named * CALLS) as u32)?;
             maps.happened.set_max_entries(named as u32)?;
             maps.call_time
@@ -143,6 +148,7 @@ impl Programs {
             roles.share(&mut maps.roles)?;
             if let Some(constants) = maps.rodata_data.as_deref_mut() {
                 constants.roles_named = named as u32;
+                constants.task_storage = storage;
                 constants.sigreturn = Sysno::rt_sigreturn as u32;
                 constants.timed = TIMED.map(|call| call as u32);
             }
@@ -150,6 +156,7 @@ impl Programs {
             skeleton.attach()?;
             Ok((skeleton, cpus))
         })?;
+        options.ebpf.account("syscalls", skeleton.object())?;
         Ok(Self {
             skeleton,
             roles: roles.names().to_vec(),

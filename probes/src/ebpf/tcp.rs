@@ -29,6 +29,7 @@ use super::Words;
 use super::histogram_cells;
 use super::loaded;
 use super::object;
+use super::programs::size_calls;
 use super::roles::unmapped;
 use super::skeletons::tcp::TcpSkel;
 use super::skeletons::tcp::TcpSkelBuilder;
@@ -125,6 +126,7 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let load = |cpus: usize| {
         let sets = cpus.next_power_of_two().min(MAX_SETS);
         let mut opened = TcpSkelBuilder::default().open(object())?;
+        size_calls(opened.open_object_mut(), cpus)?;
         if let Some(constants) = opened.maps.rodata_data.as_mut() {
             constants.sets = sets as u32;
         }
@@ -135,6 +137,7 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         Ok((programs, slots, sets))
     };
     let (programs, slots, sets) = loaded(host, "tcp", load)?;
+    options.ebpf.account("tcp", programs.object())?;
     let mapped = |maps: &TcpSkel<'_>| -> io::Result<_> {
         let maps = &maps.maps;
         Ok((

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io;
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -80,7 +82,7 @@ impl Targets {
                     found.extend(members(&group).into_iter().map(|pid| (target.role.clone(), pid)));
                 }
                 Find::PidFile(path) => {
-                    let text = fs::read_to_string(path).unwrap_or_default();
+                    let text = read_pid_file(path).unwrap_or_default();
                     found.extend(text.trim().parse().map(|pid| (target.role.clone(), pid)));
                 }
                 Find::Name(_) => {}
@@ -166,6 +168,14 @@ fn is_there(host: &Host, held: &mut HashMap<u32, OwnedFd>, pid: u32) -> bool {
         .is_some_and(|directory| statat(directory, "stat", AtFlags::empty()).is_ok())
 }
 
+/// The first bytes of a pid file. Its directory may be the watched account's, which is not to keep the recorder waiting at a FIFO or
+/// to fill its memory.
+fn read_pid_file(path: &Path) -> io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = fs::File::from(open(path, flags, Mode::empty())?);
+    io::read_to_string(file.take(32))
+}
+
 /// The processes of a control group and of the groups in it (cgroups(7)); none where there is no such group now.
 fn members(group: &Path) -> Vec<u32> {
     let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
@@ -191,6 +201,12 @@ fn same_name(wanted: &str, comm: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::CWD;
+    use rustix::fs::FileType;
+    use rustix::fs::mknodat;
 
     use super::*;
 
@@ -282,5 +298,13 @@ mod tests {
 
         fs::rename(proc.path().join("7"), proc.path().join("8")).unwrap();
         assert_eq!(targets.find()[0], ("load".to_owned(), 8));
+
+        // The account of the server may make anything of its file.
+        fs::remove_file(&pid_file).unwrap();
+        mknodat(CWD, &pid_file, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert_eq!(targets.find(), [("load".to_owned(), 8)]);
+        fs::remove_file(&pid_file).unwrap();
+        symlink("/dev/zero", &pid_file).unwrap();
+        assert_eq!(targets.find(), [("load".to_owned(), 8)]);
     }
 }

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use loadprint_probes::Options;
+use loadprint_probes::ebpf::programs;
 use loadprint_probes::hardware;
 use loadprint_probes::hardware::nvme;
 use loadprint_probes::host::ParseError;
@@ -133,6 +134,14 @@ pub static PARSERS: &[Parser] = &[
     }),
     parser("cgroup_cpu_stat", 5, || {
         Box::new(|text, rows| cells(cgroup::parse_cpu_stat(text), rows))
+    }),
+    parser("program_fdinfo", 2, || {
+        Box::new(|text, rows| {
+            cells(
+                programs::parse(text).map(|(time, calls)| [Some(time), Some(calls)]),
+                rows,
+            )
+        })
     }),
     parser("cgroup_cpu_max", 2, || {
         Box::new(|text, rows| {

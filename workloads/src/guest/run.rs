@@ -4,7 +4,6 @@ use std::path::Path;
 
 use anyhow::Result;
 use anyhow::anyhow;
-use loadprint_recording::clock;
 use serde_json::Value as Json;
 use serde_json::json;
 
@@ -12,6 +11,7 @@ use super::Guest;
 use super::Job;
 use super::judged::Judged;
 use super::result;
+use super::series::Stamp;
 use super::sockets::sockets;
 use crate::driver::Driver;
 use crate::driver::mysql::MysqlDriver;
@@ -57,8 +57,7 @@ impl Run<'_> {
             server,
             recording: None,
             output: job.output,
-            measured_ns: (0, 0),
-            measured_realtime_ns: (0, 0),
+            window: <(Stamp, Stamp)>::default(),
         };
         let fits = job
             .workload
@@ -141,7 +140,8 @@ impl Run<'_> {
             let kind = if judged.types.len() > 1 { "all" } else { kind };
             recording.write_guest_result(json, &judged.series, kind)?;
             if let Some(histogram) = result::histogram(&judged.histogram) {
-                recording.write_histogram(&histogram, kind, watch.measured_realtime_ns)?;
+                let (begin, end) = watch.window;
+                recording.write_histogram(&histogram, kind, (begin.realtime_ns, end.realtime_ns))?;
             }
         }
         recording.finish(&About {
@@ -162,8 +162,7 @@ pub struct Watch<'a> {
     server: Server,
     recording: Option<Recording>,
     output: &'a Output,
-    measured_ns: (i64, i64),
-    measured_realtime_ns: (i64, i64),
+    window: (Stamp, Stamp),
 }
 
 impl Watch<'_> {
@@ -179,8 +178,7 @@ impl Watch<'_> {
             self.output.line("Warming up (not counted)");
             return Ok(self.server.warm_up()?);
         }
-        self.measured_ns.0 = clock::monotonic_ns();
-        self.measured_realtime_ns.0 = clock::realtime_ns();
+        self.window.0 = Stamp::now();
         self.output.line("Measuring");
         Ok(self.server.begin()?)
     }
@@ -194,8 +192,7 @@ impl Watch<'_> {
             recording.ended(phase)?;
         }
         if phase == "measure" {
-            self.measured_ns.1 = clock::monotonic_ns();
-            self.measured_realtime_ns.1 = clock::realtime_ns();
+            self.window.1 = Stamp::now();
             self.server.end();
         }
         Ok(())
@@ -206,9 +203,14 @@ impl Watch<'_> {
         self.output.line(text);
     }
 
+    /// Begin and end of `measure`, as far as it came.
+    pub fn window(&self) -> (Stamp, Stamp) {
+        self.window
+    }
+
     /// Seconds between the marks of `measure`, by our own clock.
     pub fn measured_seconds(&self) -> f64 {
-        (self.measured_ns.1 - self.measured_ns.0) as f64 / 1e9
+        self.window.1.since(self.window.0)
     }
 
     /// By how much a status counter of the server grew in `measure`.

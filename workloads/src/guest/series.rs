@@ -1,7 +1,6 @@
-//! A guest's interval reports as `throughput.parquet`, with the columns of the native series; what it does not report is null.
+//! Writes the interval reports of a guest as `throughput.parquet`, with the columns of the native series. A row counts from the end
+//! of the row before it, the first from the begin of the window, to its own stamp; what the guest does not report is null.
 
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use std::time::SystemTime;
@@ -21,18 +20,42 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 use hdrhistogram::serialization::interval_log::Tag;
 use loadprint_recording::clock;
+use loadprint_recording::files::RunFile;
 use loadprint_recording::table::write_table;
+use serde_json::Value as Json;
 
 use crate::series::COUNTS;
 use crate::series::metadata;
 
+/// A moment on both clocks, nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// CLOCK_MONOTONIC.
+    pub monotonic_ns: i64,
+    /// CLOCK_REALTIME.
+    pub realtime_ns: i64,
+}
+
+impl Stamp {
+    /// This moment.
+    pub fn now() -> Self {
+        Self {
+            monotonic_ns: clock::monotonic_ns(),
+            realtime_ns: clock::realtime_ns(),
+        }
+    }
+
+    /// Seconds since an earlier moment.
+    pub fn since(self, earlier: Self) -> f64 {
+        (self.monotonic_ns - earlier.monotonic_ns) as f64 / 1e9
+    }
+}
+
 /// One interval of a guest's reports.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Second {
-    /// CLOCK_MONOTONIC of its end, as near as its line came.
-    pub monotonic_ns: i64,
-    /// CLOCK_REALTIME of its end.
-    pub realtime_ns: i64,
+    /// Its end, as near as its line came.
+    pub end: Stamp,
     /// By column.
     pub counts: Vec<(&'static str, u64)>,
     /// Milliseconds.
@@ -40,12 +63,20 @@ pub struct Second {
 }
 
 impl Second {
-    /// An interval that ends now.
-    pub fn now(counts: Vec<(&'static str, u64)>, p95: Option<f64>) -> Self {
+    /// The next interval of a window, which ends at `end`, of a guest that reports rates per second. A line that comes late
+    /// lengthens its interval and shortens the next one; the rates stay those that were reported.
+    pub fn at_rates(
+        rows: &[Self],
+        begin: Stamp,
+        end: Stamp,
+        rates: &[(&'static str, f64)],
+        p95: Option<f64>,
+    ) -> Self {
+        let length = end.since(rows.last().map_or(begin, |row| row.end));
+        let count = |rate: f64| (rate * length).round() as u64;
         Self {
-            monotonic_ns: clock::monotonic_ns(),
-            realtime_ns: clock::realtime_ns(),
-            counts,
+            end,
+            counts: rates.iter().map(|(name, rate)| (*name, count(*rate))).collect(),
             p95,
         }
     }
@@ -68,31 +99,52 @@ pub fn share(seconds: &mut [Second], of: &str, column: &'static str, share: f64)
     }
 }
 
-/// Makes the intervals add up to `total` of a column: what the last report left out becomes an interval of its own, which ends
-/// with the window, and what rounding put in too much is taken off the end.
-pub fn close(seconds: &mut Vec<Second>, column: &'static str, total: u64) {
-    let sum: u64 = seconds.iter().filter_map(|second| second.get(column)).sum();
-    if sum < total {
-        match seconds.last_mut().filter(|_| (total - sum) * 100 <= total) {
-            Some(last) => add(last, column, total - sum),
-            None => seconds.push(Second::now(vec![(column, total - sum)], None)),
+/// Makes the intervals of a window add up to the totals of their columns, and reach to its end. What the reports left out is in
+/// one interval, for all columns: another one if most of a usual interval had passed since the last report, else the last.
+pub fn close(rows: &mut Vec<Second>, window: (Stamp, Stamp), totals: &[(&'static str, u64)]) {
+    let (begin, end) = window;
+    let last = rows.last().map_or(begin, |row| row.end);
+    let usual = last.since(begin) / rows.len().max(1) as f64;
+    let mut left = Vec::new();
+    for (name, total) in totals {
+        if !rows.is_empty() && rows.iter().all(|row| row.get(name).is_none()) {
+            continue; // in its summary only
         }
-        return;
+        let sum: u64 = rows.iter().filter_map(|row| row.get(name)).sum();
+        if sum > *total {
+            shrink(rows, name, sum, *total);
+        }
+        left.push((*name, total.saturating_sub(sum)));
     }
-    let mut excess = sum - total;
-    for second in seconds.iter_mut().rev() {
-        for (_, count) in second.counts.iter_mut().filter(|(name, _)| *name == column) {
-            let taken = excess.min(*count);
-            *count -= taken;
-            excess -= taken;
+    match rows.last_mut() {
+        Some(row) if end.since(last) < usual / 2.0 => {
+            row.end = if end.since(last) > 0.0 { end } else { last };
+            for (name, amount) in left {
+                match row.counts.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, count)) => *count += amount,
+                    None => row.counts.push((name, amount)),
+                }
+            }
         }
+        _ if !left.is_empty() => rows.push(Second {
+            end,
+            counts: left,
+            p95: None,
+        }),
+        _ => {}
     }
 }
 
-fn add(second: &mut Second, column: &'static str, amount: u64) {
-    match second.counts.iter_mut().find(|(name, _)| *name == column) {
-        Some((_, count)) => *count += amount,
-        None => second.counts.push((column, amount)),
+/// Takes what rounding put in too much off all intervals, each by its share.
+fn shrink(rows: &mut [Second], column: &str, sum: u64, total: u64) {
+    let share = |so_far: u64| (u128::from(so_far) * u128::from(total) / u128::from(sum)) as u64;
+    let mut so_far = 0;
+    for row in rows {
+        for (_, count) in row.counts.iter_mut().filter(|(name, _)| *name == column) {
+            let before = share(so_far);
+            so_far += *count;
+            *count = share(so_far) - before;
+        }
     }
 }
 
@@ -100,7 +152,7 @@ fn add(second: &mut Second, column: &'static str, amount: u64) {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write(path: &Path, seconds: &[Second], kind: &str, boot_id: &str) -> Result<()> {
+pub fn write(file: &RunFile, seconds: &[Second], kind: &str, boot_id: &str) -> Result<()> {
     let numbers = (0u32..).take(seconds.len());
     let ints = |of: fn(&Second) -> i64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values(seconds.iter().map(of)))
@@ -108,8 +160,8 @@ pub fn write(path: &Path, seconds: &[Second], kind: &str, boot_id: &str) -> Resu
     let kinds = StringArray::from_iter_values(seconds.iter().map(|_| kind));
     let mut columns: Vec<(&str, ArrayRef, bool)> = vec![
         ("second", Arc::new(UInt32Array::from_iter_values(numbers)), false),
-        ("monotonic_ns", ints(|second| second.monotonic_ns), false),
-        ("realtime_ns", ints(|second| second.realtime_ns), false),
+        ("monotonic_ns", ints(|second| second.end.monotonic_ns), false),
+        ("realtime_ns", ints(|second| second.end.realtime_ns), false),
         ("type", Arc::new(kinds), false),
     ];
     for (name, ..) in COUNTS {
@@ -119,7 +171,10 @@ pub fn write(path: &Path, seconds: &[Second], kind: &str, boot_id: &str) -> Resu
     let p95 = seconds.iter().map(|second| second.p95);
     columns.push(("latency_p95_ms", Arc::new(Float64Array::from_iter(p95)), true));
     let batch = RecordBatch::try_from_iter_with_nullable(columns).context("throughput table")?;
-    write_table(path, &metadata(boot_id), &[batch])?;
+    let mut about = metadata(boot_id);
+    // Its reports come at intervals of its own: the stamps have them.
+    about["interval_ns"] = Json::Null;
+    write_table(file, &about, &[batch])?;
     Ok(())
 }
 
@@ -128,7 +183,7 @@ pub fn write(path: &Path, seconds: &[Second], kind: &str, boot_id: &str) -> Resu
 /// # Errors
 /// When the file cannot be written.
 pub fn write_histogram(
-    path: &Path,
+    file: &RunFile,
     histogram: &Histogram<u64>,
     kind: &str,
     window: (i64, i64),
@@ -148,32 +203,82 @@ pub fn write_histogram(
         .begin_log_with(&mut text, &mut serializer)?;
     let written = log.write_histogram(histogram, Duration::ZERO, length, Tag::new(kind));
     written.map_err(|error| anyhow!("latency log: {error:?}"))?;
-    fs::write(path, text).with_context(|| format!("{}", path.display()))
+    Ok(file.write(&text)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn events(counts: &[u64]) -> Vec<Second> {
-        counts
-            .iter()
-            .map(|count| Second::now(vec![("events", *count)], None))
+    fn at(seconds: f64) -> Stamp {
+        let ns = (seconds * 1e9) as i64;
+        Stamp {
+            monotonic_ns: 1_000_000_000 + ns,
+            realtime_ns: 2_000_000_000 + ns,
+        }
+    }
+
+    /// Rows of one second each, closed at `end`: their ends and counts.
+    fn closed(counts: &[u64], end: f64, total: u64) -> Vec<(Stamp, u64)> {
+        let row = |(place, count): (usize, &u64)| Second {
+            end: at(place as f64 + 1.0),
+            counts: vec![("events", *count)],
+            p95: None,
+        };
+        let mut rows: Vec<Second> = counts.iter().enumerate().map(row).collect();
+        close(&mut rows, (at(0.0), at(end)), &[("events", total)]);
+        rows.iter()
+            .map(|row| (row.end, row.get("events").unwrap()))
             .collect()
     }
 
-    fn closed(counts: &[u64], total: u64) -> Vec<u64> {
-        let mut seconds = events(counts);
-        close(&mut seconds, "events", total);
-        seconds.iter().filter_map(|second| second.get("events")).collect()
+    #[test]
+    fn the_sum_of_the_intervals_is_the_total_and_they_reach_to_the_end() {
+        assert_eq!(closed(&[100, 100], 2.01, 201), [(at(1.0), 100), (at(2.01), 101)]);
+        assert_eq!(
+            closed(&[100, 100], 3.0, 290),
+            [(at(1.0), 100), (at(2.0), 100), (at(3.0), 90)]
+        );
+        assert_eq!(closed(&[], 1.0, 7), [(at(1.0), 7)]);
+        // A stall at the end is an interval without events, not a window that ends early.
+        assert_eq!(closed(&[100], 2.0, 100), [(at(1.0), 100), (at(2.0), 0)]);
     }
 
     #[test]
-    fn the_sum_of_the_intervals_is_the_total() {
-        assert_eq!(closed(&[100, 100], 201), [100, 101]);
-        assert_eq!(closed(&[100, 100], 290), [100, 100, 90]);
-        assert_eq!(closed(&[100, 100], 198), [100, 98]);
-        assert_eq!(closed(&[5, 1], 3), [3, 0]);
-        assert_eq!(closed(&[], 7), [7]);
+    fn a_surplus_is_taken_off_every_interval() {
+        assert_eq!(closed(&[100, 100], 2.0, 198), [(at(1.0), 99), (at(2.0), 99)]);
+        assert_eq!(closed(&[5, 1], 2.0, 3), [(at(1.0), 2), (at(2.0), 1)]);
+        assert_eq!(closed(&[5, 1], 2.0, 0), [(at(1.0), 0), (at(2.0), 0)]);
+    }
+
+    #[test]
+    fn all_columns_end_in_one_interval() {
+        let counts = |events, queries| vec![("events", events), ("queries", queries)];
+        let mut rows = vec![Second {
+            end: at(1.0),
+            counts: counts(10, 200),
+            p95: Some(2.0),
+        }];
+        let totals = [("events", 25), ("queries", 480), ("reconnects", 3)];
+        close(&mut rows, (at(0.0), at(2.4)), &totals);
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[1].end, &rows[1].counts), (at(2.4), &counts(15, 280)));
+        assert_eq!(rows[1].get("reconnects"), None, "no interval reports them");
+    }
+
+    #[test]
+    fn a_late_line_changes_no_rate() {
+        let mut rows = Vec::new();
+        for (end, rate) in [(1.0, 100.0), (2.5, 100.0), (3.0, 140.0)] {
+            rows.push(Second::at_rates(
+                &rows,
+                at(0.0),
+                at(end),
+                &[("events", rate)],
+                None,
+            ));
+        }
+        let counts: Vec<_> = rows.iter().map(|row| row.get("events")).collect();
+        assert_eq!(counts, [Some(100), Some(150), Some(70)]);
     }
 }

@@ -5,16 +5,17 @@
 mod columns;
 mod ticks;
 
-use std::fs;
 use std::path::Path;
-use std::path::PathBuf;
 
+use rustix::fs::FileType;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::At;
 use crate::Error;
 use crate::Result;
+use crate::elsewhere;
+use crate::files::Directory;
+use crate::files::RunFile;
 use crate::journal::Decoder;
 use crate::journal::End;
 use crate::journal::Ended;
@@ -54,36 +55,33 @@ pub struct Finished {
 /// # Errors
 /// When `run_dir` is not a directory, or at the first journal that cannot be finished; that journal stays as it is.
 pub fn run(run_dir: &Path) -> Result<Vec<Finished>> {
-    let mut journals = Vec::new();
-    for entry in fs::read_dir(run_dir).at(run_dir)? {
-        let journal = entry.at(run_dir)?.path().join(JOURNAL);
-        if journal.symlink_metadata().is_ok() {
-            journals.push(journal);
+    let run = Directory::open(run_dir)?;
+    let mut finished = Vec::new();
+    for (name, kind) in run.entries()? {
+        if kind == FileType::Directory {
+            let role = run.sub(&name)?;
+            if role.file(JOURNAL).exists() {
+                finished.push(journal(&role)?);
+            }
         }
     }
-    journals.sort();
-    let finished = journals
-        .iter()
-        .map(|journal| self::journal(journal))
-        .collect::<Result<Vec<_>>>()?;
-    manifest::write(run_dir)?;
+    manifest::write(&run)?;
     Ok(finished)
 }
 
-/// Turns one journal into the tables of its role's directory, and removes it.
+/// Turns the journal of a role into the tables of the role's directory, and removes it.
 ///
 /// # Errors
 /// When it cannot be read, or the tables cannot be written or do not read back; the journal then stays.
-pub fn journal(link: &Path) -> Result<Finished> {
-    let dir = link.parent().unwrap_or(Path::new("."));
-    let journal = target(link)?;
+pub fn journal(role: &Directory) -> Result<Finished> {
+    let journal = elsewhere::locate(role, JOURNAL)?.unwrap_or_else(|| role.file(JOURNAL));
     let survey = Survey::of(&journal)?;
     let header = &survey.header;
     let mut tables = vec![];
     for (index, probe) in header.probes.iter().enumerate() {
         if probe.status == Standing::Running {
             let columns = collect(&journal, index, header)?;
-            let path = dir.join(format!("{}.parquet", probe.name));
+            let file = role.file(format!("{}.parquet", probe.name));
             let mut meta = metadata(
                 header,
                 &probe.name,
@@ -93,28 +91,28 @@ pub fn journal(link: &Path) -> Result<Finished> {
             probe.schema.describe(&mut meta, |name| columns.has_entity(name));
             let rows = columns.len() as u64;
             table::write_stream(
-                &path,
+                &file,
                 &meta,
                 columns.layout(),
                 &columns.schema(),
-                columns.batches(&path),
+                columns.batches(&file.path()),
             )?;
             drop(columns);
             tables.push((probe.name.clone(), rows));
         }
     }
-    let rows = ticks::write(&dir.join("ticks.parquet"), &journal, &survey)?;
+    let rows = ticks::write(&role.file("ticks.parquet"), &journal, &survey)?;
     tables.push(("ticks".to_owned(), rows));
     for (name, rows) in &tables {
-        let path = dir.join(format!("{name}.parquet"));
-        let found = table::count_rows(&path)?;
+        let file = role.file(format!("{name}.parquet"));
+        let found = table::count_rows(&file)?;
         if found != *rows {
             let message =
                 format!("{found} rows read back of {rows} written; the journal is kept, run finish again");
-            return Err(Error::format(&path, message));
+            return Err(Error::format(&file.path(), message));
         }
     }
-    remove(link, &journal)?;
+    elsewhere::remove(role, JOURNAL, &journal)?;
     Ok(Finished {
         role: header.role.clone(),
         started_realtime_ns: header.started_realtime_ns,
@@ -136,8 +134,8 @@ struct Survey {
 }
 
 impl Survey {
-    fn of(journal: &Path) -> Result<Self> {
-        let mut reader = Reader::open(journal)?;
+    fn of(journal: &RunFile) -> Result<Self> {
+        let mut reader = Reader::of(journal)?;
         let (mut end, mut ticks, mut missed) = (None, 0, 0);
         while let Some(frame) = reader.next_frame()? {
             match frame {
@@ -161,19 +159,19 @@ impl Survey {
 }
 
 /// Calls `take` for each tick's rows of one probe.
-fn collect(journal: &Path, probe: usize, header: &Header) -> Result<Columns> {
+fn collect(journal: &RunFile, probe: usize, header: &Header) -> Result<Columns> {
     let schema = &header.probes[probe].schema;
     let mut columns = Columns::new(schema);
     let mut decoder = Decoder::new(schema);
     let mut rows = Rows::default();
-    let mut reader = Reader::open(journal)?;
+    let mut reader = Reader::of(journal)?;
     while let Some(frame) = reader.next_frame()? {
         let Frame::Tick(mut tick) = frame else { continue };
         if tick.is_key {
             decoder.forget();
         }
         let number = tick.stamp.tick;
-        let malformed = || Error::format(journal, format!("tick {number} does not decode"));
+        let malformed = || Error::format(&journal.path(), format!("tick {number} does not decode"));
         while let Some(section) = tick.next_section() {
             let section = section.map_err(|()| malformed())?;
             if section.probe == probe {
@@ -198,28 +196,4 @@ fn metadata(header: &Header, name: &str, shape: Value, entity: Value) -> Value {
         "boot_id": header.boot_id,
         "writer": header.writer,
     })
-}
-
-/// Where the journal really is.
-fn target(link: &Path) -> Result<PathBuf> {
-    if !link.is_symlink() {
-        return Ok(link.to_owned());
-    }
-    let target = fs::read_link(link).at(link)?;
-    if !target.exists() {
-        let message = format!(
-            "its journal {} is not here; run finish on the host that recorded",
-            target.display()
-        );
-        return Err(Error::format(link, message));
-    }
-    Ok(target)
-}
-
-fn remove(link: &Path, journal: &Path) -> Result<()> {
-    fs::remove_file(journal).at(journal)?;
-    if link.is_symlink() {
-        fs::remove_file(link).at(link)?;
-    }
-    Ok(())
 }

@@ -1,6 +1,5 @@
 //! `ticks.parquet`: one row per tick and probe, sorted by (probe, tick), the only place for stamps and failures.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
@@ -17,6 +16,7 @@ use super::Survey;
 use super::metadata;
 use crate::Error;
 use crate::Result;
+use crate::files::RunFile;
 use crate::journal::Ended;
 use crate::journal::Frame;
 use crate::journal::Reader;
@@ -37,9 +37,10 @@ struct Stamps {
     reason: Vec<Option<String>>,
 }
 
-/// Writes the table at `path`; returns its number of rows.
-pub(super) fn write(path: &Path, journal: &Path, survey: &Survey) -> Result<u64> {
+/// Writes the table to `file`; returns its number of rows.
+pub(super) fn write(file: &RunFile, journal: &RunFile, survey: &Survey) -> Result<u64> {
     let header = &survey.header;
+    let path = &*file.path();
     let mut meta = metadata(header, "ticks", json!("table"), json!(["probe"]));
     meta["probes"] = header
         .probes
@@ -57,7 +58,7 @@ pub(super) fn write(path: &Path, journal: &Path, survey: &Survey) -> Result<u64>
             .map_err(|error| Error::format(path, error))
     });
     table::write_stream(
-        path,
+        file,
         &meta,
         Layout::for_series(survey.ticks as usize, 1, false),
         &Arc::new(schema()),
@@ -65,15 +66,16 @@ pub(super) fn write(path: &Path, journal: &Path, survey: &Survey) -> Result<u64>
     )
 }
 
-fn collect(journal: &Path, probe: usize) -> Result<Stamps> {
+fn collect(journal: &RunFile, probe: usize) -> Result<Stamps> {
     let mut stamps = Stamps::default();
-    let mut reader = Reader::open(journal)?;
+    let mut reader = Reader::of(journal)?;
     while let Some(frame) = reader.next_frame()? {
         let Frame::Tick(mut tick) = frame else { continue };
         let stamp = tick.stamp;
         let mut first = true;
         while let Some(section) = tick.next_section() {
-            let malformed = |()| Error::format(journal, format!("tick {} does not decode", stamp.tick));
+            let malformed =
+                |()| Error::format(&journal.path(), format!("tick {} does not decode", stamp.tick));
             let section = section.map_err(malformed)?;
             if section.probe == probe {
                 stamps.push(&stamp, &section, first);

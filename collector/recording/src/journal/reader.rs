@@ -17,6 +17,7 @@ use crate::At;
 use crate::Error;
 use crate::FORMAT_VERSION;
 use crate::Result;
+use crate::files::RunFile;
 
 /// An open journal.
 #[derive(Debug)]
@@ -42,12 +43,20 @@ pub enum Frame<'a> {
 }
 
 impl Reader {
-    /// Opens `path` and reads its header.
+    /// Opens `path`, which is no link, and reads its header.
+    ///
+    /// # Errors
+    /// As [`Reader::of`].
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::of(&RunFile::at(path)?)
+    }
+
+    /// Opens `file` and reads its header.
     ///
     /// # Errors
     /// When the file cannot be read, is not a journal, is of another version, or its header is damaged.
-    pub fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).at(path)?;
+    pub fn of(file: &RunFile) -> Result<Self> {
+        let (path, file) = (&*file.path(), file.open()?);
         let total = file.metadata().at(path)?.len();
         let mut file = BufReader::with_capacity(256 * 1024, file);
         let mut magic = Vec::new();

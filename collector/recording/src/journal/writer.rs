@@ -1,6 +1,5 @@
 //! Writes a journal: one buffer, one `write` per tick, nothing allocated per value.
 
-use std::fs;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -20,6 +19,7 @@ use super::varint;
 use crate::At;
 use crate::Error;
 use crate::Result;
+use crate::files::RunFile;
 use crate::rows::Rows;
 use crate::schema::Schema;
 
@@ -40,11 +40,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates the journal with its header; it appears under `path` whole or not at all.
+    /// Creates the journal with its header; it appears under its name whole or not at all.
     ///
     /// # Errors
     /// When the file cannot be written, or a probe has more columns than the format can mark as missing.
-    pub fn create(path: &Path, header: &Header) -> Result<Self> {
+    pub fn create(file: &RunFile, header: &Header) -> Result<Self> {
+        let path = &*file.path();
         for probe in &header.probes {
             if probe.schema.columns.len() > Schema::MAX_COLUMNS {
                 return Err(Error::format(
@@ -55,12 +56,12 @@ impl Writer {
         }
         let mut frame = vec![];
         put_json(&mut frame, b'H', path, header)?;
-        let beside = path.with_extension("new");
-        let mut file = File::create(&beside).at(path)?;
         let mut start = MAGIC.to_vec();
         start.extend_from_slice(&frame);
-        file.write_all(&start).and_then(|()| file.sync_all()).at(path)?;
-        fs::rename(&beside, path).at(path)?;
+        let file = file.replace(|file| {
+            file.write_all(&start).at(path)?;
+            file.try_clone().at(path)
+        })?;
         let probes = header
             .probes
             .iter()

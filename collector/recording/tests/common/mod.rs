@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use loadprint_recording::files::RunFile;
 use loadprint_recording::journal::End;
 use loadprint_recording::journal::Ended;
 use loadprint_recording::journal::Header;
@@ -140,7 +141,7 @@ pub fn random_rows(random: &mut Random, schema: &Schema, rows: &mut Rows) {
 /// A recording of `ticks` ticks; returns the file's length after the header, each tick, and the end frame.
 pub fn write_journal(path: &Path, ticks: u32) -> Vec<u64> {
     let length = || path.metadata().unwrap().len();
-    let mut writer = Writer::create(path, &header(&schemas())).unwrap();
+    let mut writer = Writer::create(&RunFile::at(path).unwrap(), &header(&schemas())).unwrap();
     let mut random = Random::new(1);
     let mut ends = vec![length()];
     for tick in 0..ticks {

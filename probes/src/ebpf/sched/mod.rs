@@ -14,6 +14,7 @@ use libbpf_rs::skel::SkelBuilder;
 use super::Shared;
 use super::loaded;
 use super::object;
+use super::programs::size_calls;
 use super::ready;
 use super::skeletons::sched::SchedSkel;
 use super::skeletons::sched::SchedSkelBuilder;
@@ -54,11 +55,16 @@ impl Scheduler {
         let slots = 1 + names.len();
         let load = |cpus: usize| {
             let mut opened = SchedSkelBuilder::default().open(object())?;
-            if let Some(data) = opened.maps.rodata_data.as_deref_mut() {
+            size_calls(opened.open_object_mut(), cpus)?;
+            let maps = &mut opened.maps;
+            let storage = options
+                .ebpf
+                .keep_of_tasks(&mut maps.turns, &mut maps.turns_by_number)?;
+            if let Some(data) = maps.rodata_data.as_deref_mut() {
                 data.slots = slots as u32;
+                data.task_storage = storage;
                 calls::fill(&mut data.reason_of_call);
             }
-            let maps = &mut opened.maps;
             maps.waits.set_max_entries((cpus * slots) as u32)?;
             maps.switches.set_max_entries((cpus * slots) as u32)?;
             maps.off_cpu
@@ -71,6 +77,7 @@ impl Scheduler {
             Ok((programs, cpus))
         };
         let (programs, cpus) = loaded(host, "sched", load)?;
+        options.ebpf.account("sched", programs.object())?;
         Ok(Self {
             programs,
             cpus,

@@ -18,6 +18,7 @@ use super::super::judged::short;
 use super::super::run::Watch;
 use super::super::series;
 use super::super::series::Second;
+use super::super::series::Stamp;
 use super::operations;
 use super::operations::Operations;
 use crate::options::Values;
@@ -46,6 +47,8 @@ pub struct Following {
     /// Nothing that it prints at its end is needed.
     by_counters: bool,
     series: Vec<Second>,
+    /// When the last line of an interval came, in any phase.
+    reported: Option<Stamp>,
     phase: Option<&'static str>,
     over: bool,
     tail: VecDeque<String>,
@@ -64,6 +67,7 @@ impl Following {
             interval: operations::regex(values, "interval-regex")?,
             by_counters: values.text("operations-from")? != Some("output"),
             series: Vec::new(),
+            reported: None,
             phase: None,
             over: false,
             tail: VecDeque::new(),
@@ -150,14 +154,30 @@ impl Following {
             self.leave(watch)?;
         }
         let captures = self.interval.as_ref().and_then(|regex| regex.captures(line));
-        if let Some(count) = captures
-            .and_then(|captures| operations::number(&captures))
-            .filter(|_| self.phase == Some("measure"))
-        {
-            self.series
-                .push(Second::now(vec![("events", count.round() as u64)], None));
+        if let Some(count) = captures.and_then(|captures| operations::number(&captures)) {
+            let end = Stamp::now();
+            let before = self.reported.replace(end);
+            if self.phase == Some("measure") {
+                let inside = self.inside(before, watch.window().0, end);
+                self.series.push(Second {
+                    end,
+                    counts: vec![("events", (count * inside).round() as u64)],
+                    p95: None,
+                });
+            }
         }
         Ok(())
+    }
+
+    /// The share of a report's interval that is in the window: the first report of a window that began by time counts from the
+    /// report before it. A program that marks its window begins to count there.
+    fn inside(&self, before: Option<Stamp>, begin: Stamp, end: Stamp) -> f64 {
+        match before {
+            Some(before) if self.begin.is_none() && before.monotonic_ns < begin.monotonic_ns => {
+                end.since(begin) / end.since(before)
+            }
+            _ => 1.0,
+        }
     }
 
     /// What it gave.
@@ -212,8 +232,9 @@ impl Following {
         };
         if let Some(events) = events {
             judged.totals.insert("events".to_owned(), json!(events));
-            if !judged.series.is_empty() {
-                series::close(&mut judged.series, "events", events);
+            // What the intervals leave out is known only by a total that counts the same.
+            if !judged.series.is_empty() && values.text("operations-from")? == Some("output") {
+                series::close(&mut judged.series, watch.window(), &[("events", events)]);
             }
         }
         judged.details.insert("exit_status".to_owned(), json!(status));

@@ -24,6 +24,7 @@ use super::private::PrivateDir;
 use super::run::Watch;
 use super::series;
 use super::series::Second;
+use super::series::Stamp;
 use crate::cli::Verb;
 use home::Home;
 use report::Mark;
@@ -91,7 +92,8 @@ impl Guest for HammerDb {
         let mut following = Following::default();
         let ended = following.follow(child, Some(watch), Some(limit), job)?;
         let commits = [watch.growth("Com_commit"), watch.growth("Com_rollback")];
-        let mut judged = following.judge(&ended, job.threads, (rampup, duration), &home);
+        let window = watch.window();
+        let mut judged = following.judge(&ended, job.threads, (rampup, duration), window, &home);
         for (name, growth) in ["commits", "rollbacks"].into_iter().zip(commits) {
             judged.totals.insert(name.to_owned(), json!(growth));
         }
@@ -151,7 +153,10 @@ impl Following {
             Mark::End => None,
             Mark::Rate(rate) => {
                 if self.phase == Some("measure") {
-                    self.series.push(Second::now(vec![("commits", rate / 6)], None));
+                    let (begin, _) = watch.window();
+                    let rates = [("commits", rate as f64 / 60.0)];
+                    let row = Second::at_rates(&self.series, begin, Stamp::now(), &rates, None);
+                    self.series.push(row);
                 }
                 return Ok(());
             }
@@ -168,7 +173,14 @@ impl Following {
     }
 
     /// The rules: a result, nobody failed, everybody took part. Its exit status is 0 in every case.
-    fn judge(self, ended: &Ended, users: usize, minutes: (u64, u64), home: &Home) -> Judged {
+    fn judge(
+        self,
+        ended: &Ended,
+        users: usize,
+        minutes: (u64, u64),
+        window: (Stamp, Stamp),
+        home: &Home,
+    ) -> Judged {
         let report = &self.report;
         let version = report
             .version
@@ -189,7 +201,9 @@ impl Following {
                     .map_or_else(|| short(&self.last), Clone::clone);
                 Judged::failed(format!("HammerDB gave no TEST RESULT: {why}: {}", home.mend()))
             }
-            (Ended::Itself, Some(result)) => figures(report, self.series.clone(), users, minutes, result),
+            (Ended::Itself, Some(result)) => {
+                figures(report, (self.series.clone(), window), users, minutes, result)
+            }
         };
         judged.version = version;
         judged
@@ -198,7 +212,7 @@ impl Following {
 
 fn figures(
     report: &Report,
-    mut series: Vec<Second>,
+    (mut series, window): (Vec<Second>, (Stamp, Stamp)),
     users: usize,
     (rampup, duration): (u64, u64),
     (nopm, tpm): (u64, u64),
@@ -206,7 +220,7 @@ fn figures(
     let events = nopm * duration;
     // The counter counts all transactions; the share of new orders in them is that of the whole window.
     series::share(&mut series, "commits", "events", nopm as f64 / tpm.max(1) as f64);
-    series::close(&mut series, "events", events);
+    series::close(&mut series, window, &[("events", events)]);
     let orders = nopm as f64 * (rampup + duration) as f64;
     let timings = report.timings(users, orders);
     let calls: u64 = timings.iter().map(|timing| timing.calls).sum();

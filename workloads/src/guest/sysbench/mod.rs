@@ -13,7 +13,6 @@ use std::time::Instant;
 
 use anyhow::Result;
 use anyhow::bail;
-use serde_json::Map;
 use serde_json::json;
 
 use super::Guest;
@@ -28,6 +27,7 @@ use super::private::PrivateDir;
 use super::run::Watch;
 use super::series;
 use super::series::Second;
+use super::series::Stamp;
 use crate::cli::Verb;
 use crate::options::Values;
 use flavour::Flavour;
@@ -277,22 +277,26 @@ impl Running<'_, '_> {
         if self.phase != Some("measure") || warm {
             return;
         }
-        let whole = |rate: f64| rate.round() as u64;
-        let mut counts = vec![("events", whole(interval.events))];
+        let mut rates = vec![("events", interval.events)];
         if let Some([queries, reads, writes, others]) = interval.queries {
-            counts.extend(
-                [
-                    ("queries", queries),
-                    ("reads", reads),
-                    ("writes", writes),
-                    ("others", others),
-                ]
-                .map(|(name, rate)| (name, whole(rate))),
-            );
+            rates.extend([
+                ("queries", queries),
+                ("reads", reads),
+                ("writes", writes),
+                ("others", others),
+            ]);
         }
-        counts.extend(interval.errors.map(|rate| ("errors", whole(rate))));
-        counts.extend(interval.reconnects.map(|rate| ("reconnects", whole(rate))));
-        self.series.push(Second::now(counts, Some(interval.percentile)));
+        rates.extend(interval.errors.map(|rate| ("errors", rate)));
+        rates.extend(interval.reconnects.map(|rate| ("reconnects", rate)));
+        let (begin, _) = self.watch.window();
+        let row = Second::at_rates(
+            &self.series,
+            begin,
+            Stamp::now(),
+            &rates,
+            Some(interval.percentile),
+        );
+        self.series.push(row);
     }
 
     fn judge(self, ended: &Ended, expected: &Expected, script: &str) -> Judged {
@@ -322,7 +326,7 @@ impl Running<'_, '_> {
                     checkpoint,
                     script,
                     &self.report.histogram,
-                    self.series,
+                    (self.series, self.watch.window()),
                     expected,
                 );
                 if !status.success() {
@@ -344,7 +348,7 @@ fn figures(
     checkpoint: f64,
     script: &str,
     histogram: &[(f64, u64)],
-    mut series: Vec<Second>,
+    (mut series, window): (Vec<Second>, (Stamp, Stamp)),
     expected: &Expected,
 ) -> Judged {
     let Some(seconds) = block
@@ -355,8 +359,7 @@ fn figures(
         return Judged::failed("sysbench's summary has no length of time".to_owned());
     };
     let events = block.events.unwrap_or(0);
-    let mut totals = Map::new();
-    for (name, total) in [
+    let columns = [
         ("events", block.events),
         ("queries", block.queries),
         ("reads", block.reads),
@@ -364,15 +367,18 @@ fn figures(
         ("others", block.others),
         ("errors", block.errors),
         ("reconnects", block.reconnects),
-    ] {
-        totals.insert(name.to_owned(), json!(total));
-        series::close(&mut series, name, total.unwrap_or(0));
-    }
+    ];
+    let totals = columns.map(|(name, total)| (name.to_owned(), json!(total)));
+    let known: Vec<_> = columns
+        .iter()
+        .filter_map(|(name, total)| Some((*name, (*total)?)))
+        .collect();
+    series::close(&mut series, window, &known);
     let latency = latency(block, histogram);
     let failure = (events == 0).then(|| "sysbench measured no event in the window".to_owned());
     Judged {
         seconds: Some(seconds),
-        totals,
+        totals: totals.into_iter().collect(),
         latency,
         types: vec![(script.to_owned(), events, latency)],
         histogram: histogram.to_vec(),

@@ -154,7 +154,10 @@ fn interval(line: &str) -> Option<Interval> {
         let (_, behind) = rest.split_once(name)?;
         behind.trim_start_matches([':', ' ']).split([' ', ')']).next()
     };
-    let number = |name: &str| after(name)?.parse::<f64>().ok();
+    let number = |name: &str| {
+        let value = after(name)?.parse::<f64>().ok();
+        value.filter(|value| value.is_finite())
+    };
     let queries = (|| {
         let mut each = after("r/w/o")?.split('/').map(str::parse::<f64>);
         Some([

@@ -1,0 +1,103 @@
+//! The account of the recorder's own eBPF programs, on the running kernel. Needs root.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed test stops where it failed"
+)]
+
+mod common;
+
+use std::mem::size_of;
+use std::mem::zeroed;
+use std::process;
+
+use loadprint_probes::Host;
+use loadprint_probes::NotRunning;
+use loadprint_probes::Options;
+use loadprint_probes::PROBES;
+use loadprint_probes::Probe;
+use loadprint_recording::rows::Rows;
+use loadprint_recording::rows::Value;
+
+/// System calls that the test makes between two readings.
+const CALLS: u64 = 2_000;
+
+fn open(name: &str, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+    let entry = PROBES.iter().find(|entry| entry.name == name).unwrap();
+    (entry.open)(&Host::default(), options)
+}
+
+/// The columns of one row; a null is none.
+fn row(probe: &mut dyn Probe, entity: [&str; 3]) -> [Option<u64>; 3] {
+    let mut rows = Rows::default();
+    common::read(probe, &mut rows).unwrap();
+    let wanted = entity.map(str::as_bytes);
+    let row = (0..rows.len())
+        .find(|row| rows.entity(*row).eq(wanted))
+        .unwrap_or_else(|| panic!("no row {entity:?}"));
+    [0, 1, 2].map(|column| match rows.value(row, column, 3) {
+        Value::Bits(bits) => Some(bits),
+        _ => None,
+    })
+}
+
+/// Runs `work` on one CPU only; the thread may use the others again afterwards.
+fn on_cpu(cpu: usize, work: impl FnOnce()) {
+    // SAFETY: the sets are plain memory of this function, of the size that is given with them.
+    unsafe {
+        let mut before: libc::cpu_set_t = zeroed();
+        let size = size_of::<libc::cpu_set_t>();
+        assert_eq!(libc::sched_getaffinity(0, size, &raw mut before), 0);
+        let mut only: libc::cpu_set_t = zeroed();
+        libc::CPU_SET(cpu, &mut only);
+        assert_eq!(libc::sched_setaffinity(0, size, &raw const only), 0);
+        work();
+        assert_eq!(libc::sched_setaffinity(0, size, &raw const before), 0);
+    }
+}
+
+#[test]
+fn calls_and_time_grow_by_what_was_caused_on_the_cpu_that_it_was_caused_on() {
+    let options = Options {
+        processes: vec![format!("load={}", process::id()).parse().unwrap()],
+        cpusets: vec![
+            ("server".to_owned(), "0".parse().unwrap()),
+            ("nowhere".to_owned(), "4000".parse().unwrap()),
+        ],
+        ..Options::default()
+    };
+    let _attached = open("ebpf_syscalls", &options).unwrap();
+    let mut programs = open("ebpf_programs", &options).unwrap();
+    let on = |cpus| ["syscalls", "sys_enter", cpus];
+    let before = row(programs.as_mut(), on("all")).map(Option::unwrap);
+    let here = row(programs.as_mut(), on("server"));
+    on_cpu(0, || {
+        for _ in 0..CALLS {
+            // SAFETY: getppid(2) takes nothing and cannot fail.
+            unsafe { libc::syscall(libc::SYS_getppid) };
+        }
+    });
+    let after = row(programs.as_mut(), on("all")).map(Option::unwrap);
+    let [time, count, calls] = [0, 1, 2].map(|column| after[column] - before[column]);
+    assert!(count >= CALLS, "run_cnt grew by {count}");
+    assert!(calls >= CALLS, "calls grew by {calls}");
+    assert!(time > 0, "no time for {count} calls");
+
+    let [none, no_count, there] = row(programs.as_mut(), on("server"));
+    assert_eq!(
+        (none, no_count),
+        (None, None),
+        "the kernel has one sum for all CPUs"
+    );
+    assert!(there.unwrap() - here[2].unwrap() >= CALLS);
+    assert_eq!(row(programs.as_mut(), on("nowhere"))[2], Some(0));
+}
+
+#[test]
+fn where_no_program_is_loaded_the_account_is_off() {
+    let found = open("ebpf_programs", &Options::default()).map(drop);
+    assert!(
+        matches!(&found, Err(NotRunning::Off(reason)) if reason.contains("no eBPF program")),
+        "{found:?}"
+    );
+}

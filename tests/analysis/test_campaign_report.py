@@ -1,0 +1,94 @@
+"""The last play of ansible/characterize.yml, the role `campaign`, on the kept execution of real tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / "tests" / "recordings" / "v1" / "external"
+
+
+@pytest.fixture
+def execution(tmp_path: Path) -> Path:
+    made = tmp_path / "execution"
+    shutil.copytree(KEPT, made)
+    return made
+
+
+def reported(execution: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run the play as it follows the last run of a campaign."""
+    plan = json.loads((execution / "execution.json").read_text(encoding="utf-8"))
+    plan["campaign"] |= settings
+    wrapper = execution.parent / "loadprint"
+    wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -m loadprint "$@"\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    role = {"name": "campaign", "tasks_from": "report.yml"}
+    tasks: list[dict[str, Any]] = [{"name": "Report", "ansible.builtin.import_role": role}]
+    play = {"name": "Report", "hosts": "localhost", "gather_facts": False, "tasks": tasks}
+    (execution.parent / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    given = {
+        "ansible_python_interpreter": sys.executable,
+        "campaign_loadprint": str(wrapper),
+        "campaign_plan": {"directory": str(execution), **{k: plan[k] for k in ("campaign", "sides")}},
+        "target_local": True,
+        "target_execution_dir": str(execution),
+    }
+    ours = {"ANSIBLE_CONFIG": str(ROOT / "ansible" / "ansible.cfg"), "PYTHONPATH": str(ROOT / "analysis")}
+    ansible = Path(sys.executable).with_name("ansible-playbook")
+    inventory = str(ROOT / "ansible" / "inventory" / "local.yml")
+    return subprocess.run(
+        [str(ansible), "-i", inventory, "play.yml", "-e", json.dumps(given)],
+        cwd=execution.parent,
+        env={**os.environ, **ours},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def test_table_and_page_end_a_campaign(execution: Path) -> None:
+    done = reported(execution)
+    assert done.returncode == 0, done.stdout
+    assert "TPROC-C" in done.stdout
+    assert (execution / "report.html").is_file()
+
+
+def test_the_table_is_printed_without_the_page(execution: Path) -> None:
+    (execution / "report.html").mkdir()
+    done = reported(execution)
+    assert done.returncode == 2, done.stdout
+    assert "TPROC-C" in done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if "loadprint report failed: " in line] or [
+        done.stdout
+    ]
+    assert "report.html" in line
+
+
+def test_the_page_is_written_without_a_table(execution: Path) -> None:
+    done = reported(execution, mode="equal-load")  # whose pivot tables need a matrix
+    assert done.returncode == 2, done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if "loadprint sweep failed: " in line] or [
+        done.stdout
+    ]
+    assert "matrix" in line
+    assert "TPROC-C" in done.stdout  # of compare
+    assert (execution / "report.html").is_file()
+
+
+def test_the_end_names_all_that_failed(execution: Path) -> None:
+    (execution / "b1-oltp-r1" / "run.json").write_text("{", encoding="utf-8")
+    done = reported(execution)
+    assert done.returncode == 2, done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if "failed: " in line] or [done.stdout]
+    assert line.count("run.json") == 2
+    assert "Traceback" not in done.stdout

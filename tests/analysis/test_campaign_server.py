@@ -1,0 +1,74 @@
+"""The server of an execution: what identifies it, where its tarball is, when another one is refused."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from loadprint.campaigns.execution import digest, open_execution, use_server
+from loadprint.campaigns.file import CampaignError, load
+from loadprint.campaigns.server import declared
+
+QUICK = Path(__file__).parents[2] / "ansible" / "campaigns" / "quick.yml"
+OLD = {"flavour": "mysql", "version": "8.0.12", "program_sha256": "a" * 64}
+NEW = {"flavour": "mysql", "version": "5.7.22", "program_sha256": "b" * 64}
+
+
+def test_tarballs_of_the_same_name_are_told_apart_by_their_content(tmp_path: Path) -> None:
+    found = []
+    for folder, content in (("a", b"8.0.12"), ("b", b"5.7.22")):
+        tarball = tmp_path / folder / "mysql-linux.tar.gz"
+        tarball.parent.mkdir()
+        tarball.write_bytes(content)
+        found.append(declared("tarball", {"tarball": str(tarball)}))
+        assert found[-1]["sha256"] == hashlib.sha256(content).hexdigest()
+    campaign = load(QUICK)
+    assert digest(campaign, server=found[0]) != digest(campaign, server=found[1])
+    # replaced in place: the path is the same
+    Path(found[0]["tarball"]).write_bytes(b"5.7.22")
+    again = declared("tarball", {"tarball": found[0]["tarball"]})
+    assert digest(campaign, server=found[0]) != digest(campaign, server=again)
+
+
+def test_a_relative_tarball_is_of_the_users_directory_then_of_the_checkout(tmp_path: Path) -> None:
+    user, checkout = tmp_path / "user", tmp_path / "checkout"
+    for folder in (user, checkout):
+        folder.mkdir()
+    settings = {"tarball": "m.tar.gz", "directories": [str(user), str(checkout)]}
+    with pytest.raises(CampaignError) as missing:
+        declared("tarball", settings)
+    assert str(user / "m.tar.gz") in str(missing.value)
+    assert str(checkout / "m.tar.gz") in str(missing.value)
+    (checkout / "m.tar.gz").write_bytes(b"checkout")
+    assert declared("tarball", settings)["tarball"] == str(checkout / "m.tar.gz")
+    (user / "m.tar.gz").write_bytes(b"user")
+    assert declared("tarball", settings)["tarball"] == str(user / "m.tar.gz")
+
+
+def test_what_is_no_file_and_no_tarball_at_all_say_so(tmp_path: Path) -> None:
+    with pytest.raises(CampaignError, match=f"{tmp_path}: cannot read it: Is a directory"):
+        declared("tarball", {"tarball": str(tmp_path)})
+    with pytest.raises(CampaignError, match="server_tarball=PATH-OR-URL"):
+        declared("tarball", {})
+
+
+def test_only_the_settings_of_the_chosen_source_count() -> None:
+    base = {"packages": ["mysql-server-core"], "rootfs_suite": "unstable", "tarball": "unused.tar.gz"}
+    assert declared("package", base) == declared("package", base | {"rootfs_suite": "trixie"})
+    assert declared("rootfs", base) != declared("rootfs", base | {"rootfs_suite": "trixie"})
+    assert declared("existing", {"host": "a"}) != declared("existing", {"host": "b"})
+    assert declared("rootfs", base) != declared("package", base)
+
+
+def test_an_execution_resumes_with_the_server_it_began_with_only(tmp_path: Path) -> None:
+    opened = open_execution(load(QUICK), "a" * 64, tmp_path)
+    assert opened.directory is not None
+    assert use_server(opened.directory, OLD).document["server"]["obtained"] == OLD
+    again = open_execution(load(QUICK), "a" * 64, tmp_path)
+    assert again.directory == opened.directory
+    assert use_server(opened.directory, OLD).document["server"]["obtained"] == OLD
+    with pytest.raises(CampaignError) as refused:
+        use_server(opened.directory, NEW)
+    assert all(word in str(refused.value) for word in ("mysql 8.0.12", "mysql 5.7.22", "campaign_new=true"))
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,118 @@
+"""What the playbooks print when something fails: the cause, of the item that failed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+_spec = importlib.util.spec_from_file_location(
+    "messages", ROOT / "ansible" / "filter_plugins" / "messages.py"
+)
+assert _spec is not None
+assert _spec.loader is not None
+messages = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(messages)
+
+# MySQL 5.7.22 with an option that it does not know, and MySQL 5.7.22 on data of 8.0.12, abridged.
+UNKNOWN = """\
+2026-11-22T03:13:10.911378Z 0 [Warning] Failed to set up SSL because of the following SSL library error: none
+2026-11-22T03:13:11.101923Z 0 [Warning] TIMESTAMP with implicit DEFAULT value is deprecated.
+2026-11-22T03:13:11.220145Z 0 [ERROR] unknown variable 'mysqlx=OFF'
+2026-11-22T03:13:11.220215Z 0 [ERROR] Aborting
+"""
+CRASH = """\
+2026-11-22T03:13:11.101923Z 0 [Note] InnoDB: Using Linux native AIO
+2026-11-22T03:13:11.220145Z 0 [ERROR] InnoDB: Unsupported redo log format.
+2026-11-22 03:13:11 0x7f2a  InnoDB: Assertion failure in thread 139 in file ut0ut.cc line 918
+03:13:11 UTC - mysqld got signal 6 ;
+Attempting backtrace. You can use the following information to find out
+/lib/x86_64-linux-gnu/libc.so.6(gsignal+0x12)[0x7f2a]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (UNKNOWN, "[ERROR] unknown variable 'mysqlx=OFF'"),
+        (CRASH, "InnoDB: Unsupported redo log format."),
+        (
+            "tar: Unexpected EOF in archive\ntar: Error is not recoverable: exiting now\n",
+            "Unexpected EOF in archive",
+        ),
+        ("2026 0 [ERROR] Aborting\n", "Aborting"),
+        ("nothing that is known\nthe last line\n", "the last line"),
+        ("", ""),
+    ],
+)
+def test_the_first_error_is_named_and_not_what_follows_it(text: str, line: str) -> None:
+    assert messages.first_error(text).endswith(line)
+
+
+def test_missing_libraries_are_named_with_their_packages() -> None:
+    ldd = "/x/mysqld\n\tlibaio.so.1 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x1)\n"
+    ldd += "\tlibodd.so.3 => not found\n"
+    said = messages.missing_libraries(ldd)
+    assert "libaio.so.1 of package libaio1" in said
+    assert said.endswith(", libodd.so.3")
+    assert messages.missing_libraries("\tlibc.so.6 => /lib/libc.so.6 (0x1)\n") == ""
+
+
+def played(directory: Path, *tasks: dict[str, Any]) -> str:
+    """Run tasks with the project's own output."""
+    play = {"name": "Play", "hosts": "localhost", "gather_facts": False, "tasks": list(tasks)}
+    (directory / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    given = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    done = subprocess.run(
+        [
+            Path(sys.executable).with_name("ansible-playbook"),
+            "-i",
+            "localhost,",
+            "play.yml",
+            "-e",
+            json.dumps(given),
+        ],
+        cwd=directory,
+        env=os.environ | {"ANSIBLE_CONFIG": str(ROOT / "ansible" / "ansible.cfg")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stdout
+    return done.stdout
+
+
+def test_the_item_of_a_loop_that_failed_has_its_own_message(tmp_path: Path) -> None:
+    said = played(
+        tmp_path,
+        {
+            "name": "Try each",
+            "ansible.builtin.command": {"argv": ["sh", "-c", "echo {{ item }} >&2; [ {{ item }} = good ]"]},
+            "loop": ["good", "the-cause"],
+        },
+    )
+    assert "Try each: the-cause" in said
+    assert "One or more items failed" not in said
+
+
+def test_the_item_of_a_loop_with_a_secret_stays_hidden(tmp_path: Path) -> None:
+    said = played(
+        tmp_path,
+        {
+            "name": "Try each",
+            "ansible.builtin.command": {"argv": ["sh", "-c", "echo {{ item }} >&2; exit 1"]},
+            "loop": ["a-secret"],
+            "no_log": True,
+        },
+    )
+    assert "a-secret" not in said
+    assert "its output is hidden" in said

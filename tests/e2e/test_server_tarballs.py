@@ -1,0 +1,121 @@
+"""Servers from tarballs, repacked from the distribution's MariaDB: what runs, and who may log in."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from . import LOAD, campaigns
+from .machine import look, settled
+
+CAMPAIGN = Path(__file__).with_name("sources.yml")
+MARIADB = Path("/usr/sbin/mariadbd")
+SHARE = Path("/usr/share/mysql")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that the server's user may enter, unlike pytest's."""
+    before = look()
+    with TemporaryDirectory(dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+    assert settled(before) == []
+
+
+def repacked(tarball: Path, top: str, program: Path | None = MARIADB, share: str = "*") -> Path:
+    """Pack the installed MariaDB, below the directory `top` of the tarball or at its top."""
+    tarball.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(tarball, "w:gz", compresslevel=1) as archive:
+        if program is not None:
+            archive.add(program, Path(top, "bin", "mariadbd"))
+        for found in (*SHARE.glob(f"{share}.sql"), *SHARE.glob("english")):
+            archive.add(found, Path(top, "share", found.name))
+    return tarball
+
+
+def arguments(place: Path, tarball: Path) -> list[str]:
+    return [f"server_tarball={tarball}", f"server_cache_dir={place}/servers"]
+
+
+def executions(place: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(place.glob("sources/2*/execution.json"))]
+
+
+def refused(place: Path, tarball: Path) -> str:
+    """Run a campaign that cannot get its server; give the line that says why. Nothing may be kept."""
+    done = campaigns.run(place, *arguments(place, tarball), campaign=CAMPAIGN)
+    assert done.returncode == 2, done.stdout
+    assert list((place / "servers").iterdir()) == []
+    return next(line for line in done.stdout.splitlines() if "is no server" in line)
+
+
+def test_what_is_no_whole_server_is_refused_with_its_cause(place: Path) -> None:
+    whole = repacked(place / "whole.tar.gz", "", program=None)
+    assert "no bin/mysqld and no bin/mariadbd in it" in refused(place, whole)
+    cut = place / "cut.tar.gz"
+    cut.write_bytes(repacked(place / "to-cut.tar.gz", "").read_bytes()[:1_000_000])
+    # of gzip or of tar: either may be first
+    assert "unexpected e" in (said := refused(place, cut)).lower(), said
+    assert not any(guess in said for guess in ("zstd", "bzip2", "xz:")), said
+
+
+def log_in(socket: Path, user: str) -> str:
+    """Try to log in without a password, and give what the client says."""
+    command = [
+        str(LOAD),
+        "run",
+        "oltp_point_select",
+        f"--mysql-socket={socket}",
+        f"--mysql-user={user}",
+        "--time=1",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"HOME": "/nonexistent"})
+    assert done.returncode == 2, done.stdout
+    return done.stderr
+
+
+def test_a_tarball_is_known_by_its_content_and_its_server_admits_nobody_else(place: Path) -> None:
+    flat = repacked(place / "a" / "mariadb-linux.tar.gz", "")
+    started = campaigns.start(place, *arguments(place, flat), f"campaign_file={CAMPAIGN}")
+    campaigns.wait_for("the load", lambda: campaigns.measuring(place) or started.poll() is not None)
+    server = campaigns.running(place, "server")
+    assert server is not None, (place / "output").read_text()
+    socket = Path(f"/proc/{server}/root/media/mysql.sock")
+    # an unknown name is what an anonymous account would admit
+    for user in ("root", "nobody"):
+        assert f"Access denied for user '{user}'" in log_in(socket, user)
+    started.wait()
+    output = (place / "output").read_text()
+    # of the side whose server dies: the first error, and where the whole log is
+    assert campaigns.statuses(place) == {"b1-runs-r1": "complete", "b1-dies-r1": "failed"}, output
+    dead = next(place.glob("sources/2*/b1-dies-r1"))
+    reason = json.loads((dead / "run.json").read_text())["reason"]
+    assert "the server died" in reason
+    assert "s after its start" in reason
+    assert "unknown variable 'no-such-option=1'" in reason
+    assert "server/error.log" in reason
+    assert "unknown variable 'no-such-option=1'" in (dead / "server" / "error.log").read_text()
+    assert reason in output
+
+    # Another server in a tarball of the same name: the unfinished execution is not resumed with it, and it is
+    # started, not the unpacked one. It cannot make its system tables: that names the cause and ends here.
+    program = shutil.copy(MARIADB, place / "mariadbd")
+    with Path(program).open("ab") as file:
+        file.write(b"another")
+    nested = repacked(place / "b" / flat.name, "mariadb-linux-x86_64", program=Path(program), share="fill*")
+    done = campaigns.run(place, *arguments(place, nested), campaign=CAMPAIGN)
+    assert done.returncode == 2, done.stdout
+    assert "could not initialise a data directory" in done.stdout
+    assert "_system_tables" in done.stdout
+    first, second = (execution["server"] for execution in executions(place))
+    assert first["sha256"] != second["sha256"]
+    assert first["obtained"]["program_sha256"] != second["obtained"]["program_sha256"]
