@@ -123,14 +123,16 @@ def test_a_repeat_that_told_nothing_is_no_repeat(outputs: Path) -> None:
     assert "No messages were received" in reason
 
 
-def test_what_is_no_repeat_or_no_step_is_passed_over(outputs: Path) -> None:
+def test_a_file_that_is_not_a_repeat_is_ignored_and_a_null_step_refused(outputs: Path) -> None:
     found = entries(outputs)
     shutil.copy(outputs / "flushes.1", outputs / "flushes.1.bak")
     shutil.copy(outputs / "flushes.1", outputs / "flushes.1~")
+    assert entries(outputs) == found
     plan = json.loads((outputs / "steps.json").read_text(encoding="utf-8"))
     plan["steps"].append(None)
     (outputs / "steps.json").write_text(json.dumps(plan), encoding="utf-8")
-    assert entries(outputs) == found
+    with pytest.raises(InputError, match="is null, not an object"):
+        entries(outputs)
 
 
 def test_what_was_left_out_says_why(outputs: Path) -> None:

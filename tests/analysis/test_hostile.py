@@ -34,10 +34,14 @@ OWNED = "\x1b]0;owned\x07\x1b[2J\u202e\x85"
 
 
 def peak(*words: object) -> tuple[int, str, int]:
-    """Status, errors, and the most memory that a command held, in KiB."""
+    """Status, errors, and the most memory that a command held, in KiB.
+
+    VmHWM starts at 0 at exec(2); ru_maxrss of getrusage(2) starts at what the parent held when it forked.
+    """
     script = (
-        "import resource, sys; from loadprint.__main__ import main; status = main(sys.argv[1:]);"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr); sys.exit(status)"
+        "import re, sys; from loadprint.__main__ import main; status = main(sys.argv[1:]);"
+        "most = re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read());"
+        "print(most[1], file=sys.stderr); sys.exit(status)"
     )
     command = [sys.executable, "-c", script, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

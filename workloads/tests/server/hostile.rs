@@ -241,7 +241,7 @@ fn what_no_server_sends_is_refused_with_bounded_memory() {
         // The library keeps descriptions of columns up to the largest packet.
         (&words, 0, variables, Act::Columns, "error 20"),
         (&words, 0, variables, Act::ManyColumns(1 << 27), "error 2008"),
-        (&words, 0, variables, Act::ManyColumns(1 << 60), "error 20"),
+        (&short, 0, variables, Act::ManyColumns(1 << 60), "error 20"),
         (arm, 1, limits, Act::ManyColumns(1 << 27), "error 2027"),
         (&short, 0, variables, Act::Packet(b"\xff"), "error 20"),
         (&short, 0, variables, Act::Packet(b"\x00\xfe\x01"), "error 20"),
