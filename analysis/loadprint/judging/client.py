@@ -11,7 +11,8 @@ THREAD_BUSY, SET_BUSY, DELAY_SHARE = 0.90, 0.80, 0.05
 PORTS_USED = 0.5  # of the port range in TIME_WAIT: connect() begins to search, and soon to fail
 TIME_WAIT_S = 60.0  # TCP_TIMEWAIT_LEN of the kernel
 PORT_RANGE = "net.ipv4.ip_local_port_range"
-STOLEN, LIGHT = 0.01, 0.5  # of the load's CPU time: beyond the first, below the second, steal made the wait
+STOLEN = 0.01  # of the CPU time of the server or the load: more is a disturbance of the host
+LIGHT = 0.5  # busy share of the load's CPUs below which their steal explains the wait for them
 STATES = ("user", "nice", "system", "irq", "softirq", "iowait", "steal", "idle")
 
 

@@ -11,7 +11,7 @@ from loadprint.metrics.gather import Measured
 from loadprint.reading.sides import Side
 from loadprint.tables.table import Shift, Verdict
 
-STEAL, THROTTLED = 0.01, 0.01  # of the server set's time; of its quota's periods
+THROTTLED = 0.01  # of the periods of the server's quota
 Shifts = Mapping[Path, Sequence[Shift]]  # of each run that had canaries, by its directory
 Judged = Callable[[Sequence[Measured]], tuple[str, str]]
 
@@ -111,9 +111,9 @@ def _held_back(run: Measured) -> list[str]:
     q = run.quantities
     steal = q.get("cpu.server.steal")
     cores = q.get("cpu.server.cores")
-    if steal and cores and cores.rate > 0 and steal.rate / cores.rate > STEAL:
+    if steal and cores and cores.rate > 0 and steal.rate / cores.rate > client.STOLEN:
         found.append(f"{100 * steal.rate / cores.rate:.1f} % of its CPU time stolen")
-    if (share := client.stolen(run)) is not None and share > STEAL:
+    if (share := client.stolen(run)) is not None and share > client.STOLEN:
         found.append(f"{100 * share:.1f} % of the load's CPU time stolen")
     throttled = q.get("cgroup.server.throttled")
     if throttled and throttled.rate > THROTTLED:

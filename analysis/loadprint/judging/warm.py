@@ -63,8 +63,8 @@ def _redo_recorded(run: Run) -> float | None:
 def free_buffer_share(run: Run, when: str = "status_begin") -> float | None:
     """Share of the buffer pool's pages that were free at a reading, 0 to 1; when the window began."""
     status = (run.server or {}).get(when) or {}
-    free = _number(status.get("Innodb_buffer_pool_pages_free"))
-    total = _number(status.get("Innodb_buffer_pool_pages_total"))
+    free = redo.number(status.get("Innodb_buffer_pool_pages_free"))
+    total = redo.number(status.get("Innodb_buffer_pool_pages_total"))
     return free / total if free is not None and total else None
 
 
@@ -184,10 +184,3 @@ def _missing(runs: Sequence[Measured]) -> str:
                 f"its window, {shares[1]} % in the last"
             )
     return ""
-
-
-def _number(text: Any) -> float | None:
-    try:
-        return float(text)
-    except (TypeError, ValueError):
-        return None

@@ -17,23 +17,24 @@ def capacity(variables: Mapping[str, Any]) -> float | None:
     MySQL 8.0.30 has innodb_redo_log_capacity and ignores the older names; before, and in MariaDB, it is
     size × files, of which MariaDB 10.5 has one and no variable.
     """
-    total = _number(variables.get("innodb_redo_log_capacity"))
+    total = number(variables.get("innodb_redo_log_capacity"))
     if total is not None:
         return total
-    size = _number(variables.get("innodb_log_file_size"))
-    return None if size is None else size * (_number(variables.get("innodb_log_files_in_group")) or 1)
+    size = number(variables.get("innodb_log_file_size"))
+    return None if size is None else size * (number(variables.get("innodb_log_files_in_group")) or 1)
 
 
 def written(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[str] = LSN) -> float | None:
     """Bytes of redo between two readings of SHOW GLOBAL STATUS; None where this server does not count it."""
     for name in names:
-        first, last = _number(before.get(name)), _number(after.get(name))
+        first, last = number(before.get(name)), number(after.get(name))
         if first is not None and last is not None:
             return last - first
     return None
 
 
-def _number(text: Any) -> float | None:
+def number(text: Any) -> float | None:
+    """A variable or status value as a number; None where it is missing or not one."""
     try:
         return float(text)
     except (TypeError, ValueError):
