@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from loadprint.commands.sweep import cells
+from loadprint.commands.sweep.crossover import Crossover, crossovers
+from loadprint.commands.sweep.sweep_pivots import sweep
 from loadprint.errors import InputError
 from loadprint.rendering.render_pivot import RENDERERS
 from loadprint.statistics import stats
-from loadprint.sweeping import cells
-from loadprint.sweeping.crossover import Crossover, crossovers
-from loadprint.sweeping.sweep import sweep
 from recordings import Host, make_execution, write_json, write_manifest
 
 Rates = dict[tuple[str, int], tuple[int, ...]]

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from loadprint.__main__ import main
+from loadprint.commands.usl import points
+from loadprint.commands.usl.curves import usl
+from loadprint.commands.usl.growth import Growth
+from loadprint.commands.usl.usl_summary import ColumnTold, Told, tell
+from loadprint.commands.usl.usl_text import RENDERERS, WIDTH
 from loadprint.errors import InputError
-from loadprint.usl import points
-from loadprint.usl.curves import usl
-from loadprint.usl.growth import Growth
-from loadprint.usl.render import RENDERERS, WIDTH
-from loadprint.usl.told import ColumnTold, Told, tell
 from recordings import SECOND, Host, Rows, make_execution
 
 Golden = Callable[[str, str], None]

@@ -11,10 +11,11 @@ from pathlib import Path
 import lmfit
 import numpy as np
 import pytest
+from loadprint.commands.usl.curves import usl, usl_gradient
+from loadprint.commands.usl.fit import fit
+from loadprint.commands.usl.fits import three_parameters
+from loadprint.commands.usl.fitted import Fit
 from loadprint.errors import InputError
-from loadprint.usl.curves import usl, usl_gradient
-from loadprint.usl.fit import Fit, fit
-from loadprint.usl.fits import three_parameters
 
 PUBLISHED = Path(__file__).parent.parent / "published"
 ASKED = (128, 256, 512, 1000)
