@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadprint import numbers
-from loadprint.commands.usl.usl_columns import Points
 from loadprint.commands.usl.fit import fit
 from loadprint.commands.usl.fitted import Fit
 from loadprint.commands.usl.growth import Growth, growth
+from loadprint.commands.usl.usl_columns import Points
 from loadprint.errors import InputError
 
 NEARBY = 0.25  # of N: where a point that stands out may have been measured instead
