@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from loadprint import options
+from loadprint.commands.imports import import_table_command
 from loadprint.printable import printable
 
 EXAMPLES = """examples:
@@ -24,10 +25,7 @@ KINDS: dict[str, str] = {
     "sar": "an sa file of sysstat, or what `sadf -j FILE -- -A` printed",
     "prometheus": "range queries saved as JSON, or snapshots of /metrics",
 }
-# kinds that hold no recording: its module has `add_arguments(parser)` and `run(arguments) -> int`
-PRINTED: dict[str, str] = {
-    "table": "a table printed in a publication, as CSV: its ratios worked out anew and judged",
-}
+TABLE = "a table printed in a publication, as CSV: its ratios computed again and judged"
 
 
 def add_import(subparsers: Any) -> None:
@@ -43,11 +41,9 @@ def add_import(subparsers: Any) -> None:
         module = importlib.import_module(f"loadprint.importing.{kind}")
         module.add_arguments(own)
         own.set_defaults(run=run_import, kind=kind)
-    for kind, told in PRINTED.items():
-        module = importlib.import_module(f"loadprint.importing.{kind}")
-        own = options.command(kinds, kind, told, module.EXAMPLES, f"Reads {told}.")
-        module.add_arguments(own)
-        own.set_defaults(run=module.run)
+    table = options.command(kinds, "table", TABLE, import_table_command.EXAMPLES, f"Reads {TABLE}.")
+    import_table_command.add_arguments(table)
+    table.set_defaults(run=import_table_command.run)
 
 
 def run_import(arguments: argparse.Namespace) -> int:
