@@ -58,7 +58,9 @@ def test_an_order_that_turns_is_a_crossover_between_its_neighbours(tmp_path: Pat
     ("repeats", "why"),
     [((900, 1100, 960), "not significant at 2"), ((900, 940), "fewer than 3 repeats at 2, 32")],
 )
-def test_a_change_of_sign_that_may_be_chance_is_inconclusive(tmp_path: Path, repeats: tuple[int, ...], why: str) -> None:
+def test_a_change_of_sign_that_may_be_chance_is_inconclusive(
+    tmp_path: Path, repeats: tuple[int, ...], why: str
+) -> None:
     even = (1000, 1001, 999)[: len(repeats)]
     ahead = (1100, 1102, 1099)[: len(repeats)]
     rates: Rates = {("old", 2): even, ("old", 32): even, ("new", 2): repeats, ("new", 32): ahead}
@@ -73,7 +75,9 @@ def test_a_column_that_stays_ahead_is_not_a_crossover(tmp_path: Path) -> None:
         made(tmp_path / "x", {("old", 2): old, ("old", 8): old, ("new", 2): new, ("new", 8): new})
     )
     assert found.verdict == "none"
-    assert text.startswith("No crossover: new has the higher throughput at every connection count: new / old is 1.1 [")
+    assert text.startswith(
+        "No crossover: new has the higher throughput at every connection count: new / old is 1.1 ["
+    )
 
 
 def test_another_operation_is_not_put_beside(tmp_path: Path) -> None:

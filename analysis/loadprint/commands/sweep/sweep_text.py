@@ -53,7 +53,7 @@ def warnings(swept: Swept) -> tuple[str, ...]:
 def best(
     swept: Swept, grid: Mapping[tuple[str, str], Cell], rows: list[str], columns: list[str]
 ) -> tuple[Pivot, tuple[str, ...]]:
-    """The best connection count of every column, beside the server's CPUs."""
+    """The best connection count of every column, and its ratio to the number of the server's CPUs."""
     cores = server_cpus(swept)
     heads = ("best connections", "operations /s", f"fewest within {100 - 100 * NEARLY:.0f} %", "best / CPU")
     body: list[tuple[float | None, ...]] = []

@@ -1,7 +1,7 @@
 """The kernel's figures by concurrency, and whether they agree with the terms that a fit supports.
 
 Contention appears as threads that wait for locks, coherency as more CPU for the same operation. A run queue
-that grows on busy CPUs means that the CPUs are the limit, whatever the terms.
+that grows on busy CPUs means that the CPUs are the limit, regardless of the terms.
 """
 
 from __future__ import annotations

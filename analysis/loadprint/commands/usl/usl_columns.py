@@ -11,7 +11,7 @@ from loadprint.commands.sweep.cells import Cell
 
 @dataclass(frozen=True)
 class Column:
-    """One curve: concurrencies and throughputs (`unit`), repeats as points of their own.
+    """One curve: concurrencies and throughputs (`unit`), repeats as separate points.
 
     `cells` are the measurements of an execution at each N; `notes` are remarks on the points.
     """
