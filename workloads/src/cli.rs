@@ -1,7 +1,6 @@
 //! The command line: verbs, workloads and their option tables turned into clap commands, and every mistake into one line.
 
-mod common;
-mod mistake;
+mod usage_error;
 
 use anyhow::Result;
 use anyhow::anyhow;
@@ -12,15 +11,17 @@ use clap::ArgMatches;
 use clap::Command;
 use clap::error::ErrorKind;
 
-use crate::guest;
+use crate::external;
+use crate::options::COMMON;
 use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
-use crate::workload;
-use crate::workload::WORKLOADS;
+use crate::registry;
+use crate::registry::WORKLOADS;
+use crate::verb::VERBS;
+use crate::verb::Verb;
 use crate::workload::Workload;
-pub use common::COMMON;
-use mistake::one_line;
+use usage_error::one_line;
 
 const EXAMPLES: &str = "Examples:
   loadprint-load prepare oltp_read_write --defaults-file=my.cnf --tables=4 --table-size=100000 --threads=4
@@ -29,41 +30,6 @@ const EXAMPLES: &str = "Examples:
   loadprint-load help arm_insert
 
 Option names are sysbench's; `_` may stand for `-`. Exit status: 0 done, 2 unusable input or a failed run, 130 or 143 interrupted.";
-
-/// What the verbs do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
-    /// Makes tables and rows.
-    Prepare,
-    /// Reads the data into the server's memory.
-    Warmup,
-    /// Runs the load.
-    Run,
-    /// Checks the data by the workload's rules.
-    Check,
-    /// Removes what prepare made.
-    Cleanup,
-}
-
-const VERBS: [(Verb, &str, &str); 5] = [
-    (
-        Verb::Prepare,
-        "prepare",
-        "Create the workload's database, tables and rows",
-    ),
-    (
-        Verb::Warmup,
-        "warmup",
-        "Read the workload's data into the server's memory",
-    ),
-    (Verb::Run, "run", "Run the workload and print what it did"),
-    (
-        Verb::Check,
-        "check",
-        "Check the data by the workload's own consistency rules; exit status 1 if one is broken",
-    ),
-    (Verb::Cleanup, "cleanup", "Drop the workload's tables"),
-];
 
 /// A parsed command line.
 pub enum Invocation {
@@ -134,7 +100,7 @@ fn verb_of(verb: &str, of: &ArgMatches) -> Result<Invocation> {
     let (Some(verb), Some((name, of))) = (verb, of.subcommand()) else {
         bail!("a workload is missing: {}", names());
     };
-    let workload = workload::find(name).ok_or_else(|| anyhow!("unknown workload `{name}`: {}", names()))?;
+    let workload = registry::find(name).ok_or_else(|| anyhow!("unknown workload `{name}`: {}", names()))?;
     let mut values = Values::default();
     for spec in specs(workload) {
         values.add(spec, of.get_one::<String>(spec.name).map(String::as_str))?;
@@ -148,7 +114,7 @@ fn specs(workload: &dyn Workload) -> impl Iterator<Item = &OptionSpec> {
         .options
         .iter()
         .copied()
-        .chain([guest::options_of(workload.descriptor().name), COMMON])
+        .chain([external::options_of(workload.descriptor().name), COMMON])
         .flatten()
 }
 

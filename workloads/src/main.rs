@@ -4,11 +4,14 @@
 mod cli;
 mod driver;
 mod engine;
-mod guest;
+#[cfg(test)]
+mod engine_tests;
+mod external;
 mod options;
 mod output;
 mod random;
 mod recording;
+mod registry;
 mod report;
 mod result;
 mod series;
@@ -16,6 +19,7 @@ mod server;
 mod stats;
 mod suite;
 mod traffic;
+mod verb;
 mod verbs;
 mod workload;
 

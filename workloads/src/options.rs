@@ -1,6 +1,8 @@
 //! Options as tables: one row gives parsing, `help` and the entry in `result.json`.
 //! Names are sysbench's, with `-`; `_` is taken too.
 
+mod common;
+
 use std::collections::BTreeMap;
 
 use anyhow::Context;
@@ -8,6 +10,9 @@ use anyhow::Result;
 use anyhow::bail;
 use serde_json::Map;
 use serde_json::Value as Json;
+use serde_json::json;
+
+pub use common::COMMON;
 
 /// What an option takes.
 #[derive(Debug, Clone, Copy)]
@@ -273,6 +278,13 @@ impl Values {
             .iter()
             .map(|(name, entry)| ((*name).to_owned(), json(&entry.parsed)))
             .collect()
+    }
+
+    /// The options as recorded, with the seed that was used.
+    pub fn to_json_with_seed(&self, seed: u64) -> Json {
+        let mut options = self.to_json();
+        options.insert("rand-seed".to_owned(), json!(seed));
+        Json::Object(options)
     }
 }
 

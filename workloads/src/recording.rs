@@ -16,9 +16,9 @@ use serde_json::Value as Json;
 use serde_json::json;
 
 use crate::engine::Interval;
-use crate::guest;
-use crate::guest::series::Second;
 use crate::series::Series;
+use crate::series::reported;
+use crate::series::reported::Second;
 
 /// An open run directory.
 pub struct Recording {
@@ -82,13 +82,13 @@ impl Recording {
     /// Writes series and result of a guest; `kind` is the transaction type of the series.
     pub fn write_guest_result(&self, result: &Json, seconds: &[Second], kind: &str) -> Result<()> {
         let throughput = self.load.file("throughput.parquet");
-        guest::series::write(&throughput, seconds, kind, &self.boot_id)?;
+        reported::write(&throughput, seconds, kind, &self.boot_id)?;
         Ok(write_atomic(&self.load.file("result.json"), result)?)
     }
 
     /// Writes a guest's histogram of the window from one moment to the other (CLOCK_REALTIME).
     pub fn write_histogram(&self, histogram: &Histogram<u64>, kind: &str, window: (i64, i64)) -> Result<()> {
-        guest::series::write_histogram(&self.load.file("latency.hlog"), histogram, kind, window)
+        reported::write_histogram(&self.load.file("latency.hlog"), histogram, kind, window)
     }
 
     /// Writes `run.json` and the manifest, unless an orchestrator or a recorder keeps them.

@@ -1,5 +1,7 @@
 //! The per-second series of `measure`: `throughput.parquet`, and `latency.hlog` for any HdrHistogram reader.
 
+pub mod reported;
+
 use std::fs::File;
 use std::io::BufWriter;
 use std::io::Write;

@@ -5,30 +5,28 @@ use std::io::Read;
 
 use anyhow::Context;
 use anyhow::Result;
-use anyhow::anyhow;
 use anyhow::bail;
-use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use crate::cli::Verb;
-use crate::driver;
 use crate::driver::DbError;
+use crate::driver::Driver;
 use crate::driver::Reconnects;
 use crate::driver::connect::Account;
 use crate::driver::mysql::MysqlDriver;
 use crate::driver::protocol::Mode;
 use crate::driver::watchdog::Watchdog;
 use crate::engine::interrupts::Interrupts;
-use crate::guest;
+use crate::external;
 use crate::options::Values;
 use crate::output::Output;
+use crate::registry::WORKLOADS;
+use crate::verb::Verb;
 use crate::workload::Finding;
 use crate::workload::Setup;
-use crate::workload::WORKLOADS;
 use crate::workload::Workload;
 
-mod budget;
+mod limits;
 mod plan;
 mod run;
 mod sweep;
@@ -40,7 +38,7 @@ pub fn list(as_json: bool) -> String {
         let entries: Vec<Json> = descriptors
             .map(|of| {
                 json!({"name": of.name, "summary": of.summary, "operation": of.operation, "types": of.types,
-                    "generators": guest::generators(of.name)})
+                    "generators": external::generators(of.name)})
             })
             .collect();
         return format!("{:#}", Json::from(entries));
@@ -53,7 +51,7 @@ pub fn list(as_json: bool) -> String {
             "",
             of.operation,
             "",
-            guest::generators(of.name).join(", ")
+            external::generators(of.name).join(", ")
         )
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -101,9 +99,9 @@ fn act_on(
     let threads = values.ints("threads")?.into_iter().max().unwrap_or(1);
     let threads = usize::try_from(threads)?;
     if verb != Verb::Check
-        && let Some(guest) = guest::chosen(workload.descriptor().name, values)?
+        && let Some(guest) = external::chosen(workload.descriptor().name, values)?
     {
-        let job = guest::Job {
+        let job = external::Job {
             workload,
             values,
             account: &driver.account,
@@ -112,7 +110,7 @@ fn act_on(
             output: &output,
         };
         if verb == Verb::Prepare && guest.wants_database() {
-            create_database(&driver).map_err(|error| explain(error.into(), &driver))?;
+            create_database(&driver).map_err(|error| driver.explain(error.into()))?;
         }
         guest.operate(verb, &job)?;
         return Ok(0);
@@ -124,7 +122,7 @@ fn act_on(
         seed,
         output: &output,
     };
-    let place = |error: anyhow::Error| explain(error, &driver);
+    let place = |error: anyhow::Error| driver.explain(error);
     match verb {
         Verb::Prepare => create_database(&driver)
             .map_err(anyhow::Error::from)
@@ -202,21 +200,9 @@ fn status_of(findings: &[Finding]) -> u8 {
     u8::from(findings.iter().any(|finding| finding.broken.is_some()))
 }
 
-/// Adds the server and the mend to an error of the database.
-pub fn explain(error: anyhow::Error, driver: &MysqlDriver) -> anyhow::Error {
-    let Some(failure) = error
-        .downcast_ref::<DbError>()
-        .map(|error| error.failure().clone())
-    else {
-        return error;
-    };
-    let mend = driver::mend(failure.errno).map_or_else(String::new, |mend| format!(": {mend}"));
-    anyhow!("{}: {error:#}{mend}", driver.account.describe())
-}
-
 /// `prepare` makes the database when it is missing; an account without that right needs none where there is one.
 fn create_database(driver: &MysqlDriver) -> Result<(), DbError> {
-    match driver::Driver::connect(driver) {
+    match driver.connect() {
         Err(error) if error.failure().errno == 1049 => {
             let name = driver
                 .account
@@ -244,11 +230,4 @@ fn seed(values: &Values) -> Result<u64> {
         }
         given => Ok(given),
     }
-}
-
-/// The options as recorded, with the seed that was used.
-pub fn options_json(values: &Values, seed: u64) -> Json {
-    let mut options: Map<String, Json> = values.to_json();
-    options.insert("rand-seed".to_owned(), json!(seed));
-    Json::Object(options)
 }

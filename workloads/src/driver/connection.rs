@@ -4,17 +4,18 @@ use std::ptr;
 use std::time::Duration;
 
 use super::Connection;
-use super::DbError;
+use super::Driver;
 use super::Effect;
-use super::Failure;
 use super::ParamType;
 use super::Reconnects;
 use super::Row;
 use super::StatementId;
 use super::Value;
+use super::failure::DbError;
+use super::failure::Failure;
+use super::failure::local_failure;
 use super::library::LibraryConnection;
 use super::mysql::MysqlDriver;
-use super::mysql::local_failure;
 use super::protocol::Calls;
 use super::statements::Statements;
 use super::watchdog::Cut;
@@ -253,5 +254,30 @@ impl Connection for MysqlConnection {
 impl Drop for MysqlConnection {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+impl Driver for MysqlDriver {
+    fn connect(&self) -> Result<Box<dyn Connection>, DbError> {
+        self.connect_nth(0)
+    }
+
+    fn connect_nth(&self, number: usize) -> Result<Box<dyn Connection>, DbError> {
+        Ok(Box::new(MysqlConnection::open(self, number, true)?))
+    }
+
+    fn describe(&self) -> String {
+        self.account.describe()
+    }
+
+    fn cut_waiting(&self) {
+        self.watchdog.cut_waiting();
+    }
+}
+
+impl MysqlDriver {
+    /// A connection without a database, for `prepare` to create it.
+    pub fn connect_without_database(&self) -> Result<Box<dyn Connection>, DbError> {
+        Ok(Box::new(MysqlConnection::open(self, 0, false)?))
     }
 }

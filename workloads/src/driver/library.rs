@@ -4,10 +4,10 @@ use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
 
 use super::Effect;
-use super::Failure;
 use super::ParamType;
 use super::Row;
 use super::Value;
+use super::failure::Failure;
 use super::mysql::MysqlDriver;
 use super::open::open;
 use super::protocol::Calls;

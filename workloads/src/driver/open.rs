@@ -10,12 +10,12 @@ use std::ptr;
 
 use mysqlclient_sys as sys;
 
-use super::Failure;
 use super::connect::Account;
 use super::endpoint::Endpoint;
+use super::failure::Failure;
+use super::failure::failure_of;
+use super::failure::local_failure;
 use super::mysql::MysqlDriver;
-use super::mysql::failure_of;
-use super::mysql::local_failure;
 use super::watchdog::Watched;
 
 /// CLIENT_MULTI_STATEMENTS of mysql_com.h: sysbench opens its connections with it.

@@ -97,7 +97,7 @@ pub struct Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::COMMON;
+    use crate::options::COMMON;
 
     fn mode(given: &[(&str, &str)]) -> Mode {
         Mode::from_options(&Values::defaults(&[COMMON], given), None).unwrap()

@@ -10,10 +10,10 @@ use std::ptr;
 use mysqlclient_sys as sys;
 
 use super::Effect;
-use super::Failure;
 use super::ParamType;
 use super::Row;
 use super::Value;
+use super::failure::Failure;
 
 /// The buffers of one parameter; the client library holds pointers into them, hence cells and a fixed address.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl ServerStatement {
         // SAFETY: `mysql` is an open connection by the contract of this function.
         let handle = unsafe { sys::mysql_stmt_init(mysql) };
         if handle.is_null() {
-            return Err(super::mysql::local_failure("mysql_stmt_init: out of memory"));
+            return Err(super::failure::local_failure("mysql_stmt_init: out of memory"));
         }
         let slots: Box<[Slot]> = params.iter().copied().map(Slot::new).collect();
         let statement = Self { mysql, handle, slots };
@@ -133,7 +133,7 @@ impl ServerStatement {
         // SAFETY: `handle` has been prepared.
         let wanted = unsafe { sys::mysql_stmt_param_count(handle) };
         if wanted != params.len() as c_ulong {
-            return Err(super::mysql::local_failure(&format!(
+            return Err(super::failure::local_failure(&format!(
                 "the statement has {wanted} parameters, {} are declared: {sql}",
                 params.len()
             )));
@@ -151,7 +151,7 @@ impl ServerStatement {
     pub fn run(&self, values: &[Value<'_>], mut rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure> {
         for (position, (slot, value)) in self.slots.iter().zip(values).enumerate() {
             if !slot.set(*value) {
-                return Err(super::mysql::local_failure(&format!(
+                return Err(super::failure::local_failure(&format!(
                     "parameter {} does not fit its type {:?}",
                     position + 1,
                     slot.kind
@@ -179,7 +179,7 @@ impl ServerStatement {
                     _ => return Err(self.failure()),
                 }
             }
-            let affected = || super::mysql::effect_of(sys::mysql_stmt_affected_rows(self.handle));
+            let affected = || Effect::of_rows(sys::mysql_stmt_affected_rows(self.handle));
             Ok(effect.unwrap_or_else(affected))
         }
     }
@@ -211,7 +211,7 @@ impl ServerStatement {
             // The library says nothing of an error among the rows, but keeps it with the connection, where the statement had left none.
             match sys::mysql_errno(self.mysql) {
                 0 => Ok(()),
-                _ => Err(super::mysql::failure_of(self.mysql)),
+                _ => Err(super::failure::failure_of(self.mysql)),
             }
         }
     }
@@ -268,7 +268,7 @@ impl ServerStatement {
     fn failure(&self) -> Failure {
         // SAFETY: `handle` is a statement; the strings are copied before any further call.
         unsafe {
-            super::mysql::failure_from(
+            super::failure::failure_from(
                 sys::mysql_stmt_errno(self.handle),
                 sys::mysql_stmt_sqlstate(self.handle),
                 sys::mysql_stmt_error(self.handle),

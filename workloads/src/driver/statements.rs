@@ -6,17 +6,17 @@ use std::num::NonZeroUsize;
 use lru::LruCache;
 
 use super::Effect;
-use super::Failure;
 use super::ParamType;
 use super::Row;
 use super::StatementId;
 use super::Value;
+use super::failure::Failure;
+use super::failure::local_failure;
 use super::library::LibraryConnection;
-use super::mysql::local_failure;
-use super::named::Named;
 use super::protocol::Calls;
 use super::protocol::Mode;
 use super::protocol::Protocol;
+use super::sql_prepare::Named;
 use super::statement::ServerStatement;
 use super::template::Template;
 

@@ -7,10 +7,9 @@ use std::slice;
 use mysqlclient_sys as sys;
 
 use super::Effect;
-use super::Failure;
 use super::Row;
-use super::mysql::effect_of;
-use super::mysql::failure_of;
+use super::failure::Failure;
+use super::failure::failure_of;
 
 /// Appends `bytes` as they may stand between single quotes.
 ///
@@ -72,7 +71,7 @@ pub unsafe fn run_text(
             }
             // Asked first, because mysql_next_result clears the number of rows.
             if sys::mysql_more_results(mysql) == sys::FALSE {
-                return Ok(effect.unwrap_or_else(|| effect_of(affected)));
+                return Ok(effect.unwrap_or_else(|| Effect::of_rows(affected)));
             }
             if sys::mysql_next_result(mysql) != 0 {
                 return Err(failure_of(mysql));

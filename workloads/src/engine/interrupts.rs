@@ -13,7 +13,7 @@ use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
 
 use super::control::Control;
-use super::gate::Gate;
+use super::phase_barrier::Gate;
 use crate::driver::watchdog::Watchdog;
 
 /// What came, and whom it concerns.

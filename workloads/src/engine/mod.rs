@@ -4,11 +4,12 @@
 pub mod backlog;
 pub mod client;
 pub mod control;
-pub mod gate;
 pub mod interrupts;
+pub mod load;
 mod phase;
+pub mod phase_barrier;
 pub mod schedule;
-mod turnstile;
+mod semaphore;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -29,16 +30,16 @@ use crate::stats::Snapshot;
 use crate::stats::Stats;
 use crate::stats::ThreadStats;
 use crate::stats::Totals;
-use crate::workload::Load;
 use backlog::Arrived;
 use backlog::Backlog;
 use control::Control;
-use gate::Gate;
-use gate::Order;
 use interrupts::Interrupts;
+use load::Load;
+use phase_barrier::Gate;
+use phase_barrier::Order;
 use schedule::Rate;
 use schedule::Schedule;
-use turnstile::Turnstile;
+use semaphore::Turnstile;
 use worker::Worker;
 
 /// Of a thread. Linux takes the pages when they are first used; the client library with TLS uses some 40 kB of them.
@@ -295,6 +296,3 @@ impl Run<'_> {
         Ok((Some(measured), passed.short))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -16,8 +16,8 @@ use super::Worker;
 use super::backlog::Arrived;
 use super::backlog::Backlog;
 use super::backlog::Queue;
-use super::gate::Order;
-use super::gate::Wake;
+use super::phase_barrier::Order;
+use super::phase_barrier::Wake;
 use crate::stats::Snapshot;
 use crate::stats::Stats;
 

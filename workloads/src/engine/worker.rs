@@ -16,11 +16,11 @@ use super::Run;
 use super::STACK_BYTES;
 use super::ThreadFailure;
 use super::client::Client;
-use super::gate::Order;
-use super::gate::Seat;
+use super::load::Session;
+use super::load::Step;
+use super::phase_barrier::Order;
+use super::phase_barrier::Seat;
 use crate::driver::DbError;
-use crate::workload::Session;
-use crate::workload::Step;
 
 /// By how much a sleep may last longer, nanoseconds; 50,000 otherwise, which would stand in every latency of an open loop.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;

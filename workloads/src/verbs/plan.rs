@@ -6,13 +6,13 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
-use crate::cli::Verb;
 use crate::driver::Ignored;
 use crate::engine::Plan;
 use crate::engine::Undo;
 use crate::engine::schedule::Arrivals;
 use crate::engine::schedule::Rate;
 use crate::options::Values;
+use crate::verb::Verb;
 
 /// Longer than any run.
 const LONGEST_SECONDS: f64 = 1e9;
@@ -103,7 +103,7 @@ pub fn ignored(values: &Values) -> Result<Ignored> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::COMMON;
+    use crate::options::COMMON;
 
     fn values(given: &[(&str, &str)]) -> Values {
         Values::defaults(&[COMMON], given)

@@ -7,10 +7,8 @@ use anyhow::anyhow;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use super::budget;
-use super::budget::Needs;
-use super::explain;
-use super::options_json;
+use super::limits;
+use super::limits::Needs;
 use crate::driver::Driver;
 use crate::driver::mysql::MysqlDriver;
 use crate::engine;
@@ -22,6 +20,8 @@ use crate::engine::Place;
 use crate::engine::Plan;
 use crate::engine::ThreadFailure;
 use crate::engine::interrupts::Interrupts;
+use crate::engine::load::Load;
+use crate::engine::load::Moment;
 use crate::options::Values;
 use crate::output::Output;
 use crate::recording::About;
@@ -31,8 +31,6 @@ use crate::result;
 use crate::server::Server;
 use crate::stats::Counter;
 use crate::stats::Totals;
-use crate::workload::Load;
-use crate::workload::Moment;
 use crate::workload::Workload;
 
 /// Everything one run was asked for.
@@ -69,20 +67,20 @@ impl Invocation<'_> {
         let load = self.workload.load(values, self.plan.threads, self.seed)?;
         // Before the run directory is made: a server that does not answer, or tables that do not fit, leave nothing behind.
         let server = self.driver.connect().and_then(Server::read);
-        let mut server = server.map_err(|error| explain(error.into(), self.driver))?;
+        let mut server = server.map_err(|error| self.driver.explain(error.into()))?;
         let fits = self
             .workload
             .preflight(values, self.plan.threads, server.connection());
-        fits.map_err(|error| explain(error, self.driver))?;
+        fits.map_err(|error| self.driver.explain(error))?;
         let connections = load.connections(self.plan.threads);
-        budget::of_files(connections)?;
+        limits::of_files(connections)?;
         // The numbers of the first server hold for the others, between which the connections are shared.
         let needs = Needs {
             connections: connections.div_ceil(self.driver.account.endpoints.len()),
             handles: self.driver.mode.handles(load.handles()),
         };
-        let afforded = budget::of_server(needs, server.connection());
-        afforded.map_err(|error| explain(error, self.driver))?;
+        let afforded = limits::of_server(needs, server.connection());
+        afforded.map_err(|error| self.driver.explain(error))?;
         let types = self.workload.descriptor().types;
         let mut watch = Watch {
             load: load.as_ref(),
@@ -140,7 +138,7 @@ impl Invocation<'_> {
         // What a thread met comes before what followed from it; one that was cut off met only that.
         let error = short
             .or(failure)
-            .or_else(|| error.map(|error| explain(error, self.driver)))
+            .or_else(|| error.map(|error| self.driver.explain(error)))
             .filter(|_| !(self.interrupts.ended_calls().is_some() || cut_off));
         let interrupted = signal.map(|signal| anyhow!("interrupted by signal {signal}"));
         let reason = error
@@ -194,10 +192,8 @@ impl Invocation<'_> {
             }
         };
         let error = anyhow::Error::from(failure.error.clone());
-        explain(
-            error.context(format!("thread {}, {place}", failure.thread)),
-            self.driver,
-        )
+        self.driver
+            .explain(error.context(format!("thread {}, {place}", failure.thread)))
     }
 
     /// Prints first: a full disk does not cost the figures.
@@ -210,7 +206,7 @@ impl Invocation<'_> {
         result: &mut Option<Json>,
     ) -> Result<()> {
         let descriptor = self.workload.descriptor();
-        let options = options_json(self.values, self.seed);
+        let options = self.values.to_json_with_seed(self.seed);
         if let Some(measured) = &outcome.measured {
             let invocation = result::Invocation {
                 point: self.point,

@@ -10,19 +10,19 @@ use super::driver_of;
 use super::plan::plan;
 use super::run::Ended;
 use super::run::Invocation;
-use crate::cli::Verb;
 use crate::driver::mysql::MysqlDriver;
 use crate::driver::watchdog::Watchdog;
 use crate::engine::Plan;
 use crate::engine::interrupts::Interrupts;
-use crate::guest;
-use crate::guest::Guest;
-use crate::guest::Job;
-use crate::guest::Run as GuestRun;
+use crate::external;
+use crate::external::Guest;
+use crate::external::Job;
+use crate::external::Run as GuestRun;
 use crate::options::Values;
 use crate::output::Output;
 use crate::recording;
 use crate::report;
+use crate::verb::Verb;
 use crate::workload::Workload;
 
 /// One of the runs.
@@ -87,7 +87,7 @@ fn one(
     let of_options =
         driver_of(Verb::Run, workload, values, watchdog).and_then(|driver| Ok((driver, plan(values, seed)?)));
     let of_guest = of_options.and_then(|(driver, plan)| {
-        let guest = guest::chosen(workload.descriptor().name, values)?;
+        let guest = external::chosen(workload.descriptor().name, values)?;
         Ok((driver, plan, guest))
     });
     match of_guest {

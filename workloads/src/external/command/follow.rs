@@ -12,16 +12,16 @@ use serde_json::json;
 use super::super::child::Child;
 use super::super::child::Said;
 use super::super::child::Stream;
-use super::super::judged::Judged;
-use super::super::judged::Latency;
-use super::super::judged::short;
+use super::super::outcome::Judged;
+use super::super::outcome::Latency;
+use super::super::outcome::short;
 use super::super::run::Watch;
-use super::super::series;
-use super::super::series::Second;
-use super::super::series::Stamp;
 use super::operations;
 use super::operations::Operations;
 use crate::options::Values;
+use crate::series::reported;
+use crate::series::reported::Second;
+use crate::series::reported::Stamp;
 
 /// Lines of standard error that are kept.
 const TAIL: usize = 20;
@@ -234,7 +234,7 @@ impl Following {
             judged.totals.insert("events".to_owned(), json!(events));
             // What the intervals leave out is known only by a total that counts the same.
             if !judged.series.is_empty() && values.text("operations-from")? == Some("output") {
-                series::close(&mut judged.series, watch.window(), &[("events", events)]);
+                reported::close(&mut judged.series, watch.window(), &[("events", events)]);
             }
         }
         judged.details.insert("exit_status".to_owned(), json!(status));

@@ -5,26 +5,25 @@ mod account;
 mod child;
 mod command;
 mod hammerdb;
-mod judged;
 mod options;
-mod private;
+mod outcome;
+mod private_dir;
 mod result;
 mod run;
-pub mod series;
 mod sockets;
 mod sysbench;
 
 use anyhow::Result;
 use anyhow::bail;
 
-use crate::cli::Verb;
 use crate::driver::connect::Account;
 use crate::options::Values;
 use crate::output::Output;
+use crate::verb::Verb;
 use crate::workload::Workload;
 pub use command::AnyCommand;
-pub use judged::Judged;
 pub use options::options_of;
+pub use outcome::Judged;
 pub use run::Run;
 use run::Watch;
 

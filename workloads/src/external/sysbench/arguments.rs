@@ -6,7 +6,7 @@ use anyhow::bail;
 use serde_json::Value as Json;
 
 use super::super::account::Resolved;
-use super::flavour::Flavour;
+use super::installation::Flavour;
 use crate::options::Values;
 
 /// Ours alone, or translated one by one below.
@@ -237,14 +237,14 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::cli::COMMON;
-    use crate::guest::options_of;
+    use crate::external::options_of;
+    use crate::options::COMMON;
     use crate::options::OptionSpec;
-    use crate::workload;
+    use crate::suite::oltp::scripts::READ_WRITE;
+    use crate::workload::Workload;
 
     fn values(given: &[(&str, &str)]) -> Values {
-        let workload = workload::find("oltp_read_write").unwrap();
-        let own = workload.descriptor().options.iter().copied();
+        let own = READ_WRITE.descriptor().options.iter().copied();
         let tables: Vec<&[OptionSpec]> = own.chain([options_of("oltp_read_write"), COMMON]).collect();
         Values::defaults(&tables, given)
     }

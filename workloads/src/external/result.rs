@@ -6,7 +6,7 @@ use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use super::judged::Judged;
+use super::outcome::Judged;
 
 /// The integer totals that every result has.
 const TOTALS: [&str; 10] = [

@@ -1,7 +1,7 @@
 //! What sysbench prints, of versions 1.0.20 and 1.1: interval lines, checkpoint and final reports, the histogram, FATAL lines
 //! (report formats of src/sysbench.c and src/db_driver.c).
 
-use super::super::judged::short;
+use super::super::outcome::short;
 
 /// One block of totals, as printed; what was not printed is absent.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,7 +1,7 @@
 //! The options that every workload has: connection, protocol, length, output.
 
-use crate::options::Kind;
-use crate::options::OptionSpec;
+use super::Kind;
+use super::OptionSpec;
 
 /// Options of every workload.
 pub const COMMON: &[OptionSpec] = &[

@@ -3,17 +3,30 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::time::Duration;
 
-use super::client::Client;
-use super::*;
-use crate::cli;
+use crate::driver::DbError;
 use crate::driver::StatementId;
 use crate::driver::dry_run::DryRun;
+use crate::engine::Interval;
+use crate::engine::Observer;
+use crate::engine::Outcome;
+use crate::engine::Plan;
+use crate::engine::Undo;
+use crate::engine::client::Client;
+use crate::engine::interrupts::Interrupts;
+use crate::engine::load::Load;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
+use crate::engine::run;
+use crate::engine::schedule;
+use crate::engine::schedule::Rate;
+use crate::options;
 use crate::options::Values;
+use crate::registry;
 use crate::stats::Counter;
-use crate::workload;
-use crate::workload::Session;
-use crate::workload::Step;
+use crate::stats::Totals;
+use anyhow::Result;
 
 /// Notes the order of calls and the events of each interval.
 #[derive(Default)]
@@ -74,9 +87,9 @@ fn plan(threads: usize, events: u64) -> Plan {
 }
 
 fn run_dry(name: &str, given: &[(&str, &str)], seed: u64, plan: &Plan, driver: &DryRun) -> (Outcome, Notes) {
-    let workload = workload::find(name).unwrap();
+    let workload = registry::find(name).unwrap();
     let mut tables = workload.descriptor().options.to_vec();
-    tables.push(cli::COMMON);
+    tables.push(options::COMMON);
     let values = Values::defaults(&tables, given);
     let load = workload.load(&values, plan.threads, seed).unwrap();
     let mut notes = Notes::default();

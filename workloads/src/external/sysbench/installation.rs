@@ -10,7 +10,7 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
-use super::super::judged::short;
+use super::super::outcome::short;
 
 /// A sysbench on this machine.
 #[derive(Debug)]

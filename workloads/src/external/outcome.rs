@@ -4,7 +4,7 @@ use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use super::series::Second;
+use crate::series::reported::Second;
 
 /// Latencies in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -24,8 +24,8 @@ use loadprint_recording::files::RunFile;
 use loadprint_recording::table::write_table;
 use serde_json::Value as Json;
 
-use crate::series::COUNTS;
-use crate::series::metadata;
+use super::COUNTS;
+use super::metadata;
 
 /// A moment on both clocks, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use anyhow::bail;
 use super::super::Job;
 use super::super::account;
 use super::super::account::Resolved;
-use super::super::private::PrivateDir;
+use super::super::private_dir::PrivateDir;
 
 /// The command of an option, ready to start; `None` where the option was not given.
 ///

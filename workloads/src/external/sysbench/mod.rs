@@ -1,7 +1,7 @@
 //! The real sysbench, 1.0.20 or 1.1, as a guest.
 
 mod arguments;
-mod flavour;
+mod installation;
 mod report;
 mod verdict;
 
@@ -20,17 +20,17 @@ use super::Job;
 use super::account;
 use super::child::Child;
 use super::child::Said;
-use super::judged::Judged;
-use super::judged::Latency;
-use super::judged::short;
-use super::private::PrivateDir;
+use super::outcome::Judged;
+use super::outcome::Latency;
+use super::outcome::short;
+use super::private_dir::PrivateDir;
 use super::run::Watch;
-use super::series;
-use super::series::Second;
-use super::series::Stamp;
-use crate::cli::Verb;
 use crate::options::Values;
-use flavour::Flavour;
+use crate::series::reported;
+use crate::series::reported::Second;
+use crate::series::reported::Stamp;
+use crate::verb::Verb;
+use installation::Flavour;
 use report::Block;
 use report::Interval;
 use report::Mark;
@@ -373,7 +373,7 @@ fn figures(
         .iter()
         .filter_map(|(name, total)| Some((*name, (*total)?)))
         .collect();
-    series::close(&mut series, window, &known);
+    reported::close(&mut series, window, &known);
     let latency = latency(block, histogram);
     let failure = (events == 0).then(|| "sysbench measured no event in the window".to_owned());
     Judged {

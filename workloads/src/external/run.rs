@@ -9,18 +9,16 @@ use serde_json::json;
 
 use super::Guest;
 use super::Job;
-use super::judged::Judged;
+use super::outcome::Judged;
 use super::result;
-use super::series::Stamp;
 use super::sockets::sockets;
 use crate::driver::Driver;
 use crate::driver::mysql::MysqlDriver;
 use crate::output::Output;
 use crate::recording::About;
 use crate::recording::Recording;
+use crate::series::reported::Stamp;
 use crate::server::Server;
-use crate::verbs::explain;
-use crate::verbs::options_json;
 
 /// A guest's run.
 pub struct Run<'a> {
@@ -44,7 +42,7 @@ impl Run<'_> {
 
     fn try_run(&self, result: &mut Option<Json>) -> Result<u8> {
         let (job, driver) = (self.job, self.driver);
-        let place = |error: anyhow::Error| explain(error, driver);
+        let place = |error: anyhow::Error| driver.explain(error);
         // Before anything is started, as for a native run. A command may have no database.
         let connected = match self.guest.name() {
             "command" => driver.connect_without_database(),
@@ -118,7 +116,7 @@ impl Run<'_> {
     fn write(&self, judged: &Judged, watch: &Watch<'_>, reason: Option<&str>) -> Result<Option<Json>> {
         let (job, name) = (self.job, self.guest.name());
         let descriptor = job.workload.descriptor();
-        let options = options_json(job.values, job.seed);
+        let options = job.values.to_json_with_seed(job.seed);
         let server = self.driver.account.describe();
         let about = result::About {
             point: self.point,

@@ -1,6 +1,6 @@
 //! The real HammerDB as a guest for TPROC-C: its command line on a script of ours. HAMMERDB_HOME says where it is.
 
-mod home;
+mod installation;
 mod report;
 mod script;
 
@@ -17,16 +17,16 @@ use super::Job;
 use super::account;
 use super::child::Child;
 use super::child::Said;
-use super::judged::Judged;
-use super::judged::Latency;
-use super::judged::short;
-use super::private::PrivateDir;
+use super::outcome::Judged;
+use super::outcome::Latency;
+use super::outcome::short;
+use super::private_dir::PrivateDir;
 use super::run::Watch;
-use super::series;
-use super::series::Second;
-use super::series::Stamp;
-use crate::cli::Verb;
-use home::Home;
+use crate::series::reported;
+use crate::series::reported::Second;
+use crate::series::reported::Stamp;
+use crate::verb::Verb;
+use installation::Home;
 use report::Mark;
 use report::Report;
 
@@ -219,8 +219,8 @@ fn figures(
 ) -> Judged {
     let events = nopm * duration;
     // The counter counts all transactions; the share of new orders in them is that of the whole window.
-    series::share(&mut series, "commits", "events", nopm as f64 / tpm.max(1) as f64);
-    series::close(&mut series, window, &[("events", events)]);
+    reported::share(&mut series, "commits", "events", nopm as f64 / tpm.max(1) as f64);
+    reported::close(&mut series, window, &[("events", events)]);
     let orders = nopm as f64 * (rampup + duration) as f64;
     let timings = report.timings(users, orders);
     let calls: u64 = timings.iter().map(|timing| timing.calls).sum();

@@ -10,7 +10,7 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
-use super::super::private::PrivateDir;
+use super::super::private_dir::PrivateDir;
 
 /// For a checkout: HammerDB draws HTML charts with ticklecharts, which a benchmark does not need.
 const PACKAGES: &str = "package ifneeded ticklecharts 3.1.4 {package provide ticklecharts 3.1.4}\n";

@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use super::super::judged::Latency;
-use super::super::judged::short;
+use super::super::outcome::Latency;
+use super::super::outcome::short;
 use super::script;
 
 /// What a line means for the run.
