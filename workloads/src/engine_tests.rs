@@ -81,7 +81,7 @@ fn plan(threads: usize, events: u64) -> Plan {
         ramp: None,
         rate: None,
         undo: Undo::Rollback,
-        patience: Duration::from_secs(600),
+        init_timeout: Duration::from_secs(600),
         cut_after: None,
     }
 }
@@ -340,7 +340,7 @@ fn a_rate_that_cannot_be_held_is_a_backlog_and_counts_in_the_latency() {
     assert_eq!((outcome.failure, outcome.short), (None, None));
     let measured = outcome.measured.unwrap();
     let arrived = measured.arrived.unwrap();
-    assert!(!arrived.held() && arrived.left() > 0 && arrived.most_waiting >= arrived.left());
+    assert!(!arrived.rate_held() && arrived.left() > 0 && arrived.max_waiting >= arrived.left());
     // Nearly all began long after they were due, most of a second late at the end; even where the host let the threads run in a
     // part of that second only.
     let totals = &measured.totals[0];

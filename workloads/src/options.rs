@@ -68,24 +68,24 @@ impl OptionSpec {
     /// Says what is taken instead.
     pub fn parse(&self, text: &str) -> Result<Parsed, String> {
         match self.kind {
-            Kind::Int(least, most) => match text.parse() {
-                Ok(number) if (least..=most).contains(&number) => Ok(Parsed::Int(number)),
-                _ => Err(format!("takes a whole number from {least} to {most}")),
+            Kind::Int(min, max) => match text.parse() {
+                Ok(number) if (min..=max).contains(&number) => Ok(Parsed::Int(number)),
+                _ => Err(format!("takes a whole number from {min} to {max}")),
             },
-            Kind::Ints(least, most) => {
+            Kind::Ints(min, max) => {
                 let number = |word: &str| word.trim().parse().ok();
                 let numbers: Option<Vec<i64>> = text.split(',').map(number).collect();
-                match numbers.filter(|all| all.iter().all(|one| (least..=most).contains(one))) {
+                match numbers.filter(|all| all.iter().all(|one| (min..=max).contains(one))) {
                     Some(numbers) if numbers.len() == 1 => Ok(Parsed::Int(numbers[0])),
                     Some(numbers) => Ok(Parsed::Ints(numbers)),
                     None => Err(format!(
-                        "takes a whole number from {least} to {most}, or several separated by commas"
+                        "takes a whole number from {min} to {max}, or several separated by commas"
                     )),
                 }
             }
-            Kind::Number(least, most) => match text.parse() {
-                Ok(number) if (least..=most).contains(&number) => Ok(Parsed::Number(number)),
-                _ => Err(format!("takes a number from {least} to {most}")),
+            Kind::Number(min, max) => match text.parse() {
+                Ok(number) if (min..=max).contains(&number) => Ok(Parsed::Number(number)),
+                _ => Err(format!("takes a number from {min} to {max}")),
             },
             Kind::Flag => match text {
                 "on" | "true" | "1" | "yes" => Ok(Parsed::Flag(true)),
@@ -156,7 +156,7 @@ impl Values {
         let text = given.or(spec.default);
         let parsed = match text.map(|text| spec.parse(text)).transpose() {
             Ok(parsed) => parsed,
-            Err(wanted) => bail!("--{}={} {wanted}", spec.name, text.unwrap_or_default()),
+            Err(expected) => bail!("--{}={} {expected}", spec.name, text.unwrap_or_default()),
         };
         let entry = Entry {
             spec: *spec,
@@ -208,7 +208,7 @@ impl Values {
         }
     }
 
-    /// The numbers of a list, at least one.
+    /// The numbers of a list, at min one.
     pub fn ints(&self, name: &str) -> Result<Vec<i64>> {
         match &self.entry(name)?.parsed {
             Some(Parsed::Int(number)) => Ok(vec![*number]),

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::engine::Interval;
 use crate::series::Series;
 use crate::series::reported;
-use crate::series::reported::Second;
+use crate::series::reported::ReportedInterval;
 
 /// An open run directory.
 pub struct Recording {
@@ -80,7 +80,12 @@ impl Recording {
     }
 
     /// Writes series and result of a guest; `kind` is the transaction type of the series.
-    pub fn write_guest_result(&self, result: &Json, seconds: &[Second], kind: &str) -> Result<()> {
+    pub fn write_external_result(
+        &self,
+        result: &Json,
+        seconds: &[ReportedInterval],
+        kind: &str,
+    ) -> Result<()> {
         let throughput = self.load.file("throughput.parquet");
         reported::write(&throughput, seconds, kind, &self.boot_id)?;
         Ok(write_atomic(&self.load.file("result.json"), result)?)
@@ -92,7 +97,7 @@ impl Recording {
     }
 
     /// Writes `run.json` and the manifest, unless an orchestrator or a recorder keeps them.
-    pub fn finish(&self, about: &About<'_>) -> Result<()> {
+    pub fn finish(&self, info: &RunInfo<'_>) -> Result<()> {
         let file = self.run.file("run.json");
         if file.exists() {
             return Ok(());
@@ -112,16 +117,16 @@ impl Recording {
                 "block": null,
                 "side": null,
                 "repeat": null,
-                "generator": about.generator,
-                "workload": about.workload,
-                "parameters": about.parameters,
-                "seed": about.seed,
-                "operation": about.operation,
+                "generator": info.generator,
+                "workload": info.workload,
+                "parameters": info.parameters,
+                "seed": info.seed,
+                "operation": info.operation,
                 "roles": {},
                 "placement": null,
-                "versions": {"loadprint-load": env!("CARGO_PKG_VERSION"), "server": about.server},
-                "status": if about.reason.is_none() { "complete" } else { "failed" },
-                "reason": about.reason,
+                "versions": {"loadprint-load": env!("CARGO_PKG_VERSION"), "server": info.server},
+                "status": if info.reason.is_none() { "complete" } else { "failed" },
+                "reason": info.reason,
                 "started_realtime_ns": self.started_ns,
                 "ended_realtime_ns": clock::realtime_ns(),
             }),
@@ -145,8 +150,8 @@ pub fn refuse_results(run: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What `run.json` says about a run of this tool alone.
-pub struct About<'a> {
+/// What `run.json` says info a run of this tool alone.
+pub struct RunInfo<'a> {
     /// Who made the load.
     pub generator: &'a str,
     /// Name.

@@ -1,6 +1,6 @@
 //! The list of all workloads.
 
-use crate::external::AnyCommand;
+use crate::external::CommandWorkload;
 use crate::suite::arm::ArmInsert;
 use crate::suite::insert_benchmark::InsertBenchmark;
 use crate::suite::lookup::Lookup;
@@ -26,7 +26,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &ArmInsert,
     &InsertBenchmark,
     &TprocC,
-    &AnyCommand,
+    &CommandWorkload,
 ];
 
 /// The workload of this name.

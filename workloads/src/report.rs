@@ -169,13 +169,13 @@ fn workload_block(result: &Json, details: &Map<String, Json>) -> String {
         &format!("{:.4}s", number(&result["drain_seconds"])),
     ));
     for (name, value) in details {
-        text.push_str(&line(&name.replace('_', " "), &said(value)));
+        text.push_str(&line(&name.replace('_', " "), &display_value(value)));
     }
     text
 }
 
 /// A value as a person reads it: words without quotes, fractions with two places, or four below one.
-fn said(value: &Json) -> String {
+fn display_value(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
         Json::Number(number) if number.is_f64() => {

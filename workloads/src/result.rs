@@ -15,8 +15,8 @@ use crate::stats::Totals;
 use crate::stats::histogram::HistogramError;
 use crate::workload::Descriptor;
 
-/// What the result repeats of the invocation.
-pub struct Invocation<'a> {
+/// What the result repeats of the context.
+pub struct ResultContext<'a> {
     /// Its name among several runs of one command, or nothing.
     pub point: &'a str,
     /// The workload.
@@ -52,18 +52,18 @@ pub struct Invocation<'a> {
 /// # Errors
 /// Does not happen for counters of the engine.
 pub fn result_json(
-    invocation: &Invocation<'_>,
+    context: &ResultContext<'_>,
     outcome: &Outcome,
     measured: &Measured,
     details: Map<String, Json>,
     reason: Option<&str>,
 ) -> Result<Json, HistogramError> {
     let totals = Totals::sum(&measured.totals);
-    let percentile = invocation.percentile;
-    let rate = invocation.rate;
+    let percentile = context.percentile;
+    let rate = context.rate;
     let per_second = |count: u64| Some(count as f64 / measured.seconds).filter(|rate| rate.is_finite());
     let achieved = rate.and(per_second(totals.get(Counter::Events)));
-    let descriptor = invocation.descriptor;
+    let descriptor = context.descriptor;
     let mut transactions = Map::new();
     for (kind, (name, totals)) in descriptor.types.iter().zip(&measured.totals).enumerate() {
         let value = json!({
@@ -77,26 +77,26 @@ pub fn result_json(
     let open_loop = json!({
         "mode": if rate.is_some() { "open" } else { "closed" },
         "rate": rate.map(|rate| rate.per_second),
-        "arrivals": rate.map(|rate| rate.arrivals.word()),
+        "arrivals": rate.map(|rate| rate.arrivals.name()),
         "achieved_rate": achieved,
-        "rate_held": measured.arrived.map(|arrived| arrived.held()),
-        "backlog_max": measured.arrived.map(|arrived| arrived.most_waiting),
+        "rate_held": measured.arrived.map(|arrived| arrived.rate_held()),
+        "backlog_max": measured.arrived.map(|arrived| arrived.max_waiting),
         "backlog_end": measured.arrived.map(|arrived| arrived.left()),
     });
     let about = json!({
         "format_version": FORMAT_VERSION,
         "workload": descriptor.name,
         "generator": "native",
-        "point": Some(invocation.point).filter(|name| !name.is_empty()),
-        "operation": invocation.operation,
-        "options": invocation.options,
-        "threads": invocation.threads,
-        "seed": invocation.seed,
-        "server": invocation.server,
-        "servers": invocation.servers,
-        "tls": invocation.tls,
-        "compression": invocation.compression,
-        "protocol": invocation.protocol,
+        "point": Some(context.point).filter(|name| !name.is_empty()),
+        "operation": context.operation,
+        "options": context.options,
+        "threads": context.threads,
+        "seed": context.seed,
+        "server": context.server,
+        "servers": context.servers,
+        "tls": context.tls,
+        "compression": context.compression,
+        "protocol": context.protocol,
         "status": if reason.is_none() { "complete" } else { "failed" },
         "reason": reason,
     });
@@ -132,7 +132,7 @@ pub fn result_json(
     });
     let parts = [about, open_loop, counted].into_iter();
     let mut result: Map<String, Json> = parts.filter_map(into_object).flatten().collect();
-    for name in invocation.unseen {
+    for name in context.unseen {
         result.insert((*name).to_owned(), Json::Null);
     }
     Ok(Json::Object(result))

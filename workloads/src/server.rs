@@ -104,12 +104,12 @@ impl Server {
             status = self.connection.reconnect().and_then(|()| self.status());
         }
         let Ok(status) = status else { return };
-        self.restarted = self.is_another_life(&status);
+        self.restarted = self.has_restarted(&status);
         self.status_end = Some(status).filter(|_| !self.restarted);
     }
 
     /// True if the server has been up for a shorter time than since `begin` and before.
-    fn is_another_life(&self, status: &Map<String, Json>) -> bool {
+    fn has_restarted(&self, status: &Map<String, Json>) -> bool {
         let uptime = |status: &Map<String, Json>| status.get("Uptime")?.as_str()?.parse::<u64>().ok();
         let before = self.status_begin.as_ref().and_then(uptime);
         let expected = before.map(|before| before + self.began.elapsed().as_secs());

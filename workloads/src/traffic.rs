@@ -43,7 +43,13 @@ impl ReaderBytes {
 }
 
 /// Lines for the summary; nothing without events or counters.
-pub fn block(protocol: &str, begin: &Status, end: &Status, own: ReaderBytes, events: u64) -> Option<String> {
+pub fn block(
+    protocol: &str,
+    begin: &Status,
+    end: &Status,
+    reader: ReaderBytes,
+    events: u64,
+) -> Option<String> {
     if events == 0 {
         return None;
     }
@@ -55,8 +61,8 @@ pub fn block(protocol: &str, begin: &Status, end: &Status, own: ReaderBytes, eve
         of("Com_stmt_close")?,
     );
     let questions = per_event(growth(begin, end, "Questions")? - 1);
-    let received = per_event(growth(begin, end, "Bytes_received")? - own.received);
-    let sent = per_event(growth(begin, end, "Bytes_sent")? - own.sent);
+    let received = per_event(growth(begin, end, "Bytes_received")? - reader.received);
+    let sent = per_event(growth(begin, end, "Bytes_sent")? - reader.sent);
     Some(format!(
         "Protocol ({protocol}), per event by the server's counters:
     prepare / execute / close:           {prepare:.2} / {execute:.2} / {close:.2}
@@ -90,19 +96,19 @@ mod tests {
     fn the_reader_is_taken_off() {
         let first = status(0, 1, 500, 9000);
         let second = status(0, 2, 523, 9900);
-        let own = ReaderBytes::between(&first, &second).unwrap();
+        let reader = ReaderBytes::between(&first, &second).unwrap();
         assert_eq!(
-            own,
+            reader,
             ReaderBytes {
                 received: 23,
                 sent: 900
             }
         );
         let end = status(10, 13, 523 + 23 + 680, 9900 + 900 + 2580);
-        let text = block("ps_uncached", &second, &end, own, 10).unwrap();
+        let text = block("ps_uncached", &second, &end, reader, 10).unwrap();
         for part in ["1.00 / 1.00 / 1.00", " 1.00\n", "68.0 / 258.0"] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
-        assert!(block("ps", &second, &end, own, 0).is_none());
+        assert!(block("ps", &second, &end, reader, 0).is_none());
     }
 }

@@ -99,20 +99,20 @@ fn act_on(
     let threads = values.ints("threads")?.into_iter().max().unwrap_or(1);
     let threads = usize::try_from(threads)?;
     if verb != Verb::Check
-        && let Some(guest) = external::chosen(workload.descriptor().name, values)?
+        && let Some(generator) = external::chosen(workload.descriptor().name, values)?
     {
         let job = external::Job {
             workload,
             values,
             account: &driver.account,
             threads,
-            seed: guest.seed(values, seed)?,
+            seed: generator.seed(values, seed)?,
             output: &output,
         };
-        if verb == Verb::Prepare && guest.wants_database() {
+        if verb == Verb::Prepare && generator.needs_database() {
             create_database(&driver).map_err(|error| driver.explain(error.into()))?;
         }
-        guest.operate(verb, &job)?;
+        generator.operate(verb, &job)?;
         return Ok(0);
     }
     let setup = Setup {

@@ -13,13 +13,13 @@ use super::StatementId;
 use super::Value;
 use super::failure::DbError;
 use super::failure::Failure;
-use super::failure::local_failure;
+use super::failure::client_failure;
 use super::library::LibraryConnection;
 use super::mysql::MysqlDriver;
-use super::protocol::Calls;
+use super::protocol::ProtocolCalls;
 use super::statements::Statements;
-use super::watchdog::Cut;
-use super::watchdog::Watched;
+use super::watchdog::CutReason;
+use super::watchdog::WatchedConnection;
 
 /// First words of statements that work on whole tables, however long that takes.
 const WITHOUT_LIMIT: [&[u8]; 8] = [
@@ -51,7 +51,7 @@ pub struct MysqlConnection {
     with_database: bool,
     statements: Statements,
     on_connect: Vec<String>,
-    watched: Watched,
+    watched: WatchedConnection,
     /// None when it could not be opened again.
     link: Option<LibraryConnection>,
 }
@@ -159,15 +159,15 @@ impl MysqlConnection {
             }
         };
         let (errno, message) = match cut {
-            Cut::Time => (
+            CutReason::Time => (
                 CR_SERVER_LOST,
                 format!("no complete answer{place} for {seconds} s ({option})"),
             ),
-            Cut::Memory => (
+            CutReason::Memory => (
                 CR_OUT_OF_MEMORY,
                 format!("more than 1 GiB of memory is in use while the answer{place} is read"),
             ),
-            Cut::End => (
+            CutReason::End => (
                 CR_SERVER_LOST,
                 format!("the connection was closed before there was an answer{place}"),
             ),
@@ -185,7 +185,7 @@ const CR_OUT_OF_MEMORY: u32 = 2008;
 const CR_SERVER_LOST: u32 = 2013;
 
 fn closed() -> Failure {
-    local_failure("the connection is closed")
+    client_failure("the connection is closed")
 }
 
 impl Connection for MysqlConnection {
@@ -246,7 +246,7 @@ impl Connection for MysqlConnection {
         self.statements.text_of(statement)
     }
 
-    fn calls(&self) -> Calls {
+    fn calls(&self) -> ProtocolCalls {
         self.statements.calls
     }
 }

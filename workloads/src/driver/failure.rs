@@ -52,7 +52,7 @@ impl DbError {
 }
 
 /// A failure that this driver reports itself.
-pub fn local_failure(message: &str) -> Failure {
+pub fn client_failure(message: &str) -> Failure {
     Failure {
         errno: CR_UNKNOWN_ERROR,
         sqlstate: "HY000".to_owned(),
@@ -96,7 +96,7 @@ pub unsafe fn failure_of(mysql: *mut sys::MYSQL) -> Failure {
 }
 
 /// What a person can do about an error, by its number; nothing for numbers that say it themselves.
-pub fn mend(errno: u32) -> Option<&'static str> {
+pub fn hint(errno: u32) -> Option<&'static str> {
     Some(match errno {
         1044 | 1142 => "the account lacks this privilege: GRANT it, or give another --mysql-user",
         1045 | 1698 => "check --mysql-user and --mysql-password-file, --defaults-file or MYSQL_PWD",

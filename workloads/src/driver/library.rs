@@ -10,12 +10,12 @@ use super::Value;
 use super::failure::Failure;
 use super::mysql::MysqlDriver;
 use super::open::open;
-use super::protocol::Calls;
+use super::protocol::ProtocolCalls;
 use super::statement::ServerStatement;
 use super::template::Template;
 use super::text::escape;
 use super::text::run_text;
-use super::watchdog::Watched;
+use super::watchdog::WatchedConnection;
 
 /// A connection of the library; only the thread that opened it may use it.
 pub struct LibraryConnection {
@@ -30,7 +30,7 @@ impl LibraryConnection {
         driver: &MysqlDriver,
         number: usize,
         with_database: bool,
-        watched: &Watched,
+        watched: &WatchedConnection,
     ) -> Result<Self, Failure> {
         attach_thread();
         Ok(Self {
@@ -63,7 +63,7 @@ impl LibraryConnection {
     /// Prepares a statement on the server.
     pub fn prepare(
         &mut self,
-        calls: &mut Calls,
+        calls: &mut ProtocolCalls,
         sql: &str,
         params: &[ParamType],
     ) -> Result<ServerStatement, Failure> {

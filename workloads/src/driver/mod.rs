@@ -21,7 +21,7 @@ pub mod watchdog;
 
 pub use failure::DbError;
 pub use failure::Failure;
-use protocol::Calls;
+use protocol::ProtocolCalls;
 
 /// The type of one parameter of a statement, as it goes over the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,8 +143,8 @@ pub trait Connection {
     }
 
     /// What it sent so far to prepare, run and close statements.
-    fn calls(&self) -> Calls {
-        Calls::default()
+    fn calls(&self) -> ProtocolCalls {
+        ProtocolCalls::default()
     }
 }
 

@@ -10,7 +10,7 @@ use super::Reconnects;
 use super::connect::Account;
 use super::failure::DbError;
 use super::failure::Failure;
-use super::failure::mend;
+use super::failure::hint;
 use super::protocol::Mode;
 use super::watchdog::Watchdog;
 
@@ -41,7 +41,7 @@ impl MysqlDriver {
         }
     }
 
-    /// Adds the server and the mend to an error of the database.
+    /// Adds the server and the hint to an error of the database.
     pub fn explain(&self, error: anyhow::Error) -> anyhow::Error {
         let Some(failure) = error
             .downcast_ref::<DbError>()
@@ -49,7 +49,7 @@ impl MysqlDriver {
         else {
             return error;
         };
-        let mend = mend(failure.errno).map_or_else(String::new, |mend| format!(": {mend}"));
-        anyhow!("{}: {error:#}{mend}", self.account.describe())
+        let hint = hint(failure.errno).map_or_else(String::new, |hint| format!(": {hint}"));
+        anyhow!("{}: {error:#}{hint}", self.account.describe())
     }
 }

@@ -13,10 +13,10 @@ use mysqlclient_sys as sys;
 use super::connect::Account;
 use super::endpoint::Endpoint;
 use super::failure::Failure;
+use super::failure::client_failure;
 use super::failure::failure_of;
-use super::failure::local_failure;
 use super::mysql::MysqlDriver;
-use super::watchdog::Watched;
+use super::watchdog::WatchedConnection;
 
 /// CLIENT_MULTI_STATEMENTS of mysql_com.h: sysbench opens its connections with it.
 const CLIENT_MULTI_STATEMENTS: c_ulong = 1 << 16;
@@ -44,7 +44,7 @@ pub fn open(
     driver: &MysqlDriver,
     number: usize,
     with_database: bool,
-    watched: &Watched,
+    watched: &WatchedConnection,
 ) -> Result<*mut sys::MYSQL, Failure> {
     let account = &driver.account;
     let endpoint = account.endpoint(number);
@@ -91,10 +91,10 @@ fn connect(
     endpoint: &Endpoint,
     with_database: bool,
     polled: bool,
-    watched: &Watched,
+    watched: &WatchedConnection,
 ) -> Result<*mut sys::MYSQL, Failure> {
     let text = |value: &Option<String>| -> Result<Option<CString>, Failure> {
-        let cut = |_| local_failure("a connection option holds a zero byte");
+        let cut = |_| client_failure("a connection option holds a zero byte");
         value.as_deref().map(CString::new).transpose().map_err(cut)
     };
     let host = text(&endpoint.host)?;
@@ -106,7 +106,7 @@ fn connect(
     // SAFETY: the library is initialised; null asks it to allocate the handle.
     let mysql = unsafe { sys::mysql_init(ptr::null_mut()) };
     if mysql.is_null() {
-        return Err(local_failure("mysql_init: out of memory"));
+        return Err(client_failure("mysql_init: out of memory"));
     }
     watched.set_handle(mysql);
     // SAFETY: the handle is fresh and not connected.
@@ -145,7 +145,7 @@ unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -
     use sys::mysql_option as option;
     if let Some(file) = &account.option_file {
         let path = CString::new(file.as_os_str().as_encoded_bytes())
-            .map_err(|_| local_failure("--defaults-file holds a zero byte"))?;
+            .map_err(|_| client_failure("--defaults-file holds a zero byte"))?;
         // SAFETY: the library copies the string.
         unsafe { sys::mysql_options(mysql, option::MYSQL_READ_DEFAULT_FILE, path.as_ptr().cast()) };
     }
@@ -171,7 +171,7 @@ unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -
         account
             .tls
             .set(mysql)
-            .map_err(|error| local_failure(&error.to_string()))?;
+            .map_err(|error| client_failure(&error.to_string()))?;
         if account.compression {
             sys::mysql_options(mysql, option::MYSQL_OPT_COMPRESS, ptr::null());
         }

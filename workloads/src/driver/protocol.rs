@@ -21,7 +21,7 @@ pub enum Protocol {
     SqlPrepare,
 }
 
-const WORDS: [(&str, Protocol); 6] = [
+const NAMES: [(&str, Protocol); 6] = [
     ("text", Protocol::Text),
     ("emulated", Protocol::Emulated),
     ("ps", Protocol::Ps),
@@ -32,8 +32,8 @@ const WORDS: [(&str, Protocol); 6] = [
 
 impl Protocol {
     /// As `--protocol` takes it.
-    pub fn word(self) -> &'static str {
-        let word = WORDS.iter().find(|(_, protocol)| *protocol == self);
+    pub fn name(self) -> &'static str {
+        let word = NAMES.iter().find(|(_, protocol)| *protocol == self);
         word.map_or("", |(word, _)| word)
     }
 }
@@ -54,7 +54,7 @@ impl Mode {
     /// workload may have a protocol that is `natural` to it.
     pub fn from_options(values: &Values, natural: Option<Protocol>) -> Result<Self> {
         let word = values.text("protocol")?;
-        let chosen = WORDS.iter().find(|(name, _)| Some(*name) == word);
+        let chosen = NAMES.iter().find(|(name, _)| Some(*name) == word);
         let natural = if values.given("db-ps-mode")? {
             None
         } else {
@@ -85,7 +85,7 @@ impl Mode {
 
 /// What a connection sent to prepare, run and close statements, as commands of the protocol or as the texts `PREPARE` and `EXECUTE`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Calls {
+pub struct ProtocolCalls {
     /// Statements sent to be prepared, also those that the server refused.
     pub prepares: u64,
     /// Prepared statements run.
@@ -128,15 +128,15 @@ mod tests {
 
     #[test]
     fn each_word_means_the_protocol_that_says_it() {
-        for (word, protocol) in WORDS {
-            assert_eq!(mode(&[("protocol", word)]).protocol.word(), word);
-            assert_eq!(protocol.word(), word);
+        for (word, protocol) in NAMES {
+            assert_eq!(mode(&[("protocol", word)]).protocol.name(), word);
+            assert_eq!(protocol.name(), word);
         }
     }
 
     #[test]
     fn a_connection_keeps_as_many_statements_as_its_protocol_says() {
         let kept = |word| mode(&[("protocol", word)]).handles(90);
-        assert_eq!(WORDS.map(|(word, _)| kept(word)), [0, 0, 90, 25, 1, 90]);
+        assert_eq!(NAMES.map(|(word, _)| kept(word)), [0, 0, 90, 25, 1, 90]);
     }
 }

@@ -5,14 +5,14 @@ use super::template::Template;
 
 /// The texts of one statement that the server knows by a name.
 #[derive(Debug)]
-pub struct Named {
+pub struct SqlPrepareTexts {
     /// `SET @lp0=?, …`; nothing for a statement without parameters.
     pub set: Option<Template>,
     /// `EXECUTE … USING @lp0, …`.
     pub execute: String,
 }
 
-impl Named {
+impl SqlPrepareTexts {
     /// The text that prepares statement `number`, with a hole for the statement itself.
     pub fn prepare(number: usize, length: usize) -> Template {
         Template::new(&format!("PREPARE lp{number} FROM ?"), &[ParamType::Char(length)])
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn values_go_through_user_variables() {
-        let named = Named::new(3, &[ParamType::Int, ParamType::Char(5)]);
+        let named = SqlPrepareTexts::new(3, &[ParamType::Int, ParamType::Char(5)]);
         assert_eq!(named.execute, "EXECUTE lp3 USING @lp0, @lp1");
         let mut text = Vec::new();
         let values = [Value::Int(7), Value::Bytes(b"word")];
@@ -50,6 +50,6 @@ mod tests {
             .unwrap()
             .fill(&mut text, &values, |text, bytes| text.extend_from_slice(bytes));
         assert_eq!(text, b"SET @lp0=7, @lp1='word'");
-        assert!(Named::new(0, &[]).set.is_none());
+        assert!(SqlPrepareTexts::new(0, &[]).set.is_none());
     }
 }

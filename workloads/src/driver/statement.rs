@@ -17,7 +17,7 @@ use super::failure::Failure;
 
 /// The buffers of one parameter; the client library holds pointers into them, hence cells and a fixed address.
 #[derive(Debug)]
-struct Slot {
+struct ParameterBuffer {
     number: Cell<i64>,
     length: Cell<c_ulong>,
     is_null: Cell<sys::my_bool>,
@@ -25,10 +25,10 @@ struct Slot {
     kind: ParamType,
 }
 
-impl Slot {
+impl ParameterBuffer {
     fn new(kind: ParamType) -> Self {
         let capacity = match kind {
-            ParamType::Char(most) | ParamType::Binary(most) => most,
+            ParamType::Char(max_bytes) | ParamType::Binary(max_bytes) => max_bytes,
             ParamType::Int | ParamType::BigInt => 0,
         };
         Self {
@@ -110,7 +110,7 @@ fn text_bind((length, null): (&Cell<c_ulong>, &Cell<sys::my_bool>)) -> sys::MYSQ
 pub struct ServerStatement {
     mysql: *mut sys::MYSQL,
     handle: *mut sys::MYSQL_STMT,
-    slots: Box<[Slot]>,
+    parameters: Box<[ParameterBuffer]>,
 }
 
 impl ServerStatement {
@@ -122,10 +122,14 @@ impl ServerStatement {
         // SAFETY: `mysql` is an open connection by the contract of this function.
         let handle = unsafe { sys::mysql_stmt_init(mysql) };
         if handle.is_null() {
-            return Err(super::failure::local_failure("mysql_stmt_init: out of memory"));
+            return Err(super::failure::client_failure("mysql_stmt_init: out of memory"));
         }
-        let slots: Box<[Slot]> = params.iter().copied().map(Slot::new).collect();
-        let statement = Self { mysql, handle, slots };
+        let parameters: Box<[ParameterBuffer]> = params.iter().copied().map(ParameterBuffer::new).collect();
+        let statement = Self {
+            mysql,
+            handle,
+            parameters,
+        };
         // SAFETY: `handle` is a fresh statement, the pointer and length describe `sql`.
         if unsafe { sys::mysql_stmt_prepare(handle, sql.as_ptr().cast(), sql.len() as c_ulong) } != 0 {
             return Err(statement.failure());
@@ -133,12 +137,13 @@ impl ServerStatement {
         // SAFETY: `handle` has been prepared.
         let wanted = unsafe { sys::mysql_stmt_param_count(handle) };
         if wanted != params.len() as c_ulong {
-            return Err(super::failure::local_failure(&format!(
+            return Err(super::failure::client_failure(&format!(
                 "the statement has {wanted} parameters, {} are declared: {sql}",
                 params.len()
             )));
         }
-        let mut binds: Vec<sys::MYSQL_BIND> = statement.slots.iter().map(Slot::bind).collect();
+        let mut binds: Vec<sys::MYSQL_BIND> =
+            statement.parameters.iter().map(ParameterBuffer::bind).collect();
         // SAFETY: there are as many binds as parameters; the library copies them, and the buffers they point to live as long as the handle.
         let refused = unsafe { sys::mysql_stmt_bind_param(handle, binds.as_mut_ptr()) };
         if refused != sys::FALSE {
@@ -149,16 +154,16 @@ impl ServerStatement {
 
     /// Runs the statement. Each result set is read to its end; its rows are appended to `rows` where they are wanted, every value as text.
     pub fn run(&self, values: &[Value<'_>], mut rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure> {
-        for (position, (slot, value)) in self.slots.iter().zip(values).enumerate() {
-            if !slot.set(*value) {
-                return Err(super::failure::local_failure(&format!(
+        for (position, (parameter, value)) in self.parameters.iter().zip(values).enumerate() {
+            if !parameter.set(*value) {
+                return Err(super::failure::client_failure(&format!(
                     "parameter {} does not fit its type {:?}",
                     position + 1,
-                    slot.kind
+                    parameter.kind
                 )));
             }
         }
-        // SAFETY: `handle` is prepared and bound to buffers of `self.slots`, which live.
+        // SAFETY: `handle` is prepared and bound to buffers of `self.parameters`, which live.
         unsafe {
             if sys::mysql_stmt_execute(self.handle) != 0 {
                 return Err(self.failure());

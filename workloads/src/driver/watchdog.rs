@@ -35,7 +35,7 @@ const MEMORY_PER_CONNECTION: u64 = 256 << 10;
 /// Why the watchdog ended a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Cut {
+pub enum CutReason {
     /// It took longer than its limit.
     Time = 1,
     /// The process used too much memory while it read the result.
@@ -59,7 +59,7 @@ struct Shared {
 struct Entries {
     next: u64,
     by_id: HashMap<u64, Entry>,
-    /// When a signal came, and the exit status that it asks for.
+    /// When a signal received, and the exit status that it asks for.
     signal: Option<(Instant, i32)>,
 }
 
@@ -71,7 +71,7 @@ struct Entry {
     since: Instant,
 }
 
-/// What the connection and the watchdog share. On cache lines of its own, because each call writes it.
+/// What the connection and the watchdog share. On cache lines of its checker, because each call writes it.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Connection {
@@ -79,7 +79,7 @@ struct Connection {
     calls: AtomicU64,
     /// Limit of the present call in milliseconds, 0 for none.
     limit_ms: AtomicU64,
-    /// A [`Cut`], or 0.
+    /// A [`CutReason`], or 0.
     cut: AtomicU8,
     handle: Mutex<Handle>,
 }
@@ -91,7 +91,7 @@ struct Handle(*mut sys::MYSQL);
 unsafe impl Send for Handle {}
 
 impl Connection {
-    fn cut(&self, reason: Cut) {
+    fn cut(&self, reason: CutReason) {
         // The first reason is the one that is reported.
         self.cut.compare_exchange(0, reason as u8, Relaxed, Relaxed).ok();
         let handle = lock(&self.handle);
@@ -123,13 +123,13 @@ impl Watchdog {
     /// When there can be no further thread.
     pub fn start() -> Result<Self> {
         let watchdog = Self::default();
-        let own = watchdog.clone();
+        let checker = watchdog.clone();
         thread::Builder::new()
             .name("watchdog".to_owned())
             .spawn(move || {
                 loop {
                     thread::sleep(INTERVAL);
-                    own.check(Instant::now(), resident_bytes);
+                    checker.check(Instant::now(), resident_bytes);
                 }
             })
             .context("start the watchdog thread")?;
@@ -137,7 +137,7 @@ impl Watchdog {
     }
 
     /// Adds a connection.
-    pub fn watch(&self) -> Watched {
+    pub fn watch(&self) -> WatchedConnection {
         let connection = Arc::new(Connection {
             calls: AtomicU64::new(0),
             limit_ms: AtomicU64::new(0),
@@ -153,7 +153,7 @@ impl Watchdog {
             since: Instant::now(),
         };
         entries.by_id.insert(id, entry);
-        Watched {
+        WatchedConnection {
             connection,
             id,
             watchdog: self.clone(),
@@ -164,12 +164,12 @@ impl Watchdog {
     pub fn cut_waiting(&self) {
         for entry in lock(&self.0.entries).by_id.values() {
             if entry.connection.calls.load(Relaxed) % 2 == 1 {
-                entry.connection.cut(Cut::End);
+                entry.connection.cut(CutReason::End);
             }
         }
     }
 
-    /// A signal came: calls that wait after a grace period are ended; a process that still waits then exits with this status.
+    /// A signal received: calls that wait after a grace period are ended; a process that still waits then exits with this status.
     pub fn interrupt(&self, status: i32) {
         lock(&self.0.entries)
             .signal
@@ -198,20 +198,23 @@ impl Watchdog {
         for entry in &waiting {
             let limit = entry.connection.limit_ms.load(Relaxed);
             if limit > 0 && now.duration_since(entry.since) >= Duration::from_millis(limit) {
-                entry.connection.cut(Cut::Time);
+                entry.connection.cut(CutReason::Time);
             }
         }
         // Read only while a call takes long: a result grows the memory for longer than that.
         if !waiting.is_empty() && resident() > MEMORY + connections * MEMORY_PER_CONNECTION {
-            waiting.iter().for_each(|entry| entry.connection.cut(Cut::Memory));
+            waiting
+                .iter()
+                .for_each(|entry| entry.connection.cut(CutReason::Memory));
         }
-        let Some((came, status)) = signal.filter(|(came, _)| now.duration_since(*came) >= GRACE) else {
+        let Some((received, status)) = signal.filter(|(received, _)| now.duration_since(*received) >= GRACE)
+        else {
             return;
         };
         for entry in &waiting {
             self.0.interrupted.store(true, Relaxed);
-            entry.connection.cut(Cut::End);
-            if now.duration_since(entry.since.max(came)) >= 2 * GRACE {
+            entry.connection.cut(CutReason::End);
+            if now.duration_since(entry.since.max(received)) >= 2 * GRACE {
                 eprintln!(
                     "loadprint-load: interrupted; a call to the server does not end, results are not written"
                 );
@@ -233,13 +236,13 @@ fn resident_bytes() -> u64 {
 
 /// A connection's side of the watchdog; the connection is forgotten when this is dropped.
 #[derive(Debug)]
-pub struct Watched {
+pub struct WatchedConnection {
     connection: Arc<Connection>,
     id: u64,
     watchdog: Watchdog,
 }
 
-impl Watched {
+impl WatchedConnection {
     /// The handle whose socket is shut down. Null before it is closed.
     pub fn set_handle(&self, mysql: *mut sys::MYSQL) {
         *lock(&self.connection.handle) = Handle(mysql);
@@ -261,15 +264,15 @@ impl Watched {
     }
 
     /// Why the last call was ended, once.
-    pub fn take_cut(&self) -> Option<Cut> {
-        [Cut::Time, Cut::Memory, Cut::End]
+    pub fn take_cut(&self) -> Option<CutReason> {
+        [CutReason::Time, CutReason::Memory, CutReason::End]
             .into_iter()
             .find(|cut| *cut as u8 == self.connection.cut.load(Relaxed))
             .inspect(|_| self.connection.cut.store(0, Relaxed))
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedConnection {
     fn drop(&mut self) {
         lock(&self.watchdog.0.entries).by_id.remove(&self.id);
     }
@@ -299,7 +302,7 @@ mod tests {
             at(120);
             assert_eq!(watched.take_cut(), None);
             at(121);
-            assert_eq!(watched.take_cut(), Some(Cut::Time));
+            assert_eq!(watched.take_cut(), Some(CutReason::Time));
         });
         watched.set_limit(None);
         watched.call(|| {
@@ -320,7 +323,10 @@ mod tests {
             assert_eq!(reads.take_cut(), None);
             watchdog.check(now, LARGE);
         });
-        assert_eq!((reads.take_cut(), rests.take_cut()), (Some(Cut::Memory), None));
+        assert_eq!(
+            (reads.take_cut(), rests.take_cut()),
+            (Some(CutReason::Memory), None)
+        );
     }
 
     #[test]
@@ -328,14 +334,14 @@ mod tests {
         let watchdog = Watchdog::default();
         let watched = watchdog.watch();
         watchdog.interrupt(143);
-        let came = lock(&watchdog.0.entries).signal.unwrap().0;
+        let received = lock(&watchdog.0.entries).signal.unwrap().0;
         watched.call(|| {
-            watchdog.check(came, SMALL);
-            watchdog.check(came + GRACE / 2, SMALL);
+            watchdog.check(received, SMALL);
+            watchdog.check(received + GRACE / 2, SMALL);
             assert!(!watchdog.interrupted() && watched.take_cut().is_none());
-            watchdog.check(came + GRACE, SMALL);
+            watchdog.check(received + GRACE, SMALL);
             assert!(watchdog.interrupted());
-            assert_eq!(watched.take_cut(), Some(Cut::End));
+            assert_eq!(watched.take_cut(), Some(CutReason::End));
         });
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use loadprint_recording::clock::monotonic_ns;
 
-use super::Place;
+use super::FailurePlace;
 use super::Undo;
 use super::control::Control;
 use crate::driver::Connection;
@@ -17,7 +17,7 @@ use crate::driver::Reconnects;
 use crate::driver::Row;
 use crate::driver::StatementId;
 use crate::driver::Value;
-use crate::driver::protocol::Calls;
+use crate::driver::protocol::ProtocolCalls;
 use crate::stats::Counter;
 use crate::stats::ThreadStats;
 
@@ -40,10 +40,10 @@ pub struct Client<'a> {
     commits: u64,
     rollbacks: u64,
     /// What of the connection's calls has been counted.
-    calls: Calls,
+    calls: ProtocolCalls,
     reconnects: Reconnects,
     /// Events since the connection was opened.
-    since: u64,
+    events_since_connect: u64,
 }
 
 impl<'a> Client<'a> {
@@ -51,7 +51,7 @@ impl<'a> Client<'a> {
     pub fn new(connection: Box<dyn Connection>, stats: &'a ThreadStats, control: &'a Control) -> Self {
         Self {
             reconnects: connection.reconnects(),
-            since: 0,
+            events_since_connect: 0,
             connection,
             stats,
             control,
@@ -63,7 +63,7 @@ impl<'a> Client<'a> {
             rows: 0,
             commits: 0,
             rollbacks: 0,
-            calls: Calls::default(),
+            calls: ProtocolCalls::default(),
         }
     }
 
@@ -151,7 +151,7 @@ impl<'a> Client<'a> {
     }
 
     /// An event begins that was due then, or that nobody asked for.
-    pub(super) fn arrive(&mut self, due_ns: Option<i64>) {
+    pub(super) fn begin_event(&mut self, due_ns: Option<i64>) {
         self.due_ns = due_ns;
         self.start(0);
     }
@@ -162,8 +162,8 @@ impl<'a> Client<'a> {
     }
 
     /// Where the last error was met.
-    pub(super) fn place(&self) -> Place {
-        Place::Event(self.kind, self.failed.clone())
+    pub(super) fn place(&self) -> FailurePlace {
+        FailurePlace::Event(self.kind, self.failed.clone())
     }
 
     /// Sleeps until this moment of CLOCK_MONOTONIC, as a user who thinks or a schedule of the session's own;
@@ -185,7 +185,7 @@ impl<'a> Client<'a> {
     }
 
     /// Brings the counters of what the connection sent up to date: before each wait, so that no event pays for it.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn flush_call_counts(&mut self) {
         let (now, before) = (self.connection.calls(), self.calls);
         self.stats
             .add(0, Counter::Prepares, now.prepares - before.prepares);
@@ -196,10 +196,10 @@ impl<'a> Client<'a> {
     }
 
     /// The event is over: its latency, including retries and the new connection where it is time for one, and what it did count now.
-    pub(super) fn succeed(&mut self, events: u64) -> Result<(), DbError> {
-        self.since += 1;
-        if self.since == self.reconnects.every {
-            self.since = 0;
+    pub(super) fn complete_event(&mut self, events: u64) -> Result<(), DbError> {
+        self.events_since_connect += 1;
+        if self.events_since_connect == self.reconnects.every {
+            self.events_since_connect = 0;
             self.reopen(Counter::Reopens)?;
         }
         let nanoseconds = monotonic_ns() - self.began_ns;
@@ -229,7 +229,7 @@ impl<'a> Client<'a> {
             };
             let now_ns = monotonic_ns();
             if now_ns >= deadline_ns {
-                return Err(gave_up(&error, self.reconnects.timeout_ns));
+                return Err(reconnect_timeout(&error, self.reconnects.timeout_ns));
             }
             // Also an event that the end of the phase has caught waits for its connection; an abort ends the wait.
             if !self.control.sleep_until(now_ns + RETRY_NS) {
@@ -261,7 +261,7 @@ impl<'a> Client<'a> {
 }
 
 /// The last error, and how long it was waited for.
-fn gave_up(error: &DbError, timeout_ns: i64) -> DbError {
+fn reconnect_timeout(error: &DbError, timeout_ns: i64) -> DbError {
     let failure = error.failure();
     let seconds = timeout_ns as f64 / 1e9;
     DbError::Fatal(Failure {

@@ -13,14 +13,14 @@ use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
 
 use super::control::Control;
-use super::phase_barrier::Gate;
+use super::phase_barrier::PhaseBarrier;
 use crate::driver::watchdog::Watchdog;
 
 /// What came, and whom it concerns.
 #[derive(Debug, Default)]
 struct State {
     signal: Option<i32>,
-    run: Option<(Arc<Control>, Arc<Gate>)>,
+    run: Option<(Arc<Control>, Arc<PhaseBarrier>)>,
 }
 
 /// The signals of this process; shared by all runs of one command.
@@ -41,10 +41,10 @@ impl Interrupts {
             watchdog: watchdog.clone(),
             ..Self::default()
         };
-        let told = interrupts.clone();
+        let handler = interrupts.clone();
         thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(move || signals.forever().for_each(|signal| told.came(signal)))
+            .spawn(move || signals.forever().for_each(|signal| handler.received(signal)))
             .context("start the signal thread")?;
         Ok(interrupts)
     }
@@ -54,30 +54,30 @@ impl Interrupts {
         act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn came(&self, signal: i32) {
+    fn received(&self, signal: i32) {
         self.with(|state| {
             if state.signal.is_some() {
                 std::process::exit(128 + signal);
             }
             state.signal = Some(signal);
             self.watchdog.interrupt(128 + signal);
-            if let Some((control, gate)) = &state.run {
+            if let Some((control, barrier)) = &state.run {
                 control.abort();
-                gate.nudge();
+                barrier.notify();
             }
         });
     }
 
     /// A run that the signals abort until the guard is dropped; at once, if one has come before.
-    pub fn watch(&self, control: &Arc<Control>, gate: &Arc<Gate>) -> Watched {
+    pub fn watch(&self, control: &Arc<Control>, barrier: &Arc<PhaseBarrier>) -> InterruptGuard {
         self.with(|state| {
-            state.run = Some((Arc::clone(control), Arc::clone(gate)));
+            state.run = Some((Arc::clone(control), Arc::clone(barrier)));
             if state.signal.is_some() {
                 control.abort();
-                gate.nudge();
+                barrier.notify();
             }
         });
-        Watched(self.clone())
+        InterruptGuard(self.clone())
     }
 
     /// The signal that came first.
@@ -93,9 +93,9 @@ impl Interrupts {
 
 /// A run that the signals concern.
 #[derive(Debug)]
-pub struct Watched(Interrupts);
+pub struct InterruptGuard(Interrupts);
 
-impl Drop for Watched {
+impl Drop for InterruptGuard {
     fn drop(&mut self) {
         self.0.with(|state| state.run = None);
     }
@@ -108,16 +108,16 @@ mod tests {
     #[test]
     fn a_signal_ends_this_run_and_the_next_one_but_none_that_is_over() {
         let interrupts = Interrupts::default();
-        let run = || (Arc::new(Control::default()), Arc::new(Gate::new(1)));
-        let ((over, its_gate), (this, gate), (next, next_gate)) = (run(), run(), run());
-        drop(interrupts.watch(&over, &its_gate));
-        let watched = interrupts.watch(&this, &gate);
+        let run = || (Arc::new(Control::default()), Arc::new(PhaseBarrier::new(1)));
+        let ((over, its_barrier), (this, barrier), (next, next_barrier)) = (run(), run(), run());
+        drop(interrupts.watch(&over, &its_barrier));
+        let guard = interrupts.watch(&this, &barrier);
         assert!(!this.aborted() && interrupts.signal().is_none());
-        interrupts.came(SIGTERM);
+        interrupts.received(SIGTERM);
         assert!(this.aborted() && !over.aborted());
         assert_eq!(interrupts.signal(), Some(SIGTERM));
-        drop(watched);
-        let _watched = interrupts.watch(&next, &next_gate);
+        drop(guard);
+        let _guard = interrupts.watch(&next, &next_barrier);
         assert!(next.aborted());
     }
 }

@@ -30,16 +30,16 @@ use crate::stats::Snapshot;
 use crate::stats::Stats;
 use crate::stats::ThreadStats;
 use crate::stats::Totals;
-use backlog::Arrived;
+use backlog::ArrivalCounts;
 use backlog::Backlog;
 use control::Control;
 use interrupts::Interrupts;
 use load::Load;
-use phase_barrier::Gate;
 use phase_barrier::Order;
+use phase_barrier::PhaseBarrier;
 use schedule::Rate;
 use schedule::Schedule;
-use semaphore::Turnstile;
+use semaphore::Semaphore;
 use worker::Worker;
 
 /// Of a thread. Linux takes the pages when they are first used; the client library with TLS uses some 40 kB of them.
@@ -65,7 +65,7 @@ pub struct Plan {
     /// How an event that met an ignored error is undone.
     pub undo: Undo,
     /// No further thread became ready for so long: the run gives up.
-    pub patience: Duration,
+    pub init_timeout: Duration,
     /// After the end of a phase no thread ended its event for so long: their connections are cut.
     pub cut_after: Option<Duration>,
 }
@@ -129,7 +129,7 @@ pub struct Measured {
     /// Events and seconds of each thread.
     pub per_thread: Vec<(u64, f64)>,
     /// In an open loop.
-    pub arrived: Option<Arrived>,
+    pub arrived: Option<ArrivalCounts>,
 }
 
 /// The error that ended a thread, and with it the run.
@@ -138,14 +138,14 @@ pub struct ThreadFailure {
     /// From 0.
     pub thread: usize,
     /// Where it was.
-    pub place: Place,
+    pub place: FailurePlace,
     /// What it met.
     pub error: DbError,
 }
 
 /// Where a thread was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum FailurePlace {
     /// It opened its connection; so many threads were ready.
     Connecting(usize),
     /// It set up its session.
@@ -185,8 +185,8 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let control = Arc::new(Control::default());
-    let gate = Arc::new(Gate::new(plan.threads));
-    let _watched = interrupts.watch(&control, &gate);
+    let barrier = Arc::new(PhaseBarrier::new(plan.threads));
+    let _interrupt_guard = interrupts.watch(&control, &barrier);
     let stats = Stats::new(plan.threads, types);
     let workers: Vec<Worker> = (0..plan.threads).map(|_| Worker::default()).collect();
     let schedule = plan.rate.map(Schedule::new);
@@ -195,19 +195,19 @@ pub fn run(
         driver,
         plan,
         control: &control,
-        gate: &gate,
+        barrier: &barrier,
         stats: &stats,
         workers: &workers,
         errors: &Mutex::default(),
         schedule: schedule.as_ref(),
-        turnstile: &Turnstile::new(CONNECTING),
+        connecting: &Semaphore::new(CONNECTING),
         ramp_begin_ns: &AtomicI64::new(0),
     };
     let (measured, short) = thread::scope(|scope| {
         let result = match worker::start(scope, run) {
             Ok(()) => run.phases(observer),
             Err((missing, error)) => {
-                (0..missing).for_each(|_| gate.leave(None));
+                (0..missing).for_each(|_| barrier.leave(None));
                 let all = plan.threads;
                 Err(error).with_context(|| {
                     format!(
@@ -220,14 +220,14 @@ pub fn run(
         control.abort();
         load.stop();
         let stuck = run.wait_for_all();
-        gate.release(Order::Quit);
+        barrier.release(Order::Quit);
         // Sessions end, each with what it still has to write.
         let stuck = run.wait_for_all().or(stuck);
         result.map(|(measured, short)| (measured, stuck.or(short)))
     })?;
     Ok(Outcome {
         measured,
-        failure: gate.failure(),
+        failure: barrier.failure(),
         signal: interrupts.signal(),
         short,
         errors: run.errors().clone(),
@@ -241,12 +241,12 @@ struct Run<'a> {
     driver: &'a dyn Driver,
     plan: &'a Plan,
     control: &'a Control,
-    gate: &'a Gate,
+    barrier: &'a PhaseBarrier,
     stats: &'a Stats,
     workers: &'a [Worker],
     errors: &'a Mutex<Errors>,
     schedule: Option<&'a Schedule>,
-    turnstile: &'a Turnstile,
+    connecting: &'a Semaphore,
     /// CLOCK_MONOTONIC; zero but in `ramp`.
     ramp_begin_ns: &'a AtomicI64,
 }
@@ -258,7 +258,7 @@ impl Run<'_> {
     }
 
     fn over(&self) -> bool {
-        self.gate.failure().is_some() || self.control.aborted()
+        self.barrier.failure().is_some() || self.control.aborted()
     }
 
     fn phases(&self, observer: &mut dyn Observer) -> Result<(Option<Measured>, Option<String>)> {

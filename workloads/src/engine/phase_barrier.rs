@@ -25,8 +25,8 @@ pub enum Wake {
     AllWaiting,
     /// The moment has come.
     Deadline,
-    /// Somebody called [`Gate::nudge`].
-    Nudged,
+    /// Somebody called [`PhaseBarrier::notify`].
+    Notified,
 }
 
 #[derive(Debug)]
@@ -35,13 +35,13 @@ struct State {
     waiting: usize,
     round: u64,
     order: Order,
-    nudged: bool,
+    notified: bool,
     failure: Option<ThreadFailure>,
 }
 
 /// The meeting point.
 #[derive(Debug)]
-pub struct Gate {
+pub struct PhaseBarrier {
     state: Mutex<State>,
     /// For the main thread.
     changed: Condvar,
@@ -49,7 +49,7 @@ pub struct Gate {
     released: Condvar,
 }
 
-impl Gate {
+impl PhaseBarrier {
     /// For so many threads.
     pub fn new(threads: usize) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Gate {
                 waiting: 0,
                 round: 0,
                 order: Order::Quit,
-                nudged: false,
+                notified: false,
                 failure: None,
             }),
             changed: Condvar::new(),
@@ -87,7 +87,7 @@ impl Gate {
     pub fn leave(&self, failure: Option<ThreadFailure>) {
         let mut state = self.lock();
         state.threads -= 1;
-        state.nudged |= failure.is_some();
+        state.notified |= failure.is_some();
         if state.failure.is_none() {
             state.failure = failure;
         }
@@ -95,8 +95,8 @@ impl Gate {
     }
 
     /// Wakes the main thread.
-    pub fn nudge(&self) {
-        self.lock().nudged = true;
+    pub fn notify(&self) {
+        self.lock().notified = true;
         self.changed.notify_all();
     }
 
@@ -109,16 +109,16 @@ impl Gate {
         self.released.notify_all();
     }
 
-    /// Blocks until all threads wait, the deadline has come, or somebody nudged.
-    pub fn watch(&self, deadline: Option<Instant>) -> Wake {
+    /// Blocks until all threads wait, the deadline has come, or somebody notified.
+    pub fn wait_for_threads(&self, deadline: Option<Instant>) -> Wake {
         let mut state = self.lock();
         loop {
             if state.waiting == state.threads {
                 return Wake::AllWaiting;
             }
-            if state.nudged {
-                state.nudged = false;
-                return Wake::Nudged;
+            if state.notified {
+                state.notified = false;
+                return Wake::Notified;
             }
             state = match deadline {
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
@@ -151,16 +151,19 @@ impl Gate {
     }
 }
 
-/// A thread's place at the gate: it leaves when dropped, also when the thread panics.
-pub struct Seat<'a> {
-    gate: &'a Gate,
+/// A thread's place at the barrier: it leaves when dropped, also when the thread panics.
+pub struct Participant<'a> {
+    barrier: &'a PhaseBarrier,
     failure: Option<ThreadFailure>,
 }
 
-impl<'a> Seat<'a> {
-    /// Takes one of the places that the gate was made for.
-    pub fn new(gate: &'a Gate) -> Self {
-        Self { gate, failure: None }
+impl<'a> Participant<'a> {
+    /// Takes one of the places that the barrier was made for.
+    pub fn new(barrier: &'a PhaseBarrier) -> Self {
+        Self {
+            barrier,
+            failure: None,
+        }
     }
 
     /// Leaves because of an error.
@@ -169,9 +172,9 @@ impl<'a> Seat<'a> {
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for Participant<'_> {
     fn drop(&mut self) {
-        self.gate.leave(self.failure.take());
+        self.barrier.leave(self.failure.take());
     }
 }
 
@@ -183,28 +186,28 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_thread_that_panicked() {
-        let gate = Gate::new(2);
+        let barrier = PhaseBarrier::new(2);
         thread::scope(|scope| {
             let waiting = scope.spawn(|| {
-                let _seat = Seat::new(&gate);
-                gate.wait()
+                let _participant = Participant::new(&barrier);
+                barrier.wait()
             });
             let panicking = scope.spawn(|| {
-                let _seat = Seat::new(&gate);
+                let _participant = Participant::new(&barrier);
                 panic!("on purpose");
             });
             assert!(panicking.join().is_err());
-            assert_eq!(gate.watch(None), Wake::AllWaiting);
-            gate.release(Order::Quit);
+            assert_eq!(barrier.wait_for_threads(None), Wake::AllWaiting);
+            barrier.release(Order::Quit);
             assert_eq!(waiting.join().unwrap(), Order::Quit);
         });
     }
 
     #[test]
     fn a_past_deadline_and_a_nudge_wake_the_main_thread() {
-        let gate = Gate::new(1);
-        assert_eq!(gate.watch(Some(Instant::now())), Wake::Deadline);
-        gate.nudge();
-        assert_eq!(gate.watch(None), Wake::Nudged);
+        let barrier = PhaseBarrier::new(1);
+        assert_eq!(barrier.wait_for_threads(Some(Instant::now())), Wake::Deadline);
+        barrier.notify();
+        assert_eq!(barrier.wait_for_threads(None), Wake::Notified);
     }
 }

@@ -6,40 +6,40 @@ use std::sync::PoisonError;
 
 /// Places that threads take and give back.
 #[derive(Debug)]
-pub struct Turnstile {
-    free: Mutex<usize>,
+pub struct Semaphore {
+    permits: Mutex<usize>,
     changed: Condvar,
 }
 
 /// A place; given back when dropped.
 #[derive(Debug)]
-pub struct Pass<'a>(&'a Turnstile);
+pub struct Permit<'a>(&'a Semaphore);
 
-impl Turnstile {
+impl Semaphore {
     /// For so many at a time.
-    pub fn new(places: usize) -> Self {
+    pub fn new(permits: usize) -> Self {
         Self {
-            free: Mutex::new(places),
+            permits: Mutex::new(permits),
             changed: Condvar::new(),
         }
     }
 
     /// Waits for a place.
-    pub fn enter(&self) -> Pass<'_> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let none = |free: &mut usize| *free == 0;
-        let mut free = self
+    pub fn acquire(&self) -> Permit<'_> {
+        let permits = self.permits.lock().unwrap_or_else(PoisonError::into_inner);
+        let none = |permits: &mut usize| *permits == 0;
+        let mut permits = self
             .changed
-            .wait_while(free, none)
+            .wait_while(permits, none)
             .unwrap_or_else(PoisonError::into_inner);
-        *free -= 1;
-        Pass(self)
+        *permits -= 1;
+        Permit(self)
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *self.0.permits.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.0.changed.notify_one();
     }
 }
@@ -54,13 +54,13 @@ mod tests {
 
     #[test]
     fn no_more_than_its_places_are_inside() {
-        let turnstile = Turnstile::new(3);
+        let semaphore = Semaphore::new(3);
         let (inside, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {
             for _ in 0..16 {
                 scope.spawn(|| {
                     for _ in 0..100 {
-                        let _pass = turnstile.enter();
+                        let _permit = semaphore.acquire();
                         most.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
                         thread::yield_now();
                         inside.fetch_sub(1, SeqCst);

@@ -11,7 +11,7 @@ use std::thread::Scope;
 use loadprint_recording::clock::monotonic_ns;
 use rustix::thread::set_current_timer_slack;
 
-use super::Place;
+use super::FailurePlace;
 use super::Run;
 use super::STACK_BYTES;
 use super::ThreadFailure;
@@ -19,7 +19,7 @@ use super::client::Client;
 use super::load::Session;
 use super::load::Step;
 use super::phase_barrier::Order;
-use super::phase_barrier::Seat;
+use super::phase_barrier::Participant;
 use crate::driver::DbError;
 
 /// By how much a sleep may last longer, nanoseconds; 50,000 otherwise, which would stand in every latency of an open loop.
@@ -80,9 +80,9 @@ pub fn start<'scope>(scope: &'scope Scope<'scope, '_>, run: Run<'scope>) -> Resu
 
 /// The body of a thread.
 fn work(run: Run<'_>, number: usize) {
-    let seat = Seat::new(run.gate);
+    let participant = Participant::new(run.barrier);
     if let Err((place, error)) = serve(run, number) {
-        seat.fail(ThreadFailure {
+        participant.fail(ThreadFailure {
             thread: number,
             place,
             error,
@@ -90,27 +90,27 @@ fn work(run: Run<'_>, number: usize) {
     }
 }
 
-fn serve(run: Run<'_>, number: usize) -> Result<(), (Place, DbError)> {
+fn serve(run: Run<'_>, number: usize) -> Result<(), (FailurePlace, DbError)> {
     if run.schedule.is_some() {
         // Refused only where the kernel has no such call: sleeps are then as coarse as everybody's.
         set_current_timer_slack(Some(TIMER_SLACK_NS)).ok();
     }
-    let pass = run.turnstile.enter();
+    let permit = run.connecting.acquire();
     if run.control.aborted() {
         return Ok(());
     }
     let connection = run
         .driver
         .connect_nth(number)
-        .map_err(|error| (Place::Connecting(run.gate.waiting()), error))?;
-    drop(pass);
+        .map_err(|error| (FailurePlace::Connecting(run.barrier.waiting()), error))?;
+    drop(permit);
     let worker = &run.workers[number];
     let mut client = Client::new(connection, &run.stats.threads()[number], run.control);
     let session = run.load.session(number, &mut client);
-    let mut session = session.map_err(|error| (Place::Preparing, error))?;
+    let mut session = session.map_err(|error| (FailurePlace::Preparing, error))?;
     loop {
-        client.rest();
-        if run.gate.wait() != Order::Run {
+        client.flush_call_counts();
+        if run.barrier.wait() != Order::Run {
             let finished = session.finish(&mut client);
             return finished.map_err(|error| (client.place(), error));
         }
@@ -129,26 +129,26 @@ fn events(
     client: &mut Client<'_>,
     session: &mut dyn Session,
 ) -> Result<(), DbError> {
-    if !my_turn(run, number) {
+    if !wait_for_ramp(run, number) {
         return Ok(());
     }
     let drains = run.drains();
     let worker = &run.workers[number];
     while run.control.may_go_on(drains) {
         match run.schedule {
-            None => client.arrive(None),
+            None => client.begin_event(None),
             Some(schedule) => {
                 let due_ns = schedule.take();
                 if !run.control.sleep_until(due_ns) {
                     return Ok(());
                 }
-                client.arrive(Some(due_ns));
+                client.begin_event(Some(due_ns));
             }
         }
         Worker::count(&worker.begun);
-        let went_on = event(run, client, session);
+        let has_more = event(run, client, session);
         Worker::count(&worker.ended);
-        if !went_on? {
+        if !has_more? {
             return Ok(());
         }
     }
@@ -156,7 +156,7 @@ fn events(
 }
 
 /// In `ramp`, threads begin one after the other; false if the phase was over before.
-fn my_turn(run: &Run<'_>, number: usize) -> bool {
+fn wait_for_ramp(run: &Run<'_>, number: usize) -> bool {
     let begin_ns = run.ramp_begin_ns.load(Relaxed);
     match run.plan.ramp {
         Some(ramp) if begin_ns > 0 => {
@@ -173,7 +173,7 @@ fn event(run: &Run<'_>, client: &mut Client<'_>, session: &mut dyn Session) -> R
     loop {
         match session.event(client) {
             Ok(Step::Done(events)) => {
-                client.succeed(events)?;
+                client.complete_event(events)?;
                 return Ok(true);
             }
             Ok(Step::Exhausted) => return Ok(false),

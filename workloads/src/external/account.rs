@@ -11,7 +11,7 @@ use crate::driver::connect::Account;
 
 /// Where a guest connects and as whom.
 #[derive(Clone)]
-pub struct Resolved {
+pub struct ResolvedAccount {
     /// Host name; `localhost` means the socket.
     pub host: String,
     /// TCP port.
@@ -30,7 +30,7 @@ pub struct Resolved {
 ///
 /// # Errors
 /// When the option file cannot be read, or uses what only libmysqlclient understands.
-pub fn resolve(account: &Account) -> Result<Resolved> {
+pub fn resolve(account: &Account) -> Result<ResolvedAccount> {
     let mut file = Vec::new();
     if let Some(path) = &account.option_file {
         let text = fs::read_to_string(path).with_context(|| format!("--defaults-file {}", path.display()))?;
@@ -55,7 +55,7 @@ pub fn resolve(account: &Account) -> Result<Resolved> {
         (None, None) => 3306,
     };
     let password = account.password.clone().or_else(|| of_file("password"));
-    Ok(Resolved {
+    Ok(ResolvedAccount {
         // A socket is used where one is named and the host is not another one, as libmysqlclient has it.
         socket: socket.filter(|_| host.as_deref().is_none_or(|host| host == "localhost")),
         host: host.unwrap_or_else(|| "localhost".to_owned()),

@@ -33,11 +33,11 @@ use signal_hook::iterator::Handle;
 use signal_hook::iterator::Signals;
 
 /// How long a guest may take to end after SIGTERM.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TERM_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long output may come from others after the guest itself has ended.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A line beyond this is cut: a guest that prints a statement of half a megabyte is not to be kept in memory.
-const LONGEST: usize = 64 * 1024;
+const MAX_LINE: usize = 64 * 1024;
 
 /// What a guest writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub enum Stream {
 
 /// What happens to a guest.
 #[derive(Debug)]
-pub enum Said {
+pub enum ChildEvent {
     /// It wrote a line.
     Line(Stream, String),
     /// The moment came that was waited for.
@@ -61,7 +61,7 @@ pub enum Said {
     Ended(ExitStatus),
 }
 
-enum Event {
+enum RawEvent {
     Line(Stream, String),
     Closed,
     Exited,
@@ -73,7 +73,7 @@ enum Event {
 pub struct Child {
     process: Process,
     group: Option<Pid>,
-    events: Receiver<Event>,
+    events: Receiver<RawEvent>,
     signals: Handle,
     open: usize,
     ended: Option<(ExitStatus, Instant)>,
@@ -112,8 +112,8 @@ impl Child {
         let of_signals = sender.clone();
         start_thread("signals", move || {
             for signal in received.forever() {
-                hand_on(group, signal);
-                if of_signals.send(Event::Signal(signal)).is_err() {
+                forward_signal(group, signal);
+                if of_signals.send(RawEvent::Signal(signal)).is_err() {
                     return;
                 }
             }
@@ -124,7 +124,7 @@ impl Child {
                 // Looks without reaping: the number stays taken until this process asks for the status.
                 waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok();
             }
-            of_exit.send(Event::Exited).ok();
+            of_exit.send(RawEvent::Exited).ok();
         })?;
         if let Some(out) = process.stdout.take() {
             let sender = sender.clone();
@@ -147,17 +147,17 @@ impl Child {
     ///
     /// # Errors
     /// When its status cannot be asked for.
-    pub fn next(&mut self, due: Option<Instant>) -> Result<Said> {
+    pub fn next(&mut self, due: Option<Instant>) -> Result<ChildEvent> {
         loop {
             // A grandchild may hold the pipes open for ever.
-            let last = self.ended.map(|(_, at)| at + LAST_WORDS);
+            let last = self.ended.map(|(_, at)| at + OUTPUT_TIMEOUT);
             if let Some((status, _)) = self.ended
                 && (self.open == 0 || last.is_some_and(|last| last <= Instant::now()))
             {
-                return Ok(Said::Ended(status));
+                return Ok(ChildEvent::Ended(status));
             }
             if due.is_some_and(|due| due <= Instant::now()) {
-                return Ok(Said::Due);
+                return Ok(ChildEvent::Due);
             }
             let event = match due.into_iter().chain(last).min() {
                 None => self.events.recv().ok(),
@@ -167,10 +167,10 @@ impl Child {
                     .ok(),
             };
             match event {
-                Some(Event::Line(stream, line)) => return Ok(Said::Line(stream, line)),
-                Some(Event::Signal(signal)) => return Ok(Said::Signal(signal)),
-                Some(Event::Closed) => self.open -= 1,
-                Some(Event::Exited) => self.reap()?,
+                Some(RawEvent::Line(stream, line)) => return Ok(ChildEvent::Line(stream, line)),
+                Some(RawEvent::Signal(signal)) => return Ok(ChildEvent::Signal(signal)),
+                Some(RawEvent::Closed) => self.open -= 1,
+                Some(RawEvent::Exited) => self.reap()?,
                 None => {}
             }
         }
@@ -191,7 +191,7 @@ impl Child {
     pub fn end(&mut self) -> Result<()> {
         let Some(group) = self.group else { return Ok(()) };
         kill_process_group(group, Signal::TERM).ok();
-        let limit = Instant::now() + PATIENCE;
+        let limit = Instant::now() + TERM_TIMEOUT;
         while Instant::now() < limit {
             self.reap()?;
             if test_kill_process_group(group).is_err() {
@@ -223,13 +223,13 @@ fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> 
     thread.spawn(body).map(drop).context("start a thread")
 }
 
-fn hand_on(group: Option<Pid>, signal: i32) {
+fn forward_signal(group: Option<Pid>, signal: i32) {
     if let (Some(group), Some(signal)) = (group, Signal::from_named_raw(signal)) {
         kill_process_group(group, signal).ok();
     }
 }
 
-fn read(stream: impl Read, kind: Stream, sender: &Sender<Event>) {
+fn read(stream: impl Read, kind: Stream, sender: &Sender<RawEvent>) {
     let mut reader = BufReader::new(stream);
     let mut line = Vec::new();
     loop {
@@ -238,15 +238,15 @@ fn read(stream: impl Read, kind: Stream, sender: &Sender<Event>) {
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
-        line.truncate(LONGEST);
+        line.truncate(MAX_LINE);
         let text = String::from_utf8_lossy(&line)
             .trim_matches(['\n', '\r'])
             .to_owned();
-        if sender.send(Event::Line(kind, text)).is_err() {
+        if sender.send(RawEvent::Line(kind, text)).is_err() {
             return;
         }
     }
-    sender.send(Event::Closed).ok();
+    sender.send(RawEvent::Closed).ok();
 }
 
 #[cfg(test)]
@@ -267,8 +267,8 @@ mod tests {
         let mut lines = Vec::new();
         let status = loop {
             match child.next(None).unwrap() {
-                Said::Line(stream, line) => lines.push((stream == Stream::Out, line)),
-                Said::Ended(status) => break status,
+                ChildEvent::Line(stream, line) => lines.push((stream == Stream::Out, line)),
+                ChildEvent::Ended(status) => break status,
                 other => panic!("{other:?}"),
             }
         };
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn the_whole_group_ends_with_it_even_where_it_does_not_listen() {
         let mut child = shell("trap '' TERM; sleep 1000 & echo $!; wait; sleep 1000");
-        let Said::Line(_, grandchild) = child.next(None).unwrap() else {
+        let ChildEvent::Line(_, grandchild) = child.next(None).unwrap() else {
             panic!("no line")
         };
         drop(child);
@@ -303,7 +303,7 @@ mod tests {
             child
                 .next(Some(Instant::now() + Duration::from_millis(20)))
                 .unwrap(),
-            Said::Due
+            ChildEvent::Due
         ));
     }
 }

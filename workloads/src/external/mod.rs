@@ -1,5 +1,5 @@
 //! Guests: other load generators that run in place of the native one, as their users run them, and give the same run directory.
-//! A guest's figures come from its own output; whether they can stand is judged by what they say, never by an exit status.
+//! A generator's figures come from its own output; whether they can stand is outcome by what they say, never by an exit status.
 
 mod account;
 mod child;
@@ -21,16 +21,16 @@ use crate::options::Values;
 use crate::output::Output;
 use crate::verb::Verb;
 use crate::workload::Workload;
-pub use command::AnyCommand;
+pub use command::CommandWorkload;
 pub use options::options_of;
-pub use outcome::Judged;
-pub use run::Run;
-use run::Watch;
+pub use outcome::ExternalOutcome;
+pub use run::ExternalRun;
+use run::RunMonitor;
 
-/// All guests.
-static GUESTS: &[&dyn Guest] = &[&sysbench::Sysbench, &hammerdb::HammerDb, &AnyCommand];
+/// All external.
+static GENERATORS: &[&dyn ExternalGenerator] = &[&sysbench::Sysbench, &hammerdb::HammerDb, &CommandWorkload];
 
-/// What a guest is asked to do.
+/// What a generator is asked to do.
 pub struct Job<'a> {
     /// The workload, as the native generator declares it.
     pub workload: &'a dyn Workload,
@@ -40,29 +40,29 @@ pub struct Job<'a> {
     pub account: &'a Account,
     /// Threads, connections or virtual users.
     pub threads: usize,
-    /// The master seed, where the guest takes one.
+    /// The master seed, where the generator takes one.
     pub seed: u64,
     /// Where lines for people go.
     pub output: &'a Output,
 }
 
 /// Another load generator.
-pub trait Guest: Sync {
+pub trait ExternalGenerator: Sync {
     /// As `--generator` calls it.
     fn name(&self) -> &'static str;
 
     /// True if it has this workload.
-    fn knows(&self, workload: &str) -> bool;
+    fn supports(&self, workload: &str) -> bool;
 
     /// True if the database must be there before it prepares its tables.
-    fn wants_database(&self) -> bool {
+    fn needs_database(&self) -> bool {
         false
     }
 
     /// Carries out `prepare`, `warmup` or `cleanup`.
     ///
     /// # Errors
-    /// One line: what the guest said, or what it cannot do.
+    /// One line: what the generator said, or what it cannot do.
     fn operate(&self, verb: Verb, job: &Job<'_>) -> Result<()>;
 
     /// The seed that it can take in place of this one.
@@ -73,28 +73,28 @@ pub trait Guest: Sync {
         Ok(seed)
     }
 
-    /// Runs the load and tells `watch` of its phases as they come; refuses options that it lacks before it starts anything.
+    /// Runs the load and tells `monitor` of its phases as they come; refuses options that it lacks before it starts anything.
     ///
     /// # Errors
     /// When it could not be started. How a run that was started ended is in what is returned.
-    fn run(&self, job: &Job<'_>, watch: &mut Watch<'_>) -> Result<Judged>;
+    fn run(&self, job: &Job<'_>, monitor: &mut RunMonitor<'_>) -> Result<ExternalOutcome>;
 }
 
 /// The generators that know a workload, the native one first.
 pub fn generators(workload: &str) -> Vec<&'static str> {
-    let guests = GUESTS.iter().filter(|guest| guest.knows(workload));
+    let external = GENERATORS.iter().filter(|generator| generator.supports(workload));
     let native = (workload != "command").then_some("native");
     native
         .into_iter()
-        .chain(guests.map(|guest| guest.name()))
+        .chain(external.map(|generator| generator.name()))
         .collect()
 }
 
-/// The guest that `--generator` names; none for the native generator.
+/// The generator that `--generator` names; none for the native generator.
 ///
 /// # Errors
 /// When it does not know the workload.
-pub fn chosen(workload: &str, values: &Values) -> Result<Option<&'static dyn Guest>> {
+pub fn chosen(workload: &str, values: &Values) -> Result<Option<&'static dyn ExternalGenerator>> {
     if !values.declares("generator") {
         return Ok(None);
     }
@@ -102,9 +102,12 @@ pub fn chosen(workload: &str, values: &Values) -> Result<Option<&'static dyn Gue
     if name == "native" {
         return Ok(None);
     }
-    let guest = GUESTS.iter().copied().find(|guest| guest.name() == name);
-    match guest.filter(|guest| guest.knows(workload)) {
-        Some(guest) => Ok(Some(guest)),
+    let generator = GENERATORS
+        .iter()
+        .copied()
+        .find(|generator| generator.name() == name);
+    match generator.filter(|generator| generator.supports(workload)) {
+        Some(generator) => Ok(Some(generator)),
         None => bail!(
             "--generator={name}: it has no {workload}: {} has",
             generators(workload).join(", ")

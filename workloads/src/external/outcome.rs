@@ -4,7 +4,7 @@ use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use crate::series::reported::Second;
+use crate::series::reported::ReportedInterval;
 
 /// Latencies in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -30,7 +30,7 @@ impl Latency {
 
 /// Totals of the measured window, and the verdict on them.
 #[derive(Debug, Default)]
-pub struct Judged {
+pub struct ExternalOutcome {
     /// Length of the window by the guest's own clock; none if there are no totals.
     pub seconds: Option<f64>,
     /// Named as in `result.json`: `events`, `queries`, …
@@ -42,7 +42,7 @@ pub struct Judged {
     /// Values in milliseconds and how often they came, when the guest printed a histogram.
     pub histogram: Vec<(f64, u64)>,
     /// Per interval of its own reports.
-    pub series: Vec<Second>,
+    pub series: Vec<ReportedInterval>,
     /// Facts for `details`.
     pub details: Map<String, Json>,
     /// The operation, where it is not the one that the workload declares.
@@ -57,7 +57,7 @@ pub struct Judged {
     pub signal: Option<i32>,
 }
 
-impl Judged {
+impl ExternalOutcome {
     /// A run without figures.
     pub fn failed(reason: String) -> Self {
         Self {

@@ -6,7 +6,7 @@ use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use super::outcome::Judged;
+use super::outcome::ExternalOutcome;
 
 /// The integer totals that every result has.
 const TOTALS: [&str; 10] = [
@@ -22,8 +22,8 @@ const TOTALS: [&str; 10] = [
     "reconnects",
 ];
 
-/// What the result repeats of the about.
-pub struct About<'a> {
+/// What the result repeats of the context.
+pub struct ResultContext<'a> {
     pub point: &'a str,
     pub workload: &'a str,
     pub generator: &'a str,
@@ -35,9 +35,13 @@ pub struct About<'a> {
 }
 
 /// The content of `result.json`, or nothing where the run has no totals.
-pub fn result_json(about: &About<'_>, judged: &Judged, reason: Option<&str>) -> Option<Json> {
-    let seconds = judged.seconds.filter(|seconds| *seconds > 0.0)?;
-    let transactions: Map<String, Json> = judged
+pub fn result_json(
+    context: &ResultContext<'_>,
+    outcome: &ExternalOutcome,
+    reason: Option<&str>,
+) -> Option<Json> {
+    let seconds = outcome.seconds.filter(|seconds| *seconds > 0.0)?;
+    let transactions: Map<String, Json> = outcome
         .types
         .iter()
         .map(|(name, count, latency)| {
@@ -49,37 +53,37 @@ pub fn result_json(about: &About<'_>, judged: &Judged, reason: Option<&str>) -> 
         .collect();
     let mut result = json!({
         "format_version": FORMAT_VERSION,
-        "workload": about.workload,
-        "generator": about.generator,
-        "generator_version": judged.version,
-        "point": Some(about.point).filter(|name| !name.is_empty()),
-        "operation": about.operation,
-        "options": about.options,
-        "threads": about.threads,
-        "seed": about.seed,
-        "server": about.server,
+        "workload": context.workload,
+        "generator": context.generator,
+        "generator_version": outcome.version,
+        "point": Some(context.point).filter(|name| !name.is_empty()),
+        "operation": context.operation,
+        "options": context.options,
+        "threads": context.threads,
+        "seed": context.seed,
+        "server": context.server,
         "protocol": null,
         "status": if reason.is_none() { "complete" } else { "failed" },
         "reason": reason,
-        "flags": judged.flags,
+        "flags": outcome.flags,
     });
     if let Some(result) = result.as_object_mut() {
         for name in TOTALS {
             result.insert(
                 name.to_owned(),
-                judged.totals.get(name).cloned().unwrap_or(Json::Null),
+                outcome.totals.get(name).cloned().unwrap_or(Json::Null),
             );
         }
         let rest = json!({
             "seconds": seconds,
             "drain_seconds": null,
-            "latency_ms": judged.latency.to_json(),
+            "latency_ms": outcome.latency.to_json(),
             "transactions": transactions,
             "errors_by_code": null,
             "per_thread": null,
             "reconnects_by_cause": null,
             "protocol_calls": null,
-            "details": judged.details,
+            "details": outcome.details,
         });
         result.extend(rest.as_object().cloned().unwrap_or_default());
     }

@@ -1,4 +1,4 @@
-//! The verb `run` with a guest: the server's status, the phases, the run directory and the exit status around its process.
+//! The verb `run` with a generator: the server's status, the phases, the run directory and the exit status around its process.
 
 use std::path::Path;
 
@@ -7,32 +7,32 @@ use anyhow::anyhow;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use super::Guest;
+use super::ExternalGenerator;
 use super::Job;
-use super::outcome::Judged;
+use super::outcome::ExternalOutcome;
 use super::result;
 use super::sockets::sockets;
 use crate::driver::Driver;
 use crate::driver::mysql::MysqlDriver;
 use crate::output::Output;
-use crate::recording::About;
 use crate::recording::Recording;
-use crate::series::reported::Stamp;
+use crate::recording::RunInfo;
+use crate::series::reported::Timestamp;
 use crate::server::Server;
 
-/// A guest's run.
-pub struct Run<'a> {
+/// A generator's run.
+pub struct ExternalRun<'a> {
     /// Its name among several; empty if it is the only one.
     pub point: &'a str,
     /// Who runs.
-    pub guest: &'a dyn Guest,
+    pub generator: &'a dyn ExternalGenerator,
     /// What it is asked for.
     pub job: &'a Job<'a>,
     /// Our own way to the server.
     pub driver: &'a MysqlDriver,
 }
 
-impl Run<'_> {
+impl ExternalRun<'_> {
     /// Runs, prints, writes: the content of `result.json`, and the exit status or one line.
     pub fn run(&self) -> (Option<Json>, Result<u8>) {
         let mut result = None;
@@ -44,67 +44,67 @@ impl Run<'_> {
         let (job, driver) = (self.job, self.driver);
         let place = |error: anyhow::Error| driver.explain(error);
         // Before anything is started, as for a native run. A command may have no database.
-        let connected = match self.guest.name() {
+        let connected = match self.generator.name() {
             "command" => driver.connect_without_database(),
             _ => driver.connect(),
         };
         let server = connected
             .and_then(Server::read)
             .map_err(|error| place(error.into()))?;
-        let mut watch = Watch {
+        let mut monitor = RunMonitor {
             server,
             recording: None,
             output: job.output,
-            window: <(Stamp, Stamp)>::default(),
+            window: <(Timestamp, Timestamp)>::default(),
         };
         let fits = job
             .workload
-            .preflight(job.values, job.threads, watch.server.connection());
+            .preflight(job.values, job.threads, monitor.server.connection());
         fits.map_err(place)?;
         let out = job.values.text("out")?.map(Path::new);
         let types = job.workload.descriptor().types;
-        watch.recording = out.map(|run| Recording::create(run, types)).transpose()?;
+        monitor.recording = out.map(|run| Recording::create(run, types)).transpose()?;
         job.output.line(&format!(
             "Running {} with {} on {}, {} threads",
             job.workload.descriptor().name,
-            self.guest.name(),
+            self.generator.name(),
             driver.account.describe(),
             job.threads
         ));
         let before = sockets();
-        let judged = self.guest.run(job, &mut watch).map_err(place);
-        let (mut judged, error) = match judged {
-            Ok(judged) => (judged, None),
-            Err(error) => (Judged::default(), Some(error)),
+        let outcome = self.generator.run(job, &mut monitor).map_err(place);
+        let (mut outcome, error) = match outcome {
+            Ok(outcome) => (outcome, None),
+            Err(error) => (ExternalOutcome::default(), Some(error)),
         };
-        judged.details.insert(
+        outcome.details.insert(
             "sockets".to_owned(),
             json!({"before": before, "after": sockets()}),
         );
-        self.conclude(&judged, error, &watch, result)
+        self.conclude(&outcome, error, &monitor, result)
     }
 
     fn conclude(
         &self,
-        judged: &Judged,
+        outcome: &ExternalOutcome,
         error: Option<anyhow::Error>,
-        watch: &Watch<'_>,
+        monitor: &RunMonitor<'_>,
         result: &mut Option<Json>,
     ) -> Result<u8> {
-        let interrupted = judged
+        let interrupted = outcome
             .signal
             .map(|signal| format!("interrupted by signal {signal}"));
         let said = error.as_ref().map(|error| format!("{error:#}"));
-        let reason = interrupted.or(said).or_else(|| judged.failure.clone());
-        for flag in &judged.flags {
+        let reason = interrupted.or(said).or_else(|| outcome.failure.clone());
+        for flag in &outcome.flags {
             self.job.output.line(&format!("Flagged: {flag}"));
         }
-        *result = self.write(judged, watch, reason.as_deref())?;
-        match (judged.signal, reason) {
+        *result = self.write(outcome, monitor, reason.as_deref())?;
+        match (outcome.signal, reason) {
             (Some(signal), Some(reason)) => {
                 eprintln!(
                     "loadprint-load: {reason}: {} gives no figures before its end",
-                    self.guest.name()
+                    self.generator.name()
                 );
                 Ok(u8::try_from(128 + signal).unwrap_or(2))
             }
@@ -113,57 +113,62 @@ impl Run<'_> {
         }
     }
 
-    fn write(&self, judged: &Judged, watch: &Watch<'_>, reason: Option<&str>) -> Result<Option<Json>> {
-        let (job, name) = (self.job, self.guest.name());
+    fn write(
+        &self,
+        outcome: &ExternalOutcome,
+        monitor: &RunMonitor<'_>,
+        reason: Option<&str>,
+    ) -> Result<Option<Json>> {
+        let (job, name) = (self.job, self.generator.name());
         let descriptor = job.workload.descriptor();
         let options = job.values.to_json_with_seed(job.seed);
         let server = self.driver.account.describe();
-        let about = result::About {
+        let about = result::ResultContext {
             point: self.point,
             workload: descriptor.name,
             generator: name,
-            operation: judged.operation.as_deref().unwrap_or(descriptor.operation),
+            operation: outcome.operation.as_deref().unwrap_or(descriptor.operation),
             options: &options,
             threads: job.threads,
             seed: job.seed,
             server: &server,
         };
-        let json = result::result_json(&about, judged, reason);
-        let Some(recording) = &watch.recording else {
+        let json = result::result_json(&about, outcome, reason);
+        let Some(recording) = &monitor.recording else {
             return Ok(json);
         };
-        recording.write_server(&watch.server.to_json())?;
+        recording.write_server(&monitor.server.to_json())?;
         if let Some(json) = &json {
-            let kind = judged.types.first().map_or(descriptor.name, |(name, ..)| name);
-            let kind = if judged.types.len() > 1 { "all" } else { kind };
-            recording.write_guest_result(json, &judged.series, kind)?;
-            if let Some(histogram) = result::histogram(&judged.histogram) {
-                let (begin, end) = watch.window;
+            let kind = outcome.types.first().map_or(descriptor.name, |(name, ..)| name);
+            let kind = if outcome.types.len() > 1 { "all" } else { kind };
+            recording.write_external_result(json, &outcome.series, kind)?;
+            if let Some(histogram) = result::histogram(&outcome.histogram) {
+                let (begin, end) = monitor.window;
                 recording.write_histogram(&histogram, kind, (begin.realtime_ns, end.realtime_ns))?;
             }
         }
-        recording.finish(&About {
+        recording.finish(&RunInfo {
             generator: name,
             workload: descriptor.name,
             parameters: &options,
             seed: job.seed,
             operation: about.operation,
-            server: watch.server.version(),
+            server: monitor.server.version(),
             reason,
         })?;
         Ok(json)
     }
 }
 
-/// Stamps phases and reads the server's status at the marks in a guest's output; the guest does not wait for it.
-pub struct Watch<'a> {
+/// Stamps phases and reads the server's status at the marks in a generator's output; the generator does not wait for it.
+pub struct RunMonitor<'a> {
     server: Server,
     recording: Option<Recording>,
     output: &'a Output,
-    window: (Stamp, Stamp),
+    window: (Timestamp, Timestamp),
 }
 
-impl Watch<'_> {
+impl RunMonitor<'_> {
     /// A phase has begun: its mark has just been read.
     ///
     /// # Errors
@@ -176,7 +181,7 @@ impl Watch<'_> {
             self.output.line("Warming up (not counted)");
             return Ok(self.server.warm_up()?);
         }
-        self.window.0 = Stamp::now();
+        self.window.0 = Timestamp::now();
         self.output.line("Measuring");
         Ok(self.server.begin()?)
     }
@@ -190,7 +195,7 @@ impl Watch<'_> {
             recording.ended(phase)?;
         }
         if phase == "measure" {
-            self.window.1 = Stamp::now();
+            self.window.1 = Timestamp::now();
             self.server.end();
         }
         Ok(())
@@ -202,7 +207,7 @@ impl Watch<'_> {
     }
 
     /// Begin and end of `measure`, as far as it came.
-    pub fn window(&self) -> (Stamp, Stamp) {
+    pub fn window(&self) -> (Timestamp, Timestamp) {
         self.window
     }
 

@@ -29,14 +29,14 @@ use super::metadata;
 
 /// A moment on both clocks, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stamp {
+pub struct Timestamp {
     /// CLOCK_MONOTONIC.
     pub monotonic_ns: i64,
     /// CLOCK_REALTIME.
     pub realtime_ns: i64,
 }
 
-impl Stamp {
+impl Timestamp {
     /// This moment.
     pub fn now() -> Self {
         Self {
@@ -53,22 +53,22 @@ impl Stamp {
 
 /// One interval of a guest's reports.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Second {
+pub struct ReportedInterval {
     /// Its end, as near as its line came.
-    pub end: Stamp,
+    pub end: Timestamp,
     /// By column.
     pub counts: Vec<(&'static str, u64)>,
     /// Milliseconds.
     pub p95: Option<f64>,
 }
 
-impl Second {
+impl ReportedInterval {
     /// The next interval of a window, which ends at `end`, of a guest that reports rates per second. A line that comes late
     /// lengthens its interval and shortens the next one; the rates stay those that were reported.
-    pub fn at_rates(
+    pub fn from_rates(
         rows: &[Self],
-        begin: Stamp,
-        end: Stamp,
+        begin: Timestamp,
+        end: Timestamp,
         rates: &[(&'static str, f64)],
         p95: Option<f64>,
     ) -> Self {
@@ -89,10 +89,10 @@ impl Second {
 }
 
 /// Adds a column that is so much of another one.
-pub fn share(seconds: &mut [Second], of: &str, column: &'static str, share: f64) {
-    for second in seconds {
-        if let Some(count) = second.get(of) {
-            second
+pub fn derive_column(intervals: &mut [ReportedInterval], of: &str, column: &'static str, share: f64) {
+    for interval in intervals {
+        if let Some(count) = interval.get(of) {
+            interval
                 .counts
                 .push((column, (count as f64 * share).round() as u64));
         }
@@ -101,7 +101,11 @@ pub fn share(seconds: &mut [Second], of: &str, column: &'static str, share: f64)
 
 /// Makes the intervals of a window add up to the totals of their columns, and reach to its end. What the reports left out is in
 /// one interval, for all columns: another one if most of a usual interval had passed since the last report, else the last.
-pub fn close(rows: &mut Vec<Second>, window: (Stamp, Stamp), totals: &[(&'static str, u64)]) {
+pub fn reconcile(
+    rows: &mut Vec<ReportedInterval>,
+    window: (Timestamp, Timestamp),
+    totals: &[(&'static str, u64)],
+) {
     let (begin, end) = window;
     let last = rows.last().map_or(begin, |row| row.end);
     let usual = last.since(begin) / rows.len().max(1) as f64;
@@ -126,7 +130,7 @@ pub fn close(rows: &mut Vec<Second>, window: (Stamp, Stamp), totals: &[(&'static
                 }
             }
         }
-        _ if !left.is_empty() => rows.push(Second {
+        _ if !left.is_empty() => rows.push(ReportedInterval {
             end,
             counts: left,
             p95: None,
@@ -136,7 +140,7 @@ pub fn close(rows: &mut Vec<Second>, window: (Stamp, Stamp), totals: &[(&'static
 }
 
 /// Takes what rounding put in too much off all intervals, each by its share.
-fn shrink(rows: &mut [Second], column: &str, sum: u64, total: u64) {
+fn shrink(rows: &mut [ReportedInterval], column: &str, sum: u64, total: u64) {
     let share = |so_far: u64| (u128::from(so_far) * u128::from(total) / u128::from(sum)) as u64;
     let mut so_far = 0;
     for row in rows {
@@ -152,23 +156,23 @@ fn shrink(rows: &mut [Second], column: &str, sum: u64, total: u64) {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write(file: &RunFile, seconds: &[Second], kind: &str, boot_id: &str) -> Result<()> {
-    let numbers = (0u32..).take(seconds.len());
-    let ints = |of: fn(&Second) -> i64| -> ArrayRef {
-        Arc::new(Int64Array::from_iter_values(seconds.iter().map(of)))
+pub fn write(file: &RunFile, intervals: &[ReportedInterval], kind: &str, boot_id: &str) -> Result<()> {
+    let numbers = (0u32..).take(intervals.len());
+    let ints = |of: fn(&ReportedInterval) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values(intervals.iter().map(of)))
     };
-    let kinds = StringArray::from_iter_values(seconds.iter().map(|_| kind));
+    let kinds = StringArray::from_iter_values(intervals.iter().map(|_| kind));
     let mut columns: Vec<(&str, ArrayRef, bool)> = vec![
         ("second", Arc::new(UInt32Array::from_iter_values(numbers)), false),
-        ("monotonic_ns", ints(|second| second.end.monotonic_ns), false),
-        ("realtime_ns", ints(|second| second.end.realtime_ns), false),
+        ("monotonic_ns", ints(|interval| interval.end.monotonic_ns), false),
+        ("realtime_ns", ints(|interval| interval.end.realtime_ns), false),
         ("type", Arc::new(kinds), false),
     ];
     for (name, ..) in COUNTS {
-        let counts = seconds.iter().map(|second| second.get(name));
+        let counts = intervals.iter().map(|interval| interval.get(name));
         columns.push((name, Arc::new(UInt64Array::from_iter(counts)), true));
     }
-    let p95 = seconds.iter().map(|second| second.p95);
+    let p95 = intervals.iter().map(|interval| interval.p95);
     columns.push(("latency_p95_ms", Arc::new(Float64Array::from_iter(p95)), true));
     let batch = RecordBatch::try_from_iter_with_nullable(columns).context("throughput table")?;
     let mut about = metadata(boot_id);
@@ -210,23 +214,23 @@ pub fn write_histogram(
 mod tests {
     use super::*;
 
-    fn at(seconds: f64) -> Stamp {
+    fn at(seconds: f64) -> Timestamp {
         let ns = (seconds * 1e9) as i64;
-        Stamp {
+        Timestamp {
             monotonic_ns: 1_000_000_000 + ns,
             realtime_ns: 2_000_000_000 + ns,
         }
     }
 
     /// Rows of one second each, closed at `end`: their ends and counts.
-    fn closed(counts: &[u64], end: f64, total: u64) -> Vec<(Stamp, u64)> {
-        let row = |(place, count): (usize, &u64)| Second {
+    fn closed(counts: &[u64], end: f64, total: u64) -> Vec<(Timestamp, u64)> {
+        let row = |(place, count): (usize, &u64)| ReportedInterval {
             end: at(place as f64 + 1.0),
             counts: vec![("events", *count)],
             p95: None,
         };
-        let mut rows: Vec<Second> = counts.iter().enumerate().map(row).collect();
-        close(&mut rows, (at(0.0), at(end)), &[("events", total)]);
+        let mut rows: Vec<ReportedInterval> = counts.iter().enumerate().map(row).collect();
+        reconcile(&mut rows, (at(0.0), at(end)), &[("events", total)]);
         rows.iter()
             .map(|row| (row.end, row.get("events").unwrap()))
             .collect()
@@ -254,13 +258,13 @@ mod tests {
     #[test]
     fn all_columns_end_in_one_interval() {
         let counts = |events, queries| vec![("events", events), ("queries", queries)];
-        let mut rows = vec![Second {
+        let mut rows = vec![ReportedInterval {
             end: at(1.0),
             counts: counts(10, 200),
             p95: Some(2.0),
         }];
         let totals = [("events", 25), ("queries", 480), ("reconnects", 3)];
-        close(&mut rows, (at(0.0), at(2.4)), &totals);
+        reconcile(&mut rows, (at(0.0), at(2.4)), &totals);
         assert_eq!(rows.len(), 2);
         assert_eq!((rows[1].end, &rows[1].counts), (at(2.4), &counts(15, 280)));
         assert_eq!(rows[1].get("reconnects"), None, "no interval reports them");
@@ -270,7 +274,7 @@ mod tests {
     fn a_late_line_changes_no_rate() {
         let mut rows = Vec::new();
         for (end, rate) in [(1.0, 100.0), (2.5, 100.0), (3.0, 140.0)] {
-            rows.push(Second::at_rates(
+            rows.push(ReportedInterval::from_rates(
                 &rows,
                 at(0.0),
                 at(end),

@@ -1,4 +1,4 @@
-//! What a run needs of limits, judged before anything starts: connections, prepared statements, open files.
+//! What a run requirements of limits, judged before anything starts: connections, prepared statements, open files.
 
 use anyhow::Result;
 use anyhow::bail;
@@ -15,7 +15,7 @@ const OTHER_FILES: u64 = 64;
 
 /// What a run asks of one server.
 #[derive(Debug, Clone, Copy)]
-pub struct Needs {
+pub struct Requirements {
     /// Connections of the load.
     pub connections: usize,
     /// Statements that each of them keeps prepared on the server.
@@ -25,20 +25,20 @@ pub struct Needs {
 /// A limit of the server with what is used of it.
 #[derive(Debug, Clone, Copy)]
 struct Limit {
-    most: u64,
+    max: u64,
     used: u64,
 }
 
 impl Limit {
     fn free(self) -> u64 {
-        self.most.saturating_sub(self.used)
+        self.max.saturating_sub(self.used)
     }
 
     /// None where the server does not know the variable.
     fn read(connection: &mut dyn Connection, variable: &str, status: &str) -> Result<Option<Self>, DbError> {
-        let most = number(connection, &format!("SHOW GLOBAL VARIABLES LIKE '{variable}'"))?;
+        let max = number(connection, &format!("SHOW GLOBAL VARIABLES LIKE '{variable}'"))?;
         let used = number(connection, &format!("SHOW GLOBAL STATUS LIKE '{status}'"))?;
-        Ok(most.zip(used).map(|(most, used)| Self { most, used }))
+        Ok(max.zip(used).map(|(max, used)| Self { max, used }))
     }
 }
 
@@ -52,36 +52,36 @@ fn number(connection: &mut dyn Connection, sql: &str) -> Result<Option<u64>, DbE
 ///
 /// # Errors
 /// The numbers and the mend, or an error of the database.
-pub fn of_server(needs: Needs, connection: &mut dyn Connection) -> Result<()> {
+pub fn check_server(requirements: Requirements, connection: &mut dyn Connection) -> Result<()> {
     let connections = Limit::read(connection, "max\\_connections", "Threads\\_connected")?;
     let statements = Limit::read(
         connection,
         "max\\_prepared\\_stmt\\_count",
         "Prepared\\_stmt\\_count",
     )?;
-    judge(needs, connections, statements)
+    check(requirements, connections, statements)
 }
 
-fn judge(needs: Needs, connections: Option<Limit>, statements: Option<Limit>) -> Result<()> {
-    let wanted = needs.connections as u64;
+fn check(requirements: Requirements, connections: Option<Limit>, statements: Option<Limit>) -> Result<()> {
+    let wanted = requirements.connections as u64;
     if let Some(limit) = connections.filter(|limit| wanted > limit.free()) {
         bail!(
             "{wanted} connections are needed and {} are free (max_connections {}, Threads_connected {}): \
              raise max_connections on the server or lower --threads",
             limit.free(),
-            limit.most,
+            limit.max,
             limit.used
         );
     }
-    let kept = wanted * needs.handles as u64;
+    let kept = wanted * requirements.handles as u64;
     if let Some(limit) = statements.filter(|limit| kept > limit.free()) {
         bail!(
             "{wanted} threads × {} statements = {kept} prepared statements are needed and {} are free \
              (max_prepared_stmt_count {}, Prepared_stmt_count {}): raise max_prepared_stmt_count on the server, \
              lower --threads or --tables, or take --protocol=emulated",
-            needs.handles,
+            requirements.handles,
             limit.free(),
-            limit.most,
+            limit.max,
             limit.used
         );
     }
@@ -92,15 +92,15 @@ fn judge(needs: Needs, connections: Option<Limit>, statements: Option<Limit>) ->
 ///
 /// # Errors
 /// When the hard limit is too low.
-pub fn of_files(connections: usize) -> Result<()> {
+pub fn raise_file_limit(connections: usize) -> Result<()> {
     let wanted = connections as u64 + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {
         return Ok(());
     }
-    if let Some(most) = limit.maximum.filter(|most| *most < wanted) {
+    if let Some(max) = limit.maximum.filter(|max| *max < wanted) {
         bail!(
-            "{connections} connections need {wanted} open files and this process may have {most}: \
+            "{connections} connections need {wanted} open files and this process may have {max}: \
              raise the hard limit (ulimit -Hn, LimitNOFILE= of the service) or lower --threads"
         );
     }
@@ -119,9 +119,9 @@ mod tests {
     use super::*;
 
     fn refusal(connections: usize, handles: usize, used: [u64; 2]) -> Option<String> {
-        let needs = Needs { connections, handles };
-        let limit = |most, used| Some(Limit { most, used });
-        let judged = judge(needs, limit(151, used[0]), limit(16_382, used[1]));
+        let requirements = Requirements { connections, handles };
+        let limit = |max, used| Some(Limit { max, used });
+        let judged = check(requirements, limit(151, used[0]), limit(16_382, used[1]));
         judged.err().map(|error| error.to_string())
     }
 
@@ -149,10 +149,10 @@ mod tests {
 
     #[test]
     fn a_server_without_a_limit_is_not_judged() {
-        let needs = Needs {
+        let requirements = Requirements {
             connections: 1000,
             handles: 1000,
         };
-        assert!(judge(needs, None, None).is_ok());
+        assert!(check(requirements, None, None).is_ok());
     }
 }

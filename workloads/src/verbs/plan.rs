@@ -51,7 +51,7 @@ pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
             Some("sysbench") => Undo::Nothing,
             _ => Undo::Rollback,
         },
-        patience: Duration::from_secs_f64(values.number("thread-init-timeout")?.min(LONGEST_SECONDS)),
+        init_timeout: Duration::from_secs_f64(values.number("thread-init-timeout")?.min(LONGEST_SECONDS)),
         cut_after: cut_after(values)?,
     })
 }

@@ -8,15 +8,15 @@ use serde_json::Value as Json;
 use serde_json::json;
 
 use super::limits;
-use super::limits::Needs;
+use super::limits::Requirements;
 use crate::driver::Driver;
 use crate::driver::mysql::MysqlDriver;
 use crate::engine;
+use crate::engine::FailurePlace;
 use crate::engine::Interval;
 use crate::engine::Measured;
 use crate::engine::Observer;
 use crate::engine::Outcome;
-use crate::engine::Place;
 use crate::engine::Plan;
 use crate::engine::ThreadFailure;
 use crate::engine::interrupts::Interrupts;
@@ -24,8 +24,8 @@ use crate::engine::load::Load;
 use crate::engine::load::Moment;
 use crate::options::Values;
 use crate::output::Output;
-use crate::recording::About;
 use crate::recording::Recording;
+use crate::recording::RunInfo;
 use crate::report;
 use crate::result;
 use crate::server::Server;
@@ -34,7 +34,7 @@ use crate::stats::Totals;
 use crate::workload::Workload;
 
 /// Everything one run was asked for.
-pub struct Invocation<'a> {
+pub struct NativeRun<'a> {
     /// Its name among several; empty if it is the only one.
     pub point: &'a str,
     pub workload: &'a dyn Workload,
@@ -47,19 +47,19 @@ pub struct Invocation<'a> {
 }
 
 /// How a run ended.
-pub struct Ended {
+pub struct RunEnd {
     /// The content of `result.json`, also of a run that failed in `measure`.
     pub result: Option<Json>,
     /// The exit status, or one line.
     pub status: Result<u8>,
 }
 
-impl Invocation<'_> {
+impl NativeRun<'_> {
     /// Runs, prints, writes.
-    pub fn run(&self) -> Ended {
+    pub fn run(&self) -> RunEnd {
         let mut result = None;
         let status = self.try_run(&mut result);
-        Ended { result, status }
+        RunEnd { result, status }
     }
 
     fn try_run(&self, result: &mut Option<Json>) -> Result<u8> {
@@ -68,21 +68,21 @@ impl Invocation<'_> {
         // Before the run directory is made: a server that does not answer, or tables that do not fit, leave nothing behind.
         let server = self.driver.connect().and_then(Server::read);
         let mut server = server.map_err(|error| self.driver.explain(error.into()))?;
-        let fits = self
+        let preflight = self
             .workload
             .preflight(values, self.plan.threads, server.connection());
-        fits.map_err(|error| self.driver.explain(error))?;
+        preflight.map_err(|error| self.driver.explain(error))?;
         let connections = load.connections(self.plan.threads);
-        limits::of_files(connections)?;
+        limits::raise_file_limit(connections)?;
         // The numbers of the first server hold for the others, between which the connections are shared.
-        let needs = Needs {
+        let requirements = Requirements {
             connections: connections.div_ceil(self.driver.account.endpoints.len()),
             handles: self.driver.mode.handles(load.handles()),
         };
-        let afforded = limits::of_server(needs, server.connection());
-        afforded.map_err(|error| self.driver.explain(error))?;
+        let within_limits = limits::check_server(requirements, server.connection());
+        within_limits.map_err(|error| self.driver.explain(error))?;
         let types = self.workload.descriptor().types;
-        let mut watch = Watch {
+        let mut observer = RunObserver {
             load: load.as_ref(),
             server,
             recording: values
@@ -114,16 +114,16 @@ impl Invocation<'_> {
             types.len(),
             &plan,
             self.interrupts,
-            &mut watch,
+            &mut observer,
         );
-        self.conclude(outcome, load.as_ref(), &mut watch, result)
+        self.conclude(outcome, load.as_ref(), &mut observer, result)
     }
 
     fn conclude(
         &self,
         outcome: Result<Outcome>,
         load: &dyn Load,
-        watch: &mut Watch<'_>,
+        observer: &mut RunObserver<'_>,
         result: &mut Option<Json>,
     ) -> Result<u8> {
         let (outcome, error) = match outcome {
@@ -145,7 +145,7 @@ impl Invocation<'_> {
             .as_ref()
             .or(interrupted.as_ref())
             .map(|error| format!("{error:#}"));
-        self.write(&outcome, load, watch, reason.as_deref(), result)?;
+        self.write(&outcome, load, observer, reason.as_deref(), result)?;
         match (error, signal) {
             (Some(error), _) => Err(error),
             (None, Some(signal)) => {
@@ -159,19 +159,19 @@ impl Invocation<'_> {
     }
 
     /// For a protocol that was asked for: what an event cost on the wire.
-    fn print_traffic(&self, measured: &Measured, watch: &Watch<'_>) -> Result<()> {
+    fn print_traffic(&self, measured: &Measured, observer: &RunObserver<'_>) -> Result<()> {
         let account = &self.driver.account;
         if self.values.text("protocol")? == Some("auto") {
             return Ok(());
         }
         let events = Totals::sum(&measured.totals).get(Counter::Events);
-        let protocol = self.driver.mode.protocol.word();
+        let protocol = self.driver.mode.protocol.name();
         if account.endpoints.len() > 1 {
             let (all, first) = (account.endpoints.len(), account.endpoint(0).describe());
             self.output.line(&format!(
                 "Counters of the server are those of {first}, the first of {all} addresses"
             ));
-        } else if let Some(lines) = watch.server.traffic(protocol, events) {
+        } else if let Some(lines) = observer.server.traffic(protocol, events) {
             self.output.line(&lines);
         }
         Ok(())
@@ -181,9 +181,9 @@ impl Invocation<'_> {
     fn describe(&self, failure: &ThreadFailure) -> anyhow::Error {
         let types = self.workload.descriptor().types;
         let place = match &failure.place {
-            Place::Connecting(ready) => format!("connecting ({ready} threads were ready)"),
-            Place::Preparing => "setting up its session".to_owned(),
-            Place::Event(kind, statement) => {
+            FailurePlace::Connecting(ready) => format!("connecting ({ready} threads were ready)"),
+            FailurePlace::Preparing => "setting up its session".to_owned(),
+            FailurePlace::Event(kind, statement) => {
                 let kind = types.get(*kind).copied().unwrap_or_default();
                 match statement {
                     Some(statement) => format!("{kind}, `{statement}`"),
@@ -201,61 +201,61 @@ impl Invocation<'_> {
         &self,
         outcome: &Outcome,
         load: &dyn Load,
-        watch: &mut Watch<'_>,
+        observer: &mut RunObserver<'_>,
         reason: Option<&str>,
         result: &mut Option<Json>,
     ) -> Result<()> {
         let descriptor = self.workload.descriptor();
         let options = self.values.to_json_with_seed(self.seed);
         if let Some(measured) = &outcome.measured {
-            let invocation = result::Invocation {
+            let context = result::ResultContext {
                 point: self.point,
                 descriptor,
                 operation: load.operation().unwrap_or(descriptor.operation),
                 options: &options,
                 threads: self.plan.threads,
                 rate: self.plan.rate,
-                percentile: watch.percentile,
+                percentile: observer.percentile,
                 seed: self.seed,
                 server: &self.driver.account.describe(),
                 servers: &self.driver.account.addresses(),
-                tls: json!({"mode": self.driver.account.tls.mode.word(), "cipher": watch.server.cipher()}),
+                tls: json!({"mode": self.driver.account.tls.mode.word(), "cipher": observer.server.cipher()}),
                 compression: self.driver.account.compression,
-                protocol: self.driver.mode.protocol.word(),
+                protocol: self.driver.mode.protocol.name(),
                 unseen: load.unseen(),
             };
             let details = load.details(measured.seconds);
-            let json = result::result_json(&invocation, outcome, measured, details, reason)?;
+            let json = result::result_json(&context, outcome, measured, details, reason)?;
             self.output.line("");
             if self.values.flag("histogram")? {
                 let latency = Totals::sum(&measured.totals).latency;
                 self.output.line(&report::histogram(&latency));
             }
-            self.output.line(&report::summary(&json, watch.percentile));
-            self.print_traffic(measured, watch)?;
+            self.output.line(&report::summary(&json, observer.percentile));
+            self.print_traffic(measured, observer)?;
             *result = Some(json);
         }
-        let Some(recording) = &mut watch.recording else {
+        let Some(recording) = &mut observer.recording else {
             return Ok(());
         };
-        recording.write_server(&watch.server.to_json())?;
+        recording.write_server(&observer.server.to_json())?;
         if let Some(json) = result {
             recording.write_result(json)?;
         }
-        recording.finish(&About {
+        recording.finish(&RunInfo {
             generator: "native",
             workload: descriptor.name,
             parameters: &options,
             seed: self.seed,
             operation: load.operation().unwrap_or(descriptor.operation),
-            server: watch.server.version(),
+            server: observer.server.version(),
             reason,
         })
     }
 }
 
 /// Prints lines, keeps intervals, stamps phases, reads the server at rest.
-struct Watch<'a> {
+struct RunObserver<'a> {
     load: &'a dyn Load,
     server: Server,
     recording: Option<Recording>,
@@ -268,7 +268,7 @@ struct Watch<'a> {
     pending_ns: i64,
 }
 
-impl Watch<'_> {
+impl RunObserver<'_> {
     fn report(&mut self, interval: &Interval) -> Result<()> {
         self.pending.merge(&Totals::sum(&interval.totals));
         self.pending_ns += interval.to_ns - interval.from_ns;
@@ -295,7 +295,7 @@ impl Watch<'_> {
     }
 }
 
-impl Observer for Watch<'_> {
+impl Observer for RunObserver<'_> {
     fn connecting(&mut self, ready: usize, of: usize) -> Result<()> {
         self.output.line(&format!("{ready} of {of} connections"));
         Ok(())

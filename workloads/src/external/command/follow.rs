@@ -10,51 +10,51 @@ use regex::Regex;
 use serde_json::json;
 
 use super::super::child::Child;
-use super::super::child::Said;
+use super::super::child::ChildEvent;
 use super::super::child::Stream;
-use super::super::outcome::Judged;
+use super::super::outcome::ExternalOutcome;
 use super::super::outcome::Latency;
 use super::super::outcome::short;
-use super::super::run::Watch;
+use super::super::run::RunMonitor;
 use super::operations;
 use super::operations::Operations;
 use crate::options::Values;
 use crate::series::reported;
-use crate::series::reported::Second;
-use crate::series::reported::Stamp;
+use crate::series::reported::ReportedInterval;
+use crate::series::reported::Timestamp;
 
 /// Lines of standard error that are kept.
 const TAIL: usize = 20;
 
 /// How it ended.
-pub enum Ended {
+pub enum CommandEnd {
     /// By itself.
-    Itself(ExitStatus),
+    Exited(ExitStatus),
     /// It was ended after its window, as a program without an end of its own.
     AfterWindow,
     /// This process was interrupted.
     Signal(i32),
     /// It was ended because it did not end.
-    Late(Duration),
+    TimedOut(Duration),
 }
 
 /// A command that is being followed.
-pub struct Following {
+pub struct CommandRun {
     operations: Operations,
     begin: Option<Regex>,
     end: Option<Regex>,
     interval: Option<Regex>,
     /// Nothing that it prints at its end is needed.
     by_counters: bool,
-    series: Vec<Second>,
+    series: Vec<ReportedInterval>,
     /// When the last line of an interval came, in any phase.
-    reported: Option<Stamp>,
+    reported: Option<Timestamp>,
     phase: Option<&'static str>,
     over: bool,
     tail: VecDeque<String>,
 }
 
-impl Following {
+impl CommandRun {
     /// By the options.
     ///
     /// # Errors
@@ -78,16 +78,21 @@ impl Following {
     ///
     /// # Errors
     /// When phases cannot be stamped or the server does not answer.
-    pub fn follow(&mut self, mut child: Child, watch: &mut Watch<'_>, spans: [Duration; 3]) -> Result<Ended> {
+    pub fn follow(
+        &mut self,
+        mut child: Child,
+        monitor: &mut RunMonitor<'_>,
+        spans: [Duration; 3],
+    ) -> Result<CommandEnd> {
         let [warmup, time, grace] = spans;
         let began = Instant::now();
         let limit = (!time.is_zero()).then(|| began + warmup + time + grace);
         let mut window_at = (self.begin.is_none() && !warmup.is_zero()).then(|| began + warmup);
         let mut end_at = None;
         if self.begin.is_some() || window_at.is_some() {
-            self.enter("warmup", watch)?;
+            self.enter("warmup", monitor)?;
         } else {
-            self.enter("measure", watch)?;
+            self.enter("measure", monitor)?;
         }
         loop {
             if self.phase == Some("measure") && end_at.is_none() && self.end.is_none() && !time.is_zero() {
@@ -99,47 +104,47 @@ impl Following {
                 .chain(limit)
                 .min();
             match child.next(due)? {
-                Said::Line(stream, line) => self.line(stream, &line, watch)?,
-                Said::Signal(signal) => return Ok(Ended::Signal(signal)),
-                Said::Ended(status) => {
-                    self.leave(watch)?;
-                    return Ok(Ended::Itself(status));
+                ChildEvent::Line(stream, line) => self.line(stream, &line, monitor)?,
+                ChildEvent::Signal(signal) => return Ok(CommandEnd::Signal(signal)),
+                ChildEvent::Ended(status) => {
+                    self.leave(monitor)?;
+                    return Ok(CommandEnd::Exited(status));
                 }
-                Said::Due if limit.is_some_and(|limit| limit <= Instant::now()) => {
-                    self.leave(watch)?;
-                    return Ok(Ended::Late(warmup + time + grace));
+                ChildEvent::Due if limit.is_some_and(|limit| limit <= Instant::now()) => {
+                    self.leave(monitor)?;
+                    return Ok(CommandEnd::TimedOut(warmup + time + grace));
                 }
-                Said::Due if window_at.is_some_and(|at| at <= Instant::now()) => {
+                ChildEvent::Due if window_at.is_some_and(|at| at <= Instant::now()) => {
                     window_at = None;
-                    self.enter("measure", watch)?;
+                    self.enter("measure", monitor)?;
                 }
-                Said::Due => self.leave(watch)?,
+                ChildEvent::Due => self.leave(monitor)?,
             }
             if self.over && self.by_counters {
-                return Ok(Ended::AfterWindow);
+                return Ok(CommandEnd::AfterWindow);
             }
         }
     }
 
-    fn enter(&mut self, phase: &'static str, watch: &mut Watch<'_>) -> Result<()> {
+    fn enter(&mut self, phase: &'static str, monitor: &mut RunMonitor<'_>) -> Result<()> {
         if let Some(before) = self.phase.take() {
-            watch.ended(before)?;
+            monitor.ended(before)?;
         }
-        watch.begins(phase)?;
+        monitor.begins(phase)?;
         self.phase = Some(phase);
         Ok(())
     }
 
-    fn leave(&mut self, watch: &mut Watch<'_>) -> Result<()> {
+    fn leave(&mut self, monitor: &mut RunMonitor<'_>) -> Result<()> {
         if let Some(phase) = self.phase.take() {
             self.over = phase == "measure";
-            watch.ended(phase)?;
+            monitor.ended(phase)?;
         }
         Ok(())
     }
 
-    fn line(&mut self, stream: Stream, line: &str, watch: &mut Watch<'_>) -> Result<()> {
-        watch.line(line);
+    fn line(&mut self, stream: Stream, line: &str, monitor: &mut RunMonitor<'_>) -> Result<()> {
+        monitor.line(line);
         if stream == Stream::Error {
             self.tail.push_back(short(line));
             if self.tail.len() > TAIL {
@@ -149,17 +154,17 @@ impl Following {
         self.operations.take(line);
         let matches = |regex: &Option<Regex>| regex.as_ref().is_some_and(|regex| regex.is_match(line));
         if self.phase == Some("warmup") && matches(&self.begin) {
-            self.enter("measure", watch)?;
+            self.enter("measure", monitor)?;
         } else if self.phase == Some("measure") && matches(&self.end) {
-            self.leave(watch)?;
+            self.leave(monitor)?;
         }
         let captures = self.interval.as_ref().and_then(|regex| regex.captures(line));
         if let Some(count) = captures.and_then(|captures| operations::number(&captures)) {
-            let end = Stamp::now();
+            let end = Timestamp::now();
             let before = self.reported.replace(end);
             if self.phase == Some("measure") {
-                let inside = self.inside(before, watch.window().0, end);
-                self.series.push(Second {
+                let inside = self.inside(before, monitor.window().0, end);
+                self.series.push(ReportedInterval {
                     end,
                     counts: vec![("events", (count * inside).round() as u64)],
                     p95: None,
@@ -171,7 +176,7 @@ impl Following {
 
     /// The share of a report's interval that is in the window: the first report of a window that began by time counts from the
     /// report before it. A program that marks its window begins to count there.
-    fn inside(&self, before: Option<Stamp>, begin: Stamp, end: Stamp) -> f64 {
+    fn inside(&self, before: Option<Timestamp>, begin: Timestamp, end: Timestamp) -> f64 {
         match before {
             Some(before) if self.begin.is_none() && before.monotonic_ns < begin.monotonic_ns => {
                 end.since(begin) / end.since(before)
@@ -184,44 +189,50 @@ impl Following {
     ///
     /// # Errors
     /// Does not happen for the workload's own options.
-    pub fn judge(self, ended: Ended, watch: &Watch<'_>, values: &Values) -> Result<Judged> {
-        let (said, said_seconds) = self.operations.found();
+    pub fn judge(
+        self,
+        ended: CommandEnd,
+        monitor: &RunMonitor<'_>,
+        values: &Values,
+    ) -> Result<ExternalOutcome> {
+        let (printed, printed_seconds) = self.operations.totals();
         let events = match values.text("operations-from")? {
-            Some("questions") => watch.growth("Questions"),
-            Some("commits") => watch.growth("Com_commit"),
+            Some("questions") => monitor.growth("Questions"),
+            Some("commits") => monitor.growth("Com_commit"),
             Some("intervals") => Some(self.series.iter().filter_map(|second| second.get("events")).sum()),
-            _ => said
+            _ => printed
                 .filter(|count| *count >= 0.0)
                 .map(|count| count.round() as u64),
         };
-        let mut judged = Judged {
-            seconds: Some(said_seconds.unwrap_or_else(|| watch.measured_seconds())).filter(|_| self.over),
+        let mut outcome = ExternalOutcome {
+            seconds: Some(printed_seconds.unwrap_or_else(|| monitor.measured_seconds()))
+                .filter(|_| self.over),
             operation: values.text("operation")?.map(str::to_owned),
             types: events
                 .map(|events| ("command".to_owned(), events, Latency::default()))
                 .into_iter()
                 .collect(),
             series: self.series,
-            ..Judged::default()
+            ..ExternalOutcome::default()
         };
         let status = match &ended {
-            Ended::Itself(status) => Some(status.to_string()),
+            CommandEnd::Exited(status) => Some(status.to_string()),
             _ => None,
         };
-        judged.failure = match ended {
-            Ended::Signal(signal) => {
-                judged.signal = Some(signal);
+        outcome.failure = match ended {
+            CommandEnd::Signal(signal) => {
+                outcome.signal = Some(signal);
                 None
             }
-            Ended::Late(limit) => Some(format!(
+            CommandEnd::TimedOut(limit) => Some(format!(
                 "the command had not ended {:.0} s after its start and was ended: is it told how long to run ({{seconds}})?",
                 limit.as_secs_f64()
             )),
-            Ended::Itself(status) if !status.success() => Some(format!(
+            CommandEnd::Exited(status) if !status.success() => Some(format!(
                 "the command ended with {status}: {}",
                 self.tail
                     .back()
-                    .map_or("it said nothing on standard error", String::as_str)
+                    .map_or("it printed nothing on standard error", String::as_str)
             )),
             _ if !self.over => Some("the command ended before its window began".to_owned()),
             _ if events.is_none() => {
@@ -231,17 +242,17 @@ impl Following {
             _ => None,
         };
         if let Some(events) = events {
-            judged.totals.insert("events".to_owned(), json!(events));
+            outcome.totals.insert("events".to_owned(), json!(events));
             // What the intervals leave out is known only by a total that counts the same.
-            if !judged.series.is_empty() && values.text("operations-from")? == Some("output") {
-                reported::close(&mut judged.series, watch.window(), &[("events", events)]);
+            if !outcome.series.is_empty() && values.text("operations-from")? == Some("output") {
+                reported::reconcile(&mut outcome.series, monitor.window(), &[("events", events)]);
             }
         }
-        judged.details.insert("exit_status".to_owned(), json!(status));
-        judged.details.insert("stderr_tail".to_owned(), json!(self.tail));
-        judged
+        outcome.details.insert("exit_status".to_owned(), json!(status));
+        outcome.details.insert("stderr_tail".to_owned(), json!(self.tail));
+        outcome
             .details
-            .insert("window_seconds".to_owned(), json!(watch.measured_seconds()));
-        Ok(judged)
+            .insert("window_seconds".to_owned(), json!(monitor.measured_seconds()));
+        Ok(outcome)
     }
 }

@@ -11,25 +11,25 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
-use super::Guest;
+use super::ExternalGenerator;
 use super::Job;
 use super::child::Child;
-use super::child::Said;
-use super::outcome::Judged;
+use super::child::ChildEvent;
+use super::outcome::ExternalOutcome;
 use super::outcome::short;
 use super::private_dir::PrivateDir;
-use super::run::Watch;
+use super::run::RunMonitor;
 use crate::engine::load::Load;
 use crate::options::Values;
 use crate::verb::Verb;
 use crate::workload::Descriptor;
 use crate::workload::Setup;
 use crate::workload::Workload;
-use follow::Following;
+use follow::CommandRun;
 use operations::Operations;
 
 /// The guest, and the workload that only it has.
-pub struct AnyCommand;
+pub struct CommandWorkload;
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "command",
@@ -40,7 +40,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     database: "sbtest",
 };
 
-impl Workload for AnyCommand {
+impl Workload for CommandWorkload {
     fn descriptor(&self) -> &Descriptor {
         &DESCRIPTOR
     }
@@ -62,12 +62,12 @@ impl Workload for AnyCommand {
     }
 }
 
-impl Guest for AnyCommand {
+impl ExternalGenerator for CommandWorkload {
     fn name(&self) -> &'static str {
         "command"
     }
 
-    fn knows(&self, workload: &str) -> bool {
+    fn supports(&self, workload: &str) -> bool {
         workload == "command"
     }
 
@@ -86,34 +86,34 @@ impl Guest for AnyCommand {
         let mut last = String::new();
         loop {
             match child.next(None)? {
-                Said::Line(_, line) => {
+                ChildEvent::Line(_, line) => {
                     job.output.line(&line);
                     last = line;
                 }
-                Said::Signal(signal) => bail!("interrupted by signal {signal}"),
-                Said::Due => {}
-                Said::Ended(status) if status.success() => return Ok(()),
-                Said::Ended(status) => bail!("--{option} ended with {status}: {}", short(&last)),
+                ChildEvent::Signal(signal) => bail!("interrupted by signal {signal}"),
+                ChildEvent::Due => {}
+                ChildEvent::Ended(status) if status.success() => return Ok(()),
+                ChildEvent::Ended(status) => bail!("--{option} ended with {status}: {}", short(&last)),
             }
         }
     }
 
-    fn run(&self, job: &Job<'_>, watch: &mut Watch<'_>) -> Result<Judged> {
+    fn run(&self, job: &Job<'_>, monitor: &mut RunMonitor<'_>) -> Result<ExternalOutcome> {
         let values = job.values;
-        let operations = Operations::of(values)?;
+        let operations = Operations::from_options(values)?;
         let secret = PrivateDir::create()?;
         let Some(command) = program::program(job, "command", &secret)? else {
             bail!("--command is missing: give the program and its words");
         };
-        let mut following = Following::new(values, operations)?;
+        let mut run = CommandRun::new(values, operations)?;
         let child = Child::start(command).context("--command")?;
         let span =
             |name: &str| -> Result<Duration> { Ok(Duration::from_secs_f64(values.number(name)?.min(1e9))) };
-        let ended = following.follow(
+        let ended = run.follow(
             child,
-            watch,
+            monitor,
             [span("warmup-time")?, span("time")?, span("grace")?],
         )?;
-        following.judge(ended, watch, values)
+        run.judge(ended, monitor, values)
     }
 }

@@ -46,12 +46,12 @@ impl Operations {
     ///
     /// # Errors
     /// For patterns that cannot be used, or when nothing says where operations come from.
-    pub fn of(values: &Values) -> Result<Self> {
+    pub fn from_options(values: &Values) -> Result<Self> {
         let path = |name: &str| -> Result<Option<JsonPath>> {
             let parse = |text: &str| JsonPath::parse(text).with_context(|| format!("--{name}={text}"));
             values.text(name)?.map(parse).transpose()
         };
-        let wanted = Self {
+        let operations = Self {
             regex: regex(values, "operations-regex")?,
             json: path("operations-json")?,
             seconds_json: path("seconds-json")?,
@@ -60,14 +60,14 @@ impl Operations {
             matched_seconds: None,
             object: None,
         };
-        if wanted
+        if operations
             .regex
             .as_ref()
             .is_some_and(|regex| regex.captures_len() < 2)
         {
             bail!("--operations-regex has no group: put the number into ( )");
         }
-        let sources = usize::from(wanted.regex.is_some()) + usize::from(wanted.json.is_some());
+        let sources = usize::from(operations.regex.is_some()) + usize::from(operations.json.is_some());
         let from_output = values.text("operations-from")? == Some("output");
         if from_output && sources == 0 {
             bail!(
@@ -77,7 +77,7 @@ impl Operations {
         if sources > usize::from(from_output) {
             bail!("--operations-regex, --operations-json and --operations-from exclude each other: give one");
         }
-        Ok(wanted)
+        Ok(operations)
     }
 
     /// Takes a line of its standard output.
@@ -106,7 +106,7 @@ impl Operations {
     }
 
     /// Operations and, where they were said, their seconds.
-    pub fn found(&self) -> (Option<f64>, Option<f64>) {
+    pub fn totals(&self) -> (Option<f64>, Option<f64>) {
         let at = |path: &Option<JsonPath>| path.as_ref()?.query(self.object.as_ref()?).first()?.as_f64();
         (
             self.matched.or_else(|| at(&self.json)),
@@ -121,9 +121,9 @@ mod tests {
     use super::*;
 
     fn found(given: &[(&str, &str)], lines: &[&str]) -> (Option<f64>, Option<f64>) {
-        let mut operations = Operations::of(&Values::defaults(&[OPTIONS], given)).unwrap();
+        let mut operations = Operations::from_options(&Values::defaults(&[OPTIONS], given)).unwrap();
         lines.iter().for_each(|line| operations.take(line));
-        operations.found()
+        operations.totals()
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
         let refusal = |given: &[(&str, &str)]| {
             format!(
                 "{:#}",
-                Operations::of(&Values::defaults(&[OPTIONS], given)).unwrap_err()
+                Operations::from_options(&Values::defaults(&[OPTIONS], given)).unwrap_err()
             )
         };
         assert!(refusal(&[]).contains("what counts its operations?"));

@@ -8,7 +8,7 @@ use anyhow::bail;
 
 use super::super::Job;
 use super::super::account;
-use super::super::account::Resolved;
+use super::super::account::ResolvedAccount;
 use super::super::private_dir::PrivateDir;
 
 /// The command of an option, ready to start; `None` where the option was not given.
@@ -60,7 +60,7 @@ pub fn program(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Opti
     Ok(Some(command))
 }
 
-fn option_file(account: &Resolved) -> Result<String> {
+fn option_file(account: &ResolvedAccount) -> Result<String> {
     let quoted = |text: &str| -> Result<String> {
         if text.contains('\n') {
             bail!("an option file cannot hold a line end in an account: use another one");

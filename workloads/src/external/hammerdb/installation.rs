@@ -21,13 +21,13 @@ const ZIPFS: &str = "proc zipfs {subcommand args} {\n    if {$subcommand eq \"ro
 
 /// A HammerDB on this machine.
 #[derive(Debug)]
-pub struct Home {
+pub struct HammerDbInstallation {
     directory: PathBuf,
     /// True if it brings its own tclsh.
     bundle: bool,
 }
 
-impl Home {
+impl HammerDbInstallation {
     /// The one that HAMMERDB_HOME names.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Home {
     }
 
     /// What to do when it does not start.
-    pub fn mend(&self) -> &'static str {
+    pub fn hint(&self) -> &'static str {
         if self.bundle {
             "see that hammerdbcli runs by itself"
         } else {
@@ -102,7 +102,11 @@ mod tests {
 
     #[test]
     fn a_missing_or_wrong_home_is_refused_with_the_mend() {
-        let refusal = |home: Option<&str>| Home::at(home.map(OsString::from)).unwrap_err().to_string();
+        let refusal = |home: Option<&str>| {
+            HammerDbInstallation::at(home.map(OsString::from))
+                .unwrap_err()
+                .to_string()
+        };
         assert!(refusal(None).contains("HAMMERDB_HOME is not set: set it"));
         assert!(refusal(Some("")).contains("HAMMERDB_HOME is not set"));
         assert!(refusal(Some("/usr")).contains("no hammerdbcli"));
@@ -112,7 +116,7 @@ mod tests {
     fn a_bundle_is_told_from_a_checkout() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("hammerdbcli"), "").unwrap();
-        let home = || Home::at(Some(dir.path().into())).unwrap();
+        let home = || HammerDbInstallation::at(Some(dir.path().into())).unwrap();
         let private = PrivateDir::create().unwrap();
         let checkout = home().command(&private, "").unwrap();
         assert_eq!(checkout.get_program(), "tclsh8.6");

@@ -12,21 +12,21 @@ use anyhow::Result;
 use anyhow::bail;
 use serde_json::json;
 
-use super::Guest;
+use super::ExternalGenerator;
 use super::Job;
 use super::account;
 use super::child::Child;
-use super::child::Said;
-use super::outcome::Judged;
+use super::child::ChildEvent;
+use super::outcome::ExternalOutcome;
 use super::outcome::Latency;
 use super::outcome::short;
 use super::private_dir::PrivateDir;
-use super::run::Watch;
+use super::run::RunMonitor;
 use crate::series::reported;
-use crate::series::reported::Second;
-use crate::series::reported::Stamp;
+use crate::series::reported::ReportedInterval;
+use crate::series::reported::Timestamp;
 use crate::verb::Verb;
-use installation::Home;
+use installation::HammerDbInstallation;
 use report::Mark;
 use report::Report;
 
@@ -38,18 +38,18 @@ const DELAY_S: f64 = 0.5;
 /// The guest.
 pub struct HammerDb;
 
-impl Guest for HammerDb {
+impl ExternalGenerator for HammerDb {
     fn name(&self) -> &'static str {
         "hammerdb"
     }
 
-    fn knows(&self, workload: &str) -> bool {
+    fn supports(&self, workload: &str) -> bool {
         workload == "tproc_c"
     }
 
     fn operate(&self, verb: Verb, job: &Job<'_>) -> Result<()> {
-        let home = Home::find()?;
-        script::refuse_others(job.values)?;
+        let installation = HammerDbInstallation::find()?;
+        script::refuse_unsupported(job.values)?;
         let account = account::resolve(job.account)?;
         let script = match verb {
             Verb::Prepare => script::prepare(&account, job.values, job.threads)?,
@@ -58,29 +58,30 @@ impl Guest for HammerDb {
                 "HammerDB reads nothing into memory beforehand: leave the verb warmup out, or use --generator=native"
             ),
         };
-        let mut following = Following::default();
+        let mut run = HammerDbRun::default();
         let secret = PrivateDir::create()?;
-        let child = Child::start(home.command(&secret, &script)?).with_context(|| home.mend())?;
-        match following.follow(child, None, None, job)? {
-            Ended::Signal(signal) => bail!("interrupted by signal {signal}"),
-            Ended::Late | Ended::Itself => {}
+        let child =
+            Child::start(installation.command(&secret, &script)?).with_context(|| installation.hint())?;
+        match run.follow(child, None, None, job)? {
+            HammerDbEnd::Signal(signal) => bail!("interrupted by signal {signal}"),
+            HammerDbEnd::TimedOut | HammerDbEnd::Exited => {}
         }
-        let report = following.report;
+        let report = run.report;
         match report.failed.first() {
             Some(failure) => bail!("HammerDB: {failure}"),
             // Deleting may be done without a virtual user that says so.
             None if report.complete || (verb == Verb::Cleanup && report.version.is_some()) => Ok(()),
             None => bail!(
                 "HammerDB ended before it was done: {}: {}",
-                short(&following.last),
-                home.mend()
+                short(&run.last),
+                installation.hint()
             ),
         }
     }
 
-    fn run(&self, job: &Job<'_>, watch: &mut Watch<'_>) -> Result<Judged> {
-        let home = Home::find()?;
-        script::refuse_others(job.values)?;
+    fn run(&self, job: &Job<'_>, monitor: &mut RunMonitor<'_>) -> Result<ExternalOutcome> {
+        let installation = HammerDbInstallation::find()?;
+        script::refuse_unsupported(job.values)?;
         let rampup = script::minutes(job.values, "warmup-time")?;
         let duration = script::minutes(job.values, "time")?;
         let account = account::resolve(job.account)?;
@@ -88,50 +89,51 @@ impl Guest for HammerDb {
         let starting = Duration::from_secs_f64(job.threads as f64 * DELAY_S);
         let limit = Duration::from_secs(60 * (rampup + duration)) + starting + GRACE;
         let secret = PrivateDir::create()?;
-        let child = Child::start(home.command(&secret, &script)?).with_context(|| home.mend())?;
-        let mut following = Following::default();
-        let ended = following.follow(child, Some(watch), Some(limit), job)?;
-        let commits = [watch.growth("Com_commit"), watch.growth("Com_rollback")];
-        let window = watch.window();
-        let mut judged = following.judge(&ended, job.threads, (rampup, duration), window, &home);
+        let child =
+            Child::start(installation.command(&secret, &script)?).with_context(|| installation.hint())?;
+        let mut run = HammerDbRun::default();
+        let ended = run.follow(child, Some(monitor), Some(limit), job)?;
+        let commits = [monitor.growth("Com_commit"), monitor.growth("Com_rollback")];
+        let window = monitor.window();
+        let mut outcome = run.judge(&ended, job.threads, (rampup, duration), window, &installation);
         for (name, growth) in ["commits", "rollbacks"].into_iter().zip(commits) {
-            judged.totals.insert(name.to_owned(), json!(growth));
+            outcome.totals.insert(name.to_owned(), json!(growth));
         }
-        Ok(judged)
+        Ok(outcome)
     }
 }
 
 /// How its process ended.
-enum Ended {
-    Itself,
+enum HammerDbEnd {
+    Exited,
     Signal(i32),
-    Late,
+    TimedOut,
 }
 
 /// A HammerDB that is being followed.
 #[derive(Default)]
-struct Following {
+struct HammerDbRun {
     report: Report,
-    series: Vec<Second>,
+    series: Vec<ReportedInterval>,
     phase: Option<&'static str>,
     last: String,
 }
 
-impl Following {
+impl HammerDbRun {
     fn follow(
         &mut self,
         mut child: Child,
-        mut watch: Option<&mut Watch<'_>>,
+        mut monitor: Option<&mut RunMonitor<'_>>,
         limit: Option<Duration>,
         job: &Job<'_>,
-    ) -> Result<Ended> {
+    ) -> Result<HammerDbEnd> {
         let due = limit.map(|limit| Instant::now() + limit);
         loop {
             let line = match child.next(due)? {
-                Said::Line(_, line) => line,
-                Said::Signal(signal) => return Ok(Ended::Signal(signal)),
-                Said::Due => return Ok(Ended::Late),
-                Said::Ended(_) => return Ok(Ended::Itself),
+                ChildEvent::Line(_, line) => line,
+                ChildEvent::Signal(signal) => return Ok(HammerDbEnd::Signal(signal)),
+                ChildEvent::Due => return Ok(HammerDbEnd::TimedOut),
+                ChildEvent::Ended(_) => return Ok(HammerDbEnd::Exited),
             };
             let mark = self.report.take(&line);
             if !line.trim().is_empty() && !line.contains("mysql_pass") && !line.starts_with("LOADPRINT") {
@@ -140,22 +142,23 @@ impl Following {
             if mark != Mark::Other {
                 job.output.line(&short(&line));
             }
-            if let Some(watch) = watch.as_deref_mut() {
-                self.mark(mark, watch)?;
+            if let Some(monitor) = monitor.as_deref_mut() {
+                self.mark(mark, monitor)?;
             }
         }
     }
 
-    fn mark(&mut self, mark: Mark, watch: &mut Watch<'_>) -> Result<()> {
+    fn mark(&mut self, mark: Mark, monitor: &mut RunMonitor<'_>) -> Result<()> {
         let next = match mark {
             Mark::RampUp => Some("warmup"),
             Mark::Begin => Some("measure"),
             Mark::End => None,
             Mark::Rate(rate) => {
                 if self.phase == Some("measure") {
-                    let (begin, _) = watch.window();
+                    let (begin, _) = monitor.window();
                     let rates = [("commits", rate as f64 / 60.0)];
-                    let row = Second::at_rates(&self.series, begin, Stamp::now(), &rates, None);
+                    let row =
+                        ReportedInterval::from_rates(&self.series, begin, Timestamp::now(), &rates, None);
                     self.series.push(row);
                 }
                 return Ok(());
@@ -163,10 +166,10 @@ impl Following {
             _ => return Ok(()),
         };
         if let Some(phase) = self.phase.take() {
-            watch.ended(phase)?;
+            monitor.ended(phase)?;
         }
         if let Some(next) = next {
-            watch.begins(next)?;
+            monitor.begins(next)?;
             self.phase = Some(next);
         }
         Ok(())
@@ -175,52 +178,55 @@ impl Following {
     /// The rules: a result, nobody failed, everybody took part. Its exit status is 0 in every case.
     fn judge(
         self,
-        ended: &Ended,
+        ended: &HammerDbEnd,
         users: usize,
         minutes: (u64, u64),
-        window: (Stamp, Stamp),
-        home: &Home,
-    ) -> Judged {
+        window: (Timestamp, Timestamp),
+        installation: &HammerDbInstallation,
+    ) -> ExternalOutcome {
         let report = &self.report;
         let version = report
             .version
             .as_ref()
             .map(|version| format!("HammerDB {version}"));
-        let mut judged = match (ended, report.result) {
-            (Ended::Signal(signal), _) => Judged {
+        let mut outcome = match (ended, report.result) {
+            (HammerDbEnd::Signal(signal), _) => ExternalOutcome {
                 signal: Some(*signal),
-                ..Judged::default()
+                ..ExternalOutcome::default()
             },
-            (Ended::Late, _) => {
-                Judged::failed("HammerDB had not ended five minutes after its time and was ended".to_owned())
-            }
-            (Ended::Itself, None) => {
+            (HammerDbEnd::TimedOut, _) => ExternalOutcome::failed(
+                "HammerDB had not ended five minutes after its time and was ended".to_owned(),
+            ),
+            (HammerDbEnd::Exited, None) => {
                 let why = report
                     .failed
                     .first()
                     .map_or_else(|| short(&self.last), Clone::clone);
-                Judged::failed(format!("HammerDB gave no TEST RESULT: {why}: {}", home.mend()))
+                ExternalOutcome::failed(format!(
+                    "HammerDB gave no TEST RESULT: {why}: {}",
+                    installation.hint()
+                ))
             }
-            (Ended::Itself, Some(result)) => {
+            (HammerDbEnd::Exited, Some(result)) => {
                 figures(report, (self.series.clone(), window), users, minutes, result)
             }
         };
-        judged.version = version;
-        judged
+        outcome.version = version;
+        outcome
     }
 }
 
 fn figures(
     report: &Report,
-    (mut series, window): (Vec<Second>, (Stamp, Stamp)),
+    (mut series, window): (Vec<ReportedInterval>, (Timestamp, Timestamp)),
     users: usize,
     (rampup, duration): (u64, u64),
     (nopm, tpm): (u64, u64),
-) -> Judged {
+) -> ExternalOutcome {
     let events = nopm * duration;
     // The counter counts all transactions; the share of new orders in them is that of the whole window.
-    reported::share(&mut series, "commits", "events", nopm as f64 / tpm.max(1) as f64);
-    reported::close(&mut series, window, &[("events", events)]);
+    reported::derive_column(&mut series, "commits", "events", nopm as f64 / tpm.max(1) as f64);
+    reported::reconcile(&mut series, window, &[("events", events)]);
     let orders = nopm as f64 * (rampup + duration) as f64;
     let timings = report.timings(users, orders);
     let calls: u64 = timings.iter().map(|timing| timing.calls).sum();
@@ -253,7 +259,7 @@ fn figures(
             ((starting / 60.0).ceil() + 1.0) * 60.0
         ));
     }
-    let mut judged = Judged {
+    let mut outcome = ExternalOutcome {
         seconds: Some(duration as f64 * 60.0),
         latency,
         types: timings
@@ -263,10 +269,10 @@ fn figures(
         series,
         failure,
         flags,
-        ..Judged::default()
+        ..ExternalOutcome::default()
     };
-    judged.totals.insert("events".to_owned(), json!(events));
-    judged.details.insert("nopm".to_owned(), json!(nopm));
-    judged.details.insert("tpm".to_owned(), json!(tpm));
-    judged
+    outcome.totals.insert("events".to_owned(), json!(events));
+    outcome.details.insert("nopm".to_owned(), json!(nopm));
+    outcome.details.insert("tpm".to_owned(), json!(tpm));
+    outcome
 }

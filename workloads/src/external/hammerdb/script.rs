@@ -4,7 +4,7 @@
 use anyhow::Result;
 use anyhow::bail;
 
-use super::super::account::Resolved;
+use super::super::account::ResolvedAccount;
 use crate::options::Values;
 
 /// The line before the id of the finished job.
@@ -15,7 +15,7 @@ pub const TIMING: &str = "LOADPRINT TIMING";
 pub const END: &str = "LOADPRINT END";
 
 /// Options that it takes from us; another one that is not at its default is refused.
-const TAKEN: &[&str] = &[
+const SUPPORTED: &[&str] = &[
     "all-warehouses",
     "check",
     "defaults-file",
@@ -47,9 +47,9 @@ const TAKEN: &[&str] = &[
 ///
 /// # Errors
 /// Names the option.
-pub fn refuse_others(values: &Values) -> Result<()> {
+pub fn refuse_unsupported(values: &Values) -> Result<()> {
     for name in values.to_json().keys() {
-        if !TAKEN.contains(&name.as_str()) && values.changed(name) {
+        if !SUPPORTED.contains(&name.as_str()) && values.changed(name) {
             bail!("HammerDB has no --{name}: leave it out or use --generator=native");
         }
     }
@@ -66,8 +66,8 @@ pub fn refuse_others(values: &Values) -> Result<()> {
 pub fn minutes(values: &Values, name: &str) -> Result<u64> {
     let seconds = values.number(name)?;
     if seconds % 60.0 != 0.0 || (name == "time" && seconds < 60.0) {
-        let mend = (seconds / 60.0).ceil().max(1.0) * 60.0;
-        bail!("--{name}={seconds}: HammerDB counts whole minutes: give --{name}={mend}");
+        let rounded_up = (seconds / 60.0).ceil().max(1.0) * 60.0;
+        bail!("--{name}={seconds}: HammerDB counts whole minutes: give --{name}={rounded_up}");
     }
     Ok((seconds / 60.0) as u64)
 }
@@ -85,7 +85,7 @@ fn word(text: &str) -> String {
     quoted
 }
 
-fn settings(account: &Resolved, values: &Values) -> Result<String> {
+fn settings(account: &ResolvedAccount, values: &Values) -> Result<String> {
     let on = |name: &str| -> Result<&str> { Ok(if values.flag(name)? { "true" } else { "false" }) };
     let (socket, host) = match &account.socket {
         Some(socket) => (socket.as_str(), "localhost"),
@@ -124,7 +124,7 @@ fn settings(account: &Resolved, values: &Values) -> Result<String> {
 }
 
 /// Builds the schema with at most one virtual user per warehouse.
-pub fn prepare(account: &Resolved, values: &Values, threads: usize) -> Result<String> {
+pub fn prepare(account: &ResolvedAccount, values: &Values, threads: usize) -> Result<String> {
     let warehouses = values.int("warehouses")?;
     let users = i64::try_from(threads)?.min(warehouses);
     Ok(settings(account, values)?
@@ -134,13 +134,13 @@ pub fn prepare(account: &Resolved, values: &Values, threads: usize) -> Result<St
 }
 
 /// Drops the schema.
-pub fn cleanup(account: &Resolved, values: &Values) -> Result<String> {
+pub fn cleanup(account: &ResolvedAccount, values: &Values) -> Result<String> {
     Ok(settings(account, values)? + "deleteschema\n")
 }
 
 /// A timed run: so many virtual users, ramp-up and duration in minutes.
 pub fn run(
-    account: &Resolved,
+    account: &ResolvedAccount,
     values: &Values,
     threads: usize,
     rampup: u64,

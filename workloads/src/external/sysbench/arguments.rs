@@ -5,12 +5,12 @@ use anyhow::Result;
 use anyhow::bail;
 use serde_json::Value as Json;
 
-use super::super::account::Resolved;
-use super::installation::Flavour;
+use super::super::account::ResolvedAccount;
+use super::installation::SysbenchInstallation;
 use crate::options::Values;
 
 /// Ours alone, or translated one by one below.
-const OWN: &[&str] = &[
+const HANDLED: &[&str] = &[
     "compat",
     "db-ps-mode",
     "defaults-file",
@@ -46,30 +46,35 @@ const LIMITS: &[&str] = &["forced-shutdown", "thread-init-timeout"];
 ///
 /// # Errors
 /// Names the first option that this sysbench lacks, or whose value it does not take.
-pub fn common(flavour: &Flavour, values: &Values, account: &Resolved, threads: usize) -> Result<Vec<String>> {
+pub fn common(
+    installation: &SysbenchInstallation,
+    values: &Values,
+    account: &ResolvedAccount,
+    threads: usize,
+) -> Result<Vec<String>> {
     let mut arguments = connection(account);
     arguments.push(format!("--threads={threads}"));
     for (name, value) in values.to_json() {
-        if OWN.contains(&name.as_str()) || (LIMITS.contains(&name.as_str()) && !values.changed(&name)) {
+        if HANDLED.contains(&name.as_str()) || (LIMITS.contains(&name.as_str()) && !values.changed(&name)) {
             continue;
         }
         let text = text(&value);
-        if !flavour.has(&name) {
+        if !installation.has(&name) {
             if values.changed(&name) {
                 bail!(
                     "sysbench {} has no --{name} for this workload: leave it out or use --generator=native",
-                    flavour.version
+                    installation.version
                 );
             }
             continue;
         }
         if let Some(text) = text {
-            check_word(flavour, &name, &text)?;
+            check_word(installation, &name, &text)?;
             arguments.push(format!("--{name}={text}"));
         }
     }
-    arguments.push(format!("--mysql-ssl={}", ssl(flavour, values)?));
-    arguments.push(format!("--db-ps-mode={}", ps_mode(flavour, values)?));
+    arguments.push(format!("--mysql-ssl={}", ssl(installation, values)?));
+    arguments.push(format!("--db-ps-mode={}", ps_mode(installation, values)?));
     let ignored = values.text("mysql-ignore-errors")?.unwrap_or_default();
     let ignored = if ignored == "none" { "" } else { ignored };
     arguments.push(format!("--mysql-ignore-errors={ignored}"));
@@ -77,7 +82,7 @@ pub fn common(flavour: &Flavour, values: &Values, account: &Resolved, threads: u
 }
 
 /// The option file has the password; the rest may be seen.
-fn connection(account: &Resolved) -> Vec<String> {
+fn connection(account: &ResolvedAccount) -> Vec<String> {
     let mut arguments = vec!["--db-driver=mysql".to_owned()];
     match &account.socket {
         Some(socket) => arguments.push(format!("--mysql-socket={socket}")),
@@ -108,12 +113,12 @@ fn text(value: &Json) -> Option<String> {
     }
 }
 
-fn check_word(flavour: &Flavour, name: &str, text: &str) -> Result<()> {
-    let words = flavour.words(name);
+fn check_word(installation: &SysbenchInstallation, name: &str, text: &str) -> Result<()> {
+    let words = installation.words(name);
     if name == "rand-type" && !words.is_empty() && !words.contains(&text) {
         bail!(
             "sysbench {} has no --rand-type={text}: give one of {}",
-            flavour.version,
+            installation.version,
             words.join(", ")
         );
     }
@@ -121,13 +126,13 @@ fn check_word(flavour: &Flavour, name: &str, text: &str) -> Result<()> {
 }
 
 /// A switch in 1.0 and wherever sysbench is built with MariaDB's library, else a mode.
-fn ssl(flavour: &Flavour, values: &Values) -> Result<String> {
+fn ssl(installation: &SysbenchInstallation, values: &Values) -> Result<String> {
     let mode = match values.text("mysql-ssl")?.unwrap_or("disabled") {
         "off" => "disabled",
         "on" => "required",
         mode => mode,
     };
-    if !flavour.is_switch("mysql-ssl") {
+    if !installation.is_switch("mysql-ssl") {
         return Ok(mode.to_uppercase());
     }
     match mode {
@@ -135,12 +140,12 @@ fn ssl(flavour: &Flavour, values: &Values) -> Result<String> {
         "required" => Ok("on".to_owned()),
         other => bail!(
             "sysbench {} has no --mysql-ssl={other}: give disabled or required",
-            flavour.version
+            installation.version
         ),
     }
 }
 
-fn ps_mode(flavour: &Flavour, values: &Values) -> Result<String> {
+fn ps_mode(installation: &SysbenchInstallation, values: &Values) -> Result<String> {
     let mode = values.text("db-ps-mode")?.unwrap_or("auto");
     let protocol = if values.declares("protocol") {
         values.text("protocol")?
@@ -153,7 +158,7 @@ fn ps_mode(flavour: &Flavour, values: &Values) -> Result<String> {
         "emulated" => Ok("disable".to_owned()),
         other => bail!(
             "sysbench {} has no --protocol={other}: give ps or emulated, or use --generator=native",
-            flavour.version
+            installation.version
         ),
     }
 }
@@ -162,7 +167,7 @@ fn ps_mode(flavour: &Flavour, values: &Values) -> Result<String> {
 ///
 /// # Errors
 /// Where sysbench takes whole seconds only, or cannot leave a warm-up out of a count of events.
-pub fn run(flavour: &Flavour, values: &Values, seed: u64) -> Result<Vec<String>> {
+pub fn run(installation: &SysbenchInstallation, values: &Values, seed: u64) -> Result<Vec<String>> {
     let (warmup, events) = (whole(values, "warmup-time")?, values.int("events")?);
     // As for a native run: a fixed count is not cut short by a limit that nobody asked for.
     let limited = events == 0 || values.given("time")?;
@@ -183,12 +188,12 @@ pub fn run(flavour: &Flavour, values: &Values, seed: u64) -> Result<Vec<String>>
     }
     if warmup == 0 {
         arguments.push(format!("--time={time}"));
-    } else if flavour.warms_up {
+    } else if installation.warms_up {
         arguments.extend([format!("--time={time}"), format!("--warmup-time={warmup}")]);
     } else if events > 0 {
         bail!(
             "sysbench {} counts the events of a warm-up in --events: give --time, or no --warmup-time",
-            flavour.version
+            installation.version
         );
     } else {
         let all = if time == 0 { 0 } else { warmup + time };
@@ -249,8 +254,8 @@ mod tests {
         Values::defaults(&tables, given)
     }
 
-    fn account() -> Resolved {
-        Resolved {
+    fn account() -> ResolvedAccount {
+        ResolvedAccount {
             host: "db.example".to_owned(),
             port: 3307,
             socket: None,
@@ -261,7 +266,7 @@ mod tests {
     }
 
     fn of(given: &[(&str, &str)]) -> Result<Vec<String>> {
-        let real = Flavour::ask(Path::new("sysbench"), "oltp_read_write")?;
+        let real = SysbenchInstallation::detect(Path::new("sysbench"), "oltp_read_write")?;
         let mut arguments = common(&real, &values(given), &account(), 4)?;
         arguments.extend(run(&real, &values(given), 7)?);
         Ok(arguments)
@@ -297,7 +302,7 @@ mod tests {
         let refusal = |given: &[(&str, &str)]| of(given).unwrap_err().to_string();
         assert!(refusal(&[("time", "1.5")]).contains("--time=1.5: sysbench takes whole seconds"));
         assert!(refusal(&[("mysql-ssl", "preferred")]).contains("--mysql-ssl=preferred"));
-        let real = Flavour::ask(Path::new("sysbench"), "oltp_read_write").unwrap();
+        let real = SysbenchInstallation::detect(Path::new("sysbench"), "oltp_read_write").unwrap();
         if real.warms_up {
             assert!(refusal(&[("rand-type", "special")]).contains("give one of uniform"));
         } else {

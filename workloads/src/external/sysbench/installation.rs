@@ -14,7 +14,7 @@ use super::super::outcome::short;
 
 /// A sysbench on this machine.
 #[derive(Debug)]
-pub struct Flavour {
+pub struct SysbenchInstallation {
     /// The program.
     pub program: PathBuf,
     /// As it says itself, `1.0.20`.
@@ -25,12 +25,12 @@ pub struct Flavour {
     options: BTreeMap<String, String>,
 }
 
-impl Flavour {
+impl SysbenchInstallation {
     /// Asks the program for its version and for the options of `script`.
     ///
     /// # Errors
     /// When it is not there or is no sysbench of version 1.
-    pub fn ask(program: &Path, script: &str) -> Result<Self> {
+    pub fn detect(program: &Path, script: &str) -> Result<Self> {
         let said = output(program, &["--version"])?;
         let version = said
             .trim()
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn options_are_read_from_its_help() {
-        let real = Flavour::ask(Path::new("sysbench"), "oltp_read_write").unwrap();
+        let real = SysbenchInstallation::detect(Path::new("sysbench"), "oltp_read_write").unwrap();
         assert!(real.has("table-size") && real.has("mysql-ssl") && real.has("rand-type"));
         assert!(!real.has("scramble") && !real.has("no-such-option"));
         assert!(
@@ -128,9 +128,14 @@ mod tests {
 
     #[test]
     fn another_program_is_refused() {
-        let refusal = Flavour::ask(Path::new("/bin/echo"), "x").unwrap_err().to_string();
+        let refusal = SysbenchInstallation::detect(Path::new("/bin/echo"), "x")
+            .unwrap_err()
+            .to_string();
         assert!(refusal.contains("--sysbench-path"), "{refusal}");
-        let refusal = format!("{:#}", Flavour::ask(Path::new("/no/such"), "x").unwrap_err());
+        let refusal = format!(
+            "{:#}",
+            SysbenchInstallation::detect(Path::new("/no/such"), "x").unwrap_err()
+        );
         assert!(refusal.contains("apt-get install sysbench"), "{refusal}");
     }
 }

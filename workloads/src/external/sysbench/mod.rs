@@ -15,22 +15,22 @@ use anyhow::Result;
 use anyhow::bail;
 use serde_json::json;
 
-use super::Guest;
+use super::ExternalGenerator;
 use super::Job;
 use super::account;
 use super::child::Child;
-use super::child::Said;
-use super::outcome::Judged;
+use super::child::ChildEvent;
+use super::outcome::ExternalOutcome;
 use super::outcome::Latency;
 use super::outcome::short;
 use super::private_dir::PrivateDir;
-use super::run::Watch;
+use super::run::RunMonitor;
 use crate::options::Values;
 use crate::series::reported;
-use crate::series::reported::Second;
-use crate::series::reported::Stamp;
+use crate::series::reported::ReportedInterval;
+use crate::series::reported::Timestamp;
 use crate::verb::Verb;
-use installation::Flavour;
+use installation::SysbenchInstallation;
 use report::Block;
 use report::Interval;
 use report::Mark;
@@ -58,16 +58,16 @@ const GRACE: Duration = Duration::from_secs(120);
 /// The guest.
 pub struct Sysbench;
 
-impl Guest for Sysbench {
+impl ExternalGenerator for Sysbench {
     fn name(&self) -> &'static str {
         "sysbench"
     }
 
-    fn knows(&self, workload: &str) -> bool {
+    fn supports(&self, workload: &str) -> bool {
         SCRIPTS.contains(&workload)
     }
 
-    fn wants_database(&self) -> bool {
+    fn needs_database(&self) -> bool {
         true
     }
 
@@ -94,14 +94,14 @@ impl Guest for Sysbench {
         let (mut report, mut last) = (Report::default(), String::new());
         loop {
             match child.next(None)? {
-                Said::Line(_, line) => {
+                ChildEvent::Line(_, line) => {
                     report.take(&line);
                     job.output.line(&short(&line));
                     last = if line.is_empty() { last } else { short(&line) };
                 }
-                Said::Signal(signal) => bail!("interrupted by signal {signal}"),
-                Said::Due => {}
-                Said::Ended(status) => {
+                ChildEvent::Signal(signal) => bail!("interrupted by signal {signal}"),
+                ChildEvent::Due => {}
+                ChildEvent::Ended(status) => {
                     return match report.fatal.first() {
                         Some(fatal) => bail!("sysbench {verb}: {fatal}"),
                         None if !status.success() => bail!("sysbench {verb} ended with {status}: {last}"),
@@ -112,18 +112,18 @@ impl Guest for Sysbench {
         }
     }
 
-    fn run(&self, job: &Job<'_>, watch: &mut Watch<'_>) -> Result<Judged> {
+    fn run(&self, job: &Job<'_>, monitor: &mut RunMonitor<'_>) -> Result<ExternalOutcome> {
         let start = Start::of(job)?;
-        let arguments = arguments::run(&start.flavour, job.values, job.seed)?;
+        let arguments = arguments::run(&start.installation, job.values, job.seed)?;
         let warmup = arguments::whole(job.values, "warmup-time")?;
         let (child, _secret) = start.child("run", &arguments)?;
-        let mut running = Running {
-            watch,
+        let mut run = SysbenchRun {
+            monitor,
             report: Report::default(),
             series: Vec::new(),
             report_every: u64::try_from(job.values.int("report-interval")?)?,
             warmup,
-            warms_up_itself: start.flavour.warms_up,
+            warms_up: start.installation.warms_up,
             phase: None,
             window_at: None,
         };
@@ -131,25 +131,25 @@ impl Guest for Sysbench {
         let time = arguments::whole(job.values, "time")?;
         let seconds = (limited && time > 0).then_some(time);
         let limit = seconds.map(|seconds| Duration::from_secs(warmup + seconds) + GRACE);
-        let ended = running.follow(child, limit)?;
+        let ended = run.follow(child, limit)?;
         let expected = Expected {
             statements: verdict::statements(job.workload.descriptor().name, job.values)?,
             threads: job.threads,
             closed_loop: arguments::rate(job.values)? == 0,
             seconds: seconds.map(|seconds| seconds as f64),
         };
-        let mut judged = running.judge(&ended, &expected, job.workload.descriptor().name);
-        judged.version = Some(format!("sysbench {}", start.flavour.version));
-        judged
+        let mut outcome = run.judge(&ended, &expected, job.workload.descriptor().name);
+        outcome.version = Some(format!("sysbench {}", start.installation.version));
+        outcome
             .details
-            .insert("sysbench".to_owned(), json!(start.flavour.version));
-        Ok(judged)
+            .insert("sysbench".to_owned(), json!(start.installation.version));
+        Ok(outcome)
     }
 }
 
 /// What a call of sysbench needs.
 struct Start {
-    flavour: Flavour,
+    installation: SysbenchInstallation,
     script: String,
     common: Vec<String>,
     password: String,
@@ -166,11 +166,11 @@ impl Start {
             .values
             .text("sysbench-path")?
             .map_or_else(|| PathBuf::from("sysbench"), PathBuf::from);
-        let flavour = Flavour::ask(&program, &script)?;
+        let installation = SysbenchInstallation::detect(&program, &script)?;
         let account = account::resolve(job.account)?;
         Ok(Self {
-            common: arguments::common(&flavour, job.values, &account, job.threads)?,
-            flavour,
+            common: arguments::common(&installation, job.values, &account, job.threads)?,
+            installation,
             script,
             password: account.password,
         })
@@ -180,7 +180,7 @@ impl Start {
     fn child(&self, verb: &str, arguments: &[String]) -> Result<(Child, PrivateDir)> {
         let secret = PrivateDir::create()?;
         let file = secret.write("sysbench.cnf", &arguments::password_line(&self.password)?)?;
-        let mut command = Command::new(&self.flavour.program);
+        let mut command = Command::new(&self.installation.program);
         command
             .arg(format!("--config-file={}", file.display()))
             .arg(&self.script);
@@ -190,36 +190,36 @@ impl Start {
 }
 
 /// How its process ended.
-enum Ended {
-    By(ExitStatus),
+enum SysbenchEnd {
+    Exited(ExitStatus),
     Signal(i32),
-    Late(Duration),
+    TimedOut(Duration),
 }
 
 /// A run that is being followed.
-struct Running<'a, 'b> {
-    watch: &'a mut Watch<'b>,
+struct SysbenchRun<'a, 'b> {
+    monitor: &'a mut RunMonitor<'b>,
     report: Report,
-    series: Vec<Second>,
+    series: Vec<ReportedInterval>,
     report_every: u64,
     warmup: u64,
-    warms_up_itself: bool,
+    warms_up: bool,
     phase: Option<&'static str>,
     /// When the window begins, where no line says so.
     window_at: Option<Instant>,
 }
 
-impl Running<'_, '_> {
-    fn follow(&mut self, mut child: Child, limit: Option<Duration>) -> Result<Ended> {
+impl SysbenchRun<'_, '_> {
+    fn follow(&mut self, mut child: Child, limit: Option<Duration>) -> Result<SysbenchEnd> {
         let began = Instant::now();
         let limit = limit.map(|limit| (began + limit, limit));
         loop {
             let due = self.window_at.into_iter().chain(limit.map(|(at, _)| at)).min();
             match child.next(due)? {
-                Said::Line(_, line) => self.line(&line)?,
-                Said::Signal(signal) => return Ok(Ended::Signal(signal)),
-                Said::Ended(status) => return Ok(Ended::By(status)),
-                Said::Due => {
+                ChildEvent::Line(_, line) => self.line(&line)?,
+                ChildEvent::Signal(signal) => return Ok(SysbenchEnd::Signal(signal)),
+                ChildEvent::Ended(status) => return Ok(SysbenchEnd::Exited(status)),
+                ChildEvent::Due => {
                     if self.window_at.is_some_and(|at| at <= Instant::now()) {
                         self.window_at = None;
                         self.phase("measure")?;
@@ -227,7 +227,7 @@ impl Running<'_, '_> {
                     if let Some((at, limit)) = limit
                         && at <= Instant::now()
                     {
-                        return Ok(Ended::Late(limit));
+                        return Ok(SysbenchEnd::TimedOut(limit));
                     }
                 }
             }
@@ -236,9 +236,9 @@ impl Running<'_, '_> {
 
     fn phase(&mut self, next: &'static str) -> Result<()> {
         if let Some(phase) = self.phase.take() {
-            self.watch.ended(phase)?;
+            self.monitor.ended(phase)?;
         }
-        self.watch.begins(next)?;
+        self.monitor.begins(next)?;
         self.phase = Some(next);
         Ok(())
     }
@@ -246,7 +246,7 @@ impl Running<'_, '_> {
     fn line(&mut self, line: &str) -> Result<()> {
         match self.report.take(line) {
             Mark::Started if self.warmup == 0 => self.phase("measure"),
-            Mark::Started if !self.warms_up_itself => self.phase("warmup"),
+            Mark::Started if !self.warms_up => self.phase("warmup"),
             Mark::WarmingUp => {
                 self.window_at = Some(Instant::now() + Duration::from_secs(self.warmup));
                 self.phase("warmup")
@@ -257,11 +257,13 @@ impl Running<'_, '_> {
                 Ok(())
             }
             Mark::Final => {
-                self.watch.line(line);
-                self.phase.take().map_or(Ok(()), |phase| self.watch.ended(phase))
+                self.monitor.line(line);
+                self.phase
+                    .take()
+                    .map_or(Ok(()), |phase| self.monitor.ended(phase))
             }
             Mark::Other if self.report.last.is_some() => {
-                self.watch.line(line);
+                self.monitor.line(line);
                 Ok(())
             }
             _ => Ok(()),
@@ -270,10 +272,10 @@ impl Running<'_, '_> {
 
     fn interval(&mut self, interval: &Interval, line: &str) {
         if self.report_every > 0 && interval.second.is_multiple_of(self.report_every) {
-            self.watch.line(line);
+            self.monitor.line(line);
         }
         // 1.0 prints the line of the second that the checkpoint ended right after it.
-        let warm = !self.warms_up_itself && interval.second <= self.warmup;
+        let warm = !self.warms_up && interval.second <= self.warmup;
         if self.phase != Some("measure") || warm {
             return;
         }
@@ -288,57 +290,57 @@ impl Running<'_, '_> {
         }
         rates.extend(interval.errors.map(|rate| ("errors", rate)));
         rates.extend(interval.reconnects.map(|rate| ("reconnects", rate)));
-        let (begin, _) = self.watch.window();
-        let row = Second::at_rates(
+        let (begin, _) = self.monitor.window();
+        let row = ReportedInterval::from_rates(
             &self.series,
             begin,
-            Stamp::now(),
+            Timestamp::now(),
             &rates,
             Some(interval.percentile),
         );
         self.series.push(row);
     }
 
-    fn judge(self, ended: &Ended, expected: &Expected, script: &str) -> Judged {
+    fn judge(self, ended: &SysbenchEnd, expected: &Expected, script: &str) -> ExternalOutcome {
         let first = self.report.fatal.first().cloned();
-        let mut judged = match (&self.report.last, ended) {
-            (_, Ended::Signal(signal)) => Judged {
+        let mut outcome = match (&self.report.last, ended) {
+            (_, SysbenchEnd::Signal(signal)) => ExternalOutcome {
                 signal: Some(*signal),
-                ..Judged::default()
+                ..ExternalOutcome::default()
             },
-            (_, Ended::Late(limit)) => Judged::failed(format!(
+            (_, SysbenchEnd::TimedOut(limit)) => ExternalOutcome::failed(format!(
                 "sysbench had not ended {} s after its start and was ended",
                 limit.as_secs()
             )),
-            (None, Ended::By(status)) => {
+            (None, SysbenchEnd::Exited(status)) => {
                 let why = first.clone().unwrap_or_else(|| "no summary".to_owned());
-                Judged::failed(format!("sysbench ended with {status} and gave no figures: {why}"))
+                ExternalOutcome::failed(format!("sysbench ended with {status} and gave no figures: {why}"))
             }
-            (Some(block), Ended::By(status)) => {
+            (Some(block), SysbenchEnd::Exited(status)) => {
                 let checkpoint = self
                     .report
                     .checkpoint
                     .as_ref()
                     .and_then(|block| block.seconds)
                     .unwrap_or(0.0);
-                let mut judged = figures(
+                let mut outcome = figures(
                     block,
                     checkpoint,
                     script,
                     &self.report.histogram,
-                    (self.series, self.watch.window()),
+                    (self.series, self.monitor.window()),
                     expected,
                 );
                 if !status.success() {
-                    judged.failure = Some(format!("sysbench ended with {status}"));
+                    outcome.failure = Some(format!("sysbench ended with {status}"));
                 }
-                judged
+                outcome
             }
         };
-        if judged.failure.is_none() && judged.signal.is_none() {
-            judged.failure = first;
+        if outcome.failure.is_none() && outcome.signal.is_none() {
+            outcome.failure = first;
         }
-        judged
+        outcome
     }
 }
 
@@ -348,15 +350,15 @@ fn figures(
     checkpoint: f64,
     script: &str,
     histogram: &[(f64, u64)],
-    (mut series, window): (Vec<Second>, (Stamp, Stamp)),
+    (mut series, window): (Vec<ReportedInterval>, (Timestamp, Timestamp)),
     expected: &Expected,
-) -> Judged {
+) -> ExternalOutcome {
     let Some(seconds) = block
         .seconds
         .map(|seconds| seconds - checkpoint)
         .filter(|seconds| *seconds > 0.0)
     else {
-        return Judged::failed("sysbench's summary has no length of time".to_owned());
+        return ExternalOutcome::failed("sysbench's summary has no length of time".to_owned());
     };
     let events = block.events.unwrap_or(0);
     let columns = [
@@ -373,10 +375,10 @@ fn figures(
         .iter()
         .filter_map(|(name, total)| Some((*name, (*total)?)))
         .collect();
-    reported::close(&mut series, window, &known);
+    reported::reconcile(&mut series, window, &known);
     let latency = latency(block, histogram);
     let failure = (events == 0).then(|| "sysbench measured no event in the window".to_owned());
-    Judged {
+    ExternalOutcome {
         seconds: Some(seconds),
         totals: totals.into_iter().collect(),
         latency,
@@ -385,7 +387,7 @@ fn figures(
         series,
         flags: verdict::flags(block, seconds, expected),
         failure,
-        ..Judged::default()
+        ..ExternalOutcome::default()
     }
 }
 
