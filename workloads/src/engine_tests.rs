@@ -1,4 +1,4 @@
-//! The engine and the suites with a driver that needs no server.
+//! Tests the engine and the suites with a driver that needs no server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::stats::Counter;
 use crate::stats::Totals;
 use anyhow::Result;
 
-/// Notes the order of calls and the events of each interval.
+/// Records the order of the calls and counts the events of the intervals.
 #[derive(Default)]
 struct Notes {
     calls: Vec<String>,
@@ -305,7 +305,7 @@ fn in_compat_mode_an_ignored_error_sends_no_rollback() {
     assert_eq!(log.iter().filter(|(_, text)| text == "BEGIN").count(), 13);
 }
 
-/// At a rate, for so long.
+/// A plan at this rate and of this length.
 fn open(per_second: f64, milliseconds: u64) -> Plan {
     Plan {
         time: Some(Duration::from_millis(milliseconds)),
@@ -324,7 +324,7 @@ fn an_open_loop_runs_what_is_due_and_waits_for_the_rest() {
     let (outcome, _) = run_dry("oltp_point_select", &[], 1, &open(500.0, 400), &DryRun::default());
     let measured = outcome.measured.unwrap();
     let arrived = measured.arrived.unwrap();
-    // Arrival n is due at n × 2 ms: 200 of them lie before the end of the time, which the host may be late to see.
+    // Arrival n is due at n × 2 ms: 200 of them are before the end of the time, which a loaded host may notice late.
     let most = (measured.seconds * 500.0) as u64 + 1;
     assert!((200..=most).contains(&arrived.due), "{arrived:?} of {most}");
     let events = measured.totals[0].get(Counter::Events);
@@ -341,8 +341,8 @@ fn a_rate_that_cannot_be_held_is_a_backlog_and_counts_in_the_latency() {
     let measured = outcome.measured.unwrap();
     let arrived = measured.arrived.unwrap();
     assert!(!arrived.rate_held() && arrived.left() > 0 && arrived.max_waiting >= arrived.left());
-    // Nearly all began long after they were due, most of a second late at the end; even where the host let the threads run in a
-    // part of that second only.
+    // Nearly all events started long after they were due, at the end most of a second late; also on a host that ran the threads
+    // only for a part of that second.
     let totals = &measured.totals[0];
     let wait_ns = totals.get(Counter::WaitNs) / totals.latency.count();
     let mean_ns = totals.get(Counter::LatencyNs) / totals.latency.count();
@@ -359,15 +359,14 @@ fn both_loops_send_the_same_statements_per_thread() {
         let mixed = [("tables", "3"), ("table-size", "1000")];
         run_dry("oltp_read_write", &mixed, 7, plan, &driver);
         let log = driver.log.lock().unwrap();
-        // Connections are numbered as they come; a set of threads has the same statements in either order.
+        // Connections are numbered as they are opened; the threads have the same statements in either order.
         let of = |number| -> Vec<String> {
             let own = log.iter().filter(|(of, _)| *of == number);
             own.map(|(_, text)| text.clone()).collect()
         };
         [of(0), of(1)]
     };
-    // However the threads shared the 400 events; one may have had none of them, but not so that in twenty rounds the other one has
-    // all of them each time.
+    // The threads may share the 400 events in any way, and one may get none of them, but not in each of twenty rounds.
     let compared = (0..20).any(|_| {
         let closed = sent(&plan(2, 400));
         let paced = sent(&Plan {
@@ -377,7 +376,7 @@ fn both_loops_send_the_same_statements_per_thread() {
         });
         let mut compared = 0;
         for one in &closed {
-            // A thread is known by its first SELECT, which comes behind BEGIN.
+            // A thread is identified by its first SELECT, which follows BEGIN.
             for other in paced
                 .iter()
                 .filter(|other| one.get(1).is_some() && other.get(1) == one.get(1))
@@ -403,7 +402,7 @@ fn threads_begin_one_after_the_other_in_the_ramp() {
     assert_eq!(outcome.measured.unwrap().totals[0].get(Counter::Events), 10);
 }
 
-/// Work for three events a thread and phase.
+/// Work for three events per thread and phase.
 struct Three;
 
 impl Load for Three {

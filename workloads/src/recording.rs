@@ -1,4 +1,4 @@
-//! The generator's part of a run directory: `load/*`, and `run.json` with the manifest when nobody else writes them.
+//! Writes the load's part of a run directory: `load/*`, and `run.json` and the manifest if no orchestrator writes them.
 
 use std::path::Path;
 
@@ -27,15 +27,15 @@ pub struct Recording {
     phases: PhaseLog,
     boot_id: String,
     started_ns: i64,
-    /// Of `measure`.
+    /// Series of `measure`.
     series: Series,
 }
 
 impl Recording {
-    /// Makes `RUN/load`; a directory that holds results already is refused, so that nothing is overwritten.
+    /// Creates `RUN/load`. Refuses a directory that contains results, so that nothing is overwritten.
     ///
     /// # Errors
-    /// When it cannot be made or is in use.
+    /// If it cannot be created or contains results.
     pub fn create(run: &Path, types: &'static [&'static str]) -> Result<Self> {
         refuse_results(run)?;
         let run = Directory::create(run).context("--out")?;
@@ -51,27 +51,27 @@ impl Recording {
         })
     }
 
-    /// Stamps the begin of a phase.
+    /// Records the start of a phase.
     pub fn begins(&mut self, phase: &str) -> Result<()> {
         Ok(self.phases.begin(phase)?)
     }
 
-    /// Stamps the end of a phase.
+    /// Records the end of a phase.
     pub fn ended(&mut self, phase: &str) -> Result<()> {
         Ok(self.phases.end(phase)?)
     }
 
-    /// Keeps an interval of `measure`.
+    /// Adds an interval of `measure`.
     pub fn keep(&mut self, interval: &Interval) -> Result<()> {
         self.series.add(interval)
     }
 
-    /// Writes the server's part.
+    /// Writes `server.json`.
     pub fn write_server(&self, server: &Json) -> Result<()> {
         Ok(write_atomic(&self.load.file("server.json"), server)?)
     }
 
-    /// Writes series and result.
+    /// Writes the series and the result.
     pub fn write_result(&mut self, result: &Json) -> Result<()> {
         let throughput = self.load.file("throughput.parquet");
         let unseen = |name: &str| result[name].is_null();
@@ -79,7 +79,7 @@ impl Recording {
         Ok(write_atomic(&self.load.file("result.json"), result)?)
     }
 
-    /// Writes series and result of a guest; `kind` is the transaction type of the series.
+    /// Writes the series and the result of an external generator; `kind` is the transaction type of the series.
     pub fn write_external_result(
         &self,
         result: &Json,
@@ -91,12 +91,12 @@ impl Recording {
         Ok(write_atomic(&self.load.file("result.json"), result)?)
     }
 
-    /// Writes a guest's histogram of the window from one moment to the other (CLOCK_REALTIME).
+    /// Writes the latency histogram of an external generator for a window (CLOCK_REALTIME).
     pub fn write_histogram(&self, histogram: &Histogram<u64>, kind: &str, window: (i64, i64)) -> Result<()> {
         reported::write_histogram(&self.load.file("latency.hlog"), histogram, kind, window)
     }
 
-    /// Writes `run.json` and the manifest, unless an orchestrator or a recorder keeps them.
+    /// Writes `run.json` and the manifest, unless an orchestrator or a recorder has written `run.json`.
     pub fn finish(&self, info: &RunInfo<'_>) -> Result<()> {
         let file = self.run.file("run.json");
         if file.exists() {
@@ -135,10 +135,10 @@ impl Recording {
     }
 }
 
-/// Refuses a run directory that holds results already.
+/// Refuses a run directory that contains results.
 ///
 /// # Errors
-/// Names the result.
+/// The existing file.
 pub fn refuse_results(run: &Path) -> Result<()> {
     let result = run.join("load/result.json");
     if result.exists() {
@@ -150,21 +150,21 @@ pub fn refuse_results(run: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What `run.json` says info a run of this tool alone.
+/// Content of `run.json` for a run without an orchestrator.
 pub struct RunInfo<'a> {
-    /// Who made the load.
+    /// The load generator.
     pub generator: &'a str,
-    /// Name.
+    /// The workload.
     pub workload: &'a str,
     /// All options.
     pub parameters: &'a Json,
-    /// Master seed.
+    /// Random seed.
     pub seed: u64,
-    /// What an event is.
+    /// The operation.
     pub operation: &'a str,
     /// The server's version.
     pub server: &'a Json,
-    /// Why it failed.
+    /// Why the run failed.
     pub reason: Option<&'a str>,
 }
 

@@ -1,5 +1,5 @@
-//! The text a person reads while a load runs and after it, in the form that sysbench users know.
-//! A rendering: the lines of figures in `result.json`, and nothing that is not there.
+//! Formats interval lines and the summary as sysbench does.
+//! The summary contains only figures of `result.json`.
 
 use std::fmt::Write;
 
@@ -21,12 +21,12 @@ fn per_second(count: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { count / seconds } else { 0.0 }
 }
 
-/// A number of `result.json`; null and what is missing are zero, as sysbench prints them.
+/// A number of `result.json`; null and missing numbers are zero, as in sysbench.
 fn number(value: &Json) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }
 
-/// One interval line: `[ 4s ] thds: 2 tps: … qps: … (r/w/o: …) lat (ms,95%): … err/s: … reconn/s: …`.
+/// An interval line: `[ 4s ] thds: 2 tps: … qps: … (r/w/o: …) lat (ms,95%): … err/s: … reconn/s: …`.
 pub fn interval_line(
     elapsed_s: f64,
     seconds: f64,
@@ -54,7 +54,7 @@ pub fn interval_line(
     ))
 }
 
-/// The second line of an interval in an open loop.
+/// The second line of an interval, in an open loop.
 pub fn backlog_line(elapsed_s: f64, backlog: Backlog) -> String {
     format!(
         "[ {elapsed_s:.0}s ] queue length: {}, concurrency: {}",
@@ -62,7 +62,7 @@ pub fn backlog_line(elapsed_s: f64, backlog: Backlog) -> String {
     )
 }
 
-/// The blocks at the end, as sysbench 1.0 prints them, and the workload's own facts.
+/// The summary in the format of sysbench 1.0, with the workload's details.
 pub fn summary(result: &Json, percentile: u8) -> String {
     let seconds = number(&result["seconds"]);
     let count = |key: &str| number(&result[key]);
@@ -117,7 +117,7 @@ fn line(name: &str, value: &str) -> String {
     format!("    {:<37}{value}\n", format!("{name}:"))
 }
 
-/// Of a run at a rate; a rate that was not held is said in one line.
+/// The block of an open loop, with a line if the rate was not held.
 fn open_loop_block(result: &Json) -> String {
     if result["mode"] != "open" {
         return String::new();
@@ -174,7 +174,7 @@ fn workload_block(result: &Json, details: &Map<String, Json>) -> String {
     text
 }
 
-/// A value as a person reads it: words without quotes, fractions with two places, or four below one.
+/// Formats a value of `details`: text without quotes, fractions with two decimals, or four below one.
 fn display_value(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
@@ -218,7 +218,7 @@ fn fairness_block(per_thread: &Json) -> String {
     )
 }
 
-/// Mean and population standard deviation, as sysbench prints them.
+/// Mean and population standard deviation, as in sysbench.
 fn mean_and_deviation(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let count = values.clone().count().max(1) as f64;
     let mean = values.clone().sum::<f64>() / count;

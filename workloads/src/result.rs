@@ -1,4 +1,4 @@
-//! The totals of `measure` as `result.json`: every figure from the same counters as the text.
+//! Builds `result.json` of a native run from the totals of `measure`.
 
 use std::collections::BTreeMap;
 
@@ -15,42 +15,42 @@ use crate::stats::Totals;
 use crate::stats::histogram::HistogramError;
 use crate::workload::Descriptor;
 
-/// What the result repeats of the context.
+/// What the result repeats of the run's settings.
 pub struct ResultContext<'a> {
-    /// Its name among several runs of one command, or nothing.
+    /// Name of the point; empty if the command has one run.
     pub point: &'a str,
     /// The workload.
     pub descriptor: &'a Descriptor,
-    /// What one event is.
+    /// The operation.
     pub operation: &'a str,
     /// All options.
     pub options: &'a Json,
     /// Threads.
     pub threads: usize,
-    /// Operations per second that were asked for.
+    /// Requested operations per second.
     pub rate: Option<Rate>,
-    /// Also given as `p<N>` of every latency.
+    /// Percentile that is added to every latency as `p<N>`.
     pub percentile: u8,
-    /// Master seed.
+    /// Random seed.
     pub seed: u64,
-    /// Where the server was.
+    /// The server.
     pub server: &'a str,
-    /// All addresses, where there were several.
+    /// All server addresses.
     pub servers: &'a [String],
     /// `{"mode", "cipher"}`.
     pub tls: Json,
     /// Whether the protocol was compressed.
     pub compression: bool,
-    /// How statements went to it.
+    /// The protocol mode.
     pub protocol: &'a str,
-    /// Totals that the client cannot see: null.
+    /// Totals that the client cannot count; null.
     pub unseen: &'static [&'static str],
 }
 
-/// The content of `result.json`, as `docs/recording-format.md` says.
+/// Builds the content of `result.json`, see `docs/recording-format.md`.
 ///
 /// # Errors
-/// Does not happen for counters of the engine.
+/// None for counters of the engine.
 pub fn result_json(
     context: &ResultContext<'_>,
     outcome: &Outcome,
@@ -151,7 +151,7 @@ fn per_thread_json(measured: &Measured) -> Vec<Json> {
         .collect()
 }
 
-/// Milliseconds; null where nothing was counted.
+/// Latencies in milliseconds; null without events.
 fn latency_json(totals: &Totals, percentile: u8) -> Result<Json, HistogramError> {
     let histogram = totals.latency.to_hdr()?;
     let count = histogram.len();
@@ -173,7 +173,7 @@ fn latency_json(totals: &Totals, percentile: u8) -> Result<Json, HistogramError>
     Ok(latency)
 }
 
-/// Counts by error number, all types together.
+/// Counts by error number, over all types.
 fn by_code<'a>(errors: impl Iterator<Item = (&'a (usize, u32), &'a u64)>) -> Json {
     let mut codes = BTreeMap::new();
     errors.for_each(|((_, code), count)| *codes.entry(*code).or_insert(0) += count);
@@ -181,12 +181,12 @@ fn by_code<'a>(errors: impl Iterator<Item = (&'a (usize, u32), &'a u64)>) -> Jso
     Json::Object(entries.collect())
 }
 
-/// Mean time from the intended to the real start of an event, milliseconds.
+/// Mean time from the scheduled to the actual start of an event, milliseconds.
 fn wait_ms_mean(totals: &Totals) -> Option<f64> {
     mean_ms(totals.get(Counter::WaitNs), totals)
 }
 
-/// Mean time from the real start of an event to its end, milliseconds.
+/// Mean time from the actual start of an event to its end, milliseconds.
 fn service_ms_mean(totals: &Totals) -> Option<f64> {
     let service = totals
         .get(Counter::LatencyNs)

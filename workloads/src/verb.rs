@@ -1,17 +1,17 @@
-//! The verbs of the command line.
+//! Lists the verbs of the command line.
 
-/// What the verbs do.
+/// A verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// Makes tables and rows.
+    /// Create tables and rows.
     Prepare,
-    /// Reads the data into the server's memory.
+    /// Read the data into the buffer pool.
     Warmup,
-    /// Runs the load.
+    /// Run the load.
     Run,
-    /// Checks the data by the workload's rules.
+    /// Check the data.
     Check,
-    /// Removes what prepare made.
+    /// Drop the tables.
     Cleanup,
 }
 
@@ -25,13 +25,17 @@ pub const VERBS: [(Verb, &str, &str); 5] = [
     (
         Verb::Warmup,
         "warmup",
-        "Read the workload's data into the server's memory",
+        "Read the workload's data into the server's buffer pool",
     ),
-    (Verb::Run, "run", "Run the workload and print what it did"),
+    (
+        Verb::Run,
+        "run",
+        "Run the workload and print its throughput and latency",
+    ),
     (
         Verb::Check,
         "check",
-        "Check the data by the workload's own consistency rules; exit status 1 if one is broken",
+        "Check the workload's consistency rules; exit status 1 if a rule is broken",
     ),
     (Verb::Cleanup, "cleanup", "Drop the workload's tables"),
 ];

@@ -1,13 +1,11 @@
-//! Clap's errors, which take several lines, as one line with the nearest right name.
+//! Reduces clap's errors of several lines to one line with the most similar valid name.
 
 use anyhow::anyhow;
 use clap::error::ContextKind;
 use clap::error::ContextValue;
 use clap::error::ErrorKind;
 
-use super::names;
-
-/// Options of sysbench that this tool does not have, and what to use.
+/// Options of sysbench that are not supported, with their replacement.
 const OF_SYSBENCH: [(&str, &str); 14] = [
     ("--num-threads", "use --threads"),
     ("--max-requests", "use --events"),
@@ -15,33 +13,30 @@ const OF_SYSBENCH: [(&str, &str); 14] = [
     ("--tx-rate", "use --rate"),
     (
         "--report-checkpoints",
-        "the recording of --out holds every second; --warmup-time leaves out the beginning",
+        "--out records every second, and --warmup-time excludes the start",
     ),
-    (
-        "--thread-stack-size",
-        "threads have 256 kB, of which only what they use takes memory",
-    ),
+    ("--thread-stack-size", "each thread has a stack of 256 kB"),
     (
         "--config-file",
-        "give options on the command line, and the account by --defaults-file",
+        "give options on the command line and the account in --defaults-file",
     ),
     ("--debug", "use --report-interval=1 and the server's error log"),
     ("--validate", "use the verb `check`"),
     ("--db-debug", "use the server's general log"),
     ("--mysql-debug", "use the server's general log"),
-    ("--mysql-dry-run", "leave it out: every run is on a server"),
-    ("--pgsql-variant", "there is no driver but mysql"),
+    ("--mysql-dry-run", "every run needs a server"),
+    ("--pgsql-variant", "mysql is the only driver"),
     (
         "--luajit-cmd",
-        "there is no Lua: workloads are listed by `loadprint-load list`",
+        "workloads are not in Lua; `loadprint-load list` prints them",
     ),
 ];
 
-/// Clap's error as one line with the nearest name.
-pub fn one_line(error: &clap::Error) -> anyhow::Error {
+/// Converts an error of clap; `workloads` lists the valid names.
+pub fn one_line(error: &clap::Error, workloads: &str) -> anyhow::Error {
     let text = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
-        // Clap sorts suggestions by likeness, the best one last.
+        // Clap sorts suggestions by similarity, the best one last.
         Some(ContextValue::Strings(texts)) => texts.last().cloned(),
         _ => None,
     };
@@ -57,7 +52,7 @@ pub fn one_line(error: &clap::Error) -> anyhow::Error {
                 "unknown verb or workload `{given}`: {}",
                 nearest(
                     suggestion,
-                    "`loadprint-load list` shows the workloads, `loadprint-load --help` the verbs"
+                    "`loadprint-load list` prints the workloads, `loadprint-load --help` the verbs"
                 )
             )
         }
@@ -66,17 +61,17 @@ pub fn one_line(error: &clap::Error) -> anyhow::Error {
             let suggestion = text(ContextKind::SuggestedArg);
             let name = given.split('=').next();
             if let Some((_, instead)) = OF_SYSBENCH.iter().find(|(of, _)| Some(*of) == name) {
-                return anyhow!("`{given}` of sysbench is not taken: {instead}");
+                return anyhow!("sysbench's option `{given}` is not supported: {instead}");
             }
             anyhow!(
                 "unknown option `{given}`: {}",
-                nearest(suggestion, "`loadprint-load help WORKLOAD` shows the options")
+                nearest(suggestion, "`loadprint-load help WORKLOAD` prints the options")
             )
         }
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             anyhow!(
-                "a verb or a workload is missing: `loadprint-load --help`; the workloads are {}",
-                names()
+                "the verb or the workload is missing: see `loadprint-load --help`; the workloads are {}",
+                workloads
             )
         }
         _ => {

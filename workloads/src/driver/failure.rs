@@ -1,4 +1,4 @@
-//! Errors of the server and of the client library, and how to fix them.
+//! Defines the errors of the server and of the client library, and the hint for each.
 
 use std::ffi::CStr;
 use std::ffi::c_char;
@@ -6,28 +6,28 @@ use std::ffi::c_uint;
 
 use mysqlclient_sys as sys;
 
-/// CR_UNKNOWN_ERROR, for what this driver says itself.
+/// CR_UNKNOWN_ERROR of errmsg.h, for errors that this driver detects.
 const CR_UNKNOWN_ERROR: u32 = 2000;
 
-/// What the server or the client library said.
+/// An error of the server or of the client library.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (error {errno}, SQLSTATE {sqlstate})")]
 pub struct Failure {
-    /// MySQL's error number; 2000-2999 come from the client library.
+    /// Error number of MySQL; 2000-2999 are those of the client library.
     pub errno: u32,
     /// The five characters of SQLSTATE.
     pub sqlstate: String,
-    /// The server's words, on one line.
+    /// The server's message, on one line.
     pub message: String,
 }
 
-/// A failed statement.
+/// A failed statement, by what the run does next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DbError {
-    /// Its number is in `--mysql-ignore-errors`: the event is run again and the error counted.
+    /// The number is in `--mysql-ignore-errors`: the error is counted and the event runs again.
     #[error(transparent)]
     Ignorable(Failure),
-    /// Stops the run.
+    /// The run ends.
     #[error(transparent)]
     Fatal(Failure),
 }
@@ -40,18 +40,18 @@ impl DbError {
         }
     }
 
-    /// True if no server is there to connect to, or it cannot take the connection yet.
+    /// True if no server listens yet, or it does not accept the connection yet.
     pub fn no_server_yet(&self) -> bool {
         self.connection_lost() || matches!(self.failure().errno, 1040 | 1053 | 2002 | 2003)
     }
 
-    /// True if the connection is gone, by the numbers that sysbench takes for it.
+    /// True if the connection is lost, by the error numbers that sysbench uses.
     pub fn connection_lost(&self) -> bool {
         matches!(self.failure().errno, 2006 | 2011 | 2013 | 2055)
     }
 }
 
-/// A failure that this driver reports itself.
+/// An error that this driver detects.
 pub fn client_failure(message: &str) -> Failure {
     Failure {
         errno: CR_UNKNOWN_ERROR,
@@ -95,7 +95,7 @@ pub unsafe fn failure_of(mysql: *mut sys::MYSQL) -> Failure {
     }
 }
 
-/// What a person can do about an error, by its number; nothing for numbers that say it themselves.
+/// How to fix an error, by its number; `None` where the server's message already says it.
 pub fn hint(errno: u32) -> Option<&'static str> {
     Some(match errno {
         1044 | 1142 => "the account lacks this privilege: GRANT it, or give another --mysql-user",

@@ -1,4 +1,4 @@
-//! One open connection of libmysqlclient, as the protocol modes use it: texts, filled templates and prepared statements.
+//! Wraps one open connection of libmysqlclient: runs texts and filled templates, prepares statements.
 
 use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
@@ -19,13 +19,13 @@ use super::watchdog::WatchedConnection;
 
 /// A connection of the library; only the thread that opened it may use it.
 pub struct LibraryConnection {
-    /// Reused buffer in which templates are filled.
+    /// Reused buffer for filled templates.
     text: Vec<u8>,
     mysql: *mut sys::MYSQL,
 }
 
 impl LibraryConnection {
-    /// Logs in to address `number`; `watched` has the handle from its creation on.
+    /// Logs in to address `number`. `watched` gets the handle as soon as it exists.
     pub fn open(
         driver: &MysqlDriver,
         number: usize,
@@ -68,7 +68,7 @@ impl LibraryConnection {
         params: &[ParamType],
     ) -> Result<ServerStatement, Failure> {
         calls.prepares += 1;
-        // SAFETY: as above; the connection is closed only after its statements.
+        // SAFETY: as above; the connection is closed after its statements.
         unsafe { ServerStatement::prepare(self.mysql, sql, params) }
     }
 }

@@ -1,5 +1,5 @@
-//! What a workload may ask of a database: statements with typed parameters, their effect, and errors in two classes.
-//! Knows no workload and no clock; `mysql` is the real implementation, `dry_run` the one of the tests.
+//! Defines the interface to a database: connections, statements with typed parameters, their effect, and errors.
+//! The driver depends on no workload. `mysql` implements it on libmysqlclient, `dry_run` for the unit tests.
 
 pub mod connect;
 mod connection;
@@ -23,16 +23,16 @@ pub use failure::DbError;
 pub use failure::Failure;
 use protocol::ProtocolCalls;
 
-/// The type of one parameter of a statement, as it goes over the wire.
+/// The type of a statement's parameter in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamType {
     /// Four bytes, sysbench's `INT`.
     Int,
     /// Eight bytes.
     BigInt,
-    /// Text of at most so many bytes.
+    /// Text of at most this many bytes.
     Char(usize),
-    /// Bytes of at most this number; a hexadecimal literal in text mode.
+    /// Bytes, at most this many; a hexadecimal literal in text mode.
     Binary(usize),
 }
 
@@ -47,22 +47,22 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
-/// What a statement did, by sysbench's rule.
+/// The effect of a statement, by the rule of sysbench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// A result set came back.
+    /// It returned a result set.
     Read,
-    /// So many rows were affected, at least one.
+    /// It affected this many rows, at least one.
     Write(u64),
-    /// Neither.
+    /// It did neither.
     Other,
 }
 
 impl Effect {
-    /// Of a statement without a result set, by sysbench's rule.
+    /// The effect of a statement without a result set.
     fn of_rows(affected: u64) -> Self {
         match affected {
-            // (my_ulonglong)-1 is "an error or a result set"; errors have been dealt with.
+            // (my_ulonglong)-1 means an error or a result set; errors are handled before.
             0 | u64::MAX => Self::Other,
             rows => Self::Write(rows),
         }
@@ -73,26 +73,26 @@ impl Effect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementId(pub usize);
 
-/// When and how long connections are opened again.
+/// When a connection is reopened, and for how long that is retried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reconnects {
-    /// After so many events; 0: never.
+    /// After this many events; 0: never.
     pub every: u64,
-    /// How long to go on trying where no server answers, nanoseconds.
+    /// How long to retry while no server answers, nanoseconds.
     pub timeout_ns: i64,
 }
 
-/// Error numbers that only restart an event.
+/// Errors after which an event runs again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ignored {
-    /// Every one.
+    /// All errors.
     All,
-    /// These.
+    /// These error numbers.
     These(Vec<u32>),
 }
 
 impl Ignored {
-    /// True for this number.
+    /// True if this error is ignored.
     pub fn contains(&self, errno: u32) -> bool {
         match self {
             Self::All => true,
@@ -104,15 +104,15 @@ impl Ignored {
 /// One row of text, NULL as `None`.
 pub type Row = Vec<Option<String>>;
 
-/// A connection, used by the thread that opened it.
+/// A connection; only the thread that opened it uses it.
 pub trait Connection {
-    /// Makes a statement with `?` for each parameter; on the server or only in the client, as the driver was told.
+    /// Makes a statement with `?` for each parameter, on the server or only in the client, as the protocol requires.
     fn prepare(&mut self, sql: &str, params: &[ParamType]) -> Result<StatementId, DbError>;
 
-    /// Runs it and reads its whole result.
+    /// Runs a statement and reads its whole result.
     fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Effect, DbError>;
 
-    /// Runs it and gives its rows; several result sets (of a CALL) one after the other in one list.
+    /// Runs a statement and appends its rows. The result sets of a CALL are appended one after the other.
     fn fetch(
         &mut self,
         statement: StatementId,
@@ -120,29 +120,29 @@ pub trait Connection {
         rows: &mut Vec<Row>,
     ) -> Result<Effect, DbError>;
 
-    /// Runs a text; all its result sets are read.
+    /// Runs a text and reads all its result sets.
     fn query(&mut self, sql: &[u8]) -> Result<Effect, DbError>;
 
-    /// Runs a text now and after each reconnect.
+    /// Runs a text, and again after each reconnect.
     fn on_connect(&mut self, sql: &str) -> Result<(), DbError>;
 
-    /// Runs a text and gives its rows.
+    /// Runs a text and returns its rows.
     fn rows(&mut self, sql: &str) -> Result<Vec<Row>, DbError>;
 
-    /// When it is to be opened again.
+    /// When the connection is reopened.
     fn reconnects(&self) -> Reconnects {
         Reconnects::default()
     }
 
-    /// Opens the connection again, with the same statements under the same ids.
+    /// Reopens the connection, with the same statements under the same ids.
     fn reconnect(&mut self) -> Result<(), DbError>;
 
-    /// The text of a statement, with its holes.
+    /// The text of a statement, with `?` for its parameters.
     fn text_of(&self, _statement: StatementId) -> Option<String> {
         None
     }
 
-    /// What it sent so far to prepare, run and close statements.
+    /// Number of calls that prepared, ran and closed statements.
     fn calls(&self) -> ProtocolCalls {
         ProtocolCalls::default()
     }
@@ -150,19 +150,19 @@ pub trait Connection {
 
 /// Opens connections.
 pub trait Driver: Sync {
-    /// A connection with the database chosen.
+    /// Opens a connection with the default database.
     fn connect(&self) -> Result<Box<dyn Connection>, DbError>;
 
-    /// As [`Driver::connect`], for thread `number`: where there are several servers the threads take them in turn.
+    /// As [`Driver::connect`], for thread `number`: several servers are assigned to the threads round-robin.
     fn connect_nth(&self, _number: usize) -> Result<Box<dyn Connection>, DbError> {
         self.connect()
     }
 
-    /// The server in words, for messages.
+    /// The server, for messages.
     fn describe(&self) -> String {
         "the server".to_owned()
     }
 
-    /// Shuts down the connections of all calls that wait for a server, also of those that log in.
+    /// Shuts down all connections that wait for a server, also during login.
     fn cut_waiting(&self) {}
 }

@@ -1,5 +1,5 @@
-//! A safe connection on libmysqlclient that runs statements by the protocol it was told.
-//! Result sets are read whole and not looked at, as sysbench does; rows are only kept by `fetch` and `rows`.
+//! Holds the settings of the driver on libmysqlclient, and classifies its errors.
+//! As in sysbench, result sets are read and discarded; only `fetch` and `rows` keep their rows.
 
 use std::time::Duration;
 
@@ -17,22 +17,22 @@ use super::watchdog::Watchdog;
 /// Opens connections to one server as one account.
 #[derive(Debug, Clone)]
 pub struct MysqlDriver {
-    /// Where and as whom.
+    /// Servers and account.
     pub account: Account,
-    /// How statements go to the server.
+    /// How statements are sent.
     pub mode: Mode,
-    /// When connections are opened again.
+    /// When connections are reopened.
     pub reconnects: Reconnects,
-    /// Error numbers that only restart the event.
+    /// Errors after which an event runs again.
     pub ignored: Ignored,
-    /// How long a statement may take; those that work on whole tables (ALTER TABLE and the like) may take any time.
+    /// Time limit of a statement. It does not apply to statements on whole tables, such as ALTER TABLE.
     pub read_timeout: Option<Duration>,
     /// Ends calls that exceed a limit.
     pub watchdog: Watchdog,
 }
 
 impl MysqlDriver {
-    /// Sorts a failure by `ignored`.
+    /// Classifies a failure by `ignored`.
     pub fn classify(&self, failure: Failure) -> DbError {
         if self.ignored.contains(failure.errno) {
             DbError::Ignorable(failure)
@@ -41,7 +41,7 @@ impl MysqlDriver {
         }
     }
 
-    /// Adds the server and the hint to an error of the database.
+    /// Adds the server and the hint to a database error.
     pub fn explain(&self, error: anyhow::Error) -> anyhow::Error {
         let Some(failure) = error
             .downcast_ref::<DbError>()

@@ -1,19 +1,19 @@
-//! A statement prepared by the text `PREPARE`, whose values travel in user variables: one call is `SET` and `EXECUTE`.
+//! Builds the texts of the protocol `sql_prepare`: `PREPARE`, `SET` of user variables, and `EXECUTE`.
 
 use super::ParamType;
 use super::template::Template;
 
-/// The texts of one statement that the server knows by a name.
+/// The texts that run one named statement.
 #[derive(Debug)]
 pub struct SqlPrepareTexts {
-    /// `SET @lp0=?, …`; nothing for a statement without parameters.
+    /// `SET @lp0=?, …`; `None` for a statement without parameters.
     pub set: Option<Template>,
     /// `EXECUTE … USING @lp0, …`.
     pub execute: String,
 }
 
 impl SqlPrepareTexts {
-    /// The text that prepares statement `number`, with a hole for the statement itself.
+    /// The text that prepares statement `number`, with `?` for the statement itself.
     pub fn prepare(number: usize, length: usize) -> Template {
         Template::new(&format!("PREPARE lp{number} FROM ?"), &[ParamType::Char(length)])
     }

@@ -1,4 +1,4 @@
-//! One server-side prepared statement: parameters are bound once to buffers of this process, then only the buffers change.
+//! Wraps one server-side prepared statement. Its parameters are bound once to buffers, and each call changes only the buffers.
 
 use std::cell::Cell;
 use std::ffi::c_uint;
@@ -15,7 +15,7 @@ use super::Row;
 use super::Value;
 use super::failure::Failure;
 
-/// The buffers of one parameter; the client library holds pointers into them, hence cells and a fixed address.
+/// The buffers of one parameter. The library keeps pointers to them, hence cells at a fixed address.
 #[derive(Debug)]
 struct ParameterBuffer {
     number: Cell<i64>,
@@ -58,7 +58,7 @@ impl ParameterBuffer {
         bind
     }
 
-    /// Puts a value into the buffers; false if it does not fit the declared type.
+    /// Stores a value in the buffers; false if it does not fit the declared type.
     fn set(&self, value: Value<'_>) -> bool {
         self.is_null.set(if value == Value::Null {
             sys::TRUE
@@ -68,9 +68,9 @@ impl ParameterBuffer {
         match (value, self.kind) {
             (Value::Null, _) => true,
             (Value::Int(number), ParamType::Int) => match i32::try_from(number) {
-                // The library reads the first four bytes, on either byte order.
+                // The library reads the first four bytes, in native byte order.
                 Ok(number) => {
-                    // SAFETY: an i64 cell has room and alignment for an i32; nobody else writes to it.
+                    // SAFETY: an i64 cell has room and alignment for an i32; no other code writes to it.
                     unsafe { self.number.as_ptr().cast::<i32>().write(number) };
                     true
                 }
@@ -95,7 +95,7 @@ impl ParameterBuffer {
     }
 }
 
-/// A column as text, without room for its value.
+/// Binds a column as text, with no buffer for its value.
 fn text_bind((length, null): (&Cell<c_ulong>, &Cell<sys::my_bool>)) -> sys::MYSQL_BIND {
     // SAFETY: all-zero bytes are a valid MYSQL_BIND: the C documentation asks for memset(bind, 0).
     let mut bind: sys::MYSQL_BIND = unsafe { mem::zeroed() };
@@ -152,7 +152,7 @@ impl ServerStatement {
         Ok(statement)
     }
 
-    /// Runs the statement. Each result set is read to its end; its rows are appended to `rows` where they are wanted, every value as text.
+    /// Runs the statement and reads all its result sets; appends their rows to `rows` if it is given, every value as text.
     pub fn run(&self, values: &[Value<'_>], mut rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure> {
         for (position, (parameter, value)) in self.parameters.iter().zip(values).enumerate() {
             if !parameter.set(*value) {
@@ -163,7 +163,7 @@ impl ServerStatement {
                 )));
             }
         }
-        // SAFETY: `handle` is prepared and bound to buffers of `self.parameters`, which live.
+        // SAFETY: `handle` is prepared and bound to buffers of `self.parameters`, which are alive.
         unsafe {
             if sys::mysql_stmt_execute(self.handle) != 0 {
                 return Err(self.failure());
@@ -177,7 +177,7 @@ impl ServerStatement {
                     }
                     effect = Some(Effect::Read);
                 }
-                // 0: another result, of a CALL; -1: there was none, else an error.
+                // 0: another result, of a CALL; -1: no more results; else an error.
                 match sys::mysql_stmt_next_result(self.handle) {
                     0 => {}
                     -1 => break,
@@ -205,7 +205,7 @@ impl ServerStatement {
         }
     }
 
-    /// Reads a result set to its end without keeping a row: what the library does when a result is freed that nobody read.
+    /// Reads a result set to its end and discards it, as the library does when it frees an unread result.
     ///
     /// # Safety
     /// A result set must be pending.
@@ -213,7 +213,7 @@ impl ServerStatement {
         // SAFETY: the handle has been executed and its result set not been read; its connection is open.
         unsafe {
             sys::mysql_stmt_free_result(self.handle);
-            // The library says nothing of an error among the rows, but keeps it with the connection, where the statement had left none.
+            // The call returns no error among the rows; the library stores it in the connection, where the statement left none.
             match sys::mysql_errno(self.mysql) {
                 0 => Ok(()),
                 _ => Err(super::failure::failure_of(self.mysql)),
@@ -221,10 +221,10 @@ impl ServerStatement {
         }
     }
 
-    /// Closes the statement; true if the server was told.
+    /// Closes the statement; true if the server received the call.
     pub fn close(mut self) -> bool {
         let handle = mem::replace(&mut self.handle, ptr::null_mut());
-        // SAFETY: closed once: `drop` leaves a null handle alone. The connection is still open, see `MysqlConnection`.
+        // SAFETY: closed once: `drop` ignores a null handle. The connection is still open, see `MysqlConnection`.
         unsafe { sys::mysql_stmt_close(handle) == sys::FALSE }
     }
 
@@ -235,7 +235,7 @@ impl ServerStatement {
         let columns = unsafe { sys::mysql_stmt_field_count(self.handle) } as usize;
         let lengths = vec![Cell::new(0 as c_ulong); columns];
         let nulls = vec![Cell::new(sys::FALSE); columns];
-        // No room at first: each fetch tells the lengths, then each column is copied by itself.
+        // No buffer at first: a fetch gives the lengths, then each column is copied separately.
         let mut binds: Vec<sys::MYSQL_BIND> = lengths.iter().zip(&nulls).map(text_bind).collect();
         // SAFETY: there are as many binds as columns; the cells live until the end of this function, and all rows are fetched by then.
         if unsafe { sys::mysql_stmt_bind_result(self.handle, binds.as_mut_ptr()) } != sys::FALSE {
@@ -258,7 +258,7 @@ impl ServerStatement {
                 let mut bind = text_bind((length, null));
                 bind.buffer = text.as_mut_ptr().cast();
                 bind.buffer_length = text.len() as c_ulong;
-                // SAFETY: a row has been fetched, and the buffer has the room that the bind says.
+                // SAFETY: a row has been fetched, and the buffer has the length in the bind.
                 if unsafe { sys::mysql_stmt_fetch_column(self.handle, &raw mut bind, column as c_uint, 0) }
                     != 0
                 {

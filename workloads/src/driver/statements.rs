@@ -1,4 +1,4 @@
-//! The statements of a connection by protocol: what is statements of each, when it is prepared, run and closed.
+//! Keeps the statements of a connection and prepares, runs and closes them as the protocol requires.
 
 use std::mem;
 use std::num::NonZeroUsize;
@@ -22,24 +22,24 @@ use super::template::Template;
 
 /// ER_UNSUPPORTED_PS: the server cannot prepare this kind of statement.
 const ER_UNSUPPORTED_PS: u32 = 1295;
-/// Characters of a statement in an error.
+/// Longest text of a statement in an error, in characters.
 const TEXT_SHOWN: usize = 80;
 
-/// What is statements of a statement.
+/// The stored form of a statement.
 enum StatementForm {
-    /// The text itself; cut at its holes for each call.
+    /// The text; parsed for each call.
     Text,
-    /// The text, cut once.
+    /// The text, parsed once.
     Template(Template),
-    /// A handle of the server.
+    /// A server-side handle.
     Server(ServerStatement),
-    /// A handle of the server in the cache, or form when it is needed.
+    /// A server-side handle in the cache, or prepared when it is needed.
     Cached,
-    /// A handle form and closed for each call.
+    /// A handle that is prepared and closed for each call.
     Uncached,
     /// Prepared by the text PREPARE.
     SqlPrepareTexts(SqlPrepareTexts),
-    /// Lost with its connection; form again by [`Statements::prepare_again`].
+    /// Closed with its connection; [`Statements::prepare_again`] makes it again.
     Lost,
 }
 
@@ -53,14 +53,14 @@ struct Statement {
 pub struct Statements {
     mode: Mode,
     statements: Vec<Statement>,
-    /// Handles by the position of their statement.
+    /// Handles by position of their statement.
     cache: Option<LruCache<usize, ServerStatement>>,
-    /// What was sent to prepare, run and close them.
+    /// Number of calls that prepared, ran and closed statements.
     pub calls: ProtocolCalls,
 }
 
 impl Statements {
-    /// None yet.
+    /// Without statements.
     pub fn new(mode: Mode) -> Self {
         Self {
             mode,
@@ -70,13 +70,13 @@ impl Statements {
         }
     }
 
-    /// The beginning of a statement's text, for errors.
+    /// The start of a statement's text, for errors.
     pub fn text_of(&self, statement: StatementId) -> Option<String> {
         let statement = self.statements.get(statement.0);
         statement.map(|statement| statement.sql.chars().take(TEXT_SHOWN).collect())
     }
 
-    /// Makes a statement as the protocol wants it at the start.
+    /// Adds a statement in the form that the protocol requires.
     pub fn prepare(
         &mut self,
         link: &mut LibraryConnection,
@@ -93,7 +93,7 @@ impl Statements {
         Ok(StatementId(position))
     }
 
-    /// Makes all statements again on a new link, under the same ids.
+    /// Makes all statements again on a new connection, under the same ids.
     pub fn prepare_again(&mut self, link: &mut LibraryConnection) -> Result<(), Failure> {
         for (position, Statement { sql, params, form }) in self.statements.iter_mut().enumerate() {
             *form = StatementForm::Lost;
@@ -167,7 +167,7 @@ fn not_prepared() -> Failure {
     client_failure("the statement is not prepared on this connection")
 }
 
-/// What is statements of the statement at this position from the start.
+/// The initial form of the statement at this position.
 fn start(
     mode: &Mode,
     link: &mut LibraryConnection,
@@ -196,7 +196,7 @@ fn start(
     }
 }
 
-/// Runs a statement of the cache; one that is not in it is prepared and takes the place of the least recently used.
+/// Runs a cached statement. One that is not in the cache is prepared and replaces the least recently used one.
 fn cached(
     link: &mut LibraryConnection,
     calls: &mut ProtocolCalls,

@@ -1,4 +1,4 @@
-//! TLS of a connection: what the `--mysql-ssl*` options say of it.
+//! Reads the `--mysql-ssl*` options.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub fn from_options(values: &Values) -> Result<Tls> {
         cipher: text("mysql-ssl-cipher")?,
     };
     let verifies = matches!(tls.mode, SslMode::VerifyCa | SslMode::VerifyIdentity);
-    // An option file may name it, which only the library reads.
+    // The option file, which only the library reads, may set it.
     if verifies && tls.ca.is_none() && values.text("defaults-file")?.is_none() {
         bail!(
             "--mysql-ssl=verify_ca and verify_identity need --mysql-ssl-ca, the file of the authority's certificate"

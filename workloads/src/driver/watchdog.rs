@@ -1,8 +1,8 @@
-//! Time and memory limits of calls to a server. One thread checks four times a second in which call each connection waits, and
-//! shuts the socket down under a call that exceeds a limit; the call then returns an error.
+//! Limits time and memory of calls to the server. One thread checks four times a second in which call each connection waits, and
+//! shuts down the socket of a call that exceeds a limit; the call then returns an error.
 //!
-//! A connection pays two stores per call. The read timeout of libmysqlclient would cost a poll(2) per packet, and a server that
-//! sends one byte now and then never reaches it.
+//! This costs a connection two stores per call. The read timeout of libmysqlclient would cost a poll(2) per packet, and a server
+//! that sends a byte from time to time never reaches it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -25,22 +25,22 @@ use mysqlclient_sys as sys;
 
 /// Between two checks of all connections.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// After a signal, how long calls may still take; after as long again the process exits, whatever it waits for.
+/// How long calls may continue after a signal. After the same time again, the process exits even if a call still waits.
 const GRACE: Duration = Duration::from_secs(5);
-/// Resident memory of this process, in bytes, at which the results that are being read are given up.
+/// Resident memory of this process, in bytes, above which results that are being read are abandoned.
 const MEMORY: u64 = 1 << 30;
-/// What each connection adds to [`MEMORY`]: buffers, statements, stack.
+/// Added to [`MEMORY`] for each connection: buffers, statements, stack.
 const MEMORY_PER_CONNECTION: u64 = 256 << 10;
 
 /// Why the watchdog ended a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CutReason {
-    /// It took longer than its limit.
+    /// It exceeded its time limit.
     Time = 1,
-    /// The process used too much memory while it read the result.
+    /// The process used too much memory while the call read a result.
     Memory = 2,
-    /// The run was to end.
+    /// The run ends.
     End = 3,
 }
 
@@ -59,11 +59,11 @@ struct Shared {
 struct Entries {
     next: u64,
     by_id: HashMap<u64, Entry>,
-    /// When a signal received, and the exit status that it asks for.
+    /// Time of a signal, and the exit status for it.
     signal: Option<(Instant, i32)>,
 }
 
-/// A connection as the last check found it.
+/// A connection at the last check.
 #[derive(Debug)]
 struct Entry {
     connection: Arc<Connection>,
@@ -71,13 +71,13 @@ struct Entry {
     since: Instant,
 }
 
-/// What the connection and the watchdog share. On cache lines of its checker, because each call writes it.
+/// State shared by a connection and the watchdog. It has its own cache lines, because each call writes it.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Connection {
     /// Odd while a call waits for the server; only the connection writes it.
     calls: AtomicU64,
-    /// Limit of the present call in milliseconds, 0 for none.
+    /// Time limit of the current call in milliseconds; 0: none.
     limit_ms: AtomicU64,
     /// A [`CutReason`], or 0.
     cut: AtomicU8,
@@ -87,23 +87,23 @@ struct Connection {
 #[derive(Debug)]
 struct Handle(*mut sys::MYSQL);
 
-// SAFETY: the watchdog only reads two fields of the handle, under the mutex through which it is withdrawn before it is closed.
+// SAFETY: the watchdog only reads two fields of the handle, under the mutex that withdraws the handle before it is closed.
 unsafe impl Send for Handle {}
 
 impl Connection {
     fn cut(&self, reason: CutReason) {
-        // The first reason is the one that is reported.
+        // The first reason is reported.
         self.cut.compare_exchange(0, reason as u8, Relaxed, Relaxed).ok();
         let handle = lock(&self.handle);
         if handle.0.is_null() {
             return;
         }
-        // SAFETY: the handle is not closed as long as it is here. Its thread may write these fields meanwhile: hence volatile reads
-        // of one word each, and no use of the descriptor unless there is a transport, which the library frees as it closes it.
+        // SAFETY: a handle that is stored here is not closed. Its thread may write these fields at the same time: hence volatile reads
+        // of one word each, and the descriptor is used only with a transport, which the library frees when it closes the descriptor.
         unsafe {
             let open = !ptr::read_volatile(&raw const (*handle.0).net.vio).is_null();
             let descriptor = ptr::read_volatile(&raw const (*handle.0).net.fd);
-            // Zero until the library has set it.
+            // Zero until the library sets it.
             if open && descriptor > 0 {
                 libc::shutdown(descriptor, libc::SHUT_RDWR);
             }
@@ -112,7 +112,7 @@ impl Connection {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Whole after each change: a panic elsewhere does not spoil it.
+    // The state is consistent after each change: a panic of another thread does not corrupt it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -120,7 +120,7 @@ impl Watchdog {
     /// Starts the thread, which ends with the process.
     ///
     /// # Errors
-    /// When there can be no further thread.
+    /// If no thread can be started.
     pub fn start() -> Result<Self> {
         let watchdog = Self::default();
         let checker = watchdog.clone();
@@ -169,7 +169,7 @@ impl Watchdog {
         }
     }
 
-    /// A signal received: calls that wait after a grace period are ended; a process that still waits then exits with this status.
+    /// Handles a signal: calls that wait longer than a grace period are ended. If a call still waits, the process exits with `status`.
     pub fn interrupt(&self, status: i32) {
         lock(&self.0.entries)
             .signal
@@ -181,7 +181,7 @@ impl Watchdog {
         self.0.interrupted.load(Relaxed)
     }
 
-    /// One check.
+    /// Checks all connections once.
     fn check(&self, now: Instant, resident: impl FnOnce() -> u64) {
         let mut entries = lock(&self.0.entries);
         let signal = entries.signal;
@@ -201,7 +201,7 @@ impl Watchdog {
                 entry.connection.cut(CutReason::Time);
             }
         }
-        // Read only while a call takes long: a result grows the memory for longer than that.
+        // Read only while a call waits long: memory grows over a longer time than that.
         if !waiting.is_empty() && resident() > MEMORY + connections * MEMORY_PER_CONNECTION {
             waiting
                 .iter()
@@ -218,7 +218,7 @@ impl Watchdog {
                 eprintln!(
                     "loadprint-load: interrupted; a call to the server does not end, results are not written"
                 );
-                // Not std's exit: other threads use what its handlers would free.
+                // std's exit runs handlers that free memory which other threads use.
                 // SAFETY: ends the process at once and touches no memory.
                 unsafe { libc::_exit(status) };
             }
@@ -226,7 +226,7 @@ impl Watchdog {
     }
 }
 
-/// Of this process; 0 where /proc does not show it.
+/// Resident memory of this process; 0 if /proc is not readable.
 fn resident_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -234,7 +234,7 @@ fn resident_bytes() -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// A connection's side of the watchdog; the connection is forgotten when this is dropped.
+/// A connection's side of the watchdog. Dropping it removes the connection.
 #[derive(Debug)]
 pub struct WatchedConnection {
     connection: Arc<Connection>,
@@ -243,12 +243,12 @@ pub struct WatchedConnection {
 }
 
 impl WatchedConnection {
-    /// The handle whose socket is shut down. Null before it is closed.
+    /// Sets the handle whose socket is shut down; null before the handle is closed.
     pub fn set_handle(&self, mysql: *mut sys::MYSQL) {
         *lock(&self.connection.handle) = Handle(mysql);
     }
 
-    /// Limit of the calls from now on.
+    /// Sets the time limit of all further calls.
     pub fn set_limit(&self, limit: Option<Duration>) {
         let milliseconds = limit.map_or(0, |limit| u64::try_from(limit.as_millis()).unwrap_or(0).max(1));
         self.connection.limit_ms.store(milliseconds, Relaxed);
@@ -263,7 +263,7 @@ impl WatchedConnection {
         result
     }
 
-    /// Why the last call was ended, once.
+    /// The reason why the last call was ended; returned once.
     pub fn take_cut(&self) -> Option<CutReason> {
         [CutReason::Time, CutReason::Memory, CutReason::End]
             .into_iter()

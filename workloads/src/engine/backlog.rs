@@ -1,52 +1,52 @@
-//! What waits in an open loop: arrivals that are due and not begun. Looked at ten times a second, never a reason to stop.
+//! Samples the backlog of an open loop ten times a second: arrivals that are due and not started.
 
 use super::Worker;
 use super::schedule::ArrivalCursor;
 
-/// At one moment.
+/// The backlog at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Due and not begun; sysbench's queue length.
+    /// Due and not started; sysbench's queue length.
     pub waiting: u64,
-    /// Begun and not ended; sysbench's concurrency.
+    /// Started and not ended; sysbench's concurrency.
     pub running: u64,
 }
 
-/// What became of the arrivals of `measure`.
+/// Arrivals of `measure`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ArrivalCounts {
-    /// Due until the time was over.
+    /// Due before the time was over.
     pub due: u64,
-    /// Of these, begun.
+    /// Started.
     pub begun: u64,
-    /// The max_events that were seen waiting.
+    /// Largest number that waited in a sample.
     pub max_waiting: u64,
 }
 
 impl ArrivalCounts {
-    /// How many waited when the time was over; they were never run.
+    /// Arrivals that waited when the time was over; they are never run.
     pub fn left(&self) -> u64 {
         self.due.saturating_sub(self.begun)
     }
 
-    /// True if the server kept up: at the end no more than a hundredth of the arrivals waited, or a burst of ten.
+    /// True if the server kept up: at the end at most 1 % of the arrivals waited, or ten.
     pub fn rate_held(&self) -> bool {
         self.left() <= (self.due / 100).max(10)
     }
 }
 
-/// Follows the arrivals of one phase.
+/// Samples the backlog of one phase.
 #[derive(Debug)]
 pub struct BacklogMonitor {
     cursor: ArrivalCursor,
-    /// Of `--events`: later arrivals are never due.
+    /// Limit by `--events`: later arrivals are never due.
     max_events: u64,
     begun_before: u64,
     arrived: ArrivalCounts,
 }
 
 impl BacklogMonitor {
-    /// From the phase's begin on, when nothing runs.
+    /// Starts at the beginning of a phase, while no event runs.
     pub fn new(cursor: ArrivalCursor, events: Option<u64>, workers: &[Worker]) -> Self {
         Self {
             cursor,
@@ -56,9 +56,9 @@ impl BacklogMonitor {
         }
     }
 
-    /// How it is now.
+    /// Takes a sample.
     pub fn sample(&mut self, workers: &[Worker], now_ns: i64) -> Backlog {
-        // In this order, so that neither difference can be negative for a thread that goes on meanwhile.
+        // In this order, so that no difference is negative while a thread continues.
         let ended: u64 = workers.iter().map(Worker::ended).sum();
         let begun: u64 = workers.iter().map(Worker::begun).sum();
         let due = self.cursor.due_by(now_ns).min(self.max_events);
@@ -72,7 +72,7 @@ impl BacklogMonitor {
         }
     }
 
-    /// What has become of them by the last look.
+    /// The arrivals by the last sample.
     pub fn arrived(&self) -> ArrivalCounts {
         self.arrived
     }

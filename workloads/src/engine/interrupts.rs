@@ -1,5 +1,5 @@
-//! SIGINT and SIGTERM: the first one ends the run cleanly, and the runs that would follow it; a second one ends the process at once.
-//! Calls to a server that does not answer are ended by the watchdog some seconds after the first one.
+//! Handles SIGINT and SIGTERM. The first signal ends the current run cleanly and cancels the next ones; the second one ends the process.
+//! The watchdog ends calls that still wait some seconds after the first signal.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -16,14 +16,14 @@ use super::control::Control;
 use super::phase_barrier::PhaseBarrier;
 use crate::driver::watchdog::Watchdog;
 
-/// What came, and whom it concerns.
+/// The first signal, and the run that it aborts.
 #[derive(Debug, Default)]
 struct State {
     signal: Option<i32>,
     run: Option<(Arc<Control>, Arc<PhaseBarrier>)>,
 }
 
-/// The signals of this process; shared by all runs of one command.
+/// The signals of this process; shared by all runs of a command.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupts {
     state: Arc<Mutex<State>>,
@@ -31,10 +31,10 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Takes the signals over from the system; `watchdog` has the connections.
+    /// Installs the signal handlers.
     ///
     /// # Errors
-    /// When the handlers cannot be set.
+    /// If the handlers cannot be installed.
     pub fn install(watchdog: &Watchdog) -> Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM]).context("set signal handlers")?;
         let interrupts = Self {
@@ -50,7 +50,7 @@ impl Interrupts {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        // Whole after each change: a panic elsewhere does not spoil it.
+        // The state is consistent after each change: a panic of another thread does not corrupt it.
         act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -68,7 +68,7 @@ impl Interrupts {
         });
     }
 
-    /// A run that the signals abort until the guard is dropped; at once, if one has come before.
+    /// Registers a run that signals abort until the guard is dropped; at once if a signal came before.
     pub fn watch(&self, control: &Arc<Control>, barrier: &Arc<PhaseBarrier>) -> InterruptGuard {
         self.with(|state| {
             state.run = Some((Arc::clone(control), Arc::clone(barrier)));
@@ -80,18 +80,18 @@ impl Interrupts {
         InterruptGuard(self.clone())
     }
 
-    /// The signal that came first.
+    /// The first signal.
     pub fn signal(&self) -> Option<i32> {
         self.with(|state| state.signal)
     }
 
-    /// The signal because of which calls to the server were ended: what they report follows from it.
+    /// The signal if it ended calls to the server: their errors follow from it.
     pub fn ended_calls(&self) -> Option<i32> {
         self.signal().filter(|_| self.watchdog.interrupted())
     }
 }
 
-/// A run that the signals concern.
+/// Unregisters the run when it is dropped.
 #[derive(Debug)]
 pub struct InterruptGuard(Interrupts);
 

@@ -1,5 +1,5 @@
-//! One phase of a run as the main thread sees it: threads released, intervals cut, the end of the time, the last thread's return.
-//! A thread that does not return is cut off its connection in the end: nothing waits for ever.
+//! Runs one phase from the main thread: releases the threads, takes intervals, ends the phase and waits for the last thread.
+//! The connections of threads that do not return are closed in the end.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -22,26 +22,26 @@ use crate::stats::Snapshot;
 use crate::stats::Stats;
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How often an open loop's backlog is looked at.
+/// Time between two samples of the backlog.
 const BACKLOG_INTERVAL: Duration = Duration::from_millis(100);
-/// How often a person is told that threads do not return.
+/// Seconds between two reports about threads that do not return.
 const REMINDER_SECONDS: u64 = 10;
 
-/// A phase that is over.
+/// The result of a phase.
 pub(super) struct PhaseResult {
     pub total_ns: i64,
-    /// The part of `total_ns` after the time was over, for a load that drains.
+    /// Part of `total_ns` after the time was over, of a load that drains.
     pub drain_ns: i64,
     pub arrived: Option<ArrivalCounts>,
-    /// Why it ended before its time, if nothing failed.
+    /// Why it ended before its time without an error.
     pub short: Option<String>,
 }
 
 impl Run<'_> {
-    /// Waits until all threads are connected and prepared, or one of them failed.
+    /// Waits until all threads are connected and prepared, or one failed.
     ///
     /// # Errors
-    /// When no further thread became ready for as long as the plan's init_timeout.
+    /// If no further thread became ready within the plan's `init_timeout`.
     pub(super) fn assemble(&self, observer: &mut dyn Observer) -> Result<()> {
         let (mut ready, mut since) = (0, Instant::now());
         let init_timeout = self.plan.init_timeout;
@@ -113,9 +113,9 @@ impl Run<'_> {
                     ended_at.get_or_insert_with(|| PhaseEnd::new(intervals.arrived()));
                 }
                 Wake::Deadline => {
-                    // Before the look: who is held up between the two must not leave out what was due before the end.
+                    // Read before the sample: a delay between the two must not exclude arrivals that were due before the end.
                     let is_over = end.is_some_and(|end| end <= Instant::now());
-                    // Until the time is over: what is due later is nobody's backlog.
+                    // Arrivals that are due after the end do not belong to the backlog.
                     if ended_at.is_none() {
                         intervals.sample_backlog(self.workers);
                     }
@@ -123,7 +123,7 @@ impl Run<'_> {
                         self.control.finish();
                         self.load.stop();
                         ended_at.get_or_insert_with(|| PhaseEnd::new(intervals.arrived()));
-                        // The last interval takes the events in flight, unless they need another second.
+                        // The last interval includes the running events, unless they take longer than a second.
                         end = None;
                         due = Instant::now() + INTERVAL;
                     } else if due <= Instant::now() {
@@ -167,7 +167,7 @@ impl Run<'_> {
         })
     }
 
-    /// Once a second after the end of a phase's time.
+    /// Checks for stuck threads, once a second after the end of a phase's time.
     fn check_stuck(&self, phase_end: &mut PhaseEnd, observer: &mut dyn Observer) -> Result<()> {
         let threads = self.barrier.running();
         let seconds = phase_end.since.elapsed().as_secs();
@@ -181,7 +181,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Waits for all threads, not for ever; a reason where some had to be cut off.
+    /// Waits for all threads; returns a reason if connections were closed.
     pub(super) fn wait_for_all(&self) -> Option<String> {
         let mut phase_end = PhaseEnd::new(None);
         while self.barrier.wait_for_threads(Some(Instant::now() + INTERVAL)) != Wake::AllWaiting {
@@ -193,24 +193,24 @@ impl Run<'_> {
         phase_end.cut
     }
 
-    /// True if queued work is ended_at after the time is over; in an open loop it was not due.
+    /// True if queued work is finished after the time is over; in an open loop it was not due.
     pub(super) fn drains(&self) -> bool {
         self.load.drains() && self.schedule.is_none()
     }
 
-    /// Ends the connections under threads that wait for their server.
+    /// Closes the connections of threads that wait for the server.
     fn cut(&self) {
         self.control.abort();
         self.driver.cut_waiting();
     }
 }
 
-/// The time after the end of a phase's time, while threads are in their last event.
+/// The time after the end of a phase's time, while threads finish their last event.
 struct PhaseEnd {
     since: Instant,
     since_ns: i64,
     arrived: Option<ArrivalCounts>,
-    /// Events ended, and when that last changed.
+    /// Number of ended events, number of running threads, and the time of the last change.
     progress: (u64, usize, Instant),
     cut: Option<String>,
 }
@@ -226,7 +226,7 @@ impl PhaseEnd {
         }
     }
 
-    /// A reason to cut connections: nothing ended for too long.
+    /// The reason to close connections, if no event ended for too long.
     fn stuck(&mut self, run: &Run<'_>) -> Option<String> {
         let ended = run.workers.iter().map(Worker::ended).sum();
         let running = run.barrier.running();
@@ -244,7 +244,7 @@ impl PhaseEnd {
     }
 }
 
-/// Cuts a phase into intervals.
+/// Splits a phase into intervals.
 struct IntervalCutter {
     number: u32,
     begin_ns: i64,

@@ -1,5 +1,5 @@
-//! Where the threads of a run meet: all wait here before a phase and after it, so that the main thread can look at the
-//! server and at the clock while nothing moves. A thread that fails leaves, and nobody waits for it.
+//! Barrier of the threads of a run: all threads wait here before and after a phase, so that the main thread reads the server and
+//! the clock at rest. A thread that fails leaves the barrier.
 
 use std::sync::Condvar;
 use std::sync::Mutex;
@@ -9,23 +9,23 @@ use std::time::Instant;
 
 use super::ThreadFailure;
 
-/// What a waiting thread does next.
+/// What a released thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Run events until told to stop.
+    /// Run events until the phase ends.
     Run,
     /// Close the connection and end.
     Quit,
 }
 
-/// Why the main thread woke up.
+/// Why the main thread woke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
-    /// Every thread that is left waits.
+    /// All remaining threads wait.
     AllWaiting,
-    /// The moment has come.
+    /// The deadline has passed.
     Deadline,
-    /// Somebody called [`PhaseBarrier::notify`].
+    /// [`PhaseBarrier::notify`] was called.
     Notified,
 }
 
@@ -39,18 +39,18 @@ struct State {
     failure: Option<ThreadFailure>,
 }
 
-/// The meeting point.
+/// The barrier.
 #[derive(Debug)]
 pub struct PhaseBarrier {
     state: Mutex<State>,
-    /// For the main thread.
+    /// Wakes the main thread.
     changed: Condvar,
-    /// For all others: an arrival wakes none of those who wait already.
+    /// Wakes all other threads: an arrival must not wake the waiting ones.
     released: Condvar,
 }
 
 impl PhaseBarrier {
-    /// For so many threads.
+    /// For this number of threads.
     pub fn new(threads: usize) -> Self {
         Self {
             state: Mutex::new(State {
@@ -67,11 +67,11 @@ impl PhaseBarrier {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is plain numbers, whole after each change: a panic elsewhere does not spoil it.
+        // The state is consistent after each change: a panic of another thread does not corrupt it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread arrives and waits for the next order.
+    /// Called by a thread: waits for the next order.
     pub fn wait(&self) -> Order {
         let mut state = self.lock();
         state.waiting += 1;
@@ -83,7 +83,7 @@ impl PhaseBarrier {
         state.order
     }
 
-    /// A thread goes for good. The first failure is kept.
+    /// Removes a thread. The first failure is kept.
     pub fn leave(&self, failure: Option<ThreadFailure>) {
         let mut state = self.lock();
         state.threads -= 1;
@@ -100,7 +100,7 @@ impl PhaseBarrier {
         self.changed.notify_all();
     }
 
-    /// Lets all waiting threads go on.
+    /// Releases all waiting threads.
     pub fn release(&self, order: Order) {
         let mut state = self.lock();
         state.round += 1;
@@ -109,7 +109,7 @@ impl PhaseBarrier {
         self.released.notify_all();
     }
 
-    /// Blocks until all threads wait, the deadline has come, or somebody notified.
+    /// Blocks until all threads wait, the deadline passes, or the main thread is notified.
     pub fn wait_for_threads(&self, deadline: Option<Instant>) -> Wake {
         let mut state = self.lock();
         loop {
@@ -134,31 +134,31 @@ impl PhaseBarrier {
         }
     }
 
-    /// Threads that wait.
+    /// Number of waiting threads.
     pub fn waiting(&self) -> usize {
         self.lock().waiting
     }
 
-    /// Threads that do not wait and have not left.
+    /// Number of threads that neither wait nor left.
     pub fn running(&self) -> usize {
         let state = self.lock();
         state.threads - state.waiting
     }
 
-    /// The first failure of a thread, if there was one.
+    /// The first failure of a thread.
     pub fn failure(&self) -> Option<ThreadFailure> {
         self.lock().failure.clone()
     }
 }
 
-/// A thread's place at the barrier: it leaves when dropped, also when the thread panics.
+/// A thread's membership in the barrier: it leaves when this is dropped, also after a panic.
 pub struct Participant<'a> {
     barrier: &'a PhaseBarrier,
     failure: Option<ThreadFailure>,
 }
 
 impl<'a> Participant<'a> {
-    /// Takes one of the places that the barrier was made for.
+    /// Adds one of the threads for which the barrier was made.
     pub fn new(barrier: &'a PhaseBarrier) -> Self {
         Self {
             barrier,
@@ -166,7 +166,7 @@ impl<'a> Participant<'a> {
         }
     }
 
-    /// Leaves because of an error.
+    /// Leaves with an error.
     pub fn fail(mut self, failure: ThreadFailure) {
         self.failure = Some(failure);
     }

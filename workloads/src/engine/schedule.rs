@@ -1,6 +1,5 @@
-//! The arrivals of an open loop: event n is due at a time that depends on the seed and on nothing else. The times are computed
-//! as they are needed: threads take the next one in turn, and a second reader of the same sequence counts how many were due by now.
-//! Nothing is queued, so a backlog takes no memory.
+//! Generates the arrival times of an open loop. The time of arrival n depends only on the seed. Threads take the next arrival in
+//! turn, and a cursor over the same sequence counts the arrivals that are due. Times are computed on demand: a backlog takes no memory.
 
 use std::sync::Mutex;
 use std::sync::MutexGuard;
@@ -8,17 +7,17 @@ use std::sync::PoisonError;
 
 use crate::random::Rng;
 
-/// How arrivals follow each other.
+/// Distribution of the arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrivals {
-    /// Independently: exponential gaps.
+    /// Independent: exponential intervals.
     Poisson,
-    /// Equal gaps.
+    /// Equal intervals.
     Constant,
 }
 
 impl Arrivals {
-    /// As `--arrivals` takes it.
+    /// The name in `--arrivals`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Poisson => "poisson",
@@ -27,10 +26,10 @@ impl Arrivals {
     }
 }
 
-/// Keeps the streams of arrivals apart from those of threads; one for each phase.
+/// Separates the random streams of arrivals from those of threads; one for each phase.
 const STREAM: u64 = 1 << 34;
 
-/// An endless sequence of times, nanoseconds since the phase began.
+/// An endless sequence of times, nanoseconds since the start of the phase.
 #[derive(Debug, Clone)]
 struct ArrivalTimes {
     rng: Rng,
@@ -54,7 +53,7 @@ impl ArrivalTimes {
     fn next(&mut self) -> i64 {
         match self.arrivals {
             Arrivals::Constant => self.at_ns = self.number as f64 * self.gap_ns,
-            // 1 − u lies in (0, 1]: the logarithm is finite.
+            // 1 − u is in (0, 1]: the logarithm is finite.
             Arrivals::Poisson => self.at_ns -= (1.0 - self.rng.unit()).ln() * self.gap_ns,
         }
         self.number += 1;
@@ -62,12 +61,12 @@ impl ArrivalTimes {
     }
 }
 
-/// How many arrivals a second, and of which kind.
+/// Rate and distribution of the arrivals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
     /// Arrivals per second, all threads together; greater than zero.
     pub per_second: f64,
-    /// How they follow each other.
+    /// Distribution.
     pub arrivals: Arrivals,
     /// The same seed gives the same times.
     pub seed: u64,
@@ -88,7 +87,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Of this rate; [`Schedule::begin`] comes before the first arrival.
+    /// For this rate; [`Schedule::begin`] must be called before the first arrival.
     pub fn new(rate: Rate) -> Self {
         Self {
             rate,
@@ -101,11 +100,11 @@ impl Schedule {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whole after each change: a panic elsewhere does not spoil it.
+        // The state is consistent after each change: a panic of another thread does not corrupt it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A phase begins at this time of CLOCK_MONOTONIC, with arrivals of its own; gives their second reader.
+    /// Starts a phase at this time of CLOCK_MONOTONIC, with other arrivals than the phase before; returns a cursor over them.
     pub fn begin(&self, begin_ns: i64) -> ArrivalCursor {
         let mut state = self.lock();
         state.phase += 1;
@@ -121,7 +120,7 @@ impl Schedule {
         }
     }
 
-    /// When the next arrival that nobody has taken is due, on CLOCK_MONOTONIC; often in the future, in a backlog in the past.
+    /// Takes the next arrival; returns its time on CLOCK_MONOTONIC, which is in the past if there is a backlog.
     pub fn take(&self) -> i64 {
         let mut state = self.lock();
         state.begin_ns + state.times.next()
@@ -138,7 +137,7 @@ pub struct ArrivalCursor {
 }
 
 impl ArrivalCursor {
-    /// How many were due by this time of CLOCK_MONOTONIC, which never goes back.
+    /// Number of arrivals due by this time of CLOCK_MONOTONIC, which must not decrease.
     pub fn due_by(&mut self, now_ns: i64) -> u64 {
         while self.next_ns <= now_ns {
             self.due += 1;

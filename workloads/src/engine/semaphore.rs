@@ -1,22 +1,22 @@
-//! Lets so many threads through at a time.
+//! Counting semaphore.
 
 use std::sync::Condvar;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-/// Places that threads take and give back.
+/// Limits the number of threads in a section.
 #[derive(Debug)]
 pub struct Semaphore {
     permits: Mutex<usize>,
     changed: Condvar,
 }
 
-/// A place; given back when dropped.
+/// A permit; released when dropped.
 #[derive(Debug)]
 pub struct Permit<'a>(&'a Semaphore);
 
 impl Semaphore {
-    /// For so many at a time.
+    /// With this number of permits.
     pub fn new(permits: usize) -> Self {
         Self {
             permits: Mutex::new(permits),
@@ -24,7 +24,7 @@ impl Semaphore {
         }
     }
 
-    /// Waits for a place.
+    /// Waits for a permit.
     pub fn acquire(&self) -> Permit<'_> {
         let permits = self.permits.lock().unwrap_or_else(PoisonError::into_inner);
         let none = |permits: &mut usize| *permits == 0;

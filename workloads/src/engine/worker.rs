@@ -1,4 +1,4 @@
-//! One thread of a run: connects, prepares, then in each phase runs events back to back, or as they become due.
+//! Runs one thread of a run: connects, prepares, then runs events in each phase, back to back or as they become due.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -22,10 +22,10 @@ use super::phase_barrier::Order;
 use super::phase_barrier::Participant;
 use crate::driver::DbError;
 
-/// By how much a sleep may last longer, nanoseconds; 50,000 otherwise, which would stand in every latency of an open loop.
+/// Timer slack in nanoseconds. The default of 50,000 would be part of every latency of an open loop.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
-/// What the main thread reads of a worker. Apart from those of other threads, because each event writes it.
+/// Counters of a worker that the main thread reads. On separate cache lines, because each event writes them.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Worker {
@@ -50,12 +50,12 @@ impl Worker {
         self.ran_ns.load(Relaxed)
     }
 
-    /// Events begun so far.
+    /// Number of started events.
     pub fn begun(&self) -> u64 {
         self.begun.load(Relaxed)
     }
 
-    /// Events ended so far, also those that failed.
+    /// Number of ended events, failed ones included.
     pub fn ended(&self) -> u64 {
         self.ended.load(Relaxed)
     }
@@ -66,7 +66,7 @@ impl Worker {
     }
 }
 
-/// Starts a thread for each connection; the error comes with the number of connections that have none.
+/// Starts a thread for each connection. The error includes the number of threads that were not started.
 pub fn start<'scope>(scope: &'scope Scope<'scope, '_>, run: Run<'scope>) -> Result<(), (usize, io::Error)> {
     let all = run.plan.threads;
     (0..all).try_for_each(|number| {
@@ -78,7 +78,7 @@ pub fn start<'scope>(scope: &'scope Scope<'scope, '_>, run: Run<'scope>) -> Resu
     })
 }
 
-/// The body of a thread.
+/// Body of a thread.
 fn work(run: Run<'_>, number: usize) {
     let participant = Participant::new(run.barrier);
     if let Err((place, error)) = serve(run, number) {
@@ -92,7 +92,7 @@ fn work(run: Run<'_>, number: usize) {
 
 fn serve(run: Run<'_>, number: usize) -> Result<(), (FailurePlace, DbError)> {
     if run.schedule.is_some() {
-        // Refused only where the kernel has no such call: sleeps are then as coarse as everybody's.
+        // Fails only on kernels without this call: sleeps then have the default slack.
         set_current_timer_slack(Some(TIMER_SLACK_NS)).ok();
     }
     let permit = run.connecting.acquire();
@@ -155,7 +155,7 @@ fn events(
     Ok(())
 }
 
-/// In `ramp`, threads begin one after the other; false if the phase was over before.
+/// Waits for the start of this thread in `ramp`, where threads start one by one; false if the phase ended before.
 fn wait_for_ramp(run: &Run<'_>, number: usize) -> bool {
     let begin_ns = run.ramp_begin_ns.load(Relaxed);
     match run.plan.ramp {
@@ -168,7 +168,7 @@ fn wait_for_ramp(run: &Run<'_>, number: usize) -> bool {
     }
 }
 
-/// One event with its retries; false when the thread has no more work in this phase.
+/// Runs one event with its retries; false when no work is left in this phase.
 fn event(run: &Run<'_>, client: &mut Client<'_>, session: &mut dyn Session) -> Result<bool, DbError> {
     loop {
         match session.event(client) {
@@ -182,7 +182,7 @@ fn event(run: &Run<'_>, client: &mut Client<'_>, session: &mut dyn Session) -> R
                 let errno = error.failure().errno;
                 *run.errors().entry((client.kind(), errno)).or_default() += 1;
                 client.retry_after(&error, run.plan.undo)?;
-                // An event that never succeeds, as behind a lock that nobody releases, does not outlive the time.
+                // An event that never succeeds, as behind a lock that is never released, ends with the phase.
                 if !run.control.may_retry(run.drains()) {
                     return Ok(false);
                 }

@@ -1,5 +1,5 @@
-//! The latency histogram as sysbench prints it (sb_histogram.c of 1.0.20): 1024 buckets at equal distances of the logarithm
-//! from 0.001 to 100,000 ms, the fullest one forty stars wide.
+//! Prints the latency histogram as sysbench does (sb_histogram.c of 1.0.20): 1024 logarithmic buckets from 0.001 to 100,000 ms; the
+//! largest one is forty stars wide.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn value_of(bucket: u64) -> f64 {
     (LEAST_MS.ln() + bucket as f64 * step).exp()
 }
 
-/// The block; latencies in nanoseconds.
+/// Formats the histogram; latencies are in nanoseconds.
 pub fn histogram(latency: &Sparse) -> String {
     let mut buckets: BTreeMap<u64, u64> = BTreeMap::new();
     for (nanoseconds, count) in latency.iter() {

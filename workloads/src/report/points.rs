@@ -1,4 +1,4 @@
-//! The table of several runs of one command.
+//! Formats the table of several runs of one command.
 
 use serde_json::Value as Json;
 
