@@ -1,5 +1,5 @@
-//! `loadprint-load`: prepares, runs and removes database workloads on the real libmysqlclient, one thread per connection.
-//! Measures the client's side only: what the machine did meanwhile is the recorder's part.
+//! `loadprint-load`: runs database workloads on libmysqlclient with one thread per connection.
+//! It measures the client side only; the recorder measures the hosts.
 
 mod cli;
 mod driver;

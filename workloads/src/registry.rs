@@ -1,4 +1,4 @@
-//! The list of all workloads.
+//! Lists all workloads.
 
 use crate::external::CommandWorkload;
 use crate::suite::arm::ArmInsert;
@@ -29,7 +29,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &CommandWorkload,
 ];
 
-/// The workload of this name.
+/// Finds a workload by name.
 pub fn find(name: &str) -> Option<&'static dyn Workload> {
     WORKLOADS
         .iter()

@@ -1,15 +1,15 @@
-//! What one event cost on the wire, by the server's counters: statements prepared, run and closed, questions, bytes.
-//! The questions and bytes of the connection that reads the counters are taken off.
+//! Computes the traffic of an event from the server's counters: statements prepared, executed and closed, questions, bytes.
+//! The questions and bytes of the connection that reads the counters are subtracted.
 
 use serde_json::Map;
 use serde_json::Value as Json;
 
-/// Bytes that the reading itself adds to the differences of `Bytes_received` and `Bytes_sent`.
+/// Bytes that the reading itself adds to `Bytes_received` and `Bytes_sent`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReaderBytes {
-    /// From the reader to the server.
+    /// Sent by the reader.
     pub received: i64,
-    /// From the server to the reader.
+    /// Sent by the server.
     pub sent: i64,
 }
 
@@ -24,9 +24,9 @@ fn growth(from: &Status, to: &Status, name: &str) -> Option<i64> {
 }
 
 impl ReaderBytes {
-    /// From two readings in a row, nothing else moving, of which the second one begins the difference.
+    /// Computes them from two consecutive readings at rest; the difference starts at the second one.
     ///
-    /// Between two readings lie the second's question and the first's answer. The answer grows with its texts alone.
+    /// Between two readings are the second question and the first answer. The size of the answer depends only on its texts.
     pub fn between(first: &Status, second: &Status) -> Option<Self> {
         let text = |status: &Status| -> usize {
             let lengths = status
@@ -42,7 +42,7 @@ impl ReaderBytes {
     }
 }
 
-/// Lines for the summary; nothing without events or counters.
+/// The lines of the summary; `None` without events or counters.
 pub fn block(
     protocol: &str,
     begin: &Status,

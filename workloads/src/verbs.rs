@@ -1,4 +1,4 @@
-//! What the verbs do, between the command line and the engine.
+//! Runs the verbs of the command line.
 
 use std::fs::File;
 use std::io::Read;
@@ -31,7 +31,7 @@ mod plan;
 mod run;
 mod sweep;
 
-/// The list of workloads.
+/// Formats the list of workloads.
 pub fn list(as_json: bool) -> String {
     let descriptors = WORKLOADS.iter().map(|workload| workload.descriptor());
     if as_json {
@@ -57,10 +57,10 @@ pub fn list(as_json: bool) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Carries out a verb; the number is the exit status.
+/// Runs a verb; returns the exit status.
 ///
 /// # Errors
-/// One line: place and mend.
+/// One line with the place and the hint.
 pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
     let watchdog = Watchdog::start()?;
     if verb != Verb::Run {
@@ -88,12 +88,12 @@ fn act_on(
     let output = Output::new(values.text("format")? == Some("json"));
     if let Some(interrupts) = interrupts {
         let status = sweep::run(workload, values, seed, &output, (interrupts, watchdog))?;
-        // Only workloads with rules have the option.
+        // Only workloads with rules declare the option.
         if status != 0 || !values.flag("check").unwrap_or(false) {
             return Ok(status);
         }
     }
-    // What remains of `run` is its check, which reads whole tables.
+    // `run` ends with the check, which reads whole tables.
     let verb_of_limit = if verb == Verb::Run { Verb::Check } else { verb };
     let driver = driver_of(verb_of_limit, workload, values, watchdog)?;
     let threads = values.ints("threads")?.into_iter().max().unwrap_or(1);
@@ -144,7 +144,7 @@ fn act_on(
     Ok(0)
 }
 
-/// Connects as these options say.
+/// The driver with these options.
 fn driver_of(
     verb: Verb,
     workload: &dyn Workload,
@@ -168,7 +168,7 @@ fn driver_of(
     })
 }
 
-/// Prints what the check found; the exit status is 1 if a rule is broken.
+/// Prints the findings; returns exit status 1 if a rule is broken.
 fn check(workload: &dyn Workload, setup: &Setup<'_>) -> Result<u8> {
     let findings = findings(workload, setup)?;
     let json: Vec<Json> = findings
@@ -181,7 +181,7 @@ fn check(workload: &dyn Workload, setup: &Setup<'_>) -> Result<u8> {
     Ok(status_of(&findings))
 }
 
-/// Checks, with a line for each rule.
+/// Runs the check and prints a line per rule.
 fn findings(workload: &dyn Workload, setup: &Setup<'_>) -> Result<Vec<Finding>> {
     let findings = workload.check(setup)?;
     if findings.is_empty() {
@@ -200,7 +200,7 @@ fn status_of(findings: &[Finding]) -> u8 {
     u8::from(findings.iter().any(|finding| finding.broken.is_some()))
 }
 
-/// `prepare` makes the database when it is missing; an account without that right needs none where there is one.
+/// Creates the database if it does not exist. An account without this privilege can use an existing one.
 fn create_database(driver: &MysqlDriver) -> Result<(), DbError> {
     match driver.connect() {
         Err(error) if error.failure().errno == 1049 => {
@@ -225,7 +225,7 @@ fn seed(values: &Values) -> Result<u64> {
             File::open("/dev/urandom")
                 .and_then(|mut file| file.read_exact(&mut bytes))
                 .context("/dev/urandom: give --rand-seed")?;
-            // Fits what --rand-seed takes, so that the run can be repeated.
+            // In the range of --rand-seed, so that the run can be repeated.
             Ok(u64::from_ne_bytes(bytes) >> 1 | 1)
         }
         given => Ok(given),

@@ -1,5 +1,5 @@
-//! What a workload is: it declares itself, prepares data, and gives each thread a session;
-//! it never looks at a clock and counts nothing itself.
+//! Defines the interface of a workload: it declares its options, prepares data, and makes the load that the engine runs.
+//! A workload neither reads a clock nor counts statements.
 
 use anyhow::Result;
 
@@ -11,89 +11,89 @@ use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::output::Output;
 
-/// What a workload says about itself.
+/// Declaration of a workload.
 #[derive(Debug)]
 pub struct Descriptor {
-    /// As it is called on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// One line.
+    /// Help line.
     pub summary: &'static str,
-    /// What one event is: the denominator of every figure per operation.
+    /// The operation: the denominator of every figure per operation.
     pub operation: &'static str,
     /// Transaction types, each with its own latency histogram.
     pub types: &'static [&'static str],
-    /// Tables of its own options.
+    /// Tables of its options.
     pub options: &'static [&'static [OptionSpec]],
-    /// Database when `--mysql-db` is not given.
+    /// Default of `--mysql-db`.
     pub database: &'static str,
 }
 
-/// What `prepare`, `warmup` and `cleanup` work with.
+/// Context of `prepare`, `warmup`, `check` and `cleanup`.
 pub struct Setup<'a> {
     /// Opens connections.
     pub driver: &'a dyn Driver,
     /// The options.
     pub values: &'a Values,
-    /// Threads to use.
+    /// Number of threads.
     pub threads: usize,
-    /// The master seed.
+    /// Random seed.
     pub seed: u64,
-    /// Where progress goes.
+    /// Destination of progress lines.
     pub output: &'a Output,
 }
 
-/// What `check` found out about one rule.
+/// Result of `check` for one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The rule.
     pub rule: String,
-    /// Where it is broken, or nothing.
+    /// Where the rule is broken; `None` if it passes.
     pub broken: Option<String>,
 }
 
-/// One of several runs that a workload's options ask for, as the steps of a benchmark.
+/// One of several runs of a command, such as a step of a benchmark.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Point {
-    /// Names its run directory; empty where the options ask for one run.
+    /// Name of its run directory; empty if there is one run.
     pub name: String,
-    /// Options of this run, over those of the command line.
+    /// Options of this run, which override the command line.
     pub options: Vec<(&'static str, String)>,
 }
 
 /// A workload.
 pub trait Workload: Sync {
-    /// Its name, operation and options.
+    /// Its declaration.
     fn descriptor(&self) -> &Descriptor;
 
-    /// What `--protocol=auto` means where `--db-ps-mode` is not given; nothing: prepared at the start, as in sysbench.
+    /// The protocol of `--protocol=auto` if `--db-ps-mode` is not given; `None`: server-side prepared statements, as in sysbench.
     fn protocol(&self) -> Option<Protocol> {
         None
     }
 
-    /// Makes tables and rows; the database exists.
+    /// Creates tables and rows; the database exists.
     fn prepare(&self, setup: &Setup<'_>) -> Result<()>;
 
-    /// Reads the data into the server's memory.
+    /// Reads the data into the buffer pool.
     fn warmup(&self, setup: &Setup<'_>) -> Result<()>;
 
-    /// The runs that these options ask for, in their order; `--threads` has one number in `values` by then.
+    /// The runs of these options, in order; `--threads` has one number in `values`.
     fn points(&self, _values: &Values) -> Result<Vec<Point>> {
         Ok(vec![Point::default()])
     }
 
-    /// Judges whether the tables are what the options say; before anything runs.
+    /// Checks before a run that the tables match the options.
     fn preflight(&self, _values: &Values, _threads: usize, _connection: &mut dyn Connection) -> Result<()> {
         Ok(())
     }
 
-    /// Checks the data by the rules of the workload, one finding a rule.
+    /// Checks the rules of the workload; one finding per rule.
     fn check(&self, _setup: &Setup<'_>) -> Result<Vec<Finding>> {
         Ok(Vec::new())
     }
 
-    /// Removes what `prepare` made.
+    /// Drops what `prepare` created.
     fn cleanup(&self, setup: &Setup<'_>) -> Result<()>;
 
-    /// What runs, by the options.
+    /// Makes the load for these options.
     fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>>;
 }

@@ -70,8 +70,7 @@ pub fn one_line(error: &clap::Error, workloads: &str) -> anyhow::Error {
         }
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             anyhow!(
-                "the verb or the workload is missing: see `loadprint-load --help`; the workloads are {}",
-                workloads
+                "the verb or the workload is missing: see `loadprint-load --help`; the workloads are {workloads}"
             )
         }
         _ => {

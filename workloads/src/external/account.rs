@@ -1,4 +1,4 @@
-//! The account in the words of a guest, which does not read option files: what `--defaults-file` and MYSQL_PWD hold, resolved.
+//! Resolves the account from `--defaults-file` and MYSQL_PWD, for generators that do not read MySQL option files.
 
 use std::env;
 use std::fs;
@@ -9,7 +9,7 @@ use anyhow::bail;
 
 use crate::driver::connect::Account;
 
-/// Where a guest connects and as whom.
+/// Address and account.
 #[derive(Clone)]
 pub struct ResolvedAccount {
     /// Host name; `localhost` means the socket.
@@ -20,16 +20,16 @@ pub struct ResolvedAccount {
     pub socket: Option<String>,
     /// User name.
     pub user: String,
-    /// The secret.
+    /// The password.
     pub password: String,
     /// Database.
     pub database: String,
 }
 
-/// Fills what the command line left to the option file, group `client`, and to MYSQL_PWD.
+/// Adds the values of the option file, group `client`, and of MYSQL_PWD to those of the command line.
 ///
 /// # Errors
-/// When the option file cannot be read, or uses what only libmysqlclient understands.
+/// If the option file cannot be read or contains `!include`.
 pub fn resolve(account: &Account) -> Result<ResolvedAccount> {
     let mut file = Vec::new();
     if let Some(path) = &account.option_file {
@@ -56,7 +56,7 @@ pub fn resolve(account: &Account) -> Result<ResolvedAccount> {
     };
     let password = account.password.clone().or_else(|| of_file("password"));
     Ok(ResolvedAccount {
-        // A socket is used where one is named and the host is not another one, as libmysqlclient has it.
+        // The socket is used unless another host is given, as in libmysqlclient.
         socket: socket.filter(|_| host.as_deref().is_none_or(|host| host == "localhost")),
         host: host.unwrap_or_else(|| "localhost".to_owned()),
         port,
@@ -72,7 +72,7 @@ pub fn resolve(account: &Account) -> Result<ResolvedAccount> {
     })
 }
 
-/// The settings of group `[client]` of an option file (MySQL manual, "Using Option Files").
+/// Reads the settings of group `[client]` of an option file (MySQL manual, "Using Option Files").
 fn client_group(text: &str) -> Result<Vec<(String, String)>> {
     let (mut inside, mut settings) = (false, Vec::new());
     for line in text.lines().map(str::trim) {
@@ -92,7 +92,7 @@ fn client_group(text: &str) -> Result<Vec<(String, String)>> {
     Ok(settings)
 }
 
-/// Takes quotes off and resolves the escapes of option files.
+/// Removes quotes and resolves escapes of option files.
 fn unquoted(value: &str) -> String {
     let quoted = |mark: char| value.strip_prefix(mark)?.strip_suffix(mark);
     let inner = quoted('"').or_else(|| quoted('\'')).unwrap_or(value);

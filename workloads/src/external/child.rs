@@ -1,5 +1,5 @@
-//! A guest's process: in a group of its own, ended when this process ends, its output handed over line by line with stamps.
-//! Signals that this process gets are handed on to the whole group.
+//! Runs the process of an external generator in a separate process group and returns its output line by line.
+//! Forwards signals of this process to the group; the group ends with this process.
 
 use std::io::BufRead;
 use std::io::BufReader;
@@ -32,14 +32,14 @@ use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Handle;
 use signal_hook::iterator::Signals;
 
-/// How long a guest may take to end after SIGTERM.
+/// Timeout between SIGTERM and SIGKILL.
 const TERM_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long output may come from others after the guest itself has ended.
+/// How long output of other processes is read after the generator has exited.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
-/// A line beyond this is cut: a guest that prints a statement of half a megabyte is not to be kept in memory.
+/// Longer lines are truncated: a generator may print a statement of half a megabyte.
 const MAX_LINE: usize = 64 * 1024;
 
-/// What a guest writes to.
+/// A stream of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -48,16 +48,16 @@ pub enum Stream {
     Error,
 }
 
-/// What happens to a guest.
+/// What happened to the process.
 #[derive(Debug)]
 pub enum ChildEvent {
-    /// It wrote a line.
+    /// It printed a line.
     Line(Stream, String),
-    /// The moment came that was waited for.
+    /// The deadline has passed.
     Due,
-    /// This process got a signal, which was handed on.
+    /// This process received a signal and forwarded it.
     Signal(i32),
-    /// It has ended and its output is read.
+    /// It has exited and its output is read.
     Ended(ExitStatus),
 }
 
@@ -68,7 +68,7 @@ enum RawEvent {
     Signal(i32),
 }
 
-/// A running guest.
+/// A running process.
 #[derive(Debug)]
 pub struct Child {
     process: Process,
@@ -80,10 +80,10 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts it. Must be called by a thread that lives as long as the guest: the kernel's death signal is that thread's.
+    /// Starts it. The calling thread must live as long as the process: the parent death signal refers to the thread.
     ///
     /// # Errors
-    /// When the program cannot be started.
+    /// If the program cannot be started.
     pub fn start(mut command: Command) -> Result<Self> {
         let program = command.get_program().to_string_lossy().into_owned();
         let parent = Pid::from_raw(i32::try_from(std::process::id()).unwrap_or(0));
@@ -96,7 +96,7 @@ impl Child {
         unsafe {
             command.pre_exec(move || {
                 set_parent_process_death_signal(Some(Signal::KILL))?;
-                // The parent may have died before the request.
+                // The parent may have died before the call.
                 if getppid() == parent {
                     Ok(())
                 } else {
@@ -121,7 +121,7 @@ impl Child {
         let of_exit = sender.clone();
         start_thread("guest-exit", move || {
             if let Some(pid) = group {
-                // Looks without reaping: the number stays taken until this process asks for the status.
+                // Waits without reaping, so that the pid stays in use.
                 waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok();
             }
             of_exit.send(RawEvent::Exited).ok();
@@ -143,13 +143,13 @@ impl Child {
         })
     }
 
-    /// Waits for what happens next, until `due`.
+    /// Waits for the next event, until `due`.
     ///
     /// # Errors
-    /// When its status cannot be asked for.
+    /// If the exit status cannot be read.
     pub fn next(&mut self, due: Option<Instant>) -> Result<ChildEvent> {
         loop {
-            // A grandchild may hold the pipes open for ever.
+            // A grandchild may keep the pipes open.
             let last = self.ended.map(|(_, at)| at + OUTPUT_TIMEOUT);
             if let Some((status, _)) = self.ended
                 && (self.open == 0 || last.is_some_and(|last| last <= Instant::now()))
@@ -184,10 +184,10 @@ impl Child {
         Ok(())
     }
 
-    /// Ends it and all of its group: SIGTERM, and SIGKILL for what is left after five seconds.
+    /// Ends the whole group: SIGTERM, then SIGKILL after five seconds.
     ///
     /// # Errors
-    /// When its status cannot be asked for.
+    /// If the exit status cannot be read.
     pub fn end(&mut self) -> Result<()> {
         let Some(group) = self.group else { return Ok(()) };
         kill_process_group(group, Signal::TERM).ok();
@@ -197,7 +197,7 @@ impl Child {
             if test_kill_process_group(group).is_err() {
                 return Ok(());
             }
-            // What it still says is not wanted, and must not fill the pipe.
+            // Further output is discarded, so that the pipe does not fill up.
             self.events.recv_timeout(Duration::from_millis(5)).ok();
         }
         kill_process_group(group, Signal::KILL).ok();
@@ -208,7 +208,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         self.signals.close();
-        // Also after an orderly end: a background process of the guest is not left behind.
+        // Also after a normal exit, so that no background process remains.
         if let Err(error) = self.end() {
             eprintln!("loadprint-load: {error:#}");
         }
@@ -284,7 +284,7 @@ mod tests {
             panic!("no line")
         };
         drop(child);
-        // What was killed is gone, or a zombie until the init process looks at it.
+        // A killed process is gone, or a zombie until init reaps it.
         let gone = || {
             let state = fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
             state.is_empty() || state.contains(") Z ") || state.contains(") X ")

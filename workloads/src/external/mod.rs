@@ -1,5 +1,5 @@
-//! Guests: other load generators that run in place of the native one, as their users run them, and give the same run directory.
-//! A generator's figures come from its own output; whether they can stand is outcome by what they say, never by an exit status.
+//! Runs other load generators in place of the native one; they give the same run directory.
+//! Their figures come from their own output, which is checked; an exit status alone is not trusted.
 
 mod account;
 mod child;
@@ -27,60 +27,60 @@ pub use outcome::ExternalOutcome;
 pub use run::ExternalRun;
 use run::RunMonitor;
 
-/// All external.
+/// All external generators.
 static GENERATORS: &[&dyn ExternalGenerator] = &[&sysbench::Sysbench, &hammerdb::HammerDb, &CommandWorkload];
 
-/// What a generator is asked to do.
+/// A task for an external generator.
 pub struct Job<'a> {
     /// The workload, as the native generator declares it.
     pub workload: &'a dyn Workload,
     /// The options.
     pub values: &'a Values,
-    /// Where the server is; the database is set.
+    /// Server and account; the database is set.
     pub account: &'a Account,
     /// Threads, connections or virtual users.
     pub threads: usize,
-    /// The master seed, where the generator takes one.
+    /// Random seed.
     pub seed: u64,
-    /// Where lines for people go.
+    /// Destination of printed lines.
     pub output: &'a Output,
 }
 
-/// Another load generator.
+/// An external load generator.
 pub trait ExternalGenerator: Sync {
-    /// As `--generator` calls it.
+    /// Name in `--generator`.
     fn name(&self) -> &'static str;
 
     /// True if it has this workload.
     fn supports(&self, workload: &str) -> bool;
 
-    /// True if the database must be there before it prepares its tables.
+    /// True if the database must exist before it prepares its tables.
     fn needs_database(&self) -> bool {
         false
     }
 
-    /// Carries out `prepare`, `warmup` or `cleanup`.
+    /// Runs `prepare`, `warmup` or `cleanup`.
     ///
     /// # Errors
-    /// One line: what the generator said, or what it cannot do.
+    /// One line: the generator's error, or an unsupported verb or option.
     fn operate(&self, verb: Verb, job: &Job<'_>) -> Result<()>;
 
-    /// The seed that it can take in place of this one.
+    /// The seed to use in place of this one.
     ///
     /// # Errors
-    /// When a seed was given that it cannot take.
+    /// If a given seed is not supported.
     fn seed(&self, _values: &Values, seed: u64) -> Result<u64> {
         Ok(seed)
     }
 
-    /// Runs the load and tells `monitor` of its phases as they come; refuses options that it lacks before it starts anything.
+    /// Runs the load and reports its phases to `monitor`. Refuses unsupported options before it starts the program.
     ///
     /// # Errors
-    /// When it could not be started. How a run that was started ended is in what is returned.
+    /// If it could not be started. Errors of a started run are in the outcome.
     fn run(&self, job: &Job<'_>, monitor: &mut RunMonitor<'_>) -> Result<ExternalOutcome>;
 }
 
-/// The generators that know a workload, the native one first.
+/// The generators of a workload, the native one first.
 pub fn generators(workload: &str) -> Vec<&'static str> {
     let external = GENERATORS.iter().filter(|generator| generator.supports(workload));
     let native = (workload != "command").then_some("native");
@@ -90,10 +90,10 @@ pub fn generators(workload: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// The generator that `--generator` names; none for the native generator.
+/// The external generator in `--generator`; `None` for the native one.
 ///
 /// # Errors
-/// When it does not know the workload.
+/// If it does not have the workload.
 pub fn chosen(workload: &str, values: &Values) -> Result<Option<&'static dyn ExternalGenerator>> {
     if !values.declares("generator") {
         return Ok(None);

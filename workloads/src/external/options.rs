@@ -1,4 +1,4 @@
-//! The options of guests: which generators a workload has, and what only guests take.
+//! Declares the options of external generators.
 
 use crate::options::Kind;
 use crate::options::OptionSpec;
@@ -48,7 +48,7 @@ const HAMMERDB: &[OptionSpec] = &[
     ),
 ];
 
-/// The guests' options of a workload.
+/// The options of external generators for a workload.
 pub fn options_of(workload: &str) -> &'static [OptionSpec] {
     match workload {
         name if super::sysbench::SCRIPTS.contains(&name) => SYSBENCH,

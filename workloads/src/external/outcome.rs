@@ -1,4 +1,4 @@
-//! What a guest's run gave, as far as the guest tells: what it does not tell is absent, never a zero.
+//! Holds the outcome of an external generator's run. Figures that the generator does not print are absent, never zero.
 
 use serde_json::Map;
 use serde_json::Value as Json;
@@ -19,7 +19,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// As `result.json` has it.
+    /// As in `result.json`.
     pub fn to_json(self) -> Json {
         json!({
             "min": self.min, "mean": self.mean, "p50": self.p50, "p95": self.p95, "p99": self.p99, "p999": self.p999,
@@ -28,30 +28,30 @@ impl Latency {
     }
 }
 
-/// Totals of the measured window, and the verdict on them.
+/// Totals of the measured window, and whether they are valid.
 #[derive(Debug, Default)]
 pub struct ExternalOutcome {
-    /// Length of the window by the guest's own clock; none if there are no totals.
+    /// Length of the window by the generator's clock; `None` without totals.
     pub seconds: Option<f64>,
     /// Named as in `result.json`: `events`, `queries`, …
     pub totals: Map<String, Json>,
-    /// Of all events together.
+    /// Latency of all events.
     pub latency: Latency,
     /// Name, count, latency per transaction type.
     pub types: Vec<(String, u64, Latency)>,
-    /// Values in milliseconds and how often they came, when the guest printed a histogram.
+    /// Values in milliseconds and their counts, if the generator printed a histogram.
     pub histogram: Vec<(f64, u64)>,
-    /// Per interval of its own reports.
+    /// Interval reports.
     pub series: Vec<ReportedInterval>,
     /// Facts for `details`.
     pub details: Map<String, Json>,
-    /// The operation, where it is not the one that the workload declares.
+    /// The operation, if it differs from the workload's.
     pub operation: Option<String>,
     /// The program and its version.
     pub version: Option<String>,
-    /// Why the figures cannot stand; one line.
+    /// Why the figures are not valid; one line.
     pub failure: Option<String>,
-    /// What is odd about them; one line each.
+    /// Warnings about the figures; one line each.
     pub flags: Vec<String>,
     /// The signal that ended the run.
     pub signal: Option<i32>,
@@ -67,7 +67,7 @@ impl ExternalOutcome {
     }
 }
 
-/// A guest's own words in one line of a bearable length, for a message.
+/// Reduces output of a generator to one line of limited length.
 pub fn short(text: &str) -> String {
     const LONGEST: usize = 300;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! Files that hold a secret for a guest: mode 0600 in a directory of mode 0700, removed when the guest has ended.
+//! Keeps files with secrets for an external generator: mode 0600 in a directory of mode 0700, removed after the run.
 
 use std::env;
 use std::fs;
@@ -15,24 +15,24 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
-/// A directory of this process alone.
+/// A private directory.
 #[derive(Debug)]
 pub struct PrivateDir {
     path: PathBuf,
 }
 
 impl PrivateDir {
-    /// Makes one under TMPDIR.
+    /// Creates one under TMPDIR.
     ///
     /// # Errors
-    /// When there is no place for it.
+    /// If it cannot be created.
     pub fn create() -> Result<Self> {
         let parent = env::temp_dir();
         for attempt in 0..1000 {
             let path = parent.join(format!("loadprint-guest-{}-{attempt}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Self { path }),
-                // Left behind by a process of the same number that was killed, or made by somebody else.
+                // Left by a killed process with the same pid, or created by another user.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error).with_context(|| format!("{}", path.display())),
             }
@@ -40,7 +40,7 @@ impl PrivateDir {
         bail!("{}: no free name for a private directory", parent.display())
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -48,7 +48,7 @@ impl PrivateDir {
     /// Writes a new file of mode 0600.
     ///
     /// # Errors
-    /// When it exists or cannot be written.
+    /// If it exists or cannot be written.
     pub fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
         let path = self.path.join(name);
         let mut file = OpenOptions::new();

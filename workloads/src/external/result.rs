@@ -1,4 +1,4 @@
-//! `result.json` of a guest: the keys of a native run, null where the guest does not tell.
+//! Builds `result.json` of an external generator: the keys of a native run, null where the generator prints no figure.
 
 use hdrhistogram::Histogram;
 use loadprint_recording::FORMAT_VERSION;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::outcome::ExternalOutcome;
 
-/// The integer totals that every result has.
+/// The integer totals of every result.
 const TOTALS: [&str; 10] = [
     "events",
     "queries",
@@ -22,7 +22,7 @@ const TOTALS: [&str; 10] = [
     "reconnects",
 ];
 
-/// What the result repeats of the context.
+/// What the result repeats of the run's settings.
 pub struct ResultContext<'a> {
     pub point: &'a str,
     pub workload: &'a str,
@@ -34,7 +34,7 @@ pub struct ResultContext<'a> {
     pub server: &'a str,
 }
 
-/// The content of `result.json`, or nothing where the run has no totals.
+/// Builds the content of `result.json`; `None` if the run has no totals.
 pub fn result_json(
     context: &ResultContext<'_>,
     outcome: &ExternalOutcome,
@@ -90,7 +90,7 @@ pub fn result_json(
     Some(result)
 }
 
-/// A printed histogram in nanoseconds, for `latency.hlog`; `None` where the guest printed none.
+/// A printed histogram in nanoseconds, for `latency.hlog`; `None` without one.
 pub fn histogram(values: &[(f64, u64)]) -> Option<Histogram<u64>> {
     if values.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! The verb `run` with a generator: the server's status, the phases, the run directory and the exit status around its process.
+//! Runs an external generator: reads the server's status, records the phases, writes the run directory, returns the exit status.
 
 use std::path::Path;
 
@@ -20,20 +20,20 @@ use crate::recording::RunInfo;
 use crate::series::reported::Timestamp;
 use crate::server::Server;
 
-/// A generator's run.
+/// A run of an external generator.
 pub struct ExternalRun<'a> {
-    /// Its name among several; empty if it is the only one.
+    /// Its name; empty if the command has one run.
     pub point: &'a str,
-    /// Who runs.
+    /// The generator.
     pub generator: &'a dyn ExternalGenerator,
-    /// What it is asked for.
+    /// Its task.
     pub job: &'a Job<'a>,
-    /// Our own way to the server.
+    /// Connects to the server.
     pub driver: &'a MysqlDriver,
 }
 
 impl ExternalRun<'_> {
-    /// Runs, prints, writes: the content of `result.json`, and the exit status or one line.
+    /// Runs, prints and records; returns the content of `result.json`, and the exit status or an error of one line.
     pub fn run(&self) -> (Option<Json>, Result<u8>) {
         let mut result = None;
         let status = self.try_run(&mut result);
@@ -43,7 +43,7 @@ impl ExternalRun<'_> {
     fn try_run(&self, result: &mut Option<Json>) -> Result<u8> {
         let (job, driver) = (self.job, self.driver);
         let place = |error: anyhow::Error| driver.explain(error);
-        // Before anything is started, as for a native run. A command may have no database.
+        // Before the program starts, as for a native run. A command may have no database.
         let connected = match self.generator.name() {
             "command" => driver.connect_without_database(),
             _ => driver.connect(),
@@ -160,7 +160,7 @@ impl ExternalRun<'_> {
     }
 }
 
-/// Stamps phases and reads the server's status at the marks in a generator's output; the generator does not wait for it.
+/// Records phases and reads the server's status when marks appear in the generator's output; the generator does not wait for it.
 pub struct RunMonitor<'a> {
     server: Server,
     recording: Option<Recording>,
@@ -169,10 +169,10 @@ pub struct RunMonitor<'a> {
 }
 
 impl RunMonitor<'_> {
-    /// A phase has begun: its mark has just been read.
+    /// Starts a phase, whose mark was just read.
     ///
     /// # Errors
-    /// When the stamp cannot be written or the server does not answer.
+    /// If the phase cannot be recorded or the server does not answer.
     pub fn begins(&mut self, phase: &str) -> Result<()> {
         if let Some(recording) = &mut self.recording {
             recording.begins(phase)?;
@@ -186,10 +186,10 @@ impl RunMonitor<'_> {
         Ok(self.server.begin()?)
     }
 
-    /// A phase has ended.
+    /// Ends a phase.
     ///
     /// # Errors
-    /// When the stamp cannot be written.
+    /// If the phase cannot be recorded.
     pub fn ended(&mut self, phase: &str) -> Result<()> {
         if let Some(recording) = &mut self.recording {
             recording.ended(phase)?;
@@ -201,22 +201,22 @@ impl RunMonitor<'_> {
         Ok(())
     }
 
-    /// A line for people.
+    /// Prints a line.
     pub fn line(&self, text: &str) {
         self.output.line(text);
     }
 
-    /// Begin and end of `measure`, as far as it came.
+    /// Start and end of `measure` so far.
     pub fn window(&self) -> (Timestamp, Timestamp) {
         self.window
     }
 
-    /// Seconds between the marks of `measure`, by our own clock.
+    /// Seconds between the marks of `measure`, by the clock of this process.
     pub fn measured_seconds(&self) -> f64 {
         self.window.1.since(self.window.0)
     }
 
-    /// By how much a status counter of the server grew in `measure`.
+    /// Growth of a status counter in `measure`.
     pub fn growth(&self, name: &str) -> Option<u64> {
         self.server.growth(name)
     }

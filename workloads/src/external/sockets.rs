@@ -1,12 +1,12 @@
-//! The sockets of this network namespace before and after a run: a program that opens a connection per query fills it with
-//! connections in TIME_WAIT until it has no port left.
+//! Reads the socket counters of this network namespace. A program that opens a connection per query fills the namespace with
+//! connections in TIME_WAIT until no port is left.
 
 use std::fs;
 
 use serde_json::Value as Json;
 use serde_json::json;
 
-/// What `/proc/net/sockstat` and `/proc/net/snmp` say now; null where they do not say it.
+/// Values of `/proc/net/sockstat` and `/proc/net/snmp`; null where they are missing.
 pub fn sockets() -> Json {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     parse(&read("/proc/net/sockstat"), &read("/proc/net/snmp"))
@@ -21,14 +21,14 @@ fn parse(sockstat: &str, snmp: &str) -> Json {
     })
 }
 
-/// The number behind a word.
+/// The number after a word.
 fn after(line: &str, name: &str) -> Option<u64> {
     let mut words = line.split_whitespace();
     words.find(|word| *word == name)?;
     words.next()?.parse().ok()
 }
 
-/// The column of `ActiveOpens`: names stand in the first of two lines `Tcp:`.
+/// The value of `ActiveOpens`: names are in the first of two lines `Tcp:`.
 fn active_opens(snmp: &str) -> Option<u64> {
     let mut lines = snmp.lines().filter(|line| line.starts_with("Tcp:"));
     let (names, values) = (lines.next()?, lines.next()?);

@@ -1,5 +1,5 @@
-//! Writes the interval reports of a guest as `throughput.parquet`, with the columns of the native series. A row counts from the end
-//! of the row before it, the first from the begin of the window, to its own stamp; what the guest does not report is null.
+//! Writes the interval reports of an external generator as `throughput.parquet`, with the columns of the native series. A row lasts
+//! from the end of the previous row, or from the start of the window, to its own time. Columns without a report are null.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use serde_json::Value as Json;
 use super::COUNTS;
 use super::metadata;
 
-/// A moment on both clocks, nanoseconds.
+/// A time on both clocks, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Timestamp {
     /// CLOCK_MONOTONIC.
@@ -37,7 +37,7 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// This moment.
+    /// The current time.
     pub fn now() -> Self {
         Self {
             monotonic_ns: clock::monotonic_ns(),
@@ -45,26 +45,26 @@ impl Timestamp {
         }
     }
 
-    /// Seconds since an earlier moment.
+    /// Seconds since an earlier time.
     pub fn since(self, earlier: Self) -> f64 {
         (self.monotonic_ns - earlier.monotonic_ns) as f64 / 1e9
     }
 }
 
-/// One interval of a guest's reports.
+/// One interval report.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReportedInterval {
-    /// Its end, as near as its line came.
+    /// Its end: the time when its line was read.
     pub end: Timestamp,
-    /// By column.
+    /// Counts by column.
     pub counts: Vec<(&'static str, u64)>,
-    /// Milliseconds.
+    /// 95th percentile in milliseconds.
     pub p95: Option<f64>,
 }
 
 impl ReportedInterval {
-    /// The next interval of a window, which ends at `end`, of a guest that reports rates per second. A line that comes late
-    /// lengthens its interval and shortens the next one; the rates stay those that were reported.
+    /// Makes the next row from rates per second; it ends at `end`. A late line lengthens its interval and shortens the next one; the rates
+    /// remain those that were reported.
     pub fn from_rates(
         rows: &[Self],
         begin: Timestamp,
@@ -81,14 +81,14 @@ impl ReportedInterval {
         }
     }
 
-    /// The count of a column, where it was reported.
+    /// The count of a column; `None` if it was not reported.
     pub fn get(&self, column: &str) -> Option<u64> {
         let mut counts = self.counts.iter();
         counts.find(|(name, _)| *name == column).map(|(_, count)| *count)
     }
 }
 
-/// Adds a column that is so much of another one.
+/// Adds a column as a fixed share of another one.
 pub fn derive_column(intervals: &mut [ReportedInterval], of: &str, column: &'static str, share: f64) {
     for interval in intervals {
         if let Some(count) = interval.get(of) {
@@ -99,8 +99,8 @@ pub fn derive_column(intervals: &mut [ReportedInterval], of: &str, column: &'sta
     }
 }
 
-/// Makes the intervals of a window add up to the totals of their columns, and reach to its end. What the reports left out is in
-/// one interval, for all columns: another one if most of a usual interval had passed since the last report, else the last.
+/// Makes the rows of a window add up to the totals of their columns and reach to its end. The difference is added to one row for all
+/// columns: a new row if the time since the last report exceeds half an interval, else the last row.
 pub fn reconcile(
     rows: &mut Vec<ReportedInterval>,
     window: (Timestamp, Timestamp),
@@ -112,7 +112,7 @@ pub fn reconcile(
     let mut left = Vec::new();
     for (name, total) in totals {
         if !rows.is_empty() && rows.iter().all(|row| row.get(name).is_none()) {
-            continue; // in its summary only
+            continue; // only in the summary
         }
         let sum: u64 = rows.iter().filter_map(|row| row.get(name)).sum();
         if sum > *total {
@@ -139,7 +139,7 @@ pub fn reconcile(
     }
 }
 
-/// Takes what rounding put in too much off all intervals, each by its share.
+/// Reduces all rows in proportion, where rounding made their sum too large.
 fn shrink(rows: &mut [ReportedInterval], column: &str, sum: u64, total: u64) {
     let share = |so_far: u64| (u128::from(so_far) * u128::from(total) / u128::from(sum)) as u64;
     let mut so_far = 0;
@@ -152,10 +152,10 @@ fn shrink(rows: &mut [ReportedInterval], column: &str, sum: u64, total: u64) {
     }
 }
 
-/// Writes the table, all intervals under one transaction type.
+/// Writes the table, with one transaction type for all rows.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub fn write(file: &RunFile, intervals: &[ReportedInterval], kind: &str, boot_id: &str) -> Result<()> {
     let numbers = (0u32..).take(intervals.len());
     let ints = |of: fn(&ReportedInterval) -> i64| -> ArrayRef {
@@ -176,7 +176,7 @@ pub fn write(file: &RunFile, intervals: &[ReportedInterval], kind: &str, boot_id
     columns.push(("latency_p95_ms", Arc::new(Float64Array::from_iter(p95)), true));
     let batch = RecordBatch::try_from_iter_with_nullable(columns).context("throughput table")?;
     let mut about = metadata(boot_id);
-    // Its reports come at intervals of its own: the stamps have them.
+    // The intervals vary; their ends are in the rows.
     about["interval_ns"] = Json::Null;
     write_table(file, &about, &[batch])?;
     Ok(())
@@ -185,7 +185,7 @@ pub fn write(file: &RunFile, intervals: &[ReportedInterval], kind: &str, boot_id
 /// Writes a histogram of the whole phase as `latency.hlog`: one interval, nanoseconds.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub fn write_histogram(
     file: &RunFile,
     histogram: &Histogram<u64>,
@@ -222,7 +222,7 @@ mod tests {
         }
     }
 
-    /// Rows of one second each, closed at `end`: their ends and counts.
+    /// Rows of one second each, reconciled at `end`: their ends and counts.
     fn closed(counts: &[u64], end: f64, total: u64) -> Vec<(Timestamp, u64)> {
         let row = |(place, count): (usize, &u64)| ReportedInterval {
             end: at(place as f64 + 1.0),
@@ -244,7 +244,7 @@ mod tests {
             [(at(1.0), 100), (at(2.0), 100), (at(3.0), 90)]
         );
         assert_eq!(closed(&[], 1.0, 7), [(at(1.0), 7)]);
-        // A stall at the end is an interval without events, not a window that ends early.
+        // A stall at the end is an interval without events; the window does not end earlier.
         assert_eq!(closed(&[100], 2.0, 100), [(at(1.0), 100), (at(2.0), 0)]);
     }
 

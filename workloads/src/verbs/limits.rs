@@ -1,4 +1,4 @@
-//! What a run requirements of limits, judged before anything starts: connections, prepared statements, open files.
+//! Checks before a run that limits allow it: connections, prepared statements, open files.
 
 use anyhow::Result;
 use anyhow::bail;
@@ -10,19 +10,19 @@ use rustix::process::setrlimit;
 use crate::driver::Connection;
 use crate::driver::DbError;
 
-/// Files of this process beside the connections: recordings, standard streams, the connection that reads counters.
+/// Files of this process other than load connections: recordings, standard streams, the connection that reads counters.
 const OTHER_FILES: u64 = 64;
 
-/// What a run asks of one server.
+/// Requirements of a run on one server.
 #[derive(Debug, Clone, Copy)]
 pub struct Requirements {
     /// Connections of the load.
     pub connections: usize,
-    /// Statements that each of them keeps prepared on the server.
+    /// Statements that each connection keeps prepared on the server.
     pub handles: usize,
 }
 
-/// A limit of the server with what is used of it.
+/// A limit of the server and its current use.
 #[derive(Debug, Clone, Copy)]
 struct Limit {
     max: u64,
@@ -34,7 +34,7 @@ impl Limit {
         self.max.saturating_sub(self.used)
     }
 
-    /// None where the server does not know the variable.
+    /// `None` if the server has no such variable.
     fn read(connection: &mut dyn Connection, variable: &str, status: &str) -> Result<Option<Self>, DbError> {
         let max = number(connection, &format!("SHOW GLOBAL VARIABLES LIKE '{variable}'"))?;
         let used = number(connection, &format!("SHOW GLOBAL STATUS LIKE '{status}'"))?;
@@ -48,10 +48,10 @@ fn number(connection: &mut dyn Connection, sql: &str) -> Result<Option<u64>, DbE
     Ok(cell.and_then(|text| text.parse().ok()))
 }
 
-/// Refuses what the server's limits do not allow.
+/// Refuses a run that exceeds the server's limits.
 ///
 /// # Errors
-/// The numbers and the mend, or an error of the database.
+/// The numbers and how to fix it, or a database error.
 pub fn check_server(requirements: Requirements, connection: &mut dyn Connection) -> Result<()> {
     let connections = Limit::read(connection, "max\\_connections", "Threads\\_connected")?;
     let statements = Limit::read(
@@ -88,10 +88,10 @@ fn check(requirements: Requirements, connections: Option<Limit>, statements: Opt
     Ok(())
 }
 
-/// Raises the limit of open files of this process as far as the connections need it.
+/// Raises the limit of open files as required.
 ///
 /// # Errors
-/// When the hard limit is too low.
+/// If the hard limit is too low.
 pub fn raise_file_limit(connections: usize) -> Result<()> {
     let wanted = connections as u64 + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);

@@ -1,4 +1,4 @@
-//! From options to the engine's plan and to the error policy.
+//! Converts options into the engine's plan and the error policy.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use crate::verb::Verb;
 
 /// Longer than any run.
 const LONGEST_SECONDS: f64 = 1e9;
-/// Six times the default of innodb_lock_wait_timeout: no statement of a run waits for that long on a server that works.
+/// Six times the default of innodb_lock_wait_timeout: no statement of a run waits that long on a working server.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 fn span(seconds: f64) -> Option<Duration> {
     (seconds > 0.0).then(|| Duration::from_secs_f64(seconds.min(LONGEST_SECONDS)))
 }
 
-/// What the engine does by these options; `rate` still counts operations.
+/// Makes the plan; `rate` still counts operations.
 ///
 /// # Errors
-/// Names the option.
+/// The invalid option.
 pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
     let events = Some(u64::try_from(values.int("events")?)?).filter(|events| *events > 0);
-    // A fixed count is not cut short by a limit that nobody asked for.
+    // The default of --time does not limit a fixed number of events.
     let limited = events.is_none() || values.given("time")?;
     let per_second = values.number("rate")?;
     let rate = Rate {
@@ -56,10 +56,10 @@ pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
     })
 }
 
-/// How long a statement may take. Without the option only those of `run` are limited: the other verbs read whole tables.
+/// Time limit of a statement. By default it applies to `run` only: the other verbs read whole tables.
 ///
 /// # Errors
-/// When the option is not declared.
+/// If the option is not declared.
 pub fn read_timeout(verb: Verb, values: &Values) -> Result<Option<Duration>> {
     if values.given("mysql-read-timeout")? {
         return Ok(span(values.number("mysql-read-timeout")?));
@@ -80,10 +80,10 @@ fn cut_after(values: &Values) -> Result<Option<Duration>> {
     }
 }
 
-/// The errors that only restart an event.
+/// Parses `--mysql-ignore-errors`.
 ///
 /// # Errors
-/// Names the word that is no error number.
+/// The word that is not an error number.
 pub fn ignored(values: &Values) -> Result<Ignored> {
     let text = values.text("mysql-ignore-errors")?.unwrap_or_default();
     let number = |word: &str| {

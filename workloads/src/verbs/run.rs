@@ -1,4 +1,4 @@
-//! One run of the verb `run`: engine, lines, run directory and exit status together.
+//! Runs the native generator once: checks, engine, printed report, run directory, exit status.
 
 use std::path::Path;
 
@@ -33,9 +33,9 @@ use crate::stats::Counter;
 use crate::stats::Totals;
 use crate::workload::Workload;
 
-/// Everything one run was asked for.
+/// The settings of one run.
 pub struct NativeRun<'a> {
-    /// Its name among several; empty if it is the only one.
+    /// Its name; empty if the command has one run.
     pub point: &'a str,
     pub workload: &'a dyn Workload,
     pub values: &'a Values,
@@ -46,16 +46,16 @@ pub struct NativeRun<'a> {
     pub interrupts: &'a Interrupts,
 }
 
-/// How a run ended.
+/// The end of a run.
 pub struct RunEnd {
-    /// The content of `result.json`, also of a run that failed in `measure`.
+    /// Content of `result.json`, also of a run that failed in `measure`.
     pub result: Option<Json>,
-    /// The exit status, or one line.
+    /// Exit status, or an error of one line.
     pub status: Result<u8>,
 }
 
 impl NativeRun<'_> {
-    /// Runs, prints, writes.
+    /// Runs, prints and records.
     pub fn run(&self) -> RunEnd {
         let mut result = None;
         let status = self.try_run(&mut result);
@@ -65,7 +65,7 @@ impl NativeRun<'_> {
     fn try_run(&self, result: &mut Option<Json>) -> Result<u8> {
         let values = self.values;
         let load = self.workload.load(values, self.plan.threads, self.seed)?;
-        // Before the run directory is made: a server that does not answer, or tables that do not fit, leave nothing behind.
+        // Before the run directory is created: a server that does not answer, or tables that do not match, leave no files.
         let server = self.driver.connect().and_then(Server::read);
         let mut server = server.map_err(|error| self.driver.explain(error.into()))?;
         let preflight = self
@@ -74,7 +74,7 @@ impl NativeRun<'_> {
         preflight.map_err(|error| self.driver.explain(error))?;
         let connections = load.connections(self.plan.threads);
         limits::raise_file_limit(connections)?;
-        // The numbers of the first server hold for the others, between which the connections are shared.
+        // The limits of the first server are used for all, among which the connections are divided.
         let requirements = Requirements {
             connections: connections.div_ceil(self.driver.account.endpoints.len()),
             handles: self.driver.mode.handles(load.handles()),
@@ -135,7 +135,7 @@ impl NativeRun<'_> {
         let signal = outcome.signal.or_else(|| self.interrupts.ended_calls());
         // Threads that did not end their event after a signal.
         let cut_off = signal.is_some() && short.is_some();
-        // What a thread met comes before what followed from it; one that was cut off met only that.
+        // The first error of a thread has precedence over its consequences; a closed connection has precedence over both.
         let error = short
             .or(failure)
             .or_else(|| error.map(|error| self.driver.explain(error)))
@@ -158,7 +158,7 @@ impl NativeRun<'_> {
         }
     }
 
-    /// For a protocol that was asked for: what an event cost on the wire.
+    /// Prints the traffic per event, if --protocol is given.
     fn print_traffic(&self, measured: &Measured, observer: &RunObserver<'_>) -> Result<()> {
         let account = &self.driver.account;
         if self.values.text("protocol")? == Some("auto") {
@@ -177,7 +177,7 @@ impl NativeRun<'_> {
         Ok(())
     }
 
-    /// The thread that failed first, where it was, and the mend.
+    /// Adds thread, place and hint to the first error of a thread.
     fn describe(&self, failure: &ThreadFailure) -> anyhow::Error {
         let types = self.workload.descriptor().types;
         let place = match &failure.place {
@@ -196,7 +196,7 @@ impl NativeRun<'_> {
             .explain(error.context(format!("thread {}, {place}", failure.thread)))
     }
 
-    /// Prints first: a full disk does not cost the figures.
+    /// Prints before it writes: a full disk does not lose the figures.
     fn write(
         &self,
         outcome: &Outcome,
@@ -254,7 +254,7 @@ impl NativeRun<'_> {
     }
 }
 
-/// Prints lines, keeps intervals, stamps phases, reads the server at rest.
+/// Prints interval lines, records intervals and phases, reads the server at rest.
 struct RunObserver<'a> {
     load: &'a dyn Load,
     server: Server,
@@ -263,7 +263,7 @@ struct RunObserver<'a> {
     threads: usize,
     report_every: u32,
     percentile: u8,
-    /// Intervals since the last line.
+    /// Totals since the last printed line.
     pending: Totals,
     pending_ns: i64,
 }
@@ -273,7 +273,7 @@ impl RunObserver<'_> {
         self.pending.merge(&Totals::sum(&interval.totals));
         self.pending_ns += interval.to_ns - interval.from_ns;
         let wanted = i64::from(self.report_every) * 1_000_000_000;
-        // A last interval of some milliseconds gets no line, one of nearly the whole length does.
+        // A last interval of some milliseconds gets no line; one of nearly full length gets one.
         if self.report_every == 0 || self.pending_ns < wanted * 9 / 10 {
             return Ok(());
         }

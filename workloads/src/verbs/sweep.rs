@@ -1,4 +1,4 @@
-//! The verb `run`: every number of `--threads` with every point of the workload, one run after the other, and a table of them.
+//! Runs every combination of `--threads` and points, one after the other, and prints their table.
 
 use std::path::Path;
 
@@ -27,12 +27,12 @@ use crate::workload::Workload;
 
 /// One of the runs.
 struct PlannedRun {
-    /// Empty if it is the only one.
+    /// Empty if the command has one run.
     name: String,
     values: Values,
 }
 
-/// Runs all points in their order; the first one that fails or is interrupted is the last one.
+/// Runs all points in order; stops at the first one that fails or is interrupted.
 ///
 /// # Errors
 /// One line, also for a run that failed after its results were written.
@@ -112,7 +112,7 @@ fn one(
     }
 }
 
-/// The same by another generator, whose process gets the signals from its own part.
+/// Runs an external generator, which handles signals itself.
 fn run_external(
     generator: &dyn ExternalGenerator,
     workload: &dyn Workload,
@@ -149,7 +149,7 @@ fn run_external(
     RunEnd { result, status }
 }
 
-/// Threads outside, points inside, so that the steps of a benchmark follow each other.
+/// Threads in the outer loop, so that the steps of a benchmark follow each other.
 fn planned_runs(workload: &dyn Workload, values: &Values) -> Result<Vec<PlannedRun>> {
     let threads = values.ints("threads")?;
     let mut all: Vec<PlannedRun> = Vec::new();
@@ -181,7 +181,7 @@ fn planned_runs(workload: &dyn Workload, values: &Values) -> Result<Vec<PlannedR
     Ok(all)
 }
 
-/// Before the first point runs: the last one would be a late moment to find out.
+/// Checked before the first point runs.
 fn refuse_results(points: &[PlannedRun]) -> Result<()> {
     for point in points {
         if let Some(out) = point.values.text("out")? {

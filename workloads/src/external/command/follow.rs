@@ -1,4 +1,4 @@
-//! A running command: its window by marks or by time, its lines, and whether what it gave can stand.
+//! Follows a running command: finds its measured window by marks or by time, reads its lines, and checks its figures.
 
 use std::collections::VecDeque;
 use std::process::ExitStatus;
@@ -23,31 +23,31 @@ use crate::series::reported;
 use crate::series::reported::ReportedInterval;
 use crate::series::reported::Timestamp;
 
-/// Lines of standard error that are kept.
+/// Number of lines of standard error that are kept.
 const TAIL: usize = 20;
 
-/// How it ended.
+/// How a command ended.
 pub enum CommandEnd {
-    /// By itself.
+    /// It exited.
     Exited(ExitStatus),
-    /// It was ended after its window, as a program without an end of its own.
+    /// It was ended after its window, because the server counts its operations.
     AfterWindow,
     /// This process was interrupted.
     Signal(i32),
-    /// It was ended because it did not end.
+    /// It did not end in time and was ended.
     TimedOut(Duration),
 }
 
-/// A command that is being followed.
+/// A running command.
 pub struct CommandRun {
     operations: Operations,
     begin: Option<Regex>,
     end: Option<Regex>,
     interval: Option<Regex>,
-    /// Nothing that it prints at its end is needed.
+    /// True if no line after the window is needed.
     by_counters: bool,
     series: Vec<ReportedInterval>,
-    /// When the last line of an interval came, in any phase.
+    /// Time of the last interval line, in any phase.
     reported: Option<Timestamp>,
     phase: Option<&'static str>,
     over: bool,
@@ -55,10 +55,10 @@ pub struct CommandRun {
 }
 
 impl CommandRun {
-    /// By the options.
+    /// Reads the options.
     ///
     /// # Errors
-    /// For patterns that cannot be used.
+    /// An invalid pattern.
     pub fn new(values: &Values, operations: Operations) -> Result<Self> {
         Ok(Self {
             operations,
@@ -74,10 +74,10 @@ impl CommandRun {
         })
     }
 
-    /// Follows it to its end; the spans are warm-up, window (zero: as long as it runs) and grace.
+    /// Follows it to its end. The durations are warm-up, window (zero: until it exits) and grace.
     ///
     /// # Errors
-    /// When phases cannot be stamped or the server does not answer.
+    /// If phases cannot be recorded or the server does not answer.
     pub fn follow(
         &mut self,
         mut child: Child,
@@ -174,8 +174,8 @@ impl CommandRun {
         Ok(())
     }
 
-    /// The share of a report's interval that is in the window: the first report of a window that began by time counts from the
-    /// report before it. A program that marks its window begins to count there.
+    /// The share of an interval that is in the window. If the window starts by time, its first interval started before it; a program
+    /// that marks its window starts to count there.
     fn inside(&self, before: Option<Timestamp>, begin: Timestamp, end: Timestamp) -> f64 {
         match before {
             Some(before) if self.begin.is_none() && before.monotonic_ns < begin.monotonic_ns => {
@@ -185,10 +185,10 @@ impl CommandRun {
         }
     }
 
-    /// What it gave.
+    /// The figures of the run.
     ///
     /// # Errors
-    /// Does not happen for the workload's own options.
+    /// None for the options of this workload.
     pub fn judge(
         self,
         ended: CommandEnd,
@@ -243,7 +243,7 @@ impl CommandRun {
         };
         if let Some(events) = events {
             outcome.totals.insert("events".to_owned(), json!(events));
-            // What the intervals leave out is known only by a total that counts the same.
+            // Only a total of the program tells what its interval lines omit.
             if !outcome.series.is_empty() && values.text("operations-from")? == Some("output") {
                 reported::reconcile(&mut outcome.series, monitor.window(), &[("events", events)]);
             }

@@ -1,4 +1,4 @@
-//! The workload `command`: any program as a load, its operations counted by its own output or by the server.
+//! Runs any program as a load. Its operations are counted by its own output or by the server.
 
 mod follow;
 mod operations;
@@ -28,7 +28,7 @@ use crate::workload::Workload;
 use follow::CommandRun;
 use operations::Operations;
 
-/// The guest, and the workload that only it has.
+/// The generator, and its only workload.
 pub struct CommandWorkload;
 
 static DESCRIPTOR: Descriptor = Descriptor {

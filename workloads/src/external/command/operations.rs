@@ -1,4 +1,4 @@
-//! Operations from what a program prints.
+//! Reads the number of operations from a program's output.
 
 use anyhow::Context;
 use anyhow::Result;
@@ -10,24 +10,24 @@ use serde_json_path::JsonPath;
 
 use crate::options::Values;
 
-/// What is looked for, and what was found so far.
+/// Patterns, and the values that matched so far.
 #[derive(Debug)]
 pub struct Operations {
     regex: Option<Regex>,
     json: Option<JsonPath>,
     seconds_json: Option<JsonPath>,
     sum: bool,
-    /// Of the regular expression.
+    /// Value of the regular expression.
     matched: Option<f64>,
     matched_seconds: Option<f64>,
     /// The last line that was a JSON object.
     object: Option<Json>,
 }
 
-/// A regular expression of an option.
+/// The regular expression of an option.
 ///
 /// # Errors
-/// Says where it is wrong.
+/// An invalid expression.
 pub fn regex(values: &Values, name: &str) -> Result<Option<Regex>> {
     let Some(text) = values.text(name)? else {
         return Ok(None);
@@ -35,17 +35,17 @@ pub fn regex(values: &Values, name: &str) -> Result<Option<Regex>> {
     Ok(Some(Regex::new(text).with_context(|| format!("--{name}"))?))
 }
 
-/// The number of group `operations`, else of the first group.
+/// The number in group `operations`, else in the first group.
 pub fn number(captures: &Captures<'_>) -> Option<f64> {
     let group = captures.name("operations").or_else(|| captures.get(1))?;
     group.as_str().replace(',', "").parse().ok()
 }
 
 impl Operations {
-    /// By the options.
+    /// Reads the options.
     ///
     /// # Errors
-    /// For patterns that cannot be used, or when nothing says where operations come from.
+    /// An invalid pattern, or no source of operations.
     pub fn from_options(values: &Values) -> Result<Self> {
         let path = |name: &str| -> Result<Option<JsonPath>> {
             let parse = |text: &str| JsonPath::parse(text).with_context(|| format!("--{name}={text}"));
@@ -80,7 +80,7 @@ impl Operations {
         Ok(operations)
     }
 
-    /// Takes a line of its standard output.
+    /// Reads a line of output.
     pub fn take(&mut self, line: &str) {
         if self.json.is_some()
             && line.trim_start().starts_with('{')
@@ -105,7 +105,7 @@ impl Operations {
         self.matched_seconds = add(self.matched_seconds, seconds).or(self.matched_seconds);
     }
 
-    /// Operations and, where they were said, their seconds.
+    /// Operations, and their seconds if they were printed.
     pub fn totals(&self) -> (Option<f64>, Option<f64>) {
         let at = |path: &Option<JsonPath>| path.as_ref()?.query(self.object.as_ref()?).first()?.as_f64();
         (

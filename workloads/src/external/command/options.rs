@@ -1,9 +1,9 @@
-//! The options of the workload `command`.
+//! Declares the options of the workload `command`.
 
 use crate::options::Kind;
 use crate::options::OptionSpec;
 
-/// All of them.
+/// The options.
 pub const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "command",

@@ -1,4 +1,4 @@
-//! The program of a side: its words, its environment, and the option file with the account.
+//! Builds the process of a command: its words, its environment, and the option file with the account.
 
 use std::process::Command;
 
@@ -11,10 +11,10 @@ use super::super::account;
 use super::super::account::ResolvedAccount;
 use super::super::private_dir::PrivateDir;
 
-/// The command of an option, ready to start; `None` where the option was not given.
+/// The process of an option, ready to start; `None` without the option.
 ///
 /// # Errors
-/// For words that cannot be split.
+/// If the words cannot be split.
 pub fn program(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Option<Command>> {
     let Some(text) = job.values.text(option)? else {
         return Ok(None);
@@ -55,7 +55,7 @@ pub fn program(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Opti
         let name = if *name == "warmup" { "warmup_seconds" } else { name };
         command.env(format!("LOADPRINT_{}", name.to_uppercase()), value);
     }
-    // The file says it all, and a variable can be read by more than a file.
+    // The option file contains the password; an environment variable is easier to read for others.
     command.env_remove("MYSQL_PWD");
     Ok(Some(command))
 }

@@ -1,4 +1,4 @@
-//! Where HammerDB is and how it is started: a bundle brings its own Tcl, a source checkout runs under the system's tclsh8.6.
+//! Finds HammerDB and starts it: a bundle contains its own Tcl, a source checkout runs under the system's tclsh8.6.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,24 +14,24 @@ use super::super::private_dir::PrivateDir;
 
 /// For a checkout: HammerDB draws HTML charts with ticklecharts, which a benchmark does not need.
 const PACKAGES: &str = "package ifneeded ticklecharts 3.1.4 {package provide ticklecharts 3.1.4}\n";
-/// For a checkout of 5.0 and later under Tcl 8.6: found by auto-loading, so that the threads of virtual users have it too.
+/// For a checkout of 5.0 and later under Tcl 8.6: auto-loading makes it available in the threads of virtual users too.
 const INDEX: &str = "# Tcl autoload index file, version 2.0\nset auto_index(zipfs) [list source [file join $dir zipfs.tcl]]\n";
-/// There is no archive to mount in a checkout.
+/// A checkout has no archive to mount.
 const ZIPFS: &str = "proc zipfs {subcommand args} {\n    if {$subcommand eq \"root\"} { return \"\" }\n    return [list]\n}\n";
 
-/// A HammerDB on this machine.
+/// An installation of HammerDB.
 #[derive(Debug)]
 pub struct HammerDbInstallation {
     directory: PathBuf,
-    /// True if it brings its own tclsh.
+    /// True if it contains a tclsh.
     bundle: bool,
 }
 
 impl HammerDbInstallation {
-    /// The one that HAMMERDB_HOME names.
+    /// The installation in HAMMERDB_HOME.
     ///
     /// # Errors
-    /// When it names none.
+    /// If HAMMERDB_HOME is not set or has no hammerdbcli.
     pub fn find() -> Result<Self> {
         Self::at(env::var_os("HAMMERDB_HOME"))
     }
@@ -58,11 +58,11 @@ impl HammerDbInstallation {
         Ok(Self { directory, bundle })
     }
 
-    /// Its command line interface on a script, with settings and logs of its own in `private`: HammerDB keeps settings, among
-    /// them the password, in files under TMP.
+    /// Its command line interface with a script. Settings and logs are in `private`: HammerDB writes settings, with the password, to
+    /// files under TMP.
     ///
     /// # Errors
-    /// When the private files cannot be written.
+    /// If the private files cannot be written.
     pub fn command(&self, private: &PrivateDir, script: &str) -> Result<Command> {
         let script = private.write("run.tcl", script)?;
         let mut command = if self.bundle {
@@ -86,7 +86,7 @@ impl HammerDbInstallation {
         Ok(command)
     }
 
-    /// What to do when it does not start.
+    /// How to fix a failed start.
     pub fn hint(&self) -> &'static str {
         if self.bundle {
             "see that hammerdbcli runs by itself"

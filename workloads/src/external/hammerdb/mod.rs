@@ -1,4 +1,4 @@
-//! The real HammerDB as a guest for TPROC-C: its command line on a script of ours. HAMMERDB_HOME says where it is.
+//! Runs HammerDB for TPROC-C: its command line interface with a generated script. HAMMERDB_HOME is its directory.
 
 mod installation;
 mod report;
@@ -30,12 +30,12 @@ use installation::HammerDbInstallation;
 use report::Mark;
 use report::Report;
 
-/// Beyond ramp-up and duration: virtual users start, finish their transaction, and times are added up.
+/// Time in addition to ramp-up and duration: virtual users start, finish their transaction, and times are summed.
 const GRACE: Duration = Duration::from_secs(300);
-/// Virtual users start so long after each other (`vuset delay`).
+/// Delay between the starts of two virtual users (`vuset delay`).
 const DELAY_S: f64 = 0.5;
 
-/// The guest.
+/// The generator.
 pub struct HammerDb;
 
 impl ExternalGenerator for HammerDb {
@@ -69,7 +69,7 @@ impl ExternalGenerator for HammerDb {
         let report = run.report;
         match report.failed.first() {
             Some(failure) => bail!("HammerDB: {failure}"),
-            // Deleting may be done without a virtual user that says so.
+            // HammerDB may delete the schema without a message of a virtual user.
             None if report.complete || (verb == Verb::Cleanup && report.version.is_some()) => Ok(()),
             None => bail!(
                 "HammerDB ended before it was done: {}: {}",
@@ -103,14 +103,14 @@ impl ExternalGenerator for HammerDb {
     }
 }
 
-/// How its process ended.
+/// How HammerDB ended.
 enum HammerDbEnd {
     Exited,
     Signal(i32),
     TimedOut,
 }
 
-/// A HammerDB that is being followed.
+/// A running HammerDB.
 #[derive(Default)]
 struct HammerDbRun {
     report: Report,
@@ -175,7 +175,7 @@ impl HammerDbRun {
         Ok(())
     }
 
-    /// The rules: a result, nobody failed, everybody took part. Its exit status is 0 in every case.
+    /// Checks the run: there is a result, no virtual user failed, all were active. The exit status is always 0.
     fn judge(
         self,
         ended: &HammerDbEnd,
@@ -224,7 +224,7 @@ fn figures(
     (nopm, tpm): (u64, u64),
 ) -> ExternalOutcome {
     let events = nopm * duration;
-    // The counter counts all transactions; the share of new orders in them is that of the whole window.
+    // The counter includes all transactions; the share of new orders is that of the whole window.
     reported::derive_column(&mut series, "commits", "events", nopm as f64 / tpm.max(1) as f64);
     reported::reconcile(&mut series, window, &[("events", events)]);
     let orders = nopm as f64 * (rampup + duration) as f64;

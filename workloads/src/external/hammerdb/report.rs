@@ -1,4 +1,4 @@
-//! What HammerDB's command line prints, 4.9 to 6: the monitor's marks, the transaction counter, the result, the times per type.
+//! Parses the output of HammerDB 4.9 to 6: marks of the monitor, the transaction counter, the result, times per type.
 
 use serde_json::Value as Json;
 
@@ -6,37 +6,37 @@ use super::super::outcome::Latency;
 use super::super::outcome::short;
 use super::script;
 
-/// What a line means for the run.
+/// Meaning of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     /// Virtual users start and ramp up.
     RampUp,
-    /// The window begins.
+    /// The window starts.
     Begin,
     /// The window has ended.
     End,
-    /// Transactions per minute, of the last seconds.
+    /// Transactions per minute in the last seconds.
     Rate(u64),
-    /// Worth showing.
+    /// A line to print.
     Progress,
-    /// A setting, which may hold the password, or chatter.
+    /// A setting, which may contain the password, or any other line.
     Other,
 }
 
-/// Reads the output line by line.
+/// Parses the output line by line.
 #[derive(Debug, Default)]
 pub struct Report {
     /// `v6.0`.
     pub version: Option<String>,
     /// New orders and transactions per minute.
     pub result: Option<(u64, u64)>,
-    /// Virtual users that said they were active.
+    /// Number of active virtual users.
     pub active: Option<usize>,
-    /// Errors and failed virtual users, the first few.
+    /// The first errors and failed virtual users.
     pub failed: Vec<String>,
-    /// Virtual users that ended well.
+    /// Number of virtual users that succeeded.
     pub succeeded: usize,
-    /// `ALL VIRTUAL USERS COMPLETE` was said.
+    /// `ALL VIRTUAL USERS COMPLETE` was printed.
     pub complete: bool,
     timing: Option<String>,
     in_timing: bool,
@@ -45,13 +45,13 @@ pub struct Report {
 /// Times of a transaction type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timing {
-    /// As our workload calls it.
+    /// Name of the type in the native workload.
     pub kind: &'static str,
-    /// Calls of all virtual users, ramp-up included.
+    /// Calls of all virtual users, including ramp-up.
     pub calls: u64,
-    /// All of them added up, milliseconds.
+    /// Sum in milliseconds.
     pub total_ms: f64,
-    /// Per call.
+    /// Latency of a call.
     pub latency: Latency,
 }
 
@@ -64,9 +64,9 @@ const KINDS: [(&str, &str); 5] = [
 ];
 
 impl Report {
-    /// Takes the next line.
+    /// Parses the next line.
     pub fn take(&mut self, line: &str) -> Mark {
-        // It puts a carriage return before each line.
+        // HammerDB prints a carriage return before each line.
         let line = line.trim_matches('\r');
         if let Some(version) = line.strip_prefix("HammerDB CLI ") {
             self.version = Some(version.trim().to_owned());
@@ -130,7 +130,7 @@ impl Report {
         Mark::Progress
     }
 
-    /// The times per type, if HammerDB gave them; `users` is how many ran, and about so many new orders with the ramp-up.
+    /// Times per type, if HammerDB printed them; `users` virtual users ran, and about `orders` new orders including ramp-up.
     pub fn timings(&self, users: usize, orders: f64) -> Vec<Timing> {
         let Some(json) = self
             .timing
@@ -141,7 +141,7 @@ impl Report {
         };
         // All values are strings.
         let number = |kind: &str, name: &str| json.get(kind)?.get(name)?.as_str()?.parse::<f64>().ok();
-        // 4.9 gives the mean of its virtual users, 6.0 their sum: the new orders tell which.
+        // 4.9 prints the mean over its virtual users, 6.0 their sum: the number of new orders shows which.
         let calls = number("NEWORD", "calls").unwrap_or(0.0);
         let off = |factor: f64| (calls * factor / orders - 1.0).abs();
         let factor = if off(users as f64) < off(1.0) {
@@ -219,7 +219,7 @@ mod tests {
             let timings = read(text).0.timings(2, orders);
             let kinds: Vec<&str> = timings.iter().map(|timing| timing.kind).collect();
             assert_eq!(kinds, ["neword", "payment", "delivery", "slev", "ostat"]);
-            // One in a hundred is rolled back, and the users run some seconds longer than the minute.
+            // 1 % is rolled back, and the users run some seconds longer than the minute.
             let ratio = timings[0].calls as f64 / orders;
             assert!((1.0..1.1).contains(&ratio), "{ratio}");
             let mean = timings[0].total_ms / timings[0].calls as f64;

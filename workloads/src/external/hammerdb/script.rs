@@ -1,5 +1,5 @@
-//! Our options as a Tcl script for HammerDB's command line. It holds the password: mode 0600, and no line of HammerDB that
-//! repeats a setting is shown.
+//! Builds the Tcl script for HammerDB's command line interface. It contains the password: the file has mode 0600, and lines of
+//! HammerDB that repeat a setting are not printed.
 
 use anyhow::Result;
 use anyhow::bail;
@@ -14,7 +14,7 @@ pub const TIMING: &str = "LOADPRINT TIMING";
 /// The line after it.
 pub const END: &str = "LOADPRINT END";
 
-/// Options that it takes from us; another one that is not at its default is refused.
+/// Options that HammerDB supports; other options must have their default.
 const SUPPORTED: &[&str] = &[
     "all-warehouses",
     "check",
@@ -43,10 +43,10 @@ const SUPPORTED: &[&str] = &[
     "warmup-time",
 ];
 
-/// Refuses what HammerDB lacks.
+/// Refuses options that HammerDB does not support.
 ///
 /// # Errors
-/// Names the option.
+/// The option.
 pub fn refuse_unsupported(values: &Values) -> Result<()> {
     for name in values.to_json().keys() {
         if !SUPPORTED.contains(&name.as_str()) && values.changed(name) {
@@ -59,10 +59,10 @@ pub fn refuse_unsupported(values: &Values) -> Result<()> {
     Ok(())
 }
 
-/// Minutes of an option that HammerDB counts in minutes.
+/// An option in minutes, HammerDB's unit.
 ///
 /// # Errors
-/// For a part of a minute.
+/// If it is not a whole number of minutes.
 pub fn minutes(values: &Values, name: &str) -> Result<u64> {
     let seconds = values.number(name)?;
     if seconds % 60.0 != 0.0 || (name == "time" && seconds < 60.0) {
@@ -72,7 +72,7 @@ pub fn minutes(values: &Values, name: &str) -> Result<u64> {
     Ok((seconds / 60.0) as u64)
 }
 
-/// A Tcl word that stands for exactly this text (Tcl(n), rules 4 to 9).
+/// Quotes a text as one Tcl word (Tcl(n), rules 4 to 9).
 fn word(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
@@ -89,7 +89,7 @@ fn settings(account: &ResolvedAccount, values: &Values) -> Result<String> {
     let on = |name: &str| -> Result<&str> { Ok(if values.flag(name)? { "true" } else { "false" }) };
     let (socket, host) = match &account.socket {
         Some(socket) => (socket.as_str(), "localhost"),
-        // Without this word it takes the default socket of a local server.
+        // With another value HammerDB uses the default socket of a local server.
         None => ("null", account.host.as_str()),
     };
     let mode = values.text("tproc-mode")?.unwrap_or("call");
@@ -109,7 +109,7 @@ fn settings(account: &ResolvedAccount, values: &Values) -> Result<String> {
         ("tpcc mysql_allwarehouse", on("all-warehouses")?.to_owned()),
         ("tpcc mysql_keyandthink", on("keying-thinking")?.to_owned()),
     ];
-    // Versions differ in whether they know these: said only where they are wanted.
+    // Not all versions have these settings: written only if they are on.
     if mode == "statements" {
         pairs.push(("tpcc mysql_no_stored_procs", "true".to_owned()));
     }
@@ -138,7 +138,7 @@ pub fn cleanup(account: &ResolvedAccount, values: &Values) -> Result<String> {
     Ok(settings(account, values)? + "deleteschema\n")
 }
 
-/// A timed run: so many virtual users, ramp-up and duration in minutes.
+/// A timed run with this number of virtual users; ramp-up and duration in minutes.
 pub fn run(
     account: &ResolvedAccount,
     values: &Values,

@@ -1,5 +1,5 @@
-//! Our options as sysbench's: what it has is passed on with our defaults, so that both run the same statements; what it lacks is
-//! refused by name where it was asked for.
+//! Translates options into those of sysbench. Supported options are passed with the native defaults, so that both generators run the
+//! same statements; options that sysbench does not support are refused.
 
 use anyhow::Result;
 use anyhow::bail;
@@ -9,7 +9,7 @@ use super::super::account::ResolvedAccount;
 use super::installation::SysbenchInstallation;
 use crate::options::Values;
 
-/// Ours alone, or translated one by one below.
+/// Options of this program only, or translated below.
 const HANDLED: &[&str] = &[
     "compat",
     "db-ps-mode",
@@ -39,13 +39,13 @@ const HANDLED: &[&str] = &[
     "warmup-time",
 ];
 
-/// Where nobody asked for another limit, its own ones hold.
+/// Unless they are given, sysbench's own limits apply.
 const LIMITS: &[&str] = &["forced-shutdown", "thread-init-timeout"];
 
-/// The options of the workload and of the connection, for every verb.
+/// Options of the workload and of the connection, for every verb.
 ///
 /// # Errors
-/// Names the first option that this sysbench lacks, or whose value it does not take.
+/// The first option or value that this sysbench does not support.
 pub fn common(
     installation: &SysbenchInstallation,
     values: &Values,
@@ -81,7 +81,7 @@ pub fn common(
     Ok(arguments)
 }
 
-/// The option file has the password; the rest may be seen.
+/// The password is in the option file; the other values are not secret.
 fn connection(account: &ResolvedAccount) -> Vec<String> {
     let mut arguments = vec!["--db-driver=mysql".to_owned()];
     match &account.socket {
@@ -102,7 +102,7 @@ fn text(value: &Json) -> Option<String> {
         Json::Bool(true) => Some("on".to_owned()),
         Json::Bool(false) => Some("off".to_owned()),
         Json::String(text) => Some(text.clone()),
-        // Whole seconds and the like are whole numbers to it.
+        // sysbench accepts only whole numbers for whole seconds and the like.
         other => match other
             .as_f64()
             .filter(|number| other.is_f64() && number.fract() == 0.0)
@@ -125,7 +125,7 @@ fn check_word(installation: &SysbenchInstallation, name: &str, text: &str) -> Re
     Ok(())
 }
 
-/// A switch in 1.0 and wherever sysbench is built with MariaDB's library, else a mode.
+/// A flag in 1.0 and in builds with MariaDB's library, else a mode.
 fn ssl(installation: &SysbenchInstallation, values: &Values) -> Result<String> {
     let mode = match values.text("mysql-ssl")?.unwrap_or("disabled") {
         "off" => "disabled",
@@ -163,13 +163,13 @@ fn ps_mode(installation: &SysbenchInstallation, values: &Values) -> Result<Strin
     }
 }
 
-/// What `run` takes beyond [`common`].
+/// Options of `run` in addition to [`common`].
 ///
 /// # Errors
-/// Where sysbench takes whole seconds only, or cannot leave a warm-up out of a count of events.
+/// If a time is not in whole seconds, or a warm-up cannot be excluded from a number of events.
 pub fn run(installation: &SysbenchInstallation, values: &Values, seed: u64) -> Result<Vec<String>> {
     let (warmup, events) = (whole(values, "warmup-time")?, values.int("events")?);
-    // As for a native run: a fixed count is not cut short by a limit that nobody asked for.
+    // As in a native run: the default of --time does not limit a fixed number of events.
     let limited = events == 0 || values.given("time")?;
     let time = if limited { whole(values, "time")? } else { 0 };
     let mut arguments = vec![
@@ -202,7 +202,7 @@ pub fn run(installation: &SysbenchInstallation, values: &Values, seed: u64) -> R
     Ok(arguments)
 }
 
-/// Events per second, none for a closed loop.
+/// Events per second; 0 for a closed loop.
 pub fn rate(values: &Values) -> Result<u64> {
     if !values.declares("rate") {
         return Ok(0);
@@ -214,7 +214,7 @@ pub fn rate(values: &Values) -> Result<u64> {
     Ok(rate as u64)
 }
 
-/// Whole seconds.
+/// An option in whole seconds.
 pub fn whole(values: &Values, name: &str) -> Result<u64> {
     let seconds = values.number(name)?;
     if seconds.fract() != 0.0 {
@@ -223,10 +223,10 @@ pub fn whole(values: &Values, name: &str) -> Result<u64> {
     Ok(seconds as u64)
 }
 
-/// The password as a line of `--config-file`, which knows quotes and no escapes (src/sb_options.c).
+/// The password as a line of `--config-file`, which has quotes but no escapes (src/sb_options.c).
 ///
 /// # Errors
-/// For a password that this syntax cannot hold.
+/// If this syntax cannot represent the password.
 pub fn password_line(password: &str) -> Result<String> {
     let mark = ['"', '\''].into_iter().find(|mark| !password.contains(*mark));
     match mark.filter(|_| !password.contains('\n')) {

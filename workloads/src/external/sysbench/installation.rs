@@ -1,4 +1,4 @@
-//! Which sysbench this is, and which options it has: asked of the program itself, so that a distribution's patches count too.
+//! Detects the version and the options of sysbench by running it, so that patches of distributions are included.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,24 +12,24 @@ use anyhow::bail;
 
 use super::super::outcome::short;
 
-/// A sysbench on this machine.
+/// An installation of sysbench.
 #[derive(Debug)]
 pub struct SysbenchInstallation {
     /// The program.
     pub program: PathBuf,
-    /// As it says itself, `1.0.20`.
+    /// Version, such as `1.0.20`.
     pub version: String,
-    /// True for those that can warm up without counting (1.1).
+    /// True if it has a warm-up that is not counted (1.1).
     pub warms_up: bool,
-    /// Options of the program and of the script, with `-` in their names, and their line of help.
+    /// Options of the program and of the script, with `-` in their names, and their help.
     options: BTreeMap<String, String>,
 }
 
 impl SysbenchInstallation {
-    /// Asks the program for its version and for the options of `script`.
+    /// Runs the program to get its version and the options of `script`.
     ///
     /// # Errors
-    /// When it is not there or is no sysbench of version 1.
+    /// If it does not exist or is not sysbench 1.
     pub fn detect(program: &Path, script: &str) -> Result<Self> {
         let said = output(program, &["--version"])?;
         let version = said
@@ -45,7 +45,7 @@ impl SysbenchInstallation {
             );
         }
         let mut options = BTreeMap::new();
-        // A script without options (bulk_insert) has no help and says so.
+        // The help of a script without options (bulk_insert) is an error message.
         for text in [output(program, &["--help"])?, output(program, &[script, "help"])?] {
             for line in text.lines() {
                 if let Some((name, help)) = option(line) {
@@ -72,14 +72,14 @@ impl SysbenchInstallation {
         self.options.contains_key(name)
     }
 
-    /// True if the option is on or off, not a word.
+    /// True if the option is a flag.
     pub fn is_switch(&self, name: &str) -> bool {
         self.options
             .get(name)
             .is_some_and(|help| help.starts_with("[=on|off]"))
     }
 
-    /// The words that its help shows in braces for an option.
+    /// The words in braces in the option's help.
     pub fn words(&self, name: &str) -> Vec<&str> {
         let help = self.options.get(name).map_or("", String::as_str);
         let braces = help.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
@@ -87,7 +87,7 @@ impl SysbenchInstallation {
     }
 }
 
-/// `  --name=N   words` as (name, what follows).
+/// Parses `  --name=N   words` into name and rest.
 fn option(line: &str) -> Option<(String, String)> {
     let rest = line.trim_start().strip_prefix("--")?;
     let end = rest.find(|character: char| !character.is_ascii_alphanumeric() && !"-_".contains(character))?;

@@ -1,4 +1,4 @@
-//! The real sysbench, 1.0.20 or 1.1, as a guest.
+//! Runs sysbench 1.0.20 or 1.1.
 
 mod arguments;
 mod installation;
@@ -37,7 +37,7 @@ use report::Mark;
 use report::Report;
 use verdict::Expected;
 
-/// Its Lua scripts that are workloads of ours.
+/// Lua scripts of sysbench that are also native workloads.
 pub const SCRIPTS: &[&str] = &[
     "oltp_read_write",
     "oltp_read_only",
@@ -52,10 +52,10 @@ pub const SCRIPTS: &[&str] = &[
     "select_random_ranges",
 ];
 
-/// How long it may take beyond its time: threads start, and the last event may wait for a lock.
+/// Time in addition to the run: threads start, and the last event may wait for a lock.
 const GRACE: Duration = Duration::from_secs(120);
 
-/// The guest.
+/// The generator.
 pub struct Sysbench;
 
 impl ExternalGenerator for Sysbench {
@@ -86,7 +86,7 @@ impl ExternalGenerator for Sysbench {
         let start = Start::of(job)?;
         let verb = match verb {
             Verb::Prepare => "prepare",
-            // The older name, which both know.
+            // The older name, which both versions have.
             Verb::Warmup => "prewarm",
             _ => "cleanup",
         };
@@ -147,7 +147,7 @@ impl ExternalGenerator for Sysbench {
     }
 }
 
-/// What a call of sysbench needs.
+/// The parts of a sysbench command line.
 struct Start {
     installation: SysbenchInstallation,
     script: String,
@@ -176,7 +176,7 @@ impl Start {
         })
     }
 
-    /// Starts it; the file with the password goes with what is returned.
+    /// Starts it. The returned directory contains the file with the password.
     fn child(&self, verb: &str, arguments: &[String]) -> Result<(Child, PrivateDir)> {
         let secret = PrivateDir::create()?;
         let file = secret.write("sysbench.cnf", &arguments::password_line(&self.password)?)?;
@@ -189,14 +189,14 @@ impl Start {
     }
 }
 
-/// How its process ended.
+/// How sysbench ended.
 enum SysbenchEnd {
     Exited(ExitStatus),
     Signal(i32),
     TimedOut(Duration),
 }
 
-/// A run that is being followed.
+/// A running sysbench.
 struct SysbenchRun<'a, 'b> {
     monitor: &'a mut RunMonitor<'b>,
     report: Report,
@@ -205,7 +205,7 @@ struct SysbenchRun<'a, 'b> {
     warmup: u64,
     warms_up: bool,
     phase: Option<&'static str>,
-    /// When the window begins, where no line says so.
+    /// When the window starts, if no line marks it.
     window_at: Option<Instant>,
 }
 
@@ -274,7 +274,7 @@ impl SysbenchRun<'_, '_> {
         if self.report_every > 0 && interval.second.is_multiple_of(self.report_every) {
             self.monitor.line(line);
         }
-        // 1.0 prints the line of the second that the checkpoint ended right after it.
+        // 1.0 prints the line of the second that the checkpoint ended right after the checkpoint.
         let warm = !self.warms_up && interval.second <= self.warmup;
         if self.phase != Some("measure") || warm {
             return;
@@ -344,7 +344,7 @@ impl SysbenchRun<'_, '_> {
     }
 }
 
-/// The window's totals; `checkpoint` is what 1.0 had already run when it set its counters to zero.
+/// The totals of the window; `checkpoint` is the time that 1.0 had run when it reset its counters.
 fn figures(
     block: &Block,
     checkpoint: f64,
@@ -391,7 +391,7 @@ fn figures(
     }
 }
 
-/// What the summary says, and percentiles from the histogram where one was printed (its buckets are 1.8 % wide).
+/// Latency of the summary, with percentiles from the histogram if it was printed (its buckets are 1.8 % wide).
 fn latency(block: &Block, histogram: &[(f64, u64)]) -> Latency {
     let some = block.events.filter(|events| *events > 0);
     let printed = |rank: u32| {
@@ -412,7 +412,7 @@ fn latency(block: &Block, histogram: &[(f64, u64)]) -> Latency {
     };
     Latency {
         min: some.and(block.min),
-        // Two decimals of the mean are too few for a point select; the sum has more.
+        // The mean has two decimals, too few for a point select; the sum has more.
         mean: some
             .and_then(|events| block.sum.map(|sum| sum / events as f64))
             .or(block.avg),

@@ -1,9 +1,9 @@
-//! What sysbench prints, of versions 1.0.20 and 1.1: interval lines, checkpoint and final reports, the histogram, FATAL lines
-//! (report formats of src/sysbench.c and src/db_driver.c).
+//! Parses the output of sysbench 1.0.20 and 1.1: interval lines, checkpoint and final reports, the histogram, FATAL lines
+//! (formats of src/sysbench.c and src/db_driver.c).
 
 use super::super::outcome::short;
 
-/// One block of totals, as printed; what was not printed is absent.
+/// A block of totals; `None` where a value is not printed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Block {
     pub reads: Option<u64>,
@@ -18,9 +18,9 @@ pub struct Block {
     pub min: Option<f64>,
     pub avg: Option<f64>,
     pub max: Option<f64>,
-    /// The percentile that was asked for.
+    /// The requested percentile.
     pub percentile: Option<(u32, f64)>,
-    /// All latencies added up, milliseconds.
+    /// Sum of all latencies, milliseconds.
     pub sum: Option<f64>,
 }
 
@@ -31,36 +31,36 @@ pub struct Interval {
     pub threads: u64,
     /// Per second.
     pub events: f64,
-    /// Per second; absent for scripts without statements.
+    /// Per second; `None` for scripts without statements.
     pub queries: Option<[f64; 4]>,
     pub percentile: f64,
     pub errors: Option<f64>,
     pub reconnects: Option<f64>,
 }
 
-/// What a line means for the run.
+/// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mark {
     /// The threads run.
     Started,
-    /// 1.1: the threads run, and the window begins after so many seconds.
+    /// 1.1: the threads run, and the window starts after the warm-up.
     WarmingUp,
-    /// An interval is over.
+    /// An interval has ended.
     Interval(Interval),
-    /// 1.0: the counters have just been set to zero.
+    /// 1.0: the counters were just reset.
     Checkpoint,
     /// The threads have ended.
     Final,
-    /// Nothing of that kind.
+    /// Any other line.
     Other,
 }
 
-/// Reads the output line by line.
+/// Parses the output line by line.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Before the window.
+    /// The block before the window.
     pub checkpoint: Option<Block>,
-    /// Of the window.
+    /// The block of the window.
     pub last: Option<Block>,
     /// Milliseconds and counts.
     pub histogram: Vec<(f64, u64)>,
@@ -70,9 +70,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// Takes the next line.
+    /// Parses the next line.
     pub fn take(&mut self, line: &str) -> Mark {
-        // Standard output and error of several threads can meet in one line.
+        // Output of several threads may be mixed in one line.
         if let Some(at) = line.find("FATAL: ").or_else(|| line.find("ALERT: ")) {
             if self.fatal.len() < 8 {
                 self.fatal.push(short(&line[at..]));

@@ -1,17 +1,17 @@
-//! Whether the figures of a run of sysbench can stand. Its exit status is 0 for runs that measured nothing, so that the figures
-//! themselves are asked: do statements, rate and latency agree with each other?
+//! Checks the figures of a sysbench run for consistency: statements per event, rate and latency.
+//! The exit status is not sufficient: it is 0 for runs that measured nothing.
 
 use anyhow::Result;
 
 use super::report::Block;
 use crate::options::Values;
 
-/// How far statements per event may be from what the options say.
+/// Tolerance of statements per event.
 const STATEMENTS: f64 = 0.01;
-/// How far threads / rate may be from the mean latency in a closed loop (Little's law).
+/// Tolerance between threads / rate and the mean latency in a closed loop (Little's law).
 const LATENCY: f64 = 0.02;
 
-/// What is odd, one line each.
+/// Warnings, one line each.
 pub fn flags(block: &Block, seconds: f64, expected: &Expected) -> Vec<String> {
     let mut flags = Vec::new();
     let (Some(events), Some(queries)) = (block.events.filter(|events| *events > 0), block.queries) else {
@@ -49,23 +49,23 @@ pub fn flags(block: &Block, seconds: f64, expected: &Expected) -> Vec<String> {
     flags
 }
 
-/// What the options promise.
+/// Expected figures, from the options.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected {
-    /// Client statements of an event, where they are fixed.
+    /// Client statements of an event, if they are fixed.
     pub statements: Option<f64>,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// No rate was given.
+    /// True without --rate.
     pub closed_loop: bool,
-    /// Length, unless a number of events ends the run.
+    /// Length; `None` if a number of events ends the run.
     pub seconds: Option<f64>,
 }
 
 /// Client statements of one event of a script (src/lua/oltp_common.lua and its callers).
 ///
 /// # Errors
-/// Does not happen for a workload with these options.
+/// None for a workload with these options.
 pub fn statements(script: &str, values: &Values) -> Result<Option<f64>> {
     let transaction = || -> Result<usize> { Ok(if values.flag("skip-trx")? { 0 } else { 2 }) };
     let reads = || -> Result<usize> {
@@ -85,7 +85,7 @@ pub fn statements(script: &str, values: &Values) -> Result<Option<f64>> {
         "oltp_read_write" => Some(transaction()? + reads()? + writes()?),
         "oltp_read_only" => Some(transaction()? + reads()?),
         "oltp_write_only" => Some(transaction()? + writes()?),
-        // An event appends a row to a buffer; most events send nothing.
+        // An event appends a row to a buffer; most events send no statement.
         "bulk_insert" => None,
         _ => Some(1),
     }
