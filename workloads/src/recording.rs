@@ -143,7 +143,7 @@ pub fn refuse_results(run: &Path) -> Result<()> {
     let result = run.join("load/result.json");
     if result.exists() {
         bail!(
-            "{}: there is a result already: give --out a new directory",
+            "{}: the result exists already: give a new directory in --out",
             result.display()
         );
     }
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_that_wait_in_a_run_directory_are_replaced_and_not_written_through() {
+    fn links_in_a_run_directory_are_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let (run, kept) = (dir.path().join("run"), dir.path().join("kept"));
         fs::create_dir_all(run.join("load")).unwrap();

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_workload_declares_itself_fully_and_once() {
+    fn every_workload_has_a_complete_and_unique_declaration() {
         let mut names = HashSet::new();
         for workload in WORKLOADS {
             let descriptor = workload.descriptor();

@@ -127,8 +127,8 @@ fn open_loop_block(result: &Json) -> String {
     let arrivals = result["arrivals"].as_str().unwrap_or_default();
     text.push_str(&line("rate", &format!("{rate:.2} per sec., {arrivals}")));
     text.push_str(&line("achieved rate", &format!("{achieved:.2} per sec.")));
-    let (most, end) = (&result["backlog_max"], &result["backlog_end"]);
-    text.push_str(&line("backlog (largest/at the end)", &format!("{most}/{end}")));
+    let (max, end) = (&result["backlog_max"], &result["backlog_end"]);
+    text.push_str(&line("backlog (max/at the end)", &format!("{max}/{end}")));
     let times = (
         number(&result["wait_ms_mean"]),
         number(&result["service_ms_mean"]),
@@ -141,7 +141,7 @@ fn open_loop_block(result: &Json) -> String {
         // `write!` into a String does not fail.
         writeln!(
             text,
-            "The rate was not held: {achieved:.2} of {rate:.2} per sec.; {end} events were due and not begun when the time was over."
+            "The rate was not held: {achieved:.2} of {rate:.2} per sec.; {end} events were due and not started when the time was over."
         )
         .ok();
     }
@@ -156,7 +156,7 @@ fn workload_block(result: &Json, details: &Map<String, Json>) -> String {
         if result[key].is_null() {
             text.push_str(&line(
                 name,
-                "n/a: the client cannot see what stored procedures do",
+                "n/a: the client cannot count the work of stored procedures",
             ));
             continue;
         }
@@ -298,8 +298,8 @@ mod tests {
             open[key] = value;
         }
         let text = summary(&open, 95);
-        let said = "The rate was not held: 5.00 of 100.00 per sec.; 185 events were due and not begun when the time was over.";
-        assert!(text.lines().any(|line| line == said), "{text}");
+        let expected = "The rate was not held: 5.00 of 100.00 per sec.; 185 events were due and not started when the time was over.";
+        assert!(text.lines().any(|line| line == expected), "{text}");
         open["rate_held"] = json!(true);
         assert!(!summary(&open, 95).contains("not held"));
     }

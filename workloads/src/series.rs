@@ -42,13 +42,13 @@ pub const COUNTS: [Count; 9] = [
     (
         "events",
         |totals| totals.get(Counter::Events),
-        "operations that ended in this second",
+        "operations that ended in the interval",
     ),
     ("queries", Totals::queries, "client statements"),
     (
         "reads",
         |totals| totals.get(Counter::Reads),
-        "statements that gave a result set",
+        "statements that returned a result set",
     ),
     (
         "writes",
@@ -67,11 +67,7 @@ pub const COUNTS: [Count; 9] = [
     ),
     ("rows", |totals| totals.get(Counter::Rows), "rows written"),
     ("errors", |totals| totals.get(Counter::Errors), "ignored errors"),
-    (
-        "reconnects",
-        |totals| totals.reconnects(),
-        "connections opened again",
-    ),
+    ("reconnects", |totals| totals.reconnects(), "connections reopened"),
 ];
 
 /// A row of `throughput.parquet`: one interval and transaction type.
@@ -143,9 +139,9 @@ impl Series {
         for (name, help) in [
             (
                 "backlog",
-                "due and not begun at the end of the second; an open loop, all types together",
+                "arrivals that are due and not started at the end of the interval; open loop, all types together",
             ),
-            ("concurrency", "begun and not ended, likewise"),
+            ("concurrency", "events that are started and not ended, likewise"),
         ] {
             about["columns"][name] = gauge("1", "neither", help);
         }

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_told_from_policies() {
+    fn secrets_are_distinguished_from_policies() {
         assert!(is_secret("wsrep_sst_auth", &json!("root:word")));
         assert!(is_secret(
             "authentication_ldap_simple_bind_root_pwd",

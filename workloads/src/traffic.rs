@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reader_is_taken_off() {
+    fn the_reader_is_subtracted() {
         let first = status(0, 1, 500, 9000);
         let second = status(0, 2, 523, 9900);
         let reader = ReaderBytes::between(&first, &second).unwrap();

@@ -189,7 +189,7 @@ fn findings(workload: &dyn Workload, setup: &Setup<'_>) -> Result<Vec<Finding>> 
     }
     for finding in &findings {
         setup.output.line(&match &finding.broken {
-            None => format!("holds   {}", finding.rule),
+            None => format!("passes  {}", finding.rule),
             Some(place) => format!("BROKEN  {}: {place}", finding.rule),
         });
     }

@@ -111,7 +111,7 @@ fn read_private(path: &Path, option: &str) -> Result<String> {
     let mode = fs::metadata(path).with_context(place)?.mode();
     if mode & 0o077 != 0 {
         bail!(
-            "{option} {}: others may read it (mode {:04o}): chmod 600 {}",
+            "{option} {}: mode {:04o} lets other users read the secret: chmod 600 {}",
             path.display(),
             mode & 0o7777,
             path.display()
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_file_that_others_can_read_is_refused_with_the_mend() {
+    fn a_password_file_that_others_can_read_is_refused_with_the_fix() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("secret");
         fs::write(&path, "quite-secret\n").unwrap();

@@ -165,11 +165,11 @@ impl MysqlConnection {
             ),
             CutReason::Memory => (
                 CR_OUT_OF_MEMORY,
-                format!("more than 1 GiB of memory is in use while the answer{place} is read"),
+                format!("the answer{place} was abandoned: this process uses more than 1 GiB of memory"),
             ),
             CutReason::End => (
                 CR_SERVER_LOST,
-                format!("the connection was closed before there was an answer{place}"),
+                format!("the connection was closed before the answer{place} was complete"),
             ),
         };
         Failure {

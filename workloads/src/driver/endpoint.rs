@@ -77,7 +77,7 @@ pub fn endpoints(host: Option<&str>, port: Option<&str>, socket: Option<&str>) -
 fn names(option: &str, list: &str) -> Result<Vec<String>> {
     let names: Vec<String> = list.split(',').map(|name| name.trim().to_owned()).collect();
     if names.iter().any(String::is_empty) {
-        bail!("--{option}={list}: an empty name in the list");
+        bail!("--{option}={list}: the list contains an empty name");
     }
     Ok(names)
 }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_turn_faster_than_ports_and_sockets_win() {
+    fn hosts_vary_faster_than_ports_and_sockets_override_both() {
         assert_eq!(
             described(Some("a,b"), Some("1,2"), None),
             ["a:1", "b:1", "a:2", "b:2"]
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_list_says_where() {
+    fn an_invalid_list_is_refused() {
         let refusal = |host, port| endpoints(Some(host), Some(port), None).unwrap_err().to_string();
         assert!(refusal("a,,b", "1").contains("--mysql-host=a,,b"));
         assert!(refusal("a", "1,70000").contains("`70000`"));

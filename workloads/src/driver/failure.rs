@@ -98,27 +98,31 @@ pub unsafe fn failure_of(mysql: *mut sys::MYSQL) -> Failure {
 /// How to fix an error, by its number; `None` where the server's message already says it.
 pub fn hint(errno: u32) -> Option<&'static str> {
     Some(match errno {
-        1044 | 1142 => "the account lacks this privilege: GRANT it, or give another --mysql-user",
+        1044 | 1142 => "the account lacks this privilege: GRANT it or use another --mysql-user",
         1045 | 1698 => "check --mysql-user and --mysql-password-file, --defaults-file or MYSQL_PWD",
         1203 | 1226 => {
-            "the account may not have more connections: ALTER USER ... WITH MAX_USER_CONNECTIONS, or lower --threads"
+            "the account has reached its limit of connections: ALTER USER ... WITH MAX_USER_CONNECTIONS, or lower --threads"
         }
         1040 => "raise max_connections on the server or lower --threads",
         1049 => "`loadprint-load prepare WORKLOAD` creates it",
-        1050 => "`loadprint-load cleanup WORKLOAD` removes what an earlier prepare left",
+        1050 => "`loadprint-load cleanup WORKLOAD` drops the tables of an earlier prepare",
         1054 | 1146 => "run `loadprint-load prepare WORKLOAD` with the same options first",
-        1062 => "the data are not as prepared: run cleanup and prepare, or leave out --skip-trx",
-        1114 | 1021 | 3675 => "make room on the server's data device",
+        1062 => "the data have changed since prepare: run cleanup and prepare, or omit --skip-trx",
+        1114 | 1021 | 3675 => "free space on the server's data device",
         1227 => {
-            "the account lacks the privilege: for SET GLOBAL, GRANT SYSTEM_VARIABLES_ADMIN, or leave out what needs it"
+            "the account lacks this privilege: GRANT SYSTEM_VARIABLES_ADMIN for SET GLOBAL, or omit the option that needs it"
         }
         1461 => "raise max_prepared_stmt_count, lower --threads or --tables, or use --protocol=text",
-        2002 | 2003 | 2005 => "is the server running? check --mysql-host and --mysql-port, or --mysql-socket",
+        2002 | 2003 | 2005 => {
+            "check that the server runs, and --mysql-host and --mysql-port, or --mysql-socket"
+        }
         2006 | 2013 | 2055 => "the server went away or hangs: see its error log",
-        2008 | 2020 => "no statement of this workload has such a result: is this a MySQL server?",
-        2026 => "check --mysql-ssl and its files against the server's TLS set-up",
+        2008 | 2020 => {
+            "no statement of this workload has such a result: check that the address is that of a MySQL server"
+        }
+        2026 => "check --mysql-ssl and its files against the server's TLS configuration",
         2059 => {
-            "the account's authentication plugin is not in this client: use caching_sha2_password or mysql_native_password"
+            "this client does not contain the account's authentication plugin: use caching_sha2_password or mysql_native_password"
         }
         _ => return None,
     })
@@ -129,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_prints_words_number_and_state_on_one_line() {
+    fn an_error_prints_message_number_and_state_on_one_line() {
         let failure = Failure {
             errno: 1213,
             sqlstate: "40001".to_owned(),

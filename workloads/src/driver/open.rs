@@ -94,7 +94,7 @@ fn connect(
     watched: &WatchedConnection,
 ) -> Result<*mut sys::MYSQL, Failure> {
     let text = |value: &Option<String>| -> Result<Option<CString>, Failure> {
-        let cut = |_| client_failure("a connection option holds a zero byte");
+        let cut = |_| client_failure("a connection option contains a zero byte");
         value.as_deref().map(CString::new).transpose().map_err(cut)
     };
     let host = text(&endpoint.host)?;
@@ -145,7 +145,7 @@ unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -
     use sys::mysql_option as option;
     if let Some(file) = &account.option_file {
         let path = CString::new(file.as_os_str().as_encoded_bytes())
-            .map_err(|_| client_failure("--defaults-file holds a zero byte"))?;
+            .map_err(|_| client_failure("--defaults-file contains a zero byte"))?;
         // SAFETY: the library copies the string.
         unsafe { sys::mysql_options(mysql, option::MYSQL_READ_DEFAULT_FILE, path.as_ptr().cast()) };
     }

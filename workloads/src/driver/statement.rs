@@ -138,7 +138,7 @@ impl ServerStatement {
         let wanted = unsafe { sys::mysql_stmt_param_count(handle) };
         if wanted != params.len() as c_ulong {
             return Err(super::failure::client_failure(&format!(
-                "the statement has {wanted} parameters, {} are declared: {sql}",
+                "the statement has {wanted} parameters, but {} are declared: {sql}",
                 params.len()
             )));
         }

@@ -216,7 +216,7 @@ impl Watchdog {
             entry.connection.cut(CutReason::End);
             if now.duration_since(entry.since.max(received)) >= 2 * GRACE {
                 eprintln!(
-                    "loadprint-load: interrupted; a call to the server does not end, results are not written"
+                    "loadprint-load: interrupted while a call to the server does not return; results are not written"
                 );
                 // std's exit runs handlers that free memory which other threads use.
                 // SAFETY: ends the process at once and touches no memory.

@@ -211,7 +211,7 @@ pub fn run(
                 let all = plan.threads;
                 Err(error).with_context(|| {
                     format!(
-                        "start thread {} of {all}: lower --threads or raise the limit of tasks",
+                        "start thread {} of {all}: lower --threads or raise the limit of threads (ulimit -u, TasksMax=)",
                         all - missing
                     )
                 })

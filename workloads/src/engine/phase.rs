@@ -63,7 +63,7 @@ impl Run<'_> {
                         self.cut();
                         bail!(
                             "{}: {ready} of {} threads were connected and prepared, and no further one in {} s: \
-                             look at the server's load and error log, or raise --thread-init-timeout",
+                             check the server's load and error log, or raise --thread-init-timeout",
                             self.driver.describe(),
                             self.plan.threads,
                             init_timeout.as_secs_f64()
@@ -236,8 +236,8 @@ impl PhaseEnd {
         let limit = run.plan.cut_after?;
         (self.progress.2.elapsed() >= limit).then(|| {
             format!(
-                "{running} threads did not end their event in {} s after the time was over and were cut off: \
-                 does the server answer? --forced-shutdown says how long to wait",
+                "{running} threads did not end their event in {} s after the time was over and were disconnected: \
+                 check that the server answers, or raise --forced-shutdown",
                 limit.as_secs_f64()
             )
         })

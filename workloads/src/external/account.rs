@@ -43,7 +43,10 @@ pub fn resolve(account: &Account) -> Result<ResolvedAccount> {
             .map(|(_, value)| value.clone())
     };
     let [endpoint] = account.endpoints.as_slice() else {
-        bail!("{}: another generator takes one server", account.describe());
+        bail!(
+            "{}: an external generator supports one server address only",
+            account.describe()
+        );
     };
     let socket = endpoint.socket.clone().or_else(|| of_file("socket"));
     let host = endpoint.host.clone().or_else(|| of_file("host"));
@@ -80,7 +83,9 @@ fn client_group(text: &str) -> Result<Vec<(String, String)>> {
             continue;
         }
         if line.starts_with("!include") {
-            bail!("`{line}`: write the settings of [client] into the file itself when a guest is to use it");
+            bail!(
+                "`{line}` is not supported with an external generator: copy the settings of [client] into this file"
+            );
         }
         if let Some(group) = line.strip_prefix('[') {
             inside = group.trim_end_matches(']').trim() == "client";

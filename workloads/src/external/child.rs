@@ -119,7 +119,7 @@ impl Child {
             }
         })?;
         let of_exit = sender.clone();
-        start_thread("guest-exit", move || {
+        start_thread("child-exit", move || {
             if let Some(pid) = group {
                 // Waits without reaping, so that the pid stays in use.
                 waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok();
@@ -128,10 +128,10 @@ impl Child {
         })?;
         if let Some(out) = process.stdout.take() {
             let sender = sender.clone();
-            start_thread("guest-stdout", move || read(out, Stream::Out, &sender))?;
+            start_thread("child-stdout", move || read(out, Stream::Out, &sender))?;
         }
         if let Some(error) = process.stderr.take() {
-            start_thread("guest-stderr", move || read(error, Stream::Error, &sender))?;
+            start_thread("child-stderr", move || read(error, Stream::Error, &sender))?;
         }
         Ok(Self {
             process,
@@ -178,7 +178,10 @@ impl Child {
 
     fn reap(&mut self) -> Result<()> {
         if self.ended.is_none() {
-            let status = self.process.try_wait().context("wait for the guest")?;
+            let status = self
+                .process
+                .try_wait()
+                .context("wait for the external generator")?;
             self.ended = status.map(|status| (status, Instant::now()));
         }
         Ok(())

@@ -109,7 +109,7 @@ pub fn chosen(workload: &str, values: &Values) -> Result<Option<&'static dyn Ext
     match generator.filter(|generator| generator.supports(workload)) {
         Some(generator) => Ok(Some(generator)),
         None => bail!(
-            "--generator={name}: it has no {workload}: {} has",
+            "--generator={name} does not support {workload}: use {}",
             generators(workload).join(", ")
         ),
     }

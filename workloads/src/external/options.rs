@@ -3,13 +3,13 @@
 use crate::options::Kind;
 use crate::options::OptionSpec;
 
-const HELP: &str = "native, or the program that runs in its place";
+const HELP: &str = "native, or an external program in its place";
 
 const NATIVE: &[OptionSpec] = &[OptionSpec::new(
     "generator",
     Kind::Choice(&["native"]),
     Some("native"),
-    "this generator; no other program has the workload",
+    "native is the only generator of this workload",
 )];
 
 const SYSBENCH: &[OptionSpec] = &[
@@ -23,7 +23,7 @@ const SYSBENCH: &[OptionSpec] = &[
         "sysbench-path",
         Kind::Text("FILE"),
         None,
-        "sysbench: the program [default: the one on the PATH]",
+        "sysbench: path of the program [default: sysbench in PATH]",
     ),
     OptionSpec::new(
         "sysbench-scripts",
@@ -38,13 +38,13 @@ const HAMMERDB: &[OptionSpec] = &[
         "generator",
         Kind::Choice(&["native", "hammerdb"]),
         Some("native"),
-        "native, or HammerDB 4.9 to 6, in the directory that HAMMERDB_HOME names",
+        "native, or HammerDB 4.9 to 6 in the directory HAMMERDB_HOME",
     ),
     OptionSpec::new(
         "hammerdb-timeprofile",
         Kind::Flag,
         Some("on"),
-        "hammerdb: have it time its transactions, for the latencies per type",
+        "hammerdb: time its transactions, for latencies per type",
     ),
 ];
 

@@ -29,7 +29,7 @@ impl PrivateDir {
     pub fn create() -> Result<Self> {
         let parent = env::temp_dir();
         for attempt in 0..1000 {
-            let path = parent.join(format!("loadprint-guest-{}-{attempt}", std::process::id()));
+            let path = parent.join(format!("loadprint-external-{}-{attempt}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Self { path }),
                 // Left by a killed process with the same pid, or created by another user.
@@ -37,7 +37,10 @@ impl PrivateDir {
                 Err(error) => return Err(error).with_context(|| format!("{}", path.display())),
             }
         }
-        bail!("{}: no free name for a private directory", parent.display())
+        bail!(
+            "{}: cannot create a private directory: all names are in use; remove loadprint-*",
+            parent.display()
+        )
     }
 
     /// Its path.
@@ -65,7 +68,7 @@ impl Drop for PrivateDir {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path) {
             eprintln!(
-                "loadprint-load: {}: {error}: remove it, it may hold a password",
+                "loadprint-load: {}: {error}: remove it, it may contain a password",
                 self.path.display()
             );
         }
@@ -79,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_else_can_read_it_and_nothing_stays() {
+    fn it_is_private_and_removed() {
         let dir = PrivateDir::create().unwrap();
         let file = dir.write("secret", "word").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;

@@ -94,16 +94,16 @@ impl ExternalRun<'_> {
         let interrupted = outcome
             .signal
             .map(|signal| format!("interrupted by signal {signal}"));
-        let said = error.as_ref().map(|error| format!("{error:#}"));
-        let reason = interrupted.or(said).or_else(|| outcome.failure.clone());
+        let error_text = error.as_ref().map(|error| format!("{error:#}"));
+        let reason = interrupted.or(error_text).or_else(|| outcome.failure.clone());
         for flag in &outcome.flags {
-            self.job.output.line(&format!("Flagged: {flag}"));
+            self.job.output.line(&format!("Warning: {flag}"));
         }
         *result = self.write(outcome, monitor, reason.as_deref())?;
         match (outcome.signal, reason) {
             (Some(signal), Some(reason)) => {
                 eprintln!(
-                    "loadprint-load: {reason}: {} gives no figures before its end",
+                    "loadprint-load: {reason}: {} prints its figures only at its end",
                     self.generator.name()
                 );
                 Ok(u8::try_from(128 + signal).unwrap_or(2))

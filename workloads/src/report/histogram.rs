@@ -6,19 +6,19 @@ use std::collections::BTreeMap;
 use crate::stats::histogram::Sparse;
 
 const BUCKETS: f64 = 1024.0;
-const LEAST_MS: f64 = 0.001;
-const MOST_MS: f64 = 100_000.0;
+const MIN_MS: f64 = 0.001;
+const MAX_MS: f64 = 100_000.0;
 const WIDTH: u64 = 40;
 
 fn bucket_of(ms: f64) -> u64 {
-    let step = (BUCKETS - 1.0) / (MOST_MS.ln() - LEAST_MS.ln());
-    let position = (ms.clamp(LEAST_MS, MOST_MS).ln() - LEAST_MS.ln()) * step;
+    let step = (BUCKETS - 1.0) / (MAX_MS.ln() - MIN_MS.ln());
+    let position = (ms.clamp(MIN_MS, MAX_MS).ln() - MIN_MS.ln()) * step;
     (position + 0.5).floor() as u64
 }
 
 fn value_of(bucket: u64) -> f64 {
-    let step = (MOST_MS.ln() - LEAST_MS.ln()) / (BUCKETS - 1.0);
-    (LEAST_MS.ln() + bucket as f64 * step).exp()
+    let step = (MAX_MS.ln() - MIN_MS.ln()) / (BUCKETS - 1.0);
+    (MIN_MS.ln() + bucket as f64 * step).exp()
 }
 
 /// Formats the histogram; latencies are in nanoseconds.
@@ -49,7 +49,7 @@ mod tests {
     use crate::stats::histogram::LiveHistogram;
 
     #[test]
-    fn values_lie_in_sysbench_s_buckets() {
+    fn values_are_in_the_buckets_of_sysbench() {
         let live = LiveHistogram::default();
         (0..8).for_each(|_| live.record(2_110_000));
         (0..2).for_each(|_| live.record(50_000_000));

@@ -66,7 +66,7 @@ fn check(requirements: Requirements, connections: Option<Limit>, statements: Opt
     let wanted = requirements.connections as u64;
     if let Some(limit) = connections.filter(|limit| wanted > limit.free()) {
         bail!(
-            "{wanted} connections are needed and {} are free (max_connections {}, Threads_connected {}): \
+            "the run needs {wanted} connections, but {} are available (max_connections {}, Threads_connected {}): \
              raise max_connections on the server or lower --threads",
             limit.free(),
             limit.max,
@@ -76,9 +76,9 @@ fn check(requirements: Requirements, connections: Option<Limit>, statements: Opt
     let kept = wanted * requirements.handles as u64;
     if let Some(limit) = statements.filter(|limit| kept > limit.free()) {
         bail!(
-            "{wanted} threads × {} statements = {kept} prepared statements are needed and {} are free \
+            "{wanted} threads × {} statements = {kept} prepared statements, but {} are available \
              (max_prepared_stmt_count {}, Prepared_stmt_count {}): raise max_prepared_stmt_count on the server, \
-             lower --threads or --tables, or take --protocol=emulated",
+             lower --threads or --tables, or use --protocol=emulated",
             requirements.handles,
             limit.free(),
             limit.max,
@@ -100,8 +100,8 @@ pub fn raise_file_limit(connections: usize) -> Result<()> {
     }
     if let Some(max) = limit.maximum.filter(|max| *max < wanted) {
         bail!(
-            "{connections} connections need {wanted} open files and this process may have {max}: \
-             raise the hard limit (ulimit -Hn, LimitNOFILE= of the service) or lower --threads"
+            "{connections} connections need {wanted} open files, but the hard limit of this process is {max}: \
+             raise it (ulimit -Hn, LimitNOFILE= of the service) or lower --threads"
         );
     }
     let raised = Rlimit {
@@ -109,7 +109,7 @@ pub fn raise_file_limit(connections: usize) -> Result<()> {
         maximum: limit.maximum,
     };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        bail!("{connections} connections need {wanted} open files, and the limit cannot be raised: {error}");
+        bail!("{connections} connections need {wanted} open files, and raising the limit failed: {error}");
     }
     Ok(())
 }
@@ -126,20 +126,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_already_is_not_free() {
+    fn used_connections_are_not_available() {
         assert_eq!(refusal(148, 0, [3, 0]), None);
         let line = refusal(149, 0, [3, 0]).unwrap();
         let numbers =
-            "149 connections are needed and 148 are free (max_connections 151, Threads_connected 3)";
+            "the run needs 149 connections, but 148 are available (max_connections 151, Threads_connected 3)";
         assert!(line.starts_with(numbers), "{line}");
     }
 
     #[test]
-    fn statements_of_all_threads_are_added_up() {
+    fn statements_of_all_threads_are_summed() {
         // 64 tables with nine statements each, BEGIN and COMMIT.
         let line = refusal(64, 64 * 9 + 2, [1, 0]).unwrap();
         assert!(
-            line.contains("64 threads × 578 statements = 36992") && line.contains("16382 are free"),
+            line.contains("64 threads × 578 statements = 36992") && line.contains("16382 are available"),
             "{line}"
         );
         assert_eq!(refusal(64, 0, [1, 16_382]), None);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_a_limit_is_not_judged() {
+    fn a_server_without_a_limit_is_not_checked() {
         let requirements = Requirements {
             connections: 1000,
             handles: 1000,

@@ -74,7 +74,7 @@ fn cut_after(values: &Values) -> Result<Option<Duration>> {
             let seconds = text.parse::<f64>().ok();
             match seconds.filter(|seconds| (0.0..=LONGEST_SECONDS).contains(seconds)) {
                 Some(seconds) => Ok(Some(Duration::from_secs_f64(seconds))),
-                None => bail!("--forced-shutdown={text} takes seconds or off"),
+                None => bail!("--forced-shutdown={text} is not a number of seconds or off"),
             }
         }
     }
@@ -87,7 +87,7 @@ fn cut_after(values: &Values) -> Result<Option<Duration>> {
 pub fn ignored(values: &Values) -> Result<Ignored> {
     let text = values.text("mysql-ignore-errors")?.unwrap_or_default();
     let number = |word: &str| {
-        let wrong = || format!("--mysql-ignore-errors={text}: `{word}` is not an error number");
+        let wrong = || format!("--mysql-ignore-errors={text}: `{word}` is not an error number, all or none");
         word.trim().parse().with_context(wrong)
     };
     Ok(match text {

@@ -150,7 +150,7 @@ impl NativeRun<'_> {
             (Some(error), _) => Err(error),
             (None, Some(signal)) => {
                 eprintln!(
-                    "loadprint-load: interrupted by signal {signal}: the results hold what was measured until then"
+                    "loadprint-load: interrupted by signal {signal}: the results contain the part of the run before it"
                 );
                 Ok(u8::try_from(128 + signal).unwrap_or(2))
             }
@@ -169,7 +169,7 @@ impl NativeRun<'_> {
         if account.endpoints.len() > 1 {
             let (all, first) = (account.endpoints.len(), account.endpoint(0).describe());
             self.output.line(&format!(
-                "Counters of the server are those of {first}, the first of {all} addresses"
+                "Server counters are those of {first}, the first of {all} addresses"
             ));
         } else if let Some(lines) = observer.server.traffic(protocol, events) {
             self.output.line(&lines);
@@ -182,7 +182,7 @@ impl NativeRun<'_> {
         let types = self.workload.descriptor().types;
         let place = match &failure.place {
             FailurePlace::Connecting(ready) => format!("connecting ({ready} threads were ready)"),
-            FailurePlace::Preparing => "setting up its session".to_owned(),
+            FailurePlace::Preparing => "preparing its session".to_owned(),
             FailurePlace::Event(kind, statement) => {
                 let kind = types.get(*kind).copied().unwrap_or_default();
                 match statement {
@@ -303,7 +303,7 @@ impl Observer for RunObserver<'_> {
 
     fn finishing(&mut self, seconds: u64, threads: usize) -> Result<()> {
         self.output.line(&format!(
-            "The time is over since {seconds} s, {threads} threads are still in an event"
+            "The time was over {seconds} s ago; {threads} threads are still in an event"
         ));
         Ok(())
     }

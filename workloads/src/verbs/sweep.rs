@@ -162,7 +162,7 @@ fn planned_runs(workload: &dyn Workload, values: &Values) -> Result<Vec<PlannedR
             ];
             let name = parts.into_iter().flatten().collect::<Vec<_>>().join("-");
             if all.iter().any(|other| other.name == name) {
-                bail!("point `{name}` twice: give each number of --threads once");
+                bail!("--threads: point `{name}` occurs twice: give each number once");
             }
             all.push(PlannedRun {
                 name,

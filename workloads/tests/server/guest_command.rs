@@ -131,7 +131,7 @@ fn programs_that_fail_or_hang_or_say_nothing_are_failures() {
         (
             "--time=600",
             "--command=true",
-            "nothing in the command's output gave a number of operations",
+            "no line of the command's output contained a number of operations",
         ),
         ("--time=5", "--command=/no/such/program", "start /no/such/program"),
         ("--time=5", "--command=echo 'open", "a quote is not closed"),

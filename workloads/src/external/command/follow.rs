@@ -225,20 +225,20 @@ impl CommandRun {
                 None
             }
             CommandEnd::TimedOut(limit) => Some(format!(
-                "the command had not ended {:.0} s after its start and was ended: is it told how long to run ({{seconds}})?",
+                "the command had not ended {:.0} s after its start and was killed: pass it the length of the run ({{seconds}}), or raise --grace",
                 limit.as_secs_f64()
             )),
             CommandEnd::Exited(status) if !status.success() => Some(format!(
                 "the command ended with {status}: {}",
                 self.tail
                     .back()
-                    .map_or("it printed nothing on standard error", String::as_str)
+                    .map_or("no message on standard error", String::as_str)
             )),
-            _ if !self.over => Some("the command ended before its window began".to_owned()),
+            _ if !self.over => Some("the command ended before the measured window started".to_owned()),
             _ if events.is_none() => {
-                Some("nothing in the command's output gave a number of operations".to_owned())
+                Some("no line of the command's output contained a number of operations: check --operations-regex or --operations-json".to_owned())
             }
-            _ if events == Some(0) => Some("the command counted no operation".to_owned()),
+            _ if events == Some(0) => Some("the command counted no operations".to_owned()),
             _ => None,
         };
         if let Some(events) = events {

@@ -33,7 +33,7 @@ pub struct CommandWorkload;
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "command",
-    summary: "any program: it gets the account in a file and its operations are read from its output or from the server",
+    summary: "any program; it gets the account in a file, and its operations are read from its output or from the server",
     operation: "operation of the command",
     types: &["command"],
     options: &[options::OPTIONS],
@@ -46,19 +46,19 @@ impl Workload for CommandWorkload {
     }
 
     fn prepare(&self, _setup: &Setup<'_>) -> Result<()> {
-        bail!("a command is prepared by its own program")
+        bail!("a command has no native prepare: use --prepare-command")
     }
 
     fn warmup(&self, _setup: &Setup<'_>) -> Result<()> {
-        bail!("a command is warmed up by its own program")
+        bail!("a command has no native warmup: use --warmup-command")
     }
 
     fn cleanup(&self, _setup: &Setup<'_>) -> Result<()> {
-        bail!("a command is cleaned up by its own program")
+        bail!("a command has no native cleanup: use --cleanup-command")
     }
 
     fn load(&self, _values: &Values, _threads: usize, _seed: u64) -> Result<Box<dyn Load>> {
-        bail!("a command is a load of its own: use --generator=command")
+        bail!("a command has no native load: use --generator=command")
     }
 }
 
@@ -79,7 +79,8 @@ impl ExternalGenerator for CommandWorkload {
         };
         let secret = PrivateDir::create()?;
         let Some(command) = program::program(job, option, &secret)? else {
-            job.output.line(&format!("Nothing to do: no --{option}"));
+            job.output
+                .line(&format!("Nothing to do: --{option} is not given"));
             return Ok(());
         };
         let mut child = Child::start(command).with_context(|| format!("--{option}"))?;
@@ -103,7 +104,7 @@ impl ExternalGenerator for CommandWorkload {
         let operations = Operations::from_options(values)?;
         let secret = PrivateDir::create()?;
         let Some(command) = program::program(job, "command", &secret)? else {
-            bail!("--command is missing: give the program and its words");
+            bail!("--command is missing: give the program and its arguments");
         };
         let mut run = CommandRun::new(values, operations)?;
         let child = Child::start(command).context("--command")?;

@@ -65,17 +65,19 @@ impl Operations {
             .as_ref()
             .is_some_and(|regex| regex.captures_len() < 2)
         {
-            bail!("--operations-regex has no group: put the number into ( )");
+            bail!("--operations-regex has no group: put the number in ( )");
         }
         let sources = usize::from(operations.regex.is_some()) + usize::from(operations.json.is_some());
         let from_output = values.text("operations-from")? == Some("output");
         if from_output && sources == 0 {
             bail!(
-                "what counts its operations? give --operations-regex, --operations-json or --operations-from"
+                "the source of operations is missing: give --operations-regex, --operations-json or --operations-from"
             );
         }
         if sources > usize::from(from_output) {
-            bail!("--operations-regex, --operations-json and --operations-from exclude each other: give one");
+            bail!(
+                "--operations-regex, --operations-json and --operations-from are mutually exclusive: give one"
+            );
         }
         Ok(operations)
     }
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_added_or_the_last_one_counts() {
+    fn lines_are_summed_or_the_last_one_counts() {
         let lines = ["done 10 in 1.5 s", "chatter", "done 1,020 in 2 s"];
         let regex = (
             "operations-regex",
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_path_looks_into_the_last_object() {
+    fn a_json_path_is_applied_to_the_last_object() {
         let given = [("operations-json", "$.a[0].n"), ("seconds-json", "$.s")];
         assert_eq!(
             found(
@@ -155,20 +157,20 @@ mod tests {
     }
 
     #[test]
-    fn wrong_patterns_are_one_line() {
+    fn an_invalid_pattern_is_refused() {
         let refusal = |given: &[(&str, &str)]| {
             format!(
                 "{:#}",
                 Operations::from_options(&Values::defaults(&[OPTIONS], given)).unwrap_err()
             )
         };
-        assert!(refusal(&[]).contains("what counts its operations?"));
+        assert!(refusal(&[]).contains("the source of operations is missing"));
         assert!(refusal(&[("operations-regex", "x")]).contains("has no group"));
         assert!(refusal(&[("operations-regex", "(x")]).contains("--operations-regex"));
         assert!(refusal(&[("operations-json", "$$")]).contains("--operations-json=$$"));
         assert!(
             refusal(&[("operations-json", "$.a"), ("operations-from", "commits")])
-                .contains("exclude each other")
+                .contains("mutually exclusive")
         );
     }
 }

@@ -43,9 +43,9 @@ pub fn program(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Opti
         shell
     } else {
         let words =
-            shlex::split(text).with_context(|| format!("--{option}={text}: a quote is not closed"))?;
+            shlex::split(text).with_context(|| format!("--{option}={text}: missing closing quote"))?;
         let Some((first, rest)) = words.split_first() else {
-            bail!("--{option} is empty: give a program and its words");
+            bail!("--{option} is empty: give a program and its arguments");
         };
         let mut plain = Command::new(filled(first));
         plain.args(rest.iter().map(|word| filled(word)));
@@ -63,7 +63,9 @@ pub fn program(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Opti
 fn option_file(account: &ResolvedAccount) -> Result<String> {
     let quoted = |text: &str| -> Result<String> {
         if text.contains('\n') {
-            bail!("an option file cannot hold a line end in an account: use another one");
+            bail!(
+                "the account contains a newline, which an option file cannot represent: use another account"
+            );
         }
         Ok(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
     };

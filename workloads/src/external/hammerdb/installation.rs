@@ -39,12 +39,12 @@ impl HammerDbInstallation {
     fn at(variable: Option<OsString>) -> Result<Self> {
         let Some(directory) = variable.filter(|value| !value.is_empty()).map(PathBuf::from) else {
             bail!(
-                "HAMMERDB_HOME is not set: set it to the directory of HammerDB 4.9 or later, which holds hammerdbcli"
+                "HAMMERDB_HOME is not set: set it to the directory of HammerDB 4.9 or later that contains hammerdbcli"
             );
         };
         if !directory.join("hammerdbcli").is_file() {
             bail!(
-                "HAMMERDB_HOME={}: no hammerdbcli in it: name the directory of HammerDB itself",
+                "HAMMERDB_HOME={}: hammerdbcli does not exist there: set it to the directory that contains hammerdbcli",
                 directory.display()
             );
         }
@@ -89,9 +89,9 @@ impl HammerDbInstallation {
     /// How to fix a failed start.
     pub fn hint(&self) -> &'static str {
         if self.bundle {
-            "see that hammerdbcli runs by itself"
+            "check that hammerdbcli runs"
         } else {
-            "a source checkout needs apt-get install tcl8.6 tcl-thread mysqltcl libsqlite3-tcl tcllib"
+            "for a source checkout, apt-get install tcl8.6 tcl-thread mysqltcl libsqlite3-tcl tcllib"
         }
     }
 }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_or_wrong_home_is_refused_with_the_mend() {
+    fn a_missing_or_wrong_home_is_refused_with_the_fix() {
         let refusal = |home: Option<&str>| {
             HammerDbInstallation::at(home.map(OsString::from))
                 .unwrap_err()
@@ -109,11 +109,11 @@ mod tests {
         };
         assert!(refusal(None).contains("HAMMERDB_HOME is not set: set it"));
         assert!(refusal(Some("")).contains("HAMMERDB_HOME is not set"));
-        assert!(refusal(Some("/usr")).contains("no hammerdbcli"));
+        assert!(refusal(Some("/usr")).contains("hammerdbcli does not exist"));
     }
 
     #[test]
-    fn a_bundle_is_told_from_a_checkout() {
+    fn a_bundle_and_a_checkout_are_detected() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("hammerdbcli"), "").unwrap();
         let home = || HammerDbInstallation::at(Some(dir.path().into())).unwrap();

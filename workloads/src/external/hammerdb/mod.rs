@@ -54,9 +54,7 @@ impl ExternalGenerator for HammerDb {
         let script = match verb {
             Verb::Prepare => script::prepare(&account, job.values, job.threads)?,
             Verb::Cleanup => script::cleanup(&account, job.values)?,
-            _ => bail!(
-                "HammerDB reads nothing into memory beforehand: leave the verb warmup out, or use --generator=native"
-            ),
+            _ => bail!("HammerDB has no warmup: omit the verb, or use --generator=native"),
         };
         let mut run = HammerDbRun::default();
         let secret = PrivateDir::create()?;
@@ -72,7 +70,7 @@ impl ExternalGenerator for HammerDb {
             // HammerDB may delete the schema without a message of a virtual user.
             None if report.complete || (verb == Verb::Cleanup && report.version.is_some()) => Ok(()),
             None => bail!(
-                "HammerDB ended before it was done: {}: {}",
+                "HammerDB ended before it had finished: {}: {}",
                 short(&run.last),
                 installation.hint()
             ),
@@ -195,7 +193,7 @@ impl HammerDbRun {
                 ..ExternalOutcome::default()
             },
             (HammerDbEnd::TimedOut, _) => ExternalOutcome::failed(
-                "HammerDB had not ended five minutes after its time and was ended".to_owned(),
+                "HammerDB had not ended five minutes after its time and was killed".to_owned(),
             ),
             (HammerDbEnd::Exited, None) => {
                 let why = report
@@ -203,7 +201,7 @@ impl HammerDbRun {
                     .first()
                     .map_or_else(|| short(&self.last), Clone::clone);
                 ExternalOutcome::failed(format!(
-                    "HammerDB gave no TEST RESULT: {why}: {}",
+                    "HammerDB printed no TEST RESULT: {why}: {}",
                     installation.hint()
                 ))
             }
@@ -245,17 +243,17 @@ fn figures(
     };
     let failure = match (report.failed.first(), report.active) {
         (Some(failed), _) => Some(format!("HammerDB: {failed}")),
-        (None, Some(active)) if active != users => {
-            Some(format!("HammerDB had {active} active virtual users of {users}"))
-        }
-        _ if events == 0 => Some("HammerDB counted no new order".to_owned()),
+        (None, Some(active)) if active != users => Some(format!(
+            "only {active} of {users} virtual users of HammerDB were active"
+        )),
+        _ if events == 0 => Some("HammerDB counted no new orders".to_owned()),
         _ => None,
     };
     let mut flags = Vec::new();
     let starting = users as f64 * DELAY_S;
     if starting > rampup as f64 * 60.0 + 3.0 {
         flags.push(format!(
-            "its {users} virtual users start within {starting:.0} s, longer than the warm-up of {rampup} min: give --warmup-time={}",
+            "the start of {users} virtual users takes {starting:.0} s, longer than the warm-up of {rampup} min: give --warmup-time={}",
             ((starting / 60.0).ceil() + 1.0) * 60.0
         ));
     }

@@ -50,11 +50,11 @@ const SUPPORTED: &[&str] = &[
 pub fn refuse_unsupported(values: &Values) -> Result<()> {
     for name in values.to_json().keys() {
         if !SUPPORTED.contains(&name.as_str()) && values.changed(name) {
-            bail!("HammerDB has no --{name}: leave it out or use --generator=native");
+            bail!("HammerDB does not support --{name}: omit it or use --generator=native");
         }
     }
     if values.flag("check")? {
-        bail!("--check=on is for the native generator: run the verb check afterwards");
+        bail!("HammerDB does not support --check=on: run the verb check afterwards");
     }
     Ok(())
 }
@@ -67,7 +67,7 @@ pub fn minutes(values: &Values, name: &str) -> Result<u64> {
     let seconds = values.number(name)?;
     if seconds % 60.0 != 0.0 || (name == "time" && seconds < 60.0) {
         let rounded_up = (seconds / 60.0).ceil().max(1.0) * 60.0;
-        bail!("--{name}={seconds}: HammerDB counts whole minutes: give --{name}={rounded_up}");
+        bail!("--{name}={seconds}: HammerDB supports whole minutes only: give --{name}={rounded_up}");
     }
     Ok((seconds / 60.0) as u64)
 }

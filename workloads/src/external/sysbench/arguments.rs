@@ -62,7 +62,7 @@ pub fn common(
         if !installation.has(&name) {
             if values.changed(&name) {
                 bail!(
-                    "sysbench {} has no --{name} for this workload: leave it out or use --generator=native",
+                    "sysbench {} does not support --{name} for this workload: omit it or use --generator=native",
                     installation.version
                 );
             }
@@ -114,12 +114,12 @@ fn text(value: &Json) -> Option<String> {
 }
 
 fn check_word(installation: &SysbenchInstallation, name: &str, text: &str) -> Result<()> {
-    let words = installation.words(name);
-    if name == "rand-type" && !words.is_empty() && !words.contains(&text) {
+    let choices = installation.choices(name);
+    if name == "rand-type" && !choices.is_empty() && !choices.contains(&text) {
         bail!(
-            "sysbench {} has no --rand-type={text}: give one of {}",
+            "sysbench {} does not support --rand-type={text}: give one of {}",
             installation.version,
-            words.join(", ")
+            choices.join(", ")
         );
     }
     Ok(())
@@ -139,7 +139,7 @@ fn ssl(installation: &SysbenchInstallation, values: &Values) -> Result<String> {
         "disabled" => Ok("off".to_owned()),
         "required" => Ok("on".to_owned()),
         other => bail!(
-            "sysbench {} has no --mysql-ssl={other}: give disabled or required",
+            "sysbench {} does not support --mysql-ssl={other}: give disabled or required",
             installation.version
         ),
     }
@@ -157,7 +157,7 @@ fn ps_mode(installation: &SysbenchInstallation, values: &Values) -> Result<Strin
         "ps" => Ok("auto".to_owned()),
         "emulated" => Ok("disable".to_owned()),
         other => bail!(
-            "sysbench {} has no --protocol={other}: give ps or emulated, or use --generator=native",
+            "sysbench {} does not support --protocol={other}: give ps or emulated, or use --generator=native",
             installation.version
         ),
     }
@@ -192,7 +192,7 @@ pub fn run(installation: &SysbenchInstallation, values: &Values, seed: u64) -> R
         arguments.extend([format!("--time={time}"), format!("--warmup-time={warmup}")]);
     } else if events > 0 {
         bail!(
-            "sysbench {} counts the events of a warm-up in --events: give --time, or no --warmup-time",
+            "sysbench {} includes the events of a warm-up in --events: give --time, or omit --warmup-time",
             installation.version
         );
     } else {
@@ -209,7 +209,7 @@ pub fn rate(values: &Values) -> Result<u64> {
     }
     let rate = values.number("rate")?;
     if rate < 0.0 || rate.fract() != 0.0 {
-        bail!("--rate={rate}: sysbench takes whole events per second");
+        bail!("--rate={rate}: sysbench supports whole events per second only");
     }
     Ok(rate as u64)
 }
@@ -218,7 +218,7 @@ pub fn rate(values: &Values) -> Result<u64> {
 pub fn whole(values: &Values, name: &str) -> Result<u64> {
     let seconds = values.number(name)?;
     if seconds.fract() != 0.0 {
-        bail!("--{name}={seconds}: sysbench takes whole seconds");
+        bail!("--{name}={seconds}: sysbench supports whole seconds only");
     }
     Ok(seconds as u64)
 }
@@ -232,7 +232,7 @@ pub fn password_line(password: &str) -> Result<String> {
     match mark.filter(|_| !password.contains('\n')) {
         Some(mark) => Ok(format!("mysql-password={mark}{password}{mark}\n")),
         None => bail!(
-            "sysbench's option file cannot hold a password with both kinds of quotes or a line end: use another account"
+            "the password contains both kinds of quotes or a newline, which sysbench's option file cannot represent: use another account"
         ),
     }
 }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_said_aloud_and_the_password_is_not() {
+    fn defaults_are_passed_and_the_password_is_not() {
         let arguments = of(&[("rand-type", "pareto"), ("time", "60")]).unwrap();
         for wanted in [
             "--rand-type=pareto",
@@ -298,9 +298,9 @@ mod tests {
     }
 
     #[test]
-    fn what_sysbench_lacks_is_refused_by_name() {
+    fn unsupported_options_are_refused() {
         let refusal = |given: &[(&str, &str)]| of(given).unwrap_err().to_string();
-        assert!(refusal(&[("time", "1.5")]).contains("--time=1.5: sysbench takes whole seconds"));
+        assert!(refusal(&[("time", "1.5")]).contains("--time=1.5: sysbench supports whole seconds only"));
         assert!(refusal(&[("mysql-ssl", "preferred")]).contains("--mysql-ssl=preferred"));
         let real = SysbenchInstallation::detect(Path::new("sysbench"), "oltp_read_write").unwrap();
         if real.warms_up {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_quoted_as_its_option_file_wants() {
+    fn passwords_are_quoted_for_the_option_file() {
         assert_eq!(password_line("a,b #c").unwrap(), "mysql-password=\"a,b #c\"\n");
         assert_eq!(password_line("a\"b").unwrap(), "mysql-password='a\"b'\n");
         assert!(password_line("a\"b'c").is_err());

@@ -31,17 +31,17 @@ impl SysbenchInstallation {
     /// # Errors
     /// If it does not exist or is not sysbench 1.
     pub fn detect(program: &Path, script: &str) -> Result<Self> {
-        let said = output(program, &["--version"])?;
-        let version = said
+        let version_line = output(program, &["--version"])?;
+        let version = version_line
             .trim()
             .strip_prefix("sysbench ")
             .unwrap_or_default()
             .to_owned();
         if !version.starts_with("1.") {
             bail!(
-                "{}: `{}` is not sysbench 1.0 or 1.1: give --sysbench-path",
+                "{}: `{}` is not sysbench 1.0 or 1.1: give its path in --sysbench-path",
                 program.display(),
-                short(&said)
+                short(&version_line)
             );
         }
         let mut options = BTreeMap::new();
@@ -55,7 +55,7 @@ impl SysbenchInstallation {
         }
         if !options.contains_key("rand-type") {
             bail!(
-                "{}: its --help does not list --rand-type: give --sysbench-path",
+                "{}: --help does not list --rand-type: give the path of sysbench in --sysbench-path",
                 program.display()
             );
         }
@@ -80,7 +80,7 @@ impl SysbenchInstallation {
     }
 
     /// The words in braces in the option's help.
-    pub fn words(&self, name: &str) -> Vec<&str> {
+    pub fn choices(&self, name: &str) -> Vec<&str> {
         let help = self.options.get(name).map_or("", String::as_str);
         let braces = help.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
         braces.map_or_else(Vec::new, |(words, _)| words.split(',').map(str::trim).collect())
@@ -116,9 +116,9 @@ mod tests {
         assert!(real.has("table-size") && real.has("mysql-ssl") && real.has("rand-type"));
         assert!(!real.has("scramble") && !real.has("no-such-option"));
         assert!(
-            real.words("rand-type").contains(&"uniform"),
+            real.choices("rand-type").contains(&"uniform"),
             "{:?}",
-            real.words("rand-type")
+            real.choices("rand-type")
         );
         assert!(real.is_switch("histogram") && !real.is_switch("tables"));
         let line = "  --rand-type=STRING   numbers distribution {uniform, gaussian} to use";

@@ -72,12 +72,12 @@ impl ExternalGenerator for Sysbench {
     }
 
     fn seed(&self, values: &Values, seed: u64) -> Result<u64> {
-        const MOST: u64 = i32::MAX as u64;
+        const MAX_SEED: u64 = i32::MAX as u64;
         if values.int("rand-seed")? == 0 {
-            return Ok(seed & MOST | 1);
+            return Ok(seed & MAX_SEED | 1);
         }
-        if seed > MOST {
-            bail!("--rand-seed={seed}: sysbench takes no seed above {MOST}");
+        if seed > MAX_SEED {
+            bail!("--rand-seed={seed}: sysbench supports seeds up to {MAX_SEED}");
         }
         Ok(seed)
     }
@@ -309,12 +309,14 @@ impl SysbenchRun<'_, '_> {
                 ..ExternalOutcome::default()
             },
             (_, SysbenchEnd::TimedOut(limit)) => ExternalOutcome::failed(format!(
-                "sysbench had not ended {} s after its start and was ended",
+                "sysbench had not ended {} s after its start and was killed",
                 limit.as_secs()
             )),
             (None, SysbenchEnd::Exited(status)) => {
                 let why = first.clone().unwrap_or_else(|| "no summary".to_owned());
-                ExternalOutcome::failed(format!("sysbench ended with {status} and gave no figures: {why}"))
+                ExternalOutcome::failed(format!(
+                    "sysbench ended with {status} and printed no figures: {why}"
+                ))
             }
             (Some(block), SysbenchEnd::Exited(status)) => {
                 let checkpoint = self
@@ -358,7 +360,7 @@ fn figures(
         .map(|seconds| seconds - checkpoint)
         .filter(|seconds| *seconds > 0.0)
     else {
-        return ExternalOutcome::failed("sysbench's summary has no length of time".to_owned());
+        return ExternalOutcome::failed("the summary of sysbench contains no total time".to_owned());
     };
     let events = block.events.unwrap_or(0);
     let columns = [
@@ -377,7 +379,7 @@ fn figures(
         .collect();
     reported::reconcile(&mut series, window, &known);
     let latency = latency(block, histogram);
-    let failure = (events == 0).then(|| "sysbench measured no event in the window".to_owned());
+    let failure = (events == 0).then(|| "sysbench counted no events in the window".to_owned());
     ExternalOutcome {
         seconds: Some(seconds),
         totals: totals.into_iter().collect(),

@@ -15,14 +15,14 @@ const LATENCY: f64 = 0.02;
 pub fn flags(block: &Block, seconds: f64, expected: &Expected) -> Vec<String> {
     let mut flags = Vec::new();
     let (Some(events), Some(queries)) = (block.events.filter(|events| *events > 0), block.queries) else {
-        return vec!["sysbench counted no event in the measured window".to_owned()];
+        return vec!["sysbench counted no events in the window".to_owned()];
     };
     let (count, queries) = (events as f64, queries as f64);
     if let Some(statements) = expected.statements
         && (queries / count / statements - 1.0).abs() > STATEMENTS
     {
         flags.push(format!(
-            "{:.2} statements per event where the options make {statements}: statements of events that failed are counted too \
+            "{:.2} statements per event instead of {statements}: sysbench also counts statements of failed events \
              ({} ignored errors)",
             queries / count,
             block.errors.unwrap_or(0)
@@ -32,8 +32,8 @@ pub fn flags(block: &Block, seconds: f64, expected: &Expected) -> Vec<String> {
         let (mean, by_rate) = (sum / count, expected.threads as f64 * 1000.0 * seconds / count);
         if (by_rate / mean - 1.0).abs() > LATENCY {
             flags.push(format!(
-                "mean latency {mean:.3} ms, but {} threads at {:.1} events/s give {by_rate:.3} ms: threads were idle, or too few \
-                 events were measured",
+                "mean latency {mean:.3} ms, but {} threads at {:.1} events/s imply {by_rate:.3} ms: threads were idle, or the run \
+                 has too few events",
                 expected.threads,
                 count / seconds
             ));
@@ -43,7 +43,7 @@ pub fn flags(block: &Block, seconds: f64, expected: &Expected) -> Vec<String> {
         && seconds < wanted * 0.98
     {
         flags.push(format!(
-            "it measured {seconds:.2} s where {wanted} s were asked for"
+            "the measurement took {seconds:.2} s instead of {wanted} s"
         ));
     }
     flags
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_speaks_for_itself() {
+    fn each_rule_has_its_flag() {
         let flagged =
             |block: &Block, seconds: f64, expected: &Expected| flags(block, seconds, expected).join("\n");
         let more = Block {
@@ -143,12 +143,12 @@ mod tests {
         };
         assert_eq!(
             flagged(&block(), 2.0, &short),
-            "it measured 2.00 s where 10 s were asked for"
+            "the measurement took 2.00 s instead of 10 s"
         );
         let none = Block {
             events: Some(0),
             ..block()
         };
-        assert!(flagged(&none, 2.0, &EXPECTED).contains("no event"));
+        assert!(flagged(&none, 2.0, &EXPECTED).contains("no events"));
     }
 }
