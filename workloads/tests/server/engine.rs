@@ -190,7 +190,7 @@ fn budgets_are_told_with_their_numbers_before_anything_starts() {
             "--threads=3",
             &[
                 "3 threads × 38 statements = 114",
-                "100 are free",
+                "100 are available",
                 "max_prepared_stmt_count",
             ],
         );
