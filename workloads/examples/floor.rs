@@ -1,5 +1,6 @@
-//! Measures the minimal CPU time of a client with a thread per connection: it sends prebuilt packets, one send per statement, and reads
-//! replies only to find their end. `tests/benches/load_generator.py` compares it with the generator and sysbench.
+//! Measures the minimal CPU time of a client with a thread per connection: it sends prebuilt
+//! packets, one send per statement, and reads replies only to find their end.
+//! `tests/benches/load_generator.py` compares it with the generator and sysbench.
 //!
 //! ```text
 //! floor SOCKET|HOST:PORT DEFAULTS_FILE DATABASE point_select|read_write text|prepared THREADS SECONDS TABLE_SIZE
@@ -405,7 +406,8 @@ impl Builder<'_> {
         text
     }
 
-    /// Every packet contains the types, because whether it is the first one of its statement is not known beforehand.
+    /// Every packet contains the types, because whether it is the first one of its statement is not
+    /// known beforehand.
     fn execute(&self, id: u32, values: &[Literal]) -> Vec<u8> {
         let mut packet = vec![COM_STMT_EXECUTE];
         packet.extend(id.to_le_bytes());

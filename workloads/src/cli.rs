@@ -1,5 +1,6 @@
-//! Parses the command line: builds clap commands from the verbs, the workloads and their option tables, and reduces usage errors to
-//! one line. Clap's derive cannot replace the tables: each workload declares its own, and they also give the recorded options.
+//! Parses the command line: builds clap commands from the verbs, the workloads and their option
+//! tables, and reduces usage errors to one line. Clap's derive cannot replace the tables: each
+//! workload declares its own, and they also give the recorded options.
 
 mod usage_error;
 
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_one_line_with_the_nearest_name() {
+    fn usage_errors_are_one_line_with_the_most_similar_name() {
         for (words, part) in [
             ("run oltp_read_wite", "did you mean `oltp_read_write`?"),
             ("rum oltp_read_write", "did you mean `run`?"),

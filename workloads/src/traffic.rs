@@ -1,5 +1,6 @@
-//! Computes the traffic of an event from the server's counters: statements prepared, executed and closed, questions, bytes.
-//! The questions and bytes of the connection that reads the counters are subtracted.
+//! Computes the traffic of an event from the server's counters: statements prepared, executed and
+//! closed, questions, bytes. The questions and bytes of the connection that reads the counters are
+//! subtracted.
 
 use serde_json::Map;
 use serde_json::Value as Json;
@@ -24,9 +25,11 @@ fn growth(from: &Status, to: &Status, name: &str) -> Option<i64> {
 }
 
 impl ReaderBytes {
-    /// Computes them from two consecutive readings at rest; the difference starts at the second one.
+    /// Computes them from two consecutive readings at rest; the difference starts at the second
+    /// one.
     ///
-    /// Between two readings are the second question and the first answer. The size of the answer depends only on its texts.
+    /// Between two readings are the second question and the first answer. The size of the answer
+    /// depends only on its texts.
     pub fn between(first: &Status, second: &Status) -> Option<Self> {
         let text = |status: &Status| -> usize {
             let lengths = status

@@ -99,7 +99,7 @@ fn act_on(
     let threads = values.ints("threads")?.into_iter().max().unwrap_or(1);
     let threads = usize::try_from(threads)?;
     if verb != Verb::Check
-        && let Some(generator) = external::chosen(workload.descriptor().name, values)?
+        && let Some(generator) = external::selected(workload.descriptor().name, values)?
     {
         let job = external::Job {
             workload,
@@ -112,7 +112,7 @@ fn act_on(
         if verb == Verb::Prepare && generator.needs_database() {
             create_database(&driver).map_err(|error| driver.explain(error.into()))?;
         }
-        generator.operate(verb, &job)?;
+        generator.run_verb(verb, &job)?;
         return Ok(0);
     }
     let setup = Setup {
@@ -135,7 +135,7 @@ fn act_on(
         Verb::Check => return check(workload, &setup).map_err(place),
         Verb::Run => {
             return findings(workload, &setup)
-                .map(|found| status_of(&found))
+                .map(|findings| status_of(&findings))
                 .map_err(place);
         }
         Verb::Cleanup => workload.cleanup(&setup),
@@ -200,7 +200,8 @@ fn status_of(findings: &[Finding]) -> u8 {
     u8::from(findings.iter().any(|finding| finding.broken.is_some()))
 }
 
-/// Creates the database if it does not exist. An account without this privilege can use an existing one.
+/// Creates the database if it does not exist. An account without this privilege can use an existing
+/// one.
 fn create_database(driver: &MysqlDriver) -> Result<(), DbError> {
     match driver.connect() {
         Err(error) if error.failure().errno == 1049 => {

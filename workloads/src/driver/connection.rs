@@ -140,7 +140,7 @@ impl MysqlConnection {
     /// Replaces the library's error by the reason if the watchdog ended the call.
     #[cold]
     fn explained(&self, failure: Failure, call: Call<'_>) -> Failure {
-        let Some(cut) = self.watched.take_cut() else {
+        let Some(cut) = self.watched.take_cut_reason() else {
             return failure;
         };
         let login = self.driver.account.answer_seconds;
@@ -270,8 +270,8 @@ impl Driver for MysqlDriver {
         self.account.describe()
     }
 
-    fn cut_waiting(&self) {
-        self.watchdog.cut_waiting();
+    fn shut_down_waiting(&self) {
+        self.watchdog.shut_down_waiting();
     }
 }
 

@@ -1,4 +1,5 @@
-//! Keeps the statements of a connection and prepares, runs and closes them as the protocol requires.
+//! Keeps the statements of a connection and prepares, runs and closes them as the protocol
+//! requires.
 
 use std::mem;
 use std::num::NonZeroUsize;
@@ -196,7 +197,8 @@ fn start(
     }
 }
 
-/// Runs a cached statement. One that is not in the cache is prepared and replaces the least recently used one.
+/// Runs a cached statement. One that is not in the cache is prepared and replaces the least
+/// recently used one.
 fn cached(
     link: &mut LibraryConnection,
     calls: &mut ProtocolCalls,

@@ -1,4 +1,5 @@
-//! Resolves the account from `--defaults-file` and MYSQL_PWD, for generators that do not read MySQL option files.
+//! Resolves the account from `--defaults-file` and MYSQL_PWD, for generators that do not read MySQL
+//! option files.
 
 use std::env;
 use std::fs;
@@ -26,7 +27,8 @@ pub struct ResolvedAccount {
     pub database: String,
 }
 
-/// Adds the values of the option file, group `client`, and of MYSQL_PWD to those of the command line.
+/// Adds the values of the option file, group `client`, and of MYSQL_PWD to those of the command
+/// line.
 ///
 /// # Errors
 /// If the option file cannot be read or contains `!include`.
@@ -127,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_client_group_is_read_as_the_library_reads_it() {
+    fn the_client_group_is_parsed_as_by_the_library() {
         let text = "[mysqld]\nport=1\n[client]\nuser = someone\npassword='a\\\\b c'\n# port=2\nport=3307\n[mysql]\nuser=x\n";
         let settings = client_group(text).unwrap();
         let of = |name: &str| {

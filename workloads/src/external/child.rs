@@ -1,5 +1,5 @@
-//! Runs the process of an external generator in a separate process group and returns its output line by line.
-//! Forwards signals of this process to the group; the group ends with this process.
+//! Runs the process of an external generator in a separate process group and returns its output
+//! line by line. Forwards signals of this process to the group; the group ends with this process.
 
 use std::io::BufRead;
 use std::io::BufReader;
@@ -80,7 +80,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts it. The calling thread must live as long as the process: the parent death signal refers to the thread.
+    /// Starts it. The calling thread must live as long as the process: the parent death signal
+    /// refers to the thread.
     ///
     /// # Errors
     /// If the program cannot be started.
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_group_ends_with_it_even_where_it_does_not_listen() {
+    fn the_whole_group_is_killed_even_if_it_ignores_sigterm() {
         let mut child = shell("trap '' TERM; sleep 1000 & echo $!; wait; sleep 1000");
         let ChildEvent::Line(_, grandchild) = child.next(None).unwrap() else {
             panic!("no line")
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_can_be_waited_for() {
+    fn waiting_ends_at_the_deadline() {
         let mut child = shell("sleep 1000");
         assert!(matches!(
             child

@@ -113,7 +113,7 @@ mod tests {
     };
 
     #[test]
-    fn figures_that_agree_raise_no_flag() {
+    fn consistent_figures_raise_no_flag() {
         assert_eq!(flags(&block(), 2.0, &EXPECTED), Vec::<String>::new());
     }
 
