@@ -61,13 +61,13 @@ pub fn list(as_json: bool) -> String {
 ///
 /// # Errors
 /// One line with the place and the hint.
-pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
+pub fn run_verb(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
     let watchdog = Watchdog::start()?;
     if verb != Verb::Run {
-        return act_on(verb, workload, values, &watchdog, None);
+        return run_with_interrupts(verb, workload, values, &watchdog, None);
     }
     let interrupts = Interrupts::install(&watchdog)?;
-    let status = act_on(verb, workload, values, &watchdog, Some(&interrupts));
+    let status = run_with_interrupts(verb, workload, values, &watchdog, Some(&interrupts));
     match (status, interrupts.ended_calls()) {
         (Err(_), Some(signal)) => {
             eprintln!("loadprint-load: interrupted by signal {signal} while the server did not answer");
@@ -77,7 +77,7 @@ pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
     }
 }
 
-fn act_on(
+fn run_with_interrupts(
     verb: Verb,
     workload: &dyn Workload,
     values: &Values,
@@ -122,26 +122,17 @@ fn act_on(
         seed,
         output: &output,
     };
-    let place = |error: anyhow::Error| driver.explain(error);
-    match verb {
+    let status = match verb {
         Verb::Prepare => create_database(&driver)
             .map_err(anyhow::Error::from)
-            .map_err(place)?,
-        Verb::Warmup | Verb::Cleanup | Verb::Run | Verb::Check => {}
-    }
-    match verb {
-        Verb::Prepare => workload.prepare(&setup),
-        Verb::Warmup => workload.warmup(&setup),
-        Verb::Check => return check(workload, &setup).map_err(place),
-        Verb::Run => {
-            return findings(workload, &setup)
-                .map(|findings| status_of(&findings))
-                .map_err(place);
-        }
-        Verb::Cleanup => workload.cleanup(&setup),
-    }
-    .map_err(place)?;
-    Ok(0)
+            .and_then(|()| workload.prepare(&setup))
+            .map(|()| 0),
+        Verb::Warmup => workload.warmup(&setup).map(|()| 0),
+        Verb::Check => check(workload, &setup),
+        Verb::Run => findings(workload, &setup).map(|findings| status_of(&findings)),
+        Verb::Cleanup => workload.cleanup(&setup).map(|()| 0),
+    };
+    status.map_err(|error| driver.explain(error))
 }
 
 /// The driver with these options.

@@ -59,10 +59,10 @@ impl ExternalRun<'_> {
             output: job.output,
             window: <(Timestamp, Timestamp)>::default(),
         };
-        let fits = job
+        let preflight = job
             .workload
             .preflight(job.values, job.threads, monitor.server.connection());
-        fits.map_err(place)?;
+        preflight.map_err(place)?;
         let out = job.values.text("out")?.map(Path::new);
         let types = job.workload.descriptor().types;
         monitor.recording = out.map(|run| Recording::create(run, types)).transpose()?;
@@ -125,7 +125,7 @@ impl ExternalRun<'_> {
         let descriptor = job.workload.descriptor();
         let options = job.values.to_json_with_seed(job.seed);
         let server = self.driver.account.describe();
-        let about = result::ResultContext {
+        let context = result::ResultContext {
             point: self.point,
             workload: descriptor.name,
             generator: name,
@@ -135,7 +135,7 @@ impl ExternalRun<'_> {
             seed: job.seed,
             server: &server,
         };
-        let json = result::result_json(&about, outcome, reason);
+        let json = result::result_json(&context, outcome, reason);
         let Some(recording) = &monitor.recording else {
             return Ok(json);
         };
@@ -154,7 +154,7 @@ impl ExternalRun<'_> {
             workload: descriptor.name,
             parameters: &options,
             seed: job.seed,
-            operation: about.operation,
+            operation: context.operation,
             server: monitor.server.version(),
             reason,
         })?;
