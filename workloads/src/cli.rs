@@ -210,7 +210,7 @@ fn argument(spec: &OptionSpec) -> Arg {
             .require_equals(true)
             .default_missing_value("on")
             .value_name("on|off"),
-        Kind::Choice(_) => argument.value_name("WORD"),
+        Kind::Choice(_) => argument.value_name("NAME"),
         Kind::Int(..) => argument.value_name("N"),
         Kind::Ints(..) => argument.value_name("N[,N...]"),
         Kind::Number(..) => argument.value_name("X"),
