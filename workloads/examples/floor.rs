@@ -32,7 +32,7 @@ const COM_STMT_EXECUTE: u8 = 0x17;
 /// Prebuilt transactions of each connection.
 const PREBUILT: usize = 256;
 
-/// Parameters of a statement: none, an id, both parser of a range, a text, or a whole row.
+/// Parameters of a statement: none, an id, both ends of a range, a text, or a whole row.
 #[derive(Clone, Copy)]
 enum Params {
     None,

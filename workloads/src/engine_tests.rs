@@ -362,11 +362,11 @@ fn both_loops_send_the_same_statements_per_thread() {
         let log = driver.log.lock().unwrap();
         // Connections are numbered as they are opened; the threads have the same statements in
         // either order.
-        let of = |number| -> Vec<String> {
+        let statements_of = |number| -> Vec<String> {
             let statements = log.iter().filter(|(of, _)| *of == number);
             statements.map(|(_, text)| text.clone()).collect()
         };
-        [of(0), of(1)]
+        [statements_of(0), statements_of(1)]
     };
     // The threads may share the 400 events in any way, and one may get none of them, but not in
     // each of twenty rounds.

@@ -190,7 +190,7 @@ fn display_value(value: &Json) -> String {
 }
 
 fn latency_block(latency: &Json, percentile: u8) -> String {
-    let of = |key: &str| number(&latency[key]);
+    let milliseconds = |key: &str| number(&latency[key]);
     format!(
         "Latency (ms):
          min:                              {:>10.2}
@@ -200,11 +200,11 @@ fn latency_block(latency: &Json, percentile: u8) -> String {
          sum:                              {:>10.2}
 
 ",
-        of("min"),
-        of("mean"),
-        of("max"),
-        of(&format!("p{percentile}")),
-        of("sum"),
+        milliseconds("min"),
+        milliseconds("mean"),
+        milliseconds("max"),
+        milliseconds(&format!("p{percentile}")),
+        milliseconds("sum"),
     )
 }
 

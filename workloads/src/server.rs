@@ -45,12 +45,12 @@ impl Server {
         }
         let session = pairs(connection.rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'")?);
         let cipher = session.get("Ssl_cipher").and_then(Json::as_str);
-        let of = |name: &str| variables.get(name).cloned().unwrap_or(Json::Null);
+        let variable = |name: &str| variables.get(name).cloned().unwrap_or(Json::Null);
         Ok(Self {
             cipher: json!(cipher.filter(|name| !name.is_empty())),
             connection,
-            version: of("version"),
-            comment: of("version_comment"),
+            version: variable("version"),
+            comment: variable("version_comment"),
             variables,
             status_warmup: None,
             reader_bytes: None,

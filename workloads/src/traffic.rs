@@ -57,11 +57,11 @@ pub fn block(
         return None;
     }
     let per_event = |count: i64| count as f64 / events as f64;
-    let of = |name: &str| growth(begin, end, name).map(per_event);
+    let per_event_of = |name: &str| growth(begin, end, name).map(per_event);
     let (prepare, execute, close) = (
-        of("Com_stmt_prepare")?,
-        of("Com_stmt_execute")?,
-        of("Com_stmt_close")?,
+        per_event_of("Com_stmt_prepare")?,
+        per_event_of("Com_stmt_execute")?,
+        per_event_of("Com_stmt_close")?,
     );
     let questions = per_event(growth(begin, end, "Questions")? - 1);
     let received = per_event(growth(begin, end, "Bytes_received")? - reader.received);

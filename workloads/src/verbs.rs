@@ -36,22 +36,22 @@ pub fn list(as_json: bool) -> String {
     let descriptors = WORKLOADS.iter().map(|workload| workload.descriptor());
     if as_json {
         let entries: Vec<Json> = descriptors
-            .map(|of| {
-                json!({"name": of.name, "summary": of.summary, "operation": of.operation, "types": of.types,
-                    "generators": external::generators(of.name)})
+            .map(|workload| {
+                json!({"name": workload.name, "summary": workload.summary, "operation": workload.operation, "types": workload.types,
+                    "generators": external::generators(workload.name)})
             })
             .collect();
         return format!("{:#}", Json::from(entries));
     }
-    let lines = descriptors.map(|of| {
+    let lines = descriptors.map(|workload| {
         format!(
             "{:<20}{}\n{:20}operation: {}\n{:20}generators: {}",
-            of.name,
-            of.summary,
+            workload.name,
+            workload.summary,
             "",
-            of.operation,
+            workload.operation,
             "",
-            external::generators(of.name).join(", ")
+            external::generators(workload.name).join(", ")
         )
     });
     lines.collect::<Vec<_>>().join("\n")

@@ -107,7 +107,7 @@ pub struct Interval {
 /// Receives the events of a run.
 pub trait Observer {
     /// Called every second until all threads are connected and prepared.
-    fn connecting(&mut self, ready: usize, of: usize) -> Result<()>;
+    fn connecting(&mut self, ready: usize, all: usize) -> Result<()>;
     /// Called from time to time while threads are still in an event after the time is over.
     fn finishing(&mut self, seconds: u64, threads: usize) -> Result<()>;
     /// Called before a phase, while all threads wait.

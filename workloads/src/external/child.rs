@@ -110,22 +110,22 @@ impl Child {
         let signals = received.handle();
         let mut process = command.spawn().with_context(|| format!("start {program}"))?;
         let group = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
-        let of_signals = sender.clone();
+        let signal_sender = sender.clone();
         start_thread("signals", move || {
             for signal in received.forever() {
                 forward_signal(group, signal);
-                if of_signals.send(RawEvent::Signal(signal)).is_err() {
+                if signal_sender.send(RawEvent::Signal(signal)).is_err() {
                     return;
                 }
             }
         })?;
-        let of_exit = sender.clone();
+        let exit_sender = sender.clone();
         start_thread("child-exit", move || {
             if let Some(pid) = group {
                 // Waits without reaping, so that the pid stays in use.
                 waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok();
             }
-            of_exit.send(RawEvent::Exited).ok();
+            exit_sender.send(RawEvent::Exited).ok();
         })?;
         if let Some(out) = process.stdout.take() {
             let sender = sender.clone();

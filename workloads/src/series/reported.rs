@@ -90,9 +90,9 @@ impl ReportedInterval {
 }
 
 /// Adds a column as a fixed share of another one.
-pub fn derive_column(intervals: &mut [ReportedInterval], of: &str, column: &'static str, share: f64) {
+pub fn derive_column(intervals: &mut [ReportedInterval], source: &str, column: &'static str, share: f64) {
     for interval in intervals {
-        if let Some(count) = interval.get(of) {
+        if let Some(count) = interval.get(source) {
             interval
                 .counts
                 .push((column, (count as f64 * share).round() as u64));

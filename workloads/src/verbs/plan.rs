@@ -137,11 +137,11 @@ mod tests {
 
     #[test]
     fn ignored_errors_are_numbers_or_all_or_none() {
-        let of = |text| ignored(&values(&[("mysql-ignore-errors", text)]));
-        assert!(of("all").unwrap().contains(1) && !of("none").unwrap().contains(1213));
-        assert!(of("1213, 1205").unwrap().contains(1205));
+        let parsed = |text| ignored(&values(&[("mysql-ignore-errors", text)]));
+        assert!(parsed("all").unwrap().contains(1) && !parsed("none").unwrap().contains(1213));
+        assert!(parsed("1213, 1205").unwrap().contains(1205));
         assert!(
-            of("1213,deadlock")
+            parsed("1213,deadlock")
                 .unwrap_err()
                 .to_string()
                 .contains("`deadlock`")

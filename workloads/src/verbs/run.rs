@@ -298,8 +298,8 @@ impl RunObserver<'_> {
 }
 
 impl Observer for RunObserver<'_> {
-    fn connecting(&mut self, ready: usize, of: usize) -> Result<()> {
-        self.output.line(&format!("{ready} of {of} connections"));
+    fn connecting(&mut self, ready: usize, all: usize) -> Result<()> {
+        self.output.line(&format!("{ready} of {all} connections"));
         Ok(())
     }
 

@@ -153,19 +153,19 @@ impl Report {
             1.0
         };
         let timing = |(theirs, kind): &(&str, &'static str)| {
-            let of = |name: &str| number(theirs, name);
+            let value = |name: &str| number(theirs, name);
             Some(Timing {
                 kind,
-                calls: (of("calls")? * factor).round() as u64,
-                total_ms: of("total_ms")? * factor,
+                calls: (value("calls")? * factor).round() as u64,
+                total_ms: value("total_ms")? * factor,
                 latency: Latency {
-                    min: of("min_ms"),
-                    mean: of("avg_ms"),
-                    p50: of("p50_ms"),
-                    p95: of("p95_ms"),
-                    p99: of("p99_ms"),
+                    min: value("min_ms"),
+                    mean: value("avg_ms"),
+                    p50: value("p50_ms"),
+                    p95: value("p95_ms"),
+                    p99: value("p99_ms"),
                     p999: None,
-                    max: of("max_ms"),
+                    max: value("max_ms"),
                 },
             })
         };
