@@ -83,7 +83,7 @@ fn tls_is_used_verified_and_recorded() {
     let identity = refused(&format!("--mysql-ssl=verify_identity --mysql-ssl-ca={authority}"));
     assert!(identity.contains("error 2026"), "{identity}");
     assert!(refused("--mysql-ssl=verify_ca").contains("--mysql-ssl-ca"));
-    assert!(refused("--mysql-ssl=verify_ca --mysql-ssl-ca=/nonexistent").contains("no such file"));
+    assert!(refused("--mysql-ssl=verify_ca --mysql-ssl-ca=/nonexistent").contains("does not exist"));
 }
 
 #[test]

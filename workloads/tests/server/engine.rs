@@ -190,7 +190,7 @@ fn budgets_are_told_with_their_numbers_before_anything_starts() {
             "--threads=3",
             &[
                 "3 threads × 38 statements = 114",
-                "100 are free",
+                "100 are available",
                 "max_prepared_stmt_count",
             ],
         );
@@ -201,7 +201,7 @@ fn budgets_are_told_with_their_numbers_before_anything_starts() {
     let _connections = Set::global(&sql, "max_connections", 20);
     refused(
         "--threads=40",
-        &["40 connections are needed", "max_connections 20", "--threads"],
+        &["needs 40 connections", "max_connections 20", "--threads"],
     );
 }
 

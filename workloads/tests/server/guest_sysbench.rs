@@ -127,7 +127,7 @@ fn what_sysbench_cannot_do_is_refused_before_anything_runs() {
         ("--time=1.5", "whole seconds"),
         ("--protocol=sql_prepare", "--protocol=sql_prepare"),
         ("--sysbench-path=/bin/echo", "is not sysbench"),
-        ("--rand-seed=3000000000", "no seed above 2147483647"),
+        ("--rand-seed=3000000000", "seeds up to 2147483647"),
     ] {
         let output = bench.load(&format!(
             "run oltp_read_write {GUEST} {words} --out={}",

@@ -173,7 +173,7 @@ fn killed(bench: &Bench, mode: &str) {
         "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND ID <> CONNECTION_ID()";
     sql.wait_until("the killed load's connections stay", others, |others| others == 0);
     let told = bench.succeed("check tproc_c --threads=2");
-    assert_eq!(told.lines().filter(|line| line.starts_with("holds")).count(), 10);
+    assert_eq!(told.lines().filter(|line| line.starts_with("passes")).count(), 10);
 }
 
 fn pauses(bench: &Bench) {
@@ -322,7 +322,7 @@ fn each_broken_rule_is_named_and_the_strict_ones_hold_after_strict_runs() {
             "run tproc_c --strict --tproc-mode={mode} --threads=4 --events=600 --report-interval=0 --check=on"
         ));
         assert_eq!(
-            told.lines().filter(|line| line.starts_with("holds")).count(),
+            told.lines().filter(|line| line.starts_with("passes")).count(),
             12,
             "{told}"
         );
