@@ -5,6 +5,7 @@ use std::io::Read;
 use std::net::Ipv4Addr;
 use std::net::TcpListener;
 use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::chown;
 use std::path::Path;
@@ -32,7 +33,7 @@ pub struct Mysqld {
 }
 
 impl Mysqld {
-    /// Initialises a data directory, which takes some seconds, and starts on a free port of the loopback interface.
+    /// Starts on a new data directory and a free port of the loopback interface.
     /// The account `tester` has no password and may log in from any host.
     pub fn start() -> Self {
         let port = free_port();
@@ -55,14 +56,33 @@ impl Mysqld {
         server.supervise("mount", &["--dev", &format!("{root}/dev")]);
         let media = format!("{root}/media");
         server.supervise("mount", &["--bind", &home.display().to_string(), &media]);
-        server.mysqld("initialise", &["--initialize-insecure"]);
-        server.supervise("wait", &["initialise", "--for", "600s"]);
+        server.initialise();
         server.mysqld("server", &["--init-file=/media/init.sql"]);
         server.wait_for_greeting();
         server
     }
 
-    /// SIGKILL; the server is gone when this returns.
+    /// Copies the data directory that an earlier test initialised with this program, or initialises one, which takes seconds.
+    fn initialise(&self) {
+        let program = fs::metadata(format!("{}/usr/sbin/mysqld", self.root)).unwrap();
+        let template =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mysqld-data-{}", program.mtime()));
+        let data = self.path("home/data");
+        if template.exists() {
+            copy(&template, &data);
+            return;
+        }
+        self.mysqld("initialise", &["--initialize-insecure"]);
+        self.supervise("wait", &["initialise", "--for", "600s"]);
+        let unfinished = template.with_extension(std::process::id().to_string());
+        copy(&data, &unfinished);
+        // Another process may have been first; its copy is as good.
+        if fs::rename(&unfinished, &template).is_err() {
+            fs::remove_dir_all(&unfinished).unwrap();
+        }
+    }
+
+    /// Sends SIGKILL and waits for the end of the server.
     pub fn kill(&self) {
         let pid = fs::read_to_string(self.path("home/mysqld.pid")).unwrap();
         let killed = Command::new("kill").args(["-9", pid.trim()]).status().unwrap();
@@ -178,6 +198,11 @@ fn address() -> Ipv4Addr {
 fn free_port() -> u16 {
     let is_free = |port: &u16| TcpListener::bind((address(), *port)).is_ok();
     (20_000..30_000).find(is_free).unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(copied.unwrap().success());
 }
 
 fn open_directory(path: &Path) {
