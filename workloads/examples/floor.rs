@@ -1,10 +1,10 @@
-//! The least that a thread-per-connection client can spend: packets made beforehand, one send per statement, replies read and not
-//! looked at beyond where they end. `tests/benches/load_generator.py` runs it beside the generator and sysbench.
+//! Measures the minimal CPU time of a client with a thread per connection: it sends prebuilt packets, one send per statement, and reads
+//! replies only to find their end. `tests/benches/load_generator.py` compares it with the generator and sysbench.
 //!
 //! ```text
 //! floor SOCKET|HOST:PORT DEFAULTS_FILE DATABASE point_select|read_write text|prepared THREADS SECONDS TABLE_SIZE
 //! ```
-//! Prints `queries N seconds S`. Logs in and prepares by libmysqlclient, then takes its socket.
+//! Prints `queries N seconds S`. Logs in and prepares with libmysqlclient, then uses its socket.
 
 use std::env;
 use std::ffi::CString;
@@ -28,10 +28,10 @@ const CLIENT_DEPRECATE_EOF: c_ulong = 1 << 24;
 const CLIENT_QUERY_ATTRIBUTES: c_ulong = 1 << 27;
 const COM_QUERY: u8 = 3;
 const COM_STMT_EXECUTE: u8 = 0x17;
-/// Transactions made beforehand for each connection.
+/// Prebuilt transactions of each connection.
 const PREBUILT: usize = 256;
 
-/// One statement: its text with `?`, and how many rows of the table it takes as parameters (an id, or both ends of a range).
+/// Parameters of a statement: none, an id, both ends of a range, a text, or a whole row.
 #[derive(Clone, Copy)]
 enum Params {
     None,
@@ -141,7 +141,7 @@ fn main() -> Result<()> {
     })
 }
 
-/// Runs statements until the time is over; gives how many.
+/// Runs statements until the time is over; returns their number.
 fn client(given: &Given, number: usize, barrier: &Barrier, over: &AtomicBool) -> Result<u64> {
     let opened = Connection::open(given, number as u64 + 1);
     barrier.wait();
@@ -277,7 +277,7 @@ impl Connection {
 
     fn receive(&mut self, filled: usize) -> Result<usize> {
         let room = &mut self.buffer[filled..];
-        // SAFETY: pointer and length describe the room; the pollfd lives for the call.
+        // SAFETY: pointer and length describe the buffer; the pollfd is alive during the call.
         let got = unsafe {
             if self.polled {
                 let mut wanted = libc::pollfd {
@@ -305,7 +305,7 @@ struct Ends {
 }
 
 impl Ends {
-    /// The next packet; Some when it was the last one, true unless it was an error.
+    /// Reads the next packet; `Some` if it was the last one, true unless it was an error.
     fn packet(&mut self, payload: &[u8]) -> Option<bool> {
         match (payload[0], self.columns) {
             (0xff, _) => Some(false),
@@ -325,7 +325,7 @@ impl Ends {
     }
 }
 
-/// Makes packets.
+/// Builds packets.
 struct Builder<'a> {
     given: &'a Given,
     random: u64,
@@ -357,7 +357,7 @@ impl Builder<'_> {
         for _ in 0..PREBUILT {
             let mut last = 1;
             for ((sql, params), id) in statements.iter().zip(&ids) {
-                // The INSERT puts back the row that the DELETE took.
+                // The INSERT restores the row that the DELETE removed.
                 let row = if matches!(params, Params::Row) {
                     last
                 } else {
@@ -377,7 +377,7 @@ impl Builder<'_> {
         Ok(packets)
     }
 
-    /// xorshift64*: any will do here.
+    /// xorshift64*: any generator is sufficient here.
     fn row(&mut self) -> u32 {
         self.random ^= self.random >> 12;
         self.random ^= self.random << 25;
@@ -405,7 +405,7 @@ impl Builder<'_> {
         text
     }
 
-    /// The types go with every packet: that a statement's first one has come is not known beforehand.
+    /// Every packet contains the types, because whether it is the first one of its statement is not known beforehand.
     fn execute(&self, id: u32, values: &[Literal]) -> Vec<u8> {
         let mut packet = vec![COM_STMT_EXECUTE];
         packet.extend(id.to_le_bytes());

@@ -1,7 +1,7 @@
-//! The command line: verbs, workloads and their option tables turned into clap commands, and every mistake into one line.
+//! Parses the command line: builds clap commands from the verbs, the workloads and their option tables, and reduces usage errors to
+//! one line. Clap's derive cannot replace the tables: each workload declares its own, and they also give the recorded options.
 
-mod common;
-mod mistake;
+mod usage_error;
 
 use anyhow::Result;
 use anyhow::anyhow;
@@ -12,15 +12,17 @@ use clap::ArgMatches;
 use clap::Command;
 use clap::error::ErrorKind;
 
-use crate::guest;
+use crate::external;
+use crate::options::COMMON;
 use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
-use crate::workload;
-use crate::workload::WORKLOADS;
+use crate::registry;
+use crate::registry::WORKLOADS;
+use crate::verb::VERBS;
+use crate::verb::Verb;
 use crate::workload::Workload;
-pub use common::COMMON;
-use mistake::one_line;
+use usage_error::one_line;
 
 const EXAMPLES: &str = "Examples:
   loadprint-load prepare oltp_read_write --defaults-file=my.cnf --tables=4 --table-size=100000 --threads=4
@@ -28,66 +30,32 @@ const EXAMPLES: &str = "Examples:
   loadprint-load run arm_insert --mysql-socket=/run/mysqld/mysqld.sock --mysql-user=arm --scenario=ctx5 --threads=8 --time=30
   loadprint-load help arm_insert
 
-Option names are sysbench's; `_` may stand for `-`. Exit status: 0 done, 2 unusable input or a failed run, 130 or 143 interrupted.";
-
-/// What the verbs do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
-    /// Makes tables and rows.
-    Prepare,
-    /// Reads the data into the server's memory.
-    Warmup,
-    /// Runs the load.
-    Run,
-    /// Checks the data by the workload's rules.
-    Check,
-    /// Removes what prepare made.
-    Cleanup,
-}
-
-const VERBS: [(Verb, &str, &str); 5] = [
-    (
-        Verb::Prepare,
-        "prepare",
-        "Create the workload's database, tables and rows",
-    ),
-    (
-        Verb::Warmup,
-        "warmup",
-        "Read the workload's data into the server's memory",
-    ),
-    (Verb::Run, "run", "Run the workload and print what it did"),
-    (
-        Verb::Check,
-        "check",
-        "Check the data by the workload's own consistency rules; exit status 1 if one is broken",
-    ),
-    (Verb::Cleanup, "cleanup", "Drop the workload's tables"),
-];
+Option names are those of sysbench; `_` may be used in place of `-`.
+Exit status: 0 success, 1 broken rule (check), 2 error or failed run, 130 or 143 interrupted.";
 
 /// A parsed command line.
 pub enum Invocation {
-    /// Text for standard output.
+    /// Print this text.
     Print(String),
-    /// The list of workloads.
+    /// List the workloads.
     List {
-        /// As JSON.
+        /// Print JSON.
         json: bool,
     },
-    /// A verb on a workload.
+    /// Run a verb on a workload.
     Verb(Verb, &'static dyn Workload, Box<Values>),
 }
 
-/// Parses the arguments (without the program's name).
+/// Parses the arguments without the program name.
 ///
 /// # Errors
-/// One line: what is wrong, and the nearest thing that is right.
+/// One line: the mistake and the most similar valid name.
 pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Invocation> {
     let arguments: Vec<String> = arguments.map(hyphens).collect();
     let names_password = |argument: &&String| argument.split('=').next() == Some("--mysql-password");
     if arguments.iter().any(|argument| names_password(&argument)) {
         bail!(
-            "--mysql-password would show the password to every user of this machine: \
+            "--mysql-password is refused: every user of this host could read the password; \
              use --mysql-password-file, --defaults-file or the environment variable MYSQL_PWD"
         );
     }
@@ -101,7 +69,7 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Invocation> {
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             return Ok(Invocation::Print(error.render().to_string()));
         }
-        Err(error) => return Err(one_line(&error)),
+        Err(error) => return Err(one_line(&error, &names())),
     };
     match matches.subcommand() {
         Some(("list", of)) => Ok(Invocation::List {
@@ -111,11 +79,11 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Invocation> {
         }),
         Some(("help", of)) => help(command, of.get_one::<String>("workload")),
         Some((verb, of)) => verb_of(verb, of),
-        None => bail!("a verb is missing: list, prepare, warmup, run, check or cleanup"),
+        None => bail!("the verb is missing: give list, prepare, warmup, run, check or cleanup"),
     }
 }
 
-/// `--table_size=10` is `--table-size=10`.
+/// Replaces `_` by `-` in option names.
 fn hyphens(argument: String) -> String {
     if !argument.starts_with("--") {
         return argument;
@@ -132,9 +100,10 @@ fn verb_of(verb: &str, of: &ArgMatches) -> Result<Invocation> {
         .find(|(_, name, _)| *name == verb)
         .map(|(verb, ..)| *verb);
     let (Some(verb), Some((name, of))) = (verb, of.subcommand()) else {
-        bail!("a workload is missing: {}", names());
+        bail!("the workload is missing: give one of {}", names());
     };
-    let workload = workload::find(name).ok_or_else(|| anyhow!("unknown workload `{name}`: {}", names()))?;
+    let workload =
+        registry::find(name).ok_or_else(|| anyhow!("unknown workload `{name}`: give one of {}", names()))?;
     let mut values = Values::default();
     for spec in specs(workload) {
         values.add(spec, of.get_one::<String>(spec.name).map(String::as_str))?;
@@ -148,7 +117,7 @@ fn specs(workload: &dyn Workload) -> impl Iterator<Item = &OptionSpec> {
         .options
         .iter()
         .copied()
-        .chain([guest::options_of(workload.descriptor().name), COMMON])
+        .chain([external::options_of(workload.descriptor().name), COMMON])
         .flatten()
 }
 
@@ -171,14 +140,14 @@ fn help(command: Command, name: Option<&String>) -> Result<Invocation> {
         .and_then(|run| run.find_subcommand_mut(name));
     match of {
         Some(of) => Ok(Invocation::Print(of.render_help().to_string())),
-        None => bail!("unknown workload `{name}`: {}", names()),
+        None => bail!("unknown workload `{name}`: give one of {}", names()),
     }
 }
 
 fn command() -> Command {
     let mut command = Command::new("loadprint-load")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Runs database workloads on MySQL and MariaDB and records what they did")
+        .about("Runs database workloads on MySQL and MariaDB and records throughput and latency")
         .after_help(EXAMPLES)
         .subcommand_required(true)
         .disable_help_subcommand(true)
@@ -229,7 +198,7 @@ fn argument(spec: &OptionSpec) -> Arg {
         .help(help)
         .overrides_with(spec.name);
     let heading = if COMMON.iter().any(|common| common.name == spec.name) {
-        "Options of every workload"
+        "Common options"
     } else {
         "Options"
     };
@@ -260,7 +229,7 @@ mod tests {
     fn refusal(words: &str) -> String {
         match parse_words(words) {
             Err(error) => error.to_string(),
-            Ok(_) => panic!("{words} was taken"),
+            Ok(_) => panic!("{words} was accepted"),
         }
     }
 
@@ -286,12 +255,12 @@ mod tests {
             ("run oltp_read_write --tabels=4", "did you mean `--tables`?"),
             (
                 "run oltp_read_write --threads=0",
-                "--threads=0 takes a whole number from 1 to 10000",
+                "--threads=0 is not a whole number from 1 to 10000",
             ),
-            ("run arm_insert --arm-mode=rows", "takes one of multi, row"),
+            ("run arm_insert --arm-mode=rows", "is not one of multi, row"),
             (
                 "run oltp_read_write --num-threads=4",
-                "`--num-threads` of sysbench is not taken: use --threads",
+                "sysbench's option `--num-threads` is not supported: use --threads",
             ),
             ("run oltp_read_write --report_checkpoints=5", "--warmup-time"),
             ("run", "the workloads are oltp_read_write"),

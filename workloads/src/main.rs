@@ -1,14 +1,17 @@
-//! `loadprint-load`: prepares, runs and removes database workloads on the real libmysqlclient, one thread per connection.
-//! Measures the client's side only: what the machine did meanwhile is the recorder's part.
+//! `loadprint-load`: runs database workloads on libmysqlclient with one thread per connection.
+//! It measures the client side only; the recorder measures the hosts.
 
 mod cli;
 mod driver;
 mod engine;
-mod guest;
+#[cfg(test)]
+mod engine_tests;
+mod external;
 mod options;
 mod output;
 mod random;
 mod recording;
+mod registry;
 mod report;
 mod result;
 mod series;
@@ -16,6 +19,7 @@ mod server;
 mod stats;
 mod suite;
 mod traffic;
+mod verb;
 mod verbs;
 mod workload;
 

@@ -4,23 +4,24 @@ use std::ptr;
 use std::time::Duration;
 
 use super::Connection;
-use super::DbError;
+use super::Driver;
 use super::Effect;
-use super::Failure;
 use super::ParamType;
 use super::Reconnects;
 use super::Row;
 use super::StatementId;
 use super::Value;
+use super::failure::DbError;
+use super::failure::Failure;
+use super::failure::client_failure;
 use super::library::LibraryConnection;
 use super::mysql::MysqlDriver;
-use super::mysql::local_failure;
-use super::protocol::Calls;
+use super::protocol::ProtocolCalls;
 use super::statements::Statements;
-use super::watchdog::Cut;
-use super::watchdog::Watched;
+use super::watchdog::CutReason;
+use super::watchdog::WatchedConnection;
 
-/// First words of statements that work on whole tables, however long that takes.
+/// First words of statements that work on whole tables: no time limit applies to them.
 const WITHOUT_LIMIT: [&[u8]; 8] = [
     b"ALTER",
     b"ANALYZE",
@@ -31,27 +32,27 @@ const WITHOUT_LIMIT: [&[u8]; 8] = [
     b"REPAIR",
     b"TRUNCATE",
 ];
-/// Characters of a statement in an error.
+/// Longest text of a statement in an error, in characters.
 const TEXT_SHOWN: usize = 80;
 
-/// What a connection asks of the server.
+/// A call to the server, for error messages.
 #[derive(Clone, Copy)]
 enum Call<'a> {
     Login,
-    /// A statement; its text, or nothing where the caller names it.
+    /// A statement with its text; empty where the caller adds the text.
     Statement(&'a [u8]),
 }
 
 /// A connection to one address of the account.
 pub struct MysqlConnection {
     driver: MysqlDriver,
-    /// Which of the addresses.
+    /// Position in the list of addresses, modulo its length.
     number: usize,
     with_database: bool,
     statements: Statements,
     on_connect: Vec<String>,
-    watched: Watched,
-    /// None when it could not be opened again.
+    watched: WatchedConnection,
+    /// `None` if the connection could not be reopened.
     link: Option<LibraryConnection>,
 }
 
@@ -59,7 +60,7 @@ impl MysqlConnection {
     /// Logs in.
     ///
     /// # Errors
-    /// Of the link; fatal, whatever their number.
+    /// Any error is fatal.
     pub fn open(driver: &MysqlDriver, number: usize, with_database: bool) -> Result<Self, DbError> {
         let mut connection = Self {
             driver: driver.clone(),
@@ -86,7 +87,7 @@ impl MysqlConnection {
                 .call(|| self.statements.run(link, statement, values, rows)),
             None => Err(closed()),
         };
-        // The caller names the statement.
+        // The caller adds the statement.
         result.map_err(|failure| self.failed(failure, Call::Statement(b"")))
     }
 
@@ -116,7 +117,7 @@ impl MysqlConnection {
         });
     }
 
-    /// Logs in, under the limit of a login.
+    /// Logs in, with the time limit of a login.
     fn open_again(&mut self) -> Result<(), Failure> {
         let limit = Duration::from_secs(self.driver.account.answer_seconds.into());
         self.watched.set_limit(Some(limit));
@@ -136,7 +137,7 @@ impl MysqlConnection {
         self.driver.classify(self.explained(failure, call))
     }
 
-    /// A failure of a call; of one that the watchdog ended, with the limit that it exceeded.
+    /// Replaces the library's error by the reason if the watchdog ended the call.
     #[cold]
     fn explained(&self, failure: Failure, call: Call<'_>) -> Failure {
         let Some(cut) = self.watched.take_cut() else {
@@ -158,17 +159,17 @@ impl MysqlConnection {
             }
         };
         let (errno, message) = match cut {
-            Cut::Time => (
+            CutReason::Time => (
                 CR_SERVER_LOST,
                 format!("no complete answer{place} for {seconds} s ({option})"),
             ),
-            Cut::Memory => (
+            CutReason::Memory => (
                 CR_OUT_OF_MEMORY,
-                format!("more than 1 GiB of memory is in use while the answer{place} is read"),
+                format!("the answer{place} was abandoned: this process uses more than 1 GiB of memory"),
             ),
-            Cut::End => (
+            CutReason::End => (
                 CR_SERVER_LOST,
-                format!("the connection was closed before there was an answer{place}"),
+                format!("the connection was closed before the answer{place} was complete"),
             ),
         };
         Failure {
@@ -179,12 +180,12 @@ impl MysqlConnection {
     }
 }
 
-/// CR_OUT_OF_MEMORY and CR_SERVER_LOST of errmsg.h: what the library reports in the same place.
+/// CR_OUT_OF_MEMORY and CR_SERVER_LOST of errmsg.h: the errors of the library in these cases.
 const CR_OUT_OF_MEMORY: u32 = 2008;
 const CR_SERVER_LOST: u32 = 2013;
 
 fn closed() -> Failure {
-    local_failure("the connection is closed")
+    client_failure("the connection is closed")
 }
 
 impl Connection for MysqlConnection {
@@ -226,7 +227,7 @@ impl Connection for MysqlConnection {
     }
 
     fn reconnect(&mut self) -> Result<(), DbError> {
-        // Closed before the new one is opened, as the server counts both.
+        // Closes first, so that the server never counts both connections.
         self.close();
         self.open_again()
             .map_err(|failure| self.driver.classify(failure))?;
@@ -245,7 +246,7 @@ impl Connection for MysqlConnection {
         self.statements.text_of(statement)
     }
 
-    fn calls(&self) -> Calls {
+    fn calls(&self) -> ProtocolCalls {
         self.statements.calls
     }
 }
@@ -253,5 +254,30 @@ impl Connection for MysqlConnection {
 impl Drop for MysqlConnection {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+impl Driver for MysqlDriver {
+    fn connect(&self) -> Result<Box<dyn Connection>, DbError> {
+        self.connect_nth(0)
+    }
+
+    fn connect_nth(&self, number: usize) -> Result<Box<dyn Connection>, DbError> {
+        Ok(Box::new(MysqlConnection::open(self, number, true)?))
+    }
+
+    fn describe(&self) -> String {
+        self.account.describe()
+    }
+
+    fn cut_waiting(&self) {
+        self.watchdog.cut_waiting();
+    }
+}
+
+impl MysqlDriver {
+    /// Opens a connection without a database, so that `prepare` can create it.
+    pub fn connect_without_database(&self) -> Result<Box<dyn Connection>, DbError> {
+        Ok(Box::new(MysqlConnection::open(self, 0, false)?))
     }
 }

@@ -1,36 +1,36 @@
-//! One open connection of libmysqlclient, as the protocol modes use it: texts, filled templates and prepared statements.
+//! Wraps one open connection of libmysqlclient: runs texts and filled templates, prepares statements.
 
 use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
 
 use super::Effect;
-use super::Failure;
 use super::ParamType;
 use super::Row;
 use super::Value;
+use super::failure::Failure;
 use super::mysql::MysqlDriver;
 use super::open::open;
-use super::protocol::Calls;
+use super::protocol::ProtocolCalls;
 use super::statement::ServerStatement;
 use super::template::Template;
 use super::text::escape;
 use super::text::run_text;
-use super::watchdog::Watched;
+use super::watchdog::WatchedConnection;
 
 /// A connection of the library; only the thread that opened it may use it.
 pub struct LibraryConnection {
-    /// Reused buffer in which templates are filled.
+    /// Reused buffer for filled templates.
     text: Vec<u8>,
     mysql: *mut sys::MYSQL,
 }
 
 impl LibraryConnection {
-    /// Logs in to address `number`; `watched` has the handle from its creation on.
+    /// Logs in to address `number`. `watched` gets the handle as soon as it exists.
     pub fn open(
         driver: &MysqlDriver,
         number: usize,
         with_database: bool,
-        watched: &Watched,
+        watched: &WatchedConnection,
     ) -> Result<Self, Failure> {
         attach_thread();
         Ok(Self {
@@ -63,12 +63,12 @@ impl LibraryConnection {
     /// Prepares a statement on the server.
     pub fn prepare(
         &mut self,
-        calls: &mut Calls,
+        calls: &mut ProtocolCalls,
         sql: &str,
         params: &[ParamType],
     ) -> Result<ServerStatement, Failure> {
         calls.prepares += 1;
-        // SAFETY: as above; the connection is closed only after its statements.
+        // SAFETY: as above; the connection is closed after its statements.
         unsafe { ServerStatement::prepare(self.mysql, sql, params) }
     }
 }

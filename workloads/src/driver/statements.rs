@@ -1,4 +1,4 @@
-//! The statements of a connection by protocol: what is kept of each, when it is prepared, run and closed.
+//! Keeps the statements of a connection and prepares, runs and closes them as the protocol requires.
 
 use std::mem;
 use std::num::NonZeroUsize;
@@ -6,98 +6,98 @@ use std::num::NonZeroUsize;
 use lru::LruCache;
 
 use super::Effect;
-use super::Failure;
 use super::ParamType;
 use super::Row;
 use super::StatementId;
 use super::Value;
+use super::failure::Failure;
+use super::failure::client_failure;
 use super::library::LibraryConnection;
-use super::mysql::local_failure;
-use super::named::Named;
-use super::protocol::Calls;
 use super::protocol::Mode;
 use super::protocol::Protocol;
+use super::protocol::ProtocolCalls;
+use super::sql_prepare::SqlPrepareTexts;
 use super::statement::ServerStatement;
 use super::template::Template;
 
 /// ER_UNSUPPORTED_PS: the server cannot prepare this kind of statement.
 const ER_UNSUPPORTED_PS: u32 = 1295;
-/// Characters of a statement in an error.
+/// Longest text of a statement in an error, in characters.
 const TEXT_SHOWN: usize = 80;
 
-/// What is kept of a statement.
-enum Body {
-    /// The text itself; cut at its holes for each call.
+/// The stored form of a statement.
+enum StatementForm {
+    /// The text; parsed for each call.
     Text,
-    /// The text, cut once.
+    /// The text, parsed once.
     Template(Template),
-    /// A handle of the server.
+    /// A server-side handle.
     Server(ServerStatement),
-    /// A handle of the server in the cache, or made when it is needed.
+    /// A server-side handle in the cache, or prepared when it is needed.
     Cached,
-    /// A handle made and closed for each call.
+    /// A handle that is prepared and closed for each call.
     Uncached,
     /// Prepared by the text PREPARE.
-    Named(Named),
-    /// Lost with its connection; made again by [`Statements::prepare_again`].
+    SqlPrepareTexts(SqlPrepareTexts),
+    /// Closed with its connection; [`Statements::prepare_again`] makes it again.
     Lost,
 }
 
 struct Statement {
     sql: String,
     params: Box<[ParamType]>,
-    body: Body,
+    form: StatementForm,
 }
 
 /// The statements of one connection.
 pub struct Statements {
     mode: Mode,
-    kept: Vec<Statement>,
-    /// Handles by the position of their statement.
+    statements: Vec<Statement>,
+    /// Handles by position of their statement.
     cache: Option<LruCache<usize, ServerStatement>>,
-    /// What was sent to prepare, run and close them.
-    pub calls: Calls,
+    /// Number of calls that prepared, ran and closed statements.
+    pub calls: ProtocolCalls,
 }
 
 impl Statements {
-    /// None yet.
+    /// Without statements.
     pub fn new(mode: Mode) -> Self {
         Self {
             mode,
-            kept: Vec::new(),
+            statements: Vec::new(),
             cache: NonZeroUsize::new(mode.cache_size).map(LruCache::new),
-            calls: Calls::default(),
+            calls: ProtocolCalls::default(),
         }
     }
 
-    /// The beginning of a statement's text, for errors.
+    /// The start of a statement's text, for errors.
     pub fn text_of(&self, statement: StatementId) -> Option<String> {
-        let found = self.kept.get(statement.0);
-        found.map(|statement| statement.sql.chars().take(TEXT_SHOWN).collect())
+        let statement = self.statements.get(statement.0);
+        statement.map(|statement| statement.sql.chars().take(TEXT_SHOWN).collect())
     }
 
-    /// Makes a statement as the protocol wants it at the start.
+    /// Adds a statement in the form that the protocol requires.
     pub fn prepare(
         &mut self,
         link: &mut LibraryConnection,
         sql: &str,
         params: &[ParamType],
     ) -> Result<StatementId, Failure> {
-        let position = self.kept.len();
-        let body = start(&self.mode, link, &mut self.calls, (position, sql, params))?;
-        self.kept.push(Statement {
+        let position = self.statements.len();
+        let form = start(&self.mode, link, &mut self.calls, (position, sql, params))?;
+        self.statements.push(Statement {
             sql: sql.to_owned(),
             params: params.into(),
-            body,
+            form,
         });
         Ok(StatementId(position))
     }
 
-    /// Makes all statements again on a new link, under the same ids.
+    /// Makes all statements again on a new connection, under the same ids.
     pub fn prepare_again(&mut self, link: &mut LibraryConnection) -> Result<(), Failure> {
-        for (position, Statement { sql, params, body }) in self.kept.iter_mut().enumerate() {
-            *body = Body::Lost;
-            *body = start(&self.mode, link, &mut self.calls, (position, sql, params))?;
+        for (position, Statement { sql, params, form }) in self.statements.iter_mut().enumerate() {
+            *form = StatementForm::Lost;
+            *form = start(&self.mode, link, &mut self.calls, (position, sql, params))?;
         }
         Ok(())
     }
@@ -111,23 +111,23 @@ impl Statements {
         mut rows: Option<&mut Vec<Row>>,
     ) -> Result<Effect, Failure> {
         let position = statement.0;
-        let Statement { sql, params, body } = self.kept.get_mut(position).ok_or_else(not_prepared)?;
+        let Statement { sql, params, form } = self.statements.get_mut(position).ok_or_else(not_prepared)?;
         let calls = &mut self.calls;
-        let result = match body {
-            Body::Server(handle) => {
+        let result = match form {
+            StatementForm::Server(handle) => {
                 calls.executes += 1;
                 return handle.run(values, rows);
             }
-            Body::Template(template) => return link.fill(template, values, rows),
-            Body::Text => return link.fill(&Template::new(sql, params), values, rows),
-            Body::Named(named) => {
+            StatementForm::Template(template) => return link.fill(template, values, rows),
+            StatementForm::Text => return link.fill(&Template::new(sql, params), values, rows),
+            StatementForm::SqlPrepareTexts(named) => {
                 if let Some(set) = &named.set {
                     link.fill(set, values, None)?;
                 }
                 calls.executes += 1;
                 return link.query(named.execute.as_bytes(), rows);
             }
-            Body::Cached => {
+            StatementForm::Cached => {
                 let statement = (position, sql.as_str(), &**params);
                 cached(
                     link,
@@ -138,12 +138,12 @@ impl Statements {
                     rows.as_deref_mut(),
                 )
             }
-            Body::Uncached => uncached(link, calls, (sql, params), values, rows.as_deref_mut()),
-            Body::Lost => Err(not_prepared()),
+            StatementForm::Uncached => uncached(link, calls, (sql, params), values, rows.as_deref_mut()),
+            StatementForm::Lost => Err(not_prepared()),
         };
         match result {
             Err(failure) if failure.errno == ER_UNSUPPORTED_PS => {
-                *body = Body::Template(Template::new(sql, params));
+                *form = StatementForm::Template(Template::new(sql, params));
                 self.run(link, statement, values, rows)
             }
             result => result,
@@ -152,8 +152,8 @@ impl Statements {
 
     /// Closes all handles.
     pub fn close(&mut self) {
-        for statement in &mut self.kept {
-            if let Body::Server(handle) = mem::replace(&mut statement.body, Body::Lost) {
+        for statement in &mut self.statements {
+            if let StatementForm::Server(handle) = mem::replace(&mut statement.form, StatementForm::Lost) {
                 close(&mut self.calls, handle);
             }
         }
@@ -164,40 +164,42 @@ impl Statements {
 }
 
 fn not_prepared() -> Failure {
-    local_failure("the statement is not prepared on this connection")
+    client_failure("the statement is not prepared on this connection")
 }
 
-/// What is kept of the statement at this position from the start.
+/// The initial form of the statement at this position.
 fn start(
     mode: &Mode,
     link: &mut LibraryConnection,
-    calls: &mut Calls,
+    calls: &mut ProtocolCalls,
     (position, sql, params): (usize, &str, &[ParamType]),
-) -> Result<Body, Failure> {
-    let made = match mode.protocol {
-        Protocol::Text => Ok(Body::Text),
-        Protocol::Emulated => Ok(Body::Template(Template::new(sql, params))),
-        Protocol::Ps => link.prepare(calls, sql, params).map(Body::Server),
-        Protocol::PsCached if sql.len() > mode.cache_sql_limit => Ok(Body::Text),
-        Protocol::PsCached => Ok(Body::Cached),
-        Protocol::PsUncached => Ok(Body::Uncached),
+) -> Result<StatementForm, Failure> {
+    let form = match mode.protocol {
+        Protocol::Text => Ok(StatementForm::Text),
+        Protocol::Emulated => Ok(StatementForm::Template(Template::new(sql, params))),
+        Protocol::Ps => link.prepare(calls, sql, params).map(StatementForm::Server),
+        Protocol::PsCached if sql.len() > mode.cache_sql_limit => Ok(StatementForm::Text),
+        Protocol::PsCached => Ok(StatementForm::Cached),
+        Protocol::PsUncached => Ok(StatementForm::Uncached),
         Protocol::SqlPrepare => {
             calls.prepares += 1;
-            let text = Named::prepare(position, sql.len());
+            let text = SqlPrepareTexts::prepare(position, sql.len());
             link.fill(&text, &[Value::Bytes(sql.as_bytes())], None)
-                .map(|_| Body::Named(Named::new(position, params)))
+                .map(|_| StatementForm::SqlPrepareTexts(SqlPrepareTexts::new(position, params)))
         }
     };
-    match made {
-        Err(failure) if failure.errno == ER_UNSUPPORTED_PS => Ok(Body::Template(Template::new(sql, params))),
-        made => made,
+    match form {
+        Err(failure) if failure.errno == ER_UNSUPPORTED_PS => {
+            Ok(StatementForm::Template(Template::new(sql, params)))
+        }
+        form => form,
     }
 }
 
-/// Runs a statement of the cache; one that is not in it is prepared and takes the place of the least recently used.
+/// Runs a cached statement. One that is not in the cache is prepared and replaces the least recently used one.
 fn cached(
     link: &mut LibraryConnection,
-    calls: &mut Calls,
+    calls: &mut ProtocolCalls,
     cache: Option<&mut LruCache<usize, ServerStatement>>,
     (position, sql, params): (usize, &str, &[ParamType]),
     values: &[Value<'_>],
@@ -223,7 +225,7 @@ fn cached(
 /// Prepares, runs and closes a statement.
 fn uncached(
     link: &mut LibraryConnection,
-    calls: &mut Calls,
+    calls: &mut ProtocolCalls,
     (sql, params): (&str, &[ParamType]),
     values: &[Value<'_>],
     rows: Option<&mut Vec<Row>>,
@@ -236,6 +238,6 @@ fn uncached(
 }
 
 /// Closes a statement. On a lost connection the server has closed it, and the call is not counted.
-fn close(calls: &mut Calls, statement: ServerStatement) {
+fn close(calls: &mut ProtocolCalls, statement: ServerStatement) {
     calls.closes += u64::from(statement.close());
 }

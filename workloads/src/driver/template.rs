@@ -1,11 +1,11 @@
-//! A statement's text with a hole for each `?`, filled into a reused buffer: sysbench's emulation of prepared statements.
+//! Fills values into a statement's text at each `?`: the emulation of prepared statements, as in sysbench.
 
 use std::io::Write;
 
 use super::ParamType;
 use super::Value;
 
-/// The pieces of a statement between its parameters.
+/// The parts of a statement between its parameters.
 #[derive(Debug)]
 pub struct Template {
     pieces: Vec<Box<[u8]>>,
@@ -13,7 +13,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// Cuts `sql` at each `?` outside of quotes.
+    /// Splits `sql` at each `?` outside quotes.
     pub fn new(sql: &str, params: &[ParamType]) -> Self {
         let mut pieces = vec![Vec::new()];
         let mut quote = None;
@@ -36,7 +36,7 @@ impl Template {
         }
     }
 
-    /// Writes the statement into `text`, which is emptied first; `escape` appends bytes as they may stand between single quotes.
+    /// Writes the statement into `text`, which is cleared first. `escape` appends bytes in the form required between single quotes.
     pub fn fill(
         &self,
         text: &mut Vec<u8>,

@@ -1,5 +1,5 @@
-//! The switches of a run that every thread looks at between two events: go on, finish, abort, and how many events are left.
-//! A thread that sleeps until a moment sleeps on them, so that the end of the phase wakes it.
+//! Switches that every thread reads between two events: continue, finish or abort, and the number of events left.
+//! A thread that sleeps waits on the switches, so that the end of the phase wakes it.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::AtomicI64;
@@ -20,7 +20,7 @@ const ABORT: u32 = 2;
 #[repr(align(128))]
 pub struct Control {
     state: AtomicU32,
-    /// Apart from the switches, because with `--events` every event writes it.
+    /// On other cache lines than the switches, because every event writes it with `--events`.
     budget: Budget,
 }
 
@@ -32,7 +32,7 @@ struct Budget {
 }
 
 impl Control {
-    /// A phase begins with so many events to run, or any number. An abort stays.
+    /// Starts a phase with this number of events, or without a limit. An abort stays.
     pub fn start(&self, events: Option<u64>) {
         let left = events.map_or(0, |events| i64::try_from(events).unwrap_or(i64::MAX));
         self.budget.left.store(left, Relaxed);
@@ -42,19 +42,19 @@ impl Control {
             .ok();
     }
 
-    /// The time is over: threads finish their event; a load that drains goes on until it is empty.
+    /// Ends the phase: threads finish their event; a load that drains continues until it is empty.
     pub fn finish(&self) {
         self.raise(FINISH);
     }
 
-    /// Threads finish their event and nothing more.
+    /// Aborts the run: threads finish their event.
     pub fn abort(&self) {
         self.raise(ABORT);
     }
 
     fn raise(&self, state: u32) {
         self.state.fetch_max(state, Relaxed);
-        // An address that nobody sleeps on is no error; there is no other one here.
+        // It is no error if no thread sleeps on the address; the call has no other errors here.
         futex::wake(&self.state, futex::Flags::PRIVATE, i32::MAX as u32).ok();
     }
 
@@ -63,7 +63,7 @@ impl Control {
         self.state.load(Relaxed) == ABORT
     }
 
-    /// True if a thread may try its event again.
+    /// True if a thread may retry its event.
     pub fn may_retry(&self, drains: bool) -> bool {
         match self.state.load(Relaxed) {
             GO => true,
@@ -72,7 +72,7 @@ impl Control {
         }
     }
 
-    /// True if a thread may begin another event; the event then counts against the budget.
+    /// True if a thread may start another event, which then counts against the limit.
     pub fn may_go_on(&self, drains: bool) -> bool {
         if !self.may_retry(drains) {
             return false;
@@ -80,7 +80,7 @@ impl Control {
         self.budget.limited.load(Relaxed) == 0 || self.budget.left.fetch_sub(1, Relaxed) > 0
     }
 
-    /// Sleeps until this moment of CLOCK_MONOTONIC; false, and at once, when the phase is over or aborted.
+    /// Sleeps until this time of CLOCK_MONOTONIC; false at once when the phase is over or aborted.
     pub fn sleep_until(&self, moment_ns: i64) -> bool {
         while self.state.load(Relaxed) == GO {
             if monotonic_ns() >= moment_ns {
@@ -90,7 +90,7 @@ impl Control {
                 tv_sec: moment_ns / 1_000_000_000,
                 tv_nsec: moment_ns % 1_000_000_000,
             };
-            // Ends by time, by a change of the state or for no reason: the loop looks which. Unlike futex::wait, this takes a moment.
+            // Ends by time, by a change of the state or spuriously: the loop checks. Unlike futex::wait, it takes an absolute time.
             futex::wait_bitset(
                 &self.state,
                 futex::Flags::PRIVATE,

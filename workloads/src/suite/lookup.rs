@@ -5,6 +5,7 @@ use anyhow::Result;
 
 use crate::driver::Connection;
 use crate::driver::protocol::Protocol;
+use crate::engine::load::Load;
 use crate::options::Values;
 use crate::random::Distribution;
 use crate::suite::oltp::session::Groups;
@@ -18,7 +19,6 @@ use crate::suite::sbtest::preflight;
 use crate::suite::sbtest::schema;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
-use crate::workload::Load;
 use crate::workload::Setup;
 use crate::workload::Workload;
 

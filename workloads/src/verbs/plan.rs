@@ -1,4 +1,4 @@
-//! From options to the engine's plan and to the error policy.
+//! Converts options into the engine's plan and the error policy.
 
 use std::time::Duration;
 
@@ -6,30 +6,30 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
-use crate::cli::Verb;
 use crate::driver::Ignored;
 use crate::engine::Plan;
 use crate::engine::Undo;
 use crate::engine::schedule::Arrivals;
 use crate::engine::schedule::Rate;
 use crate::options::Values;
+use crate::verb::Verb;
 
 /// Longer than any run.
 const LONGEST_SECONDS: f64 = 1e9;
-/// Six times the default of innodb_lock_wait_timeout: no statement of a run waits for that long on a server that works.
+/// Six times the default of innodb_lock_wait_timeout: no statement of a run waits that long on a working server.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 fn span(seconds: f64) -> Option<Duration> {
     (seconds > 0.0).then(|| Duration::from_secs_f64(seconds.min(LONGEST_SECONDS)))
 }
 
-/// What the engine does by these options; `rate` still counts operations.
+/// Makes the plan; `rate` still counts operations.
 ///
 /// # Errors
-/// Names the option.
+/// The invalid option.
 pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
     let events = Some(u64::try_from(values.int("events")?)?).filter(|events| *events > 0);
-    // A fixed count is not cut short by a limit that nobody asked for.
+    // The default of --time does not limit a fixed number of events.
     let limited = events.is_none() || values.given("time")?;
     let per_second = values.number("rate")?;
     let rate = Rate {
@@ -51,15 +51,15 @@ pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
             Some("sysbench") => Undo::Nothing,
             _ => Undo::Rollback,
         },
-        patience: Duration::from_secs_f64(values.number("thread-init-timeout")?.min(LONGEST_SECONDS)),
+        init_timeout: Duration::from_secs_f64(values.number("thread-init-timeout")?.min(LONGEST_SECONDS)),
         cut_after: cut_after(values)?,
     })
 }
 
-/// How long a statement may take. Without the option only those of `run` are limited: the other verbs read whole tables.
+/// Time limit of a statement. By default it applies to `run` only: the other verbs read whole tables.
 ///
 /// # Errors
-/// When the option is not declared.
+/// If the option is not declared.
 pub fn read_timeout(verb: Verb, values: &Values) -> Result<Option<Duration>> {
     if values.given("mysql-read-timeout")? {
         return Ok(span(values.number("mysql-read-timeout")?));
@@ -74,20 +74,20 @@ fn cut_after(values: &Values) -> Result<Option<Duration>> {
             let seconds = text.parse::<f64>().ok();
             match seconds.filter(|seconds| (0.0..=LONGEST_SECONDS).contains(seconds)) {
                 Some(seconds) => Ok(Some(Duration::from_secs_f64(seconds))),
-                None => bail!("--forced-shutdown={text} takes seconds or off"),
+                None => bail!("--forced-shutdown={text} is not a number of seconds or off"),
             }
         }
     }
 }
 
-/// The errors that only restart an event.
+/// Parses `--mysql-ignore-errors`.
 ///
 /// # Errors
-/// Names the word that is no error number.
+/// The word that is not an error number.
 pub fn ignored(values: &Values) -> Result<Ignored> {
     let text = values.text("mysql-ignore-errors")?.unwrap_or_default();
     let number = |word: &str| {
-        let wrong = || format!("--mysql-ignore-errors={text}: `{word}` is not an error number");
+        let wrong = || format!("--mysql-ignore-errors={text}: `{word}` is not an error number, all or none");
         word.trim().parse().with_context(wrong)
     };
     Ok(match text {
@@ -103,7 +103,7 @@ pub fn ignored(values: &Values) -> Result<Ignored> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::COMMON;
+    use crate::options::COMMON;
 
     fn values(given: &[(&str, &str)]) -> Values {
         Values::defaults(&[COMMON], given)

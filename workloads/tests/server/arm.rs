@@ -153,7 +153,7 @@ fn check_reports_details_without_a_record() {
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stdout).unwrap();
     for part in [
-        "holds   each row of arm_metric belongs to a record",
+        "passes  each row of arm_metric belongs to a record",
         "BROKEN  each row of arm_ctx belongs to a record: 5 do not",
         "BROKEN  details of a record are numbered without gaps: not so in 1 records",
         "1 records with parent 0, metrics 0, contexts 4",

@@ -177,7 +177,7 @@ fn exceeded_server_limits_are_reported_with_numbers_before_the_run() {
             "--threads=3",
             &[
                 "3 threads × 38 statements = 114",
-                "100 are free",
+                "100 are available",
                 "max_prepared_stmt_count",
             ],
         );
@@ -188,7 +188,7 @@ fn exceeded_server_limits_are_reported_with_numbers_before_the_run() {
     let _connections = GlobalVariable::set(&sql, "max_connections", 20);
     refused(
         "--threads=40",
-        &["40 connections are needed", "max_connections 20", "--threads"],
+        &["needs 40 connections", "max_connections 20", "--threads"],
     );
 }
 

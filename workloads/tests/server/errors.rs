@@ -52,7 +52,7 @@ fn a_password_that_others_can_read() {
 #[test]
 fn no_server() {
     let output = without_account("run oltp_read_write --mysql-socket=/nonexistent/mysql.sock");
-    assert_refused(&output, &["error 2002", "is the server running"]);
+    assert_refused(&output, &["error 2002", "check that the server runs"]);
     let output = without_account("run oltp_read_write --mysql-host=127.0.0.1 --mysql-port=1");
     assert_refused(&output, &["127.0.0.1:1", "error 2003"]);
 }

@@ -131,10 +131,10 @@ fn programs_that_fail_or_hang_or_print_nothing_fail_the_run() {
         (
             "--time=600",
             "--command=true",
-            "nothing in the command's output gave a number of operations",
+            "no line of the command's output contained a number of operations",
         ),
         ("--time=5", "--command=/no/such/program", "start /no/such/program"),
-        ("--time=5", "--command=echo 'open", "a quote is not closed"),
+        ("--time=5", "--command=echo 'open", "missing closing quote"),
     ] {
         let (output, out) = run(&bench, words, &[more, "--operations-regex=([0-9]+) ops"]);
         assert_eq!(output.status.code(), Some(2), "{more}");

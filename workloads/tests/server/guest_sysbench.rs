@@ -123,7 +123,7 @@ fn options_that_sysbench_lacks_are_refused_before_the_run() {
         ("--time=1.5", "whole seconds"),
         ("--protocol=sql_prepare", "--protocol=sql_prepare"),
         ("--sysbench-path=/bin/echo", "is not sysbench"),
-        ("--rand-seed=3000000000", "no seed above 2147483647"),
+        ("--rand-seed=3000000000", "seeds up to 2147483647"),
     ] {
         let output = bench.load(&format!(
             "run oltp_read_write {SYSBENCH} {words} --out={}",

@@ -202,7 +202,7 @@ fn a_statement_without_an_answer_is_given_up_and_named() {
             "oltp_read_only",
             "ps",
             Moment::Command(Some(PREPARE), ""),
-            "setting up its session",
+            "preparing its session",
         ),
         (
             "oltp_point_select",

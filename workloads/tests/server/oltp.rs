@@ -236,7 +236,7 @@ fn check_names_the_rule_and_the_table() {
     let check = "check oltp_read_write --tables=2 --table-size=200";
     let text = bench.succeed(check);
     assert_eq!(
-        text.lines().filter(|line| line.starts_with("holds")).count(),
+        text.lines().filter(|line| line.starts_with("passes")).count(),
         5,
         "{text}"
     );

@@ -176,7 +176,7 @@ fn kill_leaves_consistent_data(bench: &Bench, mode: &str) {
     });
     let findings = bench.succeed("check tproc_c --threads=2");
     assert_eq!(
-        findings.lines().filter(|line| line.starts_with("holds")).count(),
+        findings.lines().filter(|line| line.starts_with("passes")).count(),
         10
     );
 }
@@ -322,7 +322,7 @@ fn check_names_broken_rules_with_their_place_and_strict_runs_keep_all_rules() {
             "run tproc_c --strict --tproc-mode={mode} --threads=4 --events=600 --report-interval=0 --check=on"
         ));
         assert_eq!(
-            printed.lines().filter(|line| line.starts_with("holds")).count(),
+            printed.lines().filter(|line| line.starts_with("passes")).count(),
             12,
             "{printed}"
         );

@@ -6,8 +6,8 @@ use anyhow::bail;
 
 use super::mix::Mix;
 use super::mix::named;
-use super::record::SCENARIOS;
-use super::record::Scenario;
+use super::scenario::SCENARIOS;
+use super::scenario::Scenario;
 use crate::driver::Connection;
 use crate::workload::Finding;
 use crate::workload::Setup;

@@ -12,6 +12,8 @@ use super::mix::Mix;
 use super::queue::Queue;
 use super::record::Full;
 use super::record::Source;
+use super::shared::Mode;
+use super::shared::Shared;
 use super::statements::handles;
 use super::tally::Sums;
 use super::tally::Tally;
@@ -19,11 +21,11 @@ use super::writer::Writer;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::engine::client::Client;
+use crate::engine::load::Load;
+use crate::engine::load::Moment;
+use crate::engine::load::Session;
 use crate::options::Values;
 use crate::random::Rng;
-use crate::workload::Load;
-use crate::workload::Moment;
-use crate::workload::Session;
 
 /// The buffers of the published study.
 const STUDY_BUFFERS: usize = 1024;
@@ -31,41 +33,6 @@ const STUDY_BUFFERS: usize = 1024;
 const PRODUCER_STREAM: u64 = 1 << 33;
 /// Writers that wait for a longer part of their time are not the limit.
 const IDLE_SHARE: f64 = 0.05;
-
-/// How a buffer becomes statements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// One row.
-    Row,
-    /// All detail rows of a record.
-    Multi,
-    /// All rows of a buffer.
-    Bulk,
-}
-
-impl Mode {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Row => "row",
-            Self::Multi => "multi",
-            Self::Bulk => "bulk",
-        }
-    }
-}
-
-/// What all writers use.
-pub struct Shared {
-    /// Between producer and writers.
-    pub queue: Arc<Queue>,
-    /// What the records carry.
-    pub mix: Mix,
-    /// How a buffer becomes statements.
-    pub mode: Mode,
-    /// Ids by AUTO_INCREMENT.
-    pub server_ids: bool,
-    /// What was committed.
-    pub tally: Tally,
-}
 
 /// The load.
 pub struct ArmLoad {

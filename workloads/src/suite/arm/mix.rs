@@ -4,9 +4,9 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
-use super::record::SCENARIOS;
-use super::record::Scenario;
-use super::record::scenario;
+use super::scenario::SCENARIOS;
+use super::scenario::Scenario;
+use super::scenario::scenario;
 use crate::options::Values;
 use crate::random::Rng;
 

@@ -149,7 +149,7 @@ impl Queue {
 mod tests {
     use super::super::mix::Mix;
     use super::super::record::Full;
-    use super::super::record::SCENARIOS;
+    use super::super::scenario::SCENARIOS;
     use super::*;
     use crate::random::Rng;
 

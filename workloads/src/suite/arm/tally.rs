@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::driver::Connection;
 use crate::driver::DbError;
-use crate::workload::Moment;
+use crate::engine::load::Moment;
 
 /// Sums over all writers since the phase began; added to once per commit.
 #[derive(Debug, Default)]

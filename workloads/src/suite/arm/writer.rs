@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::bulk::Bulk;
-use super::load::Mode;
-use super::load::Shared;
 use super::record::Buffer;
+use super::shared::Mode;
+use super::shared::Shared;
 use super::statements::Statements;
 use crate::driver::DbError;
 use crate::driver::StatementId;
 use crate::engine::client::Client;
-use crate::workload::Session;
-use crate::workload::Step;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 
 /// A writer numbers its records from `thread << 40`, so that writers do not meet at one edge of the primary key.
 const ID_BITS: u32 = 40;

@@ -20,10 +20,10 @@ use super::writers::Inserter;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::engine::client::Client;
+use crate::engine::load::Load;
+use crate::engine::load::Moment;
+use crate::engine::load::Session;
 use crate::options::Values;
-use crate::workload::Load;
-use crate::workload::Moment;
-use crate::workload::Session;
 
 /// One step with its options.
 pub struct StepLoad {

@@ -18,12 +18,12 @@ use anyhow::bail;
 
 use crate::driver::Connection;
 use crate::driver::protocol::Protocol;
+use crate::engine::load::Load;
 use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
-use crate::workload::Load;
 use crate::workload::Point;
 use crate::workload::Setup;
 use crate::workload::Workload;

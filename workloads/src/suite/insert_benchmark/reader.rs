@@ -15,9 +15,9 @@ use crate::driver::ParamType;
 use crate::driver::StatementId;
 use crate::driver::Value;
 use crate::engine::client::Client;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 use crate::random::Rng;
-use crate::workload::Session;
-use crate::workload::Step;
 
 /// Rows of a query: its LIMIT, or its ids.
 const ROWS: usize = 10;

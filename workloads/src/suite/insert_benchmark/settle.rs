@@ -15,9 +15,9 @@ use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::driver::Failure;
 use crate::engine::client::Client;
-use crate::workload::Moment;
-use crate::workload::Session;
-use crate::workload::Step;
+use crate::engine::load::Moment;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 
 /// Name, and value while settling. In this order; set back in the other one, as the low-water mark must not lie above the limit.
 const FORCED: [(&str, &str); 3] = [

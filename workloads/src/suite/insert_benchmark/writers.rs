@@ -18,9 +18,9 @@ use crate::driver::ParamType;
 use crate::driver::StatementId;
 use crate::driver::Value;
 use crate::engine::client::Client;
+use crate::engine::load;
+use crate::engine::load::Session;
 use crate::random::Rng;
-use crate::workload;
-use crate::workload::Session;
 
 /// DELETEs after which the smallest id is read again.
 const DELETES_PER_MIN: u64 = 1000;
@@ -161,10 +161,10 @@ impl Inserter {
 }
 
 impl Session for Inserter {
-    fn event(&mut self, client: &mut Client<'_>) -> Result<workload::Step, DbError> {
+    fn event(&mut self, client: &mut Client<'_>) -> Result<load::Step, DbError> {
         if self.rows.is_empty() {
             let Some(rows) = self.work.next(client) else {
-                return Ok(workload::Step::Exhausted);
+                return Ok(load::Step::Exhausted);
             };
             self.rows.extend((0..rows).map(|_| Row::draw(&mut self.rng)));
         }
@@ -181,7 +181,7 @@ impl Session for Inserter {
             .fetch_add(rows as i64, Relaxed);
         let counts = matches!(shared.step, Step::Load | Step::Churn { .. });
         self.work.done(rows);
-        Ok(workload::Step::Done(if counts { rows } else { 0 }))
+        Ok(load::Step::Done(if counts { rows } else { 0 }))
     }
 }
 
@@ -217,12 +217,12 @@ impl Deleter {
 }
 
 impl Session for Deleter {
-    fn event(&mut self, client: &mut Client<'_>) -> Result<workload::Step, DbError> {
+    fn event(&mut self, client: &mut Client<'_>) -> Result<load::Step, DbError> {
         let rows = match self.rows {
             Some(again) => again,
             None => match self.work.next(client) {
                 Some(rows) => *self.rows.insert(rows),
-                None => return Ok(workload::Step::Exhausted),
+                None => return Ok(load::Step::Exhausted),
             },
         };
         let shared = &self.work.shared;
@@ -245,7 +245,7 @@ impl Session for Deleter {
         table.lowest.fetch_add(rows as i64, Relaxed);
         shared.deleted.fetch_add(rows, Relaxed);
         self.work.done(rows);
-        Ok(workload::Step::Done(0))
+        Ok(load::Step::Done(0))
     }
 }
 
@@ -273,13 +273,13 @@ impl Indexer {
 }
 
 impl Session for Indexer {
-    fn event(&mut self, client: &mut Client<'_>) -> Result<workload::Step, DbError> {
+    fn event(&mut self, client: &mut Client<'_>) -> Result<load::Step, DbError> {
         match self.inserter.event(client)? {
-            workload::Step::Exhausted if !self.done => {
+            load::Step::Exhausted if !self.done => {
                 client.start(CREATE_INDEX);
                 client.query(self.alter.as_bytes())?;
                 self.done = true;
-                Ok(workload::Step::Done(self.rows))
+                Ok(load::Step::Done(self.rows))
             }
             other => Ok(other),
         }

@@ -8,6 +8,9 @@ use anyhow::Result;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::engine::client::Client;
+use crate::engine::load::Load;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 use crate::options::Values;
 use crate::suite::parallel;
 use crate::suite::sbtest::bulk::Bulk;
@@ -17,10 +20,7 @@ use crate::suite::sbtest::preflight;
 use crate::suite::sbtest::schema;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
-use crate::workload::Load;
-use crate::workload::Session;
 use crate::workload::Setup;
-use crate::workload::Step;
 use crate::workload::Workload;
 
 static DESCRIPTOR: Descriptor = Descriptor {

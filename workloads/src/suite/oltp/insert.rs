@@ -6,14 +6,14 @@ use anyhow::Result;
 
 use crate::driver::DbError;
 use crate::engine::client::Client;
+use crate::engine::load::Load;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 use crate::options::Values;
 use crate::random::Distribution;
 use crate::random::Keys;
 use crate::random::Rng;
 use crate::random::Unique;
-use crate::workload::Load;
-use crate::workload::Session;
-use crate::workload::Step;
 
 /// The script with its options.
 #[derive(Debug)]

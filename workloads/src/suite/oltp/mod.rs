@@ -12,6 +12,7 @@ use anyhow::Result;
 use anyhow::bail;
 
 use crate::driver::Connection;
+use crate::engine::load::Load;
 use crate::options::Values;
 use crate::random::Distribution;
 use crate::suite::sbtest::check;
@@ -19,7 +20,6 @@ use crate::suite::sbtest::preflight;
 use crate::suite::sbtest::schema;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
-use crate::workload::Load;
 use crate::workload::Setup;
 use crate::workload::Workload;
 use insert::Inserts;

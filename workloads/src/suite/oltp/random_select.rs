@@ -7,13 +7,13 @@ use crate::driver::ParamType;
 use crate::driver::StatementId;
 use crate::driver::Value;
 use crate::engine::client::Client;
+use crate::engine::load::Load;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 use crate::options::Values;
 use crate::random::Distribution;
 use crate::random::Keys;
 use crate::random::Rng;
-use crate::workload::Load;
-use crate::workload::Session;
-use crate::workload::Step;
 
 /// Either script with its options.
 #[derive(Debug)]

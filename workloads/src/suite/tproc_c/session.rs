@@ -8,9 +8,9 @@ use super::inputs::Terminal;
 use super::statements::Statements;
 use crate::driver::DbError;
 use crate::engine::client::Client;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 use crate::random::Rng;
-use crate::workload::Session;
-use crate::workload::Step;
 
 /// How a transaction reaches the server.
 #[derive(Debug)]
