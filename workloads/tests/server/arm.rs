@@ -237,11 +237,11 @@ fn a_deadlock_writes_the_buffer_again_without_duplicates() {
 fn buffers_filled_within_the_time_are_written_after_it_and_counted() {
     let bench = Bench::new("arm_drain");
     bench.succeed("prepare arm_insert");
-    // 16 buffers of 200 records with 21 rows each are full before the first one is written, even where the machine stalls.
+    // 16 buffers of 50 records with 21 rows each are full before the first one is written, even where the machine stalls.
     let (result, server) = run(
         &bench,
         "run",
-        "--scenario=ctx20 --arm-mode=row --threads=1 --time=3 --records-per-commit=200 --arm-buffers=16",
+        "--scenario=ctx20 --arm-mode=row --threads=1 --time=3 --records-per-commit=50 --arm-buffers=16",
     );
     let seconds = |key: &str| result[key].as_f64().unwrap();
     assert!(seconds("drain_seconds") > 0.0 && seconds("seconds") - seconds("drain_seconds") >= 3.0);
@@ -252,8 +252,8 @@ fn buffers_filled_within_the_time_are_written_after_it_and_counted() {
     let sql = Sql::open(&bench);
     let records = sql.number("SELECT COUNT(*) FROM arm_tran") as u64;
     assert_eq!(number(&result, "events"), records);
-    assert!(records >= 16 * 200, "the drain is counted: {records}");
-    assert_eq!(growth(&server, "Com_commit"), records / 200);
+    assert!(records >= 16 * 50, "the drain is counted: {records}");
+    assert_eq!(growth(&server, "Com_commit"), records / 50);
     assert_eq!(result["details"]["producer_bound"], false);
     assert!(result["details"]["queue_full_seconds"].as_f64().unwrap() > 0.0);
 }

@@ -1,4 +1,5 @@
-//! select_random_points and select_random_ranges: one statement with many parameters, each thread in its slice of `sbtest1`.
+//! The scripts select_random_points and select_random_ranges: one statement with many parameters; each thread reads its slice
+//! of `sbtest1`.
 
 use anyhow::Result;
 
@@ -15,12 +16,12 @@ use crate::random::Distribution;
 use crate::random::Keys;
 use crate::random::Rng;
 
-/// Either script with its options.
+/// One of the two scripts with its options.
 #[derive(Debug)]
 pub struct RandomSelect {
     sql: String,
     draws: usize,
-    /// The other end of each range; nothing for points.
+    /// Distance to the end of each range; none for points.
     delta: Option<i64>,
     table_size: i64,
     distribution: Distribution,
@@ -37,7 +38,7 @@ impl RandomSelect {
         let draws = values.count("random-points")?;
         let list = vec!["?"; draws].join(", ");
         Ok(Self {
-            // With the blanks of the script, so that the bytes sent are the same.
+            // With the spaces of the script, so that the same bytes are sent.
             sql: format!(
                 "        SELECT id, k, c, pad\n          FROM sbtest1\n          WHERE k IN ({list})\n        "
             ),
@@ -68,7 +69,7 @@ impl RandomSelect {
         })
     }
 
-    /// The keys of a thread: as in sysbench from `size ÷ threads × thread` to one slice further, both included, 0 among them.
+    /// The keys of a thread, as in sysbench: `size ÷ threads × thread` to one slice further, both included; they start at 0.
     fn slice(&self, thread: usize) -> Keys {
         let width = self.table_size as f64 / self.threads as f64;
         let least = width * thread as f64;
@@ -130,7 +131,7 @@ mod tests {
     use crate::suite::sbtest::TABLES;
 
     #[test]
-    fn the_slices_of_threads_meet_and_cover_the_table() {
+    fn the_slices_of_the_threads_cover_the_table() {
         let values = Values::defaults(
             &[TABLES, POINTS, OPTIONS],
             &[("table-size", "1000"), ("rand-type", "uniform")],
