@@ -155,7 +155,7 @@ fn check_reports_details_without_a_record() {
     for part in [
         "passes  each row of arm_metric belongs to a record",
         "BROKEN  each row of arm_ctx belongs to a record: 5 do not",
-        "BROKEN  details of a record are numbered without gaps: not so in 1 records",
+        "BROKEN  details of a record are numbered without gaps: gaps in 1 records",
         "1 records with parent 0, metrics 0, contexts 4",
     ] {
         assert!(text.contains(part), "`{part}` is not in: {text}");

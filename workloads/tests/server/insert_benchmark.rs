@@ -240,7 +240,7 @@ fn a_step_out_of_order_is_refused_with_the_step_to_run_first() {
     bench.succeed(&format!("run insert_benchmark --steps=l.i0 {SIZES}"));
     refused("l.i1", "", "run the step l.x first");
     refused("l.i0", "", "has rows already");
-    refused("qr100", "--time=0", "needs an end");
+    refused("qr100", "--time=0", "needs a time limit");
     bench.succeed(&format!("run insert_benchmark --steps=l.x {SIZES}"));
     refused("l.x", "", "has secondary indexes already");
     Sql::open(&bench).rows("ALTER TABLE pi1 DROP COLUMN data");

@@ -219,7 +219,8 @@ fn unsuitable_data_are_refused(bench: &Bench) {
     assert!(output.status.success());
     let warnings = String::from_utf8_lossy(&output.stderr);
     assert!(
-        warnings.contains("another tool's") && warnings.contains("2 threads on 1 warehouses"),
+        warnings.contains("another tool (HammerDB?) created the procedures")
+            && warnings.contains("2 threads on 1 warehouses"),
         "{warnings}"
     );
 
@@ -327,7 +328,7 @@ fn check_names_broken_rules_with_their_place_and_strict_runs_keep_all_rules() {
             "{printed}"
         );
     }
-    bench.refused("run tproc_c", &["made with --strict"]);
+    bench.refused("run tproc_c", &["created with --strict"]);
 
     let sql = Sql::open(&bench);
     // Rows that the changes select.

@@ -47,7 +47,7 @@ impl ArmLoad {
     /// By the options.
     ///
     /// # Errors
-    /// Of the options.
+    /// An invalid option.
     pub fn new(values: &Values, threads: usize, seed: u64) -> Result<Self> {
         let mix = Mix::of(values)?;
         for option in ["parent", "metrics", "contexts"] {

@@ -37,7 +37,7 @@ impl StepLoad {
     /// A step with this number of clients.
     ///
     /// # Errors
-    /// Of the options.
+    /// An invalid option.
     pub fn new(values: &Values, step: Step, clients: usize, seed: u64) -> Result<Self> {
         let tables = table::names(values, clients)?;
         let rows = step.rows(values)?;

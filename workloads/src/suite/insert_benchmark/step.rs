@@ -140,7 +140,7 @@ impl Step {
     /// Rows that one client inserts; none for steps with a time limit.
     ///
     /// # Errors
-    /// Of the options.
+    /// An invalid option.
     pub fn rows(self, values: &Values) -> Result<Option<u64>> {
         let of = |option: &str| anyhow::Ok(Some(u64::try_from(values.int(option)?)?));
         match self {

@@ -67,7 +67,7 @@ pub fn oltp_rules(rows: i64, only: bool, index: bool) -> Vec<Rule> {
 /// Checks columns and rules: one finding per rule, with the first table that violates it.
 ///
 /// # Errors
-/// Of the server.
+/// An error of the server.
 pub fn check(
     setup: &Setup<'_>,
     workload: &str,

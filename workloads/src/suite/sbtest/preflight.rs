@@ -37,7 +37,7 @@ const LAST_GAPS: i64 = 8;
 /// Expects `sbtest1` to `sbtestN` with these columns.
 ///
 /// # Errors
-/// From the server; or one line with the table, its columns and the fix.
+/// An error of the server; or one line with the table, its columns and the fix.
 pub fn tables(
     connection: &mut dyn Connection,
     workload: &str,
@@ -80,7 +80,7 @@ pub fn tables(
 /// Expects the ids 1 to `rows` in each table, except for a few gaps.
 ///
 /// # Errors
-/// From the server; or one line with the table, the difference and the fix.
+/// An error of the server; or one line with the table, the difference and the fix.
 pub fn rows(connection: &mut dyn Connection, workload: &str, tables: usize, rows: i64) -> Result<()> {
     let mut sample: Vec<i64> = (0..SAMPLE)
         .map(|step| 1 + step * (rows - 1) / (SAMPLE - 1))
@@ -119,7 +119,7 @@ pub fn rows(connection: &mut dyn Connection, workload: &str, tables: usize, rows
 /// Expects tables without rows.
 ///
 /// # Errors
-/// From the server; or one line with the table and the fix.
+/// An error of the server; or one line with the table and the fix.
 pub fn empty(connection: &mut dyn Connection, workload: &str, tables: usize) -> Result<()> {
     for table in 1..=tables {
         if let Some(last) = last_id(connection, table)? {
