@@ -20,8 +20,8 @@ enum Shape {
     Uniform,
     /// Mean of this number of uniform random numbers (Irwin-Hall).
     Gaussian { iterations: u32 },
-    /// Sysbench 1.0: `res` % of draws are in the middle `pct` % of the range. As in sysbench, one random number selects the
-    /// branch and the value, so that only a part of the middle is used.
+    /// Sysbench 1.0: `res` % of draws are in the middle `pct` % of the range. As in sysbench, one
+    /// random number selects the branch and the value, so that only a part of the middle is used.
     Special { iterations: u32, pct: f64, res: f64 },
     /// `u` to the power ln h / ln (1 − h).
     Pareto { power: f64 },
@@ -156,7 +156,8 @@ mod tests {
         hits
     }
 
-    /// Shares of draws on the hottest 1 % and 10 % of 10,000 keys, measured on sysbench with 400,000 draws.
+    /// Shares of draws on the hottest 1 % and 10 % of 10,000 keys, measured on sysbench with
+    /// 400,000 draws.
     #[test]
     fn skew_is_that_of_sysbench_scrambled_or_not() {
         let targets = [
@@ -195,7 +196,8 @@ mod tests {
         let hits = hits(distribution("special", "on"));
         let hot: Vec<usize> = (1..=10_000).filter(|key| hits[key - 1] > 500).collect();
         assert_eq!(hot.len(), 77);
-        // 10,000 ÷ 77 is 130; no gap of golden multiples is larger than about twice that or smaller than a third.
+        // 10,000 ÷ 77 is 130; no gap of golden multiples is larger than about twice that or smaller
+        // than a third.
         let gaps: Vec<usize> = hot.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(gaps.iter().all(|gap| (43..=260).contains(gap)), "{gaps:?}");
     }

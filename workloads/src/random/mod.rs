@@ -1,5 +1,5 @@
-//! Random numbers: a seeded generator per thread, sysbench's distributions of keys, and unique ids. One seed gives the same
-//! stream for each thread, independent of scheduling.
+//! Random numbers: a seeded generator per thread, sysbench's distributions of keys, and unique ids.
+//! One seed gives the same stream for each thread, independent of scheduling.
 
 mod keys;
 mod rng;

@@ -1,4 +1,5 @@
-//! The random number generator xoroshiro128+ (Blackman and Vigna, prng.di.unimi.it), seeded per thread by splitmix64.
+//! The random number generator xoroshiro128+ (Blackman and Vigna, prng.di.unimi.it), seeded per
+//! thread by splitmix64.
 
 /// A generator owned by one thread.
 #[derive(Debug, Clone)]
@@ -46,8 +47,8 @@ impl Rng {
         lowest + (self.unit() * (highest - lowest + 1) as f64) as i64
     }
 
-    /// Fills `text` with groups of eleven random digits joined by `-`, as in sysbench's text columns: 119 bytes are ten groups, 59
-    /// are five.
+    /// Fills `text` with groups of eleven random digits joined by `-`, as in sysbench's text
+    /// columns: 119 bytes are ten groups, 59 are five.
     pub fn digits(&mut self, text: &mut [u8]) {
         let mut bits = 0u64;
         for (position, byte) in text.iter_mut().enumerate() {

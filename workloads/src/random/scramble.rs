@@ -1,8 +1,9 @@
 //! A fixed permutation of a range of keys that separates adjacent keys.
 
-/// i ↦ i × step mod n, a bijection: step is near n ÷ golden ratio and coprime to n. Multiples of the golden ratio leave no
-/// large gap and no close pair (Knuth, TAOCP 3, 6.4), so that m adjacent hot keys become about n ÷ m apart. It depends on n
-/// only: every thread, run and seed has the same hot keys.
+/// i ↦ i × step mod n, a bijection: step is near n ÷ golden ratio and coprime to n. Multiples of
+/// the golden ratio leave no large gap and no close pair (Knuth, TAOCP 3, 6.4), so that m adjacent
+/// hot keys become about n ÷ m apart. It depends on n only: every thread, run and seed has the same
+/// hot keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scramble {
     keys: u64,
@@ -48,8 +49,8 @@ mod tests {
         }
     }
 
-    /// The 77 hot ids of `special` among 10,000: adjacent, they are on two pages of 75 rows; scrambled, almost each is on a
-    /// different page.
+    /// The 77 hot ids of `special` among 10,000: adjacent, they are on two pages of 75 rows;
+    /// scrambled, almost each is on a different page.
     #[test]
     fn hot_keys_are_on_many_pages() {
         let scramble = Scramble::new(10_000);

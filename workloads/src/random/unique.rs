@@ -1,5 +1,6 @@
-//! Draws unique 32-bit numbers: the quadratic residues of a counter modulo the largest prime p < 2³² with p mod 4 = 3, like
-//! sb_rand_unique of sysbench (src/sb_rand.c of 1.0.20, after preshing.com/20121224).
+//! Draws unique 32-bit numbers: the quadratic residues of a counter modulo the largest prime p <
+//! 2³² with p mod 4 = 3, like sb_rand_unique of sysbench (src/sb_rand.c of 1.0.20, after
+//! preshing.com/20121224).
 
 use super::Rng;
 
@@ -7,8 +8,8 @@ const PRIME: u32 = 4_294_967_291;
 /// Separates the start of the sequence from the random streams of threads.
 const UNIQUE_STREAM: u64 = 1 << 34;
 
-/// One thread's part of a sequence: with n threads, thread i draws the numbers i, i + n, i + 2 n, …, so that they do not
-/// depend on scheduling, unlike those of sysbench's shared counter.
+/// One thread's part of a sequence: with n threads, thread i draws the numbers i, i + n, i + 2 n,
+/// …, so that they do not depend on scheduling, unlike those of sysbench's shared counter.
 #[derive(Debug, Clone)]
 pub struct Unique {
     counter: u32,
@@ -42,7 +43,8 @@ fn permute(x: u32) -> u32 {
     if x >= PRIME { x } else { residue(x, PRIME) }
 }
 
-/// x² modulo the prime for the lower half, its negative for the upper half: a bijection of 0..prime for primes 4 m + 3.
+/// x² modulo the prime for the lower half, its negative for the upper half: a bijection of 0..prime
+/// for primes 4 m + 3.
 fn residue(x: u32, prime: u32) -> u32 {
     let residue = (u64::from(x) * u64::from(x) % u64::from(prime)) as u32;
     if x <= prime / 2 { residue } else { prime - residue }

@@ -1,4 +1,5 @@
-//! Draws from Zipf's law by rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6(3), 1996), with precomputed constants.
+//! Draws from Zipf's law by rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6(3), 1996),
+//! with precomputed constants.
 
 use super::Rng;
 

@@ -1,5 +1,6 @@
-//! A latency histogram that several threads write while another one reads it: HdrHistogram's buckets as atomics, in nanoseconds
-//! with three significant digits, up to about an hour. Larger values count in the last bucket.
+//! A latency histogram that several threads write while another one reads it: HdrHistogram's
+//! buckets as atomics, in nanoseconds with three significant digits, up to about an hour. Larger
+//! values count in the last bucket.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

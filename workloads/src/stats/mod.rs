@@ -1,6 +1,6 @@
-//! Counts events, statements and latencies: one block of counters per thread and transaction type, written by that thread only
-//! and summed by one reader. Threads share a few latency histograms, because one per thread would need more memory than a
-//! connection.
+//! Counts events, statements and latencies: one block of counters per thread and transaction type,
+//! written by that thread only and summed by one reader. Threads share a few latency histograms,
+//! because one per thread would need more memory than a connection.
 
 pub mod histogram;
 
@@ -43,7 +43,8 @@ pub enum Counter {
     Executes,
     /// Prepared statements closed.
     Closes,
-    /// Sum of the waits from the intended to the actual start, which the latencies include, in nanoseconds.
+    /// Sum of the waits from the intended to the actual start, which the latencies include, in
+    /// nanoseconds.
     WaitNs,
     /// Sum of the latencies in nanoseconds.
     LatencyNs,
@@ -54,7 +55,8 @@ const COUNTERS: usize = Counter::LatencyNs as usize + 1;
 /// Maximum number of histograms per transaction type. More of them reduce contention between CPUs.
 const MAX_SHARDS: usize = 8;
 
-/// Counters of one thread and transaction type. Aligned to two cache lines, which CPUs fetch in pairs, against false sharing.
+/// Counters of one thread and transaction type. Aligned to two cache lines, which CPUs fetch in
+/// pairs, against false sharing.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Block {

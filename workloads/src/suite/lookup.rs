@@ -1,5 +1,5 @@
-//! The workload `lookup`: one SELECT by primary key on sysbench's tables, as a text built for each call, like a simple client
-//! program. For sweeps over connections and protocols.
+//! The workload `lookup`: one SELECT by primary key on sysbench's tables, as a text built for each
+//! call, like a simple client program. For sweeps over connections and protocols.
 
 use anyhow::Result;
 

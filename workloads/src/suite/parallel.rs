@@ -1,4 +1,5 @@
-//! Distributes numbered tables or warehouses over several connections: number i to thread (i − 1) mod threads, as in sysbench.
+//! Distributes numbered tables or warehouses over several connections: number i to thread (i − 1)
+//! mod threads, as in sysbench.
 
 use std::thread;
 

@@ -1,4 +1,5 @@
-//! A server that misbehaves at a chosen moment: a proxy on TCP in front of the real server that parses packets.
+//! A server that misbehaves at a chosen moment: a proxy on TCP in front of the real server that
+//! parses packets.
 
 use std::io;
 use std::io::Read;
@@ -18,9 +19,11 @@ use std::time::Duration;
 pub const PREPARE: u8 = 0x16;
 pub const EXECUTE: u8 = 0x17;
 const COM_QUERY: u8 = 0x03;
-/// Bytes of an endless reply: several times the client's memory limit, so that a client with a limit never reads all of them.
+/// Bytes of an endless reply: several times the client's memory limit, so that a client with a
+/// limit never reads all of them.
 const ENDLESS_BYTES: usize = 6 << 30;
-/// Mebibytes of an endless reply that are sent per second. The client checks its memory four times a second.
+/// Mebibytes of an endless reply that are sent per second. The client checks its memory four times
+/// a second.
 const ENDLESS_RATE: usize = 256;
 
 /// When the server misbehaves.
@@ -65,7 +68,8 @@ pub struct Hostile {
 }
 
 impl Hostile {
-    /// Starts in front of the server at a unix socket. Connections before number `first` (from 0) work normally.
+    /// Starts in front of the server at a unix socket. Connections before number `first` (from 0)
+    /// work normally.
     pub fn start(back: &str, first: usize, moment: Moment, act: Act) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -165,7 +169,8 @@ fn serve(
     }
 }
 
-/// Forwards the allowed number of bytes of the server's replies; reads the others too, so that the server does not block.
+/// Forwards the allowed number of bytes of the server's replies; reads the others too, so that the
+/// server does not block.
 fn pass(from: &mut UnixStream, to: &mut TcpStream, allowed: &AtomicUsize) -> io::Result<()> {
     let mut buffer = [0; 8192];
     loop {

@@ -1,4 +1,5 @@
-//! A separate database per test on the server that `./test` starts, the generator's binary, and waits with a deadline.
+//! A separate database per test on the server that `./test` starts, the generator's binary, and
+//! waits with a deadline.
 
 pub mod hostile;
 pub mod mysqld;
@@ -25,9 +26,11 @@ use serde_json::Value;
 use sql::Sql;
 use tempfile::TempDir;
 
-/// The server counts for all its clients: one test at a time, so that counters can be compared exactly.
+/// The server counts for all its clients: one test at a time, so that counters can be compared
+/// exactly.
 static SERVER: Mutex<()> = Mutex::new(());
-/// Limit of every wait: what a test waits for comes within seconds, except on a machine that stalls.
+/// Limit of every wait: what a test waits for comes within seconds, except on a machine that
+/// stalls.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A scratch directory and a database, both removed at the end of the test.
@@ -85,9 +88,11 @@ impl Bench {
         self.command(words).output().unwrap()
     }
 
-    /// As [`Bench::load`], for the caller to start. Waits first until the server has closed all earlier connections.
+    /// As [`Bench::load`], for the caller to start. Waits first until the server has closed all
+    /// earlier connections.
     pub fn command(&self, words: &str) -> Command {
-        // After a failure a load may still run; the failure must be reported without a wait for its end.
+        // After a failure a load may still run; the failure must be reported without a wait for its
+        // end.
         if !thread::panicking() {
             self.sql.wait_until_disconnected();
         }
@@ -110,7 +115,8 @@ impl Bench {
         assert_refused(&self.load(words), parts);
     }
 
-    /// As [`Bench::succeed`] with a run directory of this name; gives its `result.json` and `server.json`.
+    /// As [`Bench::succeed`] with a run directory of this name; gives its `result.json` and
+    /// `server.json`.
     pub fn recorded(&self, words: &str, name: &str) -> (Value, Value) {
         let run = self.path(name);
         self.succeed(&format!("{words} --out={}", run.display()));

@@ -1,4 +1,5 @@
-//! A separate server of one test, with TCP and certificates, that the test may kill and start again.
+//! A separate server of one test, with TCP and certificates, that the test may kill and start
+//! again.
 
 use std::fs;
 use std::io::Read;
@@ -62,7 +63,8 @@ impl Mysqld {
         server
     }
 
-    /// Copies the data directory that an earlier test initialised with this program, or initialises one, which takes seconds.
+    /// Copies the data directory that an earlier test initialised with this program, or initialises
+    /// one, which takes seconds.
     fn initialise(&self) {
         let program = fs::metadata(format!("{}/usr/sbin/mysqld", self.root)).unwrap();
         let template =
@@ -186,15 +188,17 @@ impl Drop for Mysqld {
     }
 }
 
-/// A loopback address that only this process uses: a port that is free on it stays free until the server binds it.
+/// A loopback address that only this process uses: a port that is free on it stays free until the
+/// server binds it.
 fn address() -> Ipv4Addr {
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     // Process numbers have 22 bits.
     Ipv4Addr::new(127, 64 + high, middle, low)
 }
 
-/// A free port below those that the kernel gives to clients (ip_local_port_range of ip(7), 32768 and up): a client could
-/// take one of those before the server is initialised, or between its death and its next start.
+/// A free port below those that the kernel gives to clients (ip_local_port_range of ip(7), 32768
+/// and up): a client could take one of those before the server is initialised, or between its death
+/// and its next start.
 fn free_port() -> u16 {
     let is_free = |port: &u16| TcpListener::bind((address(), *port)).is_ok();
     (20_000..30_000).find(is_free).unwrap()

@@ -1,4 +1,5 @@
-//! A proxy on a unix socket in front of the server's that can close all its connections, as a server that dies does.
+//! A proxy on a unix socket in front of the server's that can close all its connections, as a
+//! server that dies does.
 
 use std::io;
 use std::io::Read;
@@ -16,8 +17,8 @@ pub struct Proxy {
     streams: Arc<Mutex<Vec<UnixStream>>>,
 }
 
-/// Bytes of replies after which a connection is closed, in the middle of a reply. Applies to the first connection that
-/// reaches it; shared by all.
+/// Bytes of replies after which a connection is closed, in the middle of a reply. Applies to the
+/// first connection that reaches it; shared by all.
 type Limit = Arc<Mutex<Option<usize>>>;
 
 impl Proxy {
@@ -26,8 +27,8 @@ impl Proxy {
         Self::start_with(front, back, None)
     }
 
-    /// As [`Proxy::start`]; closes the first connection with more than `bytes` of replies in the middle of a reply. The same
-    /// amount of work leads to it on every machine, unlike a time.
+    /// As [`Proxy::start`]; closes the first connection with more than `bytes` of replies in the
+    /// middle of a reply. The same amount of work leads to it on every machine, unlike a time.
     pub fn cutting_after(front: &Path, back: &str, bytes: usize) -> Self {
         Self::start_with(front, back, Some(bytes))
     }
@@ -41,7 +42,8 @@ impl Proxy {
             for client in listener.incoming().map_while(Result::ok) {
                 let server = UnixStream::connect(&back).unwrap();
                 let both = || (client.try_clone().unwrap(), server.try_clone().unwrap());
-                // Before the first byte is forwarded: a client that has a reply is counted and can be cut.
+                // Before the first byte is forwarded: a client that has a reply is counted and can
+                // be cut.
                 kept.lock().unwrap().extend(<[_; 2]>::from(both()));
                 let (mut requests, mut server_side) = both();
                 thread::spawn(move || {

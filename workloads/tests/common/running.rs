@@ -41,7 +41,8 @@ impl Running {
         panic!("the awaited line is not among: {read:#?}");
     }
 
-    /// Reads lines up to a second with transactions: on a machine that stalls not every second has some.
+    /// Reads lines up to a second with transactions: on a machine that stalls not every second has
+    /// some.
     pub fn wait_for_transactions(&mut self) {
         self.wait_for_line(|line| line.contains(" tps: ") && !line.contains(" tps: 0.00 "));
     }

@@ -52,7 +52,8 @@ impl Sql {
         let (socket, user) = (text(socket), user.map(text));
         let (defaults, database) = (defaults.map(text), database.map(text));
         let pointer = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
-        // SAFETY: each pointer is null or a zero-terminated string that outlives the calls; the handle is checked by `Sql::expect`.
+        // SAFETY: each pointer is null or a zero-terminated string that outlives the calls; the
+        // handle is checked by `Sql::expect`.
         unsafe {
             let mysql = sys::mysql_init(ptr::null_mut());
             if let Some(file) = &defaults {
@@ -87,7 +88,8 @@ impl Sql {
     /// Runs a statement and gives its rows, NULL as `None`.
     pub fn rows(&self, sql: &str) -> Vec<Vec<Option<String>>> {
         let mut rows = Vec::new();
-        // SAFETY: the connection is open; a row is an array of as many pointers and lengths as there are fields, copied at once.
+        // SAFETY: the connection is open; a row is an array of as many pointers and lengths as
+        // there are fields, copied at once.
         unsafe {
             let sent = sys::mysql_real_query(self.mysql, sql.as_ptr().cast(), sql.len() as c_ulong);
             self.expect(sent == 0, sql);
@@ -137,9 +139,10 @@ impl Sql {
         self.rows("SET GLOBAL general_log = OFF");
     }
 
-    /// Waits until the server has closed every connection except this process's. The server does not answer the last
-    /// commands of a connection (COM_STMT_CLOSE, COM_QUIT): a busy server counts them (`Questions`) some time after its
-    /// client has ended, perhaps in the next load's measurement. Until then, the next connection may exceed a limit.
+    /// Waits until the server has closed every connection except this process's. The server does
+    /// not answer the last commands of a connection (COM_STMT_CLOSE, COM_QUIT): a busy server
+    /// counts them (`Questions`) some time after its client has ended, perhaps in the next load's
+    /// measurement. Until then, the next connection may exceed a limit.
     pub fn wait_until_disconnected(&self) {
         self.wait_until(
             "the server has no other clients, so that its counters are exact",

@@ -1,4 +1,5 @@
-//! ARM inserts: statements by the server's counters for every mode and scenario, rows in the tables, retries without duplicates.
+//! ARM inserts: statements by the server's counters for every mode and scenario, rows in the
+//! tables, retries without duplicates.
 
 use std::process::Stdio;
 
@@ -113,7 +114,8 @@ fn details_of_split_bulk_statements_belong_to_their_records() {
                 "--scenario=ctx5 --arm-mode=bulk --ids={ids} --threads=2 --events=20000 --records-per-commit=10000"
             ),
         );
-        // 10,000 records of more than 100 bytes each are more than one statement of 512 KiB; their 50,000 details more than four.
+        // 10,000 records of more than 100 bytes each are more than one statement of 512 KiB; their
+        // 50,000 details more than four.
         assert_eq!(number(&result, "commits"), 2);
         assert!(growth(&server, "Com_insert") > 2 * (2 + 4), "{ids}");
         bench.succeed("check arm_insert --check-strict --scenario=ctx5");
@@ -134,7 +136,8 @@ fn a_mix_draws_the_scenario_of_each_record() {
     assert_eq!(result["details"]["verified"], true);
     let sql = Sql::open(&bench);
     let with = |table: &str| sql.number(&format!("SELECT COUNT(DISTINCT tran_id) FROM {table}"));
-    // Six standard deviations of a binomial with p = 1/5: the seed does not determine how many records each thread stores.
+    // Six standard deviations of a binomial with p = 1/5: the seed does not determine how many
+    // records each thread stores.
     assert!((293..508).contains(&with("arm_ctx")) && (293..508).contains(&with("arm_metric")));
     bench.succeed("check arm_insert --check-strict --mix=simple,ctx5,custom --metrics=2");
     let broken = bench.load("check arm_insert --check-strict --scenario=simple");
@@ -170,7 +173,8 @@ fn a_lock_wait_writes_the_buffer_again_without_duplicates() {
         let sql = Sql::open(&bench);
         let before = sql.number("SELECT COUNT(*) FROM arm_ctx");
         let timeout = sql.number("SELECT @@global.innodb_lock_wait_timeout");
-        // New connections wait one second. The gap after the last row is locked, so that every INSERT of a detail waits.
+        // New connections wait one second. The gap after the last row is locked, so that every
+        // INSERT of a detail waits.
         sql.rows("SET GLOBAL innodb_lock_wait_timeout = 1");
         sql.rows("BEGIN");
         sql.rows("SELECT * FROM arm_ctx WHERE tran_id >= 0 FOR UPDATE");
@@ -215,8 +219,8 @@ fn a_deadlock_writes_the_buffer_again_without_duplicates() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // The writer has inserted its first record and waits for the gap of its details. (innodb_trx would not show this: the
-    // server caches it until no query has read it for 0.1 s.)
+    // The writer has inserted its first record and waits for the gap of its details. (innodb_trx
+    // would not show this: the server caches it until no query has read it for 0.1 s.)
     sql.wait_until(
         "the writer waits for a lock",
         "SELECT COUNT(*) FROM performance_schema.data_lock_waits",
@@ -237,7 +241,8 @@ fn a_deadlock_writes_the_buffer_again_without_duplicates() {
 fn buffers_filled_within_the_time_are_written_after_it_and_counted() {
     let bench = Bench::new("arm_drain");
     bench.succeed("prepare arm_insert");
-    // 16 buffers of 50 records with 21 rows each are full before the first one is written, even where the machine stalls.
+    // 16 buffers of 50 records with 21 rows each are full before the first one is written, even
+    // where the machine stalls.
     let (result, server) = run(
         &bench,
         "run",

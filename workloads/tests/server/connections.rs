@@ -1,4 +1,5 @@
-//! Connections: TLS and compression over TCP, several sockets in turn, reconnects by option and after the server's death.
+//! Connections: TLS and compression over TCP, several sockets in turn, reconnects by option and
+//! after the server's death.
 
 use crate::common::Bench;
 use crate::common::assert_refused;
@@ -118,7 +119,8 @@ fn reconnect_opens_the_connection_and_prepares_its_statements_again() {
         );
         assert_eq!(growth(&server, "Connections"), times);
         assert_eq!(growth(&server, "Com_stmt_prepare"), times);
-        // A close has no reply: the server counts some of them after the generator has read its counters.
+        // A close has no reply: the server counts some of them after the generator has read its
+        // counters.
         assert!(growth(&server, "Com_stmt_close") <= times);
         assert_eq!(result["protocol_calls"]["closes"], times);
         assert_eq!(growth(&server, "Com_stmt_execute"), 60);

@@ -6,8 +6,9 @@ use crate::common::json;
 use crate::common::number;
 use serde_json::Value;
 
-/// Runs 14/4/2 statements a transaction and compares each counter of the server. False after a deadlock: the statements of
-/// the rolled-back transaction count too, so that only begins and commits can be compared.
+/// Runs 14/4/2 statements a transaction and compares each counter of the server. False after a
+/// deadlock: the statements of the rolled-back transaction count too, so that only begins and
+/// commits can be compared.
 fn oltp_counts(bench: &Bench, mode: &str, seed: u64) -> bool {
     let words = format!(
         "run oltp_read_write --tables=2 --table-size=10000 --rand-type=uniform --threads=2 --warmup-time=1 --events=1000 \
@@ -56,8 +57,9 @@ fn oltp_counts(bench: &Bench, mode: &str, seed: u64) -> bool {
 fn oltp_statements_equal_the_server_s_counters_in_both_protocols() {
     let bench = Bench::new("oltp_counts");
     bench.succeed("prepare oltp_read_write --tables=2 --table-size=10000 --threads=2");
-    // One thread would hide a lost count. Two threads deadlock in one run of some thousands, and not in five runs in a row.
-    // Each run has another seed: the same one would set columns to their present values, and such an UPDATE affects no row.
+    // One thread would hide a lost count. Two threads deadlock in one run of some thousands, and
+    // not in five runs in a row. Each run has another seed: the same one would set columns to their
+    // present values, and such an UPDATE affects no row.
     let mut seeds = 5..;
     for mode in ["auto", "disable"] {
         let compared = seeds.by_ref().take(5).any(|seed| oltp_counts(&bench, mode, seed));

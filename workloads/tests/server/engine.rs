@@ -1,4 +1,5 @@
-//! The engine on a real server: open loop, thousands of connections, budgets, error storms, threads that hang.
+//! The engine on a real server: open loop, thousands of connections, budgets, error storms, threads
+//! that hang.
 
 use crate::common::Bench;
 use crate::common::assert_refused;
@@ -32,8 +33,8 @@ impl Drop for GlobalVariable<'_> {
 fn a_rate_is_run_as_asked_for_and_recorded() {
     let bench = Bench::new("rate");
     bench.succeed("prepare oltp_read_write --table-size=1000");
-    // On a machine that stalls for a tenth of a second at the end the rate is not held, and the result must report it. Ten
-    // such stalls in a row fail the test.
+    // On a machine that stalls for a tenth of a second at the end the rate is not held, and the
+    // result must report it. Ten such stalls in a row fail the test.
     let held = (0..10).any(|round| {
         let run = bench.path(&format!("run-{round}"));
         let words = format!(
@@ -58,8 +59,8 @@ fn a_rate_is_run_as_asked_for_and_recorded() {
         );
         // A backlog of ten is allowed.
         assert_eq!(result["rate_held"], left <= 10, "{text}");
-        // Due at 0, 10, … ms, 200 of them before the end of the time, which a busy host sees late. A stalled operation is
-        // late, not left out.
+        // Due at 0, 10, … ms, 200 of them before the end of the time, which a busy host sees late.
+        // A stalled operation is late, not left out.
         let due = 100.0 * result["seconds"].as_f64().unwrap() + 1.0;
         assert!(
             events + left >= 200 && events as f64 <= due,
@@ -138,9 +139,11 @@ fn the_same_seed_sends_the_same_statements_in_both_loops() {
     assert_eq!(sent("oltp_read_write", 5, "--threads=1 --rate=400"), closed);
     assert_ne!(sent("oltp_read_write", 6, "--threads=1"), closed);
 
-    // Two threads share the transactions in no fixed order: each sends a part of its sequence, perhaps none.
+    // Two threads share the transactions in no fixed order: each sends a part of its sequence,
+    // perhaps none.
     let closed = sent("oltp_read_only", 5, "--threads=2");
-    // One thread may take all of them: in twenty rounds of the open loop each thread of the closed loop takes some.
+    // One thread may take all of them: in twenty rounds of the open loop each thread of the closed
+    // loop takes some.
     let compared = (0..20).any(|_| {
         let open = sent("oltp_read_only", 5, "--threads=2 --rate=400");
         let mut compared = 0;
@@ -249,7 +252,8 @@ fn a_run_fails_whose_threads_hang() {
     sql.rows("BEGIN");
     sql.rows("SELECT COUNT(*) FROM (SELECT id FROM sbtest1 FOR UPDATE) AS locked");
     let run = bench.path("run");
-    // The server's lock wait lasts 50 s. Within 4 s all three start an event, even on a machine that stalls.
+    // The server's lock wait lasts 50 s. Within 4 s all three start an event, even on a machine
+    // that stalls.
     let words = format!(
         "run oltp_write_only --table-size=100 --threads=3 --time=4 --forced-shutdown=1 --out={}",
         run.display()

@@ -1,4 +1,5 @@
-//! Failures of a run: one line with the fix, exit status 2 (or 128 + signal), and the measurements up to then are kept.
+//! Failures of a run: one line with the fix, exit status 2 (or 128 + signal), and the measurements
+//! up to then are kept.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -78,7 +78,8 @@ fn the_server_counts_the_operations_of_a_program_without_end() {
     assert_window(&out, &result);
 }
 
-/// Expects a window of at least the given time in the phases and in the result; a busy host sees its end late.
+/// Expects a window of at least the given time in the phases and in the result; a busy host sees
+/// its end late.
 fn assert_window(out: &Path, result: &Value) {
     let text = std::fs::read_to_string(out.join("load/phases.jsonl")).unwrap();
     let moments = text
@@ -195,7 +196,8 @@ fn the_go_client_runs_with_and_without_its_pitfalls() {
         std::fs::remove_dir_all(&out).unwrap();
         files
     };
-    // Only server counters are compared with each other: a stall moves the client's window against the server's.
+    // Only server counters are compared with each other: a stall moves the client's window against
+    // the server's.
     let (result, server) = lookups("");
     assert!(result["events"].as_u64() > Some(0), "{result}");
     assert!(result["seconds"].as_f64() >= Some(1.9), "{result}");
@@ -206,8 +208,8 @@ fn the_go_client_runs_with_and_without_its_pitfalls() {
     let [selects, prepares, connections] = counts;
     // Except the lookups of both threads that are in progress at either end.
     assert!(prepares.abs_diff(selects) <= 4, "{counts:?}");
-    // Within one statement the server first adds up the commands of its threads, then reads the number of connections. The
-    // threads continue in between.
+    // Within one statement the server first adds up the commands of its threads, then reads the
+    // number of connections. The threads continue in between.
     assert!(
         2 * connections >= selects && connections <= 2 * selects,
         "{counts:?}"

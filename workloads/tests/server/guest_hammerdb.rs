@@ -1,5 +1,6 @@
-//! HammerDB as an external generator: the error without it, and a real run of a minute where HAMMERDB_HOME is set. Without it
-//! only the unit tests read HammerDB's output, from recorded transcripts.
+//! HammerDB as an external generator: the error without it, and a real run of a minute where
+//! HAMMERDB_HOME is set. Without it only the unit tests read HammerDB's output, from recorded
+//! transcripts.
 
 use std::env;
 

@@ -1,4 +1,5 @@
-//! The real sysbench as an external generator: its figures in our run directory, and runs that it fails.
+//! The real sysbench as an external generator: its figures in our run directory, and runs that it
+//! fails.
 
 use std::fs;
 use std::path::Path;
@@ -41,13 +42,15 @@ fn phases(run: &Path) -> Vec<(String, String, i64)> {
 fn a_run_of_sysbench_has_the_files_of_our_runs() {
     let bench = Bench::new("guest_run");
     bench.succeed(&format!("prepare oltp_read_write {SYSBENCH}"));
-    // Two programs read their clocks: a program that stalls sees another window. Ten such stalls in a row fail the test.
+    // Two programs read their clocks: a program that stalls sees another window. Ten such stalls in
+    // a row fail the test.
     let agreed = (0..10).any(|round| windows_agree(&bench, &format!("run-{round}")));
     assert!(agreed, "the windows never agreed");
     bench.succeed(&format!("cleanup oltp_read_write {SYSBENCH}"));
 }
 
-/// Runs sysbench once; true if the window that it reports, the recorded one and the server's count of transactions agree.
+/// Runs sysbench once; true if the window that it reports, the recorded one and the server's count
+/// of transactions agree.
 fn windows_agree(bench: &Bench, name: &str) -> bool {
     let run = bench.path(name);
     bench.succeed(&format!(
@@ -63,8 +66,8 @@ fn windows_agree(bench: &Bench, name: &str) -> bool {
     assert_eq!(json(&run.join("run.json"))["generator"], "sysbench");
     let count = |name: &str| result[name].as_u64().unwrap();
     let events = count("events");
-    // 20 client statements a transaction, some more for one that a lock error repeats. sysbench reads its counters while its
-    // threads run.
+    // 20 client statements a transaction, some more for one that a lock error repeats. sysbench
+    // reads its counters while its threads run.
     let started = events + count("errors");
     for (name, each) in [("queries", 20), ("reads", 14), ("writes", 4)] {
         let expected = (each * events).saturating_sub(40)..=each * started + 40;
@@ -86,7 +89,8 @@ fn windows_agree(bench: &Bench, name: &str) -> bool {
     );
     let measured = (stamps[3].2 - stamps[2].2) as f64 / 1e9;
     assert!(run.join("load/throughput.parquet").exists() && run.join("load/latency.hlog").exists());
-    // The server's count in the window, without the warm-up: both statuses were read while sysbench ran.
+    // The server's count in the window, without the warm-up: both statuses were read while sysbench
+    // ran.
     let commits = growth(&json(&run.join("load/server.json")), "Com_commit") as f64;
     (2.9..3.2).contains(&seconds)
         && (measured - seconds).abs() < 0.3

@@ -1,5 +1,5 @@
-//! Tests with a server that hangs or sends malformed packets: each call ends at its limit with one line that names the
-//! place, memory is bounded, and a signal ends the generator.
+//! Tests with a server that hangs or sends malformed packets: each call ends at its limit with one
+//! line that names the place, memory is bounded, and a signal ends the generator.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -23,13 +23,13 @@ use crate::common::variable;
 use crate::common::wait_for_end;
 use crate::common::wait_until;
 
-/// Seconds for which the option under test is set. A healthy call takes longer than the first only where the machine
-/// stalls: cases that fail with it run again with the second.
+/// Seconds for which the option under test is set. A healthy call takes longer than the first only
+/// where the machine stalls: cases that fail with it run again with the second.
 const LIMITS: [u64; 2] = [2, 20];
 const RUN: &str = "run oltp_read_write --table-size=100 --threads=2 --time=600 --report-interval=0";
 
-/// A call of the generator, how its server misbehaves, and what the error message must contain. `LIMIT` in `words` and
-/// `parts` stands for the seconds of [`LIMITS`].
+/// A call of the generator, how its server misbehaves, and what the error message must contain.
+/// `LIMIT` in `words` and `parts` stands for the seconds of [`LIMITS`].
 struct Case {
     words: String,
     /// The first connection that the server treats badly: 0 reads counters, the others run events.
@@ -96,8 +96,8 @@ fn with_limit(text: &str, limit: u64) -> String {
     text.replace("LIMIT", &limit.to_string())
 }
 
-/// Runs all cases at the same time, because each waits for its limit, and expects exit status 2 and one line with the
-/// address and the parts.
+/// Runs all cases at the same time, because each waits for its limit, and expects exit status 2 and
+/// one line with the address and the parts.
 fn all_refused(bench: &Bench, cases: Vec<Case>) {
     let mut cases = cases;
     let mut failures = Vec::new();
@@ -247,7 +247,8 @@ fn replies_that_no_server_sends_are_refused_with_bounded_memory() {
     let bench = Bench::new("hostile_replies");
     prepared(&bench);
     let variables = query("SHOW GLOBAL VARIABLES");
-    // libmysqlclient takes some of the malformed packets for an answer; the server answers nothing after them.
+    // libmysqlclient takes some of the malformed packets for an answer; the server answers nothing
+    // after them.
     let words = format!("{RUN} --mysql-read-timeout=LIMIT");
     let case = |first, moment, act, part| Case::new(words.clone(), first, moment, act, &[part]);
     all_refused(

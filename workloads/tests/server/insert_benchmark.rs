@@ -1,4 +1,5 @@
-//! The insert benchmark: rows, indexes and statements of each step, the promised rate, and restored server variables.
+//! The insert benchmark: rows, indexes and statements of each step, the promised rate, and restored
+//! server variables.
 
 use std::process::Child;
 use std::process::Stdio;
@@ -81,8 +82,8 @@ fn each_step_leaves_its_rows_and_indexes() {
     }
 
     for (name, kind) in [("qr100", "range_query"), ("qp100", "point_query")] {
-        // On a machine that stalls for half a second the rate is not held, and the result must report it. Ten such stalls in
-        // a row fail the test.
+        // On a machine that stalls for half a second the rate is not held, and the result must
+        // report it. Ten such stalls in a row fail the test.
         let held = (0..10).any(|_| query_step(&bench, name, kind));
         assert!(held, "{name}: the promised rate was never held");
     }
@@ -135,7 +136,8 @@ fn one_table_for_all_clients_and_several_steps_in_one_command() {
     assert_ne!(printed[0]["operation"], printed[5]["operation"]);
     assert_eq!(printed[1]["events"], 3 * 2030 + 100);
     let sql = Sql::open(&bench);
-    // The last step deletes as many rows as it inserts, except in the transactions in progress at its end.
+    // The last step deletes as many rows as it inserts, except in the transactions in progress at
+    // its end.
     let details = &printed[5]["details"];
     assert_eq!(
         rows(&sql, "pi1") + number(details, "rows_deleted"),
@@ -155,8 +157,8 @@ fn range_queries_are_covered_by_their_index() {
         "run insert_benchmark --steps=l.i0,l.x {SIZES} --report-interval=0"
     ));
     sql.rows("TRUNCATE TABLE performance_schema.events_statements_summary_by_digest");
-    // Four queries, with their values, as the server recorded them. A second is enough for all of them unless the machine
-    // stalls; ten seconds are enough on every machine.
+    // Four queries, with their values, as the server recorded them. A second is enough for all of
+    // them unless the machine stalls; ten seconds are enough on every machine.
     let mut seen = Vec::new();
     for _ in 0..10 {
         bench.succeed(
@@ -308,7 +310,8 @@ fn settle_restores_the_variables_after_a_signal_and_a_lost_connection() {
     for kill_connection in [false, true] {
         let child = start_settle(&bench, &sql);
         if kill_connection {
-            // The connection of the session, by its last statement, and not the one that reads counters.
+            // The connection of the session, by its last statement, and not the one that reads
+            // counters.
             let id = sql.number(
                 "SELECT t.processlist_id FROM performance_schema.threads t \
                  JOIN performance_schema.events_statements_current s USING (thread_id) WHERE s.sql_text LIKE 'SET GLOBAL%1, innodb%'",

@@ -1,5 +1,6 @@
-//! Tests of the generator's binary with a real server, which `./test` starts. Its socket is in LOADPRINT_TEST_SOCKET and, where
-//! the account needs a password, an option file in LOADPRINT_TEST_DEFAULTS. Without them every test fails.
+//! Tests of the generator's binary with a real server, which `./test` starts. Its socket is in
+//! LOADPRINT_TEST_SOCKET and, where the account needs a password, an option file in
+//! LOADPRINT_TEST_DEFAULTS. Without them every test fails.
 
 #![allow(
     clippy::unwrap_used,

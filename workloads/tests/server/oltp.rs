@@ -1,4 +1,5 @@
-//! The scripts' statement counts against the server's counters, and how preflight and `check` judge tables.
+//! The scripts' statement counts against the server's counters, and how preflight and `check` judge
+//! tables.
 
 use crate::common::Bench;
 use crate::common::growth;
@@ -77,7 +78,8 @@ fn each_script_sends_exactly_its_statements() {
     let bench = Bench::new("per_event");
     bench.succeed("prepare oltp_read_write --table-size=1000");
     for (number, script) in SCRIPTS.iter().enumerate() {
-        // One thread: a deadlock would add statements. Each run has another seed: an UPDATE to the same value affects no row.
+        // One thread: a deadlock would add statements. Each run has another seed: an UPDATE to the
+        // same value affects no row.
         let words = format!(
             "run {} --table-size=1000 --events={EVENTS} --rand-seed={}",
             script.words,

@@ -1,4 +1,5 @@
-//! Every protocol mode against the server's counters: exact numbers of prepares, executes, closes and questions.
+//! Every protocol mode against the server's counters: exact numbers of prepares, executes, closes
+//! and questions.
 
 use std::process::Stdio;
 use std::thread::sleep;
@@ -81,7 +82,8 @@ fn each_protocol_sends_its_number_of_calls() {
             ("Queries", per_event.queries * 3000 + 1),
             ("Com_select", 3000),
         ] {
-            // A close has no reply: the last one of each thread may be counted after the counters are read.
+            // A close has no reply: the last one of each thread may be counted after the counters
+            // are read.
             let late = if per_event.closes > 0 && matches!(counter, "Com_stmt_close" | "Queries") {
                 2
             } else {
@@ -105,10 +107,12 @@ fn a_full_cache_closes_the_least_recently_used_statement() {
         let (_, server) = bench.recorded(&format!("{words} {options}"), name);
         ["prepare", "execute", "close"].map(|call| growth(&server, &format!("Com_stmt_{call}")))
     };
-    // Nine statements for each of two tables and COMMIT fit; BEGIN cannot be prepared, which one attempt per connection shows.
+    // Nine statements for each of two tables and COMMIT fit; BEGIN cannot be prepared, which one
+    // attempt per connection shows.
     let [prepares, executes, closes] = counts("", "fits");
     assert_eq!((prepares, executes, closes), (9 * 2 + 2, 19 * 200, 0));
-    // A cache of one: each change of the statement, ten in a transaction, prepares one and closes one.
+    // A cache of one: each change of the statement, ten in a transaction, prepares one and closes
+    // one.
     let [prepares, executes, closes] = counts("--ps-cache-size=1", "one");
     assert_eq!(executes, 19 * 200);
     assert!(
@@ -137,7 +141,8 @@ fn the_summary_prints_the_calls_that_questions_do_not_count() {
     ] {
         assert!(uncached.contains(part), "`{part}` is not in: {uncached}");
     }
-    // 31 characters, then the id, mostly of three digits; a header of 4 bytes, the command, 2 bytes of query attributes.
+    // 31 characters, then the id, mostly of three digits; a header of 4 bytes, the command, 2 bytes
+    // of query attributes.
     let text = text("text");
     let received = text
         .lines()

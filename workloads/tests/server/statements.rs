@@ -1,4 +1,5 @@
-//! Every script against the real sysbench, by the server's general log: the same commands, texts and counts.
+//! Every script against the real sysbench, by the server's general log: the same commands, texts
+//! and counts.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +10,8 @@ use crate::sysbench::sysbench;
 /// The number of times that each command and text was sent.
 type Statements = BTreeMap<(String, String), usize>;
 
-/// The statements that the server receives while `load` runs, without those of the connection on which the generator reads
-/// the server's counters and tables.
+/// The statements that the server receives while `load` runs, without those of the connection on
+/// which the generator reads the server's counters and tables.
 fn logged(sql: &Sql, exact: bool, load: impl FnOnce()) -> Statements {
     sql.start_log();
     load();

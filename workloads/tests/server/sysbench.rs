@@ -1,4 +1,5 @@
-//! The real sysbench and this generator run every script on the tables that the other program prepared.
+//! The real sysbench and this generator run every script on the tables that the other program
+//! prepared.
 
 use std::env;
 use std::fs;
@@ -22,7 +23,8 @@ const SCRIPTS: [&str; 10] = [
     "oltp_delete",
 ];
 
-/// Runs sysbench on the test's database and expects success without a FATAL. The account is in a file of mode 0600.
+/// Runs sysbench on the test's database and expects success without a FATAL. The account is in a
+/// file of mode 0600.
 pub fn sysbench(bench: &Bench, words: &str) -> String {
     let mut account = vec![("user".to_owned(), "root".to_owned())];
     if let Ok(file) = env::var("LOADPRINT_TEST_DEFAULTS") {

@@ -1,4 +1,5 @@
-//! TPROC-C on a real server: statements by the server's counters, the data after runs and after a killed run, refusals.
+//! TPROC-C on a real server: statements by the server's counters, the data after runs and after a
+//! killed run, refusals.
 
 use std::process::Stdio;
 
@@ -12,7 +13,8 @@ use crate::common::sql::Sql;
 use crate::common::wait_until;
 
 const TYPES: [&str; 5] = ["neword", "payment", "delivery", "slev", "ostat"];
-/// Questions of each type in HammerDB's driver: SET of its inputs, CALL and SELECT of its outputs, where it has any.
+/// Questions of each type in HammerDB's driver: SET of its inputs, CALL and SELECT of its outputs,
+/// where it has any.
 const CALL: [u64; 5] = [3, 3, 1, 2, 3];
 /// With prepared calls all inputs are variables.
 const PREPARED: [u64; 5] = [3, 3, 2, 3, 3];
@@ -25,7 +27,8 @@ struct Measured {
 }
 
 impl Measured {
-    /// Two threads with a warehouse each: no deadlocks, so that counts are exact. Any error fails the run.
+    /// Two threads with a warehouse each: no deadlocks, so that counts are exact. Any error fails
+    /// the run.
     fn run(bench: &Bench, name: &str, words: &str) -> Self {
         let run = bench.path(name);
         bench.succeed(&format!(
@@ -63,11 +66,13 @@ impl Measured {
         );
     }
 
-    /// The properties of every mode: the mix, the server's commits, HammerDB's figures and numbers of statements.
+    /// The properties of every mode: the mix, the server's commits, HammerDB's figures and numbers
+    /// of statements.
     fn assert_mix_and_counts(&self) {
         let counts = self.counts();
         assert_eq!(self.transactions(), EVENTS);
-        // Six standard deviations of a binomial: the seed does not determine how many transactions each thread runs.
+        // Six standard deviations of a binomial: the seed does not determine how many transactions
+        // each thread runs.
         for (kind, (count, share)) in TYPES.iter().zip(counts.iter().zip([10.0, 10.0, 1.0, 1.0, 1.0])) {
             let p = share / 23.0;
             let (mean, deviation) = (EVENTS as f64 * p, (EVENTS as f64 * p * (1.0 - p)).sqrt());
@@ -77,8 +82,8 @@ impl Measured {
             );
         }
         let rollbacks = self.number("rollbacks");
-        // One in 99 of a thousand new orders: more than 40 in one of 10^11 runs. None in one of 20,000 runs, so that `modes`
-        // tests the sum of all runs.
+        // One in 99 of a thousand new orders: more than 40 in one of 10^11 runs. None in one of
+        // 20,000 runs, so that `modes` tests the sum of all runs.
         assert!(rollbacks < 40, "{rollbacks}");
         assert_eq!(self.number("events"), counts[0] - rollbacks);
         assert_eq!(self.number("commits"), EVENTS - rollbacks);
@@ -188,8 +193,8 @@ fn pauses(bench: &Bench) {
         run.display()
     ));
     let result = json(&run.join("load/result.json"));
-    // The keying time of a new order is 18 s; those of the others are 2 and 3 s, and the rest of the time is for a machine
-    // that stalls.
+    // The keying time of a new order is 18 s; those of the others are 2 and 3 s, and the rest of
+    // the time is for a machine that stalls.
     assert_eq!(result["transactions"]["neword"]["count"], 0);
     assert_eq!(result["events"], 0);
     assert!(result["commits"].as_u64().unwrap() > 0);
@@ -213,7 +218,8 @@ fn unsuitable_data_are_refused(bench: &Bench) {
     bench.refused("run tproc_c", &["table stock has no column s_ytd"]);
     sql.rows("ALTER TABLE stock RENAME COLUMN s_sum TO s_ytd");
 
-    // The comment shows which tool created a procedure; those of another tool are called, with a warning.
+    // The comment shows which tool created a procedure; those of another tool are called, with a
+    // warning.
     sql.rows("ALTER PROCEDURE NEWORD COMMENT 'of another tool'");
     let output = bench.load("run tproc_c --warehouses=1 --threads=2 --events=50");
     assert!(output.status.success());
@@ -244,7 +250,8 @@ fn tproc_c_counts_like_hammerdb_and_stays_consistent_after_a_kill() {
     unsuitable_data_are_refused(&bench);
 }
 
-/// A change of the data, its reverse, and each rule that it breaks with the place that `check` must name.
+/// A change of the data, its reverse, and each rule that it breaks with the place that `check` must
+/// name.
 type Damage = (
     &'static str,
     &'static str,

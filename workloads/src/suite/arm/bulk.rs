@@ -1,5 +1,5 @@
-//! The mode `bulk`: writes a whole buffer as text in multi-row INSERTs of at most 512 KiB. They are not prepared, because the
-//! statements of two buffers differ.
+//! The mode `bulk`: writes a whole buffer as text in multi-row INSERTs of at most 512 KiB. They are
+//! not prepared, because the statements of two buffers differ.
 
 use std::io::Write;
 use std::str;
@@ -44,9 +44,9 @@ impl Bulk {
 
     /// Writes a buffer whose records are numbered from `first`; returns the number of statements.
     ///
-    /// The detail rows follow the INSERT of their records into `arm_tran`, so that they can refer to LAST_INSERT_ID(), the first id
-    /// of that statement. InnoDB assigns consecutive ids to the rows of an INSERT with a known number of rows in every
-    /// innodb_autoinc_lock_mode.
+    /// The detail rows follow the INSERT of their records into `arm_tran`, so that they can refer
+    /// to LAST_INSERT_ID(), the first id of that statement. InnoDB assigns consecutive ids to the
+    /// rows of an INSERT with a known number of rows in every innodb_autoinc_lock_mode.
     pub fn store(&mut self, client: &mut Client<'_>, buffer: &Buffer, first: i64) -> Result<u64, DbError> {
         let records: Vec<_> = buffer.each().collect();
         let (mut done, mut statements) = (0, 0);
@@ -141,7 +141,8 @@ impl Bulk {
         self.text.extend_from_slice(head.as_bytes());
     }
 
-    /// Adds the row to the statement; false if the statement is full. The first row always fits: a packet is at least 1 KiB.
+    /// Adds the row to the statement; false if the statement is full. The first row always fits: a
+    /// packet is at least 1 KiB.
     fn append(&mut self) -> bool {
         let first = self.text.ends_with(b"VALUES ");
         if !first && self.text.len() + 1 + self.row.len() > self.longest {

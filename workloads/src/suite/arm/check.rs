@@ -50,7 +50,8 @@ const RECORDS: &str = "SELECT parent, metrics, contexts, COUNT(*), SUM(gaps) FRO
      LEFT JOIN (SELECT tran_id, COUNT(*) AS n, MAX(pos) AS last FROM arm_ctx GROUP BY tran_id) c ON c.tran_id = t.id \
      ) AS records GROUP BY parent, metrics, contexts ORDER BY parent, metrics, contexts";
 
-/// Checks the rules. A record may be of any scenario of the study; with `--check-strict`, only of the named ones.
+/// Checks the rules. A record may be of any scenario of the study; with `--check-strict`, only of
+/// the named ones.
 pub fn findings(setup: &Setup<'_>) -> Result<Vec<Finding>> {
     let mut connection = setup.driver.connect()?;
     preflight(connection.as_mut())?;

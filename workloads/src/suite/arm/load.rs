@@ -1,4 +1,5 @@
-//! The load of `arm_insert`: sets up queue and writers by the options and reports the details of the result.
+//! The load of `arm_insert`: sets up queue and writers by the options and reports the details of
+//! the result.
 
 use std::sync::Arc;
 
@@ -155,7 +156,8 @@ impl Load for ArmLoad {
         add("statements_per_second", json!(per_second(sums.statements)));
         add("queue_full_seconds", json!(full_seconds));
         add("writers_idle_seconds", json!(idle_seconds));
-        // False when the producer waited too: then both sides waited for something else, such as a long commit.
+        // False when the producer waited too: then both sides waited for something else, such as a
+        // long commit.
         let producer_waited = full_seconds > IDLE_SHARE * seconds;
         add("producer_bound", json!(idle && !producer_waited));
         if let Some(growth) = shared.tally.growth() {

@@ -1,5 +1,6 @@
-//! The workload `arm_insert` inserts Application Response Measurement records like a monitoring system: one producer fills
-//! buffers, and writer threads store each buffer as one database transaction. Scenarios differ in the detail rows per record.
+//! The workload `arm_insert` inserts Application Response Measurement records like a monitoring
+//! system: one producer fills buffers, and writer threads store each buffer as one database
+//! transaction. Scenarios differ in the detail rows per record.
 
 mod bulk;
 mod check;

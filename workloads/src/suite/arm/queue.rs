@@ -1,4 +1,5 @@
-//! The queue of buffers between the producer and the writers, and the producer's thread. Locked once per buffer, not per record.
+//! The queue of buffers between the producer and the writers, and the producer's thread. Locked
+//! once per buffer, not per record.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -122,7 +123,8 @@ impl Queue {
         if state.stopping { None } else { state.empty.pop() }
     }
 
-    /// Waits for a full buffer and returns the oldest; none when the producer has ended and the queue is empty.
+    /// Waits for a full buffer and returns the oldest; none when the producer has ended and the
+    /// queue is empty.
     pub fn pop(&self) -> Option<Buffer> {
         let mut state = self.lock();
         let start = monotonic_ns();

@@ -74,7 +74,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Draws from `rng`. The time of the first record is fixed, so that the same seed gives the same rows.
+    /// Draws from `rng`. The time of the first record is fixed, so that the same seed gives the
+    /// same rows.
     pub fn new(mix: Mix, full: Full, rng: Rng) -> Self {
         Self {
             mix,

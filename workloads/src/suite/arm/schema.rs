@@ -1,4 +1,5 @@
-//! Creates and drops the tables of `arm_insert`: records, two detail tables, and constant definitions, without foreign keys.
+//! Creates and drops the tables of `arm_insert`: records, two detail tables, and constant
+//! definitions, without foreign keys.
 
 use anyhow::Context;
 use anyhow::Result;

@@ -1,4 +1,5 @@
-//! The statements of the modes `row` and `multi`: prepared once per connection, run record by record.
+//! The statements of the modes `row` and `multi`: prepared once per connection, run record by
+//! record.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +21,8 @@ const TRAN_TYPES: [ParamType; 9] = [BigInt, Int, Int, Int, BigInt, BigInt, Int, 
 
 /// The statements of one connection.
 pub struct Statements {
-    /// The server assigns the ids: statements contain none, and detail rows refer to LAST_INSERT_ID().
+    /// The server assigns the ids: statements contain none, and detail rows refer to
+    /// LAST_INSERT_ID().
     server_ids: bool,
     /// One row per statement.
     single: bool,

@@ -1,4 +1,5 @@
-//! Counts committed records, rows and statements of a phase, and the growth of the tables, in addition to the engine's counters.
+//! Counts committed records, rows and statements of a phase, and the growth of the tables, in
+//! addition to the engine's counters.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;

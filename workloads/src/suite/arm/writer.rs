@@ -13,7 +13,8 @@ use crate::engine::client::Client;
 use crate::engine::load::Session;
 use crate::engine::load::Step;
 
-/// A writer numbers its records from `thread << 40`, so that writers insert at different places of the primary key.
+/// A writer numbers its records from `thread << 40`, so that writers insert at different places of
+/// the primary key.
 const ID_BITS: u32 = 40;
 
 enum Statement {
@@ -81,7 +82,8 @@ impl Writer {
         Ok(statements + 1)
     }
 
-    /// True if a buffer whose COMMIT got no reply is in the tables. Not known with ids of the server.
+    /// True if a buffer whose COMMIT got no reply is in the tables. Not known with ids of the
+    /// server.
     fn committed(&self, client: &mut Client<'_>, first: i64) -> Result<bool, DbError> {
         if self.shared.server_ids {
             return Ok(false);

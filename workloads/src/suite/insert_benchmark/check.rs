@@ -1,4 +1,5 @@
-//! The rules of the data after any step, for the verb `check`: indexes agree with the rows, and inserts equal deletes.
+//! The rules of the data after any step, for the verb `check`: indexes agree with the rows, and
+//! inserts equal deletes.
 
 use anyhow::Result;
 

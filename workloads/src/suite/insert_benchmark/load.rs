@@ -1,4 +1,5 @@
-//! Runs one step: assigns a role to each connection and reports whether the promised insert rate was held.
+//! Runs one step: assigns a role to each connection and reports whether the promised insert rate
+//! was held.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

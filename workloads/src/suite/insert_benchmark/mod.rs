@@ -1,5 +1,6 @@
-//! The insert benchmark (Tokutek's iibench as Mark Callaghan runs it): a load in key order, secondary indexes, equal numbers of
-//! inserts and deletes, and queries during inserts and deletes at a promised rate. Each step is a separate run.
+//! The insert benchmark (Tokutek's iibench as Mark Callaghan runs it): a load in key order,
+//! secondary indexes, equal numbers of inserts and deletes, and queries during inserts and deletes
+//! at a promised rate. Each step is a separate run.
 
 mod check;
 mod load;

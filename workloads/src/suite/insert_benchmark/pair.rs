@@ -1,4 +1,5 @@
-//! Synchronizes the inserts and the deletes of one client: neither side is more than eight statements ahead.
+//! Synchronizes the inserts and the deletes of one client: neither side is more than eight
+//! statements ahead.
 
 use std::sync::Condvar;
 use std::sync::Mutex;

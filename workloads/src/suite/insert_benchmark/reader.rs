@@ -1,4 +1,5 @@
-//! The session that queries without pauses: by one of the three secondary indexes, or by primary key.
+//! The session that queries without pauses: by one of the three secondary indexes, or by primary
+//! key.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

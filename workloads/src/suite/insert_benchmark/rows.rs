@@ -84,7 +84,8 @@ mod tests {
             let fixed = row.length - row.length / 2;
             assert!(row.data[..fixed].iter().all(|byte| *byte == b'a'));
         }
-        // The largest of 200,000 draws is the last value; for customers it is near the last value with probability 0.14.
+        // The largest of 200,000 draws is the last value; for customers it is near the last value
+        // with probability 0.14.
         assert_eq!([largest[0], largest[2], largest[3]], [999, 9999, 499]);
         assert!((99_900..100_000).contains(&largest[1]));
     }

@@ -1,4 +1,5 @@
-//! The due times of statements in a step with a promised rate: at equal intervals from the start of the phase.
+//! The due times of statements in a step with a promised rate: at equal intervals from the start of
+//! the phase.
 
 use loadprint_recording::clock::monotonic_ns;
 
@@ -13,7 +14,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// `rows` per statement, `rate` rows per second; client `client` of `clients` starts that fraction of a period later.
+    /// `rows` per statement, `rate` rows per second; client `client` of `clients` starts that
+    /// fraction of a period later.
     pub fn new(rows: u64, rate: u64, client: usize, clients: usize) -> Self {
         let period_ns = (rows as f64 / rate as f64 * 1e9) as i64;
         Self {
@@ -24,7 +26,8 @@ impl Schedule {
         }
     }
 
-    /// Due time of the next statement on CLOCK_MONOTONIC; `phase` is the number of the phase in the run.
+    /// Due time of the next statement on CLOCK_MONOTONIC; `phase` is the number of the phase in the
+    /// run.
     pub fn due(&mut self, phase: u64) -> i64 {
         if self.phase != phase {
             self.phase = phase;

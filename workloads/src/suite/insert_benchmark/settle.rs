@@ -1,5 +1,6 @@
-//! The step `settle` between loading and querying: computes statistics and makes InnoDB write its dirty pages back for some time.
-//! The changed variables are always restored: by the session, or else by the connection that reads the server after the run.
+//! The step `settle` between loading and querying: computes statistics and makes InnoDB write its
+//! dirty pages back for some time. The changed variables are always restored: by the session, or
+//! else by the connection that reads the server after the run.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -19,8 +20,8 @@ use crate::engine::load::Moment;
 use crate::engine::load::Session;
 use crate::engine::load::Step;
 
-/// Variables and their values during the step. Set in this order and restored in reverse, because the low-water mark must not
-/// exceed the limit.
+/// Variables and their values during the step. Set in this order and restored in reverse, because
+/// the low-water mark must not exceed the limit.
 const VARIABLES: [(&str, &str); 3] = [
     ("innodb_max_dirty_pages_pct_lwm", "1"),
     ("innodb_max_dirty_pages_pct", "1"),
@@ -54,7 +55,8 @@ impl Settling {
         (state.dirty, state.wait_seconds)
     }
 
-    /// Counts the dirty pages. After the run, restores variables that the session could not restore.
+    /// Counts the dirty pages. After the run, restores variables that the session could not
+    /// restore.
     pub fn at_rest(&self, moment: Moment, connection: &mut dyn Connection) -> Result<(), DbError> {
         let rows = connection.rows("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'")?;
         let pages = rows.first().and_then(|row| row.get(1)?.as_deref()?.parse().ok());

@@ -1,4 +1,5 @@
-//! The state that all connections of a step share: tables, pairs, and the rows inserted and deleted so far.
+//! The state that all connections of a step share: tables, pairs, and the rows inserted and deleted
+//! so far.
 
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::AtomicU64;

@@ -60,7 +60,8 @@ impl Work {
         }
     }
 
-    /// Waits until the next statement may run and returns its number of rows; none at the end of the rows or of the phase.
+    /// Waits until the next statement may run and returns its number of rows; none at the end of
+    /// the rows or of the phase.
     fn next(&mut self, client: &mut Client<'_>) -> Option<u64> {
         let rows = self
             .shared

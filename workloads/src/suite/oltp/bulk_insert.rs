@@ -1,5 +1,6 @@
-//! The script bulk_insert: each thread appends rows to its own table through a buffer of 512 KiB. One event appends one row to
-//! the buffer. Most events send nothing; the statement counts are the INSERTs sent.
+//! The script bulk_insert: each thread appends rows to its own table through a buffer of 512 KiB.
+//! One event appends one row to the buffer. Most events send nothing; the statement counts are the
+//! INSERTs sent.
 
 use std::io::Write;
 

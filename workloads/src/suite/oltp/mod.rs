@@ -1,5 +1,5 @@
-//! Sysbench's SQL scripts, statement by statement (src/lua/ of sysbench 1.0.20). Each tool runs on the data that the other one
-//! prepared.
+//! Sysbench's SQL scripts, statement by statement (src/lua/ of sysbench 1.0.20). Each tool runs on
+//! the data that the other one prepared.
 
 pub mod bulk_insert;
 mod insert;
@@ -64,7 +64,8 @@ impl Oltp {
         }
     }
 
-    /// True if the client chooses ids, which could equal those of `prepare`: then `prepare` inserts no rows.
+    /// True if the client chooses ids, which could equal those of `prepare`: then `prepare` inserts
+    /// no rows.
     fn starts_empty(&self, values: &Values) -> Result<bool> {
         Ok(matches!(self.event, Event::Insert) && !values.flag("auto-inc")?)
     }

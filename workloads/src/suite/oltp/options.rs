@@ -1,4 +1,5 @@
-//! The options of sysbench's OLTP scripts that change statements. Every script accepts all of them, as in sysbench.
+//! The options of sysbench's OLTP scripts that change statements. Every script accepts all of them,
+//! as in sysbench.
 
 use crate::options::Kind;
 use crate::options::OptionSpec;

@@ -1,5 +1,5 @@
-//! The scripts select_random_points and select_random_ranges: one statement with many parameters; each thread reads its slice
-//! of `sbtest1`.
+//! The scripts select_random_points and select_random_ranges: one statement with many parameters;
+//! each thread reads its slice of `sbtest1`.
 
 use anyhow::Result;
 
@@ -69,7 +69,8 @@ impl RandomSelect {
         })
     }
 
-    /// The keys of a thread, as in sysbench: `size ÷ threads × thread` to one slice further, both included; they start at 0.
+    /// The keys of a thread, as in sysbench: `size ÷ threads × thread` to one slice further, both
+    /// included; they start at 0.
     fn slice(&self, thread: usize) -> Keys {
         let width = self.table_size as f64 / self.threads as f64;
         let least = width * thread as f64;

@@ -1,4 +1,5 @@
-//! The table of scripts. A new script of groups of statements is an entry here and a line in the list of workloads.
+//! The table of scripts. A new script of groups of statements is an entry here and a line in the
+//! list of workloads.
 
 use super::Event;
 use super::Oltp;

@@ -1,4 +1,5 @@
-//! The session of a script of statement groups: prepares the statements for each table and runs events.
+//! The session of a script of statement groups: prepares the statements for each table and runs
+//! events.
 
 use anyhow::Result;
 
@@ -78,7 +79,8 @@ impl Load for Groups {
     }
 }
 
-/// A statement as an event reads it. The server evicts the caches between two events: the data of an event are adjacent.
+/// A statement as an event reads it. The server evicts the caches between two events: the data of
+/// an event are adjacent.
 #[derive(Debug, Clone, Copy)]
 struct Planned {
     /// Index of its first handle; there is one for each table.

@@ -1,4 +1,5 @@
-//! The statements of the scripts, as data: texts with typed parameters, in groups that run on one table.
+//! The statements of the scripts, as data: texts with typed parameters, in groups that run on one
+//! table.
 
 use anyhow::Result;
 

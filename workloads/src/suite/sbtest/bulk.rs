@@ -1,4 +1,5 @@
-//! Builds multi-row INSERTs of at most sysbench's packet size (db_bulk_insert_next of src/db_driver.c).
+//! Builds multi-row INSERTs of at most sysbench's packet size (db_bulk_insert_next of
+//! src/db_driver.c).
 
 /// BULK_PACKET_SIZE of sysbench, which includes the terminating zero byte.
 const PACKET: usize = 512 * 1024;
@@ -23,7 +24,8 @@ impl Bulk {
         }
     }
 
-    /// The statement, if a row of this length no longer fits; send it and call [`Bulk::clear`] first.
+    /// The statement, if a row of this length no longer fits; send it and call [`Bulk::clear`]
+    /// first.
     pub fn full(&self, row: usize) -> Option<&[u8]> {
         let comma = usize::from(self.rows > 0);
         self.rest().filter(|text| text.len() + row + 1 + comma > PACKET)

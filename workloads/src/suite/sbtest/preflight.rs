@@ -1,5 +1,5 @@
-//! Checks before a run that the tables exist, with the right columns and enough rows. Reads the data dictionary and some rows
-//! by their key, never a whole table.
+//! Checks before a run that the tables exist, with the right columns and enough rows. Reads the
+//! data dictionary and some rows by their key, never a whole table.
 
 use std::collections::BTreeMap;
 
@@ -25,13 +25,15 @@ pub const BULK: &[Column] = &[("id", "int", None), ("k", "int", None)];
 
 /// Rows looked up in each table.
 const SAMPLE: i64 = 256;
-/// One in this number of them may be missing, as `oltp_delete` leaves gaps. In a large table without 8 % of its ids at random,
-/// more than 42 of the 256 are missing in one of 10^5 cases; without 5 %, in one of 10^11.
+/// One in this number of them may be missing, as `oltp_delete` leaves gaps. In a large table
+/// without 8 % of its ids at random, more than 42 of the 256 are missing in one of 10^5 cases;
+/// without 5 %, in one of 10^11.
 const GAPS: usize = 6;
-/// Number that may be missing in a small table: a run killed between DELETE and INSERT leaves a few gaps.
+/// Number that may be missing in a small table: a run killed between DELETE and INSERT leaves a few
+/// gaps.
 const SMALL_GAPS: usize = 3;
-/// Ids that may be missing at the end of a table that has at least ten times this number. In a table without 10 % of its ids,
-/// the last nine are missing in one of 10^9 cases.
+/// Ids that may be missing at the end of a table that has at least ten times this number. In a
+/// table without 10 % of its ids, the last nine are missing in one of 10^9 cases.
 const LAST_GAPS: i64 = 8;
 
 /// Expects `sbtest1` to `sbtestN` with these columns.

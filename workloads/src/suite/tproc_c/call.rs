@@ -1,5 +1,5 @@
-//! Runs transactions by the stored procedures, with the round trips of HammerDB's driver: SET of the variables, CALL (or EXECUTE
-//! of a CALL prepared in SQL), SELECT of the results.
+//! Runs transactions by the stored procedures, with the round trips of HammerDB's driver: SET of
+//! the variables, CALL (or EXECUTE of a CALL prepared in SQL), SELECT of the results.
 
 use std::fmt::Write;
 
@@ -200,7 +200,8 @@ impl Caller {
     }
 }
 
-/// Our procedure returns NULL as the number of an order that it rolled back; HammerDB's procedure returns the number.
+/// Our procedure returns NULL as the number of an order that it rolled back; HammerDB's procedure
+/// returns the number.
 fn is_not_null(rows: &[Row], column: usize) -> bool {
     rows.first()
         .and_then(|row| row.get(column))

@@ -1,6 +1,7 @@
-//! Checks the consistency conditions of TPC-C clause 3.3.2 for each warehouse. Conditions 10 and 12 relate the balance of a
-//! customer to orders and payments: they pass with `--strict` only, because HammerDB adds payments to the balance, delivers
-//! without a lock and loads delivered orders with an amount. Condition 11 applies to the initial data.
+//! Checks the consistency conditions of TPC-C clause 3.3.2 for each warehouse. Conditions 10 and 12
+//! relate the balance of a customer to orders and payments: they pass with `--strict` only, because
+//! HammerDB adds payments to the balance, delivers without a lock and loads delivered orders with
+//! an amount. Condition 11 applies to the initial data.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -15,7 +16,8 @@ use crate::suite::parallel;
 use crate::workload::Finding;
 use crate::workload::Setup;
 
-/// A rule and the query for its violations in a warehouse: the columns of the first row are the place and the values.
+/// A rule and the query for its violations in a warehouse: the columns of the first row are the
+/// place and the values.
 #[derive(Debug)]
 struct Rule {
     text: &'static str,

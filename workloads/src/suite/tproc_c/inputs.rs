@@ -62,8 +62,9 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Terminal `thread` of `threads`. With `all` it owns every `threads`-th warehouse and draws one for each transaction, like
-    /// HammerDB's allwarehouse; otherwise it draws one home warehouse.
+    /// Terminal `thread` of `threads`. With `all` it owns every `threads`-th warehouse and draws
+    /// one for each transaction, like HammerDB's allwarehouse; otherwise it draws one home
+    /// warehouse.
     pub fn new(
         thread: usize,
         threads: usize,
@@ -136,7 +137,8 @@ impl NewOrder {
     }
 }
 
-/// A customer by last name or by number. Both are always drawn, so that the stream does not depend on the choice.
+/// A customer by last name or by number. Both are always drawn, so that the stream does not depend
+/// on the choice.
 #[derive(Debug, Clone)]
 pub struct CustomerKey {
     /// The last name, if it selects the customer.

@@ -1,4 +1,5 @@
-//! `prepare`, `warmup` and `cleanup`. The connections of `prepare` load tenths of warehouses in turn.
+//! `prepare`, `warmup` and `cleanup`. The connections of `prepare` load tenths of warehouses in
+//! turn.
 
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::AtomicU64;
@@ -37,8 +38,8 @@ pub fn prepare(setup: &Setup<'_>) -> Result<()> {
     if shape.history_key {
         expect_invisible_columns(connection.as_mut())?;
     }
-    // The parameters of the procedures have the character set of the database: unless it is that of the columns, the server
-    // cannot use the index on names.
+    // The parameters of the procedures have the character set of the database: unless it is that of
+    // the columns, the server cannot use the index on names.
     connection.query(b"ALTER DATABASE CHARACTER SET latin1 COLLATE latin1_swedish_ci")?;
     setup.output.line("Creating 9 tables");
     for definition in shape.definitions() {

@@ -1,5 +1,5 @@
-//! The workload `tproc_c`: the order-entry workload that HammerDB derives from TPC-C, on its schema, with its five stored
-//! procedures or without them.
+//! The workload `tproc_c`: the order-entry workload that HammerDB derives from TPC-C, on its
+//! schema, with its five stored procedures or without them.
 
 mod call;
 mod check;
@@ -304,7 +304,8 @@ impl Load for TprocLoad {
         Ok(())
     }
 
-    /// HammerDB's NOPM and TPM over the exact length of the measurement; HammerDB divides by whole minutes.
+    /// HammerDB's NOPM and TPM over the exact length of the measurement; HammerDB divides by whole
+    /// minutes.
     fn details(&self, seconds: f64) -> Map<String, Json> {
         let before = *self.before.lock().unwrap_or_else(PoisonError::into_inner);
         let after = *self.after.lock().unwrap_or_else(PoisonError::into_inner);

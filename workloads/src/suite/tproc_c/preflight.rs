@@ -1,4 +1,5 @@
-//! Checks before a run that the database has the tables, columns, warehouses and procedures; errors contain the fix.
+//! Checks before a run that the database has the tables, columns, warehouses and procedures; errors
+//! contain the fix.
 
 use anyhow::Result;
 use anyhow::bail;

@@ -1,5 +1,6 @@
-//! Creates and recognizes the five stored procedures. Names, parameters and statements are those of HammerDB, so that each tool
-//! runs on the other's schema. The texts in `sql/` contain both rule sets; lines of only one of them are marked.
+//! Creates and recognizes the five stored procedures. Names, parameters and statements are those of
+//! HammerDB, so that each tool runs on the other's schema. The texts in `sql/` contain both rule
+//! sets; lines of only one of them are marked.
 
 use anyhow::Result;
 

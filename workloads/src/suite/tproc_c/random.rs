@@ -1,4 +1,5 @@
-//! Draws the random values of the benchmark: TPC-C clauses 2.1.6 (NURand) and 4.3.2 (strings, last names), HammerDB's ranges.
+//! Draws the random values of the benchmark: TPC-C clauses 2.1.6 (NURand) and 4.3.2 (strings, last
+//! names), HammerDB's ranges.
 
 use crate::random::Rng;
 
@@ -22,7 +23,8 @@ const SYLLABLES: [&str; 10] = [
 
 /// HammerDB's NURand constant of last names, for prepare and run.
 const C_LAST: i64 = 123;
-/// By the rules of TPC-C the constant of the run differs from that of the data by 65 to 119, but not by 96 or 112 (clause
+/// By the rules of TPC-C the constant of the run differs from that of the data by 65 to 119, but
+/// not by 96 or 112 (clause
 /// 2.1.6.1).
 const C_LAST_STRICT: i64 = 223;
 /// NURand constant of customers, from 0 to A.

@@ -68,7 +68,8 @@ impl<'a> Insert<'a> {
     }
 }
 
-/// One tenth of the items, or of a warehouse: a district with its customers and orders, and a tenth of the stock.
+/// One tenth of the items, or of a warehouse: a district with its customers and orders, and a tenth
+/// of the stock.
 #[derive(Debug)]
 pub struct Slice {
     /// The warehouse; 0 for the items.
@@ -256,8 +257,8 @@ impl Slice {
         Ok(())
     }
 
-    /// The customers of the orders. TPC-C permutes all customers; HammerDB draws each from the order's number up, which leaves
-    /// customers without an order.
+    /// The customers of the orders. TPC-C permutes all customers; HammerDB draws each from the
+    /// order's number up, which leaves customers without an order.
     fn buyers(&mut self) -> Vec<i64> {
         let mut buyers: Vec<i64> = (1..=CUSTOMERS).collect();
         for position in 0..buyers.len() {

@@ -1,4 +1,5 @@
-//! The session of one thread: a terminal that draws the type of the next transaction, waits and runs it.
+//! The session of one thread: a terminal that draws the type of the next transaction, waits and
+//! runs it.
 
 use loadprint_recording::clock::monotonic_ns;
 
@@ -48,8 +49,8 @@ impl Session for TerminalSession {
 }
 
 impl TerminalSession {
-    /// Waits for the think time of the last transaction and the keying time of the next one (TPC-C clause 5.2.5). False at the end
-    /// of the phase.
+    /// Waits for the think time of the last transaction and the keying time of the next one (TPC-C
+    /// clause 5.2.5). False at the end of the phase.
     fn pause(&mut self, kind: Kind, client: &mut Client<'_>) -> bool {
         let (keying, mean) = kind.pauses();
         let thinking = std::mem::replace(
@@ -61,7 +62,8 @@ impl TerminalSession {
     }
 }
 
-/// Draws a think time from the exponential distribution: whole seconds in HammerDB, at most ten times the mean in TPC-C.
+/// Draws a think time from the exponential distribution: whole seconds in HammerDB, at most ten
+/// times the mean in TPC-C.
 fn think(rng: &mut Rng, mean: f64, strict: bool) -> f64 {
     // 1 - u is never 0.
     let seconds = -(1.0 - rng.unit()).ln() * mean;

@@ -1,4 +1,5 @@
-//! The definitions of the nine tables with HammerDB's columns, types and indexes, in latin1 and without foreign keys.
+//! The definitions of the nine tables with HammerDB's columns, types and indexes, in latin1 and
+//! without foreign keys.
 
 use anyhow::Result;
 

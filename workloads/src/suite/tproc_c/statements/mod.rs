@@ -1,5 +1,5 @@
-//! Runs transactions without procedures: every statement is a separate round trip by `--protocol`, about 28 per transaction on
-//! average.
+//! Runs transactions without procedures: every statement is a separate round trip by `--protocol`,
+//! about 28 per transaction on average.
 
 mod answer;
 mod orders;
@@ -147,7 +147,8 @@ impl Statements {
             }
         };
         let rows = self.rows(client, Key::LastOrder, &[w, d, Int(c)])?;
-        // HammerDB's data have customers without an order; HammerDB reads the lines of order 0 then.
+        // HammerDB's data have customers without an order; HammerDB reads the lines of order 0
+        // then.
         let order = match rows.first() {
             Some(row) => Answer::of(Some(row), Key::LastOrder).int(0)?,
             None => 0,
@@ -157,8 +158,8 @@ impl Statements {
     }
 }
 
-/// The customer at ⌈n/2⌉ of n customers with one last name, in the order of their first names (clause 2.5.2.2). HammerDB
-/// selects the next one, or the last.
+/// The customer at ⌈n/2⌉ of n customers with one last name, in the order of their first names
+/// (clause 2.5.2.2). HammerDB selects the next one, or the last.
 fn chosen(rows: &[Row], strict: bool) -> Option<&Row> {
     let middle = rows.len().div_ceil(2) + usize::from(!strict);
     rows.get(middle.min(rows.len()).checked_sub(1)?)

@@ -92,7 +92,8 @@ impl Statements {
     }
 }
 
-/// The new c_data of a customer with bad credit: the payment before the old text. HammerDB leaves room for a second payment.
+/// The new c_data of a customer with bad credit: the payment before the old text. HammerDB leaves
+/// room for a second payment.
 fn about(of: &Payment, c: i64, now: &str, places: &str, old: &str, strict: bool) -> String {
     let Payment {
         w,

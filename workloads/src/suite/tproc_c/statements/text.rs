@@ -133,7 +133,8 @@ pub const ALL: [Key; KEYS] = {
 };
 
 impl Key {
-    /// Text and parameters. The strict rules lock rows before they change them and update all columns of TPC-C.
+    /// Text and parameters. The strict rules lock rows before they change them and update all
+    /// columns of TPC-C.
     pub fn definition(self, strict: bool) -> (String, &'static [ParamType]) {
         let (text, params) = self.raw(strict);
         let lock = if strict { " FOR UPDATE" } else { "" };
