@@ -145,7 +145,7 @@ mod tests {
         Distribution::from_options(&values).unwrap()
     }
 
-    /// How often each of the keys 1..=10,000 came in 400,000 draws.
+    /// The frequency of each of the keys 1..=10,000 in 400,000 draws.
     fn hits(distribution: Distribution) -> Vec<u32> {
         let keys = distribution.over(1, 10_000);
         let mut rng = Rng::new(1, 0);

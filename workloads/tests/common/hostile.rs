@@ -24,7 +24,7 @@ const COM_QUERY: u8 = 0x03;
 const ENDLESS_BYTES: usize = 6 << 30;
 /// Mebibytes of an endless reply that are sent per second. The client checks its memory four times
 /// a second.
-const ENDLESS_RATE: usize = 256;
+const ENDLESS_RATE: usize = 512;
 
 /// When the server misbehaves.
 #[derive(Clone, Copy, Debug)]

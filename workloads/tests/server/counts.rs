@@ -11,7 +11,7 @@ use serde_json::Value;
 /// commits can be compared.
 fn oltp_counts(bench: &Bench, mode: &str, seed: u64) -> bool {
     let words = format!(
-        "run oltp_read_write --tables=2 --table-size=10000 --rand-type=uniform --threads=2 --warmup-time=1 --events=1000 \
+        "run oltp_read_write --tables=2 --table-size=10000 --rand-type=uniform --threads=2 --warmup-time=0.2 --events=1000 \
          --db-ps-mode={mode} --rand-seed={seed}"
     );
     let (result, server) = bench.recorded(&words, &format!("run-{mode}-{seed}"));

@@ -296,10 +296,10 @@ fn settle_restores_the_variables_after_a_signal_and_a_lost_connection() {
     for (name, value) in VARIABLES {
         sql.rows(&format!("SET GLOBAL {name} = {value}"));
     }
-    let wanted = ["77", "7", "55"];
+    let expected = ["77", "7", "55"];
 
     let (result, _) = step(&bench, "settle", "--settle-time=1");
-    assert_eq!(variables(&sql), wanted);
+    assert_eq!(variables(&sql), expected);
     assert!(result["seconds"].as_f64() >= Some(1.0));
     assert_eq!(
         (number(&result, "events"), &result["status"]),
@@ -326,7 +326,7 @@ fn settle_restores_the_variables_after_a_signal_and_a_lost_connection() {
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        assert_eq!(variables(&sql), wanted, "connection killed: {kill_connection}");
+        assert_eq!(variables(&sql), expected, "connection killed: {kill_connection}");
     }
     for ((name, _), value) in VARIABLES.iter().zip(before) {
         sql.rows(&format!("SET GLOBAL {name} = {value}"));

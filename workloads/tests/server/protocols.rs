@@ -21,7 +21,7 @@ struct PerEvent {
 }
 
 fn point_selects(bench: &Bench, name: &str, options: &str) -> (serde_json::Value, serde_json::Value) {
-    let words = "run oltp_point_select --table-size=1000 --threads=2 --warmup-time=1 --events=3000";
+    let words = "run oltp_point_select --table-size=1000 --threads=2 --warmup-time=0.2 --events=3000";
     bench.recorded(&format!("{words} {options}"), name)
 }
 

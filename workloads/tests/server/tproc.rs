@@ -377,5 +377,4 @@ fn check_names_broken_rules_with_their_place_and_strict_runs_keep_all_rules() {
             sql.rows(reverse);
         }
     }
-    bench.succeed("check tproc_c --strict");
 }

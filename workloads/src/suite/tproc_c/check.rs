@@ -61,9 +61,9 @@ const RULES: &[Rule] = &[
     rule(
         "4: the sum of o_ol_cnt is the number of order lines of a district",
         &["d_id", "sum of o_ol_cnt", "order lines"],
-        "SELECT d_id, (SELECT SUM(o_ol_cnt) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id) AS wanted, \
-         (SELECT COUNT(*) FROM order_line WHERE ol_w_id = d_w_id AND ol_d_id = d_id) AS found FROM district WHERE d_w_id = {w} \
-         HAVING NOT wanted <=> found",
+        "SELECT d_id, (SELECT SUM(o_ol_cnt) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id) AS expected, \
+         (SELECT COUNT(*) FROM order_line WHERE ol_w_id = d_w_id AND ol_d_id = d_id) AS actual FROM district WHERE d_w_id = {w} \
+         HAVING NOT expected <=> actual",
     ),
     rule(
         "5: o_carrier_id is null if and only if the order is in new_order",
@@ -77,9 +77,9 @@ const RULES: &[Rule] = &[
     rule(
         "6: o_ol_cnt is the number of lines of each order",
         &["o_d_id", "o_id", "o_ol_cnt", "order lines"],
-        "SELECT o_d_id, o_id, o_ol_cnt, COUNT(ol_number) AS found FROM orders LEFT JOIN order_line \
+        "SELECT o_d_id, o_id, o_ol_cnt, COUNT(ol_number) AS actual FROM orders LEFT JOIN order_line \
          ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} \
-         GROUP BY o_w_id, o_d_id, o_id HAVING NOT o_ol_cnt <=> found",
+         GROUP BY o_w_id, o_d_id, o_id HAVING NOT o_ol_cnt <=> actual",
     ),
     rule(
         "7: ol_delivery_d is null if and only if o_carrier_id of the order is",
@@ -108,22 +108,22 @@ const RULES: &[Rule] = &[
     ),
     Rule {
         text: "10: c_balance is the sum of delivered orders minus the sum of payments",
-        query: "SELECT c_d_id, c_id, c_balance, COALESCE(ordered, 0) - COALESCE(paid, 0) AS wanted FROM customer \
+        query: "SELECT c_d_id, c_id, c_balance, COALESCE(ordered, 0) - COALESCE(paid, 0) AS expected FROM customer \
                 LEFT JOIN (SELECT o_d_id, o_c_id, SUM(ol_amount) AS ordered FROM orders JOIN order_line ON ol_w_id = o_w_id \
                 AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} AND ol_delivery_d IS NOT NULL GROUP BY o_d_id, o_c_id) \
                 AS bought ON o_d_id = c_d_id AND o_c_id = c_id \
                 LEFT JOIN (SELECT h_c_d_id, h_c_id, SUM(h_amount) AS paid FROM history WHERE h_c_w_id = {w} \
                 GROUP BY h_c_d_id, h_c_id) AS payments ON h_c_d_id = c_d_id AND h_c_id = c_id WHERE c_w_id = {w} \
-                HAVING NOT c_balance <=> wanted",
+                HAVING NOT c_balance <=> expected",
         columns: &["c_d_id", "c_id", "c_balance", "delivered minus paid"],
         strict: true,
     },
     Rule {
         text: "12: c_balance + c_ytd_payment is the sum of delivered orders",
-        query: "SELECT c_d_id, c_id, c_balance + c_ytd_payment AS found, COALESCE(ordered, 0) AS wanted FROM customer \
+        query: "SELECT c_d_id, c_id, c_balance + c_ytd_payment AS actual, COALESCE(ordered, 0) AS expected FROM customer \
                 LEFT JOIN (SELECT o_d_id, o_c_id, SUM(ol_amount) AS ordered FROM orders JOIN order_line ON ol_w_id = o_w_id \
                 AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} AND ol_delivery_d IS NOT NULL GROUP BY o_d_id, o_c_id) \
-                AS bought ON o_d_id = c_d_id AND o_c_id = c_id WHERE c_w_id = {w} HAVING NOT found <=> wanted",
+                AS bought ON o_d_id = c_d_id AND o_c_id = c_id WHERE c_w_id = {w} HAVING NOT actual <=> expected",
         columns: &["c_d_id", "c_id", "c_balance + c_ytd_payment", "delivered"],
         strict: true,
     },

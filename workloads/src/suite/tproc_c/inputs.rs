@@ -312,8 +312,8 @@ mod tests {
         for _ in 0..230_000 {
             counts[Kind::draw(&mut rng) as usize] += 1;
         }
-        for (count, wanted) in counts.into_iter().zip([100_000, 100_000, 10_000, 10_000, 10_000]) {
-            assert!(i32::abs(count - wanted) < 1500, "{counts:?}");
+        for (count, expected) in counts.into_iter().zip([100_000, 100_000, 10_000, 10_000, 10_000]) {
+            assert!(i32::abs(count - expected) < 1500, "{counts:?}");
         }
     }
 }

@@ -52,12 +52,12 @@ pub fn preflight(values: &Values, threads: usize, connection: &mut dyn Connectio
     if present == 0 {
         bail!("table warehouse is empty: run `loadprint-load cleanup tproc_c` and `prepare tproc_c`");
     }
-    if let Some(wanted) = given_warehouses(values)?
-        && wanted > present
+    if let Some(given) = given_warehouses(values)?
+        && given > present
     {
         bail!(
-            "--warehouses={wanted}, but the database has {present}: lower it, or run `loadprint-load cleanup tproc_c` and \
-             `prepare tproc_c --warehouses={wanted}`"
+            "--warehouses={given}, but the database has {present}: lower it, or run `loadprint-load cleanup tproc_c` and \
+             `prepare tproc_c --warehouses={given}`"
         );
     }
     let used = given_warehouses(values)?.unwrap_or(present);

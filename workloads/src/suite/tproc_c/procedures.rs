@@ -74,7 +74,7 @@ pub fn origin(connection: &mut dyn Connection) -> Result<Result<Origin, Vec<&'st
     if !missing.is_empty() {
         return Ok(Err(missing));
     }
-    let all = |wanted: &str| names.iter().all(|name| comment(name).as_deref() == Some(wanted));
+    let all = |text: &str| names.iter().all(|name| comment(name).as_deref() == Some(text));
     Ok(Ok(match (all(COMMENT), all(COMMENT_STRICT)) {
         (true, _) => Origin::Ours { strict: false },
         (_, true) => Origin::Ours { strict: true },

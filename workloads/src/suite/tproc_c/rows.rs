@@ -131,13 +131,13 @@ impl Slice {
 
     /// 26 to 50 letters, with the word "original" in a tenth of the rows.
     fn data(&mut self, text: &mut String) {
-        let begin = text.len() + 1;
+        let start = text.len() + 1;
         self.word(text, 26, 50);
         if self.rng.uniform(1, 10) == 1 {
             let word = if self.strict { "ORIGINAL" } else { "original" };
-            let room = text.len() - 1 - begin - word.len();
+            let room = text.len() - 1 - start - word.len();
             let offset = self.rng.uniform(0, i64::try_from(room).unwrap_or(0));
-            let at = begin + usize::try_from(offset).unwrap_or(0);
+            let at = start + usize::try_from(offset).unwrap_or(0);
             text.replace_range(at..at + word.len(), word);
         }
     }
