@@ -1,5 +1,6 @@
-//! Parses the command line: builds clap commands from the verbs, the workloads and their option tables, and reduces usage errors to
-//! one line. Clap's derive cannot replace the tables: each workload declares its own, and they also give the recorded options.
+//! Parses the command line: builds clap commands from the verbs, the workloads and their option
+//! tables, and reduces usage errors to one line. Clap's derive cannot replace the tables: each
+//! workload declares its own, and they also give the recorded options.
 
 mod usage_error;
 
@@ -72,13 +73,13 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Invocation> {
         Err(error) => return Err(one_line(&error, &names())),
     };
     match matches.subcommand() {
-        Some(("list", of)) => Ok(Invocation::List {
-            json: of
+        Some(("list", matches)) => Ok(Invocation::List {
+            json: matches
                 .get_one::<String>("format")
                 .is_some_and(|format| format == "json"),
         }),
-        Some(("help", of)) => help(command, of.get_one::<String>("workload")),
-        Some((verb, of)) => verb_of(verb, of),
+        Some(("help", matches)) => help(command, matches.get_one::<String>("workload")),
+        Some((verb, matches)) => parse_verb(verb, matches),
         None => bail!("the verb is missing: give list, prepare, warmup, run, check or cleanup"),
     }
 }
@@ -94,19 +95,19 @@ fn hyphens(argument: String) -> String {
     }
 }
 
-fn verb_of(verb: &str, of: &ArgMatches) -> Result<Invocation> {
+fn parse_verb(verb: &str, matches: &ArgMatches) -> Result<Invocation> {
     let verb = VERBS
         .iter()
         .find(|(_, name, _)| *name == verb)
         .map(|(verb, ..)| *verb);
-    let (Some(verb), Some((name, of))) = (verb, of.subcommand()) else {
+    let (Some(verb), Some((name, matches))) = (verb, matches.subcommand()) else {
         bail!("the workload is missing: give one of {}", names());
     };
     let workload =
         registry::find(name).ok_or_else(|| anyhow!("unknown workload `{name}`: give one of {}", names()))?;
     let mut values = Values::default();
     for spec in specs(workload) {
-        values.add(spec, of.get_one::<String>(spec.name).map(String::as_str))?;
+        values.add(spec, matches.get_one::<String>(spec.name).map(String::as_str))?;
     }
     Ok(Invocation::Verb(verb, workload, Box::new(values)))
 }
@@ -135,11 +136,11 @@ fn help(command: Command, name: Option<&String>) -> Result<Invocation> {
         return Ok(Invocation::Print(command.render_long_help().to_string()));
     };
     command.build();
-    let of = command
+    let workload = command
         .find_subcommand_mut("run")
         .and_then(|run| run.find_subcommand_mut(name));
-    match of {
-        Some(of) => Ok(Invocation::Print(of.render_help().to_string())),
+    match workload {
+        Some(workload) => Ok(Invocation::Print(workload.render_help().to_string())),
         None => bail!("unknown workload `{name}`: give one of {}", names()),
     }
 }
@@ -162,24 +163,24 @@ fn command() -> Command {
                 .arg(Arg::new("workload").value_name("WORKLOAD")),
         );
     for (_, verb, about) in VERBS {
-        let mut of_verb = Command::new(verb)
+        let mut verb_command = Command::new(verb)
             .about(about)
             .subcommand_required(true)
             .subcommand_value_name("WORKLOAD")
             .subcommand_help_heading("Workloads")
             .disable_help_subcommand(true);
         if verb == "warmup" {
-            of_verb = of_verb.alias("prewarm");
+            verb_command = verb_command.alias("prewarm");
         }
         for workload in WORKLOADS {
             let descriptor = workload.descriptor();
             let about = format!("{}\nOperation: {}", descriptor.summary, descriptor.operation);
-            let of_workload = Command::new(descriptor.name)
+            let workload_command = Command::new(descriptor.name)
                 .about(descriptor.summary)
                 .long_about(about);
-            of_verb = of_verb.subcommand(of_workload.args(specs(*workload).map(argument)));
+            verb_command = verb_command.subcommand(workload_command.args(specs(*workload).map(argument)));
         }
-        command = command.subcommand(of_verb);
+        command = command.subcommand(verb_command);
     }
     command
 }
@@ -209,7 +210,7 @@ fn argument(spec: &OptionSpec) -> Arg {
             .require_equals(true)
             .default_missing_value("on")
             .value_name("on|off"),
-        Kind::Choice(_) => argument.value_name("WORD"),
+        Kind::Choice(_) => argument.value_name("NAME"),
         Kind::Int(..) => argument.value_name("N"),
         Kind::Ints(..) => argument.value_name("N[,N...]"),
         Kind::Number(..) => argument.value_name("X"),
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_one_line_with_the_nearest_name() {
+    fn usage_errors_are_one_line_with_the_most_similar_name() {
         for (words, part) in [
             ("run oltp_read_wite", "did you mean `oltp_read_write`?"),
             ("rum oltp_read_write", "did you mean `run`?"),

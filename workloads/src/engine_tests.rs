@@ -44,7 +44,7 @@ impl Observer for Notes {
         Ok(())
     }
 
-    fn begins(&mut self, phase: &str) -> Result<()> {
+    fn phase_starts(&mut self, phase: &str) -> Result<()> {
         self.calls.push(format!("begin {phase}"));
         Ok(())
     }
@@ -56,7 +56,7 @@ impl Observer for Notes {
         Ok(())
     }
 
-    fn ended(&mut self, phase: &str) -> Result<()> {
+    fn phase_ended(&mut self, phase: &str) -> Result<()> {
         self.calls.push(format!("end {phase}"));
         Ok(())
     }
@@ -82,7 +82,7 @@ fn plan(threads: usize, events: u64) -> Plan {
         rate: None,
         undo: Undo::Rollback,
         init_timeout: Duration::from_secs(600),
-        cut_after: None,
+        disconnect_after: None,
     }
 }
 
@@ -176,7 +176,7 @@ fn the_same_seed_gives_the_same_statements() {
 }
 
 #[test]
-fn statements_are_sysbench_s_in_its_order() {
+fn statements_are_those_of_sysbench_in_its_order() {
     let texts = statements("oltp_read_write", &[("table-size", "9")], 1);
     let shape = |text: &str| -> String {
         let words = text.split('\'').step_by(2).collect::<Vec<_>>().join("S");
@@ -324,25 +324,26 @@ fn an_open_loop_runs_what_is_due_and_waits_for_the_rest() {
     let (outcome, _) = run_dry("oltp_point_select", &[], 1, &open(500.0, 400), &DryRun::default());
     let measured = outcome.measured.unwrap();
     let arrived = measured.arrived.unwrap();
-    // Arrival n is due at n × 2 ms: 200 of them are before the end of the time, which a loaded host may notice late.
-    let most = (measured.seconds * 500.0) as u64 + 1;
-    assert!((200..=most).contains(&arrived.due), "{arrived:?} of {most}");
+    // Arrival n is due at n × 2 ms: 200 of them are before the end of the time, which a loaded host
+    // may notice late.
+    let limit = (measured.seconds * 500.0) as u64 + 1;
+    assert!((200..=limit).contains(&arrived.due), "{arrived:?} of {limit}");
     let events = measured.totals[0].get(Counter::Events);
     assert!(
-        events <= most && arrived.begun <= events,
-        "{events} {arrived:?} of {most}"
+        events <= limit && arrived.started <= events,
+        "{events} {arrived:?} of {limit}"
     );
 }
 
 #[test]
-fn a_rate_that_cannot_be_held_is_a_backlog_and_counts_in_the_latency() {
+fn a_rate_above_capacity_builds_a_backlog_that_counts_in_the_latency() {
     let (outcome, _) = run_dry("oltp_point_select", &[], 1, &open(50e6, 1000), &DryRun::default());
-    assert_eq!((outcome.failure, outcome.short), (None, None));
+    assert_eq!((outcome.failure, outcome.early_end), (None, None));
     let measured = outcome.measured.unwrap();
     let arrived = measured.arrived.unwrap();
     assert!(!arrived.rate_held() && arrived.left() > 0 && arrived.max_waiting >= arrived.left());
-    // Nearly all events started long after they were due, at the end most of a second late; also on a host that ran the threads
-    // only for a part of that second.
+    // Nearly all events started long after they were due, at the end limit of a second late; also
+    // on a host that ran the threads only for a part of that second.
     let totals = &measured.totals[0];
     let wait_ns = totals.get(Counter::WaitNs) / totals.latency.count();
     let mean_ns = totals.get(Counter::LatencyNs) / totals.latency.count();
@@ -359,14 +360,16 @@ fn both_loops_send_the_same_statements_per_thread() {
         let mixed = [("tables", "3"), ("table-size", "1000")];
         run_dry("oltp_read_write", &mixed, 7, plan, &driver);
         let log = driver.log.lock().unwrap();
-        // Connections are numbered as they are opened; the threads have the same statements in either order.
-        let of = |number| -> Vec<String> {
-            let own = log.iter().filter(|(of, _)| *of == number);
-            own.map(|(_, text)| text.clone()).collect()
+        // Connections are numbered as they are opened; the threads have the same statements in
+        // either order.
+        let statements_of = |number| -> Vec<String> {
+            let statements = log.iter().filter(|(of, _)| *of == number);
+            statements.map(|(_, text)| text.clone()).collect()
         };
-        [of(0), of(1)]
+        [statements_of(0), statements_of(1)]
     };
-    // The threads may share the 400 events in any way, and one may get none of them, but not in each of twenty rounds.
+    // The threads may share the 400 events in any way, and one may get none of them, but not in
+    // each of twenty rounds.
     let compared = (0..20).any(|_| {
         let closed = sent(&plan(2, 400));
         let paced = sent(&Plan {
@@ -392,7 +395,7 @@ fn both_loops_send_the_same_statements_per_thread() {
 }
 
 #[test]
-fn threads_begin_one_after_the_other_in_the_ramp() {
+fn threads_start_one_by_one_in_the_ramp() {
     let ramp = Plan {
         ramp: Some(Duration::from_millis(200)),
         ..plan(4, 10)
@@ -429,7 +432,7 @@ impl Session for ThreeSession {
 }
 
 #[test]
-fn a_run_that_ends_before_its_time_says_why() {
+fn a_run_that_ends_before_its_time_has_a_reason() {
     let hour = Plan {
         time: Some(Duration::from_secs(3600)),
         events: None,
@@ -446,9 +449,9 @@ fn a_run_that_ends_before_its_time_says_why() {
     )
     .unwrap();
     assert_eq!(outcome.measured.unwrap().totals[0].get(Counter::Events), 6);
-    let short = outcome.short.unwrap();
+    let early_end = outcome.early_end.unwrap();
     assert!(
-        short.contains("ran out of work") && short.contains("of 3600 s"),
-        "{short}"
+        early_end.contains("ran out of work") && early_end.contains("of 3600 s"),
+        "{early_end}"
     );
 }

@@ -52,7 +52,7 @@ fn run() -> Result<u8> {
     match cli::parse(arguments)? {
         Invocation::Print(text) => Output::default().line(text.trim_end()),
         Invocation::List { json } => Output::default().line(&verbs::list(json)),
-        Invocation::Verb(verb, workload, values) => return verbs::act(verb, workload, &values),
+        Invocation::Verb(verb, workload, values) => return verbs::run_verb(verb, workload, &values),
     }
     Ok(0)
 }

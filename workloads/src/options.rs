@@ -1,5 +1,5 @@
-//! Declares and parses options: one table row defines the parser, the help line and the entry in `result.json`.
-//! Option names are those of sysbench, with `-`; `_` is accepted too.
+//! Declares and parses options: one table row defines the parser, the help line and the entry in
+//! `result.json`. Option names are those of sysbench, with `-`; `_` is accepted too.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Writes the load's part of a run directory: `load/*`, and `run.json` and the manifest if no orchestrator writes them.
+//! Writes the load's part of a run directory: `load/*`, and `run.json` and the manifest if no
+//! orchestrator writes them.
 
 use std::path::Path;
 
@@ -32,7 +33,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Creates `RUN/load`. Refuses a directory that contains results, so that nothing is overwritten.
+    /// Creates `RUN/load`. Refuses a directory that contains results, so that nothing is
+    /// overwritten.
     ///
     /// # Errors
     /// If it cannot be created or contains results.
@@ -52,12 +54,12 @@ impl Recording {
     }
 
     /// Records the start of a phase.
-    pub fn begins(&mut self, phase: &str) -> Result<()> {
+    pub fn start_phase(&mut self, phase: &str) -> Result<()> {
         Ok(self.phases.begin(phase)?)
     }
 
     /// Records the end of a phase.
-    pub fn ended(&mut self, phase: &str) -> Result<()> {
+    pub fn end_phase(&mut self, phase: &str) -> Result<()> {
         Ok(self.phases.end(phase)?)
     }
 
@@ -79,7 +81,8 @@ impl Recording {
         Ok(write_atomic(&self.load.file("result.json"), result)?)
     }
 
-    /// Writes the series and the result of an external generator; `kind` is the transaction type of the series.
+    /// Writes the series and the result of an external generator; `kind` is the transaction type of
+    /// the series.
     pub fn write_external_result(
         &self,
         result: &Json,
@@ -96,7 +99,8 @@ impl Recording {
         reported::write_histogram(&self.load.file("latency.hlog"), histogram, kind, window)
     }
 
-    /// Writes `run.json` and the manifest, unless an orchestrator or a recorder has written `run.json`.
+    /// Writes `run.json` and the manifest, unless an orchestrator or a recorder has written
+    /// `run.json`.
     pub fn finish(&self, info: &RunInfo<'_>) -> Result<()> {
         let file = self.run.file("run.json");
         if file.exists() {
@@ -185,7 +189,7 @@ mod tests {
             symlink(&kept, run.join("load").join(name)).unwrap();
         }
         let mut recording = Recording::create(&run, &["transaction"]).unwrap();
-        recording.begins("measure").unwrap();
+        recording.start_phase("measure").unwrap();
         recording.write_server(&json!({})).unwrap();
         let histogram = Histogram::new(3).unwrap();
         recording

@@ -55,12 +55,12 @@ mod tests {
             );
             assert!(!descriptor.types.is_empty() && !descriptor.operation.is_empty());
             let mut options = HashSet::new();
-            let guests = crate::external::options_of(descriptor.name);
+            let external = crate::external::options_of(descriptor.name);
             let tables = descriptor
                 .options
                 .iter()
                 .copied()
-                .chain([guests, crate::options::COMMON]);
+                .chain([external, crate::options::COMMON]);
             for spec in tables.flatten() {
                 assert!(
                     options.insert(spec.name),

@@ -26,7 +26,8 @@ fn number(value: &Json) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }
 
-/// An interval line: `[ 4s ] thds: 2 tps: … qps: … (r/w/o: …) lat (ms,95%): … err/s: … reconn/s: …`.
+/// An interval line: `[ 4s ] thds: 2 tps: … qps: … (r/w/o: …) lat (ms,95%): … err/s: … reconn/s:
+/// …`.
 pub fn interval_line(
     elapsed_s: f64,
     seconds: f64,
@@ -174,7 +175,8 @@ fn workload_block(result: &Json, details: &Map<String, Json>) -> String {
     text
 }
 
-/// Formats a value of `details`: text without quotes, fractions with two decimals, or four below one.
+/// Formats a value of `details`: text without quotes, fractions with two decimals, or four below
+/// one.
 fn display_value(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
@@ -188,7 +190,7 @@ fn display_value(value: &Json) -> String {
 }
 
 fn latency_block(latency: &Json, percentile: u8) -> String {
-    let of = |key: &str| number(&latency[key]);
+    let milliseconds = |key: &str| number(&latency[key]);
     format!(
         "Latency (ms):
          min:                              {:>10.2}
@@ -198,11 +200,11 @@ fn latency_block(latency: &Json, percentile: u8) -> String {
          sum:                              {:>10.2}
 
 ",
-        of("min"),
-        of("mean"),
-        of("max"),
-        of(&format!("p{percentile}")),
-        of("sum"),
+        milliseconds("min"),
+        milliseconds("mean"),
+        milliseconds("max"),
+        milliseconds(&format!("p{percentile}")),
+        milliseconds("sum"),
     )
 }
 
@@ -235,7 +237,7 @@ mod tests {
     use crate::stats::Stats;
 
     #[test]
-    fn the_interval_line_is_sysbench_s() {
+    fn the_interval_line_has_the_format_of_sysbench() {
         let stats = Stats::new(1, 1);
         let thread = &stats.threads()[0];
         let before = Snapshot::take(&stats);
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_has_sysbench_s_blocks_and_figures() {
+    fn the_summary_has_the_format_of_sysbench() {
         let text = summary(&result(), 95);
         for part in [
             "SQL statistics:\n    queries performed:\n        read:                            140\n",
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_was_not_held_is_one_line() {
+    fn a_rate_that_was_not_held_adds_a_line() {
         let mut open = result();
         for (key, value) in [
             ("mode", json!("open")),

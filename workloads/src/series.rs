@@ -1,4 +1,5 @@
-//! Writes the per-second series of `measure`: `throughput.parquet`, and `latency.hlog` in the HdrHistogram log format.
+//! Writes the per-second series of `measure`: `throughput.parquet`, and `latency.hlog` in the
+//! HdrHistogram log format.
 
 pub mod reported;
 
@@ -82,8 +83,8 @@ struct Row {
     p95_ms: Option<f64>,
 }
 
-/// The series of a run. Histograms are written to their file at once; counts stay in memory until the end, about 150 bytes per second
-/// and transaction type.
+/// The series of a run. Histograms are written to their file at once; counts stay in memory until
+/// the end, about 150 bytes per second and transaction type.
 #[derive(Debug)]
 pub struct Series {
     types: &'static [&'static str],
@@ -120,8 +121,8 @@ impl Series {
         self.log.add(interval, self.types)
     }
 
-    /// Finishes the histograms and writes `throughput.parquet`: one row per interval and transaction type, null in columns for which
-    /// `unseen` is true.
+    /// Finishes the histograms and writes `throughput.parquet`: one row per interval and
+    /// transaction type, null in columns for which `unseen` is true.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -216,7 +217,8 @@ pub fn metadata(boot_id: &str) -> Json {
     })
 }
 
-/// Writes `latency.hlog`: nanoseconds, one tagged interval per second and transaction type, times relative to the start of the phase.
+/// Writes `latency.hlog`: nanoseconds, one tagged interval per second and transaction type, times
+/// relative to the start of the phase.
 #[derive(Debug)]
 struct LatencyLog {
     to: RunFile,

@@ -45,12 +45,12 @@ impl Server {
         }
         let session = pairs(connection.rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'")?);
         let cipher = session.get("Ssl_cipher").and_then(Json::as_str);
-        let of = |name: &str| variables.get(name).cloned().unwrap_or(Json::Null);
+        let variable = |name: &str| variables.get(name).cloned().unwrap_or(Json::Null);
         Ok(Self {
             cipher: json!(cipher.filter(|name| !name.is_empty())),
             connection,
-            version: of("version"),
-            comment: of("version_comment"),
+            version: variable("version"),
+            comment: variable("version_comment"),
             variables,
             status_warmup: None,
             reader_bytes: None,
@@ -76,8 +76,9 @@ impl Server {
         &self.cipher
     }
 
-    /// Reads the counters before the first phase, which is not measured: their growth shows how warm the server is.
-    pub fn warm_up(&mut self) -> Result<(), DbError> {
+    /// Reads the counters before the first phase, which is not measured: their growth shows how
+    /// warm the server is.
+    pub fn read_before_warmup(&mut self) -> Result<(), DbError> {
         if self.status_warmup.is_none() {
             self.status_warmup = Some(self.status()?);
         }
@@ -85,7 +86,7 @@ impl Server {
     }
 
     /// Reads the counters before `measure`; twice, to measure the cost of the reading itself.
-    pub fn begin(&mut self) -> Result<(), DbError> {
+    pub fn read_before_measure(&mut self) -> Result<(), DbError> {
         let first = self.status()?;
         let second = self.status()?;
         self.reader_bytes = ReaderBytes::between(&first, &second);
@@ -94,9 +95,10 @@ impl Server {
         Ok(())
     }
 
-    /// Reads the counters after `measure`. If the server is gone, `status_end` stays empty, and the run reports the error.
-    /// If lost connections are ignored, it reconnects; counters of a server that has restarted are discarded.
-    pub fn end(&mut self) {
+    /// Reads the counters after `measure`. If the server is gone, `status_end` stays empty, and the
+    /// run reports the error. If lost connections are ignored, it reconnects; counters of a server
+    /// that has restarted are discarded.
+    pub fn read_after_measure(&mut self) {
         let mut status = self.status();
         if let Err(error @ DbError::Ignorable(_)) = &status
             && error.connection_lost()
@@ -160,7 +162,8 @@ fn pairs(rows: Vec<Row>) -> Map<String, Json> {
         .collect()
 }
 
-/// Decides by the last word of the name. Switches and numbers, as of `disconnect_on_expired_password`, are not secrets.
+/// Decides by the last word of the name. Switches and numbers, as of
+/// `disconnect_on_expired_password`, are not secrets.
 fn is_secret(name: &str, value: &Json) -> bool {
     const WORDS: [&str; 7] = [
         "password",

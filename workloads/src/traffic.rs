@@ -1,5 +1,6 @@
-//! Computes the traffic of an event from the server's counters: statements prepared, executed and closed, questions, bytes.
-//! The questions and bytes of the connection that reads the counters are subtracted.
+//! Computes the traffic of an event from the server's counters: statements prepared, executed and
+//! closed, questions, bytes. The questions and bytes of the connection that reads the counters are
+//! subtracted.
 
 use serde_json::Map;
 use serde_json::Value as Json;
@@ -24,9 +25,11 @@ fn growth(from: &Status, to: &Status, name: &str) -> Option<i64> {
 }
 
 impl ReaderBytes {
-    /// Computes them from two consecutive readings at rest; the difference starts at the second one.
+    /// Computes them from two consecutive readings at rest; the difference starts at the second
+    /// one.
     ///
-    /// Between two readings are the second question and the first answer. The size of the answer depends only on its texts.
+    /// Between two readings are the second question and the first answer. The size of the answer
+    /// depends only on its texts.
     pub fn between(first: &Status, second: &Status) -> Option<Self> {
         let text = |status: &Status| -> usize {
             let lengths = status
@@ -54,11 +57,11 @@ pub fn block(
         return None;
     }
     let per_event = |count: i64| count as f64 / events as f64;
-    let of = |name: &str| growth(begin, end, name).map(per_event);
+    let per_event_of = |name: &str| growth(begin, end, name).map(per_event);
     let (prepare, execute, close) = (
-        of("Com_stmt_prepare")?,
-        of("Com_stmt_execute")?,
-        of("Com_stmt_close")?,
+        per_event_of("Com_stmt_prepare")?,
+        per_event_of("Com_stmt_execute")?,
+        per_event_of("Com_stmt_close")?,
     );
     let questions = per_event(growth(begin, end, "Questions")? - 1);
     let received = per_event(growth(begin, end, "Bytes_received")? - reader.received);

@@ -36,22 +36,22 @@ pub fn list(as_json: bool) -> String {
     let descriptors = WORKLOADS.iter().map(|workload| workload.descriptor());
     if as_json {
         let entries: Vec<Json> = descriptors
-            .map(|of| {
-                json!({"name": of.name, "summary": of.summary, "operation": of.operation, "types": of.types,
-                    "generators": external::generators(of.name)})
+            .map(|workload| {
+                json!({"name": workload.name, "summary": workload.summary, "operation": workload.operation, "types": workload.types,
+                    "generators": external::generators(workload.name)})
             })
             .collect();
         return format!("{:#}", Json::from(entries));
     }
-    let lines = descriptors.map(|of| {
+    let lines = descriptors.map(|workload| {
         format!(
             "{:<20}{}\n{:20}operation: {}\n{:20}generators: {}",
-            of.name,
-            of.summary,
+            workload.name,
+            workload.summary,
             "",
-            of.operation,
+            workload.operation,
             "",
-            external::generators(of.name).join(", ")
+            external::generators(workload.name).join(", ")
         )
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -61,13 +61,13 @@ pub fn list(as_json: bool) -> String {
 ///
 /// # Errors
 /// One line with the place and the hint.
-pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
+pub fn run_verb(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
     let watchdog = Watchdog::start()?;
     if verb != Verb::Run {
-        return act_on(verb, workload, values, &watchdog, None);
+        return run_with_interrupts(verb, workload, values, &watchdog, None);
     }
     let interrupts = Interrupts::install(&watchdog)?;
-    let status = act_on(verb, workload, values, &watchdog, Some(&interrupts));
+    let status = run_with_interrupts(verb, workload, values, &watchdog, Some(&interrupts));
     match (status, interrupts.ended_calls()) {
         (Err(_), Some(signal)) => {
             eprintln!("loadprint-load: interrupted by signal {signal} while the server did not answer");
@@ -77,7 +77,7 @@ pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
     }
 }
 
-fn act_on(
+fn run_with_interrupts(
     verb: Verb,
     workload: &dyn Workload,
     values: &Values,
@@ -99,7 +99,7 @@ fn act_on(
     let threads = values.ints("threads")?.into_iter().max().unwrap_or(1);
     let threads = usize::try_from(threads)?;
     if verb != Verb::Check
-        && let Some(generator) = external::chosen(workload.descriptor().name, values)?
+        && let Some(generator) = external::selected(workload.descriptor().name, values)?
     {
         let job = external::Job {
             workload,
@@ -112,7 +112,7 @@ fn act_on(
         if verb == Verb::Prepare && generator.needs_database() {
             create_database(&driver).map_err(|error| driver.explain(error.into()))?;
         }
-        generator.operate(verb, &job)?;
+        generator.run_verb(verb, &job)?;
         return Ok(0);
     }
     let setup = Setup {
@@ -122,26 +122,17 @@ fn act_on(
         seed,
         output: &output,
     };
-    let place = |error: anyhow::Error| driver.explain(error);
-    match verb {
+    let status = match verb {
         Verb::Prepare => create_database(&driver)
             .map_err(anyhow::Error::from)
-            .map_err(place)?,
-        Verb::Warmup | Verb::Cleanup | Verb::Run | Verb::Check => {}
-    }
-    match verb {
-        Verb::Prepare => workload.prepare(&setup),
-        Verb::Warmup => workload.warmup(&setup),
-        Verb::Check => return check(workload, &setup).map_err(place),
-        Verb::Run => {
-            return findings(workload, &setup)
-                .map(|found| status_of(&found))
-                .map_err(place);
-        }
-        Verb::Cleanup => workload.cleanup(&setup),
-    }
-    .map_err(place)?;
-    Ok(0)
+            .and_then(|()| workload.prepare(&setup))
+            .map(|()| 0),
+        Verb::Warmup => workload.warmup(&setup).map(|()| 0),
+        Verb::Check => check(workload, &setup),
+        Verb::Run => findings(workload, &setup).map(|findings| status_of(&findings)),
+        Verb::Cleanup => workload.cleanup(&setup).map(|()| 0),
+    };
+    status.map_err(|error| driver.explain(error))
 }
 
 /// The driver with these options.
@@ -200,7 +191,8 @@ fn status_of(findings: &[Finding]) -> u8 {
     u8::from(findings.iter().any(|finding| finding.broken.is_some()))
 }
 
-/// Creates the database if it does not exist. An account without this privilege can use an existing one.
+/// Creates the database if it does not exist. An account without this privilege can use an existing
+/// one.
 fn create_database(driver: &MysqlDriver) -> Result<(), DbError> {
     match driver.connect() {
         Err(error) if error.failure().errno == 1049 => {

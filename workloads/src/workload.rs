@@ -1,5 +1,5 @@
-//! Defines the interface of a workload: it declares its options, prepares data, and makes the load that the engine runs.
-//! A workload neither reads a clock nor counts statements.
+//! Defines the interface of a workload: it declares its options, prepares data, and makes the load
+//! that the engine runs. A workload neither reads a clock nor counts statements.
 
 use anyhow::Result;
 
@@ -65,7 +65,8 @@ pub trait Workload: Sync {
     /// Its declaration.
     fn descriptor(&self) -> &Descriptor;
 
-    /// The protocol of `--protocol=auto` if `--db-ps-mode` is not given; `None`: server-side prepared statements, as in sysbench.
+    /// The protocol of `--protocol=auto` if `--db-ps-mode` is not given; `None`: server-side
+    /// prepared statements, as in sysbench.
     fn protocol(&self) -> Option<Protocol> {
         None
     }

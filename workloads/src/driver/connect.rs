@@ -1,4 +1,5 @@
-//! Reads where to connect and as which user from options, files and the environment; refuses secrets that other users can read.
+//! Reads where to connect and as which user from options, files and the environment; refuses
+//! secrets that other users can read.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -22,7 +23,8 @@ pub struct Account {
     pub endpoints: Vec<Endpoint>,
     /// User name.
     pub user: Option<String>,
-    /// The password. `None` leaves it to the option file and to MYSQL_PWD, which the library reads itself.
+    /// The password. `None` leaves it to the option file and to MYSQL_PWD, which the library reads
+    /// itself.
     pub password: Option<String>,
     /// Default database.
     pub database: Option<String>,
@@ -56,7 +58,8 @@ impl Account {
             Some(file) => Some(read_password(Path::new(file))?),
             None => None,
         };
-        // Values of an option file are used unless the command line sets them. Without a file, the defaults of sysbench apply.
+        // Values of an option file are used unless the command line sets them. Without a file, the
+        // defaults of sysbench apply.
         let or_default = |name: &str, default: &str| -> Result<Option<String>> {
             Ok(match values.text(name)? {
                 Some(given) => Some(given.to_owned()),

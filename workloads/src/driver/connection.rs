@@ -1,4 +1,4 @@
-//! A connection with its statements and its limits; reopens both after the connection is lost.
+//! Implements a connection of the driver: its statements and time limits, and the reconnect.
 
 use std::ptr;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub struct MysqlConnection {
     on_connect: Vec<String>,
     watched: WatchedConnection,
     /// `None` if the connection could not be reopened.
-    link: Option<LibraryConnection>,
+    library: Option<LibraryConnection>,
 }
 
 impl MysqlConnection {
@@ -69,9 +69,9 @@ impl MysqlConnection {
             statements: Statements::new(driver.mode),
             on_connect: Vec::new(),
             watched: driver.watchdog.watch(),
-            link: None,
+            library: None,
         };
-        connection.open_again().map_err(DbError::Fatal)?;
+        connection.log_in().map_err(DbError::Fatal)?;
         Ok(connection)
     }
 
@@ -81,10 +81,10 @@ impl MysqlConnection {
         values: &[Value<'_>],
         rows: Option<&mut Vec<Row>>,
     ) -> Result<Effect, DbError> {
-        let result = match &mut self.link {
-            Some(link) => self
+        let result = match &mut self.library {
+            Some(library) => self
                 .watched
-                .call(|| self.statements.run(link, statement, values, rows)),
+                .call(|| self.statements.run(library, statement, values, rows)),
             None => Err(closed()),
         };
         // The caller adds the statement.
@@ -96,8 +96,8 @@ impl MysqlConnection {
         if unlimited {
             self.watched.set_limit(None);
         }
-        let result = match &mut self.link {
-            Some(link) => self.watched.call(|| link.query(sql, rows)),
+        let result = match &mut self.library {
+            Some(library) => self.watched.call(|| library.query(sql, rows)),
             None => Err(closed()),
         };
         if unlimited {
@@ -107,30 +107,30 @@ impl MysqlConnection {
     }
 
     fn close(&mut self) {
-        let link = self.link.take();
+        let Some(library) = self.library.take() else {
+            return;
+        };
         self.watched.call(|| {
-            if let Some(link) = link {
-                self.statements.close();
-                self.watched.set_handle(ptr::null_mut());
-                drop(link);
-            }
+            self.statements.close();
+            self.watched.set_handle(ptr::null_mut());
+            drop(library);
         });
     }
 
     /// Logs in, with the time limit of a login.
-    fn open_again(&mut self) -> Result<(), Failure> {
+    fn log_in(&mut self) -> Result<(), Failure> {
         let limit = Duration::from_secs(self.driver.account.answer_seconds.into());
         self.watched.set_limit(Some(limit));
         let open = || LibraryConnection::open(&self.driver, self.number, self.with_database, &self.watched);
         let opened = self.watched.call(open);
         self.watched.set_limit(self.driver.read_timeout);
-        self.link = Some(opened.map_err(|failure| self.explained(failure, Call::Login))?);
+        self.library = Some(opened.map_err(|failure| self.explained(failure, Call::Login))?);
         Ok(())
     }
 
     fn prepare_again(&mut self) -> Result<(), Failure> {
-        let link = self.link.as_mut().ok_or_else(closed)?;
-        self.watched.call(|| self.statements.prepare_again(link))
+        let library = self.library.as_mut().ok_or_else(closed)?;
+        self.watched.call(|| self.statements.prepare_again(library))
     }
 
     fn failed(&self, failure: Failure, call: Call<'_>) -> DbError {
@@ -140,7 +140,7 @@ impl MysqlConnection {
     /// Replaces the library's error by the reason if the watchdog ended the call.
     #[cold]
     fn explained(&self, failure: Failure, call: Call<'_>) -> Failure {
-        let Some(cut) = self.watched.take_cut() else {
+        let Some(cut) = self.watched.take_cut_reason() else {
             return failure;
         };
         let login = self.driver.account.answer_seconds;
@@ -190,8 +190,10 @@ fn closed() -> Failure {
 
 impl Connection for MysqlConnection {
     fn prepare(&mut self, sql: &str, params: &[ParamType]) -> Result<StatementId, DbError> {
-        let result = match &mut self.link {
-            Some(link) => self.watched.call(|| self.statements.prepare(link, sql, params)),
+        let result = match &mut self.library {
+            Some(library) => self
+                .watched
+                .call(|| self.statements.prepare(library, sql, params)),
             None => Err(closed()),
         };
         result.map_err(|failure| self.failed(failure, Call::Statement(sql.as_bytes())))
@@ -229,8 +231,7 @@ impl Connection for MysqlConnection {
     fn reconnect(&mut self) -> Result<(), DbError> {
         // Closes first, so that the server never counts both connections.
         self.close();
-        self.open_again()
-            .map_err(|failure| self.driver.classify(failure))?;
+        self.log_in().map_err(|failure| self.driver.classify(failure))?;
         for sql in self.on_connect.clone() {
             self.query(sql.as_bytes())?;
         }
@@ -270,8 +271,8 @@ impl Driver for MysqlDriver {
         self.account.describe()
     }
 
-    fn cut_waiting(&self) {
-        self.watchdog.cut_waiting();
+    fn shut_down_waiting(&self) {
+        self.watchdog.shut_down_waiting();
     }
 }
 

@@ -1,4 +1,5 @@
-//! Implements the driver of the unit tests: it logs each statement as text and derives the effect from the statement's first word.
+//! Implements the driver of the unit tests: it logs each statement as text and derives the effect
+//! from the statement's first word.
 
 use std::sync::Arc;
 use std::sync::Mutex;

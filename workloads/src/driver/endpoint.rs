@@ -31,7 +31,8 @@ impl Endpoint {
     }
 }
 
-/// The addresses in the order of sysbench: the sockets, or else all hosts with the first port, all hosts with the second port, and so on.
+/// The addresses in the order of sysbench: the sockets, or else all hosts with the first port, all
+/// hosts with the second port, and so on.
 ///
 /// # Errors
 /// An empty name in a list, or an invalid port.

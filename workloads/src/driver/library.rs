@@ -1,4 +1,5 @@
-//! Wraps one open connection of libmysqlclient: runs texts and filled templates, prepares statements.
+//! Wraps one open connection of libmysqlclient: runs texts and filled templates, prepares
+//! statements.
 
 use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;

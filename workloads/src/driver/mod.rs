@@ -1,5 +1,6 @@
-//! Defines the interface to a database: connections, statements with typed parameters, their effect, and errors.
-//! The driver depends on no workload. `mysql` implements it on libmysqlclient, `dry_run` for the unit tests.
+//! Defines the interface to a database: connections, statements with typed parameters, their
+//! effect, and errors. The driver depends on no workload. `mysql` implements it on libmysqlclient,
+//! `dry_run` for the unit tests.
 
 pub mod connect;
 mod connection;
@@ -106,13 +107,15 @@ pub type Row = Vec<Option<String>>;
 
 /// A connection; only the thread that opened it uses it.
 pub trait Connection {
-    /// Makes a statement with `?` for each parameter, on the server or only in the client, as the protocol requires.
+    /// Makes a statement with `?` for each parameter, on the server or only in the client, as the
+    /// protocol requires.
     fn prepare(&mut self, sql: &str, params: &[ParamType]) -> Result<StatementId, DbError>;
 
     /// Runs a statement and reads its whole result.
     fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Effect, DbError>;
 
-    /// Runs a statement and appends its rows. The result sets of a CALL are appended one after the other.
+    /// Runs a statement and appends its rows. The result sets of a CALL are appended one after the
+    /// other.
     fn fetch(
         &mut self,
         statement: StatementId,
@@ -153,7 +156,8 @@ pub trait Driver: Sync {
     /// Opens a connection with the default database.
     fn connect(&self) -> Result<Box<dyn Connection>, DbError>;
 
-    /// As [`Driver::connect`], for thread `number`: several servers are assigned to the threads round-robin.
+    /// As [`Driver::connect`], for thread `number`: several servers are assigned to the threads
+    /// round-robin.
     fn connect_nth(&self, _number: usize) -> Result<Box<dyn Connection>, DbError> {
         self.connect()
     }
@@ -164,5 +168,5 @@ pub trait Driver: Sync {
     }
 
     /// Shuts down all connections that wait for a server, also during login.
-    fn cut_waiting(&self) {}
+    fn shut_down_waiting(&self) {}
 }

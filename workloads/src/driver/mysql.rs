@@ -25,7 +25,8 @@ pub struct MysqlDriver {
     pub reconnects: Reconnects,
     /// Errors after which an event runs again.
     pub ignored: Ignored,
-    /// Time limit of a statement. It does not apply to statements on whole tables, such as ALTER TABLE.
+    /// Time limit of a statement. It does not apply to statements on whole tables, such as ALTER
+    /// TABLE.
     pub read_timeout: Option<Duration>,
     /// Ends calls that exceed a limit.
     pub watchdog: Watchdog,

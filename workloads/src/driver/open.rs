@@ -20,15 +20,17 @@ use super::watchdog::WatchedConnection;
 
 /// CLIENT_MULTI_STATEMENTS of mysql_com.h, which sysbench sets too.
 const CLIENT_MULTI_STATEMENTS: c_ulong = 1 << 16;
-/// With a read timeout below INT_MAX ms the library waits in poll(2), else in recv(2) (vio/viosocket.cc).
-/// 23 days: no statement reaches it.
+/// With a read timeout below INT_MAX ms the library waits in poll(2), else in recv(2)
+/// (vio/viosocket.cc). 23 days: no statement reaches it.
 const POLLED_SECONDS: c_uint = 2_000_000;
-/// Seconds by which the library's connect timeout exceeds that of the watchdog, whose message contains the option.
+/// Seconds by which the library's connect timeout exceeds that of the watchdog, whose message
+/// contains the option.
 const CONNECT_MARGIN: c_uint = 2;
-/// Limit of a packet and of the column descriptions of a result, in bytes: the library allocates memory for as many columns as the
-/// server announces.
+/// Limit of a packet and of the column descriptions of a result, in bytes: the library allocates
+/// memory for as many columns as the server announces.
 const MAX_PACKET: c_ulong = 64 << 20;
-/// Keepalive of an idle TCP connection: seconds until the first probe, between probes, and number of probes (tcp(7)).
+/// Keepalive of an idle TCP connection: seconds until the first probe, between probes, and number
+/// of probes (tcp(7)).
 const KEEPALIVE: [(c_int, c_int); 3] = [
     (libc::TCP_KEEPIDLE, 60),
     (libc::TCP_KEEPINTVL, 10),
@@ -37,9 +39,10 @@ const KEEPALIVE: [(c_int, c_int); 3] = [
 
 /// Opens connection `number` to its address, and selects how the library waits for replies.
 ///
-/// On a unix socket it polls. A thread that blocks in recv(2) is woken a first time when the server *reads* the query:
-/// `unix_write_space` of the kernel wakes every waiter, and poll filters by event. Measured: 1.7 context switches a query against 1.0.
-/// On TCP it blocks in recv(2), which saves two system calls.
+/// On a unix socket it polls. A thread that blocks in recv(2) is woken a first time when the server
+/// *reads* the query: `unix_write_space` of the kernel wakes every waiter, and poll filters by
+/// event. Measured: 1.7 context switches a query against 1.0. On TCP it blocks in recv(2), which
+/// saves two system calls.
 pub fn open(
     driver: &MysqlDriver,
     number: usize,
@@ -73,7 +76,8 @@ pub fn open(
 fn keep_alive(socket: c_int) {
     for (option, value) in &KEEPALIVE {
         let length = size_of::<c_int>() as libc::socklen_t;
-        // SAFETY: pointer and length describe an int, as these options require. The call fails without harm on a socket that is not TCP.
+        // SAFETY: pointer and length describe an int, as these options require. The call fails
+        // without harm on a socket that is not TCP.
         unsafe {
             libc::setsockopt(
                 socket,
@@ -111,7 +115,8 @@ fn connect(
     watched.set_handle(mysql);
     // SAFETY: the handle is fresh and not connected.
     let set = unsafe { set_options(mysql, account, polled) };
-    // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that outlives the call.
+    // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that outlives
+    // the call.
     let connected = set.is_ok()
         && !unsafe {
             sys::mysql_real_connect(
@@ -166,7 +171,8 @@ unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -
             sys::mysql_options(mysql, option::MYSQL_OPT_READ_TIMEOUT, timeout);
         }
     }
-    // SAFETY: each option takes a pointer to the type given here (C API reference, mysql_options) and copies the value.
+    // SAFETY: each option takes a pointer to the type given here (C API reference, mysql_options)
+    // and copies the value.
     unsafe {
         account
             .tls

@@ -1,4 +1,5 @@
-//! Defines how statements are sent to the server: the protocol modes, and the counters of their calls.
+//! Defines how statements are sent to the server: the protocol modes, and the counters of their
+//! calls.
 
 use anyhow::Result;
 
@@ -11,9 +12,11 @@ pub enum Protocol {
     Text,
     /// As text from a template that is parsed once: prepared statements emulated by the client.
     Emulated,
-    /// Prepared on the server when the thread starts, one handle per connection and statement, as in sysbench.
+    /// Prepared on the server when the thread starts, one handle per connection and statement, as
+    /// in sysbench.
     Ps,
-    /// Prepared at first use and cached per connection; a full cache closes the least recently used statement.
+    /// Prepared at first use and cached per connection; a full cache closes the least recently used
+    /// statement.
     PsCached,
     /// Prepared, executed and closed for each call.
     PsUncached,
@@ -45,13 +48,14 @@ pub struct Mode {
     pub protocol: Protocol,
     /// Statements cached per connection by [`Protocol::PsCached`].
     pub cache_size: usize,
-    /// Longer statements, in bytes of text, are not cached by [`Protocol::PsCached`] and are sent as text.
+    /// Longer statements, in bytes of text, are not cached by [`Protocol::PsCached`] and are sent
+    /// as text.
     pub cache_sql_limit: usize,
 }
 
 impl Mode {
-    /// Reads `--protocol` and the limits of the cache. `auto` follows `--db-ps-mode`. If that is not given either, the `natural`
-    /// protocol of the workload applies.
+    /// Reads `--protocol` and the limits of the cache. `auto` follows `--db-ps-mode`. If that is
+    /// not given either, the `natural` protocol of the workload applies.
     pub fn from_options(values: &Values, natural: Option<Protocol>) -> Result<Self> {
         let word = values.text("protocol")?;
         let chosen = NAMES.iter().find(|(name, _)| Some(*name) == word);
@@ -83,7 +87,8 @@ impl Mode {
     }
 }
 
-/// Number of calls that prepared, ran and closed statements, as protocol commands or as the texts `PREPARE` and `EXECUTE`.
+/// Number of calls that prepared, ran and closed statements, as protocol commands or as the texts
+/// `PREPARE` and `EXECUTE`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProtocolCalls {
     /// Prepare calls, including those that the server refused.
@@ -104,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_s_own_protocol_gives_way_to_either_option() {
+    fn either_option_overrides_the_protocol_of_the_workload() {
         for (given, protocol) in [
             (&[][..], Protocol::Text),
             (&[("protocol", "auto")], Protocol::Text),
@@ -119,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn auto_follows_sysbench_s_option_and_a_word_overrides_it() {
+    fn auto_follows_db_ps_mode_and_a_protocol_overrides_it() {
         assert_eq!(mode(&[]).protocol, Protocol::Ps);
         assert_eq!(mode(&[("db-ps-mode", "disable")]).protocol, Protocol::Emulated);
         let both = [("db-ps-mode", "disable"), ("protocol", "ps_cached")];
@@ -127,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_means_the_protocol_that_says_it() {
+    fn names_and_protocols_correspond() {
         for (word, protocol) in NAMES {
             assert_eq!(mode(&[("protocol", word)]).protocol.name(), word);
             assert_eq!(protocol.name(), word);
@@ -135,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_keeps_as_many_statements_as_its_protocol_says() {
+    fn the_protocol_limits_the_open_statements() {
         let kept = |word| mode(&[("protocol", word)]).handles(90);
         assert_eq!(NAMES.map(|(word, _)| kept(word)), [0, 0, 90, 25, 1, 90]);
     }

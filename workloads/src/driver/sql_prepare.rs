@@ -1,4 +1,5 @@
-//! Builds the texts of the protocol `sql_prepare`: `PREPARE`, `SET` of user variables, and `EXECUTE`.
+//! Builds the texts of the protocol `sql_prepare`: `PREPARE`, `SET` of user variables, and
+//! `EXECUTE`.
 
 use super::ParamType;
 use super::template::Template;

@@ -1,4 +1,5 @@
-//! Wraps one server-side prepared statement. Its parameters are bound once to buffers, and each call changes only the buffers.
+//! Wraps one server-side prepared statement. Its parameters are bound once to buffers, and each
+//! call changes only the buffers.
 
 use std::cell::Cell;
 use std::ffi::c_uint;
@@ -15,7 +16,8 @@ use super::Row;
 use super::Value;
 use super::failure::Failure;
 
-/// The buffers of one parameter. The library keeps pointers to them, hence cells at a fixed address.
+/// The buffers of one parameter. The library keeps pointers to them, hence cells at a fixed
+/// address.
 #[derive(Debug)]
 struct ParameterBuffer {
     number: Cell<i64>,
@@ -42,7 +44,8 @@ impl ParameterBuffer {
 
     fn bind(&self) -> sys::MYSQL_BIND {
         use sys::enum_field_types as field;
-        // SAFETY: all-zero bytes are a valid MYSQL_BIND: the C documentation asks for memset(bind, 0).
+        // SAFETY: all-zero bytes are a valid MYSQL_BIND: the C documentation asks for memset(bind,
+        // 0).
         let mut bind: sys::MYSQL_BIND = unsafe { mem::zeroed() };
         let (kind, buffer) = match self.kind {
             ParamType::Int => (field::MYSQL_TYPE_LONG, self.number.as_ptr().cast::<c_void>()),
@@ -70,7 +73,8 @@ impl ParameterBuffer {
             (Value::Int(number), ParamType::Int) => match i32::try_from(number) {
                 // The library reads the first four bytes, in native byte order.
                 Ok(number) => {
-                    // SAFETY: an i64 cell has room and alignment for an i32; no other code writes to it.
+                    // SAFETY: an i64 cell has room and alignment for an i32; no other code writes
+                    // to it.
                     unsafe { self.number.as_ptr().cast::<i32>().write(number) };
                     true
                 }
@@ -85,7 +89,8 @@ impl ParameterBuffer {
                     return false;
                 }
                 let target = self.bytes.as_ptr().cast_mut().cast::<u8>();
-                // SAFETY: `target` has room for `self.bytes.len()` >= `bytes.len()` cells, and cells may be written through a shared reference.
+                // SAFETY: `target` has room for `self.bytes.len()` >= `bytes.len()` cells, and
+                // cells may be written through a shared reference.
                 unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
                 self.length.set(bytes.len() as c_ulong);
                 true
@@ -144,7 +149,8 @@ impl ServerStatement {
         }
         let mut binds: Vec<sys::MYSQL_BIND> =
             statement.parameters.iter().map(ParameterBuffer::bind).collect();
-        // SAFETY: there are as many binds as parameters; the library copies them, and the buffers they point to live as long as the handle.
+        // SAFETY: there are as many binds as parameters; the library copies them, and the buffers
+        // they point to live as long as the handle.
         let refused = unsafe { sys::mysql_stmt_bind_param(handle, binds.as_mut_ptr()) };
         if refused != sys::FALSE {
             return Err(statement.failure());
@@ -152,7 +158,8 @@ impl ServerStatement {
         Ok(statement)
     }
 
-    /// Runs the statement and reads all its result sets; appends their rows to `rows` if it is given, every value as text.
+    /// Runs the statement and reads all its result sets; appends their rows to `rows` if it is
+    /// given, every value as text.
     pub fn run(&self, values: &[Value<'_>], mut rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure> {
         for (position, (parameter, value)) in self.parameters.iter().zip(values).enumerate() {
             if !parameter.set(*value) {
@@ -205,15 +212,18 @@ impl ServerStatement {
         }
     }
 
-    /// Reads a result set to its end and discards it, as the library does when it frees an unread result.
+    /// Reads a result set to its end and discards it, as the library does when it frees an unread
+    /// result.
     ///
     /// # Safety
     /// A result set must be pending.
     unsafe fn drain(&self) -> Result<(), Failure> {
-        // SAFETY: the handle has been executed and its result set not been read; its connection is open.
+        // SAFETY: the handle has been executed and its result set not been read; its connection is
+        // open.
         unsafe {
             sys::mysql_stmt_free_result(self.handle);
-            // The call returns no error among the rows; the library stores it in the connection, where the statement left none.
+            // The call returns no error among the rows; the library stores it in the connection,
+            // where the statement left none.
             match sys::mysql_errno(self.mysql) {
                 0 => Ok(()),
                 _ => Err(super::failure::failure_of(self.mysql)),
@@ -224,7 +234,8 @@ impl ServerStatement {
     /// Closes the statement; true if the server received the call.
     pub fn close(mut self) -> bool {
         let handle = mem::replace(&mut self.handle, ptr::null_mut());
-        // SAFETY: closed once: `drop` ignores a null handle. The connection is still open, see `MysqlConnection`.
+        // SAFETY: closed once: `drop` ignores a null handle. The connection is still open, see
+        // `MysqlConnection`.
         unsafe { sys::mysql_stmt_close(handle) == sys::FALSE }
     }
 
@@ -237,7 +248,8 @@ impl ServerStatement {
         let nulls = vec![Cell::new(sys::FALSE); columns];
         // No buffer at first: a fetch gives the lengths, then each column is copied separately.
         let mut binds: Vec<sys::MYSQL_BIND> = lengths.iter().zip(&nulls).map(text_bind).collect();
-        // SAFETY: there are as many binds as columns; the cells live until the end of this function, and all rows are fetched by then.
+        // SAFETY: there are as many binds as columns; the cells live until the end of this
+        // function, and all rows are fetched by then.
         if unsafe { sys::mysql_stmt_bind_result(self.handle, binds.as_mut_ptr()) } != sys::FALSE {
             return Err(self.failure());
         }
@@ -285,7 +297,8 @@ impl ServerStatement {
 impl Drop for ServerStatement {
     fn drop(&mut self) {
         if !self.handle.is_null() {
-            // SAFETY: `handle` came from mysql_stmt_init and is closed once; its connection is still open, see `MysqlConnection`.
+            // SAFETY: `handle` came from mysql_stmt_init and is closed once; its connection is
+            // still open, see `MysqlConnection`.
             unsafe { sys::mysql_stmt_close(self.handle) };
         }
     }

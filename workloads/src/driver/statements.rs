@@ -1,4 +1,5 @@
-//! Keeps the statements of a connection and prepares, runs and closes them as the protocol requires.
+//! Keeps the statements of a connection and prepares, runs and closes them as the protocol
+//! requires.
 
 use std::mem;
 use std::num::NonZeroUsize;
@@ -79,12 +80,12 @@ impl Statements {
     /// Adds a statement in the form that the protocol requires.
     pub fn prepare(
         &mut self,
-        link: &mut LibraryConnection,
+        library: &mut LibraryConnection,
         sql: &str,
         params: &[ParamType],
     ) -> Result<StatementId, Failure> {
         let position = self.statements.len();
-        let form = start(&self.mode, link, &mut self.calls, (position, sql, params))?;
+        let form = start(&self.mode, library, &mut self.calls, (position, sql, params))?;
         self.statements.push(Statement {
             sql: sql.to_owned(),
             params: params.into(),
@@ -94,10 +95,10 @@ impl Statements {
     }
 
     /// Makes all statements again on a new connection, under the same ids.
-    pub fn prepare_again(&mut self, link: &mut LibraryConnection) -> Result<(), Failure> {
+    pub fn prepare_again(&mut self, library: &mut LibraryConnection) -> Result<(), Failure> {
         for (position, Statement { sql, params, form }) in self.statements.iter_mut().enumerate() {
             *form = StatementForm::Lost;
-            *form = start(&self.mode, link, &mut self.calls, (position, sql, params))?;
+            *form = start(&self.mode, library, &mut self.calls, (position, sql, params))?;
         }
         Ok(())
     }
@@ -105,7 +106,7 @@ impl Statements {
     /// Runs a statement.
     pub fn run(
         &mut self,
-        link: &mut LibraryConnection,
+        library: &mut LibraryConnection,
         statement: StatementId,
         values: &[Value<'_>],
         mut rows: Option<&mut Vec<Row>>,
@@ -118,19 +119,19 @@ impl Statements {
                 calls.executes += 1;
                 return handle.run(values, rows);
             }
-            StatementForm::Template(template) => return link.fill(template, values, rows),
-            StatementForm::Text => return link.fill(&Template::new(sql, params), values, rows),
+            StatementForm::Template(template) => return library.fill(template, values, rows),
+            StatementForm::Text => return library.fill(&Template::new(sql, params), values, rows),
             StatementForm::SqlPrepareTexts(named) => {
                 if let Some(set) = &named.set {
-                    link.fill(set, values, None)?;
+                    library.fill(set, values, None)?;
                 }
                 calls.executes += 1;
-                return link.query(named.execute.as_bytes(), rows);
+                return library.query(named.execute.as_bytes(), rows);
             }
             StatementForm::Cached => {
                 let statement = (position, sql.as_str(), &**params);
                 cached(
-                    link,
+                    library,
                     calls,
                     self.cache.as_mut(),
                     statement,
@@ -138,13 +139,13 @@ impl Statements {
                     rows.as_deref_mut(),
                 )
             }
-            StatementForm::Uncached => uncached(link, calls, (sql, params), values, rows.as_deref_mut()),
+            StatementForm::Uncached => uncached(library, calls, (sql, params), values, rows.as_deref_mut()),
             StatementForm::Lost => Err(not_prepared()),
         };
         match result {
             Err(failure) if failure.errno == ER_UNSUPPORTED_PS => {
                 *form = StatementForm::Template(Template::new(sql, params));
-                self.run(link, statement, values, rows)
+                self.run(library, statement, values, rows)
             }
             result => result,
         }
@@ -170,21 +171,22 @@ fn not_prepared() -> Failure {
 /// The initial form of the statement at this position.
 fn start(
     mode: &Mode,
-    link: &mut LibraryConnection,
+    library: &mut LibraryConnection,
     calls: &mut ProtocolCalls,
     (position, sql, params): (usize, &str, &[ParamType]),
 ) -> Result<StatementForm, Failure> {
     let form = match mode.protocol {
         Protocol::Text => Ok(StatementForm::Text),
         Protocol::Emulated => Ok(StatementForm::Template(Template::new(sql, params))),
-        Protocol::Ps => link.prepare(calls, sql, params).map(StatementForm::Server),
+        Protocol::Ps => library.prepare(calls, sql, params).map(StatementForm::Server),
         Protocol::PsCached if sql.len() > mode.cache_sql_limit => Ok(StatementForm::Text),
         Protocol::PsCached => Ok(StatementForm::Cached),
         Protocol::PsUncached => Ok(StatementForm::Uncached),
         Protocol::SqlPrepare => {
             calls.prepares += 1;
             let text = SqlPrepareTexts::prepare(position, sql.len());
-            link.fill(&text, &[Value::Bytes(sql.as_bytes())], None)
+            library
+                .fill(&text, &[Value::Bytes(sql.as_bytes())], None)
                 .map(|_| StatementForm::SqlPrepareTexts(SqlPrepareTexts::new(position, params)))
         }
     };
@@ -196,9 +198,10 @@ fn start(
     }
 }
 
-/// Runs a cached statement. One that is not in the cache is prepared and replaces the least recently used one.
+/// Runs a cached statement. One that is not in the cache is prepared and replaces the least
+/// recently used one.
 fn cached(
-    link: &mut LibraryConnection,
+    library: &mut LibraryConnection,
     calls: &mut ProtocolCalls,
     cache: Option<&mut LruCache<usize, ServerStatement>>,
     (position, sql, params): (usize, &str, &[ParamType]),
@@ -206,13 +209,13 @@ fn cached(
     rows: Option<&mut Vec<Row>>,
 ) -> Result<Effect, Failure> {
     let Some(cache) = cache else {
-        return uncached(link, calls, (sql, params), values, rows);
+        return uncached(library, calls, (sql, params), values, rows);
     };
     if let Some(handle) = cache.get_mut(&position) {
         calls.executes += 1;
         return handle.run(values, rows);
     }
-    let handle = link.prepare(calls, sql, params)?;
+    let handle = library.prepare(calls, sql, params)?;
     calls.executes += 1;
     let effect = handle.run(values, rows);
     let evicted = cache.push(position, handle);
@@ -224,13 +227,13 @@ fn cached(
 
 /// Prepares, runs and closes a statement.
 fn uncached(
-    link: &mut LibraryConnection,
+    library: &mut LibraryConnection,
     calls: &mut ProtocolCalls,
     (sql, params): (&str, &[ParamType]),
     values: &[Value<'_>],
     rows: Option<&mut Vec<Row>>,
 ) -> Result<Effect, Failure> {
-    let handle = link.prepare(calls, sql, params)?;
+    let handle = library.prepare(calls, sql, params)?;
     calls.executes += 1;
     let effect = handle.run(values, rows);
     close(calls, handle);

@@ -1,4 +1,5 @@
-//! Fills values into a statement's text at each `?`: the emulation of prepared statements, as in sysbench.
+//! Fills values into a statement's text at each `?`: the emulation of prepared statements, as in
+//! sysbench.
 
 use std::io::Write;
 
@@ -36,7 +37,8 @@ impl Template {
         }
     }
 
-    /// Writes the statement into `text`, which is cleared first. `escape` appends bytes in the form required between single quotes.
+    /// Writes the statement into `text`, which is cleared first. `escape` appends bytes in the form
+    /// required between single quotes.
     pub fn fill(
         &self,
         text: &mut Vec<u8>,
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn each_hole_is_filled_by_its_type() {
+    fn values_are_formatted_by_their_type() {
         let params = [
             ParamType::Char(9),
             ParamType::Int,
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_holes_stays_as_it_is() {
+    fn a_text_without_parameters_is_unchanged() {
         let mut text = Vec::new();
         Template::new("BEGIN", &[]).fill(&mut text, &[], plain);
         assert_eq!(text, b"BEGIN");

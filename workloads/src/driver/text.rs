@@ -17,7 +17,8 @@ use super::failure::failure_of;
 /// `mysql` must be an open connection.
 pub unsafe fn escape(mysql: *mut sys::MYSQL, text: &mut Vec<u8>, bytes: &[u8]) {
     text.reserve(bytes.len() * 2 + 1);
-    // SAFETY: the library writes at most 2 n + 1 bytes behind the current end, where this many are reserved, and returns their number.
+    // SAFETY: the library writes at most 2 n + 1 bytes behind the current end, where this many are
+    // reserved, and returns their number.
     unsafe {
         let end = text.as_mut_ptr().add(text.len()).cast::<c_char>();
         let written = sys::mysql_real_escape_string_quote(
@@ -31,8 +32,8 @@ pub unsafe fn escape(mysql: *mut sys::MYSQL, text: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Runs a text and reads all its result sets, into `rows` if it is given. The effect is `Read` with a result set, else it depends on
-/// the affected rows.
+/// Runs a text and reads all its result sets, into `rows` if it is given. The effect is `Read` with
+/// a result set, else it depends on the affected rows.
 ///
 /// # Safety
 /// `mysql` must be an open connection of this thread.
@@ -41,7 +42,8 @@ pub unsafe fn run_text(
     sql: &[u8],
     mut rows: Option<&mut Vec<Row>>,
 ) -> Result<Effect, Failure> {
-    // SAFETY: pointer and length describe `sql`; each result is freed before the next one is requested.
+    // SAFETY: pointer and length describe `sql`; each result is freed before the next one is
+    // requested.
     unsafe {
         if sys::mysql_real_query(mysql, sql.as_ptr().cast(), sql.len() as c_ulong) != 0 {
             return Err(failure_of(mysql));
@@ -65,7 +67,8 @@ pub unsafe fn run_text(
                 }
                 effect = Some(Effect::Read);
             } else if sys::mysql_errno(mysql) != 0 {
-                // Not by the number of fields, which is zero if the connection is lost within a stored result.
+                // Not by the number of fields, which is zero if the connection is lost within a
+                // stored result.
                 return Err(failure_of(mysql));
             } else {
                 affected += sys::mysql_affected_rows(mysql);
@@ -84,7 +87,8 @@ pub unsafe fn run_text(
 /// # Safety
 /// `result` must be a stored result of a connection of this thread.
 unsafe fn read_rows(result: *mut sys::MYSQL_RES, rows: &mut Vec<Row>) {
-    // SAFETY: a row is an array of as many pointers and lengths as there are fields; it is copied before the next fetch.
+    // SAFETY: a row is an array of as many pointers and lengths as there are fields; it is copied
+    // before the next fetch.
     unsafe {
         let fields = sys::mysql_num_fields(result) as usize;
         loop {

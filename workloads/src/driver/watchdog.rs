@@ -1,8 +1,9 @@
-//! Limits time and memory of calls to the server. One thread checks four times a second in which call each connection waits, and
-//! shuts down the socket of a call that exceeds a limit; the call then returns an error.
+//! Limits time and memory of calls to the server. One thread checks four times a second in which
+//! call each connection waits, and shuts down the socket of a call that exceeds a limit; the call
+//! then returns an error.
 //!
-//! This costs a connection two stores per call. The read timeout of libmysqlclient would cost a poll(2) per packet, and a server
-//! that sends a byte from time to time never reaches it.
+//! This costs a connection two stores per call. The read timeout of libmysqlclient would cost a
+//! poll(2) per packet, and a server that sends a byte from time to time never reaches it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -25,9 +26,11 @@ use mysqlclient_sys as sys;
 
 /// Between two checks of all connections.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// How long calls may continue after a signal. After the same time again, the process exits even if a call still waits.
+/// How long calls may continue after a signal. After the same time again, the process exits even if
+/// a call still waits.
 const GRACE: Duration = Duration::from_secs(5);
-/// Resident memory of this process, in bytes, above which results that are being read are abandoned.
+/// Resident memory of this process, in bytes, above which results that are being read are
+/// abandoned.
 const MEMORY: u64 = 1 << 30;
 /// Added to [`MEMORY`] for each connection: buffers, statements, stack.
 const MEMORY_PER_CONNECTION: u64 = 256 << 10;
@@ -71,7 +74,8 @@ struct Entry {
     since: Instant,
 }
 
-/// State shared by a connection and the watchdog. It has its own cache lines, because each call writes it.
+/// State shared by a connection and the watchdog. It has its own cache lines, because each call
+/// writes it.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Connection {
@@ -80,26 +84,30 @@ struct Connection {
     /// Time limit of the current call in milliseconds; 0: none.
     limit_ms: AtomicU64,
     /// A [`CutReason`], or 0.
-    cut: AtomicU8,
+    cut_reason: AtomicU8,
     handle: Mutex<Handle>,
 }
 
 #[derive(Debug)]
 struct Handle(*mut sys::MYSQL);
 
-// SAFETY: the watchdog only reads two fields of the handle, under the mutex that withdraws the handle before it is closed.
+// SAFETY: the watchdog only reads two fields of the handle, under the mutex that withdraws the
+// handle before it is closed.
 unsafe impl Send for Handle {}
 
 impl Connection {
-    fn cut(&self, reason: CutReason) {
+    fn shut_down(&self, reason: CutReason) {
         // The first reason is reported.
-        self.cut.compare_exchange(0, reason as u8, Relaxed, Relaxed).ok();
+        self.cut_reason
+            .compare_exchange(0, reason as u8, Relaxed, Relaxed)
+            .ok();
         let handle = lock(&self.handle);
         if handle.0.is_null() {
             return;
         }
-        // SAFETY: a handle that is stored here is not closed. Its thread may write these fields at the same time: hence volatile reads
-        // of one word each, and the descriptor is used only with a transport, which the library frees when it closes the descriptor.
+        // SAFETY: a handle that is stored here is not closed. Its thread may write these fields at
+        // the same time: hence volatile reads of one word each, and the descriptor is used only
+        // with a transport, which the library frees when it closes the descriptor.
         unsafe {
             let open = !ptr::read_volatile(&raw const (*handle.0).net.vio).is_null();
             let descriptor = ptr::read_volatile(&raw const (*handle.0).net.fd);
@@ -141,7 +149,7 @@ impl Watchdog {
         let connection = Arc::new(Connection {
             calls: AtomicU64::new(0),
             limit_ms: AtomicU64::new(0),
-            cut: AtomicU8::new(0),
+            cut_reason: AtomicU8::new(0),
             handle: Mutex::new(Handle(ptr::null_mut())),
         });
         let mut entries = lock(&self.0.entries);
@@ -161,15 +169,16 @@ impl Watchdog {
     }
 
     /// Ends all calls that wait for a server.
-    pub fn cut_waiting(&self) {
+    pub fn shut_down_waiting(&self) {
         for entry in lock(&self.0.entries).by_id.values() {
             if entry.connection.calls.load(Relaxed) % 2 == 1 {
-                entry.connection.cut(CutReason::End);
+                entry.connection.shut_down(CutReason::End);
             }
         }
     }
 
-    /// Handles a signal: calls that wait longer than a grace period are ended. If a call still waits, the process exits with `status`.
+    /// Handles a signal: calls that wait longer than a grace period are ended. If a call still
+    /// waits, the process exits with `status`.
     pub fn interrupt(&self, status: i32) {
         lock(&self.0.entries)
             .signal
@@ -198,14 +207,14 @@ impl Watchdog {
         for entry in &waiting {
             let limit = entry.connection.limit_ms.load(Relaxed);
             if limit > 0 && now.duration_since(entry.since) >= Duration::from_millis(limit) {
-                entry.connection.cut(CutReason::Time);
+                entry.connection.shut_down(CutReason::Time);
             }
         }
         // Read only while a call waits long: memory grows over a longer time than that.
         if !waiting.is_empty() && resident() > MEMORY + connections * MEMORY_PER_CONNECTION {
             waiting
                 .iter()
-                .for_each(|entry| entry.connection.cut(CutReason::Memory));
+                .for_each(|entry| entry.connection.shut_down(CutReason::Memory));
         }
         let Some((received, status)) = signal.filter(|(received, _)| now.duration_since(*received) >= GRACE)
         else {
@@ -213,7 +222,7 @@ impl Watchdog {
         };
         for entry in &waiting {
             self.0.interrupted.store(true, Relaxed);
-            entry.connection.cut(CutReason::End);
+            entry.connection.shut_down(CutReason::End);
             if now.duration_since(entry.since.max(received)) >= 2 * GRACE {
                 eprintln!(
                     "loadprint-load: interrupted while a call to the server does not return; results are not written"
@@ -264,11 +273,11 @@ impl WatchedConnection {
     }
 
     /// The reason why the last call was ended; returned once.
-    pub fn take_cut(&self) -> Option<CutReason> {
+    pub fn take_cut_reason(&self) -> Option<CutReason> {
         [CutReason::Time, CutReason::Memory, CutReason::End]
             .into_iter()
-            .find(|cut| *cut as u8 == self.connection.cut.load(Relaxed))
-            .inspect(|_| self.connection.cut.store(0, Relaxed))
+            .find(|cut| *cut as u8 == self.connection.cut_reason.load(Relaxed))
+            .inspect(|_| self.connection.cut_reason.store(0, Relaxed))
     }
 }
 
@@ -286,7 +295,7 @@ mod tests {
     const LARGE: fn() -> u64 = || 2 << 30;
 
     #[test]
-    fn a_call_is_ended_after_its_limit_and_the_next_one_has_its_own() {
+    fn each_call_has_its_own_time_limit() {
         let watchdog = Watchdog::default();
         let watched = watchdog.watch();
         watched.set_limit(Some(Duration::from_secs(60)));
@@ -295,36 +304,36 @@ mod tests {
         watched.call(|| {
             at(0);
             at(59);
-            assert_eq!(watched.take_cut(), None);
+            assert_eq!(watched.take_cut_reason(), None);
         });
         watched.call(|| {
             at(61);
             at(120);
-            assert_eq!(watched.take_cut(), None);
+            assert_eq!(watched.take_cut_reason(), None);
             at(121);
-            assert_eq!(watched.take_cut(), Some(CutReason::Time));
+            assert_eq!(watched.take_cut_reason(), Some(CutReason::Time));
         });
         watched.set_limit(None);
         watched.call(|| {
             at(200);
             at(1_000_000);
-            assert_eq!(watched.take_cut(), None);
+            assert_eq!(watched.take_cut_reason(), None);
         });
     }
 
     #[test]
-    fn memory_ends_the_calls_that_wait_and_no_others() {
+    fn the_memory_limit_ends_only_waiting_calls() {
         let watchdog = Watchdog::default();
         let (reads, rests) = (watchdog.watch(), watchdog.watch());
         let now = Instant::now();
         reads.call(|| {
             watchdog.check(now, LARGE);
             watchdog.check(now, SMALL);
-            assert_eq!(reads.take_cut(), None);
+            assert_eq!(reads.take_cut_reason(), None);
             watchdog.check(now, LARGE);
         });
         assert_eq!(
-            (reads.take_cut(), rests.take_cut()),
+            (reads.take_cut_reason(), rests.take_cut_reason()),
             (Some(CutReason::Memory), None)
         );
     }
@@ -338,10 +347,10 @@ mod tests {
         watched.call(|| {
             watchdog.check(received, SMALL);
             watchdog.check(received + GRACE / 2, SMALL);
-            assert!(!watchdog.interrupted() && watched.take_cut().is_none());
+            assert!(!watchdog.interrupted() && watched.take_cut_reason().is_none());
             watchdog.check(received + GRACE, SMALL);
             assert!(watchdog.interrupted());
-            assert_eq!(watched.take_cut(), Some(CutReason::End));
+            assert_eq!(watched.take_cut_reason(), Some(CutReason::End));
         });
     }
 }

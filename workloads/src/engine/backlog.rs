@@ -18,7 +18,7 @@ pub struct ArrivalCounts {
     /// Due before the time was over.
     pub due: u64,
     /// Started.
-    pub begun: u64,
+    pub started: u64,
     /// Largest number that waited in a sample.
     pub max_waiting: u64,
 }
@@ -26,7 +26,7 @@ pub struct ArrivalCounts {
 impl ArrivalCounts {
     /// Arrivals that waited when the time was over; they are never run.
     pub fn left(&self) -> u64 {
-        self.due.saturating_sub(self.begun)
+        self.due.saturating_sub(self.started)
     }
 
     /// True if the server kept up: at the end at most 1 % of the arrivals waited, or ten.
@@ -41,7 +41,7 @@ pub struct BacklogMonitor {
     cursor: ArrivalCursor,
     /// Limit by `--events`: later arrivals are never due.
     max_events: u64,
-    begun_before: u64,
+    started_before: u64,
     arrived: ArrivalCounts,
 }
 
@@ -51,7 +51,7 @@ impl BacklogMonitor {
         Self {
             cursor,
             max_events: events.unwrap_or(u64::MAX),
-            begun_before: workers.iter().map(Worker::begun).sum(),
+            started_before: workers.iter().map(Worker::started).sum(),
             arrived: ArrivalCounts::default(),
         }
     }
@@ -60,15 +60,15 @@ impl BacklogMonitor {
     pub fn sample(&mut self, workers: &[Worker], now_ns: i64) -> Backlog {
         // In this order, so that no difference is negative while a thread continues.
         let ended: u64 = workers.iter().map(Worker::ended).sum();
-        let begun: u64 = workers.iter().map(Worker::begun).sum();
+        let started: u64 = workers.iter().map(Worker::started).sum();
         let due = self.cursor.due_by(now_ns).min(self.max_events);
         self.arrived.due = due;
-        self.arrived.begun = begun - self.begun_before;
+        self.arrived.started = started - self.started_before;
         let waiting = self.arrived.left();
         self.arrived.max_waiting = self.arrived.max_waiting.max(waiting);
         Backlog {
             waiting,
-            running: begun.saturating_sub(ended),
+            running: started.saturating_sub(ended),
         }
     }
 
@@ -83,10 +83,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_held_when_hardly_anything_waits_at_the_end() {
-        let arrived = |due, begun| ArrivalCounts {
+    fn a_rate_is_held_when_at_most_one_percent_waits() {
+        let arrived = |due, started| ArrivalCounts {
             due,
-            begun,
+            started,
             max_waiting: due,
         };
         assert!(arrived(100_000, 99_000).rate_held() && !arrived(100_000, 98_999).rate_held());

@@ -134,7 +134,8 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Starts a transaction of this type; earlier time of the session is waiting time. Without this call an event is of the first type.
+    /// Starts a transaction of this type; earlier time of the session is waiting time. Without this
+    /// call an event is of the first type.
     pub fn start(&mut self, kind: usize) {
         match self.due_ns {
             // In an open loop it was due at that time, whatever the session waited for.
@@ -143,7 +144,8 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Starts a transaction that was due at this time of CLOCK_MONOTONIC; its latency counts from there.
+    /// Starts a transaction that was due at this time of CLOCK_MONOTONIC; its latency counts from
+    /// there.
     pub fn start_at(&mut self, kind: usize, intended_ns: i64) {
         self.kind = kind;
         self.began_ns = intended_ns;
@@ -166,8 +168,9 @@ impl<'a> Client<'a> {
         FailurePlace::Event(self.kind, self.failed.clone())
     }
 
-    /// Sleeps until this time of CLOCK_MONOTONIC, as a user who thinks or a schedule of the session. Returns false at once when the
-    /// phase is over; the session then returns `Step::Exhausted`.
+    /// Sleeps until this time of CLOCK_MONOTONIC, as a user who thinks or a schedule of the
+    /// session. Returns false at once when the phase is over; the session then returns
+    /// `Step::Exhausted`.
     pub fn pause_until(&mut self, moment_ns: i64) -> bool {
         self.control.sleep_until(moment_ns)
     }
@@ -184,7 +187,8 @@ impl<'a> Client<'a> {
         self.stats.add(self.kind, counter, 1);
     }
 
-    /// Adds the connection's new calls to the counters. Done before each wait, so that no event pays for it.
+    /// Adds the connection's new calls to the counters. Done before each wait, so that no event
+    /// pays for it.
     pub(super) fn flush_call_counts(&mut self) {
         let (now, before) = (self.connection.calls(), self.calls);
         self.stats
@@ -195,7 +199,8 @@ impl<'a> Client<'a> {
         self.calls = now;
     }
 
-    /// Counts an event that succeeded, and its latency: retries and a reconnect by `--reconnect` included.
+    /// Counts an event that succeeded, and its latency: retries and a reconnect by `--reconnect`
+    /// included.
     pub(super) fn complete_event(&mut self, events: u64) -> Result<(), DbError> {
         self.events_since_connect += 1;
         if self.events_since_connect == self.reconnects.every {
@@ -215,7 +220,8 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Reopens the connection. While no server answers, as during its start, it retries for the time of `--reconnect-timeout`.
+    /// Reopens the connection. While no server answers, as during its start, it retries for the
+    /// time of `--reconnect-timeout`.
     fn reopen(&mut self, cause: Counter) -> Result<(), DbError> {
         let deadline_ns = monotonic_ns() + self.reconnects.timeout_ns;
         loop {
@@ -231,7 +237,8 @@ impl<'a> Client<'a> {
             if now_ns >= deadline_ns {
                 return Err(reconnect_timeout(&error, self.reconnects.timeout_ns));
             }
-            // An event also waits for its connection after the end of the phase; an abort ends the wait.
+            // An event also waits for its connection after the end of the phase; an abort ends the
+            // wait.
             if !self.control.sleep_until(now_ns + RETRY_NS) {
                 if self.control.aborted() {
                     return Ok(());

@@ -1,5 +1,6 @@
-//! Switches that every thread reads between two events: continue, finish or abort, and the number of events left.
-//! A thread that sleeps waits on the switches, so that the end of the phase wakes it.
+//! Switches that every thread reads between two events: continue, finish or abort, and the number
+//! of events left. A thread that sleeps waits on the switches, so that the end of the phase wakes
+//! it.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::AtomicI64;
@@ -73,7 +74,7 @@ impl Control {
     }
 
     /// True if a thread may start another event, which then counts against the limit.
-    pub fn may_go_on(&self, drains: bool) -> bool {
+    pub fn may_start_event(&self, drains: bool) -> bool {
         if !self.may_retry(drains) {
             return false;
         }
@@ -90,7 +91,8 @@ impl Control {
                 tv_sec: moment_ns / 1_000_000_000,
                 tv_nsec: moment_ns % 1_000_000_000,
             };
-            // Ends by time, by a change of the state or spuriously: the loop checks. Unlike futex::wait, it takes an absolute time.
+            // Ends by time, by a change of the state or spuriously: the loop checks. Unlike
+            // futex::wait, it takes an absolute time.
             futex::wait_bitset(
                 &self.state,
                 futex::Flags::PRIVATE,
@@ -111,10 +113,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_allows_exactly_its_events() {
+    fn exactly_the_limited_number_of_events_starts() {
         let control = Control::default();
         control.start(Some(3));
-        assert_eq!((0..10).filter(|_| control.may_go_on(false)).count(), 3);
+        assert_eq!((0..10).filter(|_| control.may_start_event(false)).count(), 3);
     }
 
     #[test]
@@ -122,14 +124,14 @@ mod tests {
         let control = Control::default();
         control.start(None);
         control.finish();
-        assert!(!control.may_go_on(false) && control.may_go_on(true));
+        assert!(!control.may_start_event(false) && control.may_start_event(true));
         control.abort();
         control.start(None);
-        assert!(!control.may_go_on(true));
+        assert!(!control.may_start_event(true));
     }
 
     #[test]
-    fn a_sleeper_wakes_at_its_moment_and_at_the_end_of_the_phase() {
+    fn a_sleeper_wakes_at_its_time_and_at_the_end_of_the_phase() {
         let control = Control::default();
         let moment = monotonic_ns() + 2_000_000;
         assert!(control.sleep_until(moment) && monotonic_ns() >= moment);

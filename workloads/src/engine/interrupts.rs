@@ -1,5 +1,6 @@
-//! Handles SIGINT and SIGTERM. The first signal ends the current run cleanly and cancels the next ones; the second one ends the process.
-//! The watchdog ends calls that still wait some seconds after the first signal.
+//! Handles SIGINT and SIGTERM. The first signal ends the current run cleanly and cancels the next
+//! ones; the second one ends the process. The watchdog ends calls that still wait some seconds
+//! after the first signal.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -68,7 +69,8 @@ impl Interrupts {
         });
     }
 
-    /// Registers a run that signals abort until the guard is dropped; at once if a signal came before.
+    /// Registers a run that signals abort until the guard is dropped; at once if a signal came
+    /// before.
     pub fn watch(&self, control: &Arc<Control>, barrier: &Arc<PhaseBarrier>) -> InterruptGuard {
         self.with(|state| {
             state.run = Some((Arc::clone(control), Arc::clone(barrier)));
@@ -106,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_ends_this_run_and_the_next_one_but_none_that_is_over() {
+    fn a_signal_aborts_the_current_and_the_next_run() {
         let interrupts = Interrupts::default();
         let run = || (Arc::new(Control::default()), Arc::new(PhaseBarrier::new(1)));
         let ((over, its_barrier), (this, barrier), (next, next_barrier)) = (run(), run(), run());

@@ -17,7 +17,8 @@ pub trait Load: Sync {
         None
     }
 
-    /// Number of connections, each with its own thread, for this `--threads`: larger if a client of the workload has several.
+    /// Number of connections, each with its own thread, for this `--threads`: larger if a client of
+    /// the workload has several.
     fn connections(&self, threads: usize) -> usize {
         threads
     }
@@ -27,7 +28,8 @@ pub trait Load: Sync {
         1.0
     }
 
-    /// Totals of `result.json` that the client cannot count, such as rows that stored procedures write; null there.
+    /// Totals of `result.json` that the client cannot count, such as rows that stored procedures
+    /// write; null there.
     fn unseen(&self) -> &'static [&'static str] {
         &[]
     }
@@ -53,7 +55,8 @@ pub trait Load: Sync {
     /// Adds no further work to this phase.
     fn stop(&self) {}
 
-    /// Reads what the workload counts on the server, before and after `measure`, while all threads wait.
+    /// Reads what the workload counts on the server, before and after `measure`, while all threads
+    /// wait.
     fn at_rest(&self, _moment: Moment, _connection: &mut dyn Connection) -> Result<(), DbError> {
         Ok(())
     }

@@ -1,5 +1,6 @@
-//! Runs a load in a closed or an open loop: one thread per connection, phases that start and end for all threads together.
-//! All threads wait between two phases, so that counters of the server and of the client are read at rest.
+//! Runs a load in a closed or an open loop: one thread per connection, phases that start and end
+//! for all threads together. All threads wait between two phases, so that counters of the server
+//! and of the client are read at rest.
 
 pub mod backlog;
 pub mod client;
@@ -42,9 +43,11 @@ use schedule::Schedule;
 use semaphore::Semaphore;
 use worker::Worker;
 
-/// Stack of a thread. Linux allocates pages at first use; the client library with TLS uses about 40 kB.
+/// Stack of a thread. Linux allocates pages at first use; the client library with TLS uses about 40
+/// kB.
 const STACK_BYTES: usize = 256 * 1024;
-/// Threads that connect at the same time. More would overflow the listen backlog, and the kernel then refuses unix sockets.
+/// Threads that connect at the same time. More would overflow the listen backlog, and the kernel
+/// then refuses unix sockets.
 const CONNECTING: usize = 32;
 
 /// Length and width of a run.
@@ -66,8 +69,9 @@ pub struct Plan {
     pub undo: Undo,
     /// Gives up when no further thread became ready for this time.
     pub init_timeout: Duration,
-    /// After the end of a phase, closes the connections when no thread ended its event for this time.
-    pub cut_after: Option<Duration>,
+    /// After the end of a phase, closes the connections when no thread ended its event for this
+    /// time.
+    pub disconnect_after: Option<Duration>,
 }
 
 /// What happens to the transaction of an event after an ignored error, before the event runs again.
@@ -76,7 +80,8 @@ pub enum Undo {
     /// Rolls it back.
     #[default]
     Rollback,
-    /// Nothing, as in sysbench: after a statement rollback (1205) the next BEGIN commits the earlier statements.
+    /// Nothing, as in sysbench: after a statement rollback (1205) the next BEGIN commits the
+    /// earlier statements.
     Nothing,
 }
 
@@ -102,15 +107,15 @@ pub struct Interval {
 /// Receives the events of a run.
 pub trait Observer {
     /// Called every second until all threads are connected and prepared.
-    fn connecting(&mut self, ready: usize, of: usize) -> Result<()>;
+    fn connecting(&mut self, ready: usize, all: usize) -> Result<()>;
     /// Called from time to time while threads are still in an event after the time is over.
     fn finishing(&mut self, seconds: u64, threads: usize) -> Result<()>;
     /// Called before a phase, while all threads wait.
-    fn begins(&mut self, phase: &str) -> Result<()>;
+    fn phase_starts(&mut self, phase: &str) -> Result<()>;
     /// Called after an interval.
     fn interval(&mut self, phase: &str, interval: Interval) -> Result<()>;
     /// Called after a phase, as soon as all threads wait again.
-    fn ended(&mut self, phase: &str) -> Result<()>;
+    fn phase_ended(&mut self, phase: &str) -> Result<()>;
     /// Called before `measure`, outside its time, while all threads wait.
     fn at_rest_before(&mut self) -> Result<()>;
     /// Called after `measure`, as above.
@@ -164,7 +169,7 @@ pub struct Outcome {
     /// The signal that ended the run.
     pub signal: Option<i32>,
     /// Why the run ended before its time without an error.
-    pub short: Option<String>,
+    pub early_end: Option<String>,
     /// Ignored errors of `measure`, by transaction type and number.
     pub errors: Errors,
 }
@@ -203,7 +208,7 @@ pub fn run(
         connecting: &Semaphore::new(CONNECTING),
         ramp_begin_ns: &AtomicI64::new(0),
     };
-    let (measured, short) = thread::scope(|scope| {
+    let (measured, early_end) = thread::scope(|scope| {
         let result = match worker::start(scope, run) {
             Ok(()) => run.phases(observer),
             Err((missing, error)) => {
@@ -223,13 +228,13 @@ pub fn run(
         barrier.release(Order::Quit);
         // Sessions end, and write what they still have buffered.
         let stuck = run.wait_for_all().or(stuck);
-        result.map(|(measured, short)| (measured, stuck.or(short)))
+        result.map(|(measured, early_end)| (measured, stuck.or(early_end)))
     })?;
     Ok(Outcome {
         measured,
         failure: barrier.failure(),
         signal: interrupts.signal(),
-        short,
+        early_end,
         errors: run.errors().clone(),
     })
 }
@@ -262,7 +267,7 @@ impl Run<'_> {
     }
 
     fn phases(&self, observer: &mut dyn Observer) -> Result<(Option<Measured>, Option<String>)> {
-        self.assemble(observer)?;
+        self.wait_until_ready(observer)?;
         for (name, length) in [("ramp", self.plan.ramp), ("warmup", self.plan.warmup)] {
             if length.is_some() && !self.over() {
                 self.phase(name, length, None, observer)?;
@@ -279,7 +284,7 @@ impl Run<'_> {
         let passed = self.phase("measure", self.plan.time, self.plan.events, observer)?;
         let totals = Snapshot::take(self.stats).since(&before);
         // A hanging thread may hold locks for which this would wait.
-        if passed.short.is_none() {
+        if passed.early_end.is_none() {
             observer.at_rest_after()?;
         }
         let seconds = |ns: i64| ns as f64 / 1e9;
@@ -293,6 +298,6 @@ impl Run<'_> {
                 .collect(),
             arrived: passed.arrived,
         };
-        Ok((Some(measured), passed.short))
+        Ok((Some(measured), passed.early_end))
     }
 }

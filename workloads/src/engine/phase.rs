@@ -1,5 +1,5 @@
-//! Runs one phase from the main thread: releases the threads, takes intervals, ends the phase and waits for the last thread.
-//! The connections of threads that do not return are closed in the end.
+//! Runs one phase from the main thread: releases the threads, takes intervals, ends the phase and
+//! waits for the last thread. The connections of threads that do not return are closed in the end.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub(super) struct PhaseResult {
     pub drain_ns: i64,
     pub arrived: Option<ArrivalCounts>,
     /// Why it ended before its time without an error.
-    pub short: Option<String>,
+    pub early_end: Option<String>,
 }
 
 impl Run<'_> {
@@ -42,7 +42,7 @@ impl Run<'_> {
     ///
     /// # Errors
     /// If no further thread became ready within the plan's `init_timeout`.
-    pub(super) fn assemble(&self, observer: &mut dyn Observer) -> Result<()> {
+    pub(super) fn wait_until_ready(&self, observer: &mut dyn Observer) -> Result<()> {
         let (mut ready, mut since) = (0, Instant::now());
         let init_timeout = self.plan.init_timeout;
         loop {
@@ -60,7 +60,7 @@ impl Run<'_> {
                     }
                     observer.connecting(ready, self.plan.threads)?;
                     if since.elapsed() >= init_timeout {
-                        self.cut();
+                        self.disconnect_threads();
                         bail!(
                             "{}: {ready} of {} threads were connected and prepared, and no further one in {} s: \
                              check the server's load and error log, or raise --thread-init-timeout",
@@ -86,7 +86,7 @@ impl Run<'_> {
         self.control.start(events.filter(|_| !self.load.drains()));
         self.load.begin(events);
         let mut intervals = IntervalCutter::new(self.stats);
-        observer.begins(name)?;
+        observer.phase_starts(name)?;
         intervals.begin_ns = clock::monotonic_ns();
         let begin = Instant::now();
         if name == "ramp" {
@@ -100,11 +100,11 @@ impl Run<'_> {
         let mut due = begin + INTERVAL;
         let mut ended_at: Option<PhaseEnd> = None;
         loop {
-            let look = intervals
+            let sample_at = intervals
                 .monitor
                 .as_ref()
                 .map_or(due, |_| Instant::now() + BACKLOG_INTERVAL);
-            let next = due.min(look).min(end.unwrap_or(due));
+            let next = due.min(sample_at).min(end.unwrap_or(due));
             match self.barrier.wait_for_threads(Some(next)) {
                 Wake::AllWaiting => break,
                 Wake::Notified => {
@@ -113,7 +113,8 @@ impl Run<'_> {
                     ended_at.get_or_insert_with(|| PhaseEnd::new(intervals.arrived()));
                 }
                 Wake::Deadline => {
-                    // Read before the sample: a delay between the two must not exclude arrivals that were due before the end.
+                    // Read before the sample: a delay between the two must not exclude arrivals
+                    // that were due before the end.
                     let is_over = end.is_some_and(|end| end <= Instant::now());
                     // Arrivals that are due after the end do not belong to the backlog.
                     if ended_at.is_none() {
@@ -123,7 +124,8 @@ impl Run<'_> {
                         self.control.finish();
                         self.load.stop();
                         ended_at.get_or_insert_with(|| PhaseEnd::new(intervals.arrived()));
-                        // The last interval includes the running events, unless they take longer than a second.
+                        // The last interval includes the running events, unless they take longer
+                        // than a second.
                         end = None;
                         due = Instant::now() + INTERVAL;
                     } else if due <= Instant::now() {
@@ -137,7 +139,7 @@ impl Run<'_> {
             }
         }
         let end_ns = clock::monotonic_ns();
-        observer.ended(name)?;
+        observer.phase_ended(name)?;
         self.ramp_begin_ns.store(0, Relaxed);
         self.load.stop();
         if ended_at.is_none() {
@@ -155,8 +157,8 @@ impl Run<'_> {
             arrived: ended_at
                 .as_ref()
                 .map_or(intervals.arrived(), |phase_end| phase_end.arrived),
-            short: match (ended_at.and_then(|phase_end| phase_end.cut), time) {
-                (Some(cut), _) => Some(cut),
+            early_end: match (ended_at.and_then(|phase_end| phase_end.disconnect_reason), time) {
+                (Some(disconnect_reason), _) => Some(disconnect_reason),
                 (None, Some(time)) if ran_out => Some(format!(
                     "the workload ran out of work after {:.1} s of {} s",
                     total_ns as f64 / 1e9,
@@ -175,8 +177,8 @@ impl Run<'_> {
             observer.finishing(seconds, threads)?;
         }
         if let Some(reason) = phase_end.stuck(self) {
-            phase_end.cut.get_or_insert(reason);
-            self.cut();
+            phase_end.disconnect_reason.get_or_insert(reason);
+            self.disconnect_threads();
         }
         Ok(())
     }
@@ -186,11 +188,11 @@ impl Run<'_> {
         let mut phase_end = PhaseEnd::new(None);
         while self.barrier.wait_for_threads(Some(Instant::now() + INTERVAL)) != Wake::AllWaiting {
             if let Some(reason) = phase_end.stuck(self) {
-                phase_end.cut.get_or_insert(reason);
-                self.cut();
+                phase_end.disconnect_reason.get_or_insert(reason);
+                self.disconnect_threads();
             }
         }
-        phase_end.cut
+        phase_end.disconnect_reason
     }
 
     /// True if queued work is finished after the time is over; in an open loop it was not due.
@@ -199,9 +201,9 @@ impl Run<'_> {
     }
 
     /// Closes the connections of threads that wait for the server.
-    fn cut(&self) {
+    fn disconnect_threads(&self) {
         self.control.abort();
-        self.driver.cut_waiting();
+        self.driver.shut_down_waiting();
     }
 }
 
@@ -212,7 +214,7 @@ struct PhaseEnd {
     arrived: Option<ArrivalCounts>,
     /// Number of ended events, number of running threads, and the time of the last change.
     progress: (u64, usize, Instant),
-    cut: Option<String>,
+    disconnect_reason: Option<String>,
 }
 
 impl PhaseEnd {
@@ -222,7 +224,7 @@ impl PhaseEnd {
             since_ns: clock::monotonic_ns(),
             arrived,
             progress: (0, 0, Instant::now()),
-            cut: None,
+            disconnect_reason: None,
         }
     }
 
@@ -233,7 +235,7 @@ impl PhaseEnd {
         if (ended, running) != (self.progress.0, self.progress.1) {
             self.progress = (ended, running, Instant::now());
         }
-        let limit = run.plan.cut_after?;
+        let limit = run.plan.disconnect_after?;
         (self.progress.2.elapsed() >= limit).then(|| {
             format!(
                 "{running} threads did not end their event in {} s after the time was over and were disconnected: \

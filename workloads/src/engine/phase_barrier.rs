@@ -1,5 +1,5 @@
-//! Barrier of the threads of a run: all threads wait here before and after a phase, so that the main thread reads the server and
-//! the clock at rest. A thread that fails leaves the barrier.
+//! Barrier of the threads of a run: all threads wait here before and after a phase, so that the
+//! main thread reads the server and the clock at rest. A thread that fails leaves the barrier.
 
 use std::sync::Condvar;
 use std::sync::Mutex;
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_waits_for_a_thread_that_panicked() {
+    fn a_panicked_thread_leaves_the_barrier() {
         let barrier = PhaseBarrier::new(2);
         thread::scope(|scope| {
             let waiting = scope.spawn(|| {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_past_deadline_and_a_nudge_wake_the_main_thread() {
+    fn a_deadline_and_a_notification_wake_the_main_thread() {
         let barrier = PhaseBarrier::new(1);
         assert_eq!(barrier.wait_for_threads(Some(Instant::now())), Wake::Deadline);
         barrier.notify();

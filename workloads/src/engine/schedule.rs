@@ -1,5 +1,6 @@
-//! Generates the arrival times of an open loop. The time of arrival n depends only on the seed. Threads take the next arrival in
-//! turn, and a cursor over the same sequence counts the arrivals that are due. Times are computed on demand: a backlog takes no memory.
+//! Generates the arrival times of an open loop. The time of arrival n depends only on the seed.
+//! Threads take the next arrival in turn, and a cursor over the same sequence counts the arrivals
+//! that are due. Times are computed on demand: a backlog takes no memory.
 
 use std::sync::Mutex;
 use std::sync::MutexGuard;
@@ -104,7 +105,8 @@ impl Schedule {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a phase at this time of CLOCK_MONOTONIC, with other arrivals than the phase before; returns a cursor over them.
+    /// Starts a phase at this time of CLOCK_MONOTONIC, with other arrivals than the phase before;
+    /// returns a cursor over them.
     pub fn begin(&self, begin_ns: i64) -> ArrivalCursor {
         let mut state = self.lock();
         state.phase += 1;
@@ -120,7 +122,8 @@ impl Schedule {
         }
     }
 
-    /// Takes the next arrival; returns its time on CLOCK_MONOTONIC, which is in the past if there is a backlog.
+    /// Takes the next arrival; returns its time on CLOCK_MONOTONIC, which is in the past if there
+    /// is a backlog.
     pub fn take(&self) -> i64 {
         let mut state = self.lock();
         state.begin_ns + state.times.next()
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_reader_counts_what_was_due() {
+    fn the_cursor_counts_due_arrivals() {
         let schedule = Schedule::new(Rate {
             per_second: 1e6,
             arrivals: Arrivals::Poisson,

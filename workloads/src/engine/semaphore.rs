@@ -53,21 +53,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_than_its_places_are_inside() {
+    fn at_most_as_many_threads_as_permits_enter() {
         let semaphore = Semaphore::new(3);
-        let (inside, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (inside, max) = (AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {
             for _ in 0..16 {
                 scope.spawn(|| {
                     for _ in 0..100 {
                         let _permit = semaphore.acquire();
-                        most.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
+                        max.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
                         thread::yield_now();
                         inside.fetch_sub(1, SeqCst);
                     }
                 });
             }
         });
-        assert!(most.into_inner() <= 3);
+        assert!(max.into_inner() <= 3);
     }
 }

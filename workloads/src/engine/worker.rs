@@ -1,4 +1,5 @@
-//! Runs one thread of a run: connects, prepares, then runs events in each phase, back to back or as they become due.
+//! Runs one thread of a run: connects, prepares, then runs events in each phase, back to back or as
+//! they become due.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -22,15 +23,17 @@ use super::phase_barrier::Order;
 use super::phase_barrier::Participant;
 use crate::driver::DbError;
 
-/// Timer slack in nanoseconds. The default of 50,000 would be part of every latency of an open loop.
+/// Timer slack in nanoseconds. The default of 50,000 would be part of every latency of an open
+/// loop.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
-/// Counters of a worker that the main thread reads. On separate cache lines, because each event writes them.
+/// Counters of a worker that the main thread reads. On separate cache lines, because each event
+/// writes them.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Worker {
     ran_ns: AtomicI64,
-    begun: AtomicU64,
+    started: AtomicU64,
     ended: AtomicU64,
 }
 
@@ -38,7 +41,7 @@ impl Default for Worker {
     fn default() -> Self {
         Self {
             ran_ns: AtomicI64::new(0),
-            begun: AtomicU64::new(0),
+            started: AtomicU64::new(0),
             ended: AtomicU64::new(0),
         }
     }
@@ -51,8 +54,8 @@ impl Worker {
     }
 
     /// Number of started events.
-    pub fn begun(&self) -> u64 {
-        self.begun.load(Relaxed)
+    pub fn started(&self) -> u64 {
+        self.started.load(Relaxed)
     }
 
     /// Number of ended events, failed ones included.
@@ -66,22 +69,23 @@ impl Worker {
     }
 }
 
-/// Starts a thread for each connection. The error includes the number of threads that were not started.
+/// Starts a thread for each connection. The error includes the number of threads that were not
+/// started.
 pub fn start<'scope>(scope: &'scope Scope<'scope, '_>, run: Run<'scope>) -> Result<(), (usize, io::Error)> {
     let all = run.plan.threads;
     (0..all).try_for_each(|number| {
         let named = thread::Builder::new().name(format!("client-{number}"));
         let spawned = named
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, move || work(run, number));
+            .spawn_scoped(scope, move || run_thread(run, number));
         spawned.map(drop).map_err(|error| (all - number, error))
     })
 }
 
 /// Body of a thread.
-fn work(run: Run<'_>, number: usize) {
+fn run_thread(run: Run<'_>, number: usize) {
     let participant = Participant::new(run.barrier);
-    if let Err((place, error)) = serve(run, number) {
+    if let Err((place, error)) = run_phases(run, number) {
         participant.fail(ThreadFailure {
             thread: number,
             place,
@@ -90,7 +94,7 @@ fn work(run: Run<'_>, number: usize) {
     }
 }
 
-fn serve(run: Run<'_>, number: usize) -> Result<(), (FailurePlace, DbError)> {
+fn run_phases(run: Run<'_>, number: usize) -> Result<(), (FailurePlace, DbError)> {
     if run.schedule.is_some() {
         // Fails only on kernels without this call: sleeps then have the default slack.
         set_current_timer_slack(Some(TIMER_SLACK_NS)).ok();
@@ -115,7 +119,7 @@ fn serve(run: Run<'_>, number: usize) -> Result<(), (FailurePlace, DbError)> {
             return finished.map_err(|error| (client.place(), error));
         }
         let began = monotonic_ns();
-        let ended = events(&run, number, &mut client, session.as_mut());
+        let ended = run_events(&run, number, &mut client, session.as_mut());
         worker.ran_ns.store(monotonic_ns() - began, Relaxed);
         if let Err(error) = ended {
             return Err((client.place(), error));
@@ -123,7 +127,7 @@ fn serve(run: Run<'_>, number: usize) -> Result<(), (FailurePlace, DbError)> {
     }
 }
 
-fn events(
+fn run_events(
     run: &Run<'_>,
     number: usize,
     client: &mut Client<'_>,
@@ -134,7 +138,7 @@ fn events(
     }
     let drains = run.drains();
     let worker = &run.workers[number];
-    while run.control.may_go_on(drains) {
+    while run.control.may_start_event(drains) {
         match run.schedule {
             None => client.begin_event(None),
             Some(schedule) => {
@@ -145,8 +149,8 @@ fn events(
                 client.begin_event(Some(due_ns));
             }
         }
-        Worker::count(&worker.begun);
-        let has_more = event(run, client, session);
+        Worker::count(&worker.started);
+        let has_more = run_event(run, client, session);
         Worker::count(&worker.ended);
         if !has_more? {
             return Ok(());
@@ -155,7 +159,8 @@ fn events(
     Ok(())
 }
 
-/// Waits for the start of this thread in `ramp`, where threads start one by one; false if the phase ended before.
+/// Waits for the start of this thread in `ramp`, where threads start one by one; false if the phase
+/// ended before.
 fn wait_for_ramp(run: &Run<'_>, number: usize) -> bool {
     let begin_ns = run.ramp_begin_ns.load(Relaxed);
     match run.plan.ramp {
@@ -169,7 +174,7 @@ fn wait_for_ramp(run: &Run<'_>, number: usize) -> bool {
 }
 
 /// Runs one event with its retries; false when no work is left in this phase.
-fn event(run: &Run<'_>, client: &mut Client<'_>, session: &mut dyn Session) -> Result<bool, DbError> {
+fn run_event(run: &Run<'_>, client: &mut Client<'_>, session: &mut dyn Session) -> Result<bool, DbError> {
     loop {
         match session.event(client) {
             Ok(Step::Done(events)) => {
@@ -182,7 +187,8 @@ fn event(run: &Run<'_>, client: &mut Client<'_>, session: &mut dyn Session) -> R
                 let errno = error.failure().errno;
                 *run.errors().entry((client.kind(), errno)).or_default() += 1;
                 client.retry_after(&error, run.plan.undo)?;
-                // An event that never succeeds, as behind a lock that is never released, ends with the phase.
+                // An event that never succeeds, as behind a lock that is never released, ends with
+                // the phase.
                 if !run.control.may_retry(run.drains()) {
                     return Ok(false);
                 }

@@ -1,4 +1,5 @@
-//! Resolves the account from `--defaults-file` and MYSQL_PWD, for generators that do not read MySQL option files.
+//! Resolves the account from `--defaults-file` and MYSQL_PWD, for generators that do not read MySQL
+//! option files.
 
 use std::env;
 use std::fs;
@@ -26,7 +27,8 @@ pub struct ResolvedAccount {
     pub database: String,
 }
 
-/// Adds the values of the option file, group `client`, and of MYSQL_PWD to those of the command line.
+/// Adds the values of the option file, group `client`, and of MYSQL_PWD to those of the command
+/// line.
 ///
 /// # Errors
 /// If the option file cannot be read or contains `!include`.
@@ -36,7 +38,7 @@ pub fn resolve(account: &Account) -> Result<ResolvedAccount> {
         let text = fs::read_to_string(path).with_context(|| format!("--defaults-file {}", path.display()))?;
         file = client_group(&text).with_context(|| format!("--defaults-file {}", path.display()))?;
     }
-    let of_file = |name: &str| {
+    let from_file = |name: &str| {
         file.iter()
             .rev()
             .find(|(key, _)| key == name)
@@ -48,16 +50,16 @@ pub fn resolve(account: &Account) -> Result<ResolvedAccount> {
             account.describe()
         );
     };
-    let socket = endpoint.socket.clone().or_else(|| of_file("socket"));
-    let host = endpoint.host.clone().or_else(|| of_file("host"));
-    let port = match (endpoint.port, of_file("port")) {
+    let socket = endpoint.socket.clone().or_else(|| from_file("socket"));
+    let host = endpoint.host.clone().or_else(|| from_file("host"));
+    let port = match (endpoint.port, from_file("port")) {
         (Some(port), _) => port,
         (None, Some(text)) => text
             .parse()
             .with_context(|| format!("--defaults-file: port={text}"))?,
         (None, None) => 3306,
     };
-    let password = account.password.clone().or_else(|| of_file("password"));
+    let password = account.password.clone().or_else(|| from_file("password"));
     Ok(ResolvedAccount {
         // The socket is used unless another host is given, as in libmysqlclient.
         socket: socket.filter(|_| host.as_deref().is_none_or(|host| host == "localhost")),
@@ -66,7 +68,7 @@ pub fn resolve(account: &Account) -> Result<ResolvedAccount> {
         user: account
             .user
             .clone()
-            .or_else(|| of_file("user"))
+            .or_else(|| from_file("user"))
             .unwrap_or_else(|| "sbtest".to_owned()),
         password: password
             .or_else(|| env::var("MYSQL_PWD").ok())
@@ -127,17 +129,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_client_group_is_read_as_the_library_reads_it() {
+    fn the_client_group_is_parsed_as_by_the_library() {
         let text = "[mysqld]\nport=1\n[client]\nuser = someone\npassword='a\\\\b c'\n# port=2\nport=3307\n[mysql]\nuser=x\n";
         let settings = client_group(text).unwrap();
-        let of = |name: &str| {
+        let setting = |name: &str| {
             settings
                 .iter()
                 .find(|(key, _)| key == name)
                 .map(|(_, value)| value.as_str())
         };
         assert_eq!(
-            (of("user"), of("password"), of("port")),
+            (setting("user"), setting("password"), setting("port")),
             (Some("someone"), Some("a\\b c"), Some("3307"))
         );
         assert!(client_group("!includedir /etc/mysql\n").is_err());

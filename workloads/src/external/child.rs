@@ -1,5 +1,5 @@
-//! Runs the process of an external generator in a separate process group and returns its output line by line.
-//! Forwards signals of this process to the group; the group ends with this process.
+//! Runs the process of an external generator in a separate process group and returns its output
+//! line by line. Forwards signals of this process to the group; the group ends with this process.
 
 use std::io::BufRead;
 use std::io::BufReader;
@@ -80,7 +80,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts it. The calling thread must live as long as the process: the parent death signal refers to the thread.
+    /// Starts it. The calling thread must live as long as the process: the parent death signal
+    /// refers to the thread.
     ///
     /// # Errors
     /// If the program cannot be started.
@@ -109,22 +110,22 @@ impl Child {
         let signals = received.handle();
         let mut process = command.spawn().with_context(|| format!("start {program}"))?;
         let group = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
-        let of_signals = sender.clone();
+        let signal_sender = sender.clone();
         start_thread("signals", move || {
             for signal in received.forever() {
                 forward_signal(group, signal);
-                if of_signals.send(RawEvent::Signal(signal)).is_err() {
+                if signal_sender.send(RawEvent::Signal(signal)).is_err() {
                     return;
                 }
             }
         })?;
-        let of_exit = sender.clone();
+        let exit_sender = sender.clone();
         start_thread("child-exit", move || {
             if let Some(pid) = group {
                 // Waits without reaping, so that the pid stays in use.
                 waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok();
             }
-            of_exit.send(RawEvent::Exited).ok();
+            exit_sender.send(RawEvent::Exited).ok();
         })?;
         if let Some(out) = process.stdout.take() {
             let sender = sender.clone();
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_group_ends_with_it_even_where_it_does_not_listen() {
+    fn the_whole_group_is_killed_even_if_it_ignores_sigterm() {
         let mut child = shell("trap '' TERM; sleep 1000 & echo $!; wait; sleep 1000");
         let ChildEvent::Line(_, grandchild) = child.next(None).unwrap() else {
             panic!("no line")
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_can_be_waited_for() {
+    fn waiting_ends_at_the_deadline() {
         let mut child = shell("sleep 1000");
         assert!(matches!(
             child

@@ -63,7 +63,7 @@ pub trait ExternalGenerator: Sync {
     ///
     /// # Errors
     /// One line: the generator's error, or an unsupported verb or option.
-    fn operate(&self, verb: Verb, job: &Job<'_>) -> Result<()>;
+    fn run_verb(&self, verb: Verb, job: &Job<'_>) -> Result<()>;
 
     /// The seed to use in place of this one.
     ///
@@ -73,7 +73,8 @@ pub trait ExternalGenerator: Sync {
         Ok(seed)
     }
 
-    /// Runs the load and reports its phases to `monitor`. Refuses unsupported options before it starts the program.
+    /// Runs the load and reports its phases to `monitor`. Refuses unsupported options before it
+    /// starts the program.
     ///
     /// # Errors
     /// If it could not be started. Errors of a started run are in the outcome.
@@ -94,7 +95,7 @@ pub fn generators(workload: &str) -> Vec<&'static str> {
 ///
 /// # Errors
 /// If it does not have the workload.
-pub fn chosen(workload: &str, values: &Values) -> Result<Option<&'static dyn ExternalGenerator>> {
+pub fn selected(workload: &str, values: &Values) -> Result<Option<&'static dyn ExternalGenerator>> {
     if !values.declares("generator") {
         return Ok(None);
     }

@@ -1,4 +1,5 @@
-//! Holds the outcome of an external generator's run. Figures that the generator does not print are absent, never zero.
+//! Holds the outcome of an external generator's run. Figures that the generator does not print are
+//! absent, never zero.
 
 use serde_json::Map;
 use serde_json::Value as Json;

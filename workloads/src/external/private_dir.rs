@@ -1,4 +1,5 @@
-//! Keeps files with secrets for an external generator: mode 0600 in a directory of mode 0700, removed after the run.
+//! Keeps files with secrets for an external generator: mode 0600 in a directory of mode 0700,
+//! removed after the run.
 
 use std::env;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Builds `result.json` of an external generator: the keys of a native run, null where the generator prints no figure.
+//! Builds `result.json` of an external generator: the keys of a native run, null where the
+//! generator prints no figure.
 
 use hdrhistogram::Histogram;
 use loadprint_recording::FORMAT_VERSION;

@@ -1,4 +1,5 @@
-//! Runs an external generator: reads the server's status, records the phases, writes the run directory, returns the exit status.
+//! Runs an external generator: reads the server's status, records the phases, writes the run
+//! directory, returns the exit status.
 
 use std::path::Path;
 
@@ -33,7 +34,8 @@ pub struct ExternalRun<'a> {
 }
 
 impl ExternalRun<'_> {
-    /// Runs, prints and records; returns the content of `result.json`, and the exit status or an error of one line.
+    /// Runs, prints and records; returns the content of `result.json`, and the exit status or an
+    /// error of one line.
     pub fn run(&self) -> (Option<Json>, Result<u8>) {
         let mut result = None;
         let status = self.try_run(&mut result);
@@ -57,10 +59,10 @@ impl ExternalRun<'_> {
             output: job.output,
             window: <(Timestamp, Timestamp)>::default(),
         };
-        let fits = job
+        let preflight = job
             .workload
             .preflight(job.values, job.threads, monitor.server.connection());
-        fits.map_err(place)?;
+        preflight.map_err(place)?;
         let out = job.values.text("out")?.map(Path::new);
         let types = job.workload.descriptor().types;
         monitor.recording = out.map(|run| Recording::create(run, types)).transpose()?;
@@ -123,7 +125,7 @@ impl ExternalRun<'_> {
         let descriptor = job.workload.descriptor();
         let options = job.values.to_json_with_seed(job.seed);
         let server = self.driver.account.describe();
-        let about = result::ResultContext {
+        let context = result::ResultContext {
             point: self.point,
             workload: descriptor.name,
             generator: name,
@@ -133,7 +135,7 @@ impl ExternalRun<'_> {
             seed: job.seed,
             server: &server,
         };
-        let json = result::result_json(&about, outcome, reason);
+        let json = result::result_json(&context, outcome, reason);
         let Some(recording) = &monitor.recording else {
             return Ok(json);
         };
@@ -152,7 +154,7 @@ impl ExternalRun<'_> {
             workload: descriptor.name,
             parameters: &options,
             seed: job.seed,
-            operation: about.operation,
+            operation: context.operation,
             server: monitor.server.version(),
             reason,
         })?;
@@ -160,7 +162,8 @@ impl ExternalRun<'_> {
     }
 }
 
-/// Records phases and reads the server's status when marks appear in the generator's output; the generator does not wait for it.
+/// Records phases and reads the server's status when marks appear in the generator's output; the
+/// generator does not wait for it.
 pub struct RunMonitor<'a> {
     server: Server,
     recording: Option<Recording>,
@@ -173,30 +176,30 @@ impl RunMonitor<'_> {
     ///
     /// # Errors
     /// If the phase cannot be recorded or the server does not answer.
-    pub fn begins(&mut self, phase: &str) -> Result<()> {
+    pub fn start_phase(&mut self, phase: &str) -> Result<()> {
         if let Some(recording) = &mut self.recording {
-            recording.begins(phase)?;
+            recording.start_phase(phase)?;
         }
         if phase == "warmup" {
             self.output.line("Warming up (not counted)");
-            return Ok(self.server.warm_up()?);
+            return Ok(self.server.read_before_warmup()?);
         }
         self.window.0 = Timestamp::now();
         self.output.line("Measuring");
-        Ok(self.server.begin()?)
+        Ok(self.server.read_before_measure()?)
     }
 
     /// Ends a phase.
     ///
     /// # Errors
     /// If the phase cannot be recorded.
-    pub fn ended(&mut self, phase: &str) -> Result<()> {
+    pub fn end_phase(&mut self, phase: &str) -> Result<()> {
         if let Some(recording) = &mut self.recording {
-            recording.ended(phase)?;
+            recording.end_phase(phase)?;
         }
         if phase == "measure" {
             self.window.1 = Timestamp::now();
-            self.server.end();
+            self.server.read_after_measure();
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Reads the socket counters of this network namespace. A program that opens a connection per query fills the namespace with
-//! connections in TIME_WAIT until no port is left.
+//! Reads the socket counters of this network namespace. A program that opens a connection per query
+//! fills the namespace with connections in TIME_WAIT until no port is left.
 
 use std::fs;
 
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_own_words_are_read() {
+    fn socket_counters_are_parsed() {
         let sockstat = "sockets: used 290\nTCP: inuse 8 orphan 0 tw 27 alloc 10 mem 1\nUDP: inuse 1 mem 0\n";
         let snmp = "Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens\nTcp: 1 200 120000 -1 5316\n";
         let expected = json!({"tcp_in_use": 8, "tcp_time_wait": 27, "tcp_active_opens": 5316});

@@ -1,5 +1,5 @@
-//! Prints the latency histogram as sysbench does (sb_histogram.c of 1.0.20): 1024 logarithmic buckets from 0.001 to 100,000 ms; the
-//! largest one is forty stars wide.
+//! Prints the latency histogram as sysbench does (sb_histogram.c of 1.0.20): 1024 logarithmic
+//! buckets from 0.001 to 100,000 ms; the largest one is forty stars wide.
 
 use std::collections::BTreeMap;
 

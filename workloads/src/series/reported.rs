@@ -1,5 +1,6 @@
-//! Writes the interval reports of an external generator as `throughput.parquet`, with the columns of the native series. A row lasts
-//! from the end of the previous row, or from the start of the window, to its own time. Columns without a report are null.
+//! Writes the interval reports of an external generator as `throughput.parquet`, with the columns
+//! of the native series. A row lasts from the end of the previous row, or from the start of the
+//! window, to its own time. Columns without a report are null.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,8 +64,8 @@ pub struct ReportedInterval {
 }
 
 impl ReportedInterval {
-    /// Makes the next row from rates per second; it ends at `end`. A late line lengthens its interval and shortens the next one; the rates
-    /// remain those that were reported.
+    /// Makes the next row from rates per second; it ends at `end`. A late line lengthens its
+    /// interval and shortens the next one; the rates remain those that were reported.
     pub fn from_rates(
         rows: &[Self],
         begin: Timestamp,
@@ -89,9 +90,9 @@ impl ReportedInterval {
 }
 
 /// Adds a column as a fixed share of another one.
-pub fn derive_column(intervals: &mut [ReportedInterval], of: &str, column: &'static str, share: f64) {
+pub fn derive_column(intervals: &mut [ReportedInterval], source: &str, column: &'static str, share: f64) {
     for interval in intervals {
-        if let Some(count) = interval.get(of) {
+        if let Some(count) = interval.get(source) {
             interval
                 .counts
                 .push((column, (count as f64 * share).round() as u64));
@@ -99,8 +100,9 @@ pub fn derive_column(intervals: &mut [ReportedInterval], of: &str, column: &'sta
     }
 }
 
-/// Makes the rows of a window add up to the totals of their columns and reach to its end. The difference is added to one row for all
-/// columns: a new row if the time since the last report exceeds half an interval, else the last row.
+/// Makes the rows of a window add up to the totals of their columns and reach to its end. The
+/// difference is added to one row for all columns: a new row if the time since the last report
+/// exceeds half an interval, else the last row.
 pub fn reconcile(
     rows: &mut Vec<ReportedInterval>,
     window: (Timestamp, Timestamp),
@@ -223,7 +225,7 @@ mod tests {
     }
 
     /// Rows of one second each, reconciled at `end`: their ends and counts.
-    fn closed(counts: &[u64], end: f64, total: u64) -> Vec<(Timestamp, u64)> {
+    fn reconciled(counts: &[u64], end: f64, total: u64) -> Vec<(Timestamp, u64)> {
         let row = |(place, count): (usize, &u64)| ReportedInterval {
             end: at(place as f64 + 1.0),
             counts: vec![("events", *count)],
@@ -237,22 +239,25 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_of_the_intervals_is_the_total_and_they_reach_to_the_end() {
-        assert_eq!(closed(&[100, 100], 2.01, 201), [(at(1.0), 100), (at(2.01), 101)]);
+    fn intervals_sum_to_the_total_and_end_with_the_window() {
         assert_eq!(
-            closed(&[100, 100], 3.0, 290),
+            reconciled(&[100, 100], 2.01, 201),
+            [(at(1.0), 100), (at(2.01), 101)]
+        );
+        assert_eq!(
+            reconciled(&[100, 100], 3.0, 290),
             [(at(1.0), 100), (at(2.0), 100), (at(3.0), 90)]
         );
-        assert_eq!(closed(&[], 1.0, 7), [(at(1.0), 7)]);
+        assert_eq!(reconciled(&[], 1.0, 7), [(at(1.0), 7)]);
         // A stall at the end is an interval without events; the window does not end earlier.
-        assert_eq!(closed(&[100], 2.0, 100), [(at(1.0), 100), (at(2.0), 0)]);
+        assert_eq!(reconciled(&[100], 2.0, 100), [(at(1.0), 100), (at(2.0), 0)]);
     }
 
     #[test]
-    fn a_surplus_is_taken_off_every_interval() {
-        assert_eq!(closed(&[100, 100], 2.0, 198), [(at(1.0), 99), (at(2.0), 99)]);
-        assert_eq!(closed(&[5, 1], 2.0, 3), [(at(1.0), 2), (at(2.0), 1)]);
-        assert_eq!(closed(&[5, 1], 2.0, 0), [(at(1.0), 0), (at(2.0), 0)]);
+    fn a_surplus_is_subtracted_from_every_interval() {
+        assert_eq!(reconciled(&[100, 100], 2.0, 198), [(at(1.0), 99), (at(2.0), 99)]);
+        assert_eq!(reconciled(&[5, 1], 2.0, 3), [(at(1.0), 2), (at(2.0), 1)]);
+        assert_eq!(reconciled(&[5, 1], 2.0, 0), [(at(1.0), 0), (at(2.0), 0)]);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use rustix::process::setrlimit;
 use crate::driver::Connection;
 use crate::driver::DbError;
 
-/// Files of this process other than load connections: recordings, standard streams, the connection that reads counters.
+/// Files of this process other than load connections: recordings, standard streams, the connection
+/// that reads counters.
 const OTHER_FILES: u64 = 64;
 
 /// Requirements of a run on one server.

@@ -16,7 +16,8 @@ use crate::verb::Verb;
 
 /// Longer than any run.
 const LONGEST_SECONDS: f64 = 1e9;
-/// Six times the default of innodb_lock_wait_timeout: no statement of a run waits that long on a working server.
+/// Six times the default of innodb_lock_wait_timeout: no statement of a run waits that long on a
+/// working server.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 fn span(seconds: f64) -> Option<Duration> {
@@ -52,11 +53,12 @@ pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
             _ => Undo::Rollback,
         },
         init_timeout: Duration::from_secs_f64(values.number("thread-init-timeout")?.min(LONGEST_SECONDS)),
-        cut_after: cut_after(values)?,
+        disconnect_after: disconnect_after(values)?,
     })
 }
 
-/// Time limit of a statement. By default it applies to `run` only: the other verbs read whole tables.
+/// Time limit of a statement. By default it applies to `run` only: the other verbs read whole
+/// tables.
 ///
 /// # Errors
 /// If the option is not declared.
@@ -67,7 +69,7 @@ pub fn read_timeout(verb: Verb, values: &Values) -> Result<Option<Duration>> {
     Ok((verb == Verb::Run).then_some(READ_TIMEOUT))
 }
 
-fn cut_after(values: &Values) -> Result<Option<Duration>> {
+fn disconnect_after(values: &Values) -> Result<Option<Duration>> {
     match values.text("forced-shutdown")?.unwrap_or("off") {
         "off" => Ok(None),
         text => {
@@ -135,16 +137,16 @@ mod tests {
 
     #[test]
     fn ignored_errors_are_numbers_or_all_or_none() {
-        let of = |text| ignored(&values(&[("mysql-ignore-errors", text)]));
-        assert!(of("all").unwrap().contains(1) && !of("none").unwrap().contains(1213));
-        assert!(of("1213, 1205").unwrap().contains(1205));
+        let parsed = |text| ignored(&values(&[("mysql-ignore-errors", text)]));
+        assert!(parsed("all").unwrap().contains(1) && !parsed("none").unwrap().contains(1213));
+        assert!(parsed("1213, 1205").unwrap().contains(1205));
         assert!(
-            of("1213,deadlock")
+            parsed("1213,deadlock")
                 .unwrap_err()
                 .to_string()
                 .contains("`deadlock`")
         );
-        let forced = |text| plan(&values(&[("forced-shutdown", text)]), 1).map(|plan| plan.cut_after);
+        let forced = |text| plan(&values(&[("forced-shutdown", text)]), 1).map(|plan| plan.disconnect_after);
         assert_eq!(forced("off").unwrap(), None);
         assert_eq!(forced("2").unwrap(), Some(Duration::from_secs(2)));
         assert!(forced("soon").is_err());

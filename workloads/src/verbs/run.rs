@@ -65,7 +65,8 @@ impl NativeRun<'_> {
     fn try_run(&self, result: &mut Option<Json>) -> Result<u8> {
         let values = self.values;
         let load = self.workload.load(values, self.plan.threads, self.seed)?;
-        // Before the run directory is created: a server that does not answer, or tables that do not match, leave no files.
+        // Before the run directory is created: a server that does not answer, or tables that do not
+        // match, leave no files.
         let server = self.driver.connect().and_then(Server::read);
         let mut server = server.map_err(|error| self.driver.explain(error.into()))?;
         let preflight = self
@@ -131,12 +132,13 @@ impl NativeRun<'_> {
             Err(error) => (Outcome::default(), Some(error)),
         };
         let failure = outcome.failure.as_ref().map(|failure| self.describe(failure));
-        let short = outcome.short.clone().map(|reason| anyhow!(reason));
+        let early_end = outcome.early_end.clone().map(|reason| anyhow!(reason));
         let signal = outcome.signal.or_else(|| self.interrupts.ended_calls());
         // Threads that did not end their event after a signal.
-        let cut_off = signal.is_some() && short.is_some();
-        // The first error of a thread has precedence over its consequences; a closed connection has precedence over both.
-        let error = short
+        let cut_off = signal.is_some() && early_end.is_some();
+        // The first error of a thread has precedence over its consequences; a closed connection has
+        // precedence over both.
+        let error = early_end
             .or(failure)
             .or_else(|| error.map(|error| self.driver.explain(error)))
             .filter(|_| !(self.interrupts.ended_calls().is_some() || cut_off));
@@ -296,8 +298,8 @@ impl RunObserver<'_> {
 }
 
 impl Observer for RunObserver<'_> {
-    fn connecting(&mut self, ready: usize, of: usize) -> Result<()> {
-        self.output.line(&format!("{ready} of {of} connections"));
+    fn connecting(&mut self, ready: usize, all: usize) -> Result<()> {
+        self.output.line(&format!("{ready} of {all} connections"));
         Ok(())
     }
 
@@ -308,7 +310,7 @@ impl Observer for RunObserver<'_> {
         Ok(())
     }
 
-    fn begins(&mut self, phase: &str) -> Result<()> {
+    fn phase_starts(&mut self, phase: &str) -> Result<()> {
         self.output.line(match phase {
             "ramp" => "Starting the threads one by one (not counted)",
             "warmup" => "Warming up (not counted)",
@@ -317,11 +319,11 @@ impl Observer for RunObserver<'_> {
         self.pending = Totals::default();
         self.pending_ns = 0;
         if phase != "measure" {
-            self.server.warm_up()?;
+            self.server.read_before_warmup()?;
         }
         self.recording
             .as_mut()
-            .map_or(Ok(()), |recording| recording.begins(phase))
+            .map_or(Ok(()), |recording| recording.start_phase(phase))
     }
 
     fn interval(&mut self, phase: &str, interval: Interval) -> Result<()> {
@@ -332,19 +334,19 @@ impl Observer for RunObserver<'_> {
         Ok(())
     }
 
-    fn ended(&mut self, phase: &str) -> Result<()> {
+    fn phase_ended(&mut self, phase: &str) -> Result<()> {
         self.recording
             .as_mut()
-            .map_or(Ok(()), |recording| recording.ended(phase))
+            .map_or(Ok(()), |recording| recording.end_phase(phase))
     }
 
     fn at_rest_before(&mut self) -> Result<()> {
         self.load.at_rest(Moment::Before, self.server.connection())?;
-        Ok(self.server.begin()?)
+        Ok(self.server.read_before_measure()?)
     }
 
     fn at_rest_after(&mut self) -> Result<()> {
-        self.server.end();
+        self.server.read_after_measure();
         Ok(self.load.at_rest(Moment::After, self.server.connection())?)
     }
 }

@@ -52,7 +52,7 @@ pub fn run(
         if several {
             output.line(&format!("\nPoint {number} of {}: {}", points.len(), point.name));
         }
-        let run = one(workload, point, seed, output, (interrupts, watchdog));
+        let run = run_point(workload, point, seed, output, (interrupts, watchdog));
         results.extend(run.result);
         status = match run.status {
             Err(error) if several => Err(error.context(format!("point {}", point.name))),
@@ -76,7 +76,7 @@ pub fn run(
     status
 }
 
-fn one(
+fn run_point(
     workload: &dyn Workload,
     point: &PlannedRun,
     seed: u64,
@@ -84,10 +84,10 @@ fn one(
     (interrupts, watchdog): (&Interrupts, &Watchdog),
 ) -> RunEnd {
     let values = &point.values;
-    let of_options =
+    let driver_and_plan =
         driver_of(Verb::Run, workload, values, watchdog).and_then(|driver| Ok((driver, plan(values, seed)?)));
-    let choice = of_options.and_then(|(driver, plan)| {
-        let generator = external::chosen(workload.descriptor().name, values)?;
+    let choice = driver_and_plan.and_then(|(driver, plan)| {
+        let generator = external::selected(workload.descriptor().name, values)?;
         Ok((driver, plan, generator))
     });
     match choice {

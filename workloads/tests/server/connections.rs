@@ -60,7 +60,7 @@ fn tls_is_used_verified_and_recorded() {
         ("--mysql-ssl=verify_ca", "--mysql-ssl-ca"),
         (
             "--mysql-ssl=verify_ca --mysql-ssl-ca=/nonexistent",
-            "no such file",
+            "does not exist",
         ),
     ] {
         let output = server.command(&format!("{words} {options}")).output().unwrap();

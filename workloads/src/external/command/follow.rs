@@ -1,4 +1,5 @@
-//! Follows a running command: finds its measured window by marks or by time, reads its lines, and checks its figures.
+//! Follows a running command: finds its measured window by marks or by time, reads its lines, and
+//! checks its figures.
 
 use std::collections::VecDeque;
 use std::process::ExitStatus;
@@ -41,9 +42,9 @@ pub enum CommandEnd {
 /// A running command.
 pub struct CommandRun {
     operations: Operations,
-    begin: Option<Regex>,
-    end: Option<Regex>,
-    interval: Option<Regex>,
+    begin_regex: Option<Regex>,
+    end_regex: Option<Regex>,
+    interval_regex: Option<Regex>,
     /// True if no line after the window is needed.
     by_counters: bool,
     series: Vec<ReportedInterval>,
@@ -62,9 +63,9 @@ impl CommandRun {
     pub fn new(values: &Values, operations: Operations) -> Result<Self> {
         Ok(Self {
             operations,
-            begin: operations::regex(values, "measure-begin-regex")?,
-            end: operations::regex(values, "measure-end-regex")?,
-            interval: operations::regex(values, "interval-regex")?,
+            begin_regex: operations::regex(values, "measure-begin-regex")?,
+            end_regex: operations::regex(values, "measure-end-regex")?,
+            interval_regex: operations::regex(values, "interval-regex")?,
             by_counters: values.text("operations-from")? != Some("output"),
             series: Vec::new(),
             reported: None,
@@ -87,15 +88,19 @@ impl CommandRun {
         let [warmup, time, grace] = spans;
         let began = Instant::now();
         let limit = (!time.is_zero()).then(|| began + warmup + time + grace);
-        let mut window_at = (self.begin.is_none() && !warmup.is_zero()).then(|| began + warmup);
+        let mut window_at = (self.begin_regex.is_none() && !warmup.is_zero()).then(|| began + warmup);
         let mut end_at = None;
-        if self.begin.is_some() || window_at.is_some() {
+        if self.begin_regex.is_some() || window_at.is_some() {
             self.enter("warmup", monitor)?;
         } else {
             self.enter("measure", monitor)?;
         }
         loop {
-            if self.phase == Some("measure") && end_at.is_none() && self.end.is_none() && !time.is_zero() {
+            if self.phase == Some("measure")
+                && end_at.is_none()
+                && self.end_regex.is_none()
+                && !time.is_zero()
+            {
                 end_at = Some(Instant::now() + time);
             }
             let due = window_at
@@ -128,9 +133,9 @@ impl CommandRun {
 
     fn enter(&mut self, phase: &'static str, monitor: &mut RunMonitor<'_>) -> Result<()> {
         if let Some(before) = self.phase.take() {
-            monitor.ended(before)?;
+            monitor.end_phase(before)?;
         }
-        monitor.begins(phase)?;
+        monitor.start_phase(phase)?;
         self.phase = Some(phase);
         Ok(())
     }
@@ -138,7 +143,7 @@ impl CommandRun {
     fn leave(&mut self, monitor: &mut RunMonitor<'_>) -> Result<()> {
         if let Some(phase) = self.phase.take() {
             self.over = phase == "measure";
-            monitor.ended(phase)?;
+            monitor.end_phase(phase)?;
         }
         Ok(())
     }
@@ -151,14 +156,17 @@ impl CommandRun {
                 self.tail.pop_front();
             }
         }
-        self.operations.take(line);
+        self.operations.parse_line(line);
         let matches = |regex: &Option<Regex>| regex.as_ref().is_some_and(|regex| regex.is_match(line));
-        if self.phase == Some("warmup") && matches(&self.begin) {
+        if self.phase == Some("warmup") && matches(&self.begin_regex) {
             self.enter("measure", monitor)?;
-        } else if self.phase == Some("measure") && matches(&self.end) {
+        } else if self.phase == Some("measure") && matches(&self.end_regex) {
             self.leave(monitor)?;
         }
-        let captures = self.interval.as_ref().and_then(|regex| regex.captures(line));
+        let captures = self
+            .interval_regex
+            .as_ref()
+            .and_then(|regex| regex.captures(line));
         if let Some(count) = captures.and_then(|captures| operations::number(&captures)) {
             let end = Timestamp::now();
             let before = self.reported.replace(end);
@@ -174,11 +182,11 @@ impl CommandRun {
         Ok(())
     }
 
-    /// The share of an interval that is in the window. If the window starts by time, its first interval started before it; a program
-    /// that marks its window starts to count there.
+    /// The share of an interval that is in the window. If the window starts by time, its first
+    /// interval started before it; a program that marks its window starts to count there.
     fn inside(&self, before: Option<Timestamp>, begin: Timestamp, end: Timestamp) -> f64 {
         match before {
-            Some(before) if self.begin.is_none() && before.monotonic_ns < begin.monotonic_ns => {
+            Some(before) if self.begin_regex.is_none() && before.monotonic_ns < begin.monotonic_ns => {
                 end.since(begin) / end.since(before)
             }
             _ => 1.0,
@@ -189,7 +197,7 @@ impl CommandRun {
     ///
     /// # Errors
     /// None for the options of this workload.
-    pub fn judge(
+    pub fn into_outcome(
         self,
         ended: CommandEnd,
         monitor: &RunMonitor<'_>,

@@ -71,7 +71,7 @@ impl ExternalGenerator for CommandWorkload {
         workload == "command"
     }
 
-    fn operate(&self, verb: Verb, job: &Job<'_>) -> Result<()> {
+    fn run_verb(&self, verb: Verb, job: &Job<'_>) -> Result<()> {
         let option = match verb {
             Verb::Prepare => "prepare-command",
             Verb::Warmup => "warmup-command",
@@ -115,6 +115,6 @@ impl ExternalGenerator for CommandWorkload {
             monitor,
             [span("warmup-time")?, span("time")?, span("grace")?],
         )?;
-        run.judge(ended, monitor, values)
+        run.into_outcome(ended, monitor, values)
     }
 }

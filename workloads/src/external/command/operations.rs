@@ -83,7 +83,7 @@ impl Operations {
     }
 
     /// Reads a line of output.
-    pub fn take(&mut self, line: &str) {
+    pub fn parse_line(&mut self, line: &str) {
         if self.json.is_some()
             && line.trim_start().starts_with('{')
             && let Ok(object) = serde_json::from_str(line)
@@ -122,9 +122,9 @@ mod tests {
     use super::super::options::OPTIONS;
     use super::*;
 
-    fn found(given: &[(&str, &str)], lines: &[&str]) -> (Option<f64>, Option<f64>) {
+    fn totals(given: &[(&str, &str)], lines: &[&str]) -> (Option<f64>, Option<f64>) {
         let mut operations = Operations::from_options(&Values::defaults(&[OPTIONS], given)).unwrap();
-        lines.iter().for_each(|line| operations.take(line));
+        lines.iter().for_each(|line| operations.parse_line(line));
         operations.totals()
     }
 
@@ -135,25 +135,25 @@ mod tests {
             "operations-regex",
             r"done (?<operations>[\d,]+) in (?<seconds>[\d.]+) s",
         );
-        assert_eq!(found(&[regex], &lines), (Some(1020.0), Some(2.0)));
+        assert_eq!(totals(&[regex], &lines), (Some(1020.0), Some(2.0)));
         assert_eq!(
-            found(&[regex, ("operations-of", "sum")], &lines),
+            totals(&[regex, ("operations-of", "sum")], &lines),
             (Some(1030.0), Some(3.5))
         );
-        assert_eq!(found(&[regex], &["nothing"]), (None, None));
+        assert_eq!(totals(&[regex], &["nothing"]), (None, None));
     }
 
     #[test]
     fn a_json_path_is_applied_to_the_last_object() {
         let given = [("operations-json", "$.a[0].n"), ("seconds-json", "$.s")];
         assert_eq!(
-            found(
+            totals(
                 &given,
                 &["{\"a\":[{\"n\":1}]}", "{\"a\":[{\"n\":7}],\"s\":2.5}", "x"]
             ),
             (Some(7.0), Some(2.5))
         );
-        assert_eq!(found(&given, &["{broken"]), (None, None));
+        assert_eq!(totals(&given, &["{broken"]), (None, None));
     }
 
     #[test]

@@ -7,25 +7,25 @@ use crate::options::OptionSpec;
 pub const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new(
         "command",
-        Kind::Text("WORDS"),
+        Kind::Text("COMMAND"),
         None,
         "run: the program and its arguments; {threads}, {seconds}, {warmup}, {defaults_file}, {host}, {port}, {socket} and {database} are replaced",
     ),
     OptionSpec::new(
         "prepare-command",
-        Kind::Text("WORDS"),
+        Kind::Text("COMMAND"),
         None,
         "prepare: as --command [default: nothing is prepared]",
     ),
     OptionSpec::new(
         "warmup-command",
-        Kind::Text("WORDS"),
+        Kind::Text("COMMAND"),
         None,
         "warmup: as --command",
     ),
     OptionSpec::new(
         "cleanup-command",
-        Kind::Text("WORDS"),
+        Kind::Text("COMMAND"),
         None,
         "cleanup: as --command",
     ),
@@ -37,7 +37,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     ),
     OptionSpec::new(
         "operation",
-        Kind::Text("WORDS"),
+        Kind::Text("TEXT"),
         None,
         "description of an operation, for the table",
     ),

@@ -1,4 +1,5 @@
-//! Builds the process of a command: its words, its environment, and the option file with the account.
+//! Builds the process of a command: its words, its environment, and the option file with the
+//! account.
 
 use std::process::Command;
 

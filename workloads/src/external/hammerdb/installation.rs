@@ -1,4 +1,5 @@
-//! Finds HammerDB and starts it: a bundle contains its own Tcl, a source checkout runs under the system's tclsh8.6.
+//! Finds HammerDB and starts it: a bundle contains its own Tcl, a source checkout runs under the
+//! system's tclsh8.6.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,7 +15,8 @@ use super::super::private_dir::PrivateDir;
 
 /// For a checkout: HammerDB draws HTML charts with ticklecharts, which a benchmark does not need.
 const PACKAGES: &str = "package ifneeded ticklecharts 3.1.4 {package provide ticklecharts 3.1.4}\n";
-/// For a checkout of 5.0 and later under Tcl 8.6: auto-loading makes it available in the threads of virtual users too.
+/// For a checkout of 5.0 and later under Tcl 8.6: auto-loading makes it available in the threads of
+/// virtual users too.
 const INDEX: &str = "# Tcl autoload index file, version 2.0\nset auto_index(zipfs) [list source [file join $dir zipfs.tcl]]\n";
 /// A checkout has no archive to mount.
 const ZIPFS: &str = "proc zipfs {subcommand args} {\n    if {$subcommand eq \"root\"} { return \"\" }\n    return [list]\n}\n";
@@ -58,8 +60,8 @@ impl HammerDbInstallation {
         Ok(Self { directory, bundle })
     }
 
-    /// Its command line interface with a script. Settings and logs are in `private`: HammerDB writes settings, with the password, to
-    /// files under TMP.
+    /// Its command line interface with a script. Settings and logs are in `private`: HammerDB
+    /// writes settings, with the password, to files under TMP.
     ///
     /// # Errors
     /// If the private files cannot be written.

@@ -1,4 +1,5 @@
-//! Runs HammerDB for TPROC-C: its command line interface with a generated script. HAMMERDB_HOME is its directory.
+//! Runs HammerDB for TPROC-C: its command line interface with a generated script. HAMMERDB_HOME is
+//! its directory.
 
 mod installation;
 mod report;
@@ -30,7 +31,8 @@ use installation::HammerDbInstallation;
 use report::Mark;
 use report::Report;
 
-/// Time in addition to ramp-up and duration: virtual users start, finish their transaction, and times are summed.
+/// Time in addition to ramp-up and duration: virtual users start, finish their transaction, and
+/// times are summed.
 const GRACE: Duration = Duration::from_secs(300);
 /// Delay between the starts of two virtual users (`vuset delay`).
 const DELAY_S: f64 = 0.5;
@@ -47,7 +49,7 @@ impl ExternalGenerator for HammerDb {
         workload == "tproc_c"
     }
 
-    fn operate(&self, verb: Verb, job: &Job<'_>) -> Result<()> {
+    fn run_verb(&self, verb: Verb, job: &Job<'_>) -> Result<()> {
         let installation = HammerDbInstallation::find()?;
         script::refuse_unsupported(job.values)?;
         let account = account::resolve(job.account)?;
@@ -93,7 +95,7 @@ impl ExternalGenerator for HammerDb {
         let ended = run.follow(child, Some(monitor), Some(limit), job)?;
         let commits = [monitor.growth("Com_commit"), monitor.growth("Com_rollback")];
         let window = monitor.window();
-        let mut outcome = run.judge(&ended, job.threads, (rampup, duration), window, &installation);
+        let mut outcome = run.into_outcome(&ended, job.threads, (rampup, duration), window, &installation);
         for (name, growth) in ["commits", "rollbacks"].into_iter().zip(commits) {
             outcome.totals.insert(name.to_owned(), json!(growth));
         }
@@ -133,7 +135,7 @@ impl HammerDbRun {
                 ChildEvent::Due => return Ok(HammerDbEnd::TimedOut),
                 ChildEvent::Ended(_) => return Ok(HammerDbEnd::Exited),
             };
-            let mark = self.report.take(&line);
+            let mark = self.report.parse_line(&line);
             if !line.trim().is_empty() && !line.contains("mysql_pass") && !line.starts_with("LOADPRINT") {
                 self.last.clone_from(&line);
             }
@@ -164,17 +166,18 @@ impl HammerDbRun {
             _ => return Ok(()),
         };
         if let Some(phase) = self.phase.take() {
-            monitor.ended(phase)?;
+            monitor.end_phase(phase)?;
         }
         if let Some(next) = next {
-            monitor.begins(next)?;
+            monitor.start_phase(next)?;
             self.phase = Some(next);
         }
         Ok(())
     }
 
-    /// Checks the run: there is a result, no virtual user failed, all were active. The exit status is always 0.
-    fn judge(
+    /// Checks the run: there is a result, no virtual user failed, all were active. The exit status
+    /// is always 0.
+    fn into_outcome(
         self,
         ended: &HammerDbEnd,
         users: usize,

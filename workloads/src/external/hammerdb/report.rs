@@ -1,4 +1,5 @@
-//! Parses the output of HammerDB 4.9 to 6: marks of the monitor, the transaction counter, the result, times per type.
+//! Parses the output of HammerDB 4.9 to 6: marks of the monitor, the transaction counter, the
+//! result, times per type.
 
 use serde_json::Value as Json;
 
@@ -65,7 +66,7 @@ const KINDS: [(&str, &str); 5] = [
 
 impl Report {
     /// Parses the next line.
-    pub fn take(&mut self, line: &str) -> Mark {
+    pub fn parse_line(&mut self, line: &str) -> Mark {
         // HammerDB prints a carriage return before each line.
         let line = line.trim_matches('\r');
         if let Some(version) = line.strip_prefix("HammerDB CLI ") {
@@ -107,30 +108,31 @@ impl Report {
             }
             return Mark::Progress;
         }
-        let Some((_, said)) = line.strip_prefix("Vuser ").and_then(|rest| rest.split_once(':')) else {
+        let Some((_, message)) = line.strip_prefix("Vuser ").and_then(|rest| rest.split_once(':')) else {
             return Mark::Other;
         };
-        if said == "FINISHED SUCCESS" {
+        if message == "FINISHED SUCCESS" {
             self.succeeded += 1;
             return Mark::Progress;
         }
-        if said.starts_with("Beginning rampup time") {
+        if message.starts_with("Beginning rampup time") {
             return Mark::RampUp;
         }
-        if said.starts_with("Timing test period of") {
+        if message.starts_with("Timing test period of") {
             return Mark::Begin;
         }
-        if said.starts_with("Test complete, Taking end Transaction Count") {
+        if message.starts_with("Test complete, Taking end Transaction Count") {
             return Mark::End;
         }
-        if let Some(count) = said.strip_suffix(" Active Virtual Users configured") {
+        if let Some(count) = message.strip_suffix(" Active Virtual Users configured") {
             self.active = count.parse().ok();
         }
-        self.result = result(said).or(self.result);
+        self.result = parse_result(message).or(self.result);
         Mark::Progress
     }
 
-    /// Times per type, if HammerDB printed them; `users` virtual users ran, and about `orders` new orders including ramp-up.
+    /// Times per type, if HammerDB printed them; `users` virtual users ran, and about `orders` new
+    /// orders including ramp-up.
     pub fn timings(&self, users: usize, orders: f64) -> Vec<Timing> {
         let Some(json) = self
             .timing
@@ -141,7 +143,8 @@ impl Report {
         };
         // All values are strings.
         let number = |kind: &str, name: &str| json.get(kind)?.get(name)?.as_str()?.parse::<f64>().ok();
-        // 4.9 prints the mean over its virtual users, 6.0 their sum: the number of new orders shows which.
+        // 4.9 prints the mean over its virtual users, 6.0 their sum: the number of new orders shows
+        // which.
         let calls = number("NEWORD", "calls").unwrap_or(0.0);
         let off = |factor: f64| (calls * factor / orders - 1.0).abs();
         let factor = if off(users as f64) < off(1.0) {
@@ -150,19 +153,19 @@ impl Report {
             1.0
         };
         let timing = |(theirs, kind): &(&str, &'static str)| {
-            let of = |name: &str| number(theirs, name);
+            let value = |name: &str| number(theirs, name);
             Some(Timing {
                 kind,
-                calls: (of("calls")? * factor).round() as u64,
-                total_ms: of("total_ms")? * factor,
+                calls: (value("calls")? * factor).round() as u64,
+                total_ms: value("total_ms")? * factor,
                 latency: Latency {
-                    min: of("min_ms"),
-                    mean: of("avg_ms"),
-                    p50: of("p50_ms"),
-                    p95: of("p95_ms"),
-                    p99: of("p99_ms"),
+                    min: value("min_ms"),
+                    mean: value("avg_ms"),
+                    p50: value("p50_ms"),
+                    p95: value("p95_ms"),
+                    p99: value("p99_ms"),
                     p999: None,
-                    max: of("max_ms"),
+                    max: value("max_ms"),
                 },
             })
         };
@@ -170,9 +173,10 @@ impl Report {
     }
 }
 
-/// `TEST RESULT : System achieved 25418 NOPM from 59301 MySQL TPM`, or `… achieved 59301 MySQL TPM at 25418 NOPM`.
-fn result(said: &str) -> Option<(u64, u64)> {
-    let achieved = said.strip_prefix("TEST RESULT : System achieved ")?;
+/// `TEST RESULT : System achieved 25418 NOPM from 59301 MySQL TPM`, or `… achieved 59301 MySQL TPM
+/// at 25418 NOPM`.
+fn parse_result(message: &str) -> Option<(u64, u64)> {
+    let achieved = message.strip_prefix("TEST RESULT : System achieved ")?;
     let number = |text: &str| text.split(' ').next()?.parse::<u64>().ok();
     if let Some((orders, rest)) = achieved.split_once(" NOPM from ") {
         return Some((number(orders)?, number(rest)?));
@@ -190,7 +194,7 @@ mod tests {
 
     fn read(text: &str) -> (Report, Vec<Mark>) {
         let mut report = Report::default();
-        let marks = text.lines().map(|line| report.take(line)).collect();
+        let marks = text.lines().map(|line| report.parse_line(line)).collect();
         (report, marks)
     }
 
@@ -231,17 +235,17 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_never_shown_and_failures_are_kept() {
+    fn settings_are_never_printed_and_failures_are_kept() {
         let mut report = Report::default();
         assert_eq!(
-            report.take("Changed tpcc:mysql_pass from mysql to word for MySQL"),
+            report.parse_line("Changed tpcc:mysql_pass from mysql to word for MySQL"),
             Mark::Other
         );
-        report.take("Vuser 2:FINISHED FAILED");
-        report.take("Error in Virtual User 2: mysqlexec/db server: Deadlock found");
+        report.parse_line("Vuser 2:FINISHED FAILED");
+        report.parse_line("Error in Virtual User 2: mysqlexec/db server: Deadlock found");
         assert_eq!(report.failed.len(), 2);
         assert_eq!(
-            result("TEST RESULT : System achieved 5 MySQL TPM at 2 NOPM"),
+            parse_result("TEST RESULT : System achieved 5 MySQL TPM at 2 NOPM"),
             Some((2, 5))
         );
     }

@@ -1,5 +1,5 @@
-//! Builds the Tcl script for HammerDB's command line interface. It contains the password: the file has mode 0600, and lines of
-//! HammerDB that repeat a setting are not printed.
+//! Builds the Tcl script for HammerDB's command line interface. It contains the password: the file
+//! has mode 0600, and lines of HammerDB that repeat a setting are not printed.
 
 use anyhow::Result;
 use anyhow::bail;

@@ -1,5 +1,6 @@
-//! Translates options into those of sysbench. Supported options are passed with the native defaults, so that both generators run the
-//! same statements; options that sysbench does not support are refused.
+//! Translates options into those of sysbench. Supported options are passed with the native
+//! defaults, so that both generators run the same statements; options that sysbench does not
+//! support are refused.
 
 use anyhow::Result;
 use anyhow::bail;

@@ -1,4 +1,5 @@
-//! Detects the version and the options of sysbench by running it, so that patches of distributions are included.
+//! Detects the version and the options of sysbench by running it, so that patches of distributions
+//! are included.
 
 use std::collections::BTreeMap;
 use std::path::Path;

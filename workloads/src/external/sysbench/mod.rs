@@ -1,9 +1,9 @@
 //! Runs sysbench 1.0.20 or 1.1.
 
 mod arguments;
+mod consistency;
 mod installation;
 mod report;
-mod verdict;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -30,12 +30,12 @@ use crate::series::reported;
 use crate::series::reported::ReportedInterval;
 use crate::series::reported::Timestamp;
 use crate::verb::Verb;
+use consistency::Expected;
 use installation::SysbenchInstallation;
 use report::Block;
 use report::Interval;
 use report::Mark;
 use report::Report;
-use verdict::Expected;
 
 /// Lua scripts of sysbench that are also native workloads.
 pub const SCRIPTS: &[&str] = &[
@@ -82,7 +82,7 @@ impl ExternalGenerator for Sysbench {
         Ok(seed)
     }
 
-    fn operate(&self, verb: Verb, job: &Job<'_>) -> Result<()> {
+    fn run_verb(&self, verb: Verb, job: &Job<'_>) -> Result<()> {
         let start = Start::of(job)?;
         let verb = match verb {
             Verb::Prepare => "prepare",
@@ -95,7 +95,7 @@ impl ExternalGenerator for Sysbench {
         loop {
             match child.next(None)? {
                 ChildEvent::Line(_, line) => {
-                    report.take(&line);
+                    report.parse_line(&line);
                     job.output.line(&short(&line));
                     last = if line.is_empty() { last } else { short(&line) };
                 }
@@ -133,12 +133,12 @@ impl ExternalGenerator for Sysbench {
         let limit = seconds.map(|seconds| Duration::from_secs(warmup + seconds) + GRACE);
         let ended = run.follow(child, limit)?;
         let expected = Expected {
-            statements: verdict::statements(job.workload.descriptor().name, job.values)?,
+            statements: consistency::statements(job.workload.descriptor().name, job.values)?,
             threads: job.threads,
             closed_loop: arguments::rate(job.values)? == 0,
             seconds: seconds.map(|seconds| seconds as f64),
         };
-        let mut outcome = run.judge(&ended, &expected, job.workload.descriptor().name);
+        let mut outcome = run.into_outcome(&ended, &expected, job.workload.descriptor().name);
         outcome.version = Some(format!("sysbench {}", start.installation.version));
         outcome
             .details
@@ -236,15 +236,15 @@ impl SysbenchRun<'_, '_> {
 
     fn phase(&mut self, next: &'static str) -> Result<()> {
         if let Some(phase) = self.phase.take() {
-            self.monitor.ended(phase)?;
+            self.monitor.end_phase(phase)?;
         }
-        self.monitor.begins(next)?;
+        self.monitor.start_phase(next)?;
         self.phase = Some(next);
         Ok(())
     }
 
     fn line(&mut self, line: &str) -> Result<()> {
-        match self.report.take(line) {
+        match self.report.parse_line(line) {
             Mark::Started if self.warmup == 0 => self.phase("measure"),
             Mark::Started if !self.warms_up => self.phase("warmup"),
             Mark::WarmingUp => {
@@ -260,7 +260,7 @@ impl SysbenchRun<'_, '_> {
                 self.monitor.line(line);
                 self.phase
                     .take()
-                    .map_or(Ok(()), |phase| self.monitor.ended(phase))
+                    .map_or(Ok(()), |phase| self.monitor.end_phase(phase))
             }
             Mark::Other if self.report.last.is_some() => {
                 self.monitor.line(line);
@@ -301,7 +301,7 @@ impl SysbenchRun<'_, '_> {
         self.series.push(row);
     }
 
-    fn judge(self, ended: &SysbenchEnd, expected: &Expected, script: &str) -> ExternalOutcome {
+    fn into_outcome(self, ended: &SysbenchEnd, expected: &Expected, script: &str) -> ExternalOutcome {
         let first = self.report.fatal.first().cloned();
         let mut outcome = match (&self.report.last, ended) {
             (_, SysbenchEnd::Signal(signal)) => ExternalOutcome {
@@ -387,13 +387,14 @@ fn figures(
         types: vec![(script.to_owned(), events, latency)],
         histogram: histogram.to_vec(),
         series,
-        flags: verdict::flags(block, seconds, expected),
+        flags: consistency::flags(block, seconds, expected),
         failure,
         ..ExternalOutcome::default()
     }
 }
 
-/// Latency of the summary, with percentiles from the histogram if it was printed (its buckets are 1.8 % wide).
+/// Latency of the summary, with percentiles from the histogram if it was printed (its buckets are
+/// 1.8 % wide).
 fn latency(block: &Block, histogram: &[(f64, u64)]) -> Latency {
     let some = block.events.filter(|events| *events > 0);
     let printed = |rank: u32| {

@@ -1,5 +1,5 @@
-//! Parses the output of sysbench 1.0.20 and 1.1: interval lines, checkpoint and final reports, the histogram, FATAL lines
-//! (formats of src/sysbench.c and src/db_driver.c).
+//! Parses the output of sysbench 1.0.20 and 1.1: interval lines, checkpoint and final reports, the
+//! histogram, FATAL lines (formats of src/sysbench.c and src/db_driver.c).
 
 use super::super::outcome::short;
 
@@ -71,7 +71,7 @@ pub struct Report {
 
 impl Report {
     /// Parses the next line.
-    pub fn take(&mut self, line: &str) -> Mark {
+    pub fn parse_line(&mut self, line: &str) -> Mark {
         // Output of several threads may be mixed in one line.
         if let Some(at) = line.find("FATAL: ").or_else(|| line.find("ALERT: ")) {
             if self.fatal.len() < 8 {
@@ -108,20 +108,20 @@ impl Report {
         if let Some(bucket) = bucket(line) {
             self.histogram.push(bucket);
         } else if let Some(block) = self.last.as_mut().or(self.checkpoint.as_mut()) {
-            block.take(line);
+            block.parse_line(line);
         }
         Mark::Other
     }
 }
 
 impl Block {
-    fn take(&mut self, line: &str) {
+    fn parse_line(&mut self, line: &str) {
         let Some((name, value)) = line.split_once(':') else {
             return;
         };
-        let (name, word) = (name.trim(), value.split_whitespace().next().unwrap_or_default());
-        let count = word.parse::<u64>().ok();
-        let number = word.trim_end_matches('s').parse::<f64>().ok();
+        let (name, value_text) = (name.trim(), value.split_whitespace().next().unwrap_or_default());
+        let count = value_text.parse::<u64>().ok();
+        let number = value_text.trim_end_matches('s').parse::<f64>().ok();
         match name {
             "read" => self.reads = count,
             "write" => self.writes = count,
@@ -146,8 +146,9 @@ impl Block {
     }
 }
 
-/// `[ 4s ] thds: 2 tps: 1449.98 qps: 28996.82 (r/w/o: 20296.95/5799.91/2899.96) lat (ms,95%): 2.11 err/s: 0.00 reconn/s: 0.00`,
-/// and `[ 4s ] thds: 2 eps: 10.00 lat (ms,95%): 2.11` of scripts without statements.
+/// `[ 4s ] thds: 2 tps: 1449.98 qps: 28996.82 (r/w/o: 20296.95/5799.91/2899.96) lat (ms,95%): 2.11
+/// err/s: 0.00 reconn/s: 0.00`, and `[ 4s ] thds: 2 eps: 10.00 lat (ms,95%): 2.11` of scripts
+/// without statements.
 fn interval(line: &str) -> Option<Interval> {
     let (second, rest) = line.strip_prefix("[ ")?.split_once("s ] thds: ")?;
     let after = |name: &str| -> Option<&str> {
@@ -196,7 +197,7 @@ mod tests {
         let mut report = Report::default();
         let marks = text
             .lines()
-            .map(|line| report.take(line))
+            .map(|line| report.parse_line(line))
             .filter(|mark| *mark != Mark::Other)
             .collect();
         (report, marks)
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_1_1_are_known() {
+    fn the_format_of_1_1_is_parsed() {
         let (report, marks) = read(V11);
         let last = report.last.unwrap();
         assert_eq!(
@@ -263,13 +264,16 @@ mod tests {
     #[test]
     fn other_lines_in_brackets_and_errors_in_mid_line() {
         let (mut report, _) = read("");
-        assert_eq!(report.take("[ 2s ] queue length: 0, concurrency: 0"), Mark::Other);
-        report.take("(419,419),(420,4FATAL: `thread_run' function failed: bulk_insert.lua:38");
+        assert_eq!(
+            report.parse_line("[ 2s ] queue length: 0, concurrency: 0"),
+            Mark::Other
+        );
+        report.parse_line("(419,419),(420,4FATAL: `thread_run' function failed: bulk_insert.lua:38");
         assert_eq!(
             report.fatal,
             ["FATAL: `thread_run' function failed: bulk_insert.lua:38"]
         );
-        let Mark::Interval(plain) = report.take("[ 1s ] thds: 4 eps: 99.50 lat (ms,95%): 1.25") else {
+        let Mark::Interval(plain) = report.parse_line("[ 1s ] thds: 4 eps: 99.50 lat (ms,95%): 1.25") else {
             panic!("no interval")
         };
         assert_eq!(
