@@ -31,9 +31,6 @@ enum Shape {
 
 impl Distribution {
     /// From `--rand-type`, the `--rand-*` parameters and `--scramble`.
-    ///
-    /// # Errors
-    /// If the workload does not declare them.
     pub fn from_options(values: &Values) -> Result<Self> {
         let iterations = u32::try_from(values.int("rand-spec-iter")?)?;
         let h = values.number("rand-pareto-h")?;

@@ -96,9 +96,6 @@ impl Sparse {
     }
 
     /// The same buckets as an HdrHistogram.
-    ///
-    /// # Errors
-    /// Does not happen for buckets of this module.
     pub fn to_hdr(&self) -> Result<Histogram<u64>, HistogramError> {
         let mut histogram = Histogram::new_with_bounds(1, MAX_VALUE, DIGITS)?;
         for (index, count) in &self.0 {

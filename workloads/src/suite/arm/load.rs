@@ -46,9 +46,6 @@ pub struct ArmLoad {
 
 impl ArmLoad {
     /// By the options.
-    ///
-    /// # Errors
-    /// An invalid option.
     pub fn new(values: &Values, threads: usize, seed: u64) -> Result<Self> {
         let mix = Mix::of(values)?;
         for option in ["parent", "metrics", "contexts"] {

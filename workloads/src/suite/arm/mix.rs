@@ -28,9 +28,6 @@ impl Mix {
     }
 
     /// From `--mix`, or `--scenario` with one name.
-    ///
-    /// # Errors
-    /// The option and the invalid word.
     pub fn of(values: &Values) -> Result<Self> {
         let custom = custom(values)?;
         if let Some(text) = values.text("mix")? {
@@ -46,9 +43,6 @@ impl Mix {
     }
 
     /// Parses `simple:50,ctx5:50`; the default weight is 1.
-    ///
-    /// # Errors
-    /// The invalid word.
     pub fn parse(text: &str, custom: Option<Scenario>) -> Result<Self> {
         let mut parts = Vec::new();
         let mut sum = 0;
@@ -104,9 +98,6 @@ impl Mix {
 }
 
 /// The names in `--scenario`; `all` stands for the seven of the study.
-///
-/// # Errors
-/// The word that is not a scenario.
 pub fn scenarios(values: &Values) -> Result<Vec<String>> {
     let text = values.text("scenario")?.unwrap_or_default();
     if text == "all" {
@@ -125,9 +116,6 @@ pub fn scenarios(values: &Values) -> Result<Vec<String>> {
 }
 
 /// The scenarios that `--scenario` names.
-///
-/// # Errors
-/// As [`scenarios`].
 pub fn named(values: &Values) -> Result<Vec<Scenario>> {
     let custom = custom(values)?;
     let names = scenarios(values)?;

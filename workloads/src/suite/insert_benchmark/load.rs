@@ -36,9 +36,6 @@ pub struct StepLoad {
 
 impl StepLoad {
     /// A step with this number of clients.
-    ///
-    /// # Errors
-    /// An invalid option.
     pub fn new(values: &Values, step: Step, clients: usize, seed: u64) -> Result<Self> {
         let tables = table::names(values, clients)?;
         let rows = step.rows(values)?;

@@ -43,9 +43,6 @@ pub enum Step {
 
 impl Step {
     /// Parses `l.i0`, `l.x`, `l.i1`, `l.i2`, `settle`, `qr100`, `qp100`, …
-    ///
-    /// # Errors
-    /// An unknown step, with the valid ones.
     pub fn parse(word: &str) -> Result<Self> {
         let query = |queries, rate: &str| {
             let rate = rate.parse().ok().filter(|rate| (1..=1_000_000).contains(rate));
@@ -71,9 +68,6 @@ impl Step {
     }
 
     /// The steps of `--steps`, each once.
-    ///
-    /// # Errors
-    /// The invalid word.
     pub fn list(values: &Values) -> Result<Vec<Self>> {
         let text = values.text("steps")?.unwrap_or_default();
         let mut steps = Vec::new();
@@ -138,9 +132,6 @@ impl Step {
     }
 
     /// Rows that one client inserts; none for steps with a time limit.
-    ///
-    /// # Errors
-    /// An invalid option.
     pub fn rows(self, values: &Values) -> Result<Option<u64>> {
         let of = |option: &str| anyhow::Ok(Some(u64::try_from(values.int(option)?)?));
         match self {

@@ -20,9 +20,6 @@ pub const INDEXES: [(&str, &str); 3] = [
 ];
 
 /// The names of the tables for this number of clients.
-///
-/// # Errors
-/// An invalid option.
 pub fn names(values: &Values, clients: usize) -> Result<Vec<String>> {
     let tables = if values.flag("shared-table")? { 1 } else { clients };
     Ok((1..=tables).map(|number| format!("pi{number}")).collect())
@@ -35,9 +32,6 @@ pub fn alter(table: &str) -> String {
 }
 
 /// The smallest and the largest transactionid; none if the table is empty.
-///
-/// # Errors
-/// An error of the server.
 pub fn span(connection: &mut dyn Connection, table: &str) -> Result<Option<(i64, i64)>> {
     let rows = connection.rows(&format!(
         "SELECT MIN(transactionid), MAX(transactionid) FROM {table}"
@@ -75,9 +69,6 @@ pub fn cleanup(setup: &Setup<'_>) -> Result<()> {
 }
 
 /// The secondary indexes of a table, as (name, columns).
-///
-/// # Errors
-/// An error of the server.
 pub fn indexes(connection: &mut dyn Connection, table: &str) -> Result<Vec<(String, String)>> {
     let rows = connection.rows(&format!(
         "SELECT index_name, GROUP_CONCAT(column_name ORDER BY seq_in_index SEPARATOR ', ') FROM information_schema.statistics \

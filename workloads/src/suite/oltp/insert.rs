@@ -27,9 +27,6 @@ pub struct Inserts {
 
 impl Inserts {
     /// By the options.
-    ///
-    /// # Errors
-    /// If the workload does not declare one.
     pub fn new(distribution: Distribution, values: &Values, threads: usize, seed: u64) -> Result<Self> {
         Ok(Self {
             tables: values.int("tables")?,

@@ -31,9 +31,6 @@ pub struct RandomSelect {
 
 impl RandomSelect {
     /// SELECT … WHERE k IN (…).
-    ///
-    /// # Errors
-    /// If the workload does not declare an option.
     pub fn points(distribution: Distribution, values: &Values, threads: usize, seed: u64) -> Result<Self> {
         let draws = values.count("random-points")?;
         let list = vec!["?"; draws].join(", ");
@@ -52,9 +49,6 @@ impl RandomSelect {
     }
 
     /// SELECT … WHERE k BETWEEN … OR ….
-    ///
-    /// # Errors
-    /// If the workload does not declare an option.
     pub fn ranges(distribution: Distribution, values: &Values, threads: usize, seed: u64) -> Result<Self> {
         let draws = values.count("number-of-ranges")?;
         let list = vec!["k BETWEEN ? AND ?"; draws].join(" OR ");

@@ -35,9 +35,6 @@ pub struct Groups {
 
 impl Groups {
     /// Leaves out groups that the options disable.
-    ///
-    /// # Errors
-    /// If the workload does not declare an option.
     pub fn new(
         groups: &'static [Group],
         transaction: bool,

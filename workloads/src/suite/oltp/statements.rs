@@ -64,9 +64,6 @@ pub enum Repeat {
 
 impl Repeat {
     /// The number of repetitions by the options.
-    ///
-    /// # Errors
-    /// If the workload does not declare the option.
     pub fn times(self, values: &Values) -> Result<usize> {
         match self {
             Self::Range(_) if !values.flag("range-selects")? => Ok(0),

@@ -65,9 +65,6 @@ pub fn oltp_rules(rows: i64, only: bool, index: bool) -> Vec<Rule> {
 }
 
 /// Checks columns and rules: one finding per rule, with the first table that violates it.
-///
-/// # Errors
-/// An error of the server.
 pub fn check(
     setup: &Setup<'_>,
     workload: &str,

@@ -17,9 +17,6 @@ use crate::workload::Setup;
 const PREPARE_STREAM: u64 = 1 << 32;
 
 /// Creates the tables and inserts `rows` rows into each; `distribution` draws k.
-///
-/// # Errors
-/// An error of the server, with the table.
 pub fn prepare(setup: &Setup<'_>, distribution: Distribution, rows: i64) -> Result<()> {
     parallel::for_each(setup, setup.values.count("tables")?, |connection, table| {
         create(setup, connection, table, distribution, rows).with_context(|| format!("prepare sbtest{table}"))
@@ -121,9 +118,6 @@ fn progress(setup: &Setup<'_>, table: usize, done: i64, rows: i64, printed: i64)
 }
 
 /// Reads every table by its key and by its secondary index, like `prewarm` of sysbench.
-///
-/// # Errors
-/// An error of the server, with the table.
 pub fn warmup(setup: &Setup<'_>) -> Result<()> {
     let values = setup.values;
     let rows = values.int("table-size")?;
@@ -154,9 +148,6 @@ pub fn warmup(setup: &Setup<'_>) -> Result<()> {
 }
 
 /// Drops this number of tables.
-///
-/// # Errors
-/// An error of the server, with the table.
 pub fn cleanup(setup: &Setup<'_>, tables: usize) -> Result<()> {
     parallel::for_each(setup, tables, |connection, table| {
         setup.output.line(&format!("Dropping table 'sbtest{table}'..."));

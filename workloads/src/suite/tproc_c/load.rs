@@ -162,9 +162,6 @@ impl Progress {
 }
 
 /// Reads every table by its primary key and the names of customers by their index.
-///
-/// # Errors
-/// An error of the server.
 pub fn warmup(setup: &Setup<'_>) -> Result<()> {
     let mut connection = setup.driver.connect()?;
     let rows = connection.rows("SELECT MAX(w_id) FROM warehouse")?;
@@ -200,9 +197,6 @@ pub fn warmup(setup: &Setup<'_>) -> Result<()> {
 }
 
 /// Drops tables and procedures.
-///
-/// # Errors
-/// An error of the server.
 pub fn cleanup(setup: &Setup<'_>) -> Result<()> {
     let mut connection = setup.driver.connect()?;
     setup.output.line("Dropping 9 tables and 5 procedures");

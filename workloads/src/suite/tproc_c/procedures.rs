@@ -21,9 +21,6 @@ const PROCEDURES: [(&str, &str); 5] = [
 ];
 
 /// Creates the procedures in the chosen database.
-///
-/// # Errors
-/// An error of the server.
 pub fn create(connection: &mut dyn Connection, strict: bool) -> Result<()> {
     for (_, text) in PROCEDURES {
         connection.query(by_rules(text, strict).as_bytes())?;
@@ -32,9 +29,6 @@ pub fn create(connection: &mut dyn Connection, strict: bool) -> Result<()> {
 }
 
 /// Drops the procedures.
-///
-/// # Errors
-/// An error of the server.
 pub fn drop_all(connection: &mut dyn Connection) -> Result<()> {
     for (name, _) in PROCEDURES {
         connection.query(format!("DROP PROCEDURE IF EXISTS {name}").as_bytes())?;
@@ -55,9 +49,6 @@ pub enum Origin {
 }
 
 /// Reads the comments of the procedures; the inner error is the list of missing procedures.
-///
-/// # Errors
-/// An error of the server.
 pub fn origin(connection: &mut dyn Connection) -> Result<Result<Origin, Vec<&'static str>>> {
     let rows = connection.rows(
         "SELECT UPPER(ROUTINE_NAME), ROUTINE_COMMENT FROM information_schema.ROUTINES \

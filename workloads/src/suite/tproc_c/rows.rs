@@ -84,9 +84,6 @@ pub struct Slice {
 
 impl Slice {
     /// Inserts the rows and returns their number.
-    ///
-    /// # Errors
-    /// An error of the server.
     pub fn insert(&mut self, connection: &mut dyn Connection) -> Result<u64> {
         if self.warehouse == 0 {
             return self.items(connection);

@@ -38,9 +38,6 @@ impl<'a> Answer<'a> {
     }
 
     /// A column as an integer number of its last decimal place.
-    ///
-    /// # Errors
-    /// As above.
     pub fn scaled(&self, column: usize, decimals: u32) -> Result<i64, DbError> {
         scaled(self.text(column)?, decimals).ok_or_else(|| self.wrong(column))
     }

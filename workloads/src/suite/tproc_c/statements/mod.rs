@@ -40,9 +40,6 @@ pub struct Statements {
 
 impl Statements {
     /// Prepares all statements.
-    ///
-    /// # Errors
-    /// An error of the server.
     pub fn open(client: &mut Client<'_>, strict: bool) -> Result<Self, DbError> {
         let mut ids = [StatementId(0); KEYS];
         for (id, key) in ids.iter_mut().zip(ALL) {
@@ -57,9 +54,6 @@ impl Statements {
     }
 
     /// Runs a transaction; true if it was a new order that committed.
-    ///
-    /// # Errors
-    /// An error of the server.
     pub fn run(
         &mut self,
         kind: Kind,
