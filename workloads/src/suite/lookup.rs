@@ -1,5 +1,5 @@
-//! Lookups by primary key on sysbench's tables, each a text built for the call: the statement of a plain client program, for
-//! sweeps over connections and protocols.
+//! The workload `lookup`: one SELECT by primary key on sysbench's tables, as a text built for each
+//! call, like a simple client program. For sweeps over connections and protocols.
 
 use anyhow::Result;
 
@@ -24,7 +24,7 @@ use crate::workload::Workload;
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "lookup",
-    summary: "SELECT k by primary key, table and id uniform, as text unless another protocol is asked for",
+    summary: "SELECT k by primary key with uniform table and id, as text unless --protocol is given",
     operation: "lookup (one SELECT by primary key)",
     types: &["lookup"],
     options: &[TABLES],

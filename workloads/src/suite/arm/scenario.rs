@@ -1,6 +1,6 @@
 //! The scenarios of ARM records: how many detail rows each record has.
 
-/// What a record carries beside its fixed columns.
+/// The details of a record in addition to its fixed columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scenario {
     /// As on the command line.

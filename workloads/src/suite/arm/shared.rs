@@ -1,4 +1,4 @@
-//! What the writers of a run share.
+//! The state that the writers of a run share.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::mix::Mix;
 use super::queue::Queue;
 use super::tally::Tally;
 
-/// How a buffer becomes statements.
+/// The rows of one statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// One row.
@@ -28,16 +28,16 @@ impl Mode {
     }
 }
 
-/// What all writers use.
+/// The state.
 pub struct Shared {
-    /// Between producer and writers.
+    /// The queue between producer and writers.
     pub queue: Arc<Queue>,
-    /// What the records carry.
+    /// The scenarios of the records.
     pub mix: Mix,
-    /// How a buffer becomes statements.
+    /// The rows of one statement.
     pub mode: Mode,
-    /// Ids by AUTO_INCREMENT.
+    /// The server assigns ids by AUTO_INCREMENT.
     pub server_ids: bool,
-    /// What was committed.
+    /// Counts of committed rows.
     pub tally: Tally,
 }
