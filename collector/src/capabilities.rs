@@ -20,7 +20,7 @@ use rustix::thread::remove_capability_from_bounding_set;
 use rustix::thread::set_capabilities;
 use rustix::thread::set_no_new_privs;
 
-use crate::session::Opened;
+use crate::tick_journal::Opened;
 
 /// Writing into directories of another user, and removing what they hold there.
 const WRITES: CapabilitySet = CapabilitySet::DAC_OVERRIDE;

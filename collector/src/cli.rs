@@ -18,10 +18,10 @@ use loadprint_probes::options::ProcessTarget;
 use loadprint_probes::options::parse_cpuset;
 
 use crate::canary::CanaryOptions;
+#[cfg(feature = "mysql")]
+use crate::cli_mysql::MysqlOptions;
 use crate::cli_scrape::ScrapeOptions;
 use crate::http::Listening;
-#[cfg(feature = "mysql")]
-use crate::mysql::MysqlOptions;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -1,23 +1,23 @@
 //! `loadprint-collect`: records what a host does, once a second, into a run directory.
 
-mod alone;
 mod canary;
 mod capabilities;
 mod cli;
+#[cfg(feature = "mysql")]
+mod cli_mysql;
 mod cli_scrape;
 mod exposition;
 mod fingerprint;
 mod http;
-mod list;
-#[cfg(feature = "mysql")]
-mod mysql;
-mod placement;
-mod reading;
+mod journal_dir;
+mod list_probes;
+mod probe_sampler;
 mod record;
+mod sadc;
+mod schedule;
 mod serve;
-mod session;
-mod ticker;
-mod witness;
+mod standalone_run;
+mod tick_journal;
 
 use std::io;
 use std::io::Write;
@@ -67,7 +67,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Record(options) => record::run(&options),
         Command::Finish { run } => finish(&run),
         Command::Serve(options) => serve::run(&options),
-        Command::Probes(options) => list::run(&options),
+        Command::Probes(options) => list_probes::run(&options),
         Command::Fingerprint(options) => print_fingerprint(&options),
         Command::Canary(options) => canary::run(&options),
     }
@@ -97,10 +97,10 @@ fn finish(run: &Path) -> anyhow::Result<()> {
         );
     }
     let dir = Directory::open(run)?;
-    witness::bring_all_home(&dir)?;
+    sadc::bring_all_home(&dir)?;
     for role in loadprint_recording::finish::run(run)? {
         println!("{}", record::summary(&role));
-        if alone::write_run_json(&dir, &role)? {
+        if standalone_run::write_run_json(&dir, &role)? {
             // The manifest that the tables came with does not know this file.
             loadprint_recording::manifest::write(&dir)?;
         }

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use anyhow::Context;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
-use loadprint_recording::elsewhere::Place;
 use loadprint_recording::files::Directory;
 use loadprint_recording::files::RunFile;
 use loadprint_recording::finish;
@@ -19,27 +18,28 @@ use loadprint_recording::journal::Header;
 use loadprint_recording::journal::Writer;
 use loadprint_recording::json::write_atomic;
 use loadprint_recording::manifest;
+use loadprint_recording::staging::Place;
 use rustix::process::Resource;
 use rustix::process::Rlimit;
 use rustix::process::getrlimit;
 use rustix::process::setrlimit;
 
-use crate::alone;
 use crate::capabilities;
 use crate::cli::RecordOptions;
 use crate::fingerprint;
 use crate::http::Desk;
 use crate::http::Listening;
-use crate::placement;
-use crate::session::Extent;
-use crate::session::Opened;
-use crate::session::Session;
-use crate::session::open_probes;
-use crate::session::refuse_unknown;
-use crate::ticker::Schedule;
-use crate::ticker::Stop;
-use crate::ticker::Woken;
-use crate::witness::Witness;
+use crate::journal_dir;
+use crate::sadc::Witness;
+use crate::schedule::Schedule;
+use crate::schedule::Stop;
+use crate::schedule::Woken;
+use crate::standalone_run;
+use crate::tick_journal::Extent;
+use crate::tick_journal::Opened;
+use crate::tick_journal::Session;
+use crate::tick_journal::open_probes;
+use crate::tick_journal::refuse_unknown;
 
 /// Program and version, as they stand in every table.
 pub const WRITER: &str = concat!("loadprint-collect ", env!("CARGO_PKG_VERSION"));
@@ -63,7 +63,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     let made = Directory::create(&options.out).and_then(|run| Ok((run.make(&options.role)?, run)));
     let (role, run) =
         made.with_context(|| format!("{}: cannot make the run directory", role_dir.display()))?;
-    let dir = placement::journal_dir(
+    let dir = journal_dir::journal_dir(
         &host,
         &role_dir,
         options.journal_dir.as_deref(),
@@ -120,7 +120,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
             options.out.display()
         )
     })?;
-    alone::write_run_json(&run, &finished)?;
+    standalone_run::write_run_json(&run, &finished)?;
     manifest::write(&run)?;
     drop(pid_file);
     eprintln!("{}", summary(&finished));

@@ -6,13 +6,13 @@ use anyhow::Context;
 
 use crate::capabilities;
 use crate::cli::ServeOptions;
-use crate::reading::Reader;
-use crate::reading::When;
+use crate::probe_sampler::Reader;
+use crate::probe_sampler::When;
 use crate::record::raise_descriptor_limit;
-use crate::session::open_probes;
-use crate::session::refuse_unknown;
-use crate::ticker::Stop;
-use crate::ticker::Woken;
+use crate::schedule::Stop;
+use crate::schedule::Woken;
+use crate::tick_journal::open_probes;
+use crate::tick_journal::refuse_unknown;
 
 /// Serves until it is told to stop.
 ///

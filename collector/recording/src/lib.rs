@@ -3,7 +3,6 @@
 //! Knows nothing of `/proc` or MySQL. `docs/recording-format.md` is the description; this crate is its only writer.
 
 pub mod clock;
-pub mod elsewhere;
 pub mod files;
 pub mod finish;
 pub mod histogram;
@@ -13,6 +12,7 @@ pub mod manifest;
 pub mod phases;
 pub mod rows;
 pub mod schema;
+pub mod staging;
 pub mod table;
 
 use std::io;

@@ -14,7 +14,6 @@ use common::header;
 use common::random_rows;
 use common::schemas;
 use common::write_journal;
-use loadprint_recording::elsewhere::Place;
 use loadprint_recording::files::Directory;
 use loadprint_recording::files::RunFile;
 use loadprint_recording::finish;
@@ -25,6 +24,7 @@ use loadprint_recording::journal::Reader;
 use loadprint_recording::journal::Status;
 use loadprint_recording::journal::Writer;
 use loadprint_recording::rows::Rows;
+use loadprint_recording::staging::Place;
 use tempfile::tempdir;
 
 /// Status, reason and rows in words of one probe at one tick.

@@ -12,7 +12,7 @@ use std::time::Instant;
 use super::pin;
 use super::slices::Part;
 use super::slices::time;
-use crate::ticker::Stop;
+use crate::schedule::Stop;
 
 const PREFIX: &str = ".loadprint-canary-";
 const BLOCK: usize = 4096;

@@ -27,7 +27,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::record::WRITER;
-use crate::ticker::Stop;
+use crate::schedule::Stop;
 
 use slices::Part;
 

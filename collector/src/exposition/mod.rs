@@ -1,11 +1,11 @@
-//! From what the probes gave to what Prometheus scrapes. Nothing here knows a single probe but [`node`], which says what
+//! From what the probes gave to what Prometheus scrapes. Nothing here knows a single probe but [`node_exporter`], which says what
 //! node_exporter calls things; all other names are made from the declarations.
 
 mod families;
-mod generated;
+mod generated_names;
 mod histogram;
-mod node;
-mod own;
+mod node_exporter;
+mod process;
 mod table;
 mod text;
 mod unit;
@@ -17,7 +17,7 @@ use loadprint_recording::rows::Value;
 use loadprint_recording::schema::Schema;
 use loadprint_recording::schema::Shape;
 
-use crate::reading::Outcome;
+use crate::probe_sampler::Outcome;
 use families::Families;
 use families::Kind;
 use families::Number;
@@ -53,7 +53,7 @@ pub fn write(published: &Published, format: Format) -> String {
         }
     }
     health(published, &mut families);
-    own::expose(&mut families);
+    process::expose(&mut families);
     format.write(&families)
 }
 
@@ -72,17 +72,20 @@ fn metrics(sampled: &Sampled, families: &mut Families) {
         let key = String::from_utf8_lossy(rows.entity(row).next().unwrap_or_default());
         let value = Number::from_bits(bits, schema.columns[0].storage);
         let declared = schema.metrics.iter().find(|metric| metric.name == key);
-        match (node::metric(name, &key, declared.is_some()), declared) {
+        match (node_exporter::metric(name, &key, declared.is_some()), declared) {
             (Some(Some(metric)), declared) => {
                 let help = declared.map_or_else(|| format!("{key} as the kernel prints it"), table::help);
-                for metric in [Some(metric), node::second(name, &key)].into_iter().flatten() {
+                for metric in [Some(metric), node_exporter::second(name, &key)]
+                    .into_iter()
+                    .flatten()
+                {
                     families
                         .family(&metric.name, metric.kind, &help)
                         .sample([], value.times(metric.times));
                 }
             }
             (None, Some(declared)) => {
-                let family = generated::name(name, declared);
+                let family = generated_names::name(name, declared);
                 families
                     .family(&family, declared.kind.into(), &table::help(declared))
                     .sample([], value.scaled(declared.unit));

@@ -12,12 +12,12 @@ use super::Sampled;
 use super::families::Families;
 use super::families::Kind;
 use super::families::Number;
-use super::generated;
+use super::generated_names;
 use super::histogram;
-use super::node;
-use super::node::Rule;
-use super::node::Take;
-use super::node::Verdict;
+use super::node_exporter;
+use super::node_exporter::Rule;
+use super::node_exporter::Take;
+use super::node_exporter::Verdict;
 
 type Label<'a> = (&'a str, &'a [u8]);
 
@@ -32,7 +32,7 @@ pub fn expose(sampled: &Sampled, families: &mut Families) {
     let sums: Vec<_> = columns
         .iter()
         .filter(|column| column.kind == Declared::Histogram)
-        .filter_map(|column| generated::sum_of(column, columns))
+        .filter_map(|column| generated_names::sum_of(column, columns))
         .collect();
     for (place, column) in columns.iter().enumerate() {
         match column.kind {
@@ -58,7 +58,8 @@ fn numbers(sampled: &Sampled, place: usize, families: &mut Families) {
         };
         let value = Number::from_bits(bits, column.storage);
         let verdict = |rule: &Rule| rule.take.verdict(rows.entity(row));
-        let rule = node::rules(sampled.name, &column.name).find(|rule| verdict(rule) != Verdict::Left);
+        let rule =
+            node_exporter::rules(sampled.name, &column.name).find(|rule| verdict(rule) != Verdict::Left);
         match rule {
             None => rest.push((row, value.scaled(column.unit))),
             Some(rule) if verdict(rule) == Verdict::Dropped => {}
@@ -86,10 +87,10 @@ fn numbers(sampled: &Sampled, place: usize, families: &mut Families) {
     if rest.is_empty() {
         return;
     }
-    let name = generated::name(sampled.name, column);
+    let name = generated_names::name(sampled.name, column);
     // Kernels that count one thing in two units have a column for each, of which a row has one.
     let before: Vec<_> = (0..place)
-        .filter(|place| generated::name(sampled.name, &sampled.schema.columns[*place]) == name)
+        .filter(|place| generated_names::name(sampled.name, &sampled.schema.columns[*place]) == name)
         .collect();
     let is_there = |row, place: &usize| rows.value(row, *place, width) != Value::Null;
     let family = families.family(&name, column.kind.into(), &help(column));
@@ -104,8 +105,8 @@ fn numbers(sampled: &Sampled, place: usize, families: &mut Families) {
 fn buckets(sampled: &Sampled, place: usize, families: &mut Families) {
     let (rows, columns) = (&sampled.outcome.rows, &sampled.schema.columns);
     let column = &columns[place];
-    let sum = generated::sum_of(column, columns);
-    let name = generated::name(sampled.name, column);
+    let sum = generated_names::sum_of(column, columns);
+    let name = generated_names::name(sampled.name, column);
     let family = families.family(&name, Kind::Histogram, &help(column));
     for row in 0..rows.len() {
         let Value::List(counts) = rows.value(row, place, columns.len()) else {

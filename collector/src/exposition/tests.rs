@@ -7,11 +7,11 @@ use loadprint_recording::schema::Kind as Declared;
 use loadprint_recording::schema::Shape;
 
 use super::families::Kind;
-use super::generated;
-use super::node;
+use super::generated_names;
+use super::node_exporter;
 
 /// A family's name as OpenMetrics has it, without `_total`, and where it comes from.
-fn generated_names() -> Vec<(String, Declared, String)> {
+fn declared_names() -> Vec<(String, Declared, String)> {
     let mut names = vec![];
     for entry in PROBES {
         let columns = match entry.schema.shape {
@@ -20,17 +20,18 @@ fn generated_names() -> Vec<(String, Declared, String)> {
         };
         for column in columns.iter().filter(|column| column.kind != Declared::Info) {
             let place = format!("{}.{}", entry.name, column.name);
-            if entry.schema.shape == Shape::Metrics && node::metric(entry.name, &column.name, true).is_some()
+            if entry.schema.shape == Shape::Metrics
+                && node_exporter::metric(entry.name, &column.name, true).is_some()
             {
                 continue;
             }
             let is_sum = columns
                 .iter()
                 .filter(|buckets| buckets.kind == Declared::Histogram)
-                .filter_map(|buckets| generated::sum_of(buckets, columns))
+                .filter_map(|buckets| generated_names::sum_of(buckets, columns))
                 .any(|sum| columns[sum].name == column.name);
             if !is_sum {
-                names.push((generated::name(entry.name, column), column.kind, place));
+                names.push((generated_names::name(entry.name, column), column.kind, place));
             }
         }
     }
@@ -54,7 +55,7 @@ fn is_one_thing_in_two_units(one: &str, other: &str) -> bool {
 #[test]
 fn every_declared_name_is_one_that_prometheus_takes() {
     let mut seen: HashMap<String, String> = HashMap::new();
-    for (name, kind, place) in generated_names() {
+    for (name, kind, place) in declared_names() {
         let stem = name.strip_suffix("_total").unwrap_or(&name);
         assert!(
             stem.bytes()
@@ -96,7 +97,11 @@ fn every_entity_column_is_a_label() {
 
 #[test]
 fn open_key_sets_have_node_exporters_names() {
-    let name = |probe, key, know| node::metric(probe, key, know).flatten().map(|metric| metric.name);
+    let name = |probe, key, know| {
+        node_exporter::metric(probe, key, know)
+            .flatten()
+            .map(|metric| metric.name)
+    };
     let is = |probe, key| name(probe, key, false).unwrap_or_default();
     assert_eq!(is("memory", "Active(anon)"), "node_memory_Active_anon_bytes");
     assert_eq!(is("memory", "HugePages_Free"), "node_memory_HugePages_Free");
@@ -105,10 +110,10 @@ fn open_key_sets_have_node_exporters_names() {
     assert_eq!(is("tcp", "sockstat.TCP.tw"), "node_sockstat_TCP_tw");
     assert_eq!(name("vmstat", "nr_zone_inactive_anon", false), None);
     assert_eq!(
-        node::metric("vmstat", "pgfault", false)
+        node_exporter::metric("vmstat", "pgfault", false)
             .flatten()
             .map(|metric| metric.kind),
         Some(Kind::Unknown)
     );
-    assert_eq!(node::metric("mysql", "Questions", true), None);
+    assert_eq!(node_exporter::metric("mysql", "Questions", true), None);
 }

@@ -1,9 +1,9 @@
 //! The server of `/metrics`: one thread of its own, beside the ticks. Limits keep what anybody sends from costing more than that.
 
-mod answer;
 mod auth;
-mod demand;
-mod slots;
+mod connections;
+mod respond;
+mod snapshot;
 mod tls;
 mod web_config;
 
@@ -33,11 +33,11 @@ use tokio::time::sleep;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use answer::Shared;
-use answer::answer;
-use demand::Asker;
-pub use demand::Desk;
-use slots::Slots;
+use connections::Slots;
+use respond::Shared;
+use respond::answer;
+use snapshot::Asker;
+pub use snapshot::Desk;
 use web_config::WebConfig;
 
 /// A request's head must have come in this time, which is also how long an idle connection is kept.
@@ -94,7 +94,7 @@ impl Listening {
     /// # Errors
     /// When there can be no further thread or descriptor.
     pub fn start(self) -> anyhow::Result<(Server, Desk)> {
-        let (asker, desk) = demand::sides().context("cannot start the server of /metrics")?;
+        let (asker, desk) = snapshot::sides().context("cannot start the server of /metrics")?;
         let (end, ended) = oneshot::channel();
         let runtime = Builder::new_current_thread().enable_all().build()?;
         for listener in &self.listeners {

@@ -13,7 +13,6 @@ use serde_json::json;
 
 use crate::Error;
 use crate::Result;
-use crate::elsewhere;
 use crate::files::Directory;
 use crate::files::RunFile;
 use crate::journal::Decoder;
@@ -25,6 +24,7 @@ use crate::journal::Reader;
 use crate::journal::Standing;
 use crate::manifest;
 use crate::rows::Rows;
+use crate::staging;
 use crate::table;
 use columns::Columns;
 
@@ -74,7 +74,7 @@ pub fn run(run_dir: &Path) -> Result<Vec<Finished>> {
 /// # Errors
 /// When it cannot be read, or the tables cannot be written or do not read back; the journal then stays.
 pub fn journal(role: &Directory) -> Result<Finished> {
-    let journal = elsewhere::locate(role, JOURNAL)?.unwrap_or_else(|| role.file(JOURNAL));
+    let journal = staging::locate(role, JOURNAL)?.unwrap_or_else(|| role.file(JOURNAL));
     let survey = Survey::of(&journal)?;
     let header = &survey.header;
     let mut tables = vec![];
@@ -112,7 +112,7 @@ pub fn journal(role: &Directory) -> Result<Finished> {
             return Err(Error::format(&file.path(), message));
         }
     }
-    elsewhere::remove(role, JOURNAL, &journal)?;
+    staging::remove(role, JOURNAL, &journal)?;
     Ok(Finished {
         role: header.role.clone(),
         started_realtime_ns: header.started_realtime_ns,

@@ -11,7 +11,7 @@ use loadprint_recording::rows::Rows;
 
 use crate::exposition::Published;
 use crate::exposition::Sampled;
-use crate::session::Opened;
+use crate::tick_journal::Opened;
 
 /// What the newest read of one probe gave.
 #[derive(Clone, Debug)]

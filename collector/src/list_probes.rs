@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::cli::Format;
 use crate::cli::ProbesOptions;
-use crate::session::Opened;
-use crate::session::open_probes;
+use crate::tick_journal::Opened;
+use crate::tick_journal::open_probes;
 
 /// Prints the list.
 ///

@@ -17,9 +17,9 @@ use loadprint_recording::schema::Schema;
 
 use crate::cli::ProbeOptions;
 use crate::exposition::Published;
-use crate::reading::Reader;
-use crate::reading::When;
-use crate::ticker::Due;
+use crate::probe_sampler::Reader;
+use crate::probe_sampler::When;
+use crate::schedule::Due;
 
 /// A probe of the list as it stands on this host.
 #[derive(Debug)]

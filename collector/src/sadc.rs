@@ -17,9 +17,9 @@ use std::time::Instant;
 
 use loadprint_probes::options::Find;
 use loadprint_probes::options::ProcessTarget;
-use loadprint_recording::elsewhere;
-use loadprint_recording::elsewhere::Place;
 use loadprint_recording::files::Directory;
+use loadprint_recording::staging;
+use loadprint_recording::staging::Place;
 use rustix::fs::FileType;
 use rustix::process::Pid;
 use rustix::process::Signal;
@@ -122,7 +122,7 @@ impl Witness {
             if let Err(error) = running.stop() {
                 say(&error);
             }
-            if let Err(error) = elsewhere::bring_home(&running.role, FILE) {
+            if let Err(error) = staging::bring_home(&running.role, FILE) {
                 say(&error.to_string());
             }
         }
@@ -222,7 +222,7 @@ fn spawn(program: &Path, interval_s: u64, file: File) -> io::Result<Child> {
 pub fn bring_all_home(run: &Directory) -> loadprint_recording::Result<()> {
     for (name, kind) in run.entries()? {
         if kind == FileType::Directory {
-            elsewhere::bring_home(&run.sub(&name)?, FILE)?;
+            staging::bring_home(&run.sub(&name)?, FILE)?;
         }
     }
     Ok(())

@@ -22,7 +22,7 @@ use hyper::header::HeaderValue;
 use hyper::header::WWW_AUTHENTICATE;
 
 use super::auth::Guard;
-use super::demand::Asker;
+use super::snapshot::Asker;
 use super::web_config::Settings;
 use super::web_config::WebConfig;
 use crate::exposition;
