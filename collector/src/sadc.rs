@@ -1,6 +1,7 @@
-//! An independent witness beside the recorder: sysstat's `sadc -S XALL`, whose file says the same things in its own words (sadc(8)).
+//! Runs sysstat's `sadc -S XALL` in parallel to the recorder (sadc(8)): an independent witness, which records the same
+//! quantities by its own code.
 //!
-//! It lives as long as the recorder, also when that is killed. Without sysstat the recording goes on.
+//! It ends with the recorder, also when the recorder is killed. Without sysstat the recorder continues alone.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +20,7 @@ use loadprint_probes::options::Find;
 use loadprint_probes::options::ProcessTarget;
 use loadprint_recording::files::Directory;
 use loadprint_recording::staging;
-use loadprint_recording::staging::Place;
+use loadprint_recording::staging::StagingDir;
 use rustix::fs::FileType;
 use rustix::process::Pid;
 use rustix::process::Signal;
@@ -31,24 +32,24 @@ use serde_json::json;
 
 use crate::cli::RecordOptions;
 
-/// Its file in the role's directory.
+/// The data file's name in the role's directory.
 const FILE: &str = "sysstat.sa";
-/// Where Debian, Fedora, openSUSE and a build from source have it.
-const PLACES: [&str; 5] = [
+/// Install paths of Debian, Fedora, openSUSE and a build from source.
+const INSTALL_PATHS: [&str; 5] = [
     "/usr/lib/sysstat/sadc",
     "/usr/lib64/sa/sadc",
     "/usr/lib/sa/sadc",
     "/usr/libexec/sysstat/sadc",
     "/usr/local/lib/sa/sadc",
 ];
-/// Far longer than it takes to end.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// sadc ends within milliseconds of SIGTERM.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A `sadc` that runs, or none.
+/// A `sadc` process.
 #[derive(Debug)]
-pub struct Witness {
-    /// `None` where nobody asked for one.
-    running: Option<Result<Running, String>>,
+pub struct Sadc {
+    /// `None` without `--with-sysstat`; the reason where it could not be started.
+    process: Option<Result<Running, String>>,
 }
 
 #[derive(Debug)]
@@ -59,17 +60,16 @@ struct Running {
     role: Directory,
 }
 
-impl Witness {
-    /// Starts `sadc` if it is asked for. Its file is at `place`; the directory `role` holds it or a link to it. That it cannot is said,
-    /// and no error.
-    pub fn beside(options: &RecordOptions, role: &Directory, place: &Place) -> Self {
+impl Sadc {
+    /// Starts `sadc` if the options request it, with its data file in `staging`. A failure is a warning and is recorded.
+    pub fn start(options: &RecordOptions, role: &Directory, staging: &StagingDir) -> Self {
         if !options.with_sysstat {
-            return Self { running: None };
+            return Self { process: None };
         }
         let interval = options.interval;
         let interval_s = interval.as_secs_f64().ceil().max(1.0) as u64;
-        let running = find(options.sadc.as_deref()).and_then(|program| {
-            let file = place
+        let process = find_program(options.sadc.as_deref()).and_then(|program| {
+            let file = staging
                 .file(FILE)
                 .and_then(|file| file.create())
                 .map_err(|error| error.to_string())?;
@@ -82,21 +82,21 @@ impl Witness {
                 program,
             })
         });
-        match &running {
-            Err(reason) => say(&format!("{reason}; the recording goes on without it")),
-            Ok(_) if interval != Duration::from_secs(interval_s) => say(&format!(
-                "sadc takes whole seconds: it samples every {interval_s} s, the recorder every {interval:?}"
+        match &process {
+            Err(reason) => warn(&format!("{reason}; recording without sadc")),
+            Ok(_) if interval != Duration::from_secs(interval_s) => warn(&format!(
+                "sadc supports whole seconds only: it samples every {interval_s} s, the recorder every {interval:?}"
             )),
             Ok(_) => {}
         }
         Self {
-            running: Some(running),
+            process: Some(process),
         }
     }
 
-    /// Its process, to be watched under the role `sadc`.
+    /// The process, for the process probes to watch under the role `sadc`.
     pub fn target(&self) -> Option<ProcessTarget> {
-        let running = self.running.as_ref()?.as_ref().ok()?;
+        let running = self.process.as_ref()?.as_ref().ok()?;
         Some(ProcessTarget {
             role: "sadc".to_owned(),
             find: Find::Pid(running.child.id()),
@@ -104,9 +104,9 @@ impl Witness {
         })
     }
 
-    /// What the fingerprint says of it, if it was asked for.
+    /// The object `sysstat` of fingerprint.json; `None` without `--with-sysstat`.
     pub fn facts(&self) -> Option<Value> {
-        Some(match self.running.as_ref()? {
+        Some(match self.process.as_ref()? {
             Ok(running) => json!({
                 "program": running.program,
                 "interval_s": running.interval_s,
@@ -116,55 +116,55 @@ impl Witness {
         })
     }
 
-    /// Ends it and brings its file into the role's directory.
+    /// Stops the process and moves its data file into the role's directory.
     pub fn end(mut self) {
-        if let Some(Ok(running)) = &mut self.running {
+        if let Some(Ok(running)) = &mut self.process {
             if let Err(error) = running.stop() {
-                say(&error);
+                warn(&error);
             }
-            if let Err(error) = staging::bring_home(&running.role, FILE) {
-                say(&error.to_string());
+            if let Err(error) = staging::move_to_role(&running.role, FILE) {
+                warn(&error.to_string());
             }
         }
     }
 }
 
-impl Drop for Witness {
+impl Drop for Sadc {
     fn drop(&mut self) {
-        if let Some(Ok(running)) = &mut self.running {
-            // After `end` there is nothing to stop; before it the recording failed and has said why.
+        if let Some(Ok(running)) = &mut self.process {
+            // After `end` the process is gone; before it the recording failed and has reported why.
             drop(running.stop());
         }
     }
 }
 
 impl Running {
-    /// Asks it to end, and kills it if it does not; an end before that is an error with its own words.
+    /// Sends SIGTERM, and SIGKILL after a timeout. An earlier exit is an error that contains the last line of stderr.
     fn stop(&mut self) -> Result<(), String> {
-        let text = |error: io::Error| format!("{}: {error}", self.program.display());
-        if let Some(status) = self.child.try_wait().map_err(text)? {
+        let failed = |error: io::Error| format!("{}: {error}", self.program.display());
+        if let Some(status) = self.child.try_wait().map_err(failed)? {
             let Some(mut stderr) = self.child.stderr.take() else {
                 return Ok(());
             };
-            let mut said = String::new();
-            drop(stderr.read_to_string(&mut said));
-            let said = said.lines().last().unwrap_or("it said nothing").trim().to_owned();
+            let mut text = String::new();
+            drop(stderr.read_to_string(&mut text));
+            let last_line = text.lines().last().unwrap_or("no message").trim().to_owned();
             return Err(format!(
-                "{} ended before the recording ({status}): {said}",
+                "{} ended before the recording ({status}): {last_line}",
                 self.program.display()
             ));
         }
         drop(self.child.stderr.take());
         let begun = Instant::now();
-        // A child that was not waited for yet keeps its number.
+        // The pid cannot have been reused: the child was not reaped.
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            kill_process(pid, Signal::TERM).map_err(|error| text(error.into()))?;
+            kill_process(pid, Signal::TERM).map_err(|error| failed(error.into()))?;
         }
-        while self.child.try_wait().map_err(text)?.is_none() {
-            if begun.elapsed() > PATIENCE {
-                self.child.kill().map_err(text)?;
-                self.child.wait().map_err(text)?;
+        while self.child.try_wait().map_err(failed)?.is_none() {
+            if begun.elapsed() > STOP_TIMEOUT {
+                self.child.kill().map_err(failed)?;
+                self.child.wait().map_err(failed)?;
                 break;
             }
             sleep(Duration::from_millis(2));
@@ -173,24 +173,24 @@ impl Running {
     }
 }
 
-fn say(what: &str) {
-    eprintln!("loadprint-collect: --with-sysstat: {what}");
+fn warn(message: &str) {
+    eprintln!("loadprint-collect: warning: --with-sysstat: {message}");
 }
 
-fn find(asked: Option<&Path>) -> Result<PathBuf, String> {
-    if let Some(program) = asked {
+fn find_program(option: Option<&Path>) -> Result<PathBuf, String> {
+    if let Some(program) = option {
         return Ok(program.to_owned());
     }
-    let found = PLACES.iter().map(Path::new).find(|path| path.is_file());
-    found.map(Path::to_owned).ok_or_else(|| {
+    let installed = INSTALL_PATHS.iter().map(Path::new).find(|path| path.is_file());
+    installed.map(Path::to_owned).ok_or_else(|| {
         format!(
-            "sadc is in none of {}; install the package sysstat, or name it with --sadc",
-            PLACES.join(", ")
+            "no sadc at {}; install the package sysstat, or give its path with --sadc",
+            INSTALL_PATHS.join(", ")
         )
     })
 }
 
-/// sadc writes to its standard output: a file that it opened by name itself could be another one by then.
+/// sadc writes to its standard output: if it opened the file by name, another user could replace the file first.
 fn spawn(program: &Path, interval_s: u64, file: File) -> io::Result<Child> {
     let recorder = std::process::id();
     let mut command = Command::new(program);
@@ -200,14 +200,14 @@ fn spawn(program: &Path, interval_s: u64, file: File) -> io::Result<Child> {
         .stdin(Stdio::null())
         .stdout(file)
         .stderr(Stdio::piped())
-        // Ctrl-C in a terminal is the recorder's: it ends sadc after its own last tick.
+        // Ctrl-C in a terminal must only reach the recorder, which ends sadc after its own last tick.
         .process_group(0);
     let die_with_parent = move || {
         set_parent_process_death_signal(Some(Signal::TERM))?;
-        // The recorder may have been gone before the line above.
+        // The recorder may have ended before the call above.
         match getppid() {
             Some(parent) if parent.as_raw_nonzero().get().unsigned_abs() == recorder => Ok(()),
-            _ => Err(io::Error::other("the recorder is gone")),
+            _ => Err(io::Error::other("the recorder has ended")),
         }
     };
     // SAFETY: between fork and exec it makes two system calls and allocates nothing unless it fails.
@@ -215,14 +215,14 @@ fn spawn(program: &Path, interval_s: u64, file: File) -> io::Result<Child> {
     command.spawn()
 }
 
-/// What recorders that were killed left elsewhere, for every role of a run.
+/// Moves the data files of killed recorders into the directories of their roles.
 ///
 /// # Errors
-/// At the first file that cannot be brought; it stays where it is.
-pub fn bring_all_home(run: &Directory) -> loadprint_recording::Result<()> {
+/// At the first file that cannot be moved; it stays in place.
+pub fn move_files_to_roles(run: &Directory) -> loadprint_recording::Result<()> {
     for (name, kind) in run.entries()? {
         if kind == FileType::Directory {
-            staging::bring_home(&run.sub(&name)?, FILE)?;
+            staging::move_to_role(&run.sub(&name)?, FILE)?;
         }
     }
     Ok(())

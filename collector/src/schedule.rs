@@ -1,31 +1,21 @@
-//! The schedule: absolute times on CLOCK_MONOTONIC. Ticks that are missed are counted and never caught up.
+//! Computes the due times of ticks on CLOCK_MONOTONIC. Missed ticks are counted and never caught up.
 
-use std::io;
-use std::io::Read;
-use std::os::fd::AsFd;
-use std::os::fd::BorrowedFd;
-use std::os::unix::net::UnixStream;
-
-use loadprint_recording::clock::monotonic_ns;
-use rustix::event::PollFd;
-use rustix::event::PollFlags;
-use rustix::event::poll;
-use rustix::io::Errno;
-use rustix::time::Timespec;
-use signal_hook::consts::SIGINT;
-use signal_hook::consts::SIGTERM;
-use signal_hook::consts::SIGUSR1;
-use signal_hook::low_level::pipe;
-
-/// When a tick is due.
+/// A tick and its due time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// Its number.
+    /// Number of the tick.
     pub tick: u32,
-    /// CLOCK_MONOTONIC.
+    /// The due time (CLOCK_MONOTONIC).
     pub intended_ns: i64,
-    /// Ticks missed before it.
+    /// Ticks missed directly before this one.
     pub missed: u32,
+}
+
+impl Due {
+    /// The same tick at another time: the last tick of a recording is not on the schedule.
+    pub fn moved_to(self, intended_ns: i64) -> Self {
+        Self { intended_ns, ..self }
+    }
 }
 
 /// Due times `start + n × interval`.
@@ -37,7 +27,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The first tick is due at `start_ns`.
+    /// A schedule whose first tick is due at `start_ns`.
     pub fn new(start_ns: i64, interval_ns: i64) -> Self {
         Self {
             start_ns,
@@ -46,7 +36,7 @@ impl Schedule {
         }
     }
 
-    /// The next tick that can still be taken at `now_ns`; those a whole interval late are missed.
+    /// The next tick to take at `now_ns`; ticks that are a whole interval late are missed.
     pub fn next(&mut self, now_ns: i64) -> Due {
         let due_ns = self.due(self.next);
         let late = (now_ns - due_ns).max(0) / self.interval_ns;
@@ -60,94 +50,10 @@ impl Schedule {
         }
     }
 
-    /// The tick that is taken when the recording stops at `now_ns`, off the schedule, instead of `due`.
-    pub fn last(due: Due, now_ns: i64) -> Due {
-        Due {
-            intended_ns: now_ns,
-            ..due
-        }
-    }
-
     fn due(&self, tick: u32) -> i64 {
         self.start_ns
             .saturating_add(i64::from(tick).saturating_mul(self.interval_ns))
     }
-}
-
-/// SIGTERM and SIGINT, which stop, and SIGUSR1, which asks for a tick of all probes, as something that can be waited for.
-#[derive(Debug)]
-pub struct Stop {
-    signals: UnixStream,
-    wishes: UnixStream,
-}
-
-impl Stop {
-    /// Takes over SIGTERM, SIGINT and SIGUSR1.
-    ///
-    /// # Errors
-    /// When the handlers cannot be installed.
-    pub fn on_signals() -> io::Result<Self> {
-        let (signals, sender) = UnixStream::pair()?;
-        pipe::register(SIGTERM, sender.try_clone()?)?;
-        pipe::register(SIGINT, sender)?;
-        let (wishes, sender) = UnixStream::pair()?;
-        wishes.set_nonblocking(true)?;
-        pipe::register(SIGUSR1, sender)?;
-        Ok(Self { signals, wishes })
-    }
-
-    /// Waits until CLOCK_MONOTONIC is `until_ns`; true if a signal came first.
-    ///
-    /// # Errors
-    /// When waiting itself fails.
-    pub fn wait_until(&self, until_ns: i64) -> io::Result<bool> {
-        Ok(self.wait(Some(until_ns), None)? == Woken::Stopped)
-    }
-
-    /// Waits until CLOCK_MONOTONIC is `until_ns`, for ever where that is `None`, a signal comes, or `bell` can be read.
-    ///
-    /// # Errors
-    /// When waiting itself fails.
-    pub fn wait(&self, until_ns: Option<i64>, bell: Option<BorrowedFd<'_>>) -> io::Result<Woken> {
-        loop {
-            let left = until_ns.map(|until| (until - monotonic_ns()).max(0));
-            let timeout = left.map(|left| Timespec {
-                tv_sec: left / 1_000_000_000,
-                tv_nsec: left % 1_000_000_000,
-            });
-            let (signals, wishes) = (self.signals.as_fd(), self.wishes.as_fd());
-            // Without a bell the signals are waited for twice, which does no harm.
-            let mut waits = [signals, wishes, bell.unwrap_or(signals)]
-                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            match poll(&mut waits, timeout.as_ref()) {
-                Ok(0) if until_ns.is_some_and(|until| left == Some(0) || monotonic_ns() >= until) => {
-                    return Ok(Woken::Due);
-                }
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) if !waits[0].revents().is_empty() => return Ok(Woken::Stopped),
-                Ok(_) if !waits[1].revents().is_empty() => {
-                    // Several wishes before a tick are one.
-                    let _ = (&self.wishes).read(&mut [0; 64])?;
-                    return Ok(Woken::Wished);
-                }
-                Ok(_) => return Ok(Woken::Asked),
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-}
-
-/// What ended a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
-    /// The time has come.
-    Due,
-    /// A signal to stop.
-    Stopped,
-    /// SIGUSR1: the next tick is to read all probes.
-    Wished,
-    /// Somebody rang the bell.
-    Asked,
 }
 
 #[cfg(test)]
@@ -173,7 +79,7 @@ mod tests {
                 missed: 0
             }
         );
-        // 1020 is nine late and can be taken still; at 1047 two have gone by and 1040 is the one to take.
+        // At 1029 the tick of 1020 is 9 ns late, less than an interval. At 1057 those of 1030 and 1040 are missed.
         assert_eq!(
             schedule.next(1029),
             Due {

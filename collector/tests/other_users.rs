@@ -224,7 +224,7 @@ fn a_shared_journal_directory_shows_nothing_and_takes_nothing() {
     }
     let message = stderr(&finish(&copied));
     assert!(
-        message.contains("which no recorder made for this directory"),
+        message.contains("which no recorder created for this directory"),
         "{message}"
     );
     let output = finish(&run);

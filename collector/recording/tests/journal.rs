@@ -24,7 +24,7 @@ use loadprint_recording::journal::Reader;
 use loadprint_recording::journal::Status;
 use loadprint_recording::journal::Writer;
 use loadprint_recording::rows::Rows;
-use loadprint_recording::staging::Place;
+use loadprint_recording::staging::StagingDir;
 use tempfile::tempdir;
 
 /// Status, reason and rows in words of one probe at one tick.
@@ -243,8 +243,8 @@ fn a_journal_elsewhere_is_found_by_its_link() {
     let dir = tempdir().unwrap();
     let memory = dir.path().join("shm");
     let role = Directory::create(dir.path()).unwrap().make("server").unwrap();
-    let place = Place::new(&role, &memory).unwrap();
-    write_journal(&place.file("journal").unwrap().path(), 3);
+    let staging = StagingDir::new(&role, &memory).unwrap();
+    write_journal(&staging.file("journal").unwrap().path(), 3);
     let link = dir.path().join("server/journal");
     assert!(link.is_symlink());
     assert_eq!(finish::run(dir.path()).unwrap().len(), 1);
@@ -252,8 +252,8 @@ fn a_journal_elsewhere_is_found_by_its_link() {
     assert_eq!(fs::read_dir(&memory).unwrap().count(), 0);
     assert!(dir.path().join("server/disk.parquet").exists());
 
-    let place = Place::new(&role, &memory).unwrap();
-    place.file("journal").unwrap();
+    let staging = StagingDir::new(&role, &memory).unwrap();
+    staging.file("journal").unwrap();
     let error = finish::run(dir.path()).unwrap_err().to_string();
     assert!(error.contains("run finish on the host that recorded"), "{error}");
 }
@@ -267,7 +267,7 @@ fn a_forged_recording_reads_and_writes_nothing_outside_of_it() {
         Directory::create(&run).unwrap().make("server").unwrap(),
         Directory::create(&other).unwrap().make("server").unwrap(),
     );
-    let journal = Place::new(&victim, &dir.path().join("shm"))
+    let journal = StagingDir::new(&victim, &dir.path().join("shm"))
         .unwrap()
         .file("journal")
         .unwrap()
@@ -283,7 +283,7 @@ fn a_forged_recording_reads_and_writes_nothing_outside_of_it() {
         symlink(&target, &link).unwrap();
         let error = finish::run(&run).unwrap_err().to_string();
         assert!(
-            error.contains("which no recorder made for this directory"),
+            error.contains("which no recorder created for this directory"),
             "{error}"
         );
         fs::remove_file(&link).unwrap();
@@ -294,7 +294,7 @@ fn a_forged_recording_reads_and_writes_nothing_outside_of_it() {
     forged.probes[0].name = "../../other/planted".to_owned();
     Writer::create(&role.file("journal"), &forged).unwrap();
     let error = finish::run(&run).unwrap_err().to_string();
-    assert!(error.contains("is not the name of a file"), "{error}");
+    assert!(error.contains("is not a file name"), "{error}");
     assert!(!other.join("planted.parquet").exists());
 
     fs::remove_file(&link).unwrap();

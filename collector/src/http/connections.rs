@@ -1,4 +1,5 @@
-//! The connections that are open: a full server closes one that waits for its client, so that it never keeps the next client waiting.
+//! Limits the number of open connections: a full server closes the connection that is idle longest, so that a new client is
+//! always served.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,83 +10,91 @@ use std::time::Instant;
 
 use tokio::task::AbortHandle;
 
-/// Connections that are kept open at the same time.
-pub const CONNECTIONS: usize = 64;
+/// Limit on open connections.
+pub const MAX_CONNECTIONS: usize = 64;
 
 /// All open connections by number.
 #[derive(Debug, Default)]
-pub struct Slots(Mutex<Open>);
+pub struct Connections(Mutex<Table>);
 
 #[derive(Debug, Default)]
-struct Open {
-    last: u64,
-    slots: HashMap<u64, Slot>,
+struct Table {
+    last_number: u64,
+    open: HashMap<u64, Connection>,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct Connection {
     client: IpAddr,
-    /// A request that may be answered is being answered.
+    /// True while an authorized request is answered.
     is_busy: bool,
-    /// Since when it waits for its client, or is busy.
+    /// Start of the current idle or busy time.
     since: Instant,
     task: AbortHandle,
 }
 
-impl Open {
-    /// Takes up a connection; gives the one that is to end for it.
-    fn add(&mut self, number: u64, slot: Slot) -> Option<Slot> {
-        self.slots.insert(number, slot);
-        if self.slots.len() <= CONNECTIONS {
+impl Table {
+    /// Adds a connection; returns the one to close for it.
+    fn add(&mut self, number: u64, connection: Connection) -> Option<Connection> {
+        self.open.insert(number, connection);
+        if self.open.len() <= MAX_CONNECTIONS {
             return None;
         }
-        let mut of_client: HashMap<IpAddr, usize> = HashMap::new();
-        for slot in self.slots.values() {
-            *of_client.entry(slot.client).or_default() += 1;
+        let mut per_client: HashMap<IpAddr, usize> = HashMap::new();
+        for connection in self.open.values() {
+            *per_client.entry(connection.client).or_default() += 1;
         }
-        let rank = |slot: &Slot| (slot.is_busy, usize::MAX - of_client[&slot.client], slot.since);
-        let others = self.slots.iter().filter(|(other, _)| **other != number);
-        let longest = others.min_by_key(|(_, slot)| rank(slot)).map(|(other, _)| *other);
-        self.slots.remove(&longest?)
+        let rank = |connection: &Connection| {
+            (
+                connection.is_busy,
+                usize::MAX - per_client[&connection.client],
+                connection.since,
+            )
+        };
+        let others = self.open.iter().filter(|(other, _)| **other != number);
+        let first = others
+            .min_by_key(|(_, connection)| rank(connection))
+            .map(|(other, _)| *other);
+        self.open.remove(&first?)
     }
 }
 
-impl Slots {
-    /// A number for a connection that is about to be served.
-    pub fn next(&self) -> u64 {
-        let mut open = self.lock();
-        open.last += 1;
-        open.last
+impl Connections {
+    /// The number of the next connection.
+    pub fn next_number(&self) -> u64 {
+        let mut table = self.lock();
+        table.last_number += 1;
+        table.last_number
     }
 
-    /// Takes up a connection. If there are too many then, it ends one: of those that wait for their client, if there are any, the one
-    /// that has waited longest among the connections of the client address that has most.
+    /// Adds a connection. Above the limit it closes one: an idle one if there is any, of the client address with the most
+    /// connections, the one that is idle longest.
     pub fn add(&self, number: u64, client: IpAddr, task: AbortHandle) {
-        let slot = Slot {
+        let connection = Connection {
             client,
             is_busy: false,
             since: Instant::now(),
             task,
         };
-        let ended = self.lock().add(number, slot);
-        if let Some(ended) = ended {
-            ended.task.abort();
+        let closed = self.lock().add(number, connection);
+        if let Some(closed) = closed {
+            closed.task.abort();
         }
     }
 
-    /// Notes that the connection answers a request, or waits for its client again.
+    /// Marks a connection as busy or idle.
     pub fn mark(&self, number: u64, is_busy: bool) {
-        if let Some(slot) = self.lock().slots.get_mut(&number) {
-            (slot.is_busy, slot.since) = (is_busy, Instant::now());
+        if let Some(connection) = self.lock().open.get_mut(&number) {
+            (connection.is_busy, connection.since) = (is_busy, Instant::now());
         }
     }
 
-    /// Forgets a connection that has ended.
+    /// Removes a closed connection.
     pub fn remove(&self, number: u64) {
-        self.lock().slots.remove(&number);
+        self.lock().open.remove(&number);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,6 @@
-//! Who scrapes asks, and the thread that has the probes answers between its ticks: while nobody asks, nothing is copied.
+//! Passes snapshots from the thread that reads the probes to the HTTP server.
+//!
+//! The recorder answers between two ticks. Without a request it copies nothing.
 
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
@@ -11,66 +13,70 @@ use rustix::event::eventfd;
 use rustix::io;
 use tokio::sync::oneshot;
 
-use crate::exposition::Published;
+use crate::exposition::Snapshot;
 
-type Reply = oneshot::Sender<Arc<Published>>;
+type Reply = oneshot::Sender<Arc<Snapshot>>;
 
-/// The side that asks.
+/// The server's side: requests a snapshot.
 #[derive(Clone, Debug)]
-pub struct Asker {
-    ask: mpsc::Sender<Reply>,
-    bell: Arc<OwnedFd>,
+pub struct SnapshotRequester {
+    requests: mpsc::Sender<Reply>,
+    wakeup_fd: Arc<OwnedFd>,
 }
 
-/// The side that answers.
+/// The recorder's side: answers requests.
 #[derive(Debug)]
-pub struct Desk {
-    asked: mpsc::Receiver<Reply>,
-    bell: Arc<OwnedFd>,
+pub struct SnapshotResponder {
+    requests: mpsc::Receiver<Reply>,
+    wakeup_fd: Arc<OwnedFd>,
 }
 
-/// Both sides.
+/// Creates both sides.
 ///
 /// # Errors
-/// When there can be no further descriptor.
-pub fn sides() -> std::io::Result<(Asker, Desk)> {
-    let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-    let (ask, asked) = mpsc::channel();
-    let asker = Asker {
-        ask,
-        bell: Arc::clone(&bell),
+/// When the process has no descriptor left.
+pub fn channel() -> std::io::Result<(SnapshotRequester, SnapshotResponder)> {
+    let wakeup_fd = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+    let (sender, receiver) = mpsc::channel();
+    let requester = SnapshotRequester {
+        requests: sender,
+        wakeup_fd: Arc::clone(&wakeup_fd),
     };
-    Ok((asker, Desk { asked, bell }))
+    let responder = SnapshotResponder {
+        requests: receiver,
+        wakeup_fd,
+    };
+    Ok((requester, responder))
 }
 
-impl Asker {
-    /// The newest values; nothing if the recorder is ending.
-    pub async fn published(&self) -> Option<Arc<Published>> {
+impl SnapshotRequester {
+    /// The newest values; `None` if the recorder is ending.
+    pub async fn snapshot(&self) -> Option<Arc<Snapshot>> {
         let (reply, answer) = oneshot::channel();
-        self.ask.send(reply).ok()?;
-        io::write(&*self.bell, &1_u64.to_ne_bytes()).ok()?;
+        self.requests.send(reply).ok()?;
+        io::write(&*self.wakeup_fd, &1_u64.to_ne_bytes()).ok()?;
         answer.await.ok()
     }
 }
 
-impl Desk {
-    /// Readable while somebody waits for an answer.
-    pub fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+impl SnapshotResponder {
+    /// Readable while a request waits.
+    pub fn wakeup_fd(&self) -> BorrowedFd<'_> {
+        self.wakeup_fd.as_fd()
     }
 
-    /// Answers everyone who waits with the same values.
-    pub fn answer(&self, publish: impl FnOnce() -> Published) {
-        // Reading empties it, and says that there is nothing to read if nobody rang.
-        if io::read(&*self.bell, &mut [0; 8]).is_err() {
+    /// Answers all waiting requests with one snapshot.
+    pub fn answer(&self, take_snapshot: impl FnOnce() -> Snapshot) {
+        // The read resets the eventfd; it fails with EAGAIN if there is no request.
+        if io::read(&*self.wakeup_fd, &mut [0; 8]).is_err() {
             return;
         }
-        let waiting: Vec<_> = self.asked.try_iter().collect();
+        let waiting: Vec<_> = self.requests.try_iter().collect();
         if !waiting.is_empty() {
-            let published = Arc::new(publish());
+            let snapshot = Arc::new(take_snapshot());
             for reply in waiting {
-                // Who has gone away in the meantime needs no answer.
-                drop(reply.send(Arc::clone(&published)));
+                // The client may have disconnected meanwhile.
+                drop(reply.send(Arc::clone(&snapshot)));
             }
         }
     }

@@ -20,8 +20,8 @@ use crate::journal::End;
 use crate::journal::Ended;
 use crate::journal::Frame;
 use crate::journal::Header;
+use crate::journal::ProbeStatus;
 use crate::journal::Reader;
-use crate::journal::Standing;
 use crate::manifest;
 use crate::rows::Rows;
 use crate::staging;
@@ -79,7 +79,7 @@ pub fn journal(role: &Directory) -> Result<Finished> {
     let header = &survey.header;
     let mut tables = vec![];
     for (index, probe) in header.probes.iter().enumerate() {
-        if probe.status == Standing::Running {
+        if probe.status == ProbeStatus::Running {
             let columns = collect(&journal, index, header)?;
             let file = role.file(format!("{}.parquet", probe.name));
             let mut meta = metadata(

@@ -31,7 +31,7 @@ const MAX_FRAME: u32 = 1 << 30;
 /// How a probe stood when the recording started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Standing {
+pub enum ProbeStatus {
     /// It is read at every tick (or every n-th).
     Running,
     /// It was not asked for.
@@ -79,7 +79,7 @@ pub struct ProbeHeader {
     /// Its name, which is the table's name.
     pub name: String,
     /// How it stood at the start.
-    pub status: Standing,
+    pub status: ProbeStatus,
     /// Why it is not running.
     pub reason: Option<String>,
     /// What its rows mean.

@@ -10,8 +10,8 @@ use loadprint_recording::journal::End;
 use loadprint_recording::journal::Ended;
 use loadprint_recording::journal::Header;
 use loadprint_recording::journal::ProbeHeader;
+use loadprint_recording::journal::ProbeStatus;
 use loadprint_recording::journal::Stamp;
-use loadprint_recording::journal::Standing;
 use loadprint_recording::journal::Status;
 use loadprint_recording::journal::Writer;
 use loadprint_recording::rows::Rows;
@@ -78,7 +78,7 @@ pub fn schemas() -> Vec<Schema> {
 pub fn header(schemas: &[Schema]) -> Header {
     let probe = |(name, schema): (&str, &Schema)| ProbeHeader {
         name: name.to_owned(),
-        status: Standing::Running,
+        status: ProbeStatus::Running,
         reason: None,
         schema: schema.clone(),
     };
