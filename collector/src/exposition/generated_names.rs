@@ -1,4 +1,4 @@
-//! Names for what node_exporter does not have, made from the declaration: `loadprint_<probe>_<column>_<unit>[_total]`.
+//! Generates the names of metrics that node_exporter does not have: `loadprint_<probe>_<column>_<unit>[_total]`.
 
 use loadprint_recording::schema::Column;
 use loadprint_recording::schema::Kind;
@@ -6,23 +6,27 @@ use loadprint_recording::schema::Unit;
 
 use super::unit;
 
-/// The name of a column's metric, or of a known metric of an open key set; a histogram's without `_bucket`.
+/// The metric name of a column, or of a declared metric of an open key set; without `_bucket` for a histogram.
 pub fn name(probe: &str, column: &Column) -> String {
     let name = snake(&column.name);
     let stem = stem(&name, column.unit);
-    let last = |end: &str| stem == end || stem.strip_suffix(end).is_some_and(|before| before.ends_with('_'));
-    // These endings mean something else to Prometheus.
+    let ends_in =
+        |word: &str| stem == word || stem.strip_suffix(word).is_some_and(|rest| rest.ends_with('_'));
+    // Prometheus reserves these endings.
     let endings: &[&str] = match column.kind {
         Kind::Counter => &["total", "count"],
         Kind::Histogram => &["buckets", "bucket", "count", "sum"],
         Kind::Gauge | Kind::Info => &["total", "count", "sum", "bucket", "info"],
     };
-    let ending = endings.iter().find(|end| last(end)).map_or(0, |end| end.len());
+    let ending = endings
+        .iter()
+        .find(|word| ends_in(word))
+        .map_or(0, |word| word.len());
     let stem = stem[..stem.len() - ending].trim_end_matches('_');
     let mut whole = format!("loadprint_{}", snake(probe));
     let (base, _) = unit::words(column.unit);
     for part in [stem, base] {
-        // A table named for what it counts needs no second word: loadprint_ebpf_block_size_bytes.
+        // Without repeating the last word of the table's name: loadprint_ebpf_block_size_bytes.
         if !part.is_empty() && !whole.ends_with(&format!("_{part}")) {
             whole.push('_');
             whole.push_str(part);
@@ -34,24 +38,21 @@ pub fn name(probe: &str, column: &Column) -> String {
     whole
 }
 
-/// A column's name without the unit that the value no longer has.
+/// A column's name without its unit: the exported value has the base unit.
 fn stem(name: &str, unit: Unit) -> &str {
     let (_, endings) = unit::words(unit);
     for ending in endings {
         if name == *ending {
             return "";
         }
-        if let Some(before) = name
-            .strip_suffix(ending)
-            .and_then(|before| before.strip_suffix('_'))
-        {
-            return before;
+        if let Some(stem) = name.strip_suffix(ending).and_then(|stem| stem.strip_suffix('_')) {
+            return stem;
         }
     }
     name
 }
 
-/// Small letters, digits and single underscores.
+/// Converts to lower-case letters, digits and single underscores.
 fn snake(name: &str) -> String {
     let mut snake = String::with_capacity(name.len());
     for letter in name.chars() {
@@ -64,14 +65,14 @@ fn snake(name: &str) -> String {
     snake.trim_matches('_').to_owned()
 }
 
-/// The column that holds the sum of what the histogram `buckets` counts: `sum_ns` beside `buckets`, `wait_sum_ns` beside `wait_buckets`.
+/// The column with the sum of a histogram's values: `sum_ns` for `buckets`, `wait_sum_ns` for `wait_buckets`.
 pub fn sum_of(buckets: &Column, columns: &[Column]) -> Option<usize> {
     let (_, endings) = unit::words(buckets.unit);
-    let before = buckets.name.strip_suffix("buckets").unwrap_or("");
+    let prefix = buckets.name.strip_suffix("buckets").unwrap_or("");
     columns.iter().position(|column| {
         column.kind == Kind::Counter
             && column.unit == buckets.unit
-            && column.name.strip_prefix(before).is_some_and(|rest| {
+            && column.name.strip_prefix(prefix).is_some_and(|rest| {
                 rest == "sum" || endings.iter().any(|end| rest.strip_prefix("sum_") == Some(end))
             })
     })
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_made_of_what_is_declared() {
+    fn names_are_generated_from_declarations() {
         let counter = |name, unit| Column::counter(name, unit, "help", "source");
         let gauge = |name, unit| Column::gauge(name, unit, "help", "source");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What a request gets: metrics, the page that leads to them, or the refusal that HTTP has for it.
+//! Answers one HTTP request: metrics, a page with a link to them, or an HTTP error.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use hyper::header::HeaderName;
 use hyper::header::HeaderValue;
 use hyper::header::WWW_AUTHENTICATE;
 
-use super::auth::Guard;
-use super::demand::Asker;
+use super::auth::Authenticator;
+use super::snapshot::SnapshotRequester;
 use super::web_config::Settings;
 use super::web_config::WebConfig;
 use crate::exposition;
@@ -32,19 +32,19 @@ const PAGE: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><title>loadprint-co
     <body><h1>loadprint-collect</h1><p><a href=\"/metrics\">Metrics</a></p></body></html>\n";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// What all connections have in common.
+/// State of all connections.
 #[derive(Debug)]
 pub struct Shared {
     /// TLS, users, headers.
     pub config: Mutex<WebConfig>,
-    /// Who got in before.
-    pub guard: Guard,
-    /// Where the values come from.
-    pub asker: Asker,
+    /// Checks passwords.
+    pub authenticator: Authenticator,
+    /// The source of values.
+    pub requester: SnapshotRequester,
 }
 
 impl Shared {
-    /// The settings as they are now.
+    /// The current settings.
     pub fn settings(&self) -> Arc<Settings> {
         self.config
             .lock()
@@ -53,41 +53,44 @@ impl Shared {
     }
 }
 
-type Answer = Response<Full<Bytes>>;
+type Reply = Response<Full<Bytes>>;
 
-/// Answers one request; a body that comes with it is not read. `mark` is called with true when the client may have an answer and with
-/// false when there is one.
+/// Answers one request without reading its body. Calls `mark` with true once the client is authorized and with false when the
+/// reply is complete.
 ///
 /// # Errors
 /// Never.
-pub async fn answer(
+pub async fn respond(
     request: Request<Incoming>,
     shared: Arc<Shared>,
     mark: impl Fn(bool),
-) -> Result<Answer, Infallible> {
+) -> Result<Reply, Infallible> {
     let settings = shared.settings();
-    let mut answer = if shared
-        .guard
-        .admits(&settings, request.headers().get(AUTHORIZATION))
+    let mut reply = if shared
+        .authenticator
+        .accepts(&settings, request.headers().get(AUTHORIZATION))
         .await
     {
         mark(true);
-        let answer = route(&request, &shared).await;
+        let reply = route(&request, &shared).await;
         mark(false);
-        answer
+        reply
     } else {
         let refused = plain(StatusCode::UNAUTHORIZED, "Unauthorized\n");
         with(refused, WWW_AUTHENTICATE, HeaderValue::from_static("Basic"))
     };
     for (name, value) in &settings.headers {
-        answer.headers_mut().insert(name.clone(), value.clone());
+        reply.headers_mut().insert(name.clone(), value.clone());
     }
-    Ok(answer)
+    Ok(reply)
 }
 
-async fn route(request: &Request<Incoming>, shared: &Shared) -> Answer {
+async fn route(request: &Request<Incoming>, shared: &Shared) -> Reply {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let refused = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+        let refused = plain(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "only GET and HEAD are supported\n",
+        );
         return with(refused, ALLOW, HeaderValue::from_static("GET, HEAD"));
     }
     match request.uri().path() {
@@ -97,13 +100,13 @@ async fn route(request: &Request<Incoming>, shared: &Shared) -> Answer {
             CONTENT_TYPE,
             HeaderValue::from_static("text/html; charset=utf-8"),
         ),
-        _ => plain(StatusCode::NOT_FOUND, "there is /metrics\n"),
+        _ => plain(StatusCode::NOT_FOUND, "not found; the metrics are at /metrics\n"),
     }
 }
 
-async fn metrics(headers: &HeaderMap, shared: &Shared) -> Answer {
-    let Some(published) = shared.asker.published().await else {
-        return plain(StatusCode::SERVICE_UNAVAILABLE, "the recorder is ending\n");
+async fn metrics(headers: &HeaderMap, shared: &Shared) -> Reply {
+    let Some(snapshot) = shared.requester.snapshot().await else {
+        return plain(StatusCode::SERVICE_UNAVAILABLE, "the recorder is stopping\n");
     };
     let accept: Vec<_> = headers
         .get_all(ACCEPT)
@@ -111,22 +114,22 @@ async fn metrics(headers: &HeaderMap, shared: &Shared) -> Answer {
         .filter_map(|value| value.to_str().ok())
         .collect();
     let format = Format::accepted(&accept.join(","));
-    let text = exposition::write(&published, format);
-    let answer = Response::new(Full::new(Bytes::from(text)));
+    let text = exposition::write(&snapshot, format);
+    let reply = Response::new(Full::new(Bytes::from(text)));
     with(
-        answer,
+        reply,
         CONTENT_TYPE,
         HeaderValue::from_static(format.content_type()),
     )
 }
 
-fn plain(status: StatusCode, text: &'static str) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
-    *answer.status_mut() = status;
-    with(answer, CONTENT_TYPE, HeaderValue::from_static(TEXT))
+fn plain(status: StatusCode, text: &'static str) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
+    *reply.status_mut() = status;
+    with(reply, CONTENT_TYPE, HeaderValue::from_static(TEXT))
 }
 
-fn with(mut answer: Answer, name: HeaderName, value: HeaderValue) -> Answer {
-    answer.headers_mut().insert(name, value);
-    answer
+fn with(mut reply: Reply, name: HeaderName, value: HeaderValue) -> Reply {
+    reply.headers_mut().insert(name, value);
+    reply
 }

@@ -1,86 +1,96 @@
-//! Which of our columns node_exporter has, under which names and labels: dashboards made for it work here.
+//! Maps columns to the metrics of node_exporter, so that its dashboards also work with this recorder.
 //!
-//! The names, labels, types and left-out devices are those of node_exporter 1.5 to 1.10 (its files `collector/*_linux.go`). A
-//! row that no rule takes is exported under its generated name.
+//! Names, labels, types and excluded devices are those of node_exporter 1.5 to 1.10 (its files `collector/*_linux.go`). A row
+//! without a rule is exported under its generated name.
 
 use rustix::param::page_size;
 
 use super::families::Kind;
 
-/// Which rows of a table a rule takes, by their entity.
+/// Selects the rows of a table by their entity.
 #[derive(Clone, Copy, Debug)]
-pub enum Take {
-    /// All.
+pub enum RowFilter {
+    /// All rows.
     All,
-    /// Those with exactly this entity.
+    /// Rows of exactly this entity.
     Only(&'static [&'static str]),
-    /// Rows of one CPU; the sum over all of them is not exported.
+    /// Rows of one CPU; the row of all CPUs is not exported.
     OneCpu,
-    /// Cells of a matrix of lines (first entity column) and CPUs (second).
-    Cell,
-    /// Block devices that node_exporter has; the others are not exported at all.
+    /// Rows of one line (first entity column) and one CPU (second).
+    OneCpuOfLine,
+    /// Rows of the block devices that node_exporter includes; the others are not exported.
     Devices,
 }
 
-/// One column as node_exporter has it.
+/// Exports one column as a metric of node_exporter.
 #[derive(Debug)]
 pub struct Rule {
     /// The column.
     pub column: &'static str,
     /// The name of the metric.
     pub name: &'static str,
-    /// One line for a person; empty where the column's own says it.
+    /// The help text; the column's help if empty.
     pub help: &'static str,
-    /// Names of the entity columns as labels, in their order; an empty one is left out.
+    /// Label names of the entity columns, in their order; an empty one is omitted.
     pub labels: &'static [&'static str],
-    /// A label that tells columns of one metric apart.
+    /// A constant label that distinguishes the columns of one metric.
     pub fixed: Option<(&'static str, &'static str)>,
-    /// Which rows.
-    pub take: Take,
-    /// True if the value is exported as it was read, whatever its unit.
+    /// The rows.
+    pub filter: RowFilter,
+    /// True if the value is exported in the unit of its source.
     pub unscaled: bool,
 }
 
-const fn rule(column: &'static str, name: &'static str, labels: &'static [&'static str], take: Take) -> Rule {
+const fn rule(
+    column: &'static str,
+    name: &'static str,
+    labels: &'static [&'static str],
+    filter: RowFilter,
+) -> Rule {
     Rule {
         column,
         name,
         help: "",
         labels,
         fixed: None,
-        take,
+        filter,
         unscaled: false,
     }
 }
 
 const fn cpu(column: &'static str, mode: &'static str) -> Rule {
-    let mut rule = rule(column, "node_cpu_seconds_total", &["cpu"], Take::OneCpu);
-    rule.help = "time of each CPU by mode; guests are in user and nice too";
+    let mut rule = rule(column, "node_cpu_seconds_total", &["cpu"], RowFilter::OneCpu);
+    rule.help = "time of each CPU by mode; user and nice include guests";
     rule.fixed = Some(("mode", mode));
     rule
 }
 
 const fn guest(column: &'static str, mode: &'static str) -> Rule {
-    let mut rule = rule(column, "node_cpu_guest_seconds_total", &["cpu"], Take::OneCpu);
-    rule.help = "time of each CPU in guests";
+    let mut rule = rule(
+        column,
+        "node_cpu_guest_seconds_total",
+        &["cpu"],
+        RowFilter::OneCpu,
+    );
+    rule.help = "time of each CPU spent in guests";
     rule.fixed = Some(("mode", mode));
     rule
 }
 
 const fn host(column: &'static str, name: &'static str) -> Rule {
-    rule(column, name, &[""], Take::Only(&["all"]))
+    rule(column, name, &[""], RowFilter::Only(&["all"]))
 }
 
 const fn disk(column: &'static str, name: &'static str) -> Rule {
-    rule(column, name, &["device"], Take::Devices)
+    rule(column, name, &["device"], RowFilter::Devices)
 }
 
 const fn nic(column: &'static str, name: &'static str) -> Rule {
-    rule(column, name, &["device"], Take::All)
+    rule(column, name, &["device"], RowFilter::All)
 }
 
 const fn pressure(name: &'static str, help: &'static str, entity: &'static [&'static str]) -> Rule {
-    let mut rule = rule("total_us", name, &["", ""], Take::Only(entity));
+    let mut rule = rule("total_us", name, &["", ""], RowFilter::Only(entity));
     rule.help = help;
     rule
 }
@@ -90,7 +100,7 @@ const fn as_read(mut rule: Rule) -> Rule {
     rule
 }
 
-/// The rules of each table of ours.
+/// The rules by table.
 static TABLES: &[(&str, &[Rule])] = &[
     ("cpu", CPU),
     (
@@ -99,7 +109,7 @@ static TABLES: &[(&str, &[Rule])] = &[
             "count",
             "node_interrupts_total",
             &["type", "cpu"],
-            Take::Cell,
+            RowFilter::OneCpuOfLine,
         )],
     ),
     (
@@ -108,7 +118,7 @@ static TABLES: &[(&str, &[Rule])] = &[
             "count",
             "node_softirqs_functions_total",
             &["type", "cpu"],
-            Take::Cell,
+            RowFilter::OneCpuOfLine,
         )],
     ),
     ("disk", DISK),
@@ -201,7 +211,7 @@ static PRESSURE: &[Rule] = &[
     ),
     pressure(
         "node_pressure_irq_stalled_seconds_total",
-        "interrupts kept all tasks waiting",
+        "all tasks waited for interrupts",
         &["irq", "full"],
     ),
 ];
@@ -215,43 +225,43 @@ pub fn rules<'a>(probe: &str, column: &'a str) -> impl Iterator<Item = &'static 
     rules.iter().filter(move |rule| rule.column == column)
 }
 
-/// What becomes of a row.
+/// The result of a filter for one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is this rule's.
-    Taken,
-    /// It is not exported.
-    Dropped,
-    /// Another rule may take it, or its generated name.
-    Left,
+pub enum Match {
+    /// The rule exports the row.
+    Yes,
+    /// The row is not exported.
+    Drop,
+    /// The rule does not apply.
+    No,
 }
 
-impl Take {
-    /// What becomes of the row with this entity.
-    pub fn verdict<'a>(self, mut entity: impl Iterator<Item = &'a [u8]>) -> Verdict {
+impl RowFilter {
+    /// The result for the row of this entity.
+    pub fn matches<'a>(self, mut entity: impl Iterator<Item = &'a [u8]>) -> Match {
         let is_number = |part: Option<&[u8]>| part.is_some_and(|part| part.iter().all(u8::is_ascii_digit));
-        let taken = match self {
+        let is_match = match self {
             Self::All => true,
             Self::Only(parts) => entity.eq(parts.iter().map(|part| part.as_bytes())),
-            // Their sum is for whoever asks to add up.
-            Self::OneCpu if !is_number(entity.next()) => return Verdict::Dropped,
+            // PromQL computes the sum.
+            Self::OneCpu if !is_number(entity.next()) => return Match::Drop,
             Self::OneCpu => true,
-            Self::Cell => entity.next() != Some(b"all") && is_number(entity.next()),
+            Self::OneCpuOfLine => entity.next() != Some(b"all") && is_number(entity.next()),
             Self::Devices => {
                 let device = entity.next().unwrap_or_default();
-                return if is_left_out(device) {
-                    Verdict::Dropped
+                return if is_excluded(device) {
+                    Match::Drop
                 } else {
-                    Verdict::Taken
+                    Match::Yes
                 };
             }
         };
-        if taken { Verdict::Taken } else { Verdict::Left }
+        if is_match { Match::Yes } else { Match::No }
     }
 }
 
-/// node_exporter's default filter: `^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`.
-fn is_left_out(device: &[u8]) -> bool {
+/// node_exporter's default `--collector.diskstats.device-exclude`: `^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`.
+fn is_excluded(device: &[u8]) -> bool {
     let Some(last) = device.iter().rposition(|byte| !byte.is_ascii_digit()) else {
         return false;
     };
@@ -276,23 +286,23 @@ fn is_left_out(device: &[u8]) -> bool {
         || is_nvme_partition()
 }
 
-/// A metric of an open key set as node_exporter has it.
+/// A metric of node_exporter for a key of an open key set.
 #[derive(Debug, PartialEq)]
 pub struct Metric {
     /// The name.
     pub name: String,
     /// The type.
     pub kind: Kind,
-    /// What the value is multiplied by.
-    pub times: u64,
+    /// The value is multiplied by this.
+    pub factor: u64,
 }
 
-/// What node_exporter calls `key`; nothing where it does not export it unless it is told to, except for keys whose meaning we
-/// `know`. The outer `None` means that node_exporter does not have the source.
-pub fn metric(probe: &str, key: &str, know: bool) -> Option<Option<Metric>> {
-    let metric = |name: String, kind, times| Some(Metric { name, kind, times });
+/// node_exporter's metric for `key`. The outer `None` means that node_exporter does not read this source, the inner `None` that it
+/// does not export the key by default. Declared keys (`is_declared`) are always exported.
+pub fn metric(probe: &str, key: &str, is_declared: bool) -> Option<Option<Metric>> {
+    let metric = |name: String, kind, factor| Some(Metric { name, kind, factor });
     match probe {
-        // It exports every line. Sizes are in kB, whatever the kernel is.
+        // All lines are exported. Sizes are in kB on every kernel.
         "memory" => Some(match key.strip_prefix("HugePages_") {
             Some(_) => metric(format!("node_memory_{key}"), Kind::Gauge, 1),
             None => {
@@ -301,12 +311,12 @@ pub fn metric(probe: &str, key: &str, know: bool) -> Option<Option<Metric>> {
             }
         }),
         "vmstat" => {
-            let by_default = ["oom_kill", "pgpg", "pswp"]
+            let is_default = ["oom_kill", "pgpg", "pswp"]
                 .iter()
                 .any(|start| key.starts_with(start))
                 || (key.starts_with("pg") && key.contains("fault"));
             let name = || metric(format!("node_vmstat_{key}"), Kind::Unknown, 1);
-            Some((by_default || know).then(name).flatten())
+            Some((is_default || is_declared).then(name).flatten())
         }
         "tcp" => match key.strip_prefix("sockstat.") {
             Some(rest) => Some(metric(
@@ -316,9 +326,9 @@ pub fn metric(probe: &str, key: &str, know: bool) -> Option<Option<Metric>> {
             )),
             None => {
                 let flat = key.replacen('.', "_", 1);
-                let wanted = know || by_default_netstat(&flat);
+                let is_exported = is_declared || is_default_netstat(&flat);
                 Some(
-                    wanted
+                    is_exported
                         .then(|| metric(format!("node_netstat_{flat}"), Kind::Unknown, 1))
                         .flatten(),
                 )
@@ -328,8 +338,8 @@ pub fn metric(probe: &str, key: &str, know: bool) -> Option<Option<Metric>> {
     }
 }
 
-/// What node_exporter exports beside [`metric`] from the same number: socket memory in bytes as well as in pages.
-pub fn second(probe: &str, key: &str) -> Option<Metric> {
+/// A second metric that node_exporter exports from the same value: socket memory in bytes in addition to pages.
+pub fn second_metric(probe: &str, key: &str) -> Option<Metric> {
     let protocol = match (probe, key) {
         ("tcp", "sockstat.TCP.mem") => "TCP",
         ("tcp", "sockstat.UDP.mem") => "UDP",
@@ -338,12 +348,12 @@ pub fn second(probe: &str, key: &str) -> Option<Metric> {
     Some(Metric {
         name: format!("node_sockstat_{protocol}_mem_bytes"),
         kind: Kind::Gauge,
-        times: page_size() as u64,
+        factor: page_size() as u64,
     })
 }
 
-/// node_exporter's default fields of `/proc/net/snmp` and `/proc/net/netstat`, as its flag `--collector.netstat.fields` has them.
-fn by_default_netstat(flat: &str) -> bool {
+/// True for node_exporter's default fields of `/proc/net/snmp` and `/proc/net/netstat` (`--collector.netstat.fields`).
+fn is_default_netstat(flat: &str) -> bool {
     let Some((protocol, field)) = flat.split_once('_') else {
         return false;
     };
@@ -390,19 +400,15 @@ mod tests {
                     .columns
                     .iter()
                     .find(|column| column.name == rule.column);
-                assert!(
-                    column.is_some(),
-                    "{probe}.{} is not a column any more",
-                    rule.column
-                );
+                assert!(column.is_some(), "{probe} has no column {}", rule.column);
                 assert_eq!(rule.labels.len(), entry.schema.entity.len(), "{}", rule.name);
             }
         }
     }
 
     #[test]
-    fn partitions_and_memory_are_no_devices() {
-        for left_out in [
+    fn partitions_and_memory_devices_are_excluded() {
+        for excluded in [
             "loop0",
             "ram1",
             "zram0",
@@ -412,12 +418,12 @@ mod tests {
             "nvme0n1p2",
             "vda1",
         ] {
-            assert!(is_left_out(left_out.as_bytes()), "{left_out}");
+            assert!(is_excluded(excluded.as_bytes()), "{excluded}");
         }
         for device in [
             "sda", "nvme0n1", "dm-0", "md127", "mmcblk0", "sdaa1", "vda", "nvmep1",
         ] {
-            assert!(!is_left_out(device.as_bytes()), "{device}");
+            assert!(!is_excluded(device.as_bytes()), "{device}");
         }
     }
 }

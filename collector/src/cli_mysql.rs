@@ -1,4 +1,4 @@
-//! The options of the MySQL probes: where the server is and as whom to ask it. Names and meanings are those of `loadprint-load`.
+//! The options of the MySQL probes: server and account, with the names and meanings of `loadprint-load`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -13,14 +13,14 @@ use loadprint_probes::mysql::account::SslMode;
 use loadprint_probes::mysql::account::Tls;
 use loadprint_probes::mysql::server::Server;
 
-/// The account where no option names one; docs/mysql-probe.md has its grants.
+/// The default account; docs/mysql-probe.md lists its grants.
 const USER: &str = "loadprint_probe";
 
 /// Options of the MySQL probes.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "MySQL server (its probes are off when none of these is given)")]
+#[command(next_help_heading = "MySQL server (without these options the MySQL probes are off)")]
 pub struct MysqlOptions {
-    /// The server; localhost means the unix socket.
+    /// Host; localhost means the unix socket.
     #[arg(long, value_name = "HOST")]
     pub mysql_host: Option<String>,
     /// TCP port [default: 3306].
@@ -29,20 +29,20 @@ pub struct MysqlOptions {
     /// Unix socket.
     #[arg(long, value_name = "PATH")]
     pub mysql_socket: Option<String>,
-    /// Account [default: loadprint_probe]. It needs no more than PROCESS and SELECT on two tables of performance_schema
-    /// (docs/mysql-probe.md has the statements that make it).
+    /// Account [default: loadprint_probe]. It needs PROCESS and SELECT on two tables of performance_schema
+    /// (docs/mysql-probe.md lists the statements).
     #[arg(long, value_name = "USER")]
     pub mysql_user: Option<String>,
-    /// File with the password, mode 0600; else the option file, else MYSQL_PWD.
+    /// File with the password, mode 0600 [default: the option file, else MYSQL_PWD].
     #[arg(long, value_name = "FILE")]
     pub mysql_password_file: Option<PathBuf>,
-    /// Option file of mode 0600 as the mysql client reads it, groups [client] and [loadprint-collect].
+    /// Option file of the mysql client, mode 0600; groups [client] and [loadprint-collect].
     #[arg(long, value_name = "FILE")]
     pub mysql_defaults_file: Option<PathBuf>,
-    /// TLS; off and on are disabled and required [default: disabled].
+    /// TLS mode; off means disabled, on means required [default: disabled].
     #[arg(long, value_name = "MODE", value_enum)]
     pub mysql_ssl: Option<Ssl>,
-    /// Certificate of the authority, for verify_ca and verify_identity.
+    /// Certificate of the CA, for verify_ca and verify_identity.
     #[arg(long, value_name = "FILE")]
     pub mysql_ssl_ca: Option<String>,
     /// The client's certificate.
@@ -51,16 +51,16 @@ pub struct MysqlOptions {
     /// The client's key.
     #[arg(long, value_name = "FILE")]
     pub mysql_ssl_key: Option<String>,
-    /// Permitted ciphers, as OpenSSL names them; TLS_… for TLS 1.3.
+    /// Permitted ciphers, by their OpenSSL names; TLS_… for TLS 1.3.
     #[arg(long, value_name = "LIST")]
     pub mysql_ssl_cipher: Option<String>,
-    /// Change the server: enable InnoDB's counters of flushing and checkpoints that are off (innodb_monitor_enable), and disable
-    /// just those at the end. Needs SYSTEM_VARIABLES_ADMIN (MariaDB: SUPER). A recorder that is killed leaves them on.
+    /// Change the server: enable the InnoDB counters of flushing and checkpoints that are off (innodb_monitor_enable), and disable
+    /// them again at the end. Needs SYSTEM_VARIABLES_ADMIN (MariaDB: SUPER). After SIGKILL they stay on.
     #[arg(long)]
     pub mysql_monitor: bool,
 }
 
-/// How the connection is encrypted, in the words of the MySQL clients' `--ssl-mode`.
+/// TLS modes by the names of the MySQL clients' `--ssl-mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Ssl {
@@ -74,10 +74,10 @@ pub enum Ssl {
 }
 
 impl MysqlOptions {
-    /// The server, where one was named.
+    /// The server, if the options name one.
     ///
     /// # Errors
-    /// When a file cannot be read, or others may read the secret in it; when options do not go together.
+    /// When a file cannot be read or is readable by other users, or options contradict each other.
     pub fn server(&self) -> anyhow::Result<Option<&'static Server>> {
         let named = self.mysql_host.is_some()
             || self.mysql_port.is_some()
@@ -87,7 +87,7 @@ impl MysqlOptions {
             || self.mysql_defaults_file.is_some();
         if !named {
             if self.mysql_monitor {
-                anyhow::bail!("--mysql-monitor: no server was named; add --mysql-socket or --mysql-host");
+                anyhow::bail!("--mysql-monitor needs a server; add --mysql-socket or --mysql-host");
             }
             return Ok(None);
         }
@@ -98,11 +98,11 @@ impl MysqlOptions {
         let secret = secret
             .map(|file| read_private(file, "--mysql-password-file"))
             .transpose()?;
-        // With an option file its values stand unless the command line says otherwise.
+        // The values of an option file apply unless the command line overrides them.
         let user = self.mysql_user.clone();
         let socket = self.mysql_socket.clone();
         Ok(Some(Server::new(Account {
-            // The library takes the socket only of a server that is called so.
+            // libmysqlclient uses the socket only for the host name localhost.
             host: socket
                 .as_ref()
                 .map(|_| "localhost".to_owned())
@@ -128,7 +128,7 @@ impl MysqlOptions {
         let verifies = matches!(mode, SslMode::VerifyCa | SslMode::VerifyIdentity);
         if verifies && self.mysql_ssl_ca.is_none() && self.mysql_defaults_file.is_none() {
             anyhow::bail!(
-                "--mysql-ssl: verify_ca and verify_identity need --mysql-ssl-ca, the authority's certificate"
+                "--mysql-ssl: verify_ca and verify_identity need the CA's certificate; add --mysql-ssl-ca"
             );
         }
         let files = [
@@ -140,11 +140,11 @@ impl MysqlOptions {
             let Some(file) = file else { continue };
             if mode == SslMode::Disabled {
                 anyhow::bail!(
-                    "--mysql-ssl-{name} has no effect without --mysql-ssl: give --mysql-ssl verify_ca, say"
+                    "--mysql-ssl-{name} has no effect without --mysql-ssl; add --mysql-ssl verify_ca"
                 );
             }
             if !Path::new(file).is_file() {
-                anyhow::bail!("--mysql-ssl-{name} {file}: there is no such file");
+                anyhow::bail!("--mysql-ssl-{name} {file}: no such file");
             }
         }
         Ok(Tls {
@@ -157,13 +157,13 @@ impl MysqlOptions {
     }
 }
 
-/// Reads a file that holds a secret; one that group or others may read is refused.
+/// Reads a file that contains a secret; refuses one that group or others can read.
 fn read_private(path: &Path, option: &str) -> anyhow::Result<String> {
     let place = || format!("{option} {}", path.display());
     let mode = fs::metadata(path).with_context(place)?.mode();
     if mode & 0o077 != 0 {
         anyhow::bail!(
-            "{}: others may read it (mode {:04o}): chmod 600 {}",
+            "{}: readable by other users (mode {:04o}); run: chmod 600 {}",
             place(),
             mode & 0o7777,
             path.display()

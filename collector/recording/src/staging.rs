@@ -1,7 +1,7 @@
-//! Files of a role that are kept in another directory while they are written: the journal and sysstat's file, off the data device.
+//! Stores files of a role in another directory while they are written: the journal and sysstat's file, off the data device.
 //!
-//! The role's directory gets a link to each. A run directory may come from somebody else, so that a link alone is no reason to read
-//! or to remove a file: it is followed only into a directory that this user made for this very role directory.
+//! The role's directory contains a link to each. A run directory may come from another user, so a link alone does not permit
+//! reading or removing a file: it is followed only into a private directory that this user created for this role directory.
 
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -24,46 +24,46 @@ use crate::Result;
 use crate::files::Directory;
 use crate::files::RunFile;
 
-/// Where files of a role are written: in its directory, or in a private one of its own.
+/// The directory for a role's files while they are written: the role's own or a private one.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct StagingDir {
     role: Directory,
     private: Option<Directory>,
 }
 
-impl Place {
-    /// The role's directory if that is `dir`; otherwise a new directory in `dir` (0700), which is made with its parents if it is
-    /// missing.
+impl StagingDir {
+    /// The role's directory if that is `dir`; otherwise a new private directory (0700) in `dir`. Creates `dir` and its parents if
+    /// they do not exist.
     ///
     /// # Errors
-    /// When the directory cannot be made.
+    /// When a directory cannot be created.
     pub fn new(role: &Directory, dir: &Path) -> Result<Self> {
         let parent = Directory::create(dir)?;
-        let (here, there) = (role.own_stat()?, parent.own_stat()?);
+        let (role_stat, parent_stat) = (role.directory_stat()?, parent.directory_stat()?);
         let role = role.clone();
-        if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino) {
+        if (role_stat.st_dev, role_stat.st_ino) == (parent_stat.st_dev, parent_stat.st_ino) {
             return Ok(Self { role, private: None });
         }
         let dir = dir.canonicalize().at(dir)?;
-        let made = tempfile::Builder::new()
+        let created = tempfile::Builder::new()
             .prefix(&prefix(&role)?)
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&dir)
             .at(&dir)?;
-        let private = Some(Directory::open(&made.keep())?);
+        let private = Some(Directory::open(&created.keep())?);
         Ok(Self { role, private })
     }
 
-    /// The private directory, where there is one.
+    /// The private directory, if there is one.
     #[must_use]
     pub fn private(&self) -> Option<&Path> {
         self.private.as_ref().map(Directory::path)
     }
 
-    /// The file `name`, and a link to it in the role's directory if it is elsewhere.
+    /// The file `name`; creates the link to it in the role's directory if the file is in the private one.
     ///
     /// # Errors
-    /// When the link cannot be made.
+    /// When the link cannot be created.
     pub fn file(&self, name: &str) -> Result<RunFile> {
         let Some(private) = &self.private else {
             return Ok(self.role.file(name));
@@ -75,23 +75,23 @@ impl Place {
     }
 }
 
-/// The file `name` of a role, wherever it is; nothing if there is none.
+/// Finds the file `name` of a role in its directory or in the private one.
 ///
 /// # Errors
-/// When it is a link to anything but a file that this user's recorder made for this role.
+/// When a link leads to anything but a file that this user's recorder created for this role.
 pub fn locate(role: &Directory, name: &str) -> Result<Option<RunFile>> {
-    let here = role.file(name);
-    if here.kind() != Some(FileType::Symlink) {
-        return Ok(here.exists().then_some(here));
+    let in_role = role.file(name);
+    if in_role.kind() != Some(FileType::Symlink) {
+        return Ok(in_role.exists().then_some(in_role));
     }
-    let link = here.path();
+    let link = in_role.path();
     let target = readlinkat(role.handle(), name, Vec::new()).at(&link)?;
     let target = PathBuf::from(OsStr::new(&*target.to_string_lossy()));
-    let foreign = |message: &str| {
+    let refused = |reason: &str| {
         Error::format(
             &link,
             format!(
-                "a link to {}, {message}; put the file itself in place of the link, or remove the link",
+                "a link to {}, {reason}; replace the link by the file itself, or remove the link",
                 target.display()
             ),
         )
@@ -102,64 +102,64 @@ pub fn locate(role: &Directory, name: &str) -> Result<Option<RunFile>> {
             .starts_with(prefix(role).unwrap_or_default().as_str())
     });
     if target.file_name() != Some(OsStr::new(name)) || !target.is_absolute() || !is_named_for_role {
-        return Err(foreign("which no recorder made for this directory"));
+        return Err(refused("which no recorder created for this directory"));
     }
-    // A missing directory is one of another host, or of before a reboot.
-    let gone = || {
+    // A missing directory is on another host, or was in memory before a reboot.
+    let missing = || {
         Error::format(
             &link,
             format!(
-                "its file {} is not here; run finish on the host that recorded",
+                "its target {} does not exist; run finish on the host that recorded",
                 target.display()
             ),
         )
     };
-    let parent = Directory::open(dir.parent().unwrap_or(Path::new("/"))).map_err(|_| gone())?;
+    let parent = Directory::open(dir.parent().unwrap_or(Path::new("/"))).map_err(|_| missing())?;
     let private = parent
         .sub(dir.file_name().unwrap_or_default())
-        .map_err(|_| gone())?;
-    let stat = private.own_stat()?;
+        .map_err(|_| missing())?;
+    let stat = private.directory_stat()?;
     if stat.st_uid != geteuid().as_raw() || stat.st_mode & 0o077 != 0 {
-        return Err(foreign("in a directory that other users can change"));
+        return Err(refused("in a directory that other users can change"));
     }
     let file = private.file(name);
     if file.exists() {
         Ok(Some(file))
     } else {
-        Err(gone())
+        Err(missing())
     }
 }
 
-/// Puts the file `name` of a role in place of the link to it, if there is one.
+/// Moves the file `name` of a role into the role's directory, replacing the link.
 ///
 /// # Errors
-/// As [`locate`], and when it cannot be copied; it then stays where it is.
-pub fn bring_home(role: &Directory, name: &str) -> Result<()> {
-    let here = role.file(name);
+/// As [`locate`], and when the file cannot be copied; it then stays in the private directory.
+pub fn move_to_role(role: &Directory, name: &str) -> Result<()> {
+    let in_role = role.file(name);
     match locate(role, name)? {
-        Some(there) if there.path() != here.path() => {
-            let mut from = there.open()?;
-            here.replace(|to| io::copy(&mut from, to).at(&there.path()))?;
-            remove(role, name, &there)
+        Some(staged) if staged.path() != in_role.path() => {
+            let mut from = staged.open()?;
+            in_role.replace(|to| io::copy(&mut from, to).at(&staged.path()))?;
+            remove(role, name, &staged)
         }
         _ => Ok(()),
     }
 }
 
-/// Removes `file` of a role, and, if it was elsewhere, the link to it and the directory that it was in once that is empty.
+/// Removes `file` of a role, the link to it, and the private directory once that is empty.
 ///
 /// # Errors
 /// When the file or the link cannot be removed.
 pub fn remove(role: &Directory, name: &str, file: &RunFile) -> Result<()> {
     file.remove()?;
-    let here = role.file(name);
-    if here.kind() == Some(FileType::Symlink) {
-        here.remove()?;
+    let in_role = role.file(name);
+    if in_role.kind() == Some(FileType::Symlink) {
+        in_role.remove()?;
     }
     let path = file.path();
     let dir = path.parent().unwrap_or(Path::new(""));
     if dir != role.path() {
-        // The role's other file may still be in it.
+        // Fails while the directory contains the role's other file.
         unlinkat(CWD, dir, AtFlags::REMOVEDIR).ok();
     }
     Ok(())
@@ -167,8 +167,8 @@ pub fn remove(role: &Directory, name: &str, file: &RunFile) -> Result<()> {
 
 const PREFIX: &str = "loadprint-";
 
-/// By device and inode: no other directory of this host has such a name made for it, whatever links it holds.
+/// Device and inode make the name unique to this role directory on this host, whatever links it contains.
 fn prefix(role: &Directory) -> Result<String> {
-    let stat = role.own_stat()?;
+    let stat = role.directory_stat()?;
     Ok(format!("{PREFIX}{:x}-{:x}-", stat.st_dev, stat.st_ino))
 }

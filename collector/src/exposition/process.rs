@@ -1,4 +1,4 @@
-//! The recorder itself, under the names that every Prometheus client library uses.
+//! Exports metrics of the recorder itself, under the names of the Prometheus client libraries.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ use super::families::Number;
 pub fn expose(families: &mut Families) {
     let version = [("version", env!("CARGO_PKG_VERSION").as_bytes())];
     families
-        .family("loadprint_build_info", Kind::Info, "the version of the recorder")
+        .family("loadprint_build_info", Kind::Info, "version of the recorder")
         .sample(version, Number::Uint(1));
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let seconds = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;

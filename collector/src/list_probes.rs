@@ -1,36 +1,36 @@
-//! `loadprint-collect probes`: what can be read on this host, and what is missing where it cannot.
+//! `loadprint-collect probes`: lists the probes with their status on this host, and how to enable those that are unavailable.
 
 use std::time::Duration;
 
 use loadprint_probes::reference;
-use loadprint_recording::journal::Standing;
+use loadprint_recording::journal::ProbeStatus;
 use serde_json::json;
 
 use crate::cli::Format;
 use crate::cli::ProbesOptions;
-use crate::session::Opened;
-use crate::session::open_probes;
+use crate::opened_probe::OpenedProbe;
+use crate::opened_probe::open_probes;
 
 /// Prints the list.
 ///
 /// # Errors
-/// When a probe was named that is not there.
+/// When the command line names an unknown probe.
 pub fn run(options: &ProbesOptions) -> anyhow::Result<()> {
     if options.format == Format::Markdown {
         print!("{}", reference::markdown());
         return Ok(());
     }
-    let asked = &options.probes;
-    let opened = open_probes(
-        asked,
-        &asked.host(),
-        &asked.options(Duration::from_secs(1), None)?,
+    let selection = &options.probes;
+    let probes = open_probes(
+        selection,
+        &selection.host(),
+        &selection.options(Duration::from_secs(1), None)?,
     )?;
     match options.format {
-        Format::Json => println!("{:#}", opened.iter().map(describe).collect::<serde_json::Value>()),
+        Format::Json => println!("{:#}", probes.iter().map(to_json).collect::<serde_json::Value>()),
         Format::Text | Format::Markdown => {
-            let width = opened.iter().map(|opened| opened.entry.name.len()).max();
-            opened
+            let width = probes.iter().map(|opened| opened.entry.name.len()).max();
+            probes
                 .iter()
                 .for_each(|opened| print(opened, width.unwrap_or_default() + 1));
         }
@@ -38,8 +38,8 @@ pub fn run(options: &ProbesOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn describe(opened: &Opened) -> serde_json::Value {
-    let (status, reason) = opened.standing();
+fn to_json(opened: &OpenedProbe) -> serde_json::Value {
+    let (status, reason) = opened.status();
     let schema = opened.schema();
     let mut line = json!({
         "name": opened.entry.name,
@@ -54,12 +54,12 @@ fn describe(opened: &Opened) -> serde_json::Value {
     line
 }
 
-fn print(opened: &Opened, width: usize) {
-    let (status, reason) = opened.standing();
+fn print(opened: &OpenedProbe, width: usize) {
+    let (status, reason) = opened.status();
     let word = match status {
-        Standing::Running => "running",
-        Standing::Off => "off",
-        Standing::Unavailable => "unavailable",
+        ProbeStatus::Running => "running",
+        ProbeStatus::Off => "off",
+        ProbeStatus::Unavailable => "unavailable",
     };
     println!(
         "{:<width$} {word:<12} {}",
