@@ -1,5 +1,6 @@
 //! One recording: opens the probes, takes ticks, writes them to the journal. A probe that fails never ends it.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use loadprint_probes::Host;
@@ -8,6 +9,7 @@ use loadprint_probes::Options;
 use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::ProbeEntry;
+use loadprint_probes::ebpf::Shared;
 use loadprint_recording::clock;
 use loadprint_recording::journal::ProbeHeader;
 use loadprint_recording::journal::Stamp;
@@ -91,10 +93,11 @@ pub fn open_probes(asked: &ProbeOptions, host: &Host, options: &Options) -> anyh
             )
         })
     };
+    let shared = Rc::new(Shared::default());
     let open = |entry: &'static ProbeEntry| {
         let probe = match off(entry) {
             Some(reason) => Err(NotRunning::Off(reason)),
-            None => (entry.open)(host, options),
+            None => entry.open(host, options, &shared),
         };
         Opened { entry, probe }
     };

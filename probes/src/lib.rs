@@ -18,8 +18,10 @@ pub mod scrape;
 
 use std::fmt::Debug;
 use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 
+use ebpf::Shared;
 pub use host::Host;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Schema;
@@ -63,6 +65,15 @@ pub trait Probe: Debug {
 /// Opens a probe: running, off, or unavailable.
 pub type Open = fn(&Host, &Options) -> Result<Box<dyn Probe>, NotRunning>;
 
+/// Opens a probe of eBPF programs, which shares some with others.
+pub type OpenEbpf = fn(&Host, &Options, &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning>;
+
+#[derive(Clone, Copy, Debug)]
+enum Opener {
+    Independent(Open),
+    Ebpf(OpenEbpf),
+}
+
 /// At which ticks a probe is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cadence {
@@ -93,14 +104,33 @@ pub struct ProbeEntry {
     pub live: bool,
     /// The capabilities that its reads need after it was opened (capabilities(7)); the recorder gives up all others.
     pub keeps: CapabilitySet,
-    /// Opens it.
-    pub open: Open,
+    opener: Opener,
 }
 
 impl ProbeEntry {
     /// A probe of the standard set that is read at every tick.
     #[must_use]
     pub const fn new(name: &'static str, help: &'static str, schema: &'static Schema, open: Open) -> Self {
+        Self::with_opener(name, help, schema, Opener::Independent(open))
+    }
+
+    /// A live probe of eBPF programs, in the standard set and read at every tick.
+    #[must_use]
+    pub const fn ebpf(
+        name: &'static str,
+        help: &'static str,
+        schema: &'static Schema,
+        open: OpenEbpf,
+    ) -> Self {
+        Self::with_opener(name, help, schema, Opener::Ebpf(open)).live()
+    }
+
+    const fn with_opener(
+        name: &'static str,
+        help: &'static str,
+        schema: &'static Schema,
+        opener: Opener,
+    ) -> Self {
         Self {
             name,
             help,
@@ -109,7 +139,23 @@ impl ProbeEntry {
             on_request: false,
             live: false,
             keeps: CapabilitySet::empty(),
-            open,
+            opener,
+        }
+    }
+
+    /// Opens the probe. The eBPF probes of one recorder get the same `shared`.
+    ///
+    /// # Errors
+    /// [`NotRunning`] where the probe is off or cannot run on this host.
+    pub fn open(
+        &self,
+        host: &Host,
+        options: &Options,
+        shared: &Rc<Shared>,
+    ) -> Result<Box<dyn Probe>, NotRunning> {
+        match self.opener {
+            Opener::Independent(open) => open(host, options),
+            Opener::Ebpf(open) => open(host, options, shared),
         }
     }
 

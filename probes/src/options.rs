@@ -1,10 +1,8 @@
 //! What the probes are asked for, beyond which of them run.
 
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::str::FromStr;
 
-use crate::ebpf;
 #[cfg(feature = "mysql")]
 use crate::mysql::server::Server;
 use crate::scrape::target::Scrapes;
@@ -31,8 +29,6 @@ pub struct Options {
     pub mysql: Option<&'static Server>,
     /// Endpoints of metrics.
     pub scrapes: Scrapes,
-    /// What the eBPF probes of one recorder have in common.
-    pub ebpf: Rc<ebpf::Shared>,
 }
 
 impl Default for Options {
@@ -48,7 +44,6 @@ impl Default for Options {
             #[cfg(feature = "mysql")]
             mysql: None,
             scrapes: Scrapes::default(),
-            ebpf: Rc::default(),
         }
     }
 }

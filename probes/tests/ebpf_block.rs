@@ -18,6 +18,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
+use std::rc::Rc;
 
 use common::live::Histogram;
 use common::live::Live;
@@ -89,10 +90,10 @@ struct Tables {
 
 impl Tables {
     fn open() -> Self {
-        let options = Options::default();
+        let (options, shared) = (Options::default(), Rc::default());
         Self {
-            latency: Live::open("ebpf_block", &options),
-            size: Live::open("ebpf_block_size", &options),
+            latency: Live::open_sharing("ebpf_block", &options, &shared),
+            size: Live::open_sharing("ebpf_block_size", &options, &shared),
         }
     }
 

@@ -10,21 +10,21 @@ mod common;
 use std::mem::size_of;
 use std::mem::zeroed;
 use std::process;
+use std::rc::Rc;
 
 use loadprint_probes::Host;
 use loadprint_probes::NotRunning;
 use loadprint_probes::Options;
-use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
+use loadprint_probes::ebpf::Shared;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::rows::Value;
 
 /// System calls that the test makes between two readings.
 const CALLS: u64 = 2_000;
 
-fn open(name: &str, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let entry = PROBES.iter().find(|entry| entry.name == name).unwrap();
-    (entry.open)(&Host::default(), options)
+fn open(name: &str, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    common::entry(name).open(&Host::default(), options, shared)
 }
 
 /// The columns of one row; a null is none.
@@ -66,8 +66,9 @@ fn calls_and_time_grow_by_what_was_caused_on_the_cpu_that_it_was_caused_on() {
         ],
         ..Options::default()
     };
-    let _attached = open("ebpf_syscalls", &options).unwrap();
-    let mut programs = open("ebpf_programs", &options).unwrap();
+    let shared = Rc::default();
+    let _attached = open("ebpf_syscalls", &options, &shared).unwrap();
+    let mut programs = open("ebpf_programs", &options, &shared).unwrap();
     let on = |cpus| ["syscalls", "sys_enter", cpus];
     let before = row(programs.as_mut(), on("all")).map(Option::unwrap);
     let here = row(programs.as_mut(), on("server"));
@@ -95,7 +96,7 @@ fn calls_and_time_grow_by_what_was_caused_on_the_cpu_that_it_was_caused_on() {
 
 #[test]
 fn where_no_program_is_loaded_the_account_is_off() {
-    let found = open("ebpf_programs", &Options::default()).map(drop);
+    let found = open("ebpf_programs", &Options::default(), &Rc::default()).map(drop);
     assert!(
         matches!(&found, Err(NotRunning::Off(reason)) if reason.contains("no eBPF program")),
         "{found:?}"

@@ -18,7 +18,6 @@ use std::time::Instant;
 
 use loadprint_probes::Host;
 use loadprint_probes::Options;
-use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::ProbeEntry;
 use loadprint_recording::rows::Rows;
@@ -30,10 +29,6 @@ struct Fake {
     entry: &'static ProbeEntry,
     probe: Box<dyn Probe>,
     rows: Rows,
-}
-
-fn entry(name: &str) -> &'static ProbeEntry {
-    PROBES.iter().find(|entry| entry.name == name).unwrap()
 }
 
 fn text(form: &str) -> Vec<u8> {
@@ -49,9 +44,9 @@ impl Fake {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text(form)).unwrap();
         }
-        let entry = entry(probe);
+        let entry = common::entry(probe);
         let host = Host::new(proc.path(), "/nonexistent");
-        let probe = (entry.open)(&host, &common::options()).unwrap();
+        let probe = common::open(entry, &host, &common::options()).unwrap();
         Self {
             proc,
             entry,
@@ -302,8 +297,8 @@ fn a_pid_that_is_used_again_has_another_starttime() {
         processes: vec![format!("load={pid}").parse().unwrap()],
         ..Options::default()
     };
-    let entry = entry("process");
-    let mut probe = (entry.open)(&Host::default(), &options).unwrap();
+    let entry = common::entry("process");
+    let mut probe = common::open(entry, &Host::default(), &options).unwrap();
     let mut rows = Rows::default();
     let mut tick = || {
         common::read(probe.as_mut(), &mut rows).unwrap();

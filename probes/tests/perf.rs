@@ -13,7 +13,6 @@ use std::ptr::null_mut;
 use loadprint_probes::Host;
 use loadprint_probes::NotRunning;
 use loadprint_probes::Options;
-use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::perf::Event;
 use loadprint_probes::perf::open_events;
@@ -142,8 +141,7 @@ fn faults_and_switches_on_a_cpu_are_counted_there() {
 /// This machine has a PMU or it has none: both are an answer.
 #[test]
 fn hardware_counters_count_or_say_why_not() {
-    let entry = PROBES.iter().find(|entry| entry.name == "perf").unwrap();
-    match (entry.open)(&Host::default(), &Options::default()) {
+    match common::open(common::entry("perf"), &Host::default(), &Options::default()) {
         Ok(mut probe) => {
             let readings = readings(probe.as_mut());
             let [value, enabled, running] = readings[&("cycles".to_owned(), "all".to_owned())];

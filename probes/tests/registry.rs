@@ -85,7 +85,7 @@ fn described_metrics_occur() {
 fn a_host_without_files_has_unavailable_probes_with_a_mend() {
     let host = Host::new("/nonexistent", "/nonexistent");
     for entry in PROBES {
-        match (entry.open)(&host, &Options::default()) {
+        match common::open(entry, &host, &Options::default()) {
             Ok(_) => assert_eq!(entry.name, "process", "processes may come later"),
             Err(NotRunning::Off(reason)) => assert!(reason.contains("--"), "{reason}"),
             Err(NotRunning::Unavailable(reason)) => {
@@ -135,7 +135,7 @@ fn damaged_files_are_errors_with_a_place() {
     for path in paths {
         let whole = fs::read(&path).unwrap();
         let mut probes: Vec<_> = common::of_files()
-            .map(|entry| (entry.open)(&host, &common::options()).unwrap())
+            .map(|entry| common::open(entry, &host, &common::options()).unwrap())
             .collect();
         let mut rows: Vec<_> = probes.iter().map(|_| Rows::default()).collect();
         let first = words(&mut probes, &mut rows);

@@ -31,7 +31,6 @@ use children::nap;
 use children::until;
 use loadprint_probes::Host;
 use loadprint_probes::Options;
-use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::ebpf::Shared;
 use loadprint_recording::rows::Rows;
@@ -92,12 +91,13 @@ impl Sched {
     fn sharing(shared: Shared, processes: &[String]) -> Self {
         let options = Options {
             processes: processes.iter().map(|process| process.parse().unwrap()).collect(),
-            ebpf: Rc::new(shared),
             ..Options::default()
         };
+        let shared = Rc::new(shared);
         let open = |name| {
-            let entry = PROBES.iter().find(|entry| entry.name == name).unwrap();
-            (entry.open)(&Host::default(), &options).unwrap()
+            common::entry(name)
+                .open(&Host::default(), &options, &shared)
+                .unwrap()
         };
         Self {
             time: open("ebpf_sched"),

@@ -8,6 +8,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::net::TcpListener;
 use std::net::TcpStream;
+use std::rc::Rc;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -91,7 +92,7 @@ fn probe_of(targets: &[(&str, SocketAddr)], change: impl FnOnce(&mut Scrapes)) -
         scrapes,
         ..Options::default()
     };
-    (ENTRY.open)(&Host::new("/proc", "/sys"), &options).unwrap()
+    ENTRY.open(&Host::default(), &options, &Rc::default()).unwrap()
 }
 
 #[derive(Debug, PartialEq)]

@@ -24,7 +24,6 @@ use std::time::Instant;
 use loadprint_probes::Host;
 use loadprint_probes::NotRunning;
 use loadprint_probes::Options;
-use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::rows::Value;
@@ -93,11 +92,7 @@ fn open(target: &str) -> Result<Box<dyn Probe>, NotRunning> {
         processes: vec![target.parse().unwrap()],
         ..Options::default()
     };
-    let entry = PROBES
-        .iter()
-        .find(|entry| entry.name == "ebpf_statements")
-        .unwrap();
-    (entry.open)(&Host::default(), &options)
+    common::open(common::entry("ebpf_statements"), &Host::default(), &options)
 }
 
 /// Count, time and traced process of every command.

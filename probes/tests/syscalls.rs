@@ -28,7 +28,6 @@ use std::time::Instant;
 
 use loadprint_probes::Host;
 use loadprint_probes::Options;
-use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::ebpf::Shared;
 use loadprint_recording::histogram::subtract;
@@ -38,9 +37,10 @@ use loadprint_recording::rows::Value;
 /// How long a call blocks that nobody answers (SO_RCVTIMEO, socket(7)).
 const BLOCKED_MS: i64 = 50;
 
-fn open(name: &str, options: &Options) -> Box<dyn Probe> {
-    let entry = PROBES.iter().find(|entry| entry.name == name).unwrap();
-    (entry.open)(&Host::default(), options).unwrap()
+fn open(name: &str, options: &Options, shared: &Rc<Shared>) -> Box<dyn Probe> {
+    common::entry(name)
+        .open(&Host::default(), options, shared)
+        .unwrap()
 }
 
 fn watching(pid: u32) -> Options {
@@ -195,10 +195,10 @@ fn every_call_of_a_watched_process_counts_once() {
         #[cfg(target_arch = "x86_64")]
         calls_of_32_bits();
     });
-    let options = watching(pid.unsigned_abs());
+    let (options, shared) = (watching(pid.unsigned_abs()), Rc::default());
     let (mut counted, mut timed) = (
-        open("ebpf_syscalls", &options),
-        open("ebpf_syscall_latency", &options),
+        open("ebpf_syscalls", &options, &shared),
+        open("ebpf_syscall_latency", &options, &shared),
     );
     let before = histograms(timed.as_mut());
     assert_eq!(
@@ -261,11 +261,8 @@ fn calls_are_counted_and_timed_without_task_storage() {
             unsafe { libc::syscall(libc::SYS_getppid) };
         }
     });
-    let options = Options {
-        ebpf: Rc::new(Shared::without_task_storage()),
-        ..watching(pid.unsigned_abs())
-    };
-    let mut counted = open("ebpf_syscalls", &options);
+    let shared = Rc::new(Shared::without_task_storage());
+    let mut counted = open("ebpf_syscalls", &watching(pid.unsigned_abs()), &shared);
     go.write_all(b"!").unwrap();
     wait_for_the_end_of(pid);
     let calls = counts(counted.as_mut());
@@ -279,7 +276,7 @@ fn calls_are_counted_and_timed_without_task_storage() {
 fn calls_of_many_threads_are_exact() {
     const THREADS: u64 = 8;
     const CALLS: u64 = 50_000;
-    let mut probe = open("ebpf_syscalls", &watching(process::id()));
+    let mut probe = open("ebpf_syscalls", &watching(process::id()), &Rc::default());
     let before = counts(probe.as_mut()).get("getppid").map_or(0, |call| call[0]);
     let work = || {
         for _ in 0..CALLS {
@@ -303,7 +300,7 @@ fn calls_that_never_return_do_not_count() {
         // SAFETY: a number that no call has.
         unsafe { libc::syscall(9999) };
     });
-    let mut probe = open("ebpf_syscalls", &watching(pid.unsigned_abs()));
+    let mut probe = open("ebpf_syscalls", &watching(pid.unsigned_abs()), &Rc::default());
     counts(probe.as_mut());
     go.write_all(b"!").unwrap();
     wait_for_the_end_of(pid);

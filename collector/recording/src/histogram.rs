@@ -7,7 +7,7 @@
 pub const BUCKETS: usize = 280;
 
 /// Powers of two are cut into `2^GROUPING` buckets.
-const GROUPING: u32 = 3;
+pub const GROUPING: u32 = 3;
 
 /// The lower bound of every bucket, and infinity: `BUCKETS + 1` values.
 pub static BOUNDS: [Option<f64>; BUCKETS + 1] = bounds();

@@ -49,7 +49,7 @@ impl Targets {
 
     /// The same, but a number means only the process that had it first: for tables whose rows do not tell a later one apart.
     #[must_use]
-    pub fn first_of_a_number(mut self) -> Self {
+    pub fn with_first_role_only(mut self) -> Self {
         self.held = Some(HashMap::new());
         self
     }
@@ -248,7 +248,7 @@ mod tests {
         let proc = tempfile::tempdir().unwrap();
         process(proc.path(), 7, "mysqld");
         let host = Host::new(proc.path(), "/sys");
-        let mut targets = Targets::new(&host, vec!["server=7".parse().unwrap()]).first_of_a_number();
+        let mut targets = Targets::new(&host, vec!["server=7".parse().unwrap()]).with_first_role_only();
         assert_eq!(targets.find(), [("server".to_owned(), 7)]);
         fs::remove_dir_all(proc.path().join("7")).unwrap();
         assert_eq!(targets.find(), []);

@@ -9,15 +9,16 @@ use std::collections::BTreeMap;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr;
 use std::os::unix::net::UnixListener;
+use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
 use loadprint_probes::Host;
 use loadprint_probes::Options;
-use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::ProbeEntry;
+use loadprint_probes::ebpf::Shared;
 use loadprint_recording::histogram::BUCKETS;
 use loadprint_recording::histogram::lower;
 use loadprint_recording::histogram::subtract;
@@ -43,8 +44,14 @@ pub type Reading = BTreeMap<String, Histogram>;
 
 impl Live {
     pub fn open(name: &str, options: &Options) -> Self {
-        let entry = PROBES.iter().find(|entry| entry.name == name).unwrap();
-        let probe = (entry.open)(&Host::default(), options).unwrap_or_else(|error| panic!("{name}: {error}"));
+        Self::open_sharing(name, options, &Rc::default())
+    }
+
+    /// Opens a probe that shares eBPF programs with others.
+    pub fn open_sharing(name: &str, options: &Options, shared: &Rc<Shared>) -> Self {
+        let entry = super::entry(name);
+        let probe = entry.open(&Host::default(), options, shared);
+        let probe = probe.unwrap_or_else(|error| panic!("{name}: {error}"));
         Self { entry, probe }
     }
 

@@ -9,9 +9,11 @@
 pub mod live;
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use loadprint_probes::Host;
+use loadprint_probes::NotRunning;
 use loadprint_probes::Options;
 use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
@@ -46,10 +48,20 @@ pub fn options() -> Options {
     }
 }
 
+/// The probe of this name.
+pub fn entry(name: &str) -> &'static ProbeEntry {
+    PROBES.iter().find(|entry| entry.name == name).unwrap()
+}
+
+/// Opens a probe that shares no eBPF programs with another.
+pub fn open(entry: &ProbeEntry, host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+    entry.open(host, options, &Rc::default())
+}
+
 /// One sample of a probe on the fake host.
 pub fn sample(entry: &ProbeEntry, tick: &str, options: &Options) -> Rows {
     let mut probe =
-        (entry.open)(&host(tick), options).unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+        open(entry, &host(tick), options).unwrap_or_else(|error| panic!("{}: {error}", entry.name));
     let mut rows = Rows::default();
     read(probe.as_mut(), &mut rows).unwrap_or_else(|error| panic!("{}: {error}", entry.name));
     rows
