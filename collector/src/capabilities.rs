@@ -33,7 +33,7 @@ const READS: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
 /// When the kernel refuses; some may be given up by then.
 pub fn narrow(probes: &[Opened], dirs: &[&Path]) -> anyhow::Result<()> {
     let running = probes.iter().filter(|opened| opened.probe.is_ok());
-    let later = running.fold(READS, |all, opened| all | opened.entry.keeps);
+    let later = running.fold(READS, |all, opened| all | opened.entry.capabilities);
     keep(later, dirs).context("cannot give up capabilities")
 }
 

@@ -66,7 +66,7 @@ impl Opened {
 /// The first of them, with what there is.
 pub fn refuse_unknown(asked: &ProbeOptions) -> anyhow::Result<()> {
     for name in asked.only.iter().chain(&asked.with).chain(&asked.without) {
-        if !PROBES.iter().any(|entry| entry.is_called(name)) {
+        if !PROBES.iter().any(|entry| entry.matches(name)) {
             let names: Vec<_> = PROBES.iter().map(|entry| entry.name).collect();
             anyhow::bail!("no probe is called `{name}`; there are {}", names.join(", "));
         }
@@ -81,7 +81,7 @@ pub fn refuse_unknown(asked: &ProbeOptions) -> anyhow::Result<()> {
 pub fn open_probes(asked: &ProbeOptions, host: &Host, options: &Options) -> anyhow::Result<Vec<Opened>> {
     refuse_unknown(asked)?;
     let off = |entry: &ProbeEntry| {
-        let listed = |list: &[String]| list.iter().any(|name| entry.is_called(name));
+        let listed = |list: &[String]| list.iter().any(|name| entry.matches(name));
         if listed(&asked.without) || !(asked.only.is_empty() || listed(&asked.only)) {
             return Some("not asked for on the command line".to_owned());
         }

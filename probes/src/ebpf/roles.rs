@@ -114,7 +114,7 @@ impl Roles {
         Ok(Self {
             map,
             pages,
-            targets: Targets::new(host, options.processes.clone()).with_first_role_only(),
+            targets: Targets::new(host, options.processes.clone()).with_first_process_only(),
             names,
             processes: vec![],
             refreshed_ns: 0,

@@ -58,7 +58,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     open,
 )
 .on_request()
-.keeps(
+.with_capabilities(
     // To attach to a server that starts later.
     CapabilitySet::BPF
         .union(CapabilitySet::PERFMON)

@@ -82,7 +82,7 @@ fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     schema.columns.to_mut()[0].bounds = Cow::Owned(bounds);
     let mut buckets = vec![0; count];
     let probe = Background::new("mysql_statements", move |rows| read(server, &mut buckets, rows));
-    Ok(Box::new(probe.described(schema)))
+    Ok(Box::new(probe.with_schema(schema)))
 }
 
 /// The lower bounds, and infinity: the last bucket takes all that is longer.

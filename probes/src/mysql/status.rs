@@ -135,7 +135,7 @@ fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let mut status = Status::new(server);
     let monitor = status.monitor.clone();
     let probe = Background::new("mysql", move |rows| status.read(rows));
-    Ok(Box::new(probe.ended_by(move || {
+    Ok(Box::new(probe.with_cleanup(move || {
         monitor.restore(server);
         server.close();
     })))
