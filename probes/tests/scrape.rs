@@ -258,7 +258,7 @@ fn one_that_hangs_keeps_nobody_waiting() {
     let mut alone = probe_of(&[("hangs", hangs)], shortly);
     assert_eq!(
         up(&tick(alone.as_mut())),
-        (0.0, "no whole answer within 0.3 s".to_owned())
+        (0.0, "no complete response within 0.3 s".to_owned())
     );
     let mut waits = probe_of(&[("hangs", hangs)], nothing);
     waits.begin();
@@ -278,7 +278,7 @@ fn one_that_drips_is_cut_off_at_its_time() {
             }
         });
     };
-    assert_eq!(refused(drip, shortly), "no whole answer within 0.3 s");
+    assert_eq!(refused(drip, shortly), "no complete response within 0.3 s");
 }
 
 #[test]

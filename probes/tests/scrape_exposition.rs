@@ -68,7 +68,7 @@ fn read(body: &[u8], format: Format) -> Result<Vec<Said>, (u32, String)> {
                 timestamp_ns,
                 exemplar: exemplar.map(str::to_owned),
             },
-            Item::Described { keyword, name, text } => {
+            Item::Description { keyword, name, text } => {
                 Said::Described(keyword.to_owned(), name.to_owned(), text.to_owned())
             }
         });
