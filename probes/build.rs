@@ -1,4 +1,5 @@
-//! Compiles the eBPF programs of `src/bpf` and `tests/bpf` and generates their Rust types. Needs clang, but no kernel headers.
+//! Compiles the eBPF programs of `src/bpf` and `tests/bpf` and generates their Rust types. Needs
+//! clang, but no kernel headers.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a failure stops the build")]
 

@@ -1,10 +1,11 @@
 //! Reads a source that is slow or can hang on a separate thread.
 //!
-//! [`Probe::begin`] starts a read, [`Probe::sample`] returns its rows. If a read finishes after its tick, a later tick returns
-//! its rows with the timestamps of the read. If a read never finishes, only its own rows are missing: no second read is started.
+//! [`Probe::begin`] starts a read, [`Probe::sample`] returns its rows. If a read finishes after its
+//! tick, a later tick returns its rows with the timestamps of the read. If a read never finishes,
+//! only its own rows are missing: no second read is started.
 //!
-//! The thread starts at the first read, not when the probe is opened: a thread inherits the capabilities of its creator, and the
-//! recorder drops its own in between.
+//! The thread starts at the first read, not when the probe is opened: a thread inherits the
+//! capabilities of its creator, and the recorder drops its own in between.
 
 use std::fmt;
 use std::io;
@@ -152,7 +153,8 @@ impl Probe for Background {
         self.start();
         if let Some(rows) = self.spare.take() {
             self.requested_ns = monotonic_ns();
-            // The thread exits only when this probe is dropped, or after a panic, which `sample` reports.
+            // The thread exits only when this probe is dropped, or after a panic, which `sample`
+            // reports.
             if let Err(back) = self.requests.send(rows) {
                 self.spare = Some(back.0);
             }

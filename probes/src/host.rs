@@ -1,4 +1,5 @@
-//! Opens and reads files under the roots of `/proc` and `/sys`. Probes open no other files of the host.
+//! Opens and reads files under the roots of `/proc` and `/sys`. Probes open no other files of the
+//! host.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -119,20 +120,23 @@ impl Source {
 
     /// Treats a short read as the end of the file, which saves a system call.
     ///
-    /// Correct only for files that the kernel creates with `single_open` (`fs/seq_file.c`): iterated files return about a page at
-    /// a time.
+    /// Correct only for files that the kernel creates with `single_open` (`fs/seq_file.c`):
+    /// iterated files return about a page at a time.
     #[must_use]
     pub fn in_one_read(mut self) -> Self {
         self.end = EndOfFile::ShortRead;
         self
     }
 
-    /// Treats a read that leaves room for another record as the end of the file, which saves a system call.
+    /// Treats a read that leaves room for another record as the end of the file, which saves a
+    /// system call.
     ///
-    /// Correct for iterated files whose records (the output of one call of `show`) are all shorter than `bytes`: `seq_read_iter`
-    /// (`fs/seq_file.c`; `seq_read` before Linux 5.10) collects records in a buffer of at least a page, and returns less than
-    /// the reader asked for only at the end of the file or if the next record does not fit. Wrong if a record can have any
-    /// length: a line of `/proc/interrupts`, or a disk with all its partitions in `/proc/diskstats`.
+    /// Correct for iterated files whose records (the output of one call of `show`) are all shorter
+    /// than `bytes`: `seq_read_iter` (`fs/seq_file.c`; `seq_read` before Linux 5.10) collects
+    /// records in a buffer of at least a page, and returns less than the reader asked for only at
+    /// the end of the file or if the next record does not fit. Wrong if a record can have any
+    /// length: a line of `/proc/interrupts`, or a disk with all its partitions in
+    /// `/proc/diskstats`.
     #[must_use]
     pub fn records_below(mut self, bytes: usize) -> Self {
         self.end = EndOfFile::RoomForRecord(bytes);
@@ -182,8 +186,8 @@ impl Source {
         parse(text).map_err(|error| error.at(&self.path))
     }
 
-    /// Reads the file from its beginning and calls `take` with whole lines, several at a time; the text after the last newline
-    /// comes last. Adds the path to a parse error.
+    /// Reads the file from its beginning and calls `take` with whole lines, several at a time; the
+    /// text after the last newline comes last. Adds the path to a parse error.
     ///
     /// # Errors
     /// When the file cannot be read or parsed.
@@ -313,8 +317,8 @@ mod tests {
         }
     }
 
-    /// Both ways must return all lines of these files, whose records are short. Their numbers change between reads, and an
-    /// interface may be added or removed.
+    /// Both ways must return all lines of these files, whose records are short. Their numbers
+    /// change between reads, and an interface may be added or removed.
     #[test]
     fn read_with_room_for_another_record_is_the_last_one() {
         let host = Host::default();

@@ -1,7 +1,9 @@
-//! Reads metrics of the host and of the server under test: one file per source, each with its columns and a pure parser.
+//! Reads metrics of the host and of the server under test: one file per source, each with its
+//! columns and a pure parser.
 //!
-//! Probes do not depend on a run directory or a schedule. Every root is a parameter ([`Host`]), so that tests run unprivileged
-//! on a fake host. A value that the source does not print is null; a source that cannot be read is an error or [`NotRunning`].
+//! Probes do not depend on a run directory or a schedule. Every root is a parameter ([`Host`]), so
+//! that tests run unprivileged on a fake host. A value that the source does not print is null; a
+//! source that cannot be read is an error or [`NotRunning`].
 
 pub mod background;
 pub mod ebpf;
@@ -31,10 +33,11 @@ use rustix::thread::CapabilitySet;
 
 /// An open source. Dropping it detaches.
 ///
-/// Most sources are read in [`Probe::sample`]. A source that can be slow or hang is read on a separate thread, by
-/// [`background::Background`]; the other methods exist for it.
+/// Most sources are read in [`Probe::sample`]. A source that can be slow or hang is read on a
+/// separate thread, by [`background::Background`]; the other methods exist for it.
 pub trait Probe: Debug {
-    /// The schema of its rows, if the entry does not declare it completely. Shape and columns are those of the entry.
+    /// The schema of its rows, if the entry does not declare it completely. Shape and columns are
+    /// those of the entry.
     fn schema(&self) -> Option<&Schema> {
         None
     }
@@ -53,10 +56,12 @@ pub trait Probe: Debug {
     /// Appends the current rows of the source.
     ///
     /// # Errors
-    /// When the source cannot be read or does not have its documented format; the rows are then invalid.
+    /// When the source cannot be read or does not have its documented format; the rows are then
+    /// invalid.
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError>;
 
-    /// Start and end of the read of the last `sample` (ns, CLOCK_MONOTONIC), if it was on the separate thread.
+    /// Start and end of the read of the last `sample` (ns, CLOCK_MONOTONIC), if it was on the
+    /// separate thread.
     fn read_ns(&self) -> Option<(i64, i64)> {
         None
     }
@@ -81,7 +86,8 @@ pub enum Cadence {
     Every,
     /// Every n-th tick ([`Options::threads_every`]) and the last one: reading is expensive.
     Nth,
-    /// Every tenth of the n-th ticks and the last one: reading is expensive, and values within seconds are not useful.
+    /// Every tenth of the n-th ticks and the last one: reading is expensive, and values within
+    /// seconds are not useful.
     Slow,
     /// The first and the last tick: only the totals are useful.
     Ends,
@@ -100,9 +106,11 @@ pub struct ProbeEntry {
     pub cadence: Cadence,
     /// True if it runs only when it is named: its overhead is too high for the standard set.
     pub on_request: bool,
-    /// True if it reads from the running kernel or a server, and not from files: it cannot run on a fake host.
+    /// True if it reads from the running kernel or a server, and not from files: it cannot run on a
+    /// fake host.
     pub live: bool,
-    /// The capabilities that its reads need after it is open (capabilities(7)); the recorder drops all others.
+    /// The capabilities that its reads need after it is open (capabilities(7)); the recorder drops
+    /// all others.
     pub capabilities: CapabilitySet,
     opener: Opener,
 }
@@ -201,7 +209,8 @@ impl ProbeEntry {
         self
     }
 
-    /// True if `name` selects this probe: its name, or the group before an underscore (`ebpf`, `mysql`).
+    /// True if `name` selects this probe: its name, or the group before an underscore (`ebpf`,
+    /// `mysql`).
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         self.name == name

@@ -61,8 +61,8 @@ impl Options {
     }
 }
 
-/// A process and its role: `ROLE=PID`, `ROLE=@PIDFILE`, `ROLE=NAME` or `ROLE=cgroup:PATH`; `ROLE=tree:…` includes its
-/// descendants.
+/// A process and its role: `ROLE=PID`, `ROLE=@PIDFILE`, `ROLE=NAME` or `ROLE=cgroup:PATH`;
+/// `ROLE=tree:…` includes its descendants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessTarget {
     /// The role in the tables.
@@ -82,7 +82,8 @@ pub enum Find {
     PidFile(PathBuf),
     /// All processes with this name in `/proc/PID/comm`.
     Name(String),
-    /// All processes of a control group and of the groups below it: its directory, or the path below `/sys/fs/cgroup`.
+    /// All processes of a control group and of the groups below it: its directory, or the path
+    /// below `/sys/fs/cgroup`.
     Cgroup(PathBuf),
 }
 
@@ -136,21 +137,10 @@ impl FromStr for CpuSet {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let malformed = || format!("`{text}` is not a CPU list such as 0-3,8");
-        let mut cpus = vec![];
-        for range in text.split(',') {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let first: u32 = first.trim().parse().map_err(|_| malformed())?;
-            let last: u32 = last.trim().parse().map_err(|_| malformed())?;
-            // The limit of the kernel is 8192 CPUs; a larger number is a typing error.
-            if first > last || last > 0xffff {
-                return Err(malformed());
-            }
-            cpus.extend(first..=last);
+        match loadprint_cpulist::parse(text) {
+            Some(cpus) => Ok(Self { cpus }),
+            None => Err(format!("`{text}` is not a CPU list such as 0-3,8")),
         }
-        cpus.sort_unstable();
-        cpus.dedup();
-        Ok(Self { cpus })
     }
 }
 
@@ -175,13 +165,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_lists_have_the_format_of_the_kernel() {
-        let set: CpuSet = "0-2,8,2".parse().unwrap();
-        assert_eq!(set.cpus(), [0, 1, 2, 8]);
+    fn cpu_sets_have_a_role_and_a_list() {
+        let (role, set) = parse_cpuset("server=0-2,8,2").unwrap();
+        assert_eq!((role.as_str(), set.cpus()), ("server", [0, 1, 2, 8].as_slice()));
         assert!(set.contains(8) && !set.contains(3));
-        for malformed in ["", "a", "3-1", "0,", "0-99999999"] {
-            assert!(malformed.parse::<CpuSet>().is_err(), "{malformed}");
-        }
+        assert!(parse_cpuset("server=3-1").unwrap_err().contains("CPU list"));
         assert!(parse_cpuset("0-3").unwrap_err().contains("ROLE=LIST"));
     }
 

@@ -1,9 +1,11 @@
-//! Reads the hardware counters of the processor (PMU) by CPU set: cycles, instructions, cache, address translation, branches.
+//! Reads the hardware counters of the processor (PMU) by CPU set: cycles, instructions, cache,
+//! address translation, branches.
 //!
-//! Every event has a counter on every CPU (perf_event_open(2)). If there are more events than counters, the kernel multiplexes
-//! them; `enabled_ns` and `running_ns` show the share of each, and values are not scaled. Reading a counter takes a system call
-//! and, for another CPU, an interrupt to that CPU (1 to 5 µs together); a separate thread reads them about once a second. Most
-//! virtual machines have no counters: the probe is then unavailable.
+//! Every event has a counter on every CPU (perf_event_open(2)). If there are more events than
+//! counters, the kernel multiplexes them; `enabled_ns` and `running_ns` show the share of each, and
+//! values are not scaled. Reading a counter takes a system call and, for another CPU, an interrupt
+//! to that CPU (1 to 5 µs together); a separate thread reads them about once a second. Most virtual
+//! machines have no counters: the probe is then unavailable.
 
 use std::fs;
 use std::io;
@@ -76,8 +78,8 @@ pub enum Event {
     Software(Software),
 }
 
-/// The events of the standard set. The processor defines which accesses are cache references, usually those of the last level
-/// (perf_event_open(2), PERF_COUNT_HW_CACHE_REFERENCES).
+/// The events of the standard set. The processor defines which accesses are cache references,
+/// usually those of the last level (perf_event_open(2), PERF_COUNT_HW_CACHE_REFERENCES).
 const EVENTS: [(&str, Event); 7] = [
     ("cycles", Event::Hardware(Hardware::CPU_CYCLES)),
     ("instructions", Event::Hardware(Hardware::INSTRUCTIONS)),
@@ -141,8 +143,8 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     open_events(host, options, &EVENTS)
 }
 
-/// Opens the probe for these named events: summed over each CPU set of `options`, or over all CPUs if there are no sets; with
-/// `full_matrix` also by CPU.
+/// Opens the probe for these named events: summed over each CPU set of `options`, or over all CPUs
+/// if there are no sets; with `full_matrix` also by CPU.
 ///
 /// # Errors
 /// [`NotRunning::Unavailable`] if this host cannot count any of them.

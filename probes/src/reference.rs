@@ -13,9 +13,10 @@ use crate::ProbeEntry;
 const HEAD: &str = "\
 # Metric reference
 
-Printed by `loadprint-collect probes --format markdown` from what the probes declare; a test compares the two.
-Shapes, units and kinds are explained in [recording-format.md](recording-format.md). Counters are cumulative, as their source
-printed them; a value that the source did not print is null. *Better* is what less or more of it means, all else equal.
+`loadprint-collect probes --format markdown` prints this page from the declarations of the probes; a
+test compares the two. [recording-format.md](recording-format.md) explains shapes, units and kinds.
+Counters are cumulative, as printed by their source; a value that the source does not print is null.
+*Better* says whether a higher or a lower value is better, all else equal.
 ";
 
 /// The whole reference as Markdown.

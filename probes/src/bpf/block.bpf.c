@@ -1,13 +1,16 @@
-/* Measures latency and size of block I/O requests by device and operation; the method of bcc's biolatency and bitesize.
+/* Measures latency and size of block I/O requests by device and operation; the method of bcc's
+ * biolatency and bitesize.
  *
- * Hooks: block_rq_insert (an I/O scheduler or a queue takes the request), block_rq_issue (the driver takes it),
- * block_rq_complete (the device has completed all of it). Flushes are requests of the flush machinery
- * (block/blk-flush.c), issued and completed like any other request. A file system asks for a flush with an empty write
- * that waits for that request: the write is completed without being issued, and is not counted. The block layer splits
- * a FUA or PREFLUSH request that the device does not support into a flush and a plain write. */
+ * Hooks: block_rq_insert (an I/O scheduler or a queue takes the request), block_rq_issue (the
+ * driver takes it), block_rq_complete (the device has completed all of it). Flushes are requests of
+ * the flush machinery (block/blk-flush.c), issued and completed like any other request. A file
+ * system asks for a flush with an empty write that waits for that request: the write is completed
+ * without being issued, and is not counted. The block layer splits a FUA or PREFLUSH request that
+ * the device does not support into a flush and a plain write. */
 #include "loadprint.bpf.h"
 
-/* MINOR_BITS: a dev_t in the kernel has the major number above the minor number (include/linux/kdev_t.h). */
+/* MINOR_BITS: a dev_t in the kernel has the major number above the minor number
+ * (include/linux/kdev_t.h). */
 enum limits { MAX_DEVICES = 64, MINOR_BITS = 20 };
 
 SHARED_ENUM(limits);
@@ -32,8 +35,8 @@ struct request_times {
 	__u32 slot;
 };
 
-/* By address of the request. Drivers reuse the requests of their tag sets, so the number of stale entries is bounded.
- */
+/* By address of the request. Drivers reuse the requests of their tag sets, so the number of stale
+ * entries is bounded. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -167,7 +170,8 @@ int block_rq_issue(__u64 *ctx)
 		return 0;
 	times = bpf_map_lookup_elem(&in_flight, &key);
 	if (times) {
-		/* A request that the driver requeues is issued again; its time in the queue is counted once. */
+		/* A request that the driver requeues is issued again; its time in the queue is
+		 * counted once. */
 		if (times->inserted)
 			add(&queue_time, slot, now - times->inserted);
 		times->inserted = 0;

@@ -1,11 +1,12 @@
 /* Measures time in hard and soft interrupts; the method of bcc's hardirqs and softirqs.
  *
- * Hooks: irq_handler_entry/exit and softirq_entry/exit. A hard interrupt can interrupt a soft one; its time is then
- * part of both, as in those tools. On a line that devices share, each device's handler counts. */
+ * Hooks: irq_handler_entry/exit and softirq_entry/exit. A hard interrupt can interrupt a soft one;
+ * its time is then part of both, as in those tools. On a line that devices share, each device's
+ * handler counts. */
 #include "loadprint.bpf.h"
 
-/* SOFTIRQS: vectors of include/linux/interrupt.h. GROUPS: of hard interrupt lines; 0 is for lines without a group.
- * Vectors and groups are the slots of the histograms. */
+/* SOFTIRQS: vectors of include/linux/interrupt.h. GROUPS: of hard interrupt lines; 0 is for lines
+ * without a group. Vectors and groups are the slots of the histograms. */
 enum limits { SOFTIRQS = 10, GROUPS = 16, SLOTS = SOFTIRQS + GROUPS, LINES = 4096 };
 
 SHARED_ENUM(limits);

@@ -1,8 +1,8 @@
 /* Declares the kernel types that the programs use, with only the fields that they use.
  *
- * preserve_access_index makes every access a CO-RE relocation: libbpf inserts the offsets of the running kernel, so
- * order and size of these fields do not matter. Programs test for a field that some kernels lack with
- * bpf_core_field_exists. */
+ * preserve_access_index makes every access a CO-RE relocation: libbpf inserts the offsets of the
+ * running kernel, so order and size of these fields do not matter. Programs test for a field that
+ * some kernels lack with bpf_core_field_exists. */
 #pragma once
 
 typedef unsigned char __u8;
@@ -191,5 +191,6 @@ struct request___before_5_17 {
 /* include/linux/blk_types.h; the value differs between kernels. */
 enum req_flag_bits { __REQ_FUA = 17 };
 
-/* The arguments of the tracepoint since 5.11 (a54895fa057c); before, a queue came before the request. */
+/* The arguments of the tracepoint since 5.11 (a54895fa057c); before, a queue came before the
+ * request. */
 typedef void (*btf_trace_block_rq_issue)(void *, struct request *);

@@ -1,7 +1,8 @@
-/* Defines the histograms, call counters, per-task values and process roles that the programs of Loadprint share.
+/* Defines the histograms, call counters, per-task values and process roles that the programs of
+ * Loadprint share.
  *
- * The Rust side of structs and enums is generated from the type information (BTF) of the compiled object. The build
- * script defines HISTOGRAM_BUCKETS and HISTOGRAM_GROUPING. */
+ * The Rust side of structs and enums is generated from the type information (BTF) of the compiled
+ * object. The build script defines HISTOGRAM_BUCKETS and HISTOGRAM_GROUPING. */
 #pragma once
 
 #include "kernel.h"
@@ -29,17 +30,20 @@ struct histogram {
 		__type(value, element);                                                                                \
 	} name SEC(".maps")
 
-/* A mapped array whose size depends on the host: user space sets the number of elements before it loads the object. */
+/* A mapped array whose size depends on the host: user space sets the number of elements before it
+ * loads the object. */
 #define MAPPED_ARRAY_SIZED_AT_LOAD(name, element) MAPPED_ARRAY(name, element, 1)
 
 /* Capacity of the map by thread ID; a new entry replaces the least recently used one. */
 #define MAX_TASKS 32768
 
-/* Stores one value for each task: `name##_of(task, create)` returns a pointer to it, or 0. A new value is all zeros.
+/* Stores one value for each task: `name##_of(task, create)` returns a pointer to it, or 0. A new
+ * value is all zeros.
  *
- * The kernel frees task storage with the task. Linux 5.10 does not support it for these program types: user space then
- * clears `use_task_storage`, and the values are in a hash map by thread ID. The kernel reuses thread IDs, so an entry
- * also has the start time of its task. User space creates only the map that is used. */
+ * The kernel frees task storage with the task. Linux 5.10 does not support it for these program
+ * types: user space then clears `use_task_storage`, and the values are in a hash map by thread ID.
+ * The kernel reuses thread IDs, so an entry also has the start time of its task. User space creates
+ * only the map that is used. */
 #define TASK_STORAGE(name, element)                                                                                    \
 	const volatile __u32 use_task_storage = 1;                                                                     \
 	struct {                                                                                                       \
@@ -83,9 +87,9 @@ struct histogram {
 
 #define CURRENT_FIELD(task, field) (use_task_storage ? (task)->field : BPF_CORE_READ(task, field))
 
-/* Counts the calls of a program by CPU: the kernel reports only the sum over all CPUs. User space finds the map by its
- * name and sets the number of CPUs. A program that is preempted between reading and writing the counter can lose a
- * call. */
+/* Counts the calls of a program by CPU: the kernel reports only the sum over all CPUs. User space
+ * finds the map by its name and sets the number of CPUs. A program that is preempted between
+ * reading and writing the counter can lose a call. */
 struct cpu_calls {
 	__u64 count;
 	__u64 unused[7]; /* a cache line for each CPU */
@@ -142,8 +146,8 @@ static __always_inline __u32 histogram_bucket(__u64 value)
 	return index < HISTOGRAM_BUCKETS ? index : HISTOGRAM_BUCKETS - 1;
 }
 
-/* Adds `value` to this CPU's element `slot` of a map with `slots` elements for each CPU. A program that can preempt
- * itself uses histogram_add_atomic. */
+/* Adds `value` to this CPU's element `slot` of a map with `slots` elements for each CPU. A program
+ * that can preempt itself uses histogram_add_atomic. */
 static __always_inline void histogram_add(void *map, __u32 slots, __u32 slot, __u64 value)
 {
 	__u32 index = bpf_get_smp_processor_id() * slots + slot;

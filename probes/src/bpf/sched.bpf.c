@@ -1,18 +1,21 @@
-/* Measures run-queue latency and off-CPU time by reason, and counts switches, wakeups and migrations; the methods of
- * bcc's runqlat, offcputime and cpudist.
+/* Measures run-queue latency and off-CPU time by reason, and counts switches, wakeups and
+ * migrations; the methods of bcc's runqlat, offcputime and cpudist.
  *
- * Hooks: sched_switch, sched_wakeup and sched_migrate_task. The program reads no clock and stores no time of a wakeup.
- * It uses the clock of the run queue (struct rq), which the scheduler updates at every switch, and the waiting time of
- * each task, which the scheduler adds up for /proc/PID/schedstat (struct sched_info). A wait is the increase of that
- * sum between two switches of a task: the kernel's own value, exact to the nanosecond, also when a waiting task
- * migrates to another CPU. Off-CPU time is the rest of the time between the two switches. As in schedstat, a task that
- * is preempted after it sets its state to sleeping and before it sleeps has no wait. */
+ * Hooks: sched_switch, sched_wakeup and sched_migrate_task. The program reads no clock and stores
+ * no time of a wakeup. It uses the clock of the run queue (struct rq), which the scheduler updates
+ * at every switch, and the waiting time of each task, which the scheduler adds up for
+ * /proc/PID/schedstat (struct sched_info). A wait is the increase of that sum between two switches
+ * of a task: the kernel's own value, exact to the nanosecond, also when a waiting task migrates to
+ * another CPU. Off-CPU time is the rest of the time between the two switches. As in schedstat, a
+ * task that is preempted after it sets its state to sleeping and before it sleeps has no wait. */
 #include "loadprint.bpf.h"
 
-/* Why a task is off the CPU. BY_FILE: the file whose descriptor is the first argument of the system call decides. */
+/* Why a task is off the CPU. BY_FILE: the file whose descriptor is the first argument of the system
+ * call decides. */
 enum reason { BLOCK_IO, LOCK, NETWORK, SLEEP, OTHER, REASONS, BY_FILE = REASONS };
 
-/* Slots of a CPU in the maps of waits and switches: one for each role, the first for processes without a role. */
+/* Slots of a CPU in the maps of waits and switches: one for each role, the first for processes
+ * without a role. */
 const volatile __u32 slots = 1;
 
 /* The reason of each system call by its number on this architecture. */
@@ -62,7 +65,8 @@ static __always_inline struct switches *switches_of(__u32 role)
 	return bpf_map_lookup_elem(&switches, &index);
 }
 
-/* Reads the registers with which the task entered the system call; they are unchanged until it returns. */
+/* Reads the registers with which the task entered the system call; they are unchanged until it
+ * returns. */
 static __always_inline void call_of(struct task_struct *task, __u64 *number, __u64 *first)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -92,8 +96,9 @@ static __always_inline __u32 reason_of_file(struct task_struct *task, __u32 desc
 	return type == S_IFREG || type == S_IFBLK ? BLOCK_IO : OTHER;
 }
 
-/* Why the current task blocks: block I/O if the kernel has set in_iowait, else the reason of its system call. Kernel
- * threads have no system call, and neither has a page fault that waits for something other than a device: OTHER. */
+/* Why the current task blocks: block I/O if the kernel has set in_iowait, else the reason of its
+ * system call. Kernel threads have no system call, and neither has a page fault that waits for
+ * something other than a device: OTHER. */
 static __always_inline __u32 reason_of(struct task_struct *task)
 {
 	__u64 number = ~0ULL, first = 0;
@@ -148,8 +153,8 @@ static __always_inline void switch_in(struct task_struct *task, __u64 now)
 
 	if (!last)
 		return;
-	/* The tracepoint is not called at every switch. If pcount shows that this program missed one, the wait before
-	 * it is not counted. */
+	/* The tracepoint is not called at every switch. If pcount shows that this program missed
+	 * one, the wait before it is not counted. */
 	wait = last->is_known && last->pcount == pcount ? run_delay + last_part - last->run_delay : last_part;
 	last->run_delay = run_delay + last_part;
 	last->pcount = pcount + (queued != 0);
@@ -170,7 +175,8 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	count_sched_switch();
-	/* Every task has a fair run queue of its CPU, whatever its policy; that leads to the run queue of the CPU. */
+	/* Every task has a fair run queue of its CPU, whatever its policy; that leads to the run
+	 * queue of the CPU. */
 	__u64 now = next->se.cfs_rq->rq->clock;
 
 	if (!first_switch)

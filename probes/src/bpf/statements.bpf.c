@@ -1,7 +1,8 @@
 /* Measures statement latency in a MySQL or MariaDB server by command; the method of bcc's dbslower.
  *
- * Hooks: entry and return of the server's dispatch_command, which handles one command of the protocol, from the packet
- * to the last byte of its answer. Programs on user functions can be preempted, so they add to counters atomically. */
+ * Hooks: entry and return of the server's dispatch_command, which handles one command of the
+ * protocol, from the packet to the last byte of its answer. Programs on user functions can be
+ * preempted, so they add to counters atomically. */
 #include "loadprint.bpf.h"
 
 /* Slots of a role: one for each command that has a row, and the last one for all others. */

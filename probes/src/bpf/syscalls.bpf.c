@@ -1,7 +1,8 @@
-/* Counts and times the system calls of the watched processes, and counts errors; the method of bcc's syscount.
+/* Counts and times the system calls of the watched processes, and counts errors; the method of
+ * bcc's syscount.
  *
- * Hooks: sys_enter, sys_exit. Since Linux 6.13 programs on these two can be preempted, and a call of another thread can
- * run in between on the same CPU. Counters are therefore added to atomically. */
+ * Hooks: sys_enter, sys_exit. Since Linux 6.13 programs on these two can be preempted, and a call
+ * of another thread can run in between on the same CPU. Counters are therefore added to atomically. */
 #include "loadprint.bpf.h"
 
 /* CALLS: slots of a role; the last two are for 32-bit calls and for numbers that have no slot.
@@ -42,7 +43,8 @@ HISTOGRAMS(call_time);
 
 ROLES();
 
-/* The call that a thread is in. It is stored with the thread, so that a call that ends the thread leaves no entry. */
+/* The call that a thread is in. It is stored with the thread, so that a call that ends the thread
+ * leaves no entry. */
 struct call {
 	__u64 start;
 	__u32 slot;

@@ -1,9 +1,10 @@
-/* Measures TCP round-trip times and counts retransmits and connections opened and closed, by port; the methods of
- * bcc's tcprtt, tcpretrans and tcpstates.
+/* Measures TCP round-trip times and counts retransmits and connections opened and closed, by port;
+ * the methods of bcc's tcprtt, tcpretrans and tcpstates.
  *
- * Hooks: tcp_probe (an established connection receives a segment), tcp_retransmit_skb, tcp_retransmit_synack,
- * inet_sock_set_state. They cover all network namespaces of the host. A port gets its number when a socket starts to
- * listen on it; user space numbers the ports of sockets that listen already. */
+ * Hooks: tcp_probe (an established connection receives a segment), tcp_retransmit_skb,
+ * tcp_retransmit_synack, inet_sock_set_state. They cover all network namespaces of the host. A port
+ * gets its number when a socket starts to listen on it; user space numbers the ports of sockets
+ * that listen already. */
 #include "loadprint.bpf.h"
 #include <bpf/bpf_endian.h>
 
@@ -17,7 +18,8 @@ enum slots_of_port { CONNECTED = 0, REMOTE = 0, ACCEPTED = 1, LOOPBACK = 2, SLOT
 
 SHARED_ENUM(slots_of_port);
 
-/* PORTS includes number 0, all other ports. UNNUMBERED: a socket listens on the port, but all numbers are in use. */
+/* PORTS includes number 0, all other ports. UNNUMBERED: a socket listens on the port, but all
+ * numbers are in use. */
 enum limits { PORTS = 16, SLOTS = PORTS * SLOTS_OF_PORT, PORT_PAGE = 4096, UNNUMBERED = 255 };
 
 SHARED_ENUM(limits);
@@ -61,8 +63,8 @@ static __always_inline __u8 *number_of(__u16 port)
 	return entry ? &entry->number[port % PORT_PAGE] : 0;
 }
 
-/* Gives a port its number when a socket starts to listen on it. Runs in the context of listen(2): two calls for one
- * port at the same time are too rare for a lock. */
+/* Gives a port its number when a socket starts to listen on it. Runs in the context of listen(2):
+ * two calls for one port at the same time are too rare for a lock. */
 static __always_inline void number_port(__u16 port)
 {
 	__u8 *number = number_of(port);

@@ -1,9 +1,9 @@
 //! Measures block I/O latency by device and operation: time in the queue, and time in the device.
 //!
-//! A request is in a queue while an I/O scheduler, a plug or a busy device holds it; a request that is issued directly has no
-//! queue time. Devices are whole disks and requests are those of the driver, after merging and splitting; I/O to partitions
-//! counts for their disk. Device mapper, md, zram and brd handle bios and have no requests; their I/O is measured on the
-//! disks below them.
+//! A request is in a queue while an I/O scheduler, a plug or a busy device holds it; a request that
+//! is issued directly has no queue time. Devices are whole disks and requests are those of the
+//! driver, after merging and splitting; I/O to partitions counts for their disk. Device mapper, md,
+//! zram and brd handle bios and have no requests; their I/O is measured on the disks below them.
 
 use std::fmt::Debug;
 use std::fmt::Formatter;
@@ -75,7 +75,8 @@ static COLUMNS: &[Column] = &[
     .lower(),
 ];
 
-/// The name of each operation, and whether every disk has a row for it. A `write_fua` is durable when it completes.
+/// The name of each operation, and whether every disk has a row for it. A `write_fua` is durable
+/// when it completes.
 const OPERATIONS: [(&str, bool); Operation::OPERATIONS.0 as usize] = {
     let mut operations = [("", false); Operation::OPERATIONS.0 as usize];
     operations[Operation::READ.0 as usize] = ("read", true);

@@ -1,7 +1,9 @@
-//! Finds `dispatch_command` in a server's binary: the function that handles one command of the protocol in MySQL and MariaDB.
+//! Finds `dispatch_command` in a server's binary: the function that handles one command of the
+//! protocol in MySQL and MariaDB.
 //!
-//! Both export it, under a name that encodes its parameters (Itanium C++ ABI, "External Names"). The command is the third
-//! argument in MySQL 5.7 and newer, and the first in MariaDB and older MySQL.
+//! Both export it, under a name that encodes its parameters (Itanium C++ ABI, "External Names").
+//! The command is the third argument in MySQL 5.7 and newer, and the first in MariaDB and older
+//! MySQL.
 
 use std::fs::File;
 use std::path::Path;
@@ -29,14 +31,16 @@ pub struct Function {
     pub argument: Argument,
 }
 
-/// Finds the function in a binary; `None` if it is not a server, or its function has other parameters.
+/// Finds the function in a binary; `None` if it is not a server, or its function has other
+/// parameters.
 ///
 /// # Errors
 /// When the file cannot be read or is not an ELF file.
 pub fn find(binary: &Path) -> Result<Option<Function>, String> {
     let failed = |error: String| format!("{}: {error}", binary.display());
     let file = File::open(binary).map_err(|error| failed(error.to_string()))?;
-    // SAFETY: the kernel refuses writes to a running program (ETXTBSY), and the parser checks what it reads.
+    // SAFETY: the kernel refuses writes to a running program (ETXTBSY), and the parser checks what
+    // it reads.
     let bytes = unsafe { Mmap::map(&file) }.map_err(|error| failed(error.to_string()))?;
     let elf = object::File::parse(&*bytes).map_err(|error| failed(error.to_string()))?;
     let symbols = elf.dynamic_symbols().chain(elf.symbols());

@@ -1,7 +1,8 @@
 //! Measures time in soft and hard interrupts by kind, over all CPUs.
 //!
-//! `hard` is all hard interrupts of devices; `hard:NAME` is those of the queues of one device, for the first devices. Timer and
-//! inter-processor interrupts have no handler in the sense of the tracepoints and are not measured.
+//! `hard` is all hard interrupts of devices; `hard:NAME` is those of the queues of one device, for
+//! the first devices. Timer and inter-processor interrupts have no handler in the sense of the
+//! tracepoints and are not measured.
 
 use std::fs;
 use std::rc::Rc;
@@ -104,7 +105,8 @@ fn open(host: &Host, _: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>,
     }))
 }
 
-/// The interrupt lines and the names of their handlers (Documentation/ABI/testing/sysfs-kernel-irq).
+/// The interrupt lines and the names of their handlers
+/// (Documentation/ABI/testing/sysfs-kernel-irq).
 fn lines(host: &Host) -> Vec<(usize, String)> {
     let directory = fs::read_dir(host.sys("kernel/irq"))
         .into_iter()
@@ -122,7 +124,8 @@ fn lines(host: &Host) -> Vec<(usize, String)> {
     lines
 }
 
-/// The common part of the names of a device's queues: `virtio1-req` of `virtio1-req.0`, `nvme0q` of `nvme0q12`.
+/// The common part of the names of a device's queues: `virtio1-req` of `virtio1-req.0`, `nvme0q` of
+/// `nvme0q12`.
 fn group_name(actions: &str) -> &str {
     let name = actions.trim();
     let name = name.split_once('@').map_or(name, |(name, _)| name);

@@ -1,4 +1,5 @@
-//! Reads eBPF array maps that are mapped into this process (`BPF_F_MMAPABLE`), without a system call.
+//! Reads eBPF array maps that are mapped into this process (`BPF_F_MMAPABLE`), without a system
+//! call.
 
 use std::io;
 use std::marker::PhantomData;
@@ -53,8 +54,8 @@ impl<T> MappedArray<T> {
     /// The words of element `index`; empty if the map has no such element.
     #[must_use]
     pub fn words(&self, index: usize) -> &[AtomicU64] {
-        // SAFETY: the mapping is page-aligned, has this length and lives as long as `self`; programs in the kernel change it at
-        // any time, and atomics allow that.
+        // SAFETY: the mapping is page-aligned, has this length and lives as long as `self`;
+        // programs in the kernel change it at any time, and atomics allow that.
         let all = unsafe {
             slice::from_raw_parts(
                 self.memory.as_ptr().cast::<AtomicU64>(),
@@ -73,7 +74,8 @@ impl<T> MappedArray<T> {
         unsafe { slice::from_raw_parts(words.as_ptr().cast::<AtomicU8>(), size_of_val(words)) }
     }
 
-    /// The counter of element `index` at byte `offset` of `T`; `None` if the map has no such element.
+    /// The counter of element `index` at byte `offset` of `T`; `None` if the map has no such
+    /// element.
     #[must_use]
     pub fn counter(&self, index: usize, offset: usize) -> Option<u64> {
         let word = self.words(index).get(offset / WORD)?;
@@ -88,7 +90,8 @@ pub(crate) fn unmapped(error: &io::Error) -> NotRunning {
     ))
 }
 
-/// Limits the memory of histograms: a map of block devices takes a third of a megabyte for each set and twenty disks.
+/// Limits the memory of histograms: a map of block devices takes a third of a megabyte for each set
+/// and twenty disks.
 const MAX_SETS: usize = 16;
 
 /// The number of sets of histograms for programs that share a set between CPUs: a power of two.
@@ -128,7 +131,8 @@ impl Histograms {
         })
     }
 
-    /// The sum of the values of `slot` over all CPUs. It is much cheaper than the buckets and shows whether there are values.
+    /// The sum of the values of `slot` over all CPUs. It is much cheaper than the buckets and shows
+    /// whether there are values.
     #[must_use]
     pub fn sum(&self, slot: usize) -> u64 {
         (0..self.cpus)

@@ -1,7 +1,8 @@
 //! Loads the eBPF programs of the probes and holds what the probes share.
 //!
-//! Each probe consists of a program, `src/bpf/<name>.bpf.c`, and a file here. Programs add to counters in array maps, which
-//! are mapped into this process: a sample adds up memory over CPUs, without a system call, and never resets a counter.
+//! Each probe consists of a program, `src/bpf/<name>.bpf.c`, and a file here. Programs add to
+//! counters in array maps, which are mapped into this process: a sample adds up memory over CPUs,
+//! without a system call, and never resets a counter.
 
 pub mod block;
 pub mod block_size;
@@ -113,7 +114,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Behaves as on a kernel without task storage (Linux 5.10), so that a new kernel can test the code for an old one.
+    /// Behaves as on a kernel without task storage (Linux 5.10), so that a new kernel can test the
+    /// code for an old one.
     #[must_use]
     pub fn without_task_storage() -> Self {
         Self {
@@ -122,8 +124,8 @@ impl Shared {
         }
     }
 
-    /// Chooses the map in which an object stores its values of tasks, before the object is loaded. Returns the value of its
-    /// constant `use_task_storage`.
+    /// Chooses the map in which an object stores its values of tasks, before the object is loaded.
+    /// Returns the value of its constant `use_task_storage`.
     ///
     /// # Errors
     /// When libbpf refuses the change.
@@ -139,8 +141,8 @@ impl Shared {
     }
 }
 
-/// Whether the kernel supports task storage. libbpf can test only kprobes for it; the program types of the probes have the same
-/// helpers (`kernel/trace/bpf_trace.c`, `bpf_tracing_func_proto`).
+/// Whether the kernel supports task storage. libbpf can test only kprobes for it; the program types
+/// of the probes have the same helpers (`kernel/trace/bpf_trace.c`, `bpf_tracing_func_proto`).
 fn has_task_storage() -> bool {
     // SAFETY: null means no options; libbpf loads a small program and closes it.
     let supported = unsafe {
@@ -170,7 +172,8 @@ pub(crate) fn object() -> &'static mut MaybeUninit<OpenObject> {
     Box::leak(Box::new(MaybeUninit::uninit()))
 }
 
-/// Checks that this host can run programs, and clears the log of libbpf. Call it before an object is opened.
+/// Checks that this host can run programs, and clears the log of libbpf. Call it before an object
+/// is opened.
 ///
 /// # Errors
 /// [`NotRunning::Unavailable`] where the kernel has no type information (BTF).

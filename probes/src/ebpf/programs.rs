@@ -1,8 +1,9 @@
 //! Reads time and calls of each eBPF program of the recorder from the kernel.
 //!
-//! The kernel measures programs only while a process requests it (`BPF_ENABLE_STATS`): it then reads the clock twice at each
-//! call of every program on the host. It reports one time for all CPUs. Each program counts its own calls by CPU, which gives
-//! the share of a CPU set in the calls. The time excludes the cost of the hook itself, such as the trap of a uprobe.
+//! The kernel measures programs only while a process requests it (`BPF_ENABLE_STATS`): it then
+//! reads the clock twice at each call of every program on the host. It reports one time for all
+//! CPUs. Each program counts its own calls by CPU, which gives the share of a CPU set in the calls.
+//! The time excludes the cost of the hook itself, such as the trap of a uprobe.
 
 use std::fs;
 use std::io;
@@ -75,7 +76,8 @@ static COLUMNS: &[Column] = &[
     .lower(),
 ];
 
-/// `CALL_COUNTER` puts this before the name of the program to name its map. A program without such a map is refused.
+/// `CALL_COUNTER` puts this before the name of the program to name its map. A program without such
+/// a map is refused.
 const CALLS: &str = "calls_";
 
 /// A program that was loaded. The descriptor is a duplicate: its probe may close the program.
@@ -91,7 +93,8 @@ struct Program {
 #[derive(Debug, Default)]
 pub(super) struct Programs(Vec<Rc<Program>>);
 
-/// Sets the size of the maps in which the programs of an object count their calls, before the object is loaded.
+/// Sets the size of the maps in which the programs of an object count their calls, before the
+/// object is loaded.
 pub(super) fn size_call_counters(object: &mut OpenObject, cpus: usize) -> libbpf_rs::Result<()> {
     for mut map in object.maps_mut() {
         if map.name().to_string_lossy().starts_with(CALLS) {
@@ -105,7 +108,8 @@ impl Shared {
     /// Adds the programs of a loaded object to those whose cost [`ENTRY`] reports.
     ///
     /// # Errors
-    /// [`NotRunning::Unavailable`] where a map is missing or cannot be mapped, or the process has no descriptors left.
+    /// [`NotRunning::Unavailable`] where a map is missing or cannot be mapped, or the process has
+    /// no descriptors left.
     pub(super) fn add_programs(&self, object: &'static str, loaded: &Object) -> Result<(), NotRunning> {
         let mut programs = self.programs.borrow_mut();
         for program in loaded.progs() {
@@ -224,8 +228,8 @@ impl Probe for ProgramStats {
     }
 }
 
-/// Parses time (ns) and calls of a program from its file of `/proc/PID/fdinfo` (`kernel/bpf/syscall.c`,
-/// `bpf_prog_show_fdinfo`; Linux 5.1 and newer).
+/// Parses time (ns) and calls of a program from its file of `/proc/PID/fdinfo`
+/// (`kernel/bpf/syscall.c`, `bpf_prog_show_fdinfo`; Linux 5.1 and newer).
 ///
 /// ```text
 /// prog_type: 26

@@ -1,8 +1,10 @@
-//! Measures statement latency in a MySQL or MariaDB server by command, from the packet to the last byte of the answer.
+//! Measures statement latency in a MySQL or MariaDB server by command, from the packet to the last
+//! byte of the answer.
 //!
-//! The uprobe and the uretprobe on the server's `dispatch_command` cost the server one or two microseconds a statement, in a
-//! virtual machine ten or more: the probe is not in the standard set. The server can start later or restart; the probe then
-//! finds it at the next sample and reads its binary on a separate thread.
+//! The uprobe and the uretprobe on the server's `dispatch_command` cost the server one or two
+//! microseconds a statement, in a virtual machine ten or more: the probe is not in the standard
+//! set. The server can start later or restart; the probe then finds it at the next sample and reads
+//! its binary on a separate thread.
 
 use std::fs;
 use std::io;
@@ -92,7 +94,8 @@ static COLUMNS: &[Column] = &[
 
 const SLOTS: usize = Limits::SLOTS.0 as usize;
 
-/// The commands that have rows, by their numbers in the protocol (`include/my_command.h`). Only MariaDB has the last one.
+/// The commands that have rows, by their numbers in the protocol (`include/my_command.h`). Only
+/// MariaDB has the last one.
 const COMMANDS: [(u8, &str); SLOTS - 1] = [
     (2, "COM_INIT_DB"),
     (3, "COM_QUERY"),
@@ -111,7 +114,8 @@ const COMMANDS: [(u8, &str); SLOTS - 1] = [
     (250, "COM_STMT_BULK_EXECUTE"),
 ];
 
-/// A process and the program that it runs. The kernel reuses process IDs, and a process can execute another program.
+/// A process and the program that it runs. The kernel reuses process IDs, and a process can execute
+/// another program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Identity {
     pid: u32,
@@ -232,7 +236,8 @@ impl Statements {
     /// `None` if the process has exited, or belongs to the kernel.
     fn identity(&self, pid: u32) -> Option<Identity> {
         let stat = fs::read_to_string(self.host.proc(&format!("{pid}/stat"))).ok()?;
-        // proc_pid_stat(5): field 22. The name before it can contain any character, including brackets.
+        // proc_pid_stat(5): field 22. The name before it can contain any character, including
+        // brackets.
         let (_, rest) = stat.rsplit_once(')')?;
         let starttime = rest.split_ascii_whitespace().nth(19)?.parse().ok()?;
         let exe = fs::metadata(self.exe(pid)).ok()?;

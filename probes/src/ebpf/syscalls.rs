@@ -1,12 +1,15 @@
-//! Counts system calls of the watched processes by role and call, with time and errors, and has histograms of file system calls.
+//! Counts system calls of the watched processes by role and call, with time and errors, and has
+//! histograms of file system calls.
 //!
-//! A call counts when it returns, with the time that it was blocked. A call that started before the probe was attached does not
-//! count, nor does one that never returns (exit, exit_group). A call that a signal interrupts and the kernel restarts
-//! (ERESTARTSYS and the like, 512 to 516) is two calls, of which the first failed. 32-bit calls have other numbers and are
-//! counted together as `compat`.
+//! A call counts when it returns, with the time that it was blocked. A call that started before the
+//! probe was attached does not count, nor does one that never returns (exit, exit_group). A call
+//! that a signal interrupts and the kernel restarts (ERESTARTSYS and the like, 512 to 516) is two
+//! calls, of which the first failed. 32-bit calls have other numbers and are counted together as
+//! `compat`.
 //!
-//! The probes are not in the standard set: a tracepoint on system calls makes every call of every process on the host take the
-//! slow path of the kernel, about a third of a microsecond each (docs/benchmarks.md).
+//! The probes are not in the standard set: a tracepoint on system calls makes every call of every
+//! process on the host take the slow path of the kernel, about a third of a microsecond each
+//! (docs/benchmarks.md).
 
 use std::io;
 use std::mem::offset_of;

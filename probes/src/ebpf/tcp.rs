@@ -1,10 +1,12 @@
-//! Measures smoothed TCP round-trip times and counts retransmits and connections opened and closed, by port.
+//! Measures smoothed TCP round-trip times and counts retransmits and connections opened and closed,
+//! by port.
 //!
-//! The programs cover all network namespaces of the host. If server and load run on one host, both ends of a connection count,
-//! each under its side. A value is the smoothed round-trip time of the connection (RFC 6298) at each segment that it receives.
-//! Answers carry the acknowledgements, so the round-trip time of a side that waits for the other side's work includes that
-//! work, up to the delayed acknowledgement (40 ms): a client's includes the server's time for a statement. An idle connection
-//! has no values.
+//! The programs cover all network namespaces of the host. If server and load run on one host, both
+//! ends of a connection count, each under its side. A value is the smoothed round-trip time of the
+//! connection (RFC 6298) at each segment that it receives. Answers carry the acknowledgements, so
+//! the round-trip time of a side that waits for the other side's work includes that work, up to the
+//! delayed acknowledgement (40 ms): a client's includes the server's time for a statement. An idle
+//! connection has no values.
 
 use std::fmt::Debug;
 use std::fmt::Formatter;
@@ -166,14 +168,16 @@ fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn P
         })
     };
     let tcp = map(programs).map_err(|error| unmapped(&error))?;
-    // The programs number each port on which a socket starts to listen; the others get their numbers here.
+    // The programs number each port on which a socket starts to listen; the others get their
+    // numbers here.
     for port in MYSQL.into_iter().chain(listeners(host, options)) {
         tcp.number_port(port);
     }
     Ok(Box::new(tcp))
 }
 
-/// The ports on which sockets listen: first in the namespaces of the watched processes, then in that of the recorder.
+/// The ports on which sockets listen: first in the namespaces of the watched processes, then in
+/// that of the recorder.
 fn listeners(host: &Host, options: &Options) -> Vec<u16> {
     let processes = Targets::new(host, options.processes.clone()).find();
     let of_processes = processes.into_iter().map(|(_, pid)| pid.to_string());

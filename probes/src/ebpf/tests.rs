@@ -1,4 +1,5 @@
-//! Tests that programs use the buckets of the format, and that a refusal shows the reason of the verifier.
+//! Tests that programs use the buckets of the format, and that a refusal shows the reason of the
+//! verifier.
 
 use std::sync::Mutex;
 

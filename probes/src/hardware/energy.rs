@@ -1,7 +1,9 @@
-//! Reads the energy used by packages, cores and memory (`/sys/class/powercap`; RAPL, Running Average Power Limit).
+//! Reads the energy used by packages, cores and memory (`/sys/class/powercap`; RAPL, Running
+//! Average Power Limit).
 //!
-//! The counters wrap after minutes to hours, each at its own range, which is recorded with them. Intel and AMD processors have
-//! them; virtual machines do not. Since Linux 5.10 only root can read them, because they are a side channel.
+//! The counters wrap after minutes to hours, each at its own range, which is recorded with them.
+//! Intel and AMD processors have them; virtual machines do not. Since Linux 5.10 only root can read
+//! them, because they are a side channel.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -85,7 +87,8 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Background::spawn("energy", move |rows| sample(&mut zones, rows)))
 }
 
-/// All zones with an energy counter; the name of a zone follows the name of the zone that contains it.
+/// All zones with an energy counter; the name of a zone follows the name of the zone that contains
+/// it.
 fn zones(host: &Host) -> Vec<Zone> {
     let root = host.sys("class/powercap");
     let mut zones: Vec<Zone> = vec![];

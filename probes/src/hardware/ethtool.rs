@@ -1,8 +1,9 @@
 //! Reads all statistics of network drivers under the driver's names, as `ethtool -S` does.
 //!
-//! In clouds they show when the limits of an instance delayed or dropped packets: `bw_in_allowance_exceeded`,
-//! `bw_out_allowance_exceeded`, `pps_allowance_exceeded`, `conntrack_allowance_exceeded` and `linklocal_allowance_exceeded` of
-//! ENA (Amazon), drops of gve (Google) and of mana and netvsc (Azure). Some drivers query their firmware, and hold the lock of
+//! In clouds they show when the limits of an instance delayed or dropped packets:
+//! `bw_in_allowance_exceeded`, `bw_out_allowance_exceeded`, `pps_allowance_exceeded`,
+//! `conntrack_allowance_exceeded` and `linklocal_allowance_exceeded` of ENA (Amazon), drops of gve
+//! (Google) and of mana and netvsc (Azure). Some drivers query their firmware, and hold the lock of
 //! all network settings until it answers.
 
 use std::collections::BTreeMap;

@@ -1,7 +1,9 @@
-//! Reads the current frequency of each CPU (`cpufreq/scaling_cur_freq`), or its frequency at its last tick.
+//! Reads the current frequency of each CPU (`cpufreq/scaling_cur_freq`), or its frequency at its
+//! last tick.
 //!
-//! A read can wait 20 ms for a measurement (x86 before Linux 5.18) or query the firmware (acpi-cppc). `/proc/cpuinfo` reads the
-//! same values at the same cost; without cpufreq it prints only the nominal frequency.
+//! A read can wait 20 ms for a measurement (x86 before Linux 5.18) or query the firmware
+//! (acpi-cppc). `/proc/cpuinfo` reads the same values at the same cost; without cpufreq it prints
+//! only the nominal frequency.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;

@@ -1,4 +1,5 @@
-//! Reads the statistics of a network driver with ioctl(2) (`SIOCETHTOOL`, netdevice(7), `include/uapi/linux/ethtool.h`).
+//! Reads the statistics of a network driver with ioctl(2) (`SIOCETHTOOL`, netdevice(7),
+//! `include/uapi/linux/ethtool.h`).
 
 use std::io;
 use std::mem;
@@ -17,7 +18,8 @@ const GSTATS: u32 = 0x1d;
 const SS_STATS: u32 = 1;
 /// Bytes of a name, padded with zeros.
 const NAME: usize = 32;
-/// Spare entries: the kernel writes all statistics that the driver has at the call, which can be more than it counted before.
+/// Spare entries: the kernel writes all statistics that the driver has at the call, which can be
+/// more than it counted before.
 const SLACK: usize = 4096;
 /// Drivers with many queues have thousands.
 const MOST: usize = 1 << 20;
@@ -103,8 +105,8 @@ impl Interfaces {
             *to = from as libc::c_char;
         }
         request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
-        // SAFETY: the name ends with a zero; the kernel reads and writes only what the command in `words` asks for, `words` has
-        // room for more than that, and the kernel stores no pointer.
+        // SAFETY: the name ends with a zero; the kernel reads and writes only what the command in
+        // `words` asks for, `words` has room for more than that, and the kernel stores no pointer.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, &mut request) };
         if result < 0 {
             Err(io::Error::last_os_error())

@@ -1,4 +1,5 @@
-//! Reads log pages of an NVMe controller (`NVME_IOCTL_ADMIN_CMD`, `include/uapi/linux/nvme_ioctl.h`).
+//! Reads log pages of an NVMe controller (`NVME_IOCTL_ADMIN_CMD`,
+//! `include/uapi/linux/nvme_ioctl.h`).
 
 use std::fs::File;
 use std::io;
@@ -83,8 +84,8 @@ impl Controller {
             timeout_ms: PATIENCE_MS,
             ..Command::default()
         };
-        // SAFETY: `command` has the layout of the kernel and outlives the call; `address` and `data_length` are those of `page`,
-        // which is borrowed exclusively.
+        // SAFETY: `command` has the layout of the kernel and outlives the call; `address` and
+        // `data_length` are those of `page`, which is borrowed exclusively.
         let result = unsafe { libc::ioctl(self.device.as_raw_fd(), ADMIN_COMMAND as _, &mut command) };
         match result {
             0 => Ok(&self.page),

@@ -1,6 +1,8 @@
-//! Reads hardware and hypervisor metrics: energy, clock frequency, temperature, counters of network and storage devices.
+//! Reads hardware and hypervisor metrics: energy, clock frequency, temperature, counters of network
+//! and storage devices.
 //!
-//! A read can take milliseconds or hang in firmware, so all of these probes read on a separate thread.
+//! A read can take milliseconds or hang in firmware, so all of these probes read on a separate
+//! thread.
 
 pub mod energy;
 pub mod ethtool;
@@ -22,7 +24,8 @@ use crate::host::ParseError;
 use crate::host::Source;
 use crate::procfs::fields::Cursor;
 
-/// A sysfs attribute with one number. If its device is removed and added again, the file is opened again.
+/// A sysfs attribute with one number. If its device is removed and added again, the file is opened
+/// again.
 #[derive(Debug)]
 pub struct Attribute {
     path: PathBuf,
@@ -69,14 +72,16 @@ pub fn parse_number(file: &[u8]) -> Result<Option<i64>, ParseError> {
     Cursor::new(file).need_int("value").map(Some)
 }
 
-/// One sample of many attributes: it times each read, and a read that fails loses only its own value.
+/// One sample of many attributes: it times each read, and a read that fails loses only its own
+/// value.
 #[derive(Debug, Default)]
 struct TimedReads {
     first_error: Option<ProbeError>,
 }
 
 impl TimedReads {
-    /// Reads the number and measures the time of the read (us); `None` if the attribute does not exist.
+    /// Reads the number and measures the time of the read (us); `None` if the attribute does not
+    /// exist.
     fn read(&mut self, attribute: &mut Attribute) -> Option<(Option<i64>, u64)> {
         let start = monotonic_ns();
         let value = attribute.read();
@@ -116,7 +121,8 @@ fn int_or_null(value: Option<i64>, rows: &mut Rows) {
     }
 }
 
-/// The names in a directory that start with `prefix` and a digit, in numeric order; none if the directory does not exist.
+/// The names in a directory that start with `prefix` and a digit, in numeric order; none if the
+/// directory does not exist.
 fn numbered(dir: &Path, prefix: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(dir) else {
         return vec![];

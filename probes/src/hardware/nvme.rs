@@ -1,7 +1,9 @@
-//! Reads NVMe log pages: SMART / health of every controller, and the performance statistics of Amazon volumes.
+//! Reads NVMe log pages: SMART / health of every controller, and the performance statistics of
+//! Amazon volumes.
 //!
-//! Only these statistics show the time in which limits of a volume or of the instance delayed I/O; elsewhere requests just look
-//! slow. Each read sends a command to the device and needs CAP_SYS_ADMIN.
+//! Only these statistics show the time in which limits of a volume or of the instance delayed I/O;
+//! elsewhere requests just look slow. Each read sends a command to the device and needs
+//! CAP_SYS_ADMIN.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -179,7 +181,8 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Background::spawn("nvme", move |rows| sample(&mut watched, rows)))
 }
 
-/// The namespace of Amazon's page: volumes have it at their only namespace, instance storage at all namespaces.
+/// The namespace of Amazon's page: volumes have it at their only namespace, instance storage at all
+/// namespaces.
 fn amazon_namespace(model: &str) -> Option<u32> {
     if model.starts_with("Amazon Elastic Block Store") {
         Some(1)
@@ -197,7 +200,8 @@ fn sample(watched: &mut [Watched], rows: &mut Rows) -> Result<(), ProbeError> {
         amazon,
     } in watched
     {
-        // A volume may lack the health page, and an older one the vendor's page: their values are null.
+        // A volume may lack the health page, and an older one the vendor's page: their values are
+        // null.
         let health = controller
             .log(LogPage::Health)
             .map(parse_health)
@@ -223,8 +227,8 @@ fn sample(watched: &mut [Watched], rows: &mut Rows) -> Result<(), ProbeError> {
     Ok(())
 }
 
-/// Parses the SMART / health log page (NVM Express Base Specification 2.0, figure 207); values after the end of a short page are
-/// null.
+/// Parses the SMART / health log page (NVM Express Base Specification 2.0, figure 207); values
+/// after the end of a short page are null.
 #[must_use]
 pub fn parse_health(page: &[u8]) -> [Option<u64>; HEALTH] {
     let short = |place: usize, bytes: usize| number(page, place, bytes);
@@ -247,8 +251,8 @@ pub fn parse_health(page: &[u8]) -> [Option<u64>; HEALTH] {
     ]
 }
 
-/// Parses Amazon's page: magic, version, then eleven numbers of eight bytes (Amazon EBS user guide, "detailed performance
-/// statistics"); `None` if it starts with neither of the two magics.
+/// Parses Amazon's page: magic, version, then eleven numbers of eight bytes (Amazon EBS user guide,
+/// "detailed performance statistics"); `None` if it starts with neither of the two magics.
 #[must_use]
 pub fn parse_amazon(page: &[u8]) -> Option<[Option<u64>; VOLUME]> {
     const VOLUME_MAGIC: u64 = 0x3C23_B510;

@@ -1,6 +1,8 @@
-//! Reads temperatures (`/sys/class/hwmon`, `/sys/class/thermal`) and count and time of thermal throttling of CPUs.
+//! Reads temperatures (`/sys/class/hwmon`, `/sys/class/thermal`) and count and time of thermal
+//! throttling of CPUs.
 //!
-//! A sensor can be behind a slow bus, or in a drive that answers a command: the duration of each read is recorded.
+//! A sensor can be behind a slow bus, or in a drive that answers a command: the duration of each
+//! read is recorded.
 
 use std::fs;
 use std::path::Path;
@@ -159,7 +161,8 @@ fn make_names_unique(sensors: &mut [Sensor]) {
     }
 }
 
-/// The counters of every CPU and every package. All CPUs of a package have its counters; one of them is read.
+/// The counters of every CPU and every package. All CPUs of a package have its counters; one of
+/// them is read.
 fn throttles(host: &Host) -> Vec<Sensor> {
     let root = host.sys("devices/system/cpu");
     let mut sensors: Vec<Sensor> = vec![];

@@ -1,4 +1,5 @@
-//! Defines the address and the account of the server. Plain values: the caller reads option and password files.
+//! Defines the address and the account of the server. Plain values: the caller reads option and
+//! password files.
 
 use std::fmt::Debug;
 use std::fmt::Formatter;
@@ -7,7 +8,8 @@ use std::path::PathBuf;
 pub use loadprint_mysqlclient::SslMode;
 pub use loadprint_mysqlclient::Tls;
 
-/// A server and an account. A value of `None` comes from the option file, or from the defaults of the library.
+/// A server and an account. A value of `None` comes from the option file, or from the defaults of
+/// the library.
 #[derive(Clone, Default)]
 pub struct Account {
     /// `localhost` means the unix socket.

@@ -1,4 +1,5 @@
-//! Runs statements on a connection of libmysqlclient and returns their rows. Every wait has a timeout.
+//! Runs statements on a connection of libmysqlclient and returns their rows. Every wait has a
+//! timeout.
 
 use std::ffi::CStr;
 use std::ffi::CString;
@@ -23,7 +24,8 @@ const READ_SECONDS: c_uint = 10;
 const ANSWER_BYTES: u64 = 64 << 20;
 /// Maximum size of a packet, and of the column definitions of a response.
 const PACKET_BYTES: c_ulong = 16 << 20;
-/// The first error number of the client library (errmsg.h); smaller numbers are those of the server.
+/// The first error number of the client library (errmsg.h); smaller numbers are those of the
+/// server.
 const CLIENT_ERRORS: u32 = 2000;
 /// CR_UNKNOWN_ERROR, for errors of this module.
 const UNKNOWN_ERROR: u32 = 2000;
@@ -55,7 +57,8 @@ impl Failure {
 
     /// Whether this server or account will never support the statement.
     pub fn is_unsupported(&self) -> bool {
-        // Access denied (four kinds), unknown database, column, table, engine, variable, syntax, not built in.
+        // Access denied (four kinds), unknown database, column, table, engine, variable, syntax,
+        // not built in.
         const NEVER: [u32; 14] = [
             1044, 1045, 1142, 1143, 1227, 1370, 1049, 1054, 1064, 1109, 1146, 1193, 1235, 1286,
         ];
@@ -125,8 +128,8 @@ pub struct Client {
     received_bytes: u64,
 }
 
-// SAFETY: a connection may be used by any thread that called mysql_thread_init, one at a time (C API reference, "Writing C API
-// Threaded Client Programs"); `&mut` sees to the latter.
+// SAFETY: a connection may be used by any thread that called mysql_thread_init, one at a time (C
+// API reference, "Writing C API Threaded Client Programs"); `&mut` sees to the latter.
 unsafe impl Send for Client {}
 
 impl Client {
@@ -145,7 +148,8 @@ impl Client {
         let password = text(account.password.as_deref())?;
         let socket = text(account.socket.as_deref())?;
         let pointer = |value: &Option<CString>| value.as_ref().map_or(ptr::null(), |text| text.as_ptr());
-        // SAFETY: the library is initialised; for null it allocates the handle, which `client` frees.
+        // SAFETY: the library is initialised; for null it allocates the handle, which `client`
+        // frees.
         let mysql = unsafe { sys::mysql_init(ptr::null_mut()) };
         let client = Self {
             mysql,
@@ -156,7 +160,8 @@ impl Client {
             return Err(Failure::local("mysql_init: out of memory"));
         }
         client.set_options(account)?;
-        // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that outlives the call.
+        // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that
+        // outlives the call.
         unsafe {
             let connected = sys::mysql_real_connect(
                 client.mysql,
@@ -200,7 +205,8 @@ impl Client {
             (option::MYSQL_OPT_WRITE_TIMEOUT, READ_SECONDS),
         ];
         for (option, number) in &numbers {
-            // SAFETY: these options take a pointer to an unsigned int and copy it (C API reference, mysql_options).
+            // SAFETY: these options take a pointer to an unsigned int and copy it (C API reference,
+            // mysql_options).
             unsafe { sys::mysql_options(self.mysql, *option, ptr::from_ref(number).cast::<c_void>()) };
         }
         // SAFETY: this option takes a pointer to an unsigned long and copies it.
@@ -257,8 +263,9 @@ impl Client {
         attach_thread();
         let sizes = self.sizes();
         let limit = self.received_bytes + ANSWER_BYTES;
-        // SAFETY: pointer and length describe `sql`; the result is freed before the next statement. A row is an array of one
-        // pointer and one length for each field, and is used before the next row is fetched.
+        // SAFETY: pointer and length describe `sql`; the result is freed before the next statement.
+        // A row is an array of one pointer and one length for each field, and is used before the
+        // next row is fetched.
         unsafe {
             if sys::mysql_real_query(self.mysql, sql.as_ptr().cast(), sql.len() as c_ulong) != 0 {
                 return self.end(0);

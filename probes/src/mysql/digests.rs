@@ -1,4 +1,5 @@
-//! Reads the statements that the server has executed, by digest, at the first and the last tick (`mysql_digests`).
+//! Reads the statements that the server has executed, by digest, at the first and the last tick
+//! (`mysql_digests`).
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -37,7 +38,8 @@ const TABLE: PerformanceTable = PerformanceTable {
     since: 50_605,
     in_mariadb: true,
 };
-/// The row of all statements without a digest row, for which the table has no room; its DIGEST is NULL.
+/// The row of all statements without a digest row, for which the table has no room; its DIGEST is
+/// NULL.
 const NO_PLACE: &[u8] = b"(no place)";
 
 const fn count(name: &'static str, help: &'static str, source: &'static str) -> Column {

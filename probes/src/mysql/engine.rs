@@ -1,4 +1,5 @@
-//! Reads SHOW ENGINE INNODB STATUS, for servers without status counters of checkpoints (MySQL before 8.0.30).
+//! Reads SHOW ENGINE INNODB STATUS, for servers without status counters of checkpoints (MySQL
+//! before 8.0.30).
 
 use loadprint_recording::rows::Rows;
 

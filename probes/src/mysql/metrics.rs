@@ -1,4 +1,5 @@
-//! Declares the metrics of the table `mysql` with a documented meaning; the table also contains all others of the server.
+//! Declares the metrics of the table `mysql` with a documented meaning; the table also contains all
+//! others of the server.
 
 use loadprint_recording::schema::Column;
 use loadprint_recording::schema::Unit;
@@ -32,7 +33,8 @@ const fn own(name: &'static str, unit: Unit, help: &'static str) -> Column {
     Column::counter(name, unit, help, OWN)
 }
 
-/// Names are those of the servers; units are from the manual pages on status variables and INNODB_METRICS.
+/// Names are those of the servers; units are from the manual pages on status variables and
+/// INNODB_METRICS.
 pub static METRICS: &[Column] = &[
     count(
         "Questions",

@@ -1,4 +1,5 @@
-//! Reads the MySQL or MariaDB server under test over one connection of libmysqlclient, for which no tick waits.
+//! Reads the MySQL or MariaDB server under test over one connection of libmysqlclient, for which no
+//! tick waits.
 //!
 //! `docs/mysql-probe.md` lists the privileges of the account and the counters of each version.
 
@@ -39,7 +40,8 @@ struct PerformanceTable {
 impl PerformanceTable {
     /// The reason why this version does not have the table; `None` if it has the table.
     ///
-    /// Servers check the privilege before the existence of a table, so error 1142 does not mean that it exists.
+    /// Servers check the privilege before the existence of a table, so error 1142 does not mean
+    /// that it exists.
     fn missing_in(&self, version: u64, is_mariadb: bool) -> Option<String> {
         let Self { name, since, .. } = self;
         let since = dotted(*since);
@@ -93,7 +95,8 @@ impl TableCheck {
     }
 }
 
-/// Checks that a table of performance_schema can be read. Succeeds if the server does not answer: it may start later.
+/// Checks that a table of performance_schema can be read. Succeeds if the server does not answer:
+/// it may start later.
 ///
 /// # Errors
 /// [`NotRunning::Unavailable`] with the reason and the fix.

@@ -1,4 +1,5 @@
-//! Enables the InnoDB counters of flushing and checkpoints (`--mysql-monitor`), and disables them at the end.
+//! Enables the InnoDB counters of flushing and checkpoints (`--mysql-monitor`), and disables them
+//! at the end.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -34,7 +35,8 @@ impl Monitor {
         self.state(|state| state.refusal.as_ref().map(ToString::to_string))
     }
 
-    /// Enables the counters that are disabled. Runs after each login, because a restart of the server disables them.
+    /// Enables the counters that are disabled. Runs after each login, because a restart of the
+    /// server disables them.
     ///
     /// # Errors
     /// Only the loss of the connection.
@@ -68,7 +70,8 @@ impl Monitor {
         }
     }
 
-    /// Disables the counters that were enabled; prints a warning if the server does not answer in time.
+    /// Disables the counters that were enabled; prints a warning if the server does not answer in
+    /// time.
     pub fn restore(&self, server: &'static Server) {
         let names = self.state(|state| std::mem::take(&mut state.enabled));
         if names.is_empty() {

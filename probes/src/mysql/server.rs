@@ -1,4 +1,5 @@
-//! Manages the connection that all MySQL probes share: reconnects with growing pauses, and counts its statements and bytes.
+//! Manages the connection that all MySQL probes share: reconnects with growing pauses, and counts
+//! its statements and bytes.
 
 use std::sync::Mutex;
 use std::sync::MutexGuard;
@@ -17,7 +18,8 @@ use super::client::Failure;
 use crate::NotRunning;
 use crate::ProbeError;
 
-/// Timeout of a query at the start and the end of the recorder. A login that takes longer is tried again at later ticks.
+/// Timeout of a query at the start and the end of the recorder. A login that takes longer is tried
+/// again at later ticks.
 const TIMEOUT: Duration = Duration::from_secs(3);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
@@ -121,7 +123,8 @@ impl Server {
         Ok(link)
     }
 
-    /// Logs in once, so that a refused login is reported at the start. A server that does not run yet is not an error.
+    /// Logs in once, so that a refused login is reported at the start. A server that does not run
+    /// yet is not an error.
     ///
     /// # Errors
     /// [`NotRunning::Unavailable`] with the error of the server.

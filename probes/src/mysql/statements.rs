@@ -1,6 +1,8 @@
-//! Reads the latency of all statements together, from the histogram of performance_schema (`mysql_statements`).
+//! Reads the latency of all statements together, from the histogram of performance_schema
+//! (`mysql_statements`).
 //!
-//! The server defines the bounds of the buckets; they are read at the start and stored in the metadata of the column.
+//! The server defines the bounds of the buckets; they are read at the start and stored in the
+//! metadata of the column.
 
 use std::borrow::Cow;
 

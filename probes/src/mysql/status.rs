@@ -1,7 +1,8 @@
-//! Reads the status counters of the server, InnoDB's metrics, and settings of dirty pages and the redo log (`mysql`).
+//! Reads the status counters of the server, InnoDB's metrics, and settings of dirty pages and the
+//! redo log (`mysql`).
 //!
-//! Every source except SHOW GLOBAL STATUS is optional: a source that the server refuses is not read again, and a row has the
-//! reason.
+//! Every source except SHOW GLOBAL STATUS is optional: a source that the server refuses is not read
+//! again, and a row has the reason.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Schema;
@@ -205,7 +206,8 @@ impl Status {
         Ok(())
     }
 
-    /// Reads SHOW GLOBAL STATUS, and appends the counts of the recorder; true if the status has the checkpoint age.
+    /// Reads SHOW GLOBAL STATUS, and appends the counts of the recorder; true if the status has the
+    /// checkpoint age.
     fn read_status(&self, link: &mut Link, rows: &mut Rows) -> Result<bool, Failure> {
         let bytes_sent = link.recorder_counts.bytes_sent;
         let mut has_checkpoint = false;

@@ -1,8 +1,9 @@
-//! Computes the sizes of a statement and its response in the protocol, as the server counts them in `Bytes_received` and
-//! `Bytes_sent`.
+//! Computes the sizes of a statement and its response in the protocol, as the server counts them in
+//! `Bytes_received` and `Bytes_sent`.
 //!
-//! The formats are in the chapter "Client/Server Protocol" of MySQL's source documentation: COM_QUERY, text result sets, OK, EOF
-//! and ERR packets. With protocol compression the server counts compressed bytes, and these sizes are wrong.
+//! The formats are in the chapter "Client/Server Protocol" of MySQL's source documentation:
+//! COM_QUERY, text result sets, OK, EOF and ERR packets. With protocol compression the server
+//! counts compressed bytes, and these sizes are wrong.
 
 use std::ffi::c_ulong;
 
@@ -35,7 +36,8 @@ impl Sizes {
         HEADER + 1 + attributes + sql.len() as u64
     }
 
-    /// The packets of a result set before its rows; `names` are the lengths of the six names of each column.
+    /// The packets of a result set before its rows; `names` are the lengths of the six names of
+    /// each column.
     pub fn result(self, columns: impl Iterator<Item = [u64; 6]>) -> u64 {
         let mut count = 0;
         let mut definitions = 0;

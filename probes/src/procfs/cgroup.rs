@@ -1,7 +1,9 @@
-//! Reads CPU throttling and memory of the control groups of the watched processes and of their parent groups.
+//! Reads CPU throttling and memory of the control groups of the watched processes and of their
+//! parent groups.
 //!
-//! A container's CPU limit is a quota: only here does throttled time differ from idle time. A read of `cpu.stat` of version 2
-//! makes the kernel add up all CPUs of all groups below, so a separate thread reads it.
+//! A container's CPU limit is a quota: only here does throttled time differ from idle time. A read
+//! of `cpu.stat` of version 2 makes the kernel add up all CPUs of all groups below, so a separate
+//! thread reads it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -283,7 +285,8 @@ fn none_if_gone<T>(result: Result<T, ProbeError>) -> Result<Option<T>, ProbeErro
     }
 }
 
-/// Parses `cpu.stat` (Documentation/admin-guide/cgroup-v2.rst; version 1: Documentation/scheduler/sched-bwc.rst).
+/// Parses `cpu.stat` (Documentation/admin-guide/cgroup-v2.rst; version 1:
+/// Documentation/scheduler/sched-bwc.rst).
 ///
 /// ```text
 /// usage_usec 812331
@@ -359,7 +362,8 @@ mod tests {
         assert_eq!(dir("/", "/../other"), None);
     }
 
-    /// A real group of this host, of either version, with a tenth of a CPU for a process that would use one.
+    /// A real group of this host, of either version, with a tenth of a CPU for a process that would
+    /// use one.
     #[test]
     fn throttling_by_a_quota_is_measured() {
         let host = Host::default();

@@ -1,7 +1,8 @@
-//! Reads `/proc/stat`: CPU time by state, per CPU and in total, and context switches, interrupts and forks of the host.
+//! Reads `/proc/stat`: CPU time by state, per CPU and in total, and context switches, interrupts
+//! and forks of the host.
 //!
-//! Values are recorded as printed. According to proc_stat(5), iowait can decrease; idle is sampled on kernels that account CPU
-//! time at the clock tick. CPUs that are offline have no row.
+//! Values are recorded as printed. According to proc_stat(5), iowait can decrease; idle is sampled
+//! on kernels that account CPU time at the clock tick. CPUs that are offline have no row.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -146,7 +147,8 @@ impl Probe for Cpu {
     }
 }
 
-/// Parses `/proc/stat` (proc_stat(5), `fs/proc/stat.c`). Old kernels print fewer states; those are null.
+/// Parses `/proc/stat` (proc_stat(5), `fs/proc/stat.c`). Old kernels print fewer states; those are
+/// null.
 ///
 /// ```text
 /// cpu  70562 0 13726 163827 1293 0 194 137 0 0

@@ -1,7 +1,9 @@
-//! Reads `/proc/diskstats`: reads, writes, discards and flushes per block device, time in flight and queue.
+//! Reads `/proc/diskstats`: reads, writes, discards and flushes per block device, time in flight
+//! and queue.
 //!
-//! It records whole devices, device mapper and md, but partitions only on request: their I/O counts for their disk. RAM and loop
-//! devices without any I/O are left out. A time counts on completion: requests in flight are not included.
+//! It records whole devices, device mapper and md, but partitions only on request: their I/O counts
+//! for their disk. RAM and loop devices without any I/O are left out. A time counts on completion:
+//! requests in flight are not included.
 
 use std::collections::HashMap;
 
@@ -166,7 +168,8 @@ impl Probe for Disk {
     }
 }
 
-/// Whether a device is a partition: it then has a file `partition` in sysfs, which is looked up once. Without sysfs all are devices.
+/// Whether a device is a partition: it then has a file `partition` in sysfs, which is looked up
+/// once. Without sysfs all are devices.
 fn is_partition(name: &[u8], host: &Host, known: &mut HashMap<Vec<u8>, bool>) -> bool {
     if let Some(&known) = known.get(name) {
         return known;
@@ -178,7 +181,8 @@ fn is_partition(name: &[u8], host: &Host, known: &mut HashMap<Vec<u8>, bool>) ->
     partition
 }
 
-/// Parses `/proc/diskstats` (Documentation/admin-guide/iostats.rst); leaves out devices that `wanted` refuses.
+/// Parses `/proc/diskstats` (Documentation/admin-guide/iostats.rst); leaves out devices that
+/// `wanted` refuses.
 ///
 /// ```text
 ///  254       0 vda 152238 32674 9375858 81711 62958 91358 9090536 33473 0 21216 118363 32486 22 2534392 2772 11565 405

@@ -122,7 +122,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A number of at most nineteen digits, which always fits, before a blank or the end of the text.
+    /// A number of at most nineteen digits, which always fits, before a blank or the end of the
+    /// text.
     #[inline]
     fn short_uint(&mut self) -> Option<u64> {
         let mut rest = self.rest;
@@ -193,8 +194,8 @@ impl<'a> Cursor<'a> {
 
     /// `word` as a floating-point number.
     ///
-    /// Both the digits and a power of ten up to 10²² are exact, so their quotient is the nearest number, as in the standard
-    /// library.
+    /// Both the digits and a power of ten up to 10²² are exact, so their quotient is the nearest
+    /// number, as in the standard library.
     ///
     /// # Errors
     /// When it is not a number.
@@ -253,15 +254,17 @@ const POWERS: [u64; 9] = [
     100_000_000,
 ];
 
-/// The number of leading digits among eight bytes, the first one lowest, and the number that they form.
+/// The number of leading digits among eight bytes, the first one lowest, and the number that they
+/// form.
 ///
-/// It combines pairs of digits in parallel, then pairs of these, then both halves (Lemire, "Number parsing at a gigabyte
-/// per second", Software: Practice and Experience 51, 2021, section 2).
+/// It combines pairs of digits in parallel, then pairs of these, then both halves (Lemire, "Number
+/// parsing at a gigabyte per second", Software: Practice and Experience 51, 2021, section 2).
 #[inline]
 fn leading_digits(eight: u64) -> (usize, u64) {
     const ZEROS: u64 = 0x3030_3030_3030_3030;
     let digits = eight ^ ZEROS;
-    // The highest bit of each byte that is not a digit: for values of 10 or more, adding 0x76 sets it.
+    // The highest bit of each byte that is not a digit: for values of 10 or more, adding 0x76 sets
+    // it.
     let others =
         (((digits & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
     let count = others.trailing_zeros() as usize / 8;

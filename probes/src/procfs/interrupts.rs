@@ -1,7 +1,8 @@
-//! Reads `/proc/interrupts`: sums per line, per CPU and per line over each CPU set; the whole matrix on request.
+//! Reads `/proc/interrupts`: sums per line, per CPU and per line over each CPU set; the whole
+//! matrix on request.
 //!
-//! With 256 CPUs and 2000 lines the file has half a million cells, most of them zero: a zero is recognised by its eleven bytes
-//! and not parsed. The counters of the kernel have 32 bits and wrap.
+//! With 256 CPUs and 2000 lines the file has half a million cells, most of them zero: a zero is
+//! recognised by its eleven bytes and not parsed. The counters of the kernel have 32 bits and wrap.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -87,7 +88,8 @@ pub struct Matrix {
     line: u32,
 }
 
-/// A cell of a line that never fired on a CPU, and many of them: on a large host most cells are zero.
+/// A cell of a line that never fired on a CPU, and many of them: on a large host most cells are
+/// zero.
 const ZERO: &[u8; 11] = b"          0";
 const ZEROS: usize = 64;
 const MANY_ZEROS: [u8; ZEROS * ZERO.len()] = many_zeros();
@@ -127,7 +129,8 @@ impl Matrix {
     /// LOC:     209869     233222   Local timer interrupts
     /// ERR:          0
     /// ```
-    /// `ERR` and `MIS` count for the host: they have only a row over all CPUs and are not in the sums per CPU.
+    /// `ERR` and `MIS` count for the host: they have only a row over all CPUs and are not in the
+    /// sums per CPU.
     ///
     /// # Errors
     /// When the first line has no CPUs, or a cell is not a number.

@@ -1,7 +1,8 @@
 //! Reuses the rows of lines that did not change since the previous reading, without parsing them.
 //!
-//! Most counters of a host do not change within a second. If each line of a file determines its rows alone, the file is compared
-//! with its previous content and only the lines that differ are parsed.
+//! Most counters of a host do not change within a second. If each line of a file determines its
+//! rows alone, the file is compared with its previous content and only the lines that differ are
+//! parsed.
 
 use loadprint_recording::rows::Rows;
 use memchr::memchr;
@@ -24,8 +25,9 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Parses `file` line by line into rows of `width` cells. `line` starts at the beginning of a line and may stop anywhere in
-    /// it. Its rows must depend only on the line and its number, and contain neither texts nor lists.
+    /// Parses `file` line by line into rows of `width` cells. `line` starts at the beginning of a
+    /// line and may stop anywhere in it. Its rows must depend only on the line and its number, and
+    /// contain neither texts nor lists.
     ///
     /// # Errors
     /// Those of `line`; the next reading is then parsed completely.
@@ -95,8 +97,8 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Parses `count` numbers into the rows of the previous tick, one for each row. `as_before`: those rows are the ones of the
-    /// previous content.
+    /// Parses `count` numbers into the rows of the previous tick, one for each row. `as_before`:
+    /// those rows are the ones of the previous content.
     ///
     /// # Errors
     /// When a word is not a number, or the line ends before the last.

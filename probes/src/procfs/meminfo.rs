@@ -1,4 +1,5 @@
-//! Reads `/proc/meminfo`: memory by use, dirty and written-back pages, huge pages. Every line is a metric.
+//! Reads `/proc/meminfo`: memory by use, dirty and written-back pages, huge pages. Every line is a
+//! metric.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;

@@ -113,7 +113,8 @@ impl Probe for Nic {
     }
 }
 
-/// Parses `/proc/net/dev` (proc_pid_net(5), `net/core/net-procfs.c`); the first two lines are headings.
+/// Parses `/proc/net/dev` (proc_pid_net(5), `net/core/net-procfs.c`); the first two lines are
+/// headings.
 ///
 /// ```text
 ///   eth0: 756025348   24542    0    0    0     0          0         0  1517337   16058    0    0    0     0       0          0

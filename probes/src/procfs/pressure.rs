@@ -1,4 +1,5 @@
-//! Reads `/proc/pressure`: time in which some or all tasks waited for CPU, I/O or memory (pressure stall information).
+//! Reads `/proc/pressure`: time in which some or all tasks waited for CPU, I/O or memory (pressure
+//! stall information).
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;

@@ -1,7 +1,8 @@
-//! Reads `/proc/PID/stat` and `/proc/PID/io` of the watched processes, and of the recorder with the role `recorder`.
+//! Reads `/proc/PID/stat` and `/proc/PID/io` of the watched processes, and of the recorder with the
+//! role `recorder`.
 //!
-//! A process that starts and exits between two samples has no row. Only the user of the process and root can read `io`; its
-//! columns are null otherwise.
+//! A process that starts and exits between two samples has no row. Only the user of the process and
+//! root can read `io`; its columns are null otherwise.
 
 use std::io::ErrorKind;
 
@@ -200,7 +201,8 @@ pub(super) fn is_gone(error: &ProbeError) -> bool {
     }
 }
 
-/// Parses `/proc/PID/stat` (proc_pid_stat(5), `fs/proc/array.c`). The name can contain blanks and brackets: it ends at the last `)`.
+/// Parses `/proc/PID/stat` (proc_pid_stat(5), `fs/proc/array.c`). The name can contain blanks and
+/// brackets: it ends at the last `)`.
 ///
 /// ```text
 /// 26260 (cat) R 26241 26241 19711 0 -1 4194304 102 0 0 0 0 0 0 0 20 0 1 0 220877 3133440 372 …

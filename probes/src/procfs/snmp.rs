@@ -1,6 +1,8 @@
-//! Reads IP, TCP, UDP and socket counters of this network namespace (`/proc/net/snmp`, `/proc/net/netstat`, `/proc/net/sockstat`).
+//! Reads IP, TCP, UDP and socket counters of this network namespace (`/proc/net/snmp`,
+//! `/proc/net/netstat`, `/proc/net/sockstat`).
 //!
-//! Metrics have the names of nstat(8) with a dot: `Tcp.RetransSegs`, `TcpExt.TCPTimeouts`; sockets as `sockstat.TCP.tw`.
+//! Metrics have the names of nstat(8) with a dot: `Tcp.RetransSegs`, `TcpExt.TCPTimeouts`; sockets
+//! as `sockstat.TCP.tw`.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -91,7 +93,8 @@ struct Tcp {
     lines: Lines,
 }
 
-/// The lines of names of one file at the previous sample. While they do not change, the metrics are the same.
+/// The lines of names of one file at the previous sample. While they do not change, the metrics are
+/// the same.
 #[derive(Debug, Default)]
 pub struct Heads {
     lines: Vec<Head>,
@@ -133,7 +136,8 @@ impl Probe for Tcp {
 }
 
 /// Parses `/proc/net/snmp` or `/proc/net/netstat` (`net/ipv4/proc.c`; meanings in RFC 1213 and
-/// Documentation/networking/snmp_counter.rst): a line of names, then a line of numbers, each after the protocol.
+/// Documentation/networking/snmp_counter.rst): a line of names, then a line of numbers, each after
+/// the protocol.
 ///
 /// ```text
 /// Tcp: RtoAlgorithm RtoMin RtoMax MaxConn …

@@ -1,7 +1,9 @@
-//! Reads sockets and connections in the network namespace of each watched process (`/proc/PID/net/{sockstat,sockstat6,snmp}`).
+//! Reads sockets and connections in the network namespace of each watched process
+//! (`/proc/PID/net/{sockstat,sockstat6,snmp}`).
 //!
-//! Server and load can be in different namespaces, each with its own ports and counters. A load that opens connections faster
-//! than TIME_WAIT releases their ports runs out of ports; these metrics show it.
+//! Server and load can be in different namespaces, each with its own ports and counters. A load
+//! that opens connections faster than TIME_WAIT releases their ports runs out of ports; these
+//! metrics show it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -112,7 +114,8 @@ struct Sockets {
     open: BTreeMap<(String, String), Files>,
 }
 
-/// The files of one namespace. An open file keeps the namespace alive, so all are closed when its processes have exited.
+/// The files of one namespace. An open file keeps the namespace alive, so all are closed when its
+/// processes have exited.
 #[derive(Debug)]
 struct Files {
     seen: bool,
@@ -144,7 +147,8 @@ impl Probe for Sockets {
 }
 
 impl Sockets {
-    /// Opens the files of the current namespace of a process, which can change while the process runs.
+    /// Opens the files of the current namespace of a process, which can change while the process
+    /// runs.
     fn find(&mut self, role: String, pid: u32) -> Result<(), ProbeError> {
         let path = |name: &str| self.host.proc(&format!("{pid}/net/{name}"));
         // `net:[4026531840]`; unreadable for processes of other users.
@@ -198,7 +202,8 @@ impl Files {
     }
 }
 
-/// Parses the values of the `wanted` keys of `sockstat` or `sockstat6` (`net/ipv4/proc.c`, `net/ipv6/proc.c`).
+/// Parses the values of the `wanted` keys of `sockstat` or `sockstat6` (`net/ipv4/proc.c`,
+/// `net/ipv6/proc.c`).
 ///
 /// ```text
 /// TCP: inuse 4 orphan 0 tw 2 alloc 5 mem 1

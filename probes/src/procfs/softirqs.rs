@@ -1,4 +1,5 @@
-//! Reads `/proc/softirqs`: soft interrupts by kind, summed like hardware interrupts. Offline CPUs have a column too.
+//! Reads `/proc/softirqs`: soft interrupts by kind, summed like hardware interrupts. Offline CPUs
+//! have a column too.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;

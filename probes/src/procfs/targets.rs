@@ -1,7 +1,8 @@
 //! Finds the watched processes, also after a server restarts.
 //!
-//! A process that does not exist has no row; that is not an error. Every sample looks for the processes, every tenth one also by
-//! name. A process that joins a control group is watched from the next sample.
+//! A process that does not exist has no row; that is not an error. Every sample looks for the
+//! processes, every tenth one also by name. A process that joins a control group is watched from
+//! the next sample.
 
 use std::collections::HashMap;
 use std::fs;
@@ -30,7 +31,8 @@ pub struct Targets {
     targets: Vec<ProcessTarget>,
     samples: u32,
     named: Vec<(String, u32)>,
-    /// Directories of the processes that were named by ID, if only the first process with that ID is watched.
+    /// Directories of the processes that were named by ID, if only the first process with that ID
+    /// is watched.
     held: Option<HashMap<u32, OwnedFd>>,
 }
 
@@ -47,7 +49,8 @@ impl Targets {
         }
     }
 
-    /// Watches only the first process with a given ID, for tables whose rows do not distinguish a later one.
+    /// Watches only the first process with a given ID, for tables whose rows do not distinguish a
+    /// later one.
     #[must_use]
     pub fn with_first_process_only(mut self) -> Self {
         self.held = Some(HashMap::new());
@@ -115,7 +118,8 @@ impl Targets {
         }
     }
 
-    /// The children of every thread of a process (`/proc/PID/task/TID/children`, proc_pid_task(5)); none if it has exited.
+    /// The children of every thread of a process (`/proc/PID/task/TID/children`, proc_pid_task(5));
+    /// none if it has exited.
     fn children(&self, pid: u32) -> Vec<u32> {
         let Ok(threads) = fs::read_dir(self.host.proc(&format!("{pid}/task"))) else {
             return vec![];
@@ -153,8 +157,8 @@ impl Targets {
     }
 }
 
-/// True while the first process with this ID exists. Its directory in `/proc` is open: after the process has exited, no file can
-/// be reached through it, even if another process has the ID.
+/// True while the first process with this ID exists. Its directory in `/proc` is open: after the
+/// process has exited, no file can be reached through it, even if another process has the ID.
 fn exists(host: &Host, held: &mut HashMap<u32, OwnedFd>, pid: u32) -> bool {
     if !held.contains_key(&pid) {
         let directory = open(
@@ -168,15 +172,16 @@ fn exists(host: &Host, held: &mut HashMap<u32, OwnedFd>, pid: u32) -> bool {
         .is_some_and(|directory| statat(directory, "stat", AtFlags::empty()).is_ok())
 }
 
-/// The first bytes of a pid file. Its directory can belong to the watched account, which must not be able to block the recorder
-/// with a FIFO or to fill its memory.
+/// The first bytes of a pid file. Its directory can belong to the watched account, which must not
+/// be able to block the recorder with a FIFO or to fill its memory.
 fn read_pid_file(path: &Path) -> io::Result<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = fs::File::from(open(path, flags, Mode::empty())?);
     io::read_to_string(file.take(32))
 }
 
-/// The processes of a control group and of the groups below it (cgroups(7)); none if the group does not exist.
+/// The processes of a control group and of the groups below it (cgroups(7)); none if the group does
+/// not exist.
 fn members(group: &Path) -> Vec<u32> {
     let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
     // 0 is a process in another pid namespace.

@@ -1,8 +1,10 @@
-//! Reads switches, time on CPU and run delay per thread of the watched processes (`/proc/PID/task/TID/{schedstat,status}`).
+//! Reads switches, time on CPU and run delay per thread of the watched processes
+//! (`/proc/PID/task/TID/{schedstat,status}`).
 //!
-//! Two descriptors per thread and one per process stay open. `status` is expensive to read: if `schedstat` shows that a thread has
-//! not run since the previous sample, its previous status is used. A thread that starts and exits between two samples has no
-//! row; the last values of a thread are those of its last sample.
+//! Two descriptors per thread and one per process stay open. `status` is expensive to read: if
+//! `schedstat` shows that a thread has not run since the previous sample, its previous status is
+//! used. A thread that starts and exits between two samples has no row; the last values of a thread
+//! are those of its last sample.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -127,7 +129,8 @@ pub struct Status {
     pub nonvoluntary: Option<u64>,
 }
 
-/// Samples between two reads of the status of a thread that does not run: another thread can change its name.
+/// Samples between two reads of the status of a thread that does not run: another thread can change
+/// its name.
 const STATUS_EVERY: u32 = 10;
 
 fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
@@ -263,7 +266,8 @@ impl Thread {
     }
 
     fn sample(&mut self, [role, pid]: [&[u8]; 2], rows: &mut Rows) -> Result<(), ProbeError> {
-        // Read first: if it is the same at the next sample, the thread has neither run nor switched since.
+        // Read first: if it is the same at the next sample, the thread has neither run nor switched
+        // since.
         let schedstat_now = match &mut self.schedstat {
             Some(schedstat) => Some(schedstat.parse(parse_schedstat)?),
             None => None,
@@ -331,7 +335,8 @@ pub fn parse_status(file: &[u8]) -> Result<Status, ParseError> {
     })
 }
 
-/// Parses `schedstat` (Documentation/scheduler/sched-stats.rst): ns on CPU, ns waiting to run, timeslices.
+/// Parses `schedstat` (Documentation/scheduler/sched-stats.rst): ns on CPU, ns waiting to run,
+/// timeslices.
 ///
 /// ```text
 /// 47551 1200 1

@@ -1,6 +1,7 @@
 //! Reads `/proc/vmstat`: faults, paging, reclaim, compaction, NUMA. Every line is a metric.
 //!
-//! The kernel counts per CPU and adds to these totals once a second, so values can be up to a second old.
+//! The kernel counts per CPU and adds to these totals once a second, so values can be up to a
+//! second old.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;

@@ -1,4 +1,5 @@
-//! Scrapes one endpoint: sends a GET and parses the response into rows. If it fails, `up` is 0 with the reason, as in Prometheus.
+//! Scrapes one endpoint: sends a GET and parses the response into rows. If it fails, `up` is 0 with
+//! the reason, as in Prometheus.
 
 use std::fs;
 use std::io::Read;

@@ -1,9 +1,11 @@
-//! Parses the two text formats of metrics: Prometheus 0.0.4 (and 1.0.0, which has names in quotes) and OpenMetrics 1.0.
+//! Parses the two text formats of metrics: Prometheus 0.0.4 (and 1.0.0, which has names in quotes)
+//! and OpenMetrics 1.0.
 //!
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>, <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
-//! It does not use a library, because the available ones build families of typed metrics and drop what does not fit: the order, a
-//! second sample of a series, exemplars, inconsistent buckets. As in Prometheus, a single malformed line makes the whole
-//! exposition invalid; unusual but well-formed input (separated families, a late type) is accepted.
+//! It does not use a library, because the available ones build families of typed metrics and drop
+//! what does not fit: the order, a second sample of a series, exemplars, inconsistent buckets. As
+//! in Prometheus, a single malformed line makes the whole exposition invalid; unusual but
+//! well-formed input (separated families, a late type) is accepted.
 
 use std::str;
 
@@ -287,7 +289,8 @@ fn milliseconds(word: &str) -> Result<i64, LineError> {
         .ok_or_else(|| ("timestamp", format!("`{}` {TOO_FAR}", shown())))
 }
 
-/// Converts seconds to nanoseconds: exactly for a decimal with up to nine places, otherwise rounded.
+/// Converts seconds to nanoseconds: exactly for a decimal with up to nine places, otherwise
+/// rounded.
 fn seconds(word: &str) -> Result<i64, LineError> {
     let shown = || Line::new(word).shown();
     if let Some(exact) = decimal_seconds(word) {

@@ -52,7 +52,8 @@ impl<'a> Line<'a> {
         self.split(self.rest.find([' ', '\t']).unwrap_or(self.rest.len()))
     }
 
-    /// Reads a name in the alphabet of all versions; empty if there is none. Only names of metrics can have colons.
+    /// Reads a name in the alphabet of all versions; empty if there is none. Only names of metrics
+    /// can have colons.
     pub fn name(&mut self, colons: bool) -> &'a str {
         let inside = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || (colons && byte == b':');
         let bytes = self.rest.as_bytes();
@@ -63,8 +64,8 @@ impl<'a> Line<'a> {
         self.split(end.unwrap_or(bytes.len()))
     }
 
-    /// Reads a quoted string and appends it to `out` without its escapes. A backslash before any character other than `\`,
-    /// `"` and `n` is literal, as in Prometheus.
+    /// Reads a quoted string and appends it to `out` without its escapes. A backslash before any
+    /// character other than `\`, `"` and `n` is literal, as in Prometheus.
     ///
     /// # Errors
     /// When the opening or closing quote is missing.

@@ -1,7 +1,9 @@
-//! Scrapes endpoints that expose metrics as Prometheus text or OpenMetrics, and records every sample as exposed.
+//! Scrapes endpoints that expose metrics as Prometheus text or OpenMetrics, and records every
+//! sample as exposed.
 //!
-//! A separate thread scrapes each endpoint, so that only the rows of an endpoint that hangs are missing. If a response arrives
-//! after its tick, a later tick has its rows, and the row `up` has the time at which the scrape started.
+//! A separate thread scrapes each endpoint, so that only the rows of an endpoint that hangs are
+//! missing. If a response arrives after its tick, a later tick has its rows, and the row `up` has
+//! the time at which the scrape started.
 
 pub mod endpoint;
 pub mod exposition;

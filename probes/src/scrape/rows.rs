@@ -1,4 +1,5 @@
-//! Converts the samples and descriptions of an endpoint to rows: entity (endpoint, metric), then value, time and text.
+//! Converts the samples and descriptions of an endpoint to rows: entity (endpoint, metric), then
+//! value, time and text.
 
 use std::collections::HashMap;
 
@@ -68,7 +69,8 @@ impl RecordedDescriptions {
         text_or_null(rows, text);
     }
 
-    /// Appends the row with the URL of the endpoint, once. The query is left out: it can contain a secret.
+    /// Appends the row with the URL of the endpoint, once. The query is left out: it can contain a
+    /// secret.
     pub fn url(&mut self, rows: &mut Rows, endpoint: &[u8], url: &str) {
         let without_query = url.split('?').next().unwrap_or_default();
         self.key.clear();

@@ -1,7 +1,9 @@
-//! Parses a series and formats it in a canonical form: `name{label="value",…}`, with labels sorted by name.
+//! Parses a series and formats it in a canonical form: `name{label="value",…}`, with labels sorted
+//! by name.
 //!
-//! Exporters can print labels in any order and with any spacing; a series has one form in the tables, from which name and labels
-//! can be parsed. Names outside the old alphabet are in quotes inside the braces, as in the exposition format.
+//! Exporters can print labels in any order and with any spacing; a series has one form in the
+//! tables, from which name and labels can be parsed. Names outside the old alphabet are in quotes
+//! inside the braces, as in the exposition format.
 
 use std::ops::Range;
 
@@ -19,7 +21,8 @@ pub struct Series {
 }
 
 impl Series {
-    /// Reads a series from the beginning of the line. `spaced`: blanks are allowed before the braces.
+    /// Reads a series from the beginning of the line. `spaced`: blanks are allowed before the
+    /// braces.
     ///
     /// # Errors
     /// When it has no name or two names, a label is duplicate, or the braces do not contain labels.

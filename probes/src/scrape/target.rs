@@ -111,7 +111,8 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Reads `basic USER:PASSWORD` or `bearer TOKEN` from a file with one line that no other user can read.
+    /// Reads `basic USER:PASSWORD` or `bearer TOKEN` from a file with one line that no other user
+    /// can read.
     ///
     /// # Errors
     /// When the file cannot be read, other users can read it, or it has another content.

@@ -1,6 +1,7 @@
 //! Assigns a reason for being off the CPU to each system call in which a thread can block.
 //!
-//! The numbers are those of the architecture for which this is compiled; 32-bit programs on a 64-bit kernel use others.
+//! The numbers are those of the architecture for which this is compiled; 32-bit programs on a
+//! 64-bit kernel use others.
 
 use crate::ebpf::skeletons::sched::types::reason as Reason;
 
@@ -15,8 +16,9 @@ pub(super) const REASONS: [&str; Reason::REASONS.0 as usize] = {
     names
 };
 
-/// The reason of all other calls is `OTHER`, above all of `io_getevents`, in which InnoDB's idle I/O threads wait for work. The
-/// kernel marks a wait for a device with `in_iowait`, whatever the call is.
+/// The reason of all other calls is `OTHER`, above all of `io_getevents`, in which InnoDB's idle
+/// I/O threads wait for work. The kernel marks a wait for a device with `in_iowait`, whatever the
+/// call is.
 static CALLS: &[(libc::c_long, Reason)] = &[
     (libc::SYS_read, Reason::BY_FILE),
     (libc::SYS_write, Reason::BY_FILE),

@@ -1,4 +1,5 @@
-//! Loads the scheduler's programs (`sched.bpf.c`), which two probes share, so that each hook runs only one program.
+//! Loads the scheduler's programs (`sched.bpf.c`), which two probes share, so that each hook runs
+//! only one program.
 
 mod calls;
 pub mod switches;
