@@ -182,13 +182,13 @@ impl Probe for Background {
                     return Err(ProbeError::Pending(waiting));
                 }
                 Err(TryRecvError::Disconnected) => {
-                    let gone = match &self.start_error {
+                    let reason = match &self.start_error {
                         Some(error) => {
                             format!("{}: {error}; raise the limit of processes (ulimit -u)", self.name)
                         }
                         None => format!("{}: its thread failed; please report this", self.name),
                     };
-                    return Err(ProbeError::Source(gone));
+                    return Err(ProbeError::Source(reason));
                 }
             },
         };
@@ -209,9 +209,9 @@ mod tests {
 
     #[test]
     fn slow_read_is_returned_later_with_its_own_timestamps() {
-        let (let_go, held) = sync_channel(0);
+        let (release, blocked) = sync_channel(0);
         let mut probe = Background::spawn("slow", move |rows| {
-            held.recv().unwrap();
+            blocked.recv().unwrap();
             rows.row(&[b"sensor"]);
             rows.uint(42);
             Ok(())
@@ -225,18 +225,18 @@ mod tests {
         assert!(error.to_string().starts_with("slow: "), "{error}");
         // A second request does not start a read while the first one runs.
         probe.begin();
-        let_go.send(()).unwrap();
+        release.send(()).unwrap();
         probe.wait(Duration::from_secs(60));
         probe.sample(&mut rows).unwrap();
         assert_eq!(rows.len(), 1);
-        let (begun, ended) = probe.read_ns().unwrap();
-        assert!(before <= begun && begun <= ended && ended <= monotonic_ns());
+        let (start, end) = probe.read_ns().unwrap();
+        assert!(before <= start && start <= end && end <= monotonic_ns());
         assert!(!probe.is_pending());
 
         // The same entities have the same generation, although another buffer was filled.
         let generation = rows.generation();
         probe.begin();
-        let_go.send(()).unwrap();
+        release.send(()).unwrap();
         probe.wait(Duration::from_secs(60));
         rows.clear();
         probe.sample(&mut rows).unwrap();

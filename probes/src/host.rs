@@ -196,12 +196,15 @@ impl Source {
         mut take: impl FnMut(&[u8]) -> Result<(), ParseError>,
     ) -> Result<(), ProbeError> {
         // Bytes of an incomplete line at the beginning of the buffer, and their offset in the file.
-        let (mut held, mut offset) = (0, 0u64);
+        let (mut incomplete, mut offset) = (0, 0u64);
         loop {
-            if held == self.buffer.len() {
-                self.buffer.resize(2 * held, 0);
+            if incomplete == self.buffer.len() {
+                self.buffer.resize(2 * incomplete, 0);
             }
-            let count = match self.file.read_at(&mut self.buffer[held..], offset + held as u64) {
+            let count = match self
+                .file
+                .read_at(&mut self.buffer[incomplete..], offset + incomplete as u64)
+            {
                 Ok(count) => count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(source) => {
@@ -211,10 +214,11 @@ impl Source {
                     });
                 }
             };
-            let end = held + count;
+            let end = incomplete + count;
             let lines = match count {
                 0 => end,
-                _ => memchr::memrchr(b'\n', &self.buffer[held..end]).map_or(0, |last| held + last + 1),
+                _ => memchr::memrchr(b'\n', &self.buffer[incomplete..end])
+                    .map_or(0, |last| incomplete + last + 1),
             };
             if lines > 0 {
                 take(&self.buffer[..lines]).map_err(|error| error.at(&self.path))?;
@@ -223,7 +227,7 @@ impl Source {
                 return Ok(());
             }
             self.buffer.copy_within(lines..end, 0);
-            held = end - lines;
+            incomplete = end - lines;
             offset += lines as u64;
         }
     }

@@ -313,8 +313,8 @@ fn reading_does_not_depend_on_earlier_ones() {
         let step = (any::<Index>(), 0..8u8, vec(mutation(), 0..4));
         let made = |steps: &[(Index, u8, Vec<Mutation>)]| {
             let mut text = seeds[0].clone();
-            let next = |(seed, anew, spoils): &(Index, u8, Vec<Mutation>)| {
-                if *anew == 0 {
+            let next = |(seed, is_new_text, spoils): &(Index, u8, Vec<Mutation>)| {
+                if *is_new_text == 0 {
                     text.clone_from(seed.get(&seeds));
                 }
                 for mutation in spoils {

@@ -44,8 +44,8 @@ struct Ethtool {
 }
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let place = host.sys("class/net");
-    let unavailable = |reason: String| NotRunning::Unavailable(format!("{}: {reason}", place.display()));
+    let path = host.sys("class/net");
+    let unavailable = |reason: String| NotRunning::Unavailable(format!("{}: {reason}", path.display()));
     let socket = Interfaces::open()
         .map_err(|error| unavailable(format!("{error}; it needs a socket of family AF_INET")))?;
     let mut ethtool = Ethtool {

@@ -231,7 +231,7 @@ fn sample(watched: &mut [Watched], rows: &mut Rows) -> Result<(), ProbeError> {
 /// after the end of a short page are null.
 #[must_use]
 pub fn parse_health(page: &[u8]) -> [Option<u64>; HEALTH] {
-    let short = |place: usize, bytes: usize| number(page, place, bytes);
+    let short = |offset: usize, bytes: usize| number(page, offset, bytes);
     [
         short(0, 1),
         // A device without a sensor reports 0 K.
@@ -262,8 +262,8 @@ pub fn parse_amazon(page: &[u8]) -> Option<[Option<u64>; VOLUME]> {
         return None;
     }
     let mut cells = [None; VOLUME];
-    for (place, cell) in cells.iter_mut().enumerate() {
-        *cell = number(page, 8 + 8 * place, 8);
+    for (index, cell) in cells.iter_mut().enumerate() {
+        *cell = number(page, 8 + 8 * index, 8);
     }
     if magic == INSTANCE_MAGIC {
         // Instance storage has no volume limits.
@@ -274,8 +274,8 @@ pub fn parse_amazon(page: &[u8]) -> Option<[Option<u64>; VOLUME]> {
 }
 
 /// A little-endian number of up to eight bytes.
-fn number(page: &[u8], place: usize, bytes: usize) -> Option<u64> {
-    let field = page.get(place..place + bytes)?;
+fn number(page: &[u8], offset: usize, bytes: usize) -> Option<u64> {
+    let field = page.get(offset..offset + bytes)?;
     Some(
         field
             .iter()
@@ -285,17 +285,17 @@ fn number(page: &[u8], place: usize, bytes: usize) -> Option<u64> {
 }
 
 /// A number of sixteen bytes; `None` if it does not fit into 64 bits.
-fn long(page: &[u8], place: usize) -> Option<u64> {
-    let high = number(page, place + 8, 8)?;
-    number(page, place, 8).filter(|_| high == 0)
+fn long(page: &[u8], offset: usize) -> Option<u64> {
+    let high = number(page, offset + 8, 8)?;
+    number(page, offset, 8).filter(|_| high == 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn put(page: &mut [u8], place: usize, bytes: &[u8]) {
-        page[place..place + bytes.len()].copy_from_slice(bytes);
+    fn put(page: &mut [u8], offset: usize, bytes: &[u8]) {
+        page[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 
     #[test]
@@ -323,8 +323,8 @@ mod tests {
     fn amazon_page_of_a_volume() {
         let mut page = vec![0; 4096];
         put(&mut page, 0, &0x3C23_B510_u32.to_le_bytes());
-        for place in 0..VOLUME {
-            put(&mut page, 8 + 8 * place, &(1000 + place as u64).to_le_bytes());
+        for index in 0..VOLUME {
+            put(&mut page, 8 + 8 * index, &(1000 + index as u64).to_le_bytes());
         }
         let volume = parse_amazon(&page).unwrap();
         assert_eq!(

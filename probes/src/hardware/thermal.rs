@@ -152,11 +152,11 @@ fn temperature(source: &'static str, name: String, path: &Path) -> Sensor {
 
 /// Adds a number to the name of a sensor if an earlier one has the same name.
 fn make_names_unique(sensors: &mut [Sensor]) {
-    for place in 1..sensors.len() {
-        let (before, rest) = sensors.split_at_mut(place);
+    for index in 1..sensors.len() {
+        let (before, rest) = sensors.split_at_mut(index);
         let same = before.iter().filter(|other| other.name == rest[0].name).count();
         if same > 0 {
-            rest[0].name = format!("{} #{}", rest[0].name, place + 1);
+            rest[0].name = format!("{} #{}", rest[0].name, index + 1);
         }
     }
 }

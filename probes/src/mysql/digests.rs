@@ -40,7 +40,7 @@ const TABLE: PerformanceTable = PerformanceTable {
 };
 /// The row of all statements without a digest row, for which the table has no room; its DIGEST is
 /// NULL.
-const NO_PLACE: &[u8] = b"(no place)";
+const NO_DIGEST_ROW: &[u8] = b"(no place)";
 
 const fn count(name: &'static str, help: &'static str, source: &'static str) -> Column {
     Column::counter(name, Unit::One, help, source)
@@ -125,25 +125,28 @@ fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 
 fn read(server: &'static Server, rows: &mut Rows) -> Result<(), ProbeError> {
     let mut link = server.link()?;
-    let mut ask =
+    let mut select =
         |columns: &[Column]| link.query(Kind::Select, &select_statement(columns), |cells| row(rows, cells));
-    let answered = match ask(COLUMNS) {
+    let result = match select(COLUMNS) {
         // 1054: the last column, SUM_CPU_TIME, does not exist.
-        Err(Failure { number: 1054, .. }) => ask(&COLUMNS[..COLUMNS.len() - 1]),
-        answered => answered,
+        Err(Failure { number: 1054, .. }) => select(&COLUMNS[..COLUMNS.len() - 1]),
+        result => result,
     };
-    answered.map_err(|failure| ProbeError::Source(format!("{}: {failure}", server.account().describe())))
+    result.map_err(|failure| ProbeError::Source(format!("{}: {failure}", server.account().describe())))
 }
 
 fn row(rows: &mut Rows, cells: &Cells<'_>) {
-    rows.row(&[cells.get(0).unwrap_or_default(), cells.get(1).unwrap_or(NO_PLACE)]);
+    rows.row(&[
+        cells.get(0).unwrap_or_default(),
+        cells.get(1).unwrap_or(NO_DIGEST_ROW),
+    ]);
     match cells.get(2) {
         Some(text) => rows.text(text),
         None => rows.null(),
     }
-    for place in 1..COLUMNS.len() {
+    for column in 1..COLUMNS.len() {
         let cell = cells
-            .get(2 + place)
+            .get(2 + column)
             .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
         rows.uint_or_null(cell);
     }

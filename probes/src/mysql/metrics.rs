@@ -7,7 +7,7 @@ use loadprint_recording::schema::Unit;
 const STATUS: &str = "SHOW GLOBAL STATUS";
 const INNODB: &str = "information_schema.INNODB_METRICS";
 const ENGINE: &str = "SHOW ENGINE INNODB STATUS, where SHOW GLOBAL STATUS has no checkpoint";
-const OWN: &str = "counted by the recorder up to the SHOW GLOBAL STATUS of the same tick";
+const RECORDER: &str = "counted by the recorder up to the SHOW GLOBAL STATUS of the same tick";
 
 const fn count(name: &'static str, help: &'static str) -> Column {
     Column::counter(name, Unit::One, help, STATUS)
@@ -29,8 +29,8 @@ const fn innodb(name: &'static str, unit: Unit, help: &'static str) -> Column {
     Column::counter(name, unit, help, INNODB)
 }
 
-const fn own(name: &'static str, unit: Unit, help: &'static str) -> Column {
-    Column::counter(name, unit, help, OWN)
+const fn recorder(name: &'static str, unit: Unit, help: &'static str) -> Column {
+    Column::counter(name, unit, help, RECORDER)
 }
 
 /// Names are those of the servers; units are from the manual pages on status variables and
@@ -234,47 +234,47 @@ pub static METRICS: &[Column] = &[
         "redo log position of the last checkpoint",
         ENGINE,
     ),
-    own(
+    recorder(
         "loadprint.connections",
         Unit::One,
         "logins of the recorder, to subtract from Connections",
     ),
-    own(
+    recorder(
         "loadprint.queries",
         Unit::One,
         "statements of the recorder, to subtract from Questions and Queries",
     ),
-    own(
+    recorder(
         "loadprint.bytes_received",
         Unit::Byte,
         "bytes of the recorder in Bytes_received, without logins",
     ),
-    own(
+    recorder(
         "loadprint.bytes_sent",
         Unit::Byte,
         "bytes of the recorder in Bytes_sent, without logins",
     ),
-    own(
+    recorder(
         "loadprint.com_select",
         Unit::One,
         "statements of the recorder in Com_select",
     ),
-    own(
+    recorder(
         "loadprint.com_show_status",
         Unit::One,
         "statements of the recorder in Com_show_status",
     ),
-    own(
+    recorder(
         "loadprint.com_show_variables",
         Unit::One,
         "statements of the recorder in Com_show_variables",
     ),
-    own(
+    recorder(
         "loadprint.com_show_engine_status",
         Unit::One,
         "statements of the recorder in Com_show_engine_status",
     ),
-    own(
+    recorder(
         "loadprint.com_set_option",
         Unit::One,
         "statements of the recorder in Com_set_option",

@@ -101,7 +101,7 @@ impl TableCheck {
 /// # Errors
 /// [`NotRunning::Unavailable`] with the reason and the fix.
 fn performance_schema(server: &'static Server, table: PerformanceTable) -> Result<(), NotRunning> {
-    let place = server.account().describe();
+    let description = server.account().describe();
     let check = server.query_once(move |link| {
         let mut enabled = false;
         link.query(Kind::Select, "SELECT @@GLOBAL.performance_schema", |cells| {
@@ -126,7 +126,7 @@ fn performance_schema(server: &'static Server, table: PerformanceTable) -> Resul
         Err(QueryError::Refused(failure)) => Some(failure.to_string()),
     };
     match reason {
-        Some(reason) => Err(NotRunning::Unavailable(format!("{place}: {reason}"))),
+        Some(reason) => Err(NotRunning::Unavailable(format!("{description}: {reason}"))),
         None => Ok(()),
     }
 }

@@ -136,14 +136,14 @@ impl Server {
                     link.client = Some(client);
                 })
             };
-            let place = self.account.describe();
+            let server = self.account.describe();
             match self.on_thread(connect) {
                 Some(Ok(())) => Login::Done,
                 Some(Err(failure)) if failure.is_refusal() => Login::Refused(format!(
-                    "{place}: {failure}; check --mysql-user and --mysql-password-file, and the grants in docs/mysql-probe.md"
+                    "{server}: {failure}; check --mysql-user and --mysql-password-file, and the grants in docs/mysql-probe.md"
                 )),
-                Some(Err(failure)) => Login::NoAnswer(format!("{place}: {failure}")),
-                None => Login::NoAnswer(format!("{place}: no answer within {} s", TIMEOUT.as_secs())),
+                Some(Err(failure)) => Login::NoAnswer(format!("{server}: {failure}")),
+                None => Login::NoAnswer(format!("{server}: no answer within {} s", TIMEOUT.as_secs())),
             }
         };
         match self.login.get_or_init(first) {

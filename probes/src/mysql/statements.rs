@@ -105,12 +105,12 @@ fn read(server: &'static Server, buckets: &mut [u64], rows: &mut Rows) -> Result
     let mut read = 0;
     let mut is_malformed = false;
     let counted = server.link()?.query(Kind::Select, COUNTS, |cells| {
-        let number = |place| {
+        let number = |column| {
             cells
-                .get(place)
+                .get(column)
                 .and_then(|text| std::str::from_utf8(text).ok()?.parse::<u64>().ok())
         };
-        let bucket = number(0).and_then(|place| buckets.get_mut(usize::try_from(place).ok()?));
+        let bucket = number(0).and_then(|index| buckets.get_mut(usize::try_from(index).ok()?));
         match (bucket, number(1)) {
             (Some(bucket), Some(count)) => {
                 *bucket = count;
@@ -119,12 +119,12 @@ fn read(server: &'static Server, buckets: &mut [u64], rows: &mut Rows) -> Result
             _ => is_malformed = true,
         }
     });
-    let place = || server.account().describe();
-    counted.map_err(|failure| ProbeError::Source(format!("{}: {failure}", place())))?;
+    let description = || server.account().describe();
+    counted.map_err(|failure| ProbeError::Source(format!("{}: {failure}", description())))?;
     if is_malformed || read != buckets.len() {
         return Err(ProbeError::Source(format!(
             "{}: the statement histogram no longer has the {} buckets that it had at the start; restart the recorder",
-            place(),
+            description(),
             buckets.len()
         )));
     }

@@ -159,8 +159,7 @@ impl Status {
     fn read(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         let mut link = self.server.link()?;
         let read = self.read_all(&mut link, rows);
-        let place = || self.server.account().describe();
-        read.map_err(|failure| ProbeError::Source(format!("{}: {failure}", place())))
+        read.map_err(|failure| ProbeError::Source(format!("{}: {failure}", self.server.account().describe())))
     }
 
     fn read_all(&mut self, link: &mut Link, rows: &mut Rows) -> Result<(), Failure> {

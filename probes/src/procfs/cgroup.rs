@@ -302,8 +302,8 @@ pub fn parse_cpu_stat(file: &[u8]) -> Result<[Option<u64>; CPU_STAT.len()], Pars
     let mut cursor = Cursor::new(file);
     while !cursor.at_end() {
         let word = cursor.word();
-        if let Some(place) = CPU_STAT.iter().position(|name| word == Some(name)) {
-            cells[place] = Some(cursor.need_uint("value")?);
+        if let Some(index) = CPU_STAT.iter().position(|name| word == Some(name)) {
+            cells[index] = Some(cursor.need_uint("value")?);
         }
         cursor.next_line();
     }

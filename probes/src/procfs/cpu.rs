@@ -173,8 +173,8 @@ pub fn parse(stat: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
                 rows.nulls(TOTALS.len());
             }
             Some(word) => {
-                if let Some(place) = TOTALS.iter().position(|total| *total == word) {
-                    totals[place] = Some(cursor.need_uint("total")?);
+                if let Some(index) = TOTALS.iter().position(|total| *total == word) {
+                    totals[index] = Some(cursor.need_uint("total")?);
                 }
             }
             None => {}

@@ -203,10 +203,10 @@ pub fn parse(
                 .word()
                 .ok_or_else(|| cursor.error("name", "the line ends before it"))?;
             let mut fields = [None; FIELDS];
-            for (place, field) in fields.iter_mut().enumerate() {
+            for (index, field) in fields.iter_mut().enumerate() {
                 *field = cursor.uint("field")?;
-                if field.is_none() && place < FIELDS_AT_LEAST {
-                    return Err(cursor.error("field", format!("the line ends after {place} of 11 fields")));
+                if field.is_none() && index < FIELDS_AT_LEAST {
+                    return Err(cursor.error("field", format!("the line ends after {index} of 11 fields")));
                 }
             }
             let idle = || fields.iter().all(|field| field.unwrap_or(0) == 0);

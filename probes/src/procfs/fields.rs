@@ -71,12 +71,12 @@ impl<'a> Cursor<'a> {
 
     /// Moves behind `word` and `mark` if they come next.
     pub fn take(&mut self, word: &[u8], mark: u8) -> bool {
-        let behind = self
+        let after = self
             .rest
             .strip_prefix(word)
             .and_then(|rest| rest.strip_prefix(&[mark]));
-        self.rest = behind.unwrap_or(self.rest);
-        behind.is_some()
+        self.rest = after.unwrap_or(self.rest);
+        after.is_some()
     }
 
     /// The rest of this line, trimmed.
@@ -296,16 +296,16 @@ pub fn common(text: &[u8], other: &[u8]) -> usize {
             .take_while(|(one, two)| one == two)
             .count();
     let (text, other) = (&text[same..], &other[same..]);
-    let mut behind = 0;
-    while let (Some(one), Some(two)) = (text[behind..].first_chunk(), other[behind..].first_chunk()) {
+    let mut offset = 0;
+    while let (Some(one), Some(two)) = (text[offset..].first_chunk(), other[offset..].first_chunk()) {
         let differ = u64::from_le_bytes(*one) ^ u64::from_le_bytes(*two);
         if differ != 0 {
-            return same + behind + differ.trailing_zeros() as usize / 8;
+            return same + offset + differ.trailing_zeros() as usize / 8;
         }
-        behind += 8;
+        offset += 8;
     }
-    let bytes = text[behind..].iter().zip(&other[behind..]);
-    same + behind + bytes.take_while(|(one, two)| one == two).count()
+    let bytes = text[offset..].iter().zip(&other[offset..]);
+    same + offset + bytes.take_while(|(one, two)| one == two).count()
 }
 
 /// A word for an error message: on one line, and cut if it is very long.
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn numbers_of_any_length_equal_those_of_the_standard_library() {
         for digits in 1..=25 {
-            for behind in [
+            for after in [
                 "",
                 " ",
                 "\n",
@@ -370,13 +370,13 @@ mod tests {
                     "0000000007",
                 ] {
                     let number: String = pattern.chars().cycle().take(digits).collect();
-                    let text = format!("{number}{behind}");
+                    let text = format!("{number}{after}");
                     let mut cursor = Cursor::new(text.as_bytes());
-                    let ends = behind.bytes().next().is_none_or(|byte| byte <= b' ');
+                    let ends = after.bytes().next().is_none_or(|byte| byte <= b' ');
                     match (ends, number.parse::<u64>()) {
                         (true, Ok(value)) => {
                             assert_eq!(cursor.uint("n"), Ok(Some(value)), "{text:?}");
-                            assert_eq!(cursor.rest(), behind.as_bytes());
+                            assert_eq!(cursor.rest(), after.as_bytes());
                         }
                         _ => assert!(cursor.uint("n").is_err(), "{text:?}"),
                     }

@@ -145,8 +145,8 @@ fn need<'a>(cursor: &mut Cursor<'a>, item: &'static str) -> Result<&'a [u8], Par
 fn unescape(word: &[u8]) -> String {
     let mut text = Vec::with_capacity(word.len());
     let mut rest = word;
-    while let Some((&byte, behind)) = rest.split_first() {
-        let octal = behind
+    while let Some((&byte, after)) = rest.split_first() {
+        let octal = after
             .get(..3)
             .filter(|digits| byte == b'\\' && digits.iter().all(|digit| (b'0'..b'8').contains(digit)));
         match octal {
@@ -155,11 +155,11 @@ fn unescape(word: &[u8]) -> String {
                     .iter()
                     .fold(0u32, |value, digit| value * 8 + u32::from(digit - b'0'));
                 text.push(value as u8);
-                rest = &behind[3..];
+                rest = &after[3..];
             }
             None => {
                 text.push(byte);
-                rest = behind;
+                rest = after;
             }
         }
     }

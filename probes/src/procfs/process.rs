@@ -219,7 +219,7 @@ pub fn parse_stat(file: &[u8], entity: [&[u8]; 2], rows: &mut Rows) -> Result<()
     let mut stat = [0; STAT];
     // The next field is field 3.
     for field in 3..=24 {
-        let place = match field {
+        let index = match field {
             22 => 1,
             14 => 2,
             15 => 3,
@@ -234,7 +234,7 @@ pub fn parse_stat(file: &[u8], entity: [&[u8]; 2], rows: &mut Rows) -> Result<()
                 continue;
             }
         };
-        stat[place] = cursor.need_int("stat field")?;
+        stat[index] = cursor.need_int("stat field")?;
     }
     rows.row(&entity);
     rows.text(&file[open + 1..close]);
@@ -256,9 +256,9 @@ pub fn parse_io(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
     let mut values = [None; IO.len()];
     while !cursor.at_end() {
         if let Some(name) = cursor.until(b':')
-            && let Some(place) = IO.iter().position(|known| *known == name)
+            && let Some(index) = IO.iter().position(|known| *known == name)
         {
-            values[place] = Some(cursor.need_uint("io")?);
+            values[index] = Some(cursor.need_uint("io")?);
         }
         cursor.next_line();
     }

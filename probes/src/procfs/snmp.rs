@@ -100,7 +100,7 @@ pub struct Heads {
     lines: Vec<Head>,
     /// The identity of the rows, and the index of the first row of this file.
     reading: (u64, u64),
-    place: usize,
+    first_row: usize,
 }
 
 /// A line of names, their number, the numbers below them, and the index of their first row.
@@ -150,7 +150,7 @@ pub fn parse(file: &[u8], heads: &mut Heads, rows: &mut Rows) -> Result<(), Pars
     let before = rows.len();
     let mut known = std::mem::take(&mut heads.lines);
     let (generation, reading) = rows.reading();
-    let same_names = heads.place == before && heads.reading.0 == generation;
+    let same_names = heads.first_row == before && heads.reading.0 == generation;
     // The rows can be reused only from the previous reading.
     let same_rows = same_names && heads.reading.1 == reading.wrapping_sub(1);
     let mut names = Cursor::new(file);
@@ -191,7 +191,7 @@ pub fn parse(file: &[u8], heads: &mut Heads, rows: &mut Rows) -> Result<(), Pars
         values.next_line();
         names = values;
     }
-    (heads.reading, heads.place) = (rows.reading(), before);
+    (heads.reading, heads.first_row) = (rows.reading(), before);
     if rows.len() == before {
         Err(empty("Ip"))
     } else {

@@ -221,8 +221,8 @@ pub fn parse_sockstat<const N: usize>(
         if let Some(protocol) = cursor.until(b':') {
             while let Some(name) = cursor.word() {
                 let value = cursor.need_uint("value")?;
-                if let Some(place) = wanted.iter().position(|word| *word == (protocol, name)) {
-                    cells[place] = Some(value);
+                if let Some(index) = wanted.iter().position(|word| *word == (protocol, name)) {
+                    cells[index] = Some(value);
                 }
             }
         }
@@ -252,8 +252,8 @@ pub fn parse_snmp(file: &[u8]) -> Result<[Option<u64>; NAMES.len()], ParseError>
             }
             while let Some(name) = names.word() {
                 let value = values.need_int("value")?;
-                if let Some(place) = NAMES.iter().position(|wanted| *wanted == name) {
-                    cells[place] = u64::try_from(value).ok();
+                if let Some(index) = NAMES.iter().position(|wanted| *wanted == name) {
+                    cells[index] = u64::try_from(value).ok();
                 }
             }
             return Ok(cells);
@@ -273,20 +273,20 @@ mod tests {
     /// A process in another namespace has other counters.
     #[test]
     fn every_namespace_has_its_own_row() {
-        let mut alone = Command::new("unshare")
+        let mut child = Command::new("unshare")
             .args(["--net", "cat"])
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
         let options = Options {
-            processes: vec![format!("load={}", alone.id()).parse().unwrap()],
+            processes: vec![format!("load={}", child.id()).parse().unwrap()],
             ..Options::default()
         };
         let mut probe = open(&Host::default(), &options).unwrap();
         let mut rows = Rows::default();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(300);
         let ours = fs::read_link("/proc/self/ns/net").unwrap();
-        let theirs = format!("/proc/{}/ns/net", alone.id());
+        let theirs = format!("/proc/{}/ns/net", child.id());
         while fs::read_link(&theirs).unwrap() == ours {
             assert!(std::time::Instant::now() < deadline);
             std::thread::yield_now();
@@ -299,8 +299,8 @@ mod tests {
         // Nothing has ever connected in that namespace.
         let width = COLUMNS.len();
         assert_eq!(rows.value(0, 7, width), loadprint_recording::rows::Value::Bits(0));
-        drop(alone.stdin.take());
-        alone.wait().unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
         rows.clear();
         probe.sample(&mut rows).unwrap();
         assert_eq!(

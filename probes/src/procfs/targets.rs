@@ -33,7 +33,7 @@ pub struct Targets {
     named: Vec<(String, u32)>,
     /// Directories of the processes that were named by ID, if only the first process with that ID
     /// is watched.
-    held: Option<HashMap<u32, OwnedFd>>,
+    directories: Option<HashMap<u32, OwnedFd>>,
 }
 
 impl Targets {
@@ -45,7 +45,7 @@ impl Targets {
             targets,
             samples: 0,
             named: vec![],
-            held: None,
+            directories: None,
         }
     }
 
@@ -53,7 +53,7 @@ impl Targets {
     /// later one.
     #[must_use]
     pub fn with_first_process_only(mut self) -> Self {
-        self.held = Some(HashMap::new());
+        self.directories = Some(HashMap::new());
         self
     }
 
@@ -76,8 +76,8 @@ impl Targets {
         for target in &self.targets {
             match &target.find {
                 Find::Pid(pid) => {
-                    let held = self.held.as_mut();
-                    let exists = held.is_none_or(|held| exists(&self.host, held, *pid));
+                    let directories = self.directories.as_mut();
+                    let exists = directories.is_none_or(|directories| exists(&self.host, directories, *pid));
                     processes.extend(exists.then(|| (target.role.clone(), *pid)));
                 }
                 Find::Cgroup(path) => {
@@ -159,16 +159,17 @@ impl Targets {
 
 /// True while the first process with this ID exists. Its directory in `/proc` is open: after the
 /// process has exited, no file can be reached through it, even if another process has the ID.
-fn exists(host: &Host, held: &mut HashMap<u32, OwnedFd>, pid: u32) -> bool {
-    if !held.contains_key(&pid) {
+fn exists(host: &Host, directories: &mut HashMap<u32, OwnedFd>, pid: u32) -> bool {
+    if !directories.contains_key(&pid) {
         let directory = open(
             host.proc(&pid.to_string()),
             OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
             Mode::empty(),
         );
-        held.extend(directory.map(|directory| (pid, directory)));
+        directories.extend(directory.map(|directory| (pid, directory)));
     }
-    held.get(&pid)
+    directories
+        .get(&pid)
         .is_some_and(|directory| statat(directory, "stat", AtFlags::empty()).is_ok())
 }
 

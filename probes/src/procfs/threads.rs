@@ -155,7 +155,7 @@ impl Probe for Threads {
                 .iter()
                 .position(|process| process.role == role && process.pid == pid);
             let mut process = match known {
-                Some(place) => before.swap_remove(place),
+                Some(index) => before.swap_remove(index),
                 None => Process::new(role, pid),
             };
             let listed = process.list(&self.host);

@@ -54,17 +54,17 @@ pub fn client(scrapes: &Scrapes) -> Result<Agent, String> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, String> {
-    let place = path.display();
-    let text = fs::read(path).map_err(|error| format!("{place}: {error}"))?;
+    let file = path.display();
+    let text = fs::read(path).map_err(|error| format!("{file}: {error}"))?;
     let mut certificates = vec![];
     for item in ureq::tls::parse_pem(&text) {
-        let item = item.map_err(|error| format!("{place}: {error}; the file must be in PEM format"))?;
+        let item = item.map_err(|error| format!("{file}: {error}; the file must be in PEM format"))?;
         if let PemItem::Certificate(certificate) = item {
             certificates.push(certificate);
         }
     }
     if certificates.is_empty() {
-        return Err(format!("{place}: no certificate in PEM format"));
+        return Err(format!("{file}: no certificate in PEM format"));
     }
     Ok(certificates)
 }

@@ -77,13 +77,13 @@ impl<'a> Line<'a> {
             ));
         }
         loop {
-            let Some(place) = self.rest.find(['"', '\\']) else {
+            let Some(offset) = self.rest.find(['"', '\\']) else {
                 return Err((
                     item,
                     format!("the closing quote of `{}` is missing", self.shown()),
                 ));
             };
-            out.push_str(self.split(place));
+            out.push_str(self.split(offset));
             if self.take("\"") {
                 return Ok(());
             }
@@ -109,8 +109,8 @@ impl<'a> Line<'a> {
         shown.escape_debug().to_string()
     }
 
-    fn split(&mut self, place: usize) -> &'a str {
-        let (taken, rest) = self.rest.split_at(place);
+    fn split(&mut self, offset: usize) -> &'a str {
+        let (taken, rest) = self.rest.split_at(offset);
         self.rest = rest;
         taken
     }

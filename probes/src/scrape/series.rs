@@ -156,8 +156,8 @@ impl Series {
         if !bare {
             quote(canonical, name);
         }
-        for (place, (label, value)) in labels.iter().enumerate() {
-            if place > 0 || !bare {
+        for (index, (label, value)) in labels.iter().enumerate() {
+            if index > 0 || !bare {
                 canonical.push(',');
             }
             append_name(canonical, &text[label.clone()], false);
@@ -190,15 +190,15 @@ fn append_name(out: &mut String, name: &str, colons: bool) {
 fn quote(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;
-    while let Some(place) = rest.find(['\\', '"', '\n']) {
-        out.push_str(&rest[..place]);
-        let escaped = match rest.as_bytes()[place] {
+    while let Some(offset) = rest.find(['\\', '"', '\n']) {
+        out.push_str(&rest[..offset]);
+        let escaped = match rest.as_bytes()[offset] {
             b'\n' => "\\n",
             b'"' => "\\\"",
             _ => "\\\\",
         };
         out.push_str(escaped);
-        rest = &rest[place + 1..];
+        rest = &rest[offset + 1..];
     }
     out.push_str(rest);
     out.push('"');

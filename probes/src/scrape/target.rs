@@ -117,19 +117,22 @@ impl Credentials {
     /// # Errors
     /// When the file cannot be read, other users can read it, or it has another content.
     pub fn read(path: &Path) -> Result<Self, String> {
-        let place = path.display();
-        let mut file = fs::File::open(path).map_err(|error| format!("{place}: {error}"))?;
+        let file_name = path.display();
+        let mut file = fs::File::open(path).map_err(|error| format!("{file_name}: {error}"))?;
         let mode = file
             .metadata()
-            .map_err(|error| format!("{place}: {error}"))?
+            .map_err(|error| format!("{file_name}: {error}"))?
             .mode();
         if mode & 0o077 != 0 {
-            return Err(format!("{place}: other users can read it; run chmod 600 {place}"));
+            return Err(format!(
+                "{file_name}: other users can read it; run chmod 600 {file_name}"
+            ));
         }
         let mut text = String::new();
         file.read_to_string(&mut text)
-            .map_err(|error| format!("{place}: {error}"))?;
-        let malformed = || format!("{place}: it must have one line, `basic USER:PASSWORD` or `bearer TOKEN`");
+            .map_err(|error| format!("{file_name}: {error}"))?;
+        let malformed =
+            || format!("{file_name}: it must have one line, `basic USER:PASSWORD` or `bearer TOKEN`");
         let line = text.trim_end_matches(['\r', '\n']);
         let (scheme, secret) = line.split_once(' ').ok_or_else(malformed)?;
         let printable = !secret.is_empty() && !secret.bytes().any(|byte| byte.is_ascii_control());
@@ -155,11 +158,11 @@ fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
     for three in bytes.chunks(3) {
-        let at = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
+        let at = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
         let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for place in 0..4 {
-            let six = (bits >> (18 - 6 * place)) as usize & 63;
-            out.push(if place <= three.len() {
+        for index in 0..4 {
+            let six = (bits >> (18 - 6 * index)) as usize & 63;
+            out.push(if index <= three.len() {
                 char::from(ALPHABET[six])
             } else {
                 '='

@@ -53,7 +53,7 @@ impl Child {
 
     fn forked(fork: impl Fn() -> i32, work: impl Fn()) -> Self {
         let (wait, start) = pipe().unwrap();
-        let (done, tell) = pipe().unwrap();
+        let (done, done_writer) = pipe().unwrap();
         let pid = fork();
         assert!(pid >= 0);
         if pid == 0 {
@@ -67,7 +67,7 @@ impl Child {
                         libc::syscall(libc::SYS_exit_group, 0);
                     }
                     work();
-                    libc::write(tell.as_raw_fd(), (&raw const byte).cast(), 1);
+                    libc::write(done_writer.as_raw_fd(), (&raw const byte).cast(), 1);
                 }
             }
         }
