@@ -34,7 +34,7 @@ from loadprint.tables.table import Table
 from loadprint.usl.fit import fit
 from recordings import make_execution
 
-STUDY = Path(__file__).parent.parent / "published" / "go_vs_sysbench_qps.csv"
+STUDY = Path(__file__).parents[2] / "docs" / "published" / "go_vs_sysbench_qps.csv"
 SVG = "{http://www.w3.org/2000/svg}"
 
 

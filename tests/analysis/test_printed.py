@@ -16,7 +16,7 @@ from loadprint.printed.number import parse
 from loadprint.printed.render import RENDERERS, WIDTH
 from loadprint.printed.table import AGREES, DIFFERS, PrintedTable, read
 
-PUBLISHED = Path(__file__).parent.parent / "published"
+PUBLISHED = Path(__file__).parents[2] / "docs" / "published"
 BLOG = PUBLISHED / "hammerdb_blog_sar.csv"
 
 

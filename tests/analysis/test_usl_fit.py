@@ -16,7 +16,7 @@ from loadprint.usl.curves import usl, usl_gradient
 from loadprint.usl.fit import Fit, fit
 from loadprint.usl.fits import three_parameters
 
-PUBLISHED = Path(__file__).parent.parent / "published"
+PUBLISHED = Path(__file__).parents[2] / "docs" / "published"
 ASKED = (128, 256, 512, 1000)
 N = (1.0, 2, 4, 8, 16, 24, 32, 48, 64)
 
