@@ -3,10 +3,10 @@
     loadprint-collect record --with-sysstat --out RUN …; .venv/bin/python analysis/witness/against_sadc.py RUN
     sadc -S XALL 1 60 other.sa &  …  .venv/bin/python analysis/witness/against_sadc.py RUN other.sa
 
-The raw counters of the sa file come from `sadf -r -O debug` (sadf(1)) with the uptime at which sadc read them;
-the recording's counters are interpolated linearly to these times. sadc's times have a resolution of 10 ms, so a
-counter that changes in bursts may differ by one burst. If the run has a load, only its phase `measure` counts.
-Exit status 1 if a row differs by more than the tolerance.
+The raw counters of the sa file come from `sadf -r -O debug` (sadf(1)) with the uptime at which sadc read
+them; the recording's counters are interpolated linearly to these times. sadc's times have a resolution of
+10 ms, so a counter that changes in bursts may differ by one burst. If the run has a load, only its phase
+`measure` counts. Exit status 1 if a row differs by more than the tolerance.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 import subprocess
 import sys
 import time
@@ -42,7 +43,7 @@ NIC = {"rx_bytes": "rxkB/s", "tx_bytes": "txkB/s", "rx_packets": "rxpck/s", "tx_
 
 def sadc_counters(path: Path) -> dict[tuple[str, str], Series]:
     """Read {(entity, sadf's name): series}; the entity is `cpu`, `all`, a device or an interface."""
-    command = [*"sadf -r -O debug -t".split(), str(path), *"-- -u ALL -w -I SUM -d -n DEV".split()]
+    command = shlex.split(f"sadf -r -O debug -t {shlex.quote(str(path))} -- -u ALL -w -I SUM -d -n DEV")
     text = subprocess.run(command, capture_output=True, text=True, check=True, env={"LC_ALL": "C"}).stdout
     series: dict[tuple[str, str], Series] = defaultdict(list)
     uptime = 0.0
