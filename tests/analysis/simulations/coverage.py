@@ -65,7 +65,8 @@ def steady(trials: int) -> None:
     """Refusals of what is steady."""
     print("\nSteady series that are refused (should be 5 % at most), noise of 10 %\n")
     print(
-        "| seconds | autocorrelation 0 | 0.5 | 0.8 | three repeats, 0.8 | 3 cycles of 30 % | five in step | bursts |"
+        "| seconds | autocorrelation 0 | 0.5 | 0.8 "
+        "| three repeats, 0.8 | 3 cycles of 30 % | five in step | bursts |"
     )
     print("|--:|--:|--:|--:|--:|--:|--:|--:|")
     for seconds in (15, 30, 60, 120, 300, 600):
@@ -99,7 +100,8 @@ def drifting(trials: int) -> None:
 def ramps(trials: int) -> None:
     """Refusals of warm-ups."""
     decays = (0.05, 0.1, 0.2, 0.5, 1.0)
-    print("\nWarm-ups that are refused, by time constant as a share of the window; noise 2 %, autocorrelation 0.5\n")
+    print("\nWarm-ups that are refused, by time constant as a share of the window; ", end="")
+    print("noise 2 %, autocorrelation 0.5\n")
     print(f"| seconds | missing at first | {' | '.join(f'{decay:g}' for decay in decays)} |")
     print("|--:|--:|" + "--:|" * len(decays))
     for seconds in (30, 60, 120, 300):
