@@ -15,7 +15,6 @@ mod series;
 mod server;
 mod stats;
 mod suite;
-mod tasks;
 mod traffic;
 mod verbs;
 mod workload;

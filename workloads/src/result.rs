@@ -45,8 +45,6 @@ pub struct Invocation<'a> {
     pub protocol: &'a str,
     /// Totals that the client cannot see: null.
     pub unseen: &'static [&'static str],
-    /// Threads that shared the connections; without, each connection had a thread of its own.
-    pub workers: Option<usize>,
 }
 
 /// The content of `result.json`, as `docs/recording-format.md` says.
@@ -99,8 +97,6 @@ pub fn result_json(
         "tls": invocation.tls,
         "compression": invocation.compression,
         "protocol": invocation.protocol,
-        "connections": if invocation.workers.is_some() { "multiplexed" } else { "thread" },
-        "workers": invocation.workers,
         "status": if reason.is_none() { "complete" } else { "failed" },
         "reason": reason,
     });

@@ -144,18 +144,6 @@ pub const COMMON: &[OptionSpec] = &[
         "threads, each with one connection; run: of a list such as 1,2,4,8 every number is a run of its own",
     ),
     OptionSpec::new(
-        "multiplex",
-        Kind::Flag,
-        Some("off"),
-        "serve the connections by few threads, as tasks: cheaper, but replies wake them up differently from clients with a thread each; no TLS, no compression",
-    ),
-    OptionSpec::new(
-        "workers",
-        Kind::Int(1, 1024),
-        None,
-        "threads of --multiplex=on [default: the CPUs this process may use]",
-    ),
-    OptionSpec::new(
         "time",
         Kind::Duration,
         Some("10"),

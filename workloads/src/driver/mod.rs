@@ -2,23 +2,21 @@
 //! Knows no workload and no clock; `mysql` is the real implementation, `dry_run` the one of the tests.
 
 pub mod connect;
+mod connection;
 #[cfg(test)]
 pub mod dry_run;
 pub mod endpoint;
-mod linked;
-mod multiplexed;
+mod library;
 pub mod mysql;
 mod named;
 mod open;
 pub mod protocol;
-mod socket;
 mod statement;
 mod statements;
 mod template;
 mod text;
 pub mod tls;
 pub mod watchdog;
-mod wire;
 
 use protocol::Calls;
 

@@ -6,7 +6,6 @@ use std::ffi::c_char;
 use std::ffi::c_uint;
 use std::time::Duration;
 
-use loadprint_mysqlclient::attach_thread;
 use mysqlclient_sys as sys;
 
 use super::Connection;
@@ -15,25 +14,11 @@ use super::Driver;
 use super::Effect;
 use super::Failure;
 use super::Ignored;
-use super::ParamType;
 use super::Reconnects;
-use super::Row;
-use super::Value;
 use super::connect::Account;
-use super::linked::Linked;
-use super::linked::Login;
-use super::multiplexed::Multiplexed;
-use super::open::open;
-use super::protocol::Calls;
+use super::connection::MysqlConnection;
 use super::protocol::Mode;
-use super::statement::ServerStatement;
-use super::statements::Link;
-use super::template::Template;
-use super::text::escape;
-use super::text::run_text;
 use super::watchdog::Watchdog;
-use super::watchdog::Watched;
-use crate::tasks;
 
 /// CR_UNKNOWN_ERROR, for what this driver says itself.
 const CR_UNKNOWN_ERROR: u32 = 2000;
@@ -61,11 +46,7 @@ impl Driver for MysqlDriver {
     }
 
     fn connect_nth(&self, number: usize) -> Result<Box<dyn Connection>, DbError> {
-        // A task must not wait inside of the library.
-        if tasks::inside() {
-            return Ok(Box::new(Linked::<Multiplexed>::open(self, number, true)?));
-        }
-        Ok(Box::new(Linked::<Library>::open(self, number, true)?))
+        Ok(Box::new(MysqlConnection::open(self, number, true)?))
     }
 
     fn describe(&self) -> String {
@@ -80,7 +61,7 @@ impl Driver for MysqlDriver {
 impl MysqlDriver {
     /// A connection without a database, for `prepare` to create it.
     pub fn connect_without_database(&self) -> Result<Box<dyn Connection>, DbError> {
-        Ok(Box::new(Linked::<Library>::open(self, 0, false)?))
+        Ok(Box::new(MysqlConnection::open(self, 0, false)?))
     }
 
     /// Sorts a failure by `ignored`.
@@ -90,81 +71,6 @@ impl MysqlDriver {
         } else {
             DbError::Fatal(failure)
         }
-    }
-}
-
-/// A connection of libmysqlclient, open and of this thread.
-struct Library {
-    /// Texts are put together here.
-    text: Vec<u8>,
-    mysql: *mut sys::MYSQL,
-}
-
-impl Login for Library {
-    const CLOSES_HANDLES: bool = true;
-
-    fn open(
-        driver: &MysqlDriver,
-        number: usize,
-        with_database: bool,
-        watched: &Watched,
-    ) -> Result<Self, Failure> {
-        attach_thread();
-        Ok(Self {
-            text: Vec::new(),
-            mysql: open(driver, number, with_database, watched)?,
-        })
-    }
-}
-
-impl Link for Library {
-    type Handle = ServerStatement;
-
-    fn query(&mut self, sql: &[u8], rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure> {
-        // SAFETY: the connection is open and of this thread.
-        unsafe { run_text(self.mysql, sql, rows) }
-    }
-
-    fn fill(
-        &mut self,
-        template: &Template,
-        values: &[Value<'_>],
-        rows: Option<&mut Vec<Row>>,
-    ) -> Result<Effect, Failure> {
-        let mysql = self.mysql;
-        // SAFETY: as above.
-        unsafe {
-            template.fill(&mut self.text, values, |text, bytes| escape(mysql, text, bytes));
-            run_text(mysql, &self.text, rows)
-        }
-    }
-
-    fn prepare(&mut self, sql: &str, params: &[ParamType]) -> Result<ServerStatement, Failure> {
-        // SAFETY: as above; it is closed only after its statements.
-        unsafe { ServerStatement::prepare(self.mysql, sql, params) }
-    }
-
-    fn execute(
-        &mut self,
-        handle: &mut ServerStatement,
-        _params: &[ParamType],
-        values: &[Value<'_>],
-        rows: Option<&mut Vec<Row>>,
-    ) -> Result<Effect, Failure> {
-        handle.run(values, rows)
-    }
-
-    fn close(&mut self, calls: &mut Calls, handle: ServerStatement) -> Result<(), Failure> {
-        // On a connection that was lost no statement is closed: the server did that.
-        calls.closes += u64::from(handle.close());
-        Ok(())
-    }
-}
-
-impl Drop for Library {
-    fn drop(&mut self) {
-        // SAFETY: closed once, after its statements.
-        unsafe { sys::mysql_close(self.mysql) };
     }
 }
 

@@ -1,5 +1,4 @@
 //! The statements of a connection by protocol: what is kept of each, when it is prepared, run and closed.
-//! The same whether libmysqlclient speaks to the server or a task does; where they differ is [`Link`].
 
 use std::mem;
 use std::num::NonZeroUsize;
@@ -12,11 +11,13 @@ use super::ParamType;
 use super::Row;
 use super::StatementId;
 use super::Value;
+use super::library::LibraryConnection;
 use super::mysql::local_failure;
 use super::named::Named;
 use super::protocol::Calls;
 use super::protocol::Mode;
 use super::protocol::Protocol;
+use super::statement::ServerStatement;
 use super::template::Template;
 
 /// ER_UNSUPPORTED_PS: the server cannot prepare this kind of statement.
@@ -24,46 +25,14 @@ const ER_UNSUPPORTED_PS: u32 = 1295;
 /// Characters of a statement in an error.
 const TEXT_SHOWN: usize = 80;
 
-/// The way to the server, open.
-pub trait Link {
-    /// A statement that the server has prepared.
-    type Handle;
-
-    /// Runs a text and reads all its result sets, into `rows` where they are wanted.
-    fn query(&mut self, sql: &[u8], rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure>;
-
-    /// Runs the text of a template.
-    fn fill(
-        &mut self,
-        template: &Template,
-        values: &[Value<'_>],
-        rows: Option<&mut Vec<Row>>,
-    ) -> Result<Effect, Failure>;
-
-    /// Prepares a statement on the server.
-    fn prepare(&mut self, sql: &str, params: &[ParamType]) -> Result<Self::Handle, Failure>;
-
-    /// Runs a prepared statement.
-    fn execute(
-        &mut self,
-        handle: &mut Self::Handle,
-        params: &[ParamType],
-        values: &[Value<'_>],
-        rows: Option<&mut Vec<Row>>,
-    ) -> Result<Effect, Failure>;
-
-    /// Closes a prepared statement, and counts it if the server was told.
-    fn close(&mut self, calls: &mut Calls, handle: Self::Handle) -> Result<(), Failure>;
-}
-
 /// What is kept of a statement.
-enum Body<H> {
+enum Body {
     /// The text itself; cut at its holes for each call.
     Text,
     /// The text, cut once.
     Template(Template),
     /// A handle of the server.
-    Server(H),
+    Server(ServerStatement),
     /// A handle of the server in the cache, or made when it is needed.
     Cached,
     /// A handle made and closed for each call.
@@ -74,23 +43,23 @@ enum Body<H> {
     Lost,
 }
 
-struct Statement<H> {
+struct Statement {
     sql: String,
     params: Box<[ParamType]>,
-    body: Body<H>,
+    body: Body,
 }
 
 /// The statements of one connection.
-pub struct Statements<L: Link> {
+pub struct Statements {
     mode: Mode,
-    kept: Vec<Statement<L::Handle>>,
+    kept: Vec<Statement>,
     /// Handles by the position of their statement.
-    cache: Option<LruCache<usize, L::Handle>>,
+    cache: Option<LruCache<usize, ServerStatement>>,
     /// What was sent to prepare, run and close them.
     pub calls: Calls,
 }
 
-impl<L: Link> Statements<L> {
+impl Statements {
     /// None yet.
     pub fn new(mode: Mode) -> Self {
         Self {
@@ -108,7 +77,12 @@ impl<L: Link> Statements<L> {
     }
 
     /// Makes a statement as the protocol wants it at the start.
-    pub fn prepare(&mut self, link: &mut L, sql: &str, params: &[ParamType]) -> Result<StatementId, Failure> {
+    pub fn prepare(
+        &mut self,
+        link: &mut LibraryConnection,
+        sql: &str,
+        params: &[ParamType],
+    ) -> Result<StatementId, Failure> {
         let position = self.kept.len();
         let body = start(&self.mode, link, &mut self.calls, (position, sql, params))?;
         self.kept.push(Statement {
@@ -120,7 +94,7 @@ impl<L: Link> Statements<L> {
     }
 
     /// Makes all statements again on a new link, under the same ids.
-    pub fn prepare_again(&mut self, link: &mut L) -> Result<(), Failure> {
+    pub fn prepare_again(&mut self, link: &mut LibraryConnection) -> Result<(), Failure> {
         for (position, Statement { sql, params, body }) in self.kept.iter_mut().enumerate() {
             *body = Body::Lost;
             *body = start(&self.mode, link, &mut self.calls, (position, sql, params))?;
@@ -131,7 +105,7 @@ impl<L: Link> Statements<L> {
     /// Runs a statement.
     pub fn run(
         &mut self,
-        link: &mut L,
+        link: &mut LibraryConnection,
         statement: StatementId,
         values: &[Value<'_>],
         mut rows: Option<&mut Vec<Row>>,
@@ -142,7 +116,7 @@ impl<L: Link> Statements<L> {
         let result = match body {
             Body::Server(handle) => {
                 calls.executes += 1;
-                return link.execute(handle, params, values, rows);
+                return handle.run(values, rows);
             }
             Body::Template(template) => return link.fill(template, values, rows),
             Body::Text => return link.fill(&Template::new(sql, params), values, rows),
@@ -177,25 +151,14 @@ impl<L: Link> Statements<L> {
     }
 
     /// Closes all handles.
-    pub fn close(&mut self, link: &mut L) {
+    pub fn close(&mut self) {
         for statement in &mut self.kept {
             if let Body::Server(handle) = mem::replace(&mut statement.body, Body::Lost) {
-                // The connection ends anyway.
-                link.close(&mut self.calls, handle).ok();
+                close(&mut self.calls, handle);
             }
         }
         while let Some((_, handle)) = self.cache.as_mut().and_then(LruCache::pop_lru) {
-            link.close(&mut self.calls, handle).ok();
-        }
-    }
-
-    /// Forgets all handles: they end with their link.
-    pub fn lose(&mut self) {
-        self.kept
-            .iter_mut()
-            .for_each(|statement| statement.body = Body::Lost);
-        if let Some(cache) = &mut self.cache {
-            cache.clear();
+            close(&mut self.calls, handle);
         }
     }
 }
@@ -205,16 +168,16 @@ fn not_prepared() -> Failure {
 }
 
 /// What is kept of the statement at this position from the start.
-fn start<L: Link>(
+fn start(
     mode: &Mode,
-    link: &mut L,
+    link: &mut LibraryConnection,
     calls: &mut Calls,
     (position, sql, params): (usize, &str, &[ParamType]),
-) -> Result<Body<L::Handle>, Failure> {
+) -> Result<Body, Failure> {
     let made = match mode.protocol {
         Protocol::Text => Ok(Body::Text),
         Protocol::Emulated => Ok(Body::Template(Template::new(sql, params))),
-        Protocol::Ps => prepare(link, calls, sql, params).map(Body::Server),
+        Protocol::Ps => link.prepare(calls, sql, params).map(Body::Server),
         Protocol::PsCached if sql.len() > mode.cache_sql_limit => Ok(Body::Text),
         Protocol::PsCached => Ok(Body::Cached),
         Protocol::PsUncached => Ok(Body::Uncached),
@@ -231,21 +194,11 @@ fn start<L: Link>(
     }
 }
 
-fn prepare<L: Link>(
-    link: &mut L,
-    calls: &mut Calls,
-    sql: &str,
-    params: &[ParamType],
-) -> Result<L::Handle, Failure> {
-    calls.prepares += 1;
-    link.prepare(sql, params)
-}
-
 /// Runs a statement of the cache; one that is not in it is prepared and takes the place of the least recently used.
-fn cached<L: Link>(
-    link: &mut L,
+fn cached(
+    link: &mut LibraryConnection,
     calls: &mut Calls,
-    cache: Option<&mut LruCache<usize, L::Handle>>,
+    cache: Option<&mut LruCache<usize, ServerStatement>>,
     (position, sql, params): (usize, &str, &[ParamType]),
     values: &[Value<'_>],
     rows: Option<&mut Vec<Row>>,
@@ -255,27 +208,34 @@ fn cached<L: Link>(
     };
     if let Some(handle) = cache.get_mut(&position) {
         calls.executes += 1;
-        return link.execute(handle, params, values, rows);
+        return handle.run(values, rows);
     }
-    let mut handle = prepare(link, calls, sql, params)?;
+    let handle = link.prepare(calls, sql, params)?;
     calls.executes += 1;
-    let effect = link.execute(&mut handle, params, values, rows);
+    let effect = handle.run(values, rows);
     let evicted = cache.push(position, handle);
-    let closed = evicted.map_or(Ok(()), |(_, evicted)| link.close(calls, evicted));
-    effect.and_then(|effect| closed.map(|()| effect))
+    if let Some((_, evicted)) = evicted {
+        close(calls, evicted);
+    }
+    effect
 }
 
 /// Prepares, runs and closes a statement.
-fn uncached<L: Link>(
-    link: &mut L,
+fn uncached(
+    link: &mut LibraryConnection,
     calls: &mut Calls,
     (sql, params): (&str, &[ParamType]),
     values: &[Value<'_>],
     rows: Option<&mut Vec<Row>>,
 ) -> Result<Effect, Failure> {
-    let mut handle = prepare(link, calls, sql, params)?;
+    let handle = link.prepare(calls, sql, params)?;
     calls.executes += 1;
-    let effect = link.execute(&mut handle, params, values, rows);
-    let closed = link.close(calls, handle);
-    effect.and_then(|effect| closed.map(|()| effect))
+    let effect = handle.run(values, rows);
+    close(calls, handle);
+    effect
+}
+
+/// Closes a statement. On a lost connection the server has closed it, and the call is not counted.
+fn close(calls: &mut Calls, statement: ServerStatement) {
+    calls.closes += u64::from(statement.close());
 }

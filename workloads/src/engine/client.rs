@@ -1,5 +1,6 @@
 //! A session's door to the database: runs statements and counts their effects, so that no workload can miscount.
 
+use std::thread;
 use std::time::Duration;
 
 use loadprint_recording::clock::monotonic_ns;
@@ -19,7 +20,6 @@ use crate::driver::Value;
 use crate::driver::protocol::Calls;
 use crate::stats::Counter;
 use crate::stats::ThreadStats;
-use crate::tasks;
 
 /// Between two attempts to reach a server that does not answer.
 const RETRY_NS: i64 = 50_000_000;
@@ -236,7 +236,7 @@ impl<'a> Client<'a> {
                 if self.control.aborted() {
                     return Ok(());
                 }
-                tasks::pause(Duration::from_nanos(RETRY_NS.unsigned_abs()));
+                thread::sleep(Duration::from_nanos(RETRY_NS.unsigned_abs()));
             }
         }
     }

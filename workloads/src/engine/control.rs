@@ -11,8 +11,6 @@ use loadprint_recording::clock::monotonic_ns;
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
-use crate::tasks;
-
 const GO: u32 = 0;
 const FINISH: u32 = 1;
 const ABORT: u32 = 2;
@@ -22,8 +20,6 @@ const ABORT: u32 = 2;
 #[repr(align(128))]
 pub struct Control {
     state: AtomicU32,
-    /// Tasks that sleep; threads sleep on `state`.
-    sleepers: tasks::Waiters,
     /// Apart from the switches, because with `--events` every event writes it.
     budget: Budget,
 }
@@ -60,7 +56,6 @@ impl Control {
         self.state.fetch_max(state, Relaxed);
         // An address that nobody sleeps on is no error; there is no other one here.
         futex::wake(&self.state, futex::Flags::PRIVATE, i32::MAX as u32).ok();
-        self.sleepers.notify_all();
     }
 
     /// True after [`Control::abort`].
@@ -90,13 +85,6 @@ impl Control {
         while self.state.load(Relaxed) == GO {
             if monotonic_ns() >= moment_ns {
                 return true;
-            }
-            if tasks::inside() {
-                self.sleepers.join();
-                if self.state.load(Relaxed) == GO {
-                    self.sleepers.wait(Some(moment_ns));
-                }
-                continue;
             }
             let timeout = Timespec {
                 tv_sec: moment_ns / 1_000_000_000,

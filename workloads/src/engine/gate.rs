@@ -8,7 +8,6 @@ use std::sync::PoisonError;
 use std::time::Instant;
 
 use super::ThreadFailure;
-use crate::tasks;
 
 /// What a waiting thread does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +46,7 @@ pub struct Gate {
     /// For the main thread.
     changed: Condvar,
     /// For all others: an arrival wakes none of those who wait already.
-    released: tasks::Condvar,
+    released: Condvar,
 }
 
 impl Gate {
@@ -63,7 +62,7 @@ impl Gate {
                 failure: None,
             }),
             changed: Condvar::new(),
-            released: tasks::Condvar::new(),
+            released: Condvar::new(),
         }
     }
 
@@ -79,7 +78,7 @@ impl Gate {
         let round = state.round;
         self.changed.notify_all();
         while state.round == round {
-            state = self.released.wait(&self.state, state);
+            state = self.released.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.order
     }

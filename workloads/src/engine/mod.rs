@@ -57,8 +57,6 @@ pub struct Plan {
     pub events: Option<u64>,
     /// Length of `warmup`, which is not counted.
     pub warmup: Option<Duration>,
-    /// Threads that share the connections as tasks; without, each connection has a thread of its own.
-    pub workers: Option<usize>,
     /// Length of `ramp`, in which one thread after the other begins to run events, not counted.
     pub ramp: Option<Duration>,
     /// Open loop; without it every thread runs its events back to back.
@@ -205,11 +203,7 @@ pub fn run(
         ramp_begin_ns: &AtomicI64::new(0),
     };
     let (measured, short) = thread::scope(|scope| {
-        let started = match plan.workers {
-            None => worker::start(scope, run),
-            Some(workers) => worker::start_shared(scope, run, workers),
-        };
-        let result = match started {
+        let result = match worker::start(scope, run) {
             Ok(()) => run.phases(observer),
             Err((missing, error)) => {
                 (0..missing).for_each(|_| gate.leave(None));

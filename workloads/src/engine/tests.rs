@@ -61,7 +61,6 @@ impl Observer for Notes {
 
 fn plan(threads: usize, events: u64) -> Plan {
     Plan {
-        workers: None,
         threads,
         time: None,
         events: Some(events),

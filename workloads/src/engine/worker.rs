@@ -19,8 +19,6 @@ use super::client::Client;
 use super::gate::Order;
 use super::gate::Seat;
 use crate::driver::DbError;
-use crate::driver::Failure;
-use crate::tasks;
 use crate::workload::Session;
 use crate::workload::Step;
 
@@ -80,40 +78,7 @@ pub fn start<'scope>(scope: &'scope Scope<'scope, '_>, run: Run<'scope>) -> Resu
     })
 }
 
-/// Starts so many threads, each with its share of the connections as tasks; the error is that of [`start`].
-pub fn start_shared<'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    run: Run<'scope>,
-    workers: usize,
-) -> Result<(), (usize, io::Error)> {
-    let share = move |worker: usize| (worker..run.plan.threads).step_by(workers);
-    (0..workers).try_for_each(|worker| {
-        let named = thread::Builder::new().name(format!("worker-{worker}"));
-        let spawned = named.spawn_scoped(scope, move || {
-            let task = |number| Box::new(move || work(run, number)) as Box<dyn FnOnce()>;
-            if let Err(error) = tasks::run(share(worker).map(task).collect()) {
-                let failed = |thread| ThreadFailure {
-                    thread,
-                    place: Place::Preparing,
-                    error: cannot_wait(&error),
-                };
-                share(worker).for_each(|thread| run.gate.leave(Some(failed(thread))));
-            }
-        });
-        let missing = || (worker..workers).map(|worker| share(worker).count()).sum();
-        spawned.map(drop).map_err(|error| (missing(), error))
-    })
-}
-
-fn cannot_wait(error: &io::Error) -> DbError {
-    DbError::Fatal(Failure {
-        errno: 2000,
-        sqlstate: "HY000".to_owned(),
-        message: format!("{error}: lower --threads or raise the limits of open files and of mappings"),
-    })
-}
-
-/// The body of a thread, or of a task.
+/// The body of a thread.
 fn work(run: Run<'_>, number: usize) {
     let seat = Seat::new(run.gate);
     if let Err((place, error)) = serve(run, number) {

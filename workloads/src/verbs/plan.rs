@@ -1,6 +1,5 @@
 //! From options to the engine's plan and to the error policy.
 
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -46,7 +45,6 @@ pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
         time: span(values.number("time")?).filter(|_| limited),
         events,
         warmup: span(values.number("warmup-time")?),
-        workers: workers(values)?,
         ramp: span(values.number("ramp-time")?),
         rate: (per_second > 0.0).then_some(rate),
         undo: match values.text("compat")? {
@@ -67,21 +65,6 @@ pub fn read_timeout(verb: Verb, values: &Values) -> Result<Option<Duration>> {
         return Ok(span(values.number("mysql-read-timeout")?));
     }
     Ok((verb == Verb::Run).then_some(READ_TIMEOUT))
-}
-
-/// Threads that serve all connections, where those have none of their own.
-fn workers(values: &Values) -> Result<Option<usize>> {
-    if !values.flag("multiplex")? {
-        if values.given("workers")? {
-            bail!("--workers is the number of threads of --multiplex=on, which is off");
-        }
-        return Ok(None);
-    }
-    if values.given("workers")? {
-        return Ok(Some(values.count("workers")?));
-    }
-    let cpus = available_parallelism().context("count this process's CPUs: give --workers")?;
-    Ok(Some(cpus.get()))
 }
 
 fn cut_after(values: &Values) -> Result<Option<Duration>> {

@@ -99,11 +99,10 @@ impl Invocation<'_> {
             pending_ns: 0,
         };
         self.output.line(&format!(
-            "Running {} on {} with {} threads{}, seed {}",
+            "Running {} on {} with {} threads, seed {}",
             self.workload.descriptor().name,
             self.driver.account.describe(),
             self.plan.threads,
-            self.multiplexed(),
             self.seed
         ));
         let mut plan = self.plan.clone();
@@ -201,12 +200,6 @@ impl Invocation<'_> {
         )
     }
 
-    /// What is said of connections that share threads.
-    fn multiplexed(&self) -> String {
-        let words = |workers| format!(" multiplexed on {workers} workers");
-        self.plan.workers.map_or_else(String::new, words)
-    }
-
     /// Prints first: a full disk does not cost the figures.
     fn write(
         &self,
@@ -234,7 +227,6 @@ impl Invocation<'_> {
                 compression: self.driver.account.compression,
                 protocol: self.driver.mode.protocol.word(),
                 unseen: load.unseen(),
-                workers: self.plan.workers,
             };
             let details = load.details(measured.seconds);
             let json = result::result_json(&invocation, outcome, measured, details, reason)?;

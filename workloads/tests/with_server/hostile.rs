@@ -127,7 +127,6 @@ fn a_login_that_does_not_end_is_given_up() {
         for (first, words) in [
             (0, RUN.to_owned()),
             (1, RUN.to_owned()),
-            (1, format!("{RUN} --multiplex=on --workers=1")),
             (0, "prepare oltp_insert".to_owned()),
             (0, "cleanup oltp_insert".to_owned()),
         ] {
@@ -151,44 +150,42 @@ fn a_statement_without_an_answer_is_given_up_and_named() {
     };
     let limit = format!("for {LIMIT} s (--mysql-read-timeout)");
     let mut cases = Vec::new();
-    for driver in ["", "--multiplex=on --workers=1"] {
-        // None of them leaves a row locked, for which another case would wait.
-        for (workload, protocol, moment, place) in [
-            (
-                "oltp_read_only",
-                "text",
-                query("SELECT c FROM"),
-                "`SELECT c FROM sbtest1",
-            ),
-            ("oltp_read_only", "text", query("COMMIT"), "`COMMIT`"),
-            (
-                "oltp_update_non_index",
-                "emulated",
-                query("UPDATE"),
-                "`UPDATE sbtest1",
-            ),
-            (
-                "oltp_read_only",
-                "ps",
-                Moment::Command(Some(PREPARE), ""),
-                "setting up its session",
-            ),
-            (
-                "oltp_point_select",
-                "ps",
-                Moment::Command(Some(EXECUTE), ""),
-                "`SELECT c FROM sbtest1",
-            ),
-        ] {
-            let words = format!(
-                "run {workload} --table-size=100 --threads=2 --time=600 --report-interval=0 --protocol={protocol} {driver}"
-            );
-            for act in [Act::Silence, Act::Cut(3), Act::Drip] {
-                cases.push((
-                    silent(&words, 1, moment, act),
-                    vec![limit.clone(), place.to_owned()],
-                ));
-            }
+    // None of them leaves a row locked, for which another case would wait.
+    for (workload, protocol, moment, place) in [
+        (
+            "oltp_read_only",
+            "text",
+            query("SELECT c FROM"),
+            "`SELECT c FROM sbtest1",
+        ),
+        ("oltp_read_only", "text", query("COMMIT"), "`COMMIT`"),
+        (
+            "oltp_update_non_index",
+            "emulated",
+            query("UPDATE"),
+            "`UPDATE sbtest1",
+        ),
+        (
+            "oltp_read_only",
+            "ps",
+            Moment::Command(Some(PREPARE), ""),
+            "setting up its session",
+        ),
+        (
+            "oltp_point_select",
+            "ps",
+            Moment::Command(Some(EXECUTE), ""),
+            "`SELECT c FROM sbtest1",
+        ),
+    ] {
+        let words = format!(
+            "run {workload} --table-size=100 --threads=2 --time=600 --report-interval=0 --protocol={protocol}"
+        );
+        for act in [Act::Silence, Act::Cut(3), Act::Drip] {
+            cases.push((
+                silent(&words, 1, moment, act),
+                vec![limit.clone(), place.to_owned()],
+            ));
         }
     }
     // The connection that reads counters, and those of other verbs.
@@ -209,45 +206,30 @@ fn a_statement_without_an_answer_is_given_up_and_named() {
 fn threads_that_do_not_become_ready_end_the_run() {
     let bench = Bench::new("hostile_assembly");
     prepared(&bench);
-    let cases = ["", "--multiplex=on --workers=1"].map(|driver| {
-        let words = format!("{RUN} {driver} --mysql-read-timeout=0 --thread-init-timeout={LIMIT}");
-        let moment = Moment::Command(Some(PREPARE), "SELECT");
-        (
-            start(&bench, &words, 1, moment, Act::Silence),
-            vec![
-                "0 of 2 threads were connected and prepared".to_owned(),
-                "--thread-init-timeout".to_owned(),
-            ],
-        )
-    });
-    all_refused(cases.into());
+    let words = format!("{RUN} --mysql-read-timeout=0 --thread-init-timeout={LIMIT}");
+    let moment = Moment::Command(Some(PREPARE), "SELECT");
+    start(&bench, &words, 1, moment, Act::Silence).refused(&[
+        "0 of 2 threads were connected and prepared",
+        "--thread-init-timeout",
+    ]);
 }
 
 #[test]
 fn what_no_server_sends_is_refused_with_bounded_memory() {
     let bench = Bench::new("hostile_replies");
     prepared(&bench);
-    bench.succeed("prepare arm_insert");
     let words = format!("{RUN} --mysql-read-timeout=300");
     // The library takes some of the malformed packets for an answer; the server answers nothing after them.
     let short = format!("{RUN} --mysql-read-timeout={LIMIT}");
-    let arm = "run arm_insert --arm-mode=bulk --threads=1 --time=600 --report-interval=0 --multiplex=on --workers=1 \
-               --mysql-read-timeout=300";
     let variables = query("SHOW GLOBAL VARIABLES");
-    let limits = query("SELECT @@max_allowed_packet");
     let cases = [
         (words.as_str(), 0, variables, Act::Rows, "1 GiB"),
-        (arm, 1, limits, Act::Rows, "1 GiB"),
         // The library keeps descriptions of columns up to the largest packet.
         (&words, 0, variables, Act::Columns, "error 20"),
         (&words, 0, variables, Act::ManyColumns(1 << 27), "error 2008"),
         (&short, 0, variables, Act::ManyColumns(1 << 60), "error 20"),
-        (arm, 1, limits, Act::ManyColumns(1 << 27), "error 2027"),
         (&short, 0, variables, Act::Packet(b"\xff"), "error 20"),
         (&short, 0, variables, Act::Packet(b"\x00\xfe\x01"), "error 20"),
-        (arm, 1, limits, Act::Packet(b"\xff"), "error 2027"),
-        (arm, 1, limits, Act::Packet(b"\x00\xfe\x01"), "error 2027"),
-        (arm, 1, limits, Act::Packet(b""), "error 2027"),
         (
             &short,
             1,
@@ -268,26 +250,24 @@ fn a_signal_ends_a_generator_whose_server_is_silent() {
     let bench = Bench::new("hostile_signal");
     prepared(&bench);
     let mut cases = Vec::new();
-    for driver in ["", "--multiplex=on --workers=1"] {
-        for (number, (first, moment)) in [
-            (0, Moment::Connected),
-            (0, Moment::Greeted),
-            (0, query("SHOW GLOBAL VARIABLES")),
-            (1, Moment::Greeted),
-            (1, Moment::Command(Some(PREPARE), "")),
-            (1, Moment::Command(Some(EXECUTE), "")),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let run = bench.path(&format!("run-{number}{}", driver.len()));
-            let words = format!(
-                "{RUN} {driver} --mysql-read-timeout=0 --thread-init-timeout=3600 --forced-shutdown=off --out={}",
-                run.display()
-            );
-            let measured = matches!(moment, Moment::Command(Some(EXECUTE), _)).then_some(run);
-            cases.push((start(&bench, &words, first, moment, Act::Silence), measured));
-        }
+    for (number, (first, moment)) in [
+        (0, Moment::Connected),
+        (0, Moment::Greeted),
+        (0, query("SHOW GLOBAL VARIABLES")),
+        (1, Moment::Greeted),
+        (1, Moment::Command(Some(PREPARE), "")),
+        (1, Moment::Command(Some(EXECUTE), "")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let run = bench.path(&format!("run-{number}"));
+        let words = format!(
+            "{RUN} --mysql-read-timeout=0 --thread-init-timeout=3600 --forced-shutdown=off --out={}",
+            run.display()
+        );
+        let measured = matches!(moment, Moment::Command(Some(EXECUTE), _)).then_some(run);
+        cases.push((start(&bench, &words, first, moment, Act::Silence), measured));
     }
     for (case, _) in &mut cases {
         case.acted();
@@ -317,15 +297,11 @@ fn a_signal_ends_a_generator_whose_server_is_silent() {
 fn events_that_do_not_end_are_cut_off_after_the_time() {
     let bench = Bench::new("hostile_shutdown");
     prepared(&bench);
-    for driver in ["", "--multiplex=on --workers=1"] {
-        let words = format!(
-            "run oltp_point_select --table-size=100 --threads=2 --time=1 --report-interval=0 {driver} --mysql-read-timeout=0 \
-             --forced-shutdown=1"
-        );
-        let moment = Moment::Command(Some(EXECUTE), "");
-        let (name, output) = start(&bench, &words, 1, moment, Act::Silence).end();
-        let line = only_line(&output);
-        assert_eq!(output.status.code(), Some(2), "{name}: {line}");
-        assert!(line.contains("did not end their event"), "{name}: {line}");
-    }
+    let words = "run oltp_point_select --table-size=100 --threads=2 --time=1 --report-interval=0 --mysql-read-timeout=0 \
+                 --forced-shutdown=1";
+    let moment = Moment::Command(Some(EXECUTE), "");
+    let (name, output) = start(&bench, words, 1, moment, Act::Silence).end();
+    let line = only_line(&output);
+    assert_eq!(output.status.code(), Some(2), "{name}: {line}");
+    assert!(line.contains("did not end their event"), "{name}: {line}");
 }

@@ -20,7 +20,6 @@ mod guest_hammerdb;
 mod guest_sysbench;
 mod hostile;
 mod insert_benchmark;
-mod multiplexed;
 mod oltp;
 mod protocols;
 mod statements;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::Condvar;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
@@ -12,7 +13,6 @@ use loadprint_recording::clock::monotonic_ns;
 
 use super::record::Buffer;
 use super::record::Source;
-use crate::tasks::Condvar;
 
 /// Who waited how long for the other side, since the phase began.
 #[derive(Debug, Clone, Copy, Default)]
@@ -116,7 +116,7 @@ impl Queue {
         let mut state = self.lock();
         let began = monotonic_ns();
         while state.empty.is_empty() && !state.stopping {
-            state = self.changed.wait(&self.state, state);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.waits.producer_ns += monotonic_ns() - began;
         if state.stopping { None } else { state.empty.pop() }
@@ -127,7 +127,7 @@ impl Queue {
         let mut state = self.lock();
         let began = monotonic_ns();
         while state.full.is_empty() && !state.closed {
-            state = self.changed.wait(&self.state, state);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.waits.writers_ns += monotonic_ns() - began;
         state.full.pop_front()

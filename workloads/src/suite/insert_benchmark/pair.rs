@@ -1,10 +1,9 @@
 //! Keeps the inserts and the deletes of one client near each other: neither is more than eight statements ahead.
 
+use std::sync::Condvar;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
-
-use crate::tasks::Condvar;
 
 /// Statements that one side may be ahead of the other.
 pub const AHEAD: u64 = 8;
@@ -53,7 +52,7 @@ impl Pair {
         let mut state = self.lock();
         let (own, other) = (side as usize, 1 - side as usize);
         while state.done[own] >= state.done[other] + AHEAD && !state.over {
-            state = self.changed.wait(&self.state, state);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         !state.over
     }

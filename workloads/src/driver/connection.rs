@@ -1,4 +1,4 @@
-//! A connection of either kind: its link to the server, its statements, and how both are had again after a loss.
+//! A connection with its statements and its limits; reopens both after the connection is lost.
 
 use std::ptr;
 use std::time::Duration;
@@ -12,27 +12,13 @@ use super::Reconnects;
 use super::Row;
 use super::StatementId;
 use super::Value;
+use super::library::LibraryConnection;
 use super::mysql::MysqlDriver;
 use super::mysql::local_failure;
 use super::protocol::Calls;
-use super::statements::Link;
 use super::statements::Statements;
 use super::watchdog::Cut;
 use super::watchdog::Watched;
-
-/// A link that can be opened.
-pub trait Login: Link + Sized {
-    /// Handles belong to the link and are closed one by one before it; else they end with it.
-    const CLOSES_HANDLES: bool;
-
-    /// Logs in to address `number`; `watched` has the handle from its beginning on.
-    fn open(
-        driver: &MysqlDriver,
-        number: usize,
-        with_database: bool,
-        watched: &Watched,
-    ) -> Result<Self, Failure>;
-}
 
 /// First words of statements that work on whole tables, however long that takes.
 const WITHOUT_LIMIT: [&[u8]; 8] = [
@@ -56,26 +42,26 @@ enum Call<'a> {
     Statement(&'a [u8]),
 }
 
-/// A connection over links of one kind.
-pub struct Linked<L: Login> {
+/// A connection to one address of the account.
+pub struct MysqlConnection {
     driver: MysqlDriver,
     /// Which of the addresses.
     number: usize,
     with_database: bool,
-    statements: Statements<L>,
+    statements: Statements,
     on_connect: Vec<String>,
     watched: Watched,
     /// None when it could not be opened again.
-    link: Option<L>,
+    link: Option<LibraryConnection>,
 }
 
-impl<L: Login> Linked<L> {
+impl MysqlConnection {
     /// Logs in.
     ///
     /// # Errors
     /// Of the link; fatal, whatever their number.
     pub fn open(driver: &MysqlDriver, number: usize, with_database: bool) -> Result<Self, DbError> {
-        let mut linked = Self {
+        let mut connection = Self {
             driver: driver.clone(),
             number,
             with_database,
@@ -84,8 +70,8 @@ impl<L: Login> Linked<L> {
             watched: driver.watchdog.watch(),
             link: None,
         };
-        linked.open_again().map_err(DbError::Fatal)?;
-        Ok(linked)
+        connection.open_again().map_err(DbError::Fatal)?;
+        Ok(connection)
     }
 
     fn run(
@@ -122,21 +108,19 @@ impl<L: Login> Linked<L> {
     fn close(&mut self) {
         let link = self.link.take();
         self.watched.call(|| {
-            if let Some(mut link) = link {
-                if L::CLOSES_HANDLES {
-                    self.statements.close(&mut link);
-                }
+            if let Some(link) = link {
+                self.statements.close();
                 self.watched.set_handle(ptr::null_mut());
+                drop(link);
             }
         });
-        self.statements.lose();
     }
 
     /// Logs in, under the limit of a login.
     fn open_again(&mut self) -> Result<(), Failure> {
         let limit = Duration::from_secs(self.driver.account.answer_seconds.into());
         self.watched.set_limit(Some(limit));
-        let open = || L::open(&self.driver, self.number, self.with_database, &self.watched);
+        let open = || LibraryConnection::open(&self.driver, self.number, self.with_database, &self.watched);
         let opened = self.watched.call(open);
         self.watched.set_limit(self.driver.read_timeout);
         self.link = Some(opened.map_err(|failure| self.explained(failure, Call::Login))?);
@@ -203,7 +187,7 @@ fn closed() -> Failure {
     local_failure("the connection is closed")
 }
 
-impl<L: Login> Connection for Linked<L> {
+impl Connection for MysqlConnection {
     fn prepare(&mut self, sql: &str, params: &[ParamType]) -> Result<StatementId, DbError> {
         let result = match &mut self.link {
             Some(link) => self.watched.call(|| self.statements.prepare(link, sql, params)),
@@ -266,7 +250,7 @@ impl<L: Login> Connection for Linked<L> {
     }
 }
 
-impl<L: Login> Drop for Linked<L> {
+impl Drop for MysqlConnection {
     fn drop(&mut self) {
         self.close();
     }
