@@ -13,6 +13,9 @@ from loadprint.statistics.trend import look, trend
 from simulations import runs, series
 
 
+pytestmark = pytest.mark.slow
+
+
 def refused(made: series.Floats) -> float:
     """Share of series (trials, seconds), or of sides (trials, repeats, seconds), that count as unsettled."""
     return float(look(made if made.ndim == 3 else made[:, None]).drifts.mean())
