@@ -12,7 +12,6 @@ import pytest
 from loadprint.statistics.trend import look, trend
 from simulations import runs, series
 
-
 pytestmark = pytest.mark.slow
 
 
