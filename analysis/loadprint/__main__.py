@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from loadprint.commands import register
+from loadprint.commands.registry import register
 from loadprint.errors import InputError
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from loadprint.qualify.measure import Reader
-from loadprint.qualify.qualify import qualify
-from loadprint.qualify.report import CellReport, Line, Report
-from loadprint.qualify.spec import Spec
+from loadprint.commands.qualify.measure import Reader
+from loadprint.commands.qualify.qualification import qualify
+from loadprint.commands.qualify.qualify_report import CellReport, Line, Report
+from loadprint.commands.qualify.spec import Spec
 from recordings import Host, make_execution, write_json, write_manifest
 
 SECONDS = 40

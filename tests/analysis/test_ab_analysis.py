@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from loadprint.__main__ import main
-from loadprint.ab import BASELINE, TREATMENT, Result, Window, published, render
-from loadprint.ab.analysis import About, analyse
-from loadprint.ab.gates import Limits, mix_distance
-from loadprint.ab.inference import carry_over, drift, sign_flip, smallest_p
+from loadprint.commands.ab import BASELINE, TREATMENT, Result, Window, ab_published, ab_text
+from loadprint.commands.ab.analysis import About, analyse
+from loadprint.commands.ab.gates import Limits, mix_distance
+from loadprint.commands.ab.inference import carry_over, drift, sign_flip, smallest_p
 from scipy.stats import permutation_test
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "published" / "dynimize_sample.csv"
@@ -54,7 +54,7 @@ def analysed(given: Sequence[Window], limits: Limits | None = None, schedule: st
 
 
 def test_the_published_sample_is_worked_out_anew_and_says_what_it_cannot() -> None:
-    result = published.read(SAMPLE)
+    result = ab_published.read(SAMPLE)
     ratios = {effect.key: effect.ratio for effect in result.effects}
     assert ratios["queries"] == pytest.approx(1.38471, abs=5e-6)
     assert ratios["cpu"] == pytest.approx(0.987822, abs=5e-7)
@@ -235,11 +235,11 @@ def test_distance_of_mixes_leaves_chance_out() -> None:
 
 def test_every_format_has_every_figure() -> None:
     result = analysed(changed(windows([1.0, 0.8, 0.81, 1.0] * 4), 3, connections=99.0))
-    text = render.text(result)
+    text = ab_text.text(result)
     assert max(len(line) for line in text.splitlines()) <= 100
     assert "its connections are" in text
-    whole = json.loads(render.as_json(result))
+    whole = json.loads(ab_text.as_json(result))
     assert whole["effects"][2]["ratio"] == pytest.approx(1.24, abs=0.02)
-    rows = list(csv.DictReader(io.StringIO(render.as_csv(result))))
+    rows = list(csv.DictReader(io.StringIO(ab_text.as_csv(result))))
     assert float(rows[2]["ratio"]) == whole["effects"][2]["ratio"]
-    assert "queries per CPU-second" in render.markdown(result)
+    assert "queries per CPU-second" in ab_text.markdown(result)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from loadprint.__main__ import main
-from loadprint.ab import BASELINE, TREATMENT
-from loadprint.ab.experiment import Experiment, Guards, load
-from loadprint.ab.guards import Guarding, parse
-from loadprint.ab.schedule import Plan, plan
+from loadprint.commands.ab import BASELINE, TREATMENT
+from loadprint.commands.ab.experiment import Experiment, Guards, load
+from loadprint.commands.ab.guards import Guarding, parse
+from loadprint.commands.ab.schedule import Plan, plan
 from loadprint.errors import InputError
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "docs" / "examples").glob("ab-*.yml"))

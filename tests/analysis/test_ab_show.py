@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from loadprint.__main__ import main
-from loadprint.ab import show
+from loadprint.commands.ab import show
 
 KEPT = Path(__file__).parents[1] / "recordings" / "v1" / "hidden-index"
 

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from loadprint.campaigns.file import CampaignError, load
-from loadprint.campaigns.types import seconds, size
+from loadprint.commands.campaign.campaign_file import load
+from loadprint.configuration.document import DocumentError
+from loadprint.configuration.field_types import seconds, size
 
 QUICK = Path(__file__).parents[2] / "ansible" / "campaigns" / "quick.yml"
 
@@ -77,7 +78,7 @@ def test_quick_is_valid_and_resolved_to_seconds_and_bytes() -> None:
 )
 def test_a_mistake_names_line_key_and_mend(tmp_path: Path, old: str, new: str, says: str) -> None:
     path = changed(tmp_path, old, new)
-    with pytest.raises(CampaignError) as error:
+    with pytest.raises(DocumentError) as error:
         load(path)
     message = str(error.value)
     assert says in message
@@ -90,12 +91,12 @@ def test_a_mistake_names_line_key_and_mend(tmp_path: Path, old: str, new: str, s
 
 
 def test_a_missing_key_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CampaignError, match=r'key "reference" is missing'):
+    with pytest.raises(DocumentError, match=r'key "reference" is missing'):
         load(changed(tmp_path, "reference: oltp", ""))
 
 
 def test_a_missing_file_names_its_neighbours() -> None:
-    with pytest.raises(CampaignError, match=r"no such campaign file; there are: .*quick"):
+    with pytest.raises(DocumentError, match=r"no such campaign file; there are: .*quick"):
         load(QUICK.with_name("quik.yml"))
 
 
@@ -104,11 +105,11 @@ def test_overrides_reach_nested_keys_and_are_named_when_wrong() -> None:
     assert campaign.repeats == 5
     assert campaign.phases.measure == 3.0
     assert campaign.sides["oltp"].options["table-size"] == 10
-    with pytest.raises(CampaignError, match=r'^--set phases.mesure: unknown key "mesure" in phases'):
+    with pytest.raises(DocumentError, match=r'^--set phases.mesure: unknown key "mesure" in phases'):
         load(QUICK, ["phases.mesure=3s"])
-    with pytest.raises(CampaignError, match=r"repeats holds one value"):
+    with pytest.raises(DocumentError, match=r"repeats holds one value"):
         load(QUICK, ["repeats.x=3"])
-    with pytest.raises(CampaignError, match=r"write it as key.key=value"):
+    with pytest.raises(DocumentError, match=r"write it as key.key=value"):
         load(QUICK, ["repeats"])
 
 
@@ -116,7 +117,7 @@ def test_the_canary_is_on_and_sysstat_off_unless_said() -> None:
     assert (load(QUICK).canary, load(QUICK).sysstat) == (True, False)
     campaign = load(QUICK, ["canary=false", "sysstat=true"])
     assert (campaign.canary, campaign.sysstat) == (False, True)
-    with pytest.raises(CampaignError, match=r"^--set sysstat: "):
+    with pytest.raises(DocumentError, match=r"^--set sysstat: "):
         load(QUICK, ["sysstat=perhaps"])
 
 
@@ -125,7 +126,7 @@ def test_exporters_are_off_unless_named(tmp_path: Path) -> None:
     both = ["node_exporter", "mysqld_exporter"]
     assert load(QUICK, [f"recorder.exporters={both}"]).recorder.exporters == both
     path = changed(tmp_path, "phases:\n", "recorder:\n  exporters: [node_exporter, nod_exporter]\nphases:\n")
-    with pytest.raises(CampaignError) as error:
+    with pytest.raises(DocumentError) as error:
         load(path)
     assert str(error.value) == (
         f"{path}:{line_of(path, 'nod_exporter')}: recorder.exporters.1:"
@@ -147,14 +148,14 @@ def test_exporters_that_cannot_work_are_named_with_their_line(
     tmp_path: Path, recorder: str, says: str
 ) -> None:
     path = changed(tmp_path, "phases:\n", f"recorder: {recorder}\nphases:\n")
-    with pytest.raises(CampaignError) as error:
+    with pytest.raises(DocumentError) as error:
         load(path)
     assert says in str(error.value)
     assert str(error.value).startswith(f"{path}:{line_of(path, 'recorder:')}: recorder: ")
 
 
 def test_an_existing_server_cannot_be_restored() -> None:
-    with pytest.raises(CampaignError, match=r"state.data: an existing server cannot be restored"):
+    with pytest.raises(DocumentError, match=r"state.data: an existing server cannot be restored"):
         load(QUICK, ["server.source=existing"])
     assert load(QUICK, ["server.source=existing", "state.data=carried"]).state.data == "carried"
 
@@ -201,7 +202,7 @@ def test_an_unknown_workload_is_named_with_its_line(tmp_path: Path) -> None:
     assert load(QUICK, workloads=known).sides["oltp"].workload == "oltp_read_write"
     path = changed(tmp_path, "workload: arm_insert", "workload: arm_inset")
     with pytest.raises(
-        CampaignError, match=r'unknown workload "arm_inset" in data.insert; did you mean'
+        DocumentError, match=r'unknown workload "arm_inset" in data.insert; did you mean'
     ) as error:
         load(path, workloads=known)
     assert str(error.value).startswith(f"{path}:{line_of(path, 'arm_inset')}: ")

@@ -7,9 +7,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from loadprint.campaigns.execution import Plan, close_execution, digest, open_execution, order
-from loadprint.campaigns.file import CampaignError, load
-from loadprint.campaigns.model import Campaign
+from loadprint.commands.campaign.campaign_file import load
+from loadprint.commands.campaign.campaign_model import Campaign
+from loadprint.commands.campaign.execution import Plan, close_execution, digest, open_execution, order
+from loadprint.configuration.document import DocumentError
 
 QUICK = Path(__file__).parents[2] / "ansible" / "campaigns" / "quick.yml"
 
@@ -57,7 +58,7 @@ def test_the_hash_covers_campaign_binaries_and_hosts(campaign: Campaign, tmp_pat
     assert base != digest(campaign, [binary], ["server=b"])
     binary.write_bytes(b"two")
     assert base != digest(campaign, [binary], ["server=a"])
-    with pytest.raises(CampaignError, match="setup builds it"):
+    with pytest.raises(DocumentError, match="setup builds it"):
         digest(campaign, [tmp_path / "absent"])
 
 
@@ -102,7 +103,7 @@ def test_closing_leaves_what_failed_for_the_next_start(campaign: Campaign, tmp_p
         complete(plan, run)
     complete(plan, plan.todo[-1], "failed")
     assert close_execution(plan.directory).document["status"] == "unfinished"
-    with pytest.raises(CampaignError, match="no execution here"):
+    with pytest.raises(DocumentError, match="no execution here"):
         close_execution(tmp_path)
 
 

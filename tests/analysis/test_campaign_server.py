@@ -6,9 +6,10 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from loadprint.campaigns.execution import digest, open_execution, use_server
-from loadprint.campaigns.file import CampaignError, load
-from loadprint.campaigns.server import declared
+from loadprint.commands.campaign.campaign_file import load
+from loadprint.commands.campaign.execution import digest, open_execution, use_server
+from loadprint.commands.campaign.server_identity import declared
+from loadprint.configuration.document import DocumentError
 
 QUICK = Path(__file__).parents[2] / "ansible" / "campaigns" / "quick.yml"
 OLD = {"flavour": "mysql", "version": "8.0.12", "program_sha256": "a" * 64}
@@ -36,7 +37,7 @@ def test_a_relative_tarball_is_of_the_users_directory_then_of_the_checkout(tmp_p
     for folder in (user, checkout):
         folder.mkdir()
     settings = {"tarball": "m.tar.gz", "directories": [str(user), str(checkout)]}
-    with pytest.raises(CampaignError) as missing:
+    with pytest.raises(DocumentError) as missing:
         declared("tarball", settings)
     assert str(user / "m.tar.gz") in str(missing.value)
     assert str(checkout / "m.tar.gz") in str(missing.value)
@@ -47,9 +48,9 @@ def test_a_relative_tarball_is_of_the_users_directory_then_of_the_checkout(tmp_p
 
 
 def test_what_is_no_file_and_no_tarball_at_all_say_so(tmp_path: Path) -> None:
-    with pytest.raises(CampaignError, match=f"{tmp_path}: cannot read it: Is a directory"):
+    with pytest.raises(DocumentError, match=f"{tmp_path}: cannot read it: Is a directory"):
         declared("tarball", {"tarball": str(tmp_path)})
-    with pytest.raises(CampaignError, match="server_tarball=PATH-OR-URL"):
+    with pytest.raises(DocumentError, match="server_tarball=PATH-OR-URL"):
         declared("tarball", {})
 
 
@@ -68,7 +69,7 @@ def test_an_execution_resumes_with_the_server_it_began_with_only(tmp_path: Path)
     again = open_execution(load(QUICK), "a" * 64, tmp_path)
     assert again.directory == opened.directory
     assert use_server(opened.directory, OLD).document["server"]["obtained"] == OLD
-    with pytest.raises(CampaignError) as refused:
+    with pytest.raises(DocumentError) as refused:
         use_server(opened.directory, NEW)
     assert all(word in str(refused.value) for word in ("mysql 8.0.12", "mysql 5.7.22", "campaign_new=true"))
     assert "\n" not in str(refused.value)

@@ -7,10 +7,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from loadprint.campaigns.document import CampaignError
-from loadprint.campaigns.equal_load import resolve
-from loadprint.campaigns.execution import Plan, open_execution, order, plan
-from loadprint.campaigns.file import load
+from loadprint.commands.campaign.campaign_file import load
+from loadprint.commands.campaign.equal_load import resolve
+from loadprint.commands.campaign.execution import Plan, open_execution, order, plan
+from loadprint.configuration.document import DocumentError
 
 CAMPAIGNS = Path(__file__).parents[2] / "ansible" / "campaigns"
 BASE = """\
@@ -67,7 +67,7 @@ def test_columns_are_named_by_a_pattern_and_never_twice(tmp_path: Path) -> None:
     named = MATRIX.replace("  point:\n", '  point:\n    name: "{protocol}-t{threads}"\n')
     assert list(load(written(tmp_path, named, "ps-t4")).columns)[-1] == "ps-t4"
     path = written(tmp_path, named.replace("-t{threads}", ""), "ps")
-    with pytest.raises(CampaignError, match='two columns are called "text"') as error:
+    with pytest.raises(DocumentError, match='two columns are called "text"') as error:
         load(path)
     assert str(error.value).startswith(f"{path}:{line_of(path, '    name: ')}: ")
 
@@ -86,7 +86,7 @@ def test_columns_are_named_by_a_pattern_and_never_twice(tmp_path: Path) -> None:
 def test_a_mistake_in_a_side_is_placed(tmp_path: Path, old: str, new: str, says: str) -> None:
     assert old in MATRIX
     path = written(tmp_path, MATRIX.replace(old, new), "point-text-t1")
-    with pytest.raises(CampaignError) as error:
+    with pytest.raises(DocumentError) as error:
         load(path)
     assert says in str(error.value)
     assert str(error.value).startswith(f"{path}:")
@@ -132,15 +132,15 @@ def test_variables_size_a_campaign_and_a_scale_changes_them(tmp_path: Path) -> N
 
 def test_mistakes_in_scales_and_variables_are_placed(tmp_path: Path) -> None:
     path = written(tmp_path, SIZED, "point-text-t1", SCALED)
-    with pytest.raises(CampaignError, match='no scale "huge"; there are large'):
+    with pytest.raises(DocumentError, match='no scale "huge"; there are large'):
         load(path, scales=["huge"])
     path = written(tmp_path, SIZED, "point-text-t1", SCALED.replace("measure: 1m", "mesure: 1m"))
-    with pytest.raises(CampaignError, match='unknown key "mesure" in phases') as error:
+    with pytest.raises(DocumentError, match='unknown key "mesure" in phases') as error:
         load(path)  # although it is not chosen
     assert str(error.value).startswith(f"{path}:{line_of(path, 'mesure')}: ")
     path = written(tmp_path, SIZED.replace("users", "user"), "point-text-t1", SCALED)
     with pytest.raises(
-        CampaignError, match=r"'user' is undefined .*variables are warehouses, users"
+        DocumentError, match=r"'user' is undefined .*variables are warehouses, users"
     ) as error:
         load(path)
     assert str(error.value).startswith(f"{path}:{line_of(path, 'threads:')}: ")
@@ -183,7 +183,7 @@ def test_the_rate_is_a_share_of_the_slower_sides_mean_maximum_and_stays(tmp_path
     directory = opened.directory
     assert directory is not None
     finish(opened, "b1-point-text-r1", 900)
-    with pytest.raises(CampaignError, match="no saturation run of point-ps is complete"):
+    with pytest.raises(DocumentError, match="no saturation run of point-ps is complete"):
         resolve(directory, "b1-point-text@50-r1")
     finish(opened, "b2-point-text-r2", 5, "failed")
     finish(opened, "b1-point-ps-r1", 400)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from conftest import insert, oltp
+from loadprint.commands.operands import resolve
+from loadprint.comparison.compare_sides import compare
 from loadprint.errors import InputError
-from loadprint.reading.sides import resolve
 from loadprint.rendering import render_csv, render_json, render_text
 from loadprint.tables import views
 from loadprint.tables.ceilings import Ceiling, read
-from loadprint.tables.compare import compare
 from loadprint.tables.table import Table
 from recordings import make_execution, write_json
 

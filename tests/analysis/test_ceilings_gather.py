@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from loadprint.__main__ import main
-from loadprint.ceilings import claims, render
-from loadprint.ceilings.gather import gather, write
-from loadprint.ceilings.measures import MEASURES
-from loadprint.ceilings.outputs import READERS
-from loadprint.ceilings.told import tell
+from loadprint.commands.ceilings import ceilings_text, claims
+from loadprint.commands.ceilings.ceilings_summary import tell
+from loadprint.commands.ceilings.gather_outputs import gather, write
+from loadprint.commands.ceilings.measures import MEASURES
+from loadprint.commands.ceilings.outputs import READERS
 from loadprint.errors import InputError
 from loadprint.tables.ceilings import read
 
@@ -148,18 +148,18 @@ def test_the_table_shows_claims_beside_what_was_measured(outputs: Path) -> None:
     write(gather(outputs), place)
     assert place.stat().st_mode & 0o777 == 0o600
     told = tell(outputs.parent)
-    text = render.text(told)
-    assert max(map(len, text.splitlines())) <= render.WIDTH, text
+    text = ceilings_text.text(told)
+    assert max(map(len, text.splitlines())) <= ceilings_text.WIDTH, text
     line = next(line for line in text.splitlines() if line.startswith("random reads"))
     entry = entries(outputs)["read_iops"]
     assert "3,000" in line.split()
     assert f"{100 * entry['value'] / 3000:,.0f}" == line.split()[-1]
-    rows = list(csv.DictReader(io.StringIO(render.as_csv(told))))
+    rows = list(csv.DictReader(io.StringIO(ceilings_text.as_csv(told))))
     assert {row["quantity"] for row in rows} >= {"disk.data.reads", "nic.veth.tx_bytes", "host.ctxt"}
-    document = json.loads(render.as_json(told))
+    document = json.loads(ceilings_text.as_json(told))
     assert len(document["ceilings"]) == len(MEASURES)
     assert all(0 <= entry["spread"] < 1 for entry in document["ceilings"])
-    assert "random reads" in render.markdown(told)
+    assert "random reads" in ceilings_text.markdown(told)
 
 
 def test_compare_expects_no_row_of_what_is_measured_for_its_own_sake(outputs: Path) -> None:

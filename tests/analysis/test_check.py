@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from loadprint.__main__ import main
-from loadprint.check.judge import Report, judge
-from loadprint.check.rules import RULES
-from loadprint.check.sources import recorded
-from loadprint.check.subject import Subject
+from loadprint.commands.check.check_report import Report, judge
+from loadprint.commands.check.check_rules import RULES
+from loadprint.commands.check.subject import Subject
+from loadprint.commands.check.subject_sources import recorded
 from loadprint.judging.effective import Server
 from loadprint.metrics.quantities import Quantities
 from recordings import Host, make_execution, make_run, write_json, write_manifest

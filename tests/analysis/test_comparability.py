@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loadprint.commands.operands import resolve
 from loadprint.judging.comparability import Comparability, judge, settings
 from loadprint.judging.effective import Server, effective
 from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
-from loadprint.reading.sides import resolve
 from recordings import Host, make_execution, make_run, write_json, write_manifest
 
 DURABLE = {

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import insert, oltp
-from loadprint.commands import COMMANDS
-from loadprint.reading.sides import resolve
+from loadprint.commands.operands import resolve
+from loadprint.commands.registry import COMMANDS
+from loadprint.comparison.compare_sides import compare
+from loadprint.judging.findings import Verdict
 from loadprint.rendering import render_csv, render_json, render_markdown, render_text
 from loadprint.tables import views
-from loadprint.tables.compare import compare
-from loadprint.tables.table import Row, Table, Verdict, Versus
+from loadprint.tables.table import Row, Table, Versus
 from recordings import Host, make_execution, make_run, write_json, write_manifest
 
 Golden = Callable[[str, str], None]
@@ -261,7 +262,7 @@ def test_the_compare_path_imports_no_heavy_library(execution: Path) -> None:
 
 def test_help_loads_every_command_and_no_library() -> None:
     loaded = _loaded("--help")
-    assert {module.partition(":")[0] for module in COMMANDS.values()} <= loaded
+    assert {f"loadprint.commands.{module.partition(':')[0]}" for module in COMMANDS.values()} <= loaded
     assert not loaded & {"numpy", "scipy", "duckdb", "ibis", "pyarrow", "pydantic", "yaml", "jinja2", "rich"}
 
 

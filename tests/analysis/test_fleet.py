@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 import recordings
 from loadprint.__main__ import main
+from loadprint.commands.fleet import dataset, engines, export, expressions, fleet_table
+from loadprint.commands.fleet.expressions import Tables
+from loadprint.commands.fleet.fleet_pivots import report
+from loadprint.commands.fleet.fleet_table import DEFAULT_METRICS, METRICS, Fleet, Question, fleet
 from loadprint.errors import InputError
-from loadprint.fleet import dataset, engines, export, expressions, table
-from loadprint.fleet.expressions import Tables
-from loadprint.fleet.report import report
-from loadprint.fleet.table import DEFAULT_METRICS, METRICS, Fleet, Question, fleet
 from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
@@ -67,7 +67,7 @@ def opened(url: str) -> Tables:
     return engines.on_duckdb(dataset.open_dataset(url))
 
 
-def by_group(found: Fleet, key: str) -> dict[str, table.Level]:
+def by_group(found: Fleet, key: str) -> dict[str, fleet_table.Level]:
     place = [metric.key for metric in found.metrics].index(key)
     return {group.name: group.levels[place] for group in found.groups}
 

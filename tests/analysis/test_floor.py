@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from loadprint.__main__ import main
+from loadprint.commands.operands import resolve
+from loadprint.comparison import noise_floor
+from loadprint.comparison.compare_sides import compare
 from loadprint.errors import InputError
-from loadprint.reading.sides import resolve
 from loadprint.statistics import stats
-from loadprint.tables import floor
-from loadprint.tables.compare import compare
 from loadprint.tables.table import Table
 from recordings import Host, make_execution
 
@@ -37,7 +37,7 @@ def table_of(path: Path) -> Table:
 
 def test_the_floor_is_the_largest_ratio_between_equals(tmp_path: Path) -> None:
     aa = execution(tmp_path / "aa", dict.fromkeys("abc", PLAN), a=FIRST, b=SECOND, c=(103, 102, 104))
-    found = floor.measured(aa)
+    found = noise_floor.measured(aa)
     expected = math.log(stats.ratio(SECOND, FIRST, paired=False).centre)
     held = found.floors["operations"]
     assert held.log_ratio == pytest.approx(expected)
@@ -47,18 +47,21 @@ def test_the_floor_is_the_largest_ratio_between_equals(tmp_path: Path) -> None:
 
 def test_a_ratio_inside_of_the_floor_is_marked_and_one_outside_is_not(tmp_path: Path) -> None:
     """Three percent with an interval that excludes 1; five were seen between equals."""
-    noise = floor.measured(execution(tmp_path / "aa", {"a": PLAN, "b": PLAN}, a=FIRST, b=SECOND))
+    noise = noise_floor.measured(execution(tmp_path / "aa", {"a": PLAN, "b": PLAN}, a=FIRST, b=SECOND))
     near = table_of(execution(tmp_path / "near", old=(100, 100, 101), new=(103, 103, 104)))
     far = table_of(execution(tmp_path / "far", old=(100, 100, 101), new=(110, 110, 111)))
     plain = [row.versus[1] for row in (near.row("operations"), far.row("operations")) if row]
     assert [found.mark for found in plain if found] == ["better", "better"]
-    marked, kept = floor.applied(near, noise).row("operations"), floor.applied(far, noise).row("operations")
+    marked, kept = (
+        noise_floor.applied(near, noise).row("operations"),
+        noise_floor.applied(far, noise).row("operations"),
+    )
     assert marked is not None
     assert kept is not None
     assert (inside := marked.versus[1]) is not None
     assert (outside := kept.versus[1]) is not None
     assert (inside.mark, outside.mark) == ("~", "better")
-    footnotes = floor.applied(near, noise).footnotes
+    footnotes = noise_floor.applied(near, noise).footnotes
     assert "A/A" in footnotes[inside.notes[-1] - 1]
     assert outside.notes == ()
     assert marked.floor == noise.floors["operations"]
@@ -77,7 +80,7 @@ def test_the_command_marks_and_shows_the_floor(tmp_path: Path, capsys: pytest.Ca
 
 def test_an_a_a_against_itself_has_no_row_called_different(tmp_path: Path) -> None:
     aa = execution(tmp_path / "aa", {"a": PLAN, "b": PLAN}, a=FIRST, b=SECOND)
-    table = floor.applied(table_of(aa), floor.measured(aa))
+    table = noise_floor.applied(table_of(aa), noise_floor.measured(aa))
     marks = {found.mark for group in table.groups for row in group.rows for found in row.versus if found}
     assert marks <= {"~", ""}
 
@@ -93,7 +96,7 @@ def test_sides_of_another_configuration_are_no_a_a(
     tmp_path: Path, plans: Mapping[str, Mapping[str, Any]], said: str
 ) -> None:
     with pytest.raises(InputError) as refused:
-        floor.measured(execution(tmp_path / "x", plans, a=FIRST, b=SECOND))
+        noise_floor.measured(execution(tmp_path / "x", plans, a=FIRST, b=SECOND))
     assert said in str(refused.value)
 
 
@@ -115,5 +118,5 @@ def test_one_side_or_no_execution_is_no_a_a(tmp_path: Path) -> None:
     alone = execution(tmp_path / "x", a=FIRST)
     for path, said in ((alone, "one side only"), (alone / "b1-a-r1", "no execution.json")):
         with pytest.raises(InputError) as refused:
-            floor.measured(path)
+            noise_floor.measured(path)
         assert said in str(refused.value)

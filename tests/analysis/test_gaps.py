@@ -9,10 +9,11 @@ from dataclasses import astuple
 
 import numpy as np
 import pytest
-from loadprint.qualify.components import components
-from loadprint.qualify.levels import Levels, levels
-from loadprint.series import gaps, spikes
+from loadprint.commands.qualify.components import components
+from loadprint.commands.qualify.levels import Levels, levels
+from loadprint.series import spikes
 from loadprint.series.series import Series
+from loadprint.statistics import gaps
 from loadprint.statistics.bootstrap import bootstrap_noise
 from loadprint.statistics.trend import mser5, trend
 from numpy.typing import NDArray

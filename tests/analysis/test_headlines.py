@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import scipy.stats
 from conftest import insert, oltp
+from loadprint.commands.operands import resolve
+from loadprint.comparison.compare_sides import compare
 from loadprint.metrics import derived
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.recording import Run
-from loadprint.reading.sides import resolve
-from loadprint.tables.compare import compare
 from loadprint.tables.headlines import MOST
 from loadprint.tables.rows import Column, Footnotes, RowBuilder, with_verdicts
 from loadprint.tables.table import Row, Table

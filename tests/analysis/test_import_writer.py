@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from loadprint.__main__ import main
+from loadprint.commands.inspect.inspect_run import inspect
 from loadprint.errors import InputError
-from loadprint.importing.tables import LAYOUTS
+from loadprint.importing.recorded_tables import LAYOUTS
 from loadprint.importing.values import Imported, ImportedTable
 from loadprint.importing.writer import write_run
-from loadprint.inspect import inspect
 
 RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"
 BEGIN = 1_700_000_000_000_000_000

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from loadprint.__main__ import main
-from loadprint.inspect import inspect
+from loadprint.commands.inspect.inspect_run import inspect
 from recordings import make_run
 
 RECORDER = Path(__file__).parents[2] / "target" / "release" / "loadprint-collect"

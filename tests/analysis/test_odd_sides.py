@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from conftest import insert, oltp
+from loadprint.commands.operands import resolve
+from loadprint.comparison.compare_sides import compare
+from loadprint.judging import steady
 from loadprint.numbers import points
 from loadprint.reading.recording import read_object
-from loadprint.reading.sides import resolve
 from loadprint.rendering import render_text
-from loadprint.statistics import steady
 from loadprint.statistics.trend import Trend
 from loadprint.tables import views
-from loadprint.tables.compare import compare
 from loadprint.tables.table import Table
 from recordings import Host, make_execution, make_run, write_json, write_manifest
 

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from loadprint.reading.sides import resolve
+from loadprint.commands.operands import resolve
+from loadprint.comparison.compare_sides import compare
 from loadprint.rendering import render_json
 from loadprint.statistics import stats
-from loadprint.tables.compare import compare
 from loadprint.tables.table import Table
 from recordings import Host, make_execution
 

@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 from conftest import insert, oltp
 from loadprint.__main__ import main
+from loadprint.commands.operands import resolve
+from loadprint.commands.report import figure_files
+from loadprint.commands.usl.fit import fit
+from loadprint.comparison import compare_sides
 from loadprint.errors import InputError
-from loadprint.plotting import ratios, report, scaling, sides, style
-from loadprint.plotting.scaling import Panel
-from loadprint.reading.sides import resolve
-from loadprint.report.data import (
+from loadprint.plotting import ratio_plot, scaling_plot, side_colours, style
+from loadprint.plotting.scaling_plot import Panel
+from loadprint.rendering.report_data import (
     Course,
     Curve,
     Distribution,
@@ -29,9 +32,7 @@ from loadprint.report.data import (
     SideOf,
     Span,
 )
-from loadprint.tables import compare as comparing
 from loadprint.tables.table import Table
-from loadprint.usl.fit import fit
 from recordings import make_execution
 
 STUDY = Path(__file__).parents[2] / "docs" / "published" / "go_vs_sysbench_qps.csv"
@@ -85,7 +86,7 @@ def test_the_plot_of_a_sweep_holds_points_curves_and_what_was_measured(tmp_path:
 def test_a_measured_optimum_is_drawn_and_no_other(tmp_path: Path) -> None:
     n = np.array([1.0, 2, 4, 8, 16, 32, 64])
     for optimum, name in ((22.0, "with.svg"), (None, "without.svg")):
-        scaling.write([Panel("x", "users", "tps", n, 10 * n, (), optimum)], tmp_path / name)
+        scaling_plot.write([Panel("x", "users", "tps", n, 10 * n, (), optimum)], tmp_path / name)
     assert (tmp_path / "with.svg").read_text() != (tmp_path / "without.svg").read_text()
 
 
@@ -93,11 +94,11 @@ def test_a_measured_optimum_is_drawn_and_no_other(tmp_path: Path) -> None:
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     hosts = {"oltp": [oltp(k) for k in range(3)], "insert": [insert(k) for k in range(3)]}
     path = make_execution(tmp_path_factory.mktemp("table") / "x", hosts, "oltp")
-    return comparing.compare(*resolve([str(path)]))
+    return compare_sides.compare(*resolve([str(path)]))
 
 
 def test_ratios_are_the_tables(table: Table) -> None:
-    lines = ratios.lines(table)
+    lines = ratio_plot.lines(table)
     found = {(line.group, line.label): line.ratios[0] for line in lines}
     row = table.row("statements")
     assert row is not None
@@ -110,7 +111,7 @@ def test_ratios_are_the_tables(table: Table) -> None:
     )
     headlines = [line.label for line in lines if line.headline]
     assert 1 <= len(headlines) < len(lines)
-    few = ratios.lines(table, len(headlines))
+    few = ratio_plot.lines(table, len(headlines))
     assert [line.label for line in few] == headlines
 
 
@@ -172,7 +173,7 @@ def whole(table: Table) -> Report:
 
 
 def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path: Path) -> None:
-    found = report.write(whole(table), tmp_path / "new" / "plots")
+    found = figure_files.write(whole(table), tmp_path / "new" / "plots")
     names = {path.name for path in found}
     stems = ("ratios", "time-throughput", "time-cpu", "latency", "histogram-ebpf-sched", "scaling")
     assert names == {f"{stem}.{ending}" for stem in stems for ending in ("svg", "png")}
@@ -197,7 +198,7 @@ def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path
     for path in found:
         if path.suffix == ".png":
             assert pixels(path)[0] == round(style.WIDTH * style.DPI)
-    again = report.write(whole(table), tmp_path / "again", ("svg",))
+    again = figure_files.write(whole(table), tmp_path / "again", ("svg",))
     assert [path.read_text() for path in again] == [
         path.read_text() for path in found if path.suffix == ".svg"
     ]
@@ -206,9 +207,9 @@ def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path
 def test_of_many_sides_only_those_drawn_are_named(table: Table, tmp_path: Path) -> None:
     many = tuple(SideOf(f"side-{place}", "", "row") for place in range(30))
     said = replace(whole(table), sides=many, scaled=(), table=None)
-    colours = sides.palette(said)
+    colours = side_colours.palette(said)
     assert list(colours) == [0, 1]
-    found = report.write(said, tmp_path, ("svg",))
+    found = figure_files.write(said, tmp_path, ("svg",))
     for path in found:
         assert "side-7" not in texts(path)
     assert "side-1" in texts(tmp_path / "latency.svg")
@@ -220,7 +221,7 @@ def test_names_are_names_whatever_they_hold(table: Table, tmp_path: Path) -> Non
     said = replace(said, percentiles=(replace(said.percentiles[0], kind=evil),), scaled=())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = report.write(said, tmp_path)
+        found = figure_files.write(said, tmp_path)
     drawn = {path.stem: texts(path) for path in found if path.suffix == ".svg"}
     assert "$\\frac{1$ </svg><script>\ufffd \u6570\u636e" in drawn["latency"]
     assert not list(ET.parse(tmp_path / "latency.svg").getroot().iter(f"{SVG}script"))
@@ -239,12 +240,12 @@ def test_report_writes_its_figures(tmp_path: Path) -> None:
 
 def test_a_report_of_nothing_has_no_figures(tmp_path: Path) -> None:
     empty = Report("A", "", (), (), None, None, (), (), (), (), (), (), ())
-    assert report.write(empty, tmp_path) == ()
+    assert figure_files.write(empty, tmp_path) == ()
 
 
 def test_a_place_that_cannot_be_written_is_one_line(table: Table, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="name a directory that can be written to"):
-        report.write(whole(table), tmp_path / "file")
+        figure_files.write(whole(table), tmp_path / "file")
     with pytest.raises(InputError, match=r"is neither \.svg nor \.png"):
-        scaling.write([], tmp_path / "plot.gif")
+        scaling_plot.write([], tmp_path / "plot.gif")

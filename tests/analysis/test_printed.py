@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from loadprint.errors import InputError
-from loadprint.printed.number import parse
-from loadprint.printed.render import RENDERERS, WIDTH
-from loadprint.printed.table import AGREES, DIFFERS, PrintedTable, read
+from loadprint.importing.printed_number import parse
+from loadprint.importing.printed_table import AGREES, DIFFERS, PrintedTable, read
+from loadprint.importing.printed_text import RENDERERS, WIDTH
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "published"
 BLOG = PUBLISHED / "hammerdb_blog_sar.csv"

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loadprint.commands.operands import resolve
+from loadprint.comparison.compare_sides import compare
 from loadprint.metrics.gather import gather
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
-from loadprint.reading.sides import resolve
-from loadprint.tables.compare import compare
 from loadprint.tables.views import all_of, usual
 from recordings import Host, Rows, make_run
 

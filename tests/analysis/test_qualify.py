@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loadprint.commands.qualify import qualify_text
+from loadprint.commands.qualify.measure import Reader
+from loadprint.commands.qualify.qualification import qualify
 from loadprint.errors import InputError
-from loadprint.qualify import render
-from loadprint.qualify.measure import Reader
-from loadprint.qualify.qualify import qualify
 from qualifying import SECONDS, Base, asked, at, changed, execution, line, only_cell, waiting
 from recordings import write_manifest
 from test_canary import line as canary_line
@@ -143,7 +143,7 @@ def test_the_level_after_a_credit_is_judged_and_the_step_is_told(base: Base, tmp
     assert falling.burst is not None
     assert falling.sustained is not None
     assert falling.burst / falling.sustained == pytest.approx(1301 / 701, rel=1e-2)
-    assert "fell for good after 18 s" in render.text(report)
+    assert "fell for good after 18 s" in qualify_text.text(report)
 
 
 def test_money_is_a_row_where_a_tolerance_is_given(base: Base, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from loadprint.qualify.measure import Reader
-from loadprint.qualify.qualify import qualify
+from loadprint.commands.qualify.measure import Reader
+from loadprint.commands.qualify.qualification import qualify
 from qualifying import Base, asked, at, changed, execution, line, only_cell
 
 

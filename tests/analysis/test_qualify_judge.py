@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from loadprint.commands.qualify import non_inferiority, spec
+from loadprint.commands.qualify.non_inferiority import Judgement
 from loadprint.errors import InputError
-from loadprint.qualify import judge, spec
-from loadprint.qualify.judge import Judgement
 from numpy.typing import NDArray
 from scipy.stats import nct, t
 
@@ -26,10 +26,10 @@ def runs(random: np.random.Generator, level: float, shape: tuple[int, ...], cv: 
 def judged(
     baseline: NDArray[np.float64], candidate: NDArray[np.float64], better: str = "higher"
 ) -> Judgement:
-    sides = [judge.of_runs([list(values)]) for values in (baseline, candidate)]
+    sides = [non_inferiority.of_runs([list(values)]) for values in (baseline, candidate)]
     assert sides[0] is not None
     assert sides[1] is not None
-    return judge.judge(sides[0], sides[1], TOLERANCE, better, 0.95)
+    return non_inferiority.judge(sides[0], sides[1], TOLERANCE, better, 0.95)
 
 
 def share(verdicts: Sequence[str], verdict: str) -> float:
@@ -40,7 +40,7 @@ def share(verdicts: Sequence[str], verdict: str) -> float:
 @pytest.mark.parametrize("better", ["higher", "lower"])
 def test_a_candidate_just_at_the_tolerance_passes_in_one_of_twenty(repeats: int, better: str) -> None:
     random = np.random.default_rng(11)
-    worse = judge.limit_of(TOLERANCE, better)
+    worse = non_inferiority.limit_of(TOLERANCE, better)
     verdicts = [
         judged(
             runs(random, 700, (repeats,), 0.02), runs(random, 700 * worse, (repeats,), 0.02), better
@@ -79,10 +79,10 @@ def test_a_type_just_at_the_tolerance_passes_in_one_of_twenty_and_runs_as_units_
     by_instance, by_run = [], []
     for _ in range(TRIALS):
         old, new = type_of(random, 100, instances), type_of(random, 97, instances)
-        sides = [judge.of_instances(values.tolist()) for values in (old, new)]
+        sides = [non_inferiority.of_instances(values.tolist()) for values in (old, new)]
         assert sides[0] is not None
         assert sides[1] is not None
-        by_instance.append(judge.judge(sides[0], sides[1], TOLERANCE, "higher", 0.95).verdict)
+        by_instance.append(non_inferiority.judge(sides[0], sides[1], TOLERANCE, "higher", 0.95).verdict)
         by_run.append(judged(old.ravel(), new.ravel()).verdict)
     assert share(by_instance, "pass") < 0.05 + 3 * math.sqrt(0.05 * 0.95 / TRIALS)
     assert share(by_run, "pass") > 0.12  # what taking runs for independent ones would let through
@@ -90,15 +90,15 @@ def test_a_type_just_at_the_tolerance_passes_in_one_of_twenty_and_runs_as_units_
 
 def test_exactly_these_instances_are_told_by_their_own_runs() -> None:
     # the candidate's instances differ, the runs of each hardly: these two are known to be equal on average
-    level = judge.of_runs([[100.0, 100.1, 99.9], [110.0, 110.1, 109.9]])
-    single = judge.of_runs([[104.9, 104.8, 105.0]])
+    level = non_inferiority.of_runs([[100.0, 100.1, 99.9], [110.0, 110.1, 109.9]])
+    single = non_inferiority.of_runs([[104.9, 104.8, 105.0]])
     assert level is not None
     assert single is not None
     assert (level.freedom, level.units) == (4, 6)
-    found = judge.judge(single, level, TOLERANCE, "higher", 0.95)
+    found = non_inferiority.judge(single, level, TOLERANCE, "higher", 0.95)
     assert (found.verdict, found.better) == ("pass", False)
-    assert judge.of_instances([[100.0, 100.1], [110.0]]) is None
-    assert judge.of_runs([[100.0, 101.0]]) is None
+    assert non_inferiority.of_instances([[100.0, 100.1], [110.0]]) is None
+    assert non_inferiority.of_runs([[100.0, 101.0]]) is None
 
 
 def test_more_repeats_that_would_decide_do_decide() -> None:
@@ -112,13 +112,13 @@ def test_more_repeats_that_would_decide_do_decide() -> None:
         undecided += 1
         assert found.verdict == "cannot tell"
         assert found.ratio is not None
-        sides = [judge.of_runs([list(values)]) for values in (old, new)]
+        sides = [non_inferiority.of_runs([list(values)]) for values in (old, new)]
         longer = [
-            judge.Level(side.mean, side.variance * 3 / n, side.freedom + found.more, n)
+            non_inferiority.Level(side.mean, side.variance * 3 / n, side.freedom + found.more, n)
             for side in sides
             if side and (n := side.units + found.more)
         ]
-        assert judge.judge(longer[0], longer[1], TOLERANCE, "higher", 0.95).verdict != "cannot tell"
+        assert non_inferiority.judge(longer[0], longer[1], TOLERANCE, "higher", 0.95).verdict != "cannot tell"
     assert undecided > 50
 
 

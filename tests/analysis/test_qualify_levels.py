@@ -7,8 +7,8 @@ import warnings
 
 import numpy as np
 import pytest
-from loadprint.qualify.components import components, reml
-from loadprint.qualify.levels import changes, exhaustion, levels
+from loadprint.commands.qualify.components import components, reml
+from loadprint.commands.qualify.levels import changes, exhaustion, levels
 from numpy.typing import NDArray
 from statsmodels.regression.mixed_linear_model import MixedLM
 

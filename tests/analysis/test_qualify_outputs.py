@@ -12,10 +12,10 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 from loadprint.__main__ import main
-from loadprint.qualify import junit, render, spec
-from loadprint.qualify.measure import Reader
-from loadprint.qualify.qualify import qualify
-from loadprint.qualify.report import Report
+from loadprint.commands.qualify import junit, qualify_text, spec
+from loadprint.commands.qualify.measure import Reader
+from loadprint.commands.qualify.qualification import qualify
+from loadprint.commands.qualify.qualify_report import Report
 from qualifying import Base, asked, at, changed, execution, waiting
 
 Golden = Callable[[str, str], None]
@@ -51,16 +51,16 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def test_text_fits_and_ends_with_the_verdict(mixed: Report, golden: Golden) -> None:
-    text = render.text(mixed)
-    assert max(map(len, text.splitlines())) <= render.WIDTH
+    text = qualify_text.text(mixed)
+    assert max(map(len, text.splitlines())) <= qualify_text.WIDTH
     assert text.splitlines()[-1].startswith("fail: beyond the tolerance: oltp-t16: operations, sustained")
     golden("qualify.txt", text)
-    golden("qualify.md", render.markdown(mixed))
+    golden("qualify.md", qualify_text.markdown(mixed))
 
 
 def test_csv_and_json_hold_the_same_figures(mixed: Report) -> None:
-    rows = list(csv.DictReader(io.StringIO(render.comma_separated(mixed))))
-    found = json.loads(render.as_json(mixed))
+    rows = list(csv.DictReader(io.StringIO(qualify_text.comma_separated(mixed))))
+    found = json.loads(qualify_text.as_json(mixed))
     assert (found["status"], found["verdict"]) == (1, "fail")
     lines = [each for cell in found["cells"] for each in cell["lines"]]
     assert [row["row"] for row in rows] == [each["key"] for each in lines]
@@ -148,7 +148,7 @@ def test_real_recordings_do_not_fail_where_nothing_can_be_told(
     assert main(words) == 2
     text = capsys.readouterr().out
     assert text.splitlines()[-1].startswith(why)
-    assert max(map(len, text.splitlines())) <= render.WIDTH
+    assert max(map(len, text.splitlines())) <= qualify_text.WIDTH
     assert main([*words, "--format", "json"]) == 2
     ratios = {each["ratio"] for each in json.loads(capsys.readouterr().out)["cells"][0]["lines"]}
     assert ratios == ({1.0} if candidate == "oltp" else {None})  # different operations have no ratio

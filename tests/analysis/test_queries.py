@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from loadprint.errors import InputError
 from loadprint.reading import translate
-from loadprint.reading.alike import fingerprint
 from loadprint.reading.queries import Query, Store, number
+from loadprint.reading.query_key import fingerprint
 
 
 def table(path: Path, ticks: list[int], values: list[float] | list[int]) -> Path:

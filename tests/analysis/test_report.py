@@ -13,22 +13,22 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import loadprint.report as package
+import loadprint.commands.report as package
 import numpy as np
 import pytest
 from conftest import insert, oltp
 from loadprint.__main__ import main
-from loadprint.ab import BASELINE, TREATMENT, Window
-from loadprint.ab.analysis import About, analyse
-from loadprint.ab.gates import Limits
+from loadprint.commands.ab import BASELINE, TREATMENT, Window
+from loadprint.commands.ab.analysis import About, analyse
+from loadprint.commands.ab.gates import Limits
+from loadprint.commands.operands import resolve
+from loadprint.commands.report import chart_text, pack, table_section
+from loadprint.commands.report.ab_report import boxes
+from loadprint.commands.report.collect import collect
+from loadprint.commands.report.page import page
+from loadprint.commands.report.sweep_report import collect_sweep
 from loadprint.reading import interval_log
-from loadprint.reading.sides import resolve
-from loadprint.report import pack, summary, tabled
-from loadprint.report.collect import collect
-from loadprint.report.data import Course, Line, Report
-from loadprint.report.experiment import boxes
-from loadprint.report.page import page
-from loadprint.report.sweeping import collect_sweep
+from loadprint.rendering.report_data import Course, Line, Report
 from recordings import make_execution, write_json, write_manifest
 
 EVIL = "</script><script>alert('x')</script>\"'><img src=x onerror=alert(1)>"
@@ -154,7 +154,7 @@ def test_one_run_alone_has_values_and_nothing_that_takes_two(execution: Path, tm
     both = beside.row("operations")
     assert both is not None
     assert operations.cells[0].repeats[0] == both.cells[0].repeats[0]
-    assert tabled.tabled(table).compared == ()
+    assert table_section.tabled(table).compared == ()
     assert [run.id for run in report.runs] == ["b1-oltp-r1"]
 
 
@@ -185,9 +185,9 @@ def test_a_chart_tells_of_its_window_what_was_counted_wholly_inside(report: Repo
     seconds = window.begin_s + np.array([-0.1, 0.9, 1.9, window.end_s - window.begin_s - 0.3])
     values = np.array([9_000.0, 2.0, 4.0, 0.0])
     counted = Course("k", "s", "t", "/s", 1.0, (Line(0, seconds, values, half=np.full(4, 0.5)),))
-    assert summary.of_course(counted, report) == ((0, "3 (2 – 4)"),)
+    assert chart_text.of_course(counted, report) == ((0, "3 (2 – 4)"),)
     read = Course("k", "s", "t", "", 1.0, (Line(0, seconds, values),))
-    assert summary.of_course(read, report) == ((0, "2 (0 – 4)"),)
+    assert chart_text.of_course(read, report) == ((0, "2 (0 – 4)"),)
     line = next(course for course in report.courses if course.title == "Written").lines[0]
     half = np.asarray(line.half)
     assert line.seconds[1:] - half[1:] == pytest.approx(line.seconds[:-1] + half[:-1])
@@ -216,9 +216,9 @@ def test_a_section_without_data_is_listed_with_its_reason(report: Report) -> Non
 def test_sentences_link_to_their_rows(report: Report) -> None:
     table = report.table
     assert table is not None
-    said = tabled.said(table)
+    said = table_section.said(table)
     assert said
-    anchors = {row.anchor for group in tabled.tabled(table).groups for row in group.rows}
+    anchors = {row.anchor for group in table_section.tabled(table).groups for row in group.rows}
     for sentence in said:
         assert sentence.cites
         assert {anchor for anchor, _ in sentence.cites} <= anchors
@@ -228,7 +228,7 @@ def test_sentences_link_to_their_rows(report: Report) -> None:
 def test_bars_show_ratios_on_one_axis(report: Report) -> None:
     table = report.table
     assert table is not None
-    written = tabled.tabled(table)
+    written = table_section.tabled(table)
     rows = {row.anchor: row for group in written.groups for row in group.rows}
     found = rows["row-statements"].versus[0]
     statements = table.row("statements")

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 from conftest import insert, oltp
-from loadprint.reading.sides import resolve
-from loadprint.report.collect import collect
-from loadprint.report.page import page as written
+from loadprint.commands.operands import resolve
+from loadprint.commands.report.collect import collect
+from loadprint.commands.report.page import page as written
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 from recordings import Rows, make_execution, write_manifest
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import oltp
+from loadprint.commands.operands import resolve
+from loadprint.comparison.compare_sides import compare
 from loadprint.metrics import derived, derived_cpu, derived_ebpf
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.recording import Run
-from loadprint.reading.sides import resolve
 from loadprint.statistics import stats
-from loadprint.tables.compare import compare
 from loadprint.tables.rows import COARSE, Column, Footnotes, RowBuilder, evaluate
 from loadprint.tables.table import Row, Versus
 from recordings import make_execution

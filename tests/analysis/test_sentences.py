@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loadprint.commands.operands import resolve
+from loadprint.comparison.compare_sides import compare
 from loadprint.metrics.derived_hardware import LIMITS
-from loadprint.reading.sides import resolve
 from loadprint.rendering import layout
 from loadprint.sentences.better_probe import SUBJECTS
 from loadprint.sentences.rules import RULES
-from loadprint.tables.compare import compare
 from loadprint.tables.table import Sentence, Table
 from recordings import SECOND, Host, Rows, make_execution
 

@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 from conftest import oltp
 from loadprint.__main__ import main
+from loadprint.commands.operands import resolve
+from loadprint.commands.sweep import published_shape
+from loadprint.commands.sweep.sweep_pivots import sweep
+from loadprint.comparison.compare_sides import compare
 from loadprint.errors import InputError
-from loadprint.reading.sides import resolve
 from loadprint.rendering import render_json
 from loadprint.rendering.pivot import Pivot, Report
 from loadprint.rendering.render_pivot import RENDERERS, WIDTH
-from loadprint.sweeping import shape
-from loadprint.sweeping.sweep import sweep
-from loadprint.tables.compare import compare
+from loadprint.statistics import rank
 from recordings import Host, make_execution
 
 Golden = Callable[[str, str], None]
@@ -56,7 +57,7 @@ def inserts(path: Path, rates: dict[tuple[int, str], float], repeats: int = 1) -
 @pytest.fixture(scope="module")
 def as_published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The published table itself, a tenth of its rates, up to four connections."""
-    rates = {place: rate / 10 for place, rate in shape.published().items() if place[0] <= 4}
+    rates = {place: rate / 10 for place, rate in published_shape.published().items() if place[0] <= 4}
     return inserts(tmp_path_factory.mktemp("published") / "x", rates)
 
 
@@ -85,7 +86,7 @@ def test_formats_hold_the_same_numbers(as_published: Path) -> None:
 
 
 def test_the_published_table_has_its_own_shape(as_published: Path, golden: Golden) -> None:
-    report = shape.shape(as_published)
+    report = published_shape.shape(as_published)
     said = " ".join(report.sentences)
     assert "rank correlation of 7 cells 1.000" in said  # this host has two CPUs: one connection
     assert "Disagree" not in said
@@ -94,25 +95,25 @@ def test_the_published_table_has_its_own_shape(as_published: Path, golden: Golde
 
 
 def test_a_table_upside_down_disagrees_in_every_pair(tmp_path: Path) -> None:
-    rates = {place: 1e6 / rate for place, rate in shape.published().items() if place[0] == 1}
-    said = " ".join(shape.shape(inserts(tmp_path / "x", rates)).sentences)
+    rates = {place: 1e6 / rate for place, rate in published_shape.published().items() if place[0] == 1}
+    said = " ".join(published_shape.shape(inserts(tmp_path / "x", rates)).sentences)
     assert "0 of" in said
     assert "simple-t1 / ctx20-t1 published 3.13, measured 0.319" in said
     assert "simple >= parent holds" in said  # one connection: the study has it the other way round
 
 
 def test_the_published_figures_of_the_shape() -> None:
-    table = shape.published()
-    one, twelve = shape.linear_cost(table, 1), shape.linear_cost(table, 12)
+    table = published_shape.published()
+    one, twelve = published_shape.linear_cost(table, 1), published_shape.linear_cost(table, 12)
     assert one == pytest.approx((247, 18.6, 0.991), rel=5e-3)
     assert twelve == pytest.approx((55.6, 23.4, 0.999), rel=5e-3)
-    assert shape.linear_cost({(1, "ctx1"): 1.0}, 1) is None
+    assert published_shape.linear_cost({(1, "ctx1"): 1.0}, 1) is None
 
 
 def test_ranks_share_ties() -> None:
-    assert shape.ranked([10, 30, 20, 20]) == [1, 4, 2.5, 2.5]
-    assert shape.rank_correlation([1, 2, 3, 4], [10, 20, 30, 25]) == pytest.approx(0.8)
-    assert shape.rank_correlation([1, 1, 1], [1, 2, 3]) is None
+    assert rank.ranked([10, 30, 20, 20]) == [1, 4, 2.5, 2.5]
+    assert rank.rank_correlation([1, 2, 3, 4], [10, 20, 30, 25]) == pytest.approx(0.8)
+    assert rank.rank_correlation([1, 1, 1], [1, 2, 3]) is None
 
 
 def driven(name: str, cpu: int, fraction: float | None, k: int) -> Host:
@@ -170,7 +171,7 @@ def test_equal_load_is_told_by_load_and_side(equal_load: Path, golden: Golden) -
     assert value(report, "server_cpu_cores", "50 %", "uncached") == pytest.approx(0.24)
     assert value(report, "latency_neword_p99", "50 %", "text") == pytest.approx(20.01)
     assert pivot(report, "latency_neword_p99").rows == ("50 %",)  # never at saturation
-    assert any("uncached@50 did not hold its rate in b3-uncached@50-r3" in text for text in report.sentences)
+    assert any("uncached@50 did not reach its rate in b3-uncached@50-r3" in text for text in report.sentences)
     assert any("1,000 transactions/s, the maximum of uncached" in text for text in report.sentences)
     golden("equal_load.txt", RENDERERS["text"](report))
 
@@ -231,7 +232,7 @@ def test_many_sides_are_sent_to_sweep_and_none_to_compare(as_published: Path, ex
     with pytest.raises(InputError, match=r"no matrix of sides.*loadprint compare"):
         sweep(execution)
     with pytest.raises(InputError, match="no ARM scenarios"):
-        shape.shape(execution)
+        published_shape.shape(execution)
 
 
 def test_the_commands_end_with_2_and_one_line(

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from damage import ask
 from loadprint.__main__ import main
+from loadprint.judging import steady
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.series.series import Series, run_series
-from loadprint.statistics import steady
 from loadprint.statistics.bootstrap import bootstrap_noise
 from recordings import FIRST, REALTIME, SECOND, Host, make_run, write_table
 

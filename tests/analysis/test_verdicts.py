@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from loadprint.judging import client, observer, separation
 from loadprint.judging.comparability import Comparability
+from loadprint.judging.findings import Verdict
 from loadprint.judging.verdicts import verdicts
 from loadprint.metrics.gather import Measured, gather
 from loadprint.metrics.quantities import Quantity
@@ -18,7 +19,6 @@ from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.sides import Side
 from loadprint.reading.window import Window
-from loadprint.tables.table import Verdict
 from recordings import Host, make_run, write_json, write_manifest
 
 PORTS = {"net.ipv4.ip_local_port_range": "32768\t60999"}

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from conftest import insert, oltp
 from loadprint import numbers
-from loadprint.commands import COMMANDS
-from loadprint.reading.sides import resolve
+from loadprint.commands.operands import resolve
+from loadprint.commands.registry import COMMANDS
+from loadprint.comparison.compare_sides import compare
 from loadprint.rendering import layout, render_text
 from loadprint.tables import views
-from loadprint.tables.compare import compare
 from loadprint.tables.table import Table
 from recordings import Host, Rows, make_execution, make_run
 from test_hardware_rows import limits, processor

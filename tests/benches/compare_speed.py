@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "analysis"))
 import recordings
-from loadprint.metrics.sources_mysql import COUNTERS, GAUGES
+from loadprint.reading.mysql_names import COUNTERS, GAUGES
 
 COMMAND = Path(sys.executable).parent / "loadprint"
 REWRITE = Path(__file__).parents[2] / "target/release/examples/rewrite"

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from compare_speed import timed
-from loadprint.fleet import dataset
-from loadprint.fleet.export import export
+from loadprint.commands.fleet import dataset
+from loadprint.commands.fleet.export import export
 
 COMMAND = Path(sys.executable).parent / "loadprint"
 BAR_S = 5.0

@@ -23,7 +23,7 @@ SHARE = Path("/usr/share/mysql")
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A directory that only root may enter, such as root's home: the server's account sees the tarball nevertheless."""
+    """A directory that only root may enter, as root's home: the server's account may not."""
     before = look()
     with TemporaryDirectory(dir="/var/tmp") as name:
         yield Path(name)

@@ -15,7 +15,7 @@ from typing import Any
 
 from loadprint.errors import InputError
 from loadprint.importing import exposition, node
-from loadprint.importing.tables import LAYOUTS
+from loadprint.importing.recorded_tables import LAYOUTS
 from loadprint.importing.values import Imported, ImportedTable
 from loadprint.reading import bounds, documents
 

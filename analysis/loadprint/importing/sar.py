@@ -22,7 +22,7 @@ from typing import Any
 from loadprint.errors import InputError
 from loadprint.importing import sar_fields, sar_tables
 from loadprint.importing.counters import Integral
-from loadprint.importing.tables import LAYOUTS
+from loadprint.importing.recorded_tables import LAYOUTS
 from loadprint.importing.values import Imported, ImportedTable
 from loadprint.reading import bounds, documents
 from loadprint.reading.cpusets import MOST_CPUS

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from loadprint.errors import InputError
-from loadprint.importing.tables import LAYOUTS
+from loadprint.importing.recorded_tables import LAYOUTS
 from loadprint.importing.values import Array, Imported, ImportedTable
 from loadprint.reading import bounds
 from loadprint.reading.crc32c import crc32c_file

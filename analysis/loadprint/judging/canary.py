@@ -17,9 +17,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from loadprint.judging.findings import Shift
 from loadprint.reading import bounds, documents
 from loadprint.reading.recording import COPY_AGAIN, Run
-from loadprint.tables.table import Shift
 
 LIMIT = 0.03
 PARTS = ("cpu", "memory", "syscall", "fsync")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from loadprint.metrics import redo
+from loadprint.reading import redo_log
 
 MIB = 1 << 20
 YES, NO = {"on", "1", "yes", "true"}, {"off", "0", "no", "false"}
@@ -178,7 +178,7 @@ def _memory(server: Server) -> Iterator[Effective]:
     ):
         if size := server.number(variable):
             yield Effective("memory", name, mib(size), (variable,))
-    if capacity := redo.capacity(server.variables):
+    if capacity := redo_log.capacity(server.variables):
         inputs = ("innodb_redo_log_capacity", "innodb_log_file_size", "innodb_log_files_in_group")
         yield Effective("memory", "redo capacity", mib(capacity), inputs)
     if server.variables:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from loadprint.errors import InputError
 from loadprint.metrics.gather import Measured
+from loadprint.metrics.quantities import STEPS
 from loadprint.reading.cpusets import cpu_list, parse_cpus
-from loadprint.tables.rows import STEPS
 
 MUCH = 0.01  # of the server's CPUs, for the recorder and its eBPF programs together
 DEAR = ("threads", "mysql", "mysql_statements", "mysql_digests", "perf", "scrape")

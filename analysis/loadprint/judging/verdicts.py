@@ -7,9 +7,9 @@ from pathlib import Path
 
 from loadprint.judging import canary, client, observer, separation
 from loadprint.judging.comparability import Comparability
+from loadprint.judging.findings import Shift, Verdict
 from loadprint.metrics.gather import Measured
 from loadprint.reading.sides import Side
-from loadprint.tables.table import Shift, Verdict
 
 THROTTLED = 0.01  # of the periods of the server's quota
 Shifts = Mapping[Path, Sequence[Shift]]  # of each run that had canaries, by its directory

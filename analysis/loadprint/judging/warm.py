@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from loadprint import numbers
-from loadprint.metrics import redo
+from loadprint.judging.steady import grows
 from loadprint.metrics.gather import Measured
+from loadprint.reading import redo_log
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.series.series import phases, run_series
-from loadprint.statistics.steady import grows
 from loadprint.statistics.trend import Floats
 
 FULL_REDO, FULL_CYCLES = 2.0, 3  # what a writing workload must have seen where its campaign promises nothing
@@ -35,14 +35,14 @@ def redo_capacities_written(run: Run) -> float | None:
     """
     server = run.server or {}
     before, after = server.get("status_warmup") or {}, server.get("status_begin") or {}
-    capacity = redo.capacity(server.get("variables") or {})
+    capacity = redo_log.capacity(server.get("variables") or {})
     if not capacity or not before or not after:
         return None
-    written = redo.written(before, after)
+    written = redo_log.written(before, after)
     if written is None:
         written = _redo_recorded(run)
     if written is None:
-        written = redo.written(before, after, redo.UPPER_BOUND)
+        written = redo_log.written(before, after, redo_log.UPPER_BOUND)
     return None if written is None else written / capacity
 
 
@@ -63,8 +63,8 @@ def _redo_recorded(run: Run) -> float | None:
 def free_buffer_share(run: Run, when: str = "status_begin") -> float | None:
     """Share of the buffer pool's pages that were free at a reading, 0 to 1; when the window began."""
     status = (run.server or {}).get(when) or {}
-    free = redo.number(status.get("Innodb_buffer_pool_pages_free"))
-    total = redo.number(status.get("Innodb_buffer_pool_pages_total"))
+    free = redo_log.number(status.get("Innodb_buffer_pool_pages_free"))
+    total = redo_log.number(status.get("Innodb_buffer_pool_pages_total"))
     return free / total if free is not None and total else None
 
 
@@ -158,7 +158,7 @@ def _writes(run: Measured) -> bool:
 def _cycles(run: Run) -> int:
     """Checkpoint cycles before the window, by the MySQL probe; 0 where it did not record."""
     found = run_series(run, Store(), ["mysql.checkpoint_age"]).get("mysql.checkpoint_age")
-    capacity = redo.capacity((run.server or {}).get("variables") or {})
+    capacity = redo_log.capacity((run.server or {}).get("variables") or {})
     if found is None or not capacity:
         return 0
     return checkpoint_cycles(found.values[found.seconds < 0], capacity)

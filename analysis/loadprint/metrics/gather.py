@@ -15,16 +15,16 @@ from loadprint.metrics import sources, sources_hardware, sources_limits
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources_ebpf import ebpf, programs, scheduler
 from loadprint.metrics.sources_mysql import mysql
+from loadprint.metrics.sources_spikes import spikes
 from loadprint.metrics.status import status, without_probe
 from loadprint.metrics.threads import threads
 from loadprint.reading.cpusets import cpuset, user_hz
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.reading.window import Window, measure_window
-from loadprint.series import gaps
 from loadprint.series.series import Series
-from loadprint.series.spikes import spikes
 from loadprint.series.throughput import intervals
+from loadprint.statistics import gaps
 
 LEAST_FOR_P999 = 10_000
 LEAST_SECONDS = 5  # of which a spread is told

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from loadprint.reading.histograms import Histogram
 from loadprint.reading.window import WRAPS, Floats, increase
 
+STEPS = 3  # a value from fewer steps of its source is flagged
+
 
 @dataclass(frozen=True)
 class Quantity:

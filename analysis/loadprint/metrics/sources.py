@@ -5,10 +5,8 @@ Sums over CPUs are taken in the query, before any difference, so that a 64-CPU h
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import ibis
 import ibis.expr.types as ir
@@ -16,51 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.metrics.quantities import Quantities
+from loadprint.reading.columns import (
+    CPU_FIELDS,
+    CPU_HOST_FIELDS,
+    DISK_UNITS,
+    MICROSECOND,
+    NIC_FIELDS,
+    STEPS_BACK,
+    TCP_METRICS,
+    TRANSFER_UNITS,
+    TRANSFERS,
+    rss_unit,
+    without_number,
+)
 from loadprint.reading.queries import Columns, Query, Store, grouped, number
 from loadprint.reading.recording import Run
 from loadprint.reading.window import Floats, Window
-
-SECTOR = 512  # bytes, whatever the device's own block size (Documentation/block/stat.rst)
-VETH = "veth"
-# the supervisor names its end of a veth pair after its process, so that it differs from run to run
-SUPERVISORS_VETH = re.compile(r"lp\d+n\d+")
-MILLISECOND, MICROSECOND, NANOSECOND = 1e-3, 1e-6, 1e-9
-CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-CPU_HOST_FIELDS = ("ctxt", "intr", "softirqs", "processes")
-STEPS_BACK = frozenset({"idle", "iowait"})
-DISK_UNITS = {
-    "reads": 1.0,
-    "read_merges": 1.0,
-    "read_sectors": SECTOR,
-    "read_ms": MILLISECOND,
-    "writes": 1.0,
-    "write_merges": 1.0,
-    "write_sectors": SECTOR,
-    "write_ms": MILLISECOND,
-    "io_ms": MILLISECOND,
-    "weighted_ms": MILLISECOND,
-    "discards": 1.0,
-    "discard_sectors": SECTOR,
-    "discard_ms": MILLISECOND,
-    "flushes": 1.0,
-    "flush_ms": MILLISECOND,
-}
-TRANSFER_UNITS = {"transfers": 1.0, "transfer_ms": MILLISECOND}
-TRANSFERS = {
-    "transfers": ("reads", "writes", "discards"),
-    "transfer_ms": ("read_ms", "write_ms", "discard_ms"),
-}
-NIC_FIELDS = (
-    "rx_bytes",
-    "rx_packets",
-    "rx_errors",
-    "rx_drops",
-    "tx_bytes",
-    "tx_packets",
-    "tx_errors",
-    "tx_drops",
-)
-TCP_METRICS = ("Tcp.RetransSegs", "Tcp.OutSegs", "Tcp.InSegs", "Tcp.ActiveOpens")
 
 
 @dataclass(frozen=True)
@@ -214,11 +183,6 @@ def nic(source: Source) -> None:
     source.out.lack("nic.", "this side has no such interface")
 
 
-def without_number(interface: str) -> str:
-    """Name of an interface that is the same in every run of a campaign."""
-    return VETH if SUPERVISORS_VETH.fullmatch(interface) else interface
-
-
 def _fixed_table(
     source: Source, probe: str, key: str, units: dict[str, float], name_of: Callable[[str], str] = str
 ) -> None:
@@ -327,14 +291,6 @@ def second_lives(source: Source) -> list[tuple[float, float]]:
             again.append((pid, tick))
         seen.add(pid)
     return again
-
-
-def rss_unit(run: Run, role: str, store: Store, path: Path | None) -> float:
-    """Bytes of one step of `rss`: /proc/PID/stat counts pages."""
-    columns = store.metadata(path).get("columns") if path else None
-    unit = ((columns or {}).get("rss") or {}).get("unit", "page")
-    page = run.fingerprint(role).get("page_size") or 4096
-    return {"page": float(page), "kB": 1024.0}.get(unit, 1.0)
 
 
 def _lives(series: Columns) -> dict[str, NDArray[np.bool_]]:

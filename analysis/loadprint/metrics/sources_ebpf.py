@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 import ibis
 import numpy as np
 
-from loadprint.metrics.sources import NANOSECOND, Source
+from loadprint.metrics.sources import Source
+from loadprint.reading.columns import NANOSECOND
 from loadprint.reading.histograms import Histogram, bounds, difference
 from loadprint.reading.queries import Columns, number
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import ibis
 import numpy as np
 
-from loadprint.metrics.sources import MICROSECOND, NANOSECOND, Source
+from loadprint.metrics.sources import Source
+from loadprint.reading.columns import MICROSECOND, NANOSECOND
 from loadprint.reading.queries import Columns, number
 from loadprint.reading.window import increase
 

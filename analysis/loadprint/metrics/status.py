@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from loadprint.metrics.quantities import Quantities
-from loadprint.metrics.sources import MILLISECOND
-from loadprint.metrics.sources_mysql import COUNTERS, SUMS
+from loadprint.reading.columns import MILLISECOND
+from loadprint.reading.mysql_names import COUNTERS, SUMS
 from loadprint.reading.recording import Run
 
 # `Questions` leaves out COM_STMT_PREPARE, _CLOSE and _RESET; the Com_stmt_ counters show them

@@ -10,7 +10,8 @@ import ibis
 import ibis.expr.types as ir
 import numpy as np
 
-from loadprint.metrics.sources import NANOSECOND, Source, second_lives
+from loadprint.metrics.sources import Source, second_lives
+from loadprint.reading.columns import NANOSECOND
 from loadprint.reading.queries import Columns, number
 
 FIELDS = {

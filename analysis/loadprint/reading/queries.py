@@ -24,7 +24,7 @@ from sqlglot.errors import SqlglotError
 from loadprint.errors import InputError
 from loadprint.printable import UNSAFE, printable
 from loadprint.reading import bounds, documents, shapes, translate
-from loadprint.reading.alike import fingerprint
+from loadprint.reading.query_key import fingerprint
 
 Columns = dict[str, NDArray[Any]]
 Query = Callable[[ir.Table], ir.Table]

@@ -17,8 +17,8 @@ from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.series.axis import Floats, origin
 from loadprint.series.labels import label_of
-from loadprint.series.table import Table, any_asked, asked
-from loadprint.series.tables import readers
+from loadprint.series.probe_table import Table, any_asked, asked
+from loadprint.series.readers import readers
 from loadprint.series.throughput import intervals
 
 Lasting = tuple[str, Floats, Floats, Floats | float]

@@ -12,12 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.metrics.quantities import Quantities
-from loadprint.reading.queries import Store
-from loadprint.reading.recording import Run
-from loadprint.series import gaps
 from loadprint.series.axis import Floats
-from loadprint.series.series import Series, run_series
+from loadprint.series.series import Series
+from loadprint.statistics import gaps
 
 AGE, CAPACITY, FLUSHED, EVENTS = (
     "mysql.checkpoint_age",
@@ -90,23 +87,6 @@ def why_no_burst(series: Mapping[str, Series]) -> str:
     if not np.nanmedian(flushed) > 0:
         return "in half of the seconds or more no page was flushed: no median to compare with"
     return ""
-
-
-def spikes(run: Run, store: Store, out: Quantities, known: Mapping[str, Series] | None = None) -> None:
-    """Add `mysql.flush_burst` and `mysql.checkpoint_spikes`, the number of spikes that stalled the load.
-
-    `known` are the run's series, all of SERIES among them, where somebody has read them already.
-    """
-    series = run_series(run, store, SERIES) if known is None else known
-    burst = flush_burst(series)
-    if burst is None:
-        out.lack("mysql.flush_burst", why_no_burst(series))
-    else:
-        out.put("mysql.flush_burst", burst)
-    if reason := why_not(series) or ("" if EVENTS in series else "no throughput series to join with"):
-        out.lack("mysql.checkpoint_spikes", reason)
-    else:
-        out.put("mysql.checkpoint_spikes", float(sum(spike.what == STALL for spike in find(series))))
 
 
 def _measured(series: Mapping[str, Series]) -> tuple[Floats, Floats, Floats]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.series import gaps
+from loadprint.statistics import gaps
 
 Floats = NDArray[np.float64]
 DRAWS = 1000

@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.series import gaps
+from loadprint.statistics import gaps
 from loadprint.statistics.student import t_quantile
 
 Floats = NDArray[np.float64]

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from loadprint.metrics.derived import Metric
 from loadprint.metrics.gather import Measured
-from loadprint.metrics.quantities import Quantity
+from loadprint.metrics.quantities import STEPS, Quantity
 from loadprint.statistics import stats
 from loadprint.tables.table import Cell, Row, Versus
 
-STEPS = 3  # a value from fewer steps of its source is flagged
 COARSE = "under three times its source's resolution"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from loadprint.judging.findings import Shift, Verdict
 from loadprint.statistics.trend import Trend
 
 
@@ -87,20 +88,6 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Shift:
-    """The canary: a part of its work took `change` more time after a run than before it.
-
-    `limit` is None where nobody can judge.
-    """
-
-    run: str
-    part: str
-    change: float
-    limit: float | None
-    disturbed: bool
-
-
-@dataclass(frozen=True)
 class Plan:
     """So many `more` repeats a side would detect `apart` (a share of the reference) apart, in row `row`.
 
@@ -150,19 +137,6 @@ class Sentence:
     side: str
     about: str
     shown: bool = True
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a reader looks at first: `key` is the question, `answer` a word or two, `text` the numbers."""
-
-    key: str
-    answer: str
-    text: str
-
-    def told(self) -> str:
-        """Answer and numbers as one text."""
-        return f"{self.answer}: {self.text}" if self.text else self.answer
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""The commands of `loadprint`: each builds on the spine, and none is used by it."""

@@ -1,0 +1,69 @@
+"""A plan as text or JSON: every window with its time, the flips, what can be shown, what guards it."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable
+from dataclasses import asdict
+
+from loadprint.commands.ab.experiment import Experiment
+from loadprint.commands.ab.schedule import Plan, deadline
+
+
+def text(experiment: Experiment, plan: Plan) -> str:
+    """Render for a terminal."""
+    schedule = experiment.schedule
+    lines = [f"{experiment.name}: {experiment.title}" if experiment.title else experiment.name]
+    lines += [
+        f"  schedule  {schedule.order}, {schedule.blocks} blocks, {len(plan.slots)} windows of "
+        f"{schedule.window:g} s, {plan.flips} flips",
+        f"  time      {_clock(plan.seconds)} and what the commands take",
+        f"  reverted  at the latest after {_clock(deadline(experiment, plan))}, or "
+        f"{experiment.lease:g} s after the controller is lost",
+        f"  smallest  p that sign flips over {schedule.blocks} blocks can reach: {plan.smallest_p:.3g}",
+        f"  apply     {experiment.treatment.apply}",
+        f"  revert    {experiment.treatment.revert}",
+    ]
+    limits = experiment.guards.model_dump(exclude_none=True, exclude={"commands", "replication_lag"})
+    said = ", ".join(f"{name} {value:g}" for name, value in limits.items())
+    lines += textwrap.wrap(said, 100, initial_indent="  guards    ", subsequent_indent=" " * 12)
+    named = [*(["replication_lag"] if experiment.guards.replication_lag else []), *experiment.guards.commands]
+    if named:
+        lines.append(f"  asking    {', '.join(named)}")
+    lines += [f"  warning   {warning}" for warning in plan.warnings]
+    lines += ["", "window  block  variant    before it       from      to"]
+    for slot in plan.slots:
+        before = (
+            f"{slot.flip} + {slot.settle_s:g} s"
+            if slot.flip
+            else f"{slot.settle_s:g} s"
+            if slot.settle_s
+            else ""
+        )
+        lines.append(
+            f"{slot.number:>6}  {slot.block:>5}  {slot.variant:<9}  {before:<12}  {_clock(slot.begin_s):>6}  "
+            f"{_clock(slot.end_s):>6}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def as_json(experiment: Experiment, plan: Plan) -> str:
+    """Render the resolved experiment and its plan as one JSON object."""
+    whole = {
+        "experiment": experiment.model_dump(mode="json"),
+        "plan": asdict(plan) | {"deadline_s": deadline(experiment, plan)},
+    }
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+RENDERERS: dict[str, Callable[[Experiment, Plan], str]] = {"text": text, "json": as_json}
+
+
+def _clock(seconds: float) -> str:
+    whole = round(seconds)
+    return (
+        f"{whole // 60}:{whole % 60:02}"
+        if whole < 3600
+        else f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
+    )

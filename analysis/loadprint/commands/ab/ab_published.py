@@ -1,0 +1,92 @@
+"""A table of two columns, with and without, as an experiment of one block: what a published script printed.
+
+CSV with the head `quantity,without,with[,printed_ratio]` and rows `qps` (queries per second), `cpu_percent`
+(100 % is one CPU) and, with nothing but a printed ratio, `combined_improvement_factor`.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+from loadprint.commands.ab.analysis import About, analyse
+from loadprint.commands.ab.gates import Limits
+from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, Check, Effect, Result, Window
+from loadprint.errors import InputError
+
+HEAD = ["quantity", "without", "with"]
+QUANTITIES = {"qps": "queries", "cpu_percent": "cpu", "combined_improvement_factor": HEADLINE}
+NEEDED = ("qps", "cpu_percent")
+
+
+def read(path: Path) -> Result:
+    """Read the table and work its ratios out anew. Raises InputError with the line of a mistake."""
+    values, printed = _rows(path)
+    missing = [name for name in NEEDED if name not in values]
+    if missing:
+        raise InputError(path, f"has no row {missing[0]}", f"a table needs the rows {' and '.join(NEEDED)}")
+    (without_q, with_q), (without_c, with_c) = values["qps"], values["cpu_percent"]
+    windows = (
+        Window(1, 1, TREATMENT, None, 0.0, 0.0, with_q, with_c / 100),
+        Window(2, 1, BASELINE, TREATMENT, 0.0, 0.0, without_q, without_c / 100),
+    )
+    about = About(
+        path.stem,
+        "TB",
+        title="two columns of a table, without their windows",
+        warnings=("nothing is known of the load between the two windows: no mix, no gate, no guard",),
+    )
+    result = analyse(windows, Limits(), about)
+    told = replace(result, effects=tuple(effect for effect in result.effects if effect.ratio is not None))
+    return replace(told, windows=(), checks=(*_agreement(told, printed), *told.checks))
+
+
+def _rows(path: Path) -> tuple[dict[str, tuple[float, float]], dict[str, str]]:
+    try:
+        lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(path, f"cannot be read as CSV ({error})", "give a CSV file of UTF-8 text") from error
+    mend = "begin it with quantity,without,with[,printed_ratio]"
+    if not lines or [word.strip() for word in lines[0][:3]] != HEAD:
+        raise InputError(f"{path}:1", "is not the head of such a table", mend)
+    values: dict[str, tuple[float, float]] = {}
+    printed: dict[str, str] = {}
+    for number, cells in enumerate(lines[1:], start=2):
+        if not any(cells):
+            continue
+        name, *rest = (cell.strip() for cell in cells)
+        if name not in QUANTITIES:
+            raise InputError(f"{path}:{number}", f"quantity {name!r}", f"known are {', '.join(QUANTITIES)}")
+        rest += [""] * (3 - len(rest))
+        if rest[2]:
+            printed[name] = rest[2]
+        if rest[0] or rest[1]:
+            values[name] = (_number(path, number, rest[0]), _number(path, number, rest[1]))
+        if rest[2]:
+            _number(path, number, rest[2])
+    return values, printed
+
+
+def _number(path: Path, line: int, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise InputError(f"{path}:{line}", f"{text!r} is no positive number", "write it with a decimal point")
+    return value
+
+
+def _agreement(result: Result, printed: dict[str, str]) -> tuple[Check, ...]:
+    """Whether each printed ratio is the one worked out, to half a unit of its last digit."""
+    checks = []
+    for name, text in printed.items():
+        effect: Effect | None = result.effect(QUANTITIES[name])
+        if effect is None or effect.ratio is None:
+            continue
+        places = len(text.partition(".")[2])
+        agrees = abs(effect.ratio - float(text)) <= 0.5 * 10.0**-places * (1 + 1e-9)
+        said = f"printed {text}, worked out {effect.ratio:.{places}f}"
+        checks.append(Check(f"ratio of {name}", "passed" if agrees else "failed", said))
+    return tuple(checks)

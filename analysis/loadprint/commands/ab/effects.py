@@ -1,0 +1,84 @@
+"""From windows to effects: per block the difference of mean logs, over blocks its mean and interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from loadprint.commands.ab.inference import sign_flip
+from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, Effect, Window
+from loadprint.statistics import stats
+
+Take = Callable[[Window], float | None]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A quantity of a window: how it is taken, named and shown."""
+
+    key: str
+    label: str
+    unit: str
+    better: str
+    take: Take
+    factor: float = 1.0
+
+
+QUANTITIES = (
+    Quantity("queries", "queries", "/s", "higher", lambda w: w.queries),
+    Quantity("cpu", "CPU of the server", "%", "lower", lambda w: w.cpu, 100.0),
+    Quantity(HEADLINE, "queries per CPU-second", "/s", "higher", lambda w: w.efficiency),
+    Quantity("cpu_per_query", "CPU per query", "µs", "lower", lambda w: w.cost, 1e6),
+    Quantity("commits", "commits", "/s", "higher", lambda w: w.commits),
+    Quantity("rows", "rows read and written", "/s", "neither", lambda w: w.rows),
+    Quantity("host_busy", "host CPUs busy", "%", "neither", lambda w: w.host_busy, 100.0),
+)
+
+
+def effects(windows: Sequence[Window]) -> tuple[Effect, ...]:
+    """Effects of all quantities over the windows that count."""
+    return tuple(effect(quantity, windows) for quantity in QUANTITIES)
+
+
+def block_logs(take: Take, windows: Sequence[Window]) -> list[tuple[float, float]]:
+    """Per block the mean ln of its treatment and of its baseline windows; blocks with a gap are left out."""
+    pairs = []
+    for block in sorted({window.block for window in windows}):
+        sides: dict[str, list[float | None]] = {TREATMENT: [], BASELINE: []}
+        for window in windows:
+            if window.block == block:
+                sides[window.variant].append(take(window))
+        logs = [[math.log(value) for value in values if value] for values in sides.values()]
+        whole = all(
+            values and len(kept) == len(values) for values, kept in zip(sides.values(), logs, strict=True)
+        )
+        if whole:
+            pairs.append((sum(logs[0]) / len(logs[0]), sum(logs[1]) / len(logs[1])))
+    return pairs
+
+
+def effect(quantity: Quantity, windows: Sequence[Window]) -> Effect:
+    """One quantity's effect; without a whole block its values are None and the note says why."""
+    pairs = block_logs(quantity.take, windows)
+    named = (quantity.key, quantity.label, quantity.unit, quantity.better)
+    if not pairs:
+        missing = any(quantity.take(window) is None for window in windows)
+        why = "not counted in some window" if missing else "it was 0 in some window"
+        return Effect(*named, None, None, None, note=why if windows else "no block counts")
+    treated, base = [math.exp(pair[0]) for pair in pairs], [math.exp(pair[1]) for pair in pairs]
+    found = stats.ratio(treated, base, paired=True)
+    return Effect(
+        *named,
+        treatment=quantity.factor * _geometric_mean([pair[0] for pair in pairs]),
+        baseline=quantity.factor * _geometric_mean([pair[1] for pair in pairs]),
+        ratio=found.centre,
+        low=found.low,
+        high=found.high,
+        p_sign=sign_flip([t - b for t, b in pairs]),
+        blocks=len(pairs),
+    )
+
+
+def _geometric_mean(logs: Sequence[float]) -> float:
+    return math.exp(sum(logs) / len(logs))

@@ -1,0 +1,194 @@
+"""Guards: live readings from the recorder's /metrics and from commands, judged against limits."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from loadprint.commands.ab.experiment import CommandGuard, Guards
+from loadprint.commands.ab.result import Check
+
+Sample = Mapping[str, float]
+LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(\{[^}]*\})? (\S+)")
+QUESTIONS = "loadprint_mysql_questions_total"
+IDLE = ("idle", "iowait", "steal")  # as everywhere in Loadprint these are not busy
+
+
+def scrape(port: int | None, timeout: float = 2.0) -> Sample:
+    """One reading of the recorder's /metrics on loopback; {} when it does not answer, or not yet (no port).
+
+    Samples of one name are added up; node_cpu_seconds_total is kept apart as `cpu.busy` and `cpu.all`.
+    """
+    if port is None:
+        return {}
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    try:
+        connection.request("GET", "/metrics")
+        answer = connection.getresponse()
+        text = answer.read().decode(errors="replace") if answer.status == 200 else ""
+    except (OSError, http.client.HTTPException):
+        return {}
+    finally:
+        connection.close()
+    return parse(text)
+
+
+def parse(text: str) -> Sample:
+    """Sums by name of an OpenMetrics text; `mysql.ok` is the probe's success."""
+    sums: dict[str, float] = {}
+    for line in text.splitlines():
+        found = LINE.match(line)
+        if not found:
+            continue
+        name, labels, value = found[1], found[2] or "", float(found[3])
+        if name == "node_cpu_seconds_total":
+            sums["cpu.all"] = sums.get("cpu.all", 0.0) + value
+            sums["cpu.count"] = sums.get("cpu.count", 0.0) + ('mode="idle"' in labels)
+            if not any(f'mode="{mode}"' in labels for mode in IDLE):
+                sums["cpu.busy"] = sums.get("cpu.busy", 0.0) + value
+        elif name == "loadprint_probe_success":
+            if 'probe="mysql"' in labels:
+                sums["mysql.ok"] = value
+        else:
+            sums[name] = sums.get(name, 0.0) + value
+    return sums
+
+
+def questions(sample: Sample) -> float:
+    """Statements of clients since the server started, without the recorder's own."""
+    return sample[QUESTIONS] - sample.get("loadprint_mysql_loadprint_queries_total", 0.0)
+
+
+def errors(sample: Sample) -> float:
+    """Connections lost or refused since the server started."""
+    return sum(
+        value
+        for name, value in sample.items()
+        if name.startswith(("loadprint_mysql_aborted_", "loadprint_mysql_connection_errors_"))
+    )
+
+
+@dataclass
+class _Watch:
+    """One guard: its limits, the worst value so far, and how many readings in a row were beyond a limit."""
+
+    unit: str
+    high: float | None = None
+    low: float | None = None
+    worst: float | None = None
+    beyond: int = 0
+    tripped: bool = False
+
+    def judge(self, name: str, value: float, readings: int) -> str | None:
+        over = self.high is not None and value > self.high
+        under = self.low is not None and value < self.low
+        if self.worst is None or (value > self.worst if self.high is not None else value < self.worst):
+            self.worst = value
+        self.beyond = self.beyond + 1 if over or under else 0
+        if self.beyond < readings:
+            return None
+        self.tripped = True
+        limit = f"above {self.high:g}" if over else f"below {self.low:g}"
+        times = "1 reading" if self.beyond == 1 else f"{self.beyond} readings in a row"
+        return f"guard {name}: {value:.4g}{self.unit}, {limit}, {times}"
+
+
+class Guarding:
+    """Judges readings as they come; the first trip ends an experiment."""
+
+    def __init__(self, guards: Guards) -> None:
+        self.guards = guards
+        self._watches = {
+            "threads_running": _Watch("", high=guards.threads_running),
+            "error_rate": _Watch("/s", high=guards.error_rate),
+            "queries_per_second": _Watch("/s", low=guards.queries_per_second_min),
+            "host_cpu": _Watch("", high=guards.host_cpu),
+        }
+        self.commands: dict[str, CommandGuard] = dict(guards.commands)
+        if guards.replication_lag is not None:
+            self.commands["replication_lag"] = guards.replication_lag
+        for name, each in self.commands.items():
+            self._watches[name] = _Watch("", each.max, each.min)
+        self._due = dict.fromkeys(self.commands, 0.0)
+        self._last: tuple[float, Sample] | None = None
+        self._answered: float | None = None
+        self.queries_per_second: float | None = None
+
+    def reading(self, sample: Sample, now: float) -> str | None:
+        """Judge one reading taken at `now` (monotonic seconds); why to stop, or None."""
+        self._answered = now if self._answered is None or self._fresh(sample) else self._answered
+        if now - self._answered > self.guards.silence:
+            return f"guard silence: no answer of the server for {now - self._answered:.0f} s"
+        if not sample.get("mysql.ok"):
+            return None
+        said = [self._judge("threads_running", sample.get("loadprint_mysql_threads_running"))]
+        # the recorder publishes its newest tick: what is read twice has not moved on
+        if self._last is not None and self._moved(sample):
+            before, old = self._last
+            # the time between the recorder's ticks, by the clock of what they read: all CPUs' time together
+            seconds = (sample["cpu.all"] - old["cpu.all"]) / sample["cpu.count"] or now - before
+            self.queries_per_second = (questions(sample) - questions(old)) / seconds
+            said.append(self._judge("queries_per_second", self.queries_per_second))
+            said.append(self._judge("error_rate", (errors(sample) - errors(old)) / seconds))
+            total = sample["cpu.all"] - old["cpu.all"]
+            if total > 0:
+                said.append(self._judge("host_cpu", (sample["cpu.busy"] - old["cpu.busy"]) / total))
+            self._last = (now, sample)
+        elif self._last is None:
+            self._last = (now, sample)
+        return next((each for each in said if each), None)
+
+    def ask(self, now: float) -> str | None:
+        """Run the commands that are due; why to stop, or None. A command that fails is beyond its limit."""
+        for name, guard in self.commands.items():
+            if now < self._due[name]:
+                continue
+            self._due[name] = now + guard.every
+            try:
+                done = subprocess.run(
+                    ["/bin/sh", "-c", guard.command],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=guard.timeout,
+                    check=True,
+                    text=True,
+                    start_new_session=True,
+                )
+                value = float(done.stdout.strip())
+            except (subprocess.SubprocessError, ValueError, OSError):
+                value = float("nan")
+            if value != value:  # noqa: PLR0124  not a number: what guards cannot see is no reason to go on
+                return f"guard {name}: its command printed no number"
+            told = self._judge(name, value)
+            if told:
+                return told
+        return None
+
+    def checks(self) -> tuple[Check, ...]:
+        """What the guards saw: the worst value beside its limit."""
+        told = []
+        for name, watch in self._watches.items():
+            if watch.high is None and watch.low is None:
+                continue
+            limit = f"at most {watch.high:g}" if watch.high is not None else f"at least {watch.low:g}"
+            state = "failed" if watch.tripped else "untested" if watch.worst is None else "passed"
+            worst = "never read" if watch.worst is None else f"worst {watch.worst:.4g}{watch.unit}"
+            told.append(Check(f"guard {name}", state, f"{worst}; limit {limit}"))
+        return tuple(told)
+
+    def _judge(self, name: str, value: float | None) -> str | None:
+        watch = self._watches[name]
+        if value is None or (watch.high is None and watch.low is None):
+            return None
+        return watch.judge(name, value, self.guards.readings)
+
+    def _fresh(self, sample: Sample) -> bool:
+        """Whether the server answered since the reading before: its uptime or its statements moved on."""
+        return bool(sample.get("mysql.ok")) and (self._last is None or self._moved(sample))
+
+    def _moved(self, sample: Sample) -> bool:
+        """The recorder's own statements move this counter at every tick."""
+        return self._last is not None and sample[QUESTIONS] != self._last[1][QUESTIONS]

@@ -1,0 +1,114 @@
+"""An experiment's windows in order, with the times at which they are planned, and what they can show."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from loadprint.commands.ab.experiment import Experiment
+from loadprint.commands.ab.inference import smallest_p
+from loadprint.commands.ab.result import BASELINE, TREATMENT
+from loadprint.errors import InputError
+
+WANTED = 4
+SIGNIFICANT = 6  # 2 of 2^6 sign patterns: p = 0.031
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A planned window; `flip`: apply, revert or nothing before it; times in seconds from the begin."""
+
+    number: int
+    block: int
+    variant: str
+    flip: str
+    settle_s: float
+    begin_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All windows; `flips` counts every use of the switch, the last revert too."""
+
+    slots: tuple[Slot, ...]
+    flips: int
+    seconds: float
+    smallest_p: float
+    warnings: tuple[str, ...]
+
+
+def plan(experiment: Experiment) -> Plan:
+    """Lay the windows out. Raises InputError where they need more flips than allowed."""
+    slots: list[Slot] = []
+    state, now, flips = BASELINE, 0.0, 0
+    for block, variants in enumerate(_blocks(experiment), start=1):
+        for variant in variants:
+            flip, settle = "", 0.0
+            if variant != state:
+                flip = "apply" if variant == TREATMENT else "revert"
+                settle = experiment.apply_settle if flip == "apply" else experiment.revert_settle
+                flips += 1
+            elif not slots:
+                settle = experiment.schedule.settle
+            begin = now + settle
+            now = begin + experiment.schedule.window
+            slots.append(Slot(len(slots) + 1, block, variant, flip, settle, begin, now))
+            state = variant
+    flips += state == TREATMENT
+    allowed = experiment.schedule.max_flips
+    if allowed is not None and flips > allowed:
+        raise InputError(
+            "schedule.max_flips",
+            f"{experiment.schedule.blocks} blocks in order {experiment.schedule.order} flip {flips} times, "
+            f"{allowed} are allowed",
+            "take fewer blocks, or order ABBA, which flips twice for four windows",
+        )
+    blocks = experiment.schedule.blocks
+    return Plan(tuple(slots), flips, now, smallest_p(blocks), _warnings(experiment))
+
+
+def deadline(experiment: Experiment, planned: Plan) -> float:
+    """Seconds after which the keeper reverts, whatever happens."""
+    if experiment.deadline is not None:
+        return experiment.deadline
+    return 2 * planned.seconds + planned.flips * experiment.treatment.timeout + 120
+
+
+def _blocks(experiment: Experiment) -> list[tuple[str, ...]]:
+    blocks, order = experiment.schedule.blocks, experiment.schedule.order
+    if order == "ABBA":
+        return [(BASELINE, TREATMENT, TREATMENT, BASELINE)] * blocks
+    if order == "TB":
+        return [(TREATMENT, BASELINE)] * blocks
+    # half of the pairs each way: a plain draw may give all of them one way, and drift would be the effect
+    pairs: list[tuple[str, ...]] = [
+        (TREATMENT, BASELINE) if k % 2 else (BASELINE, TREATMENT) for k in range(blocks)
+    ]
+    random.Random(experiment.schedule.seed).shuffle(pairs)
+    return pairs
+
+
+def _blocks_word(blocks: int) -> str:
+    return "1 block" if blocks == 1 else f"{blocks} blocks"
+
+
+def _warnings(experiment: Experiment) -> tuple[str, ...]:
+    blocks, said = experiment.schedule.blocks, []
+    if blocks < WANTED:
+        said.append(
+            f"{_blocks_word(blocks)}: below {WANTED} an interval is wide or none; values may be all you get"
+        )
+    if blocks < SIGNIFICANT:
+        said.append(
+            f"{_blocks_word(blocks)}: the sign-flip test cannot go below p = {smallest_p(blocks):g}; "
+            f"{SIGNIFICANT} reach {smallest_p(SIGNIFICANT):.3f}"
+        )
+    if experiment.schedule.order == "TB":
+        said.append("order TB: drift over a block is taken for effect, and carry-over cannot be tested")
+    guards = experiment.guards
+    if guards.threads_running is None and guards.error_rate is None and guards.queries_per_second_min is None:
+        said.append(
+            "no guard on threads_running, error_rate or queries_per_second_min: only silence stops it"
+        )
+    return tuple(said)

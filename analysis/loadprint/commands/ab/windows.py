@@ -1,0 +1,280 @@
+"""Windows of a run directory: what the server did between the stamps of load/phases.jsonl, from raw tables.
+
+Counters are taken as last − first over the ticks that lie wholly inside a window, over the time between the
+middles of these two reads: each probe by its own stamps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+import numpy as np
+from numpy.typing import NDArray
+
+from loadprint.commands.ab.result import BASELINE, TREATMENT, Window
+from loadprint.errors import InputError
+from loadprint.reading import bounds, documents
+from loadprint.reading.queries import Columns, Store, grouped, number
+from loadprint.reading.recording import COPY_AGAIN, Run
+from loadprint.reading.window import increase
+
+ROLE = "server"
+ROWS = ("Innodb_rows_read", "Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted")
+NEVER_BUSY = ("idle", "iowait", "steal")
+CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+# texts of the recorder's own statements; no schema, so that an application's of the same words count
+OWN_TEXTS = ("SHOW GLOBAL ", "performance_schema", "INNODB_METRICS", "ENGINE INNODB STATUS")
+COVERED = 0.5  # of a window must lie between two reads of the digests
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A window's stamps, CLOCK_MONOTONIC ns."""
+
+    number: int
+    block: int
+    variant: str
+    begin_ns: int
+    end_ns: int
+
+
+def spans(run: Run) -> list[Span]:
+    """Windows that were held to their end, in order. Raises InputError where a line is no stamp."""
+    path = run.path / "load" / "phases.jsonl"
+    found, begun = [], {}
+    text = bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace") if path.is_file() else ""
+    lines = text.splitlines()
+    for at, line in enumerate(lines, start=1):
+        try:
+            stamp = documents.loads(line)
+            name, event, when = stamp["phase"], stamp["event"], int(stamp["monotonic_ns"])
+            if abs(when) > documents.LARGEST_INTEGER:
+                raise ValueError(line)
+            if name not in (TREATMENT, BASELINE):
+                continue
+            key = int(stamp["window"])
+            if event == "begin":
+                begun[key] = when
+            elif key in begun and not stamp.get("broken_off"):
+                found.append(Span(key, int(stamp["block"]), name, begun[key], when))
+        except (ValueError, KeyError, TypeError) as error:
+            if at == len(lines):  # cut off by a crash
+                break
+            raise InputError(f"{path} line {at}", "is not a phase stamp", COPY_AGAIN) from error
+    return found
+
+
+@dataclass(frozen=True)
+class Readings:
+    """A probe's table with the stamps of its reads: entity → (begin, end, values), arrays over ticks."""
+
+    series: Mapping[str, tuple[Floats, Floats, Floats]]
+
+    def rate(self, name: str, span: Span) -> float | None:
+        """Increase a second within a window; None without two reads in it."""
+        taken = self.inside(name, span)
+        if taken is None:
+            return None
+        middle, values = taken
+        grown = increase(values)
+        seconds = (middle[-1] - middle[0]) / 1e9
+        return None if grown is None or grown.resets or seconds <= 0 else grown.amount / seconds
+
+    def growth(self, name: str, span: Span) -> float | None:
+        """Increase within a window, as the counter counts."""
+        taken = self.inside(name, span)
+        grown = increase(taken[1]) if taken is not None else None
+        return None if grown is None or grown.resets else grown.amount
+
+    def mean(self, name: str, span: Span) -> float | None:
+        """Mean of a gauge over the reads in a window."""
+        taken = self.inside(name, span)
+        return None if taken is None else float(taken[1].mean())
+
+    def inside(self, name: str, span: Span) -> tuple[Floats, Floats] | None:
+        """Middles of the reads wholly inside a window, and their values; None with fewer than two."""
+        if name not in self.series:
+            return None
+        begin, end, values = self.series[name]
+        kept = (begin >= span.begin_ns) & (end <= span.end_ns) & ~np.isnan(values)
+        return ((begin[kept] + end[kept]) / 2, values[kept]) if kept.sum() >= 2 else None
+
+
+def windows(run: Run, store: Store, cpus: Sequence[int] | None = None, hz: float = 100.0) -> list[Window]:
+    """Return all windows of an experiment with what was measured in each.
+
+    `cpus`: the host's CPUs that count as busy or not; None: all. `hz`: clock ticks a second of the process
+    times. Raises InputError where the recorder's tables cannot be read.
+    """
+    found = spans(run)
+    if not found:
+        return []
+    stamps = _stamps(run, store)
+    mysql = _readings(run, store, stamps, "mysql", _metrics)
+    process = _readings(run, store, stamps, "process", _process_time)
+    busy, whole = _cpu(run, store, stamps, cpus)
+    digests = _digests(run, store, stamps)
+    measure = run.phase("measure")
+    zero = measure.begin_ns if measure is not None else found[0].begin_ns
+    told, before = [], None
+    for span in found:
+        told.append(_window(span, before, zero, _Tables(mysql, process, busy, whole, digests, hz)))
+        before = span.variant
+    return told
+
+
+@dataclass(frozen=True)
+class _Tables:
+    mysql: Readings
+    process: Readings
+    busy: Readings
+    whole: Readings
+    digests: list[tuple[float, dict[str, float]]]
+    hz: float
+
+
+def _window(span: Span, before: str | None, zero: int, tables: _Tables) -> Window:
+    mysql = tables.mysql
+    questions, own = mysql.rate("Questions", span), mysql.rate("loadprint.queries", span)
+    queries = None if questions is None else max(0.0, questions - (own or 0.0))
+    ticks = tables.process.rate("time", span)
+    busy, whole = tables.busy.growth("cpu", span), tables.whole.growth("cpu", span)
+    rows = [mysql.rate(name, span) for name in ROWS]
+    note = ""
+    if queries is None:
+        note = "the server's statements were not read in it"
+    elif ticks is None:
+        note = "the server's process was not read in it"
+    return Window(
+        number=span.number,
+        block=span.block,
+        variant=span.variant,
+        previous=before,
+        begin_s=(span.begin_ns - zero) / 1e9,
+        end_s=(span.end_ns - zero) / 1e9,
+        queries=queries,
+        cpu=None if ticks is None else ticks / tables.hz,
+        commits=mysql.rate("Com_commit", span),
+        rows=None if None in rows else sum(row for row in rows if row is not None),
+        host_busy=busy / whole if busy is not None and whole else None,
+        connections=mysql.mean("Threads_connected", span),
+        kinds=_kinds(mysql, span),
+        digests=_between(tables.digests, span),
+        note=note,
+    )
+
+
+def _kinds(mysql: Readings, span: Span) -> dict[str, float]:
+    """Statements by `Com_*`, the recorder's own taken off."""
+    kinds = {}
+    for name in mysql.series:
+        if name.startswith("Com_"):
+            own = mysql.growth(f"loadprint.{name.lower()}", span) or 0.0
+            count = (mysql.growth(name, span) or 0.0) - own
+            if count > 0:
+                kinds[name] = count
+    return kinds
+
+
+def _stamps(run: Run, store: Store) -> dict[str, dict[int, tuple[float, float]]]:
+    """Probe → tick → begin and end of its read."""
+    rows = store.fetch(
+        run.path / ROLE / "ticks.parquet",
+        lambda t: t.filter(t.status == "ok").select(
+            "probe", tick=number(t.tick), start=number(t.start_ns), end=number(t.end_ns)
+        ),
+    )
+    found: dict[str, dict[int, tuple[float, float]]] = {}
+    for probe, tick, start, end in zip(rows["probe"], rows["tick"], rows["start"], rows["end"], strict=True):
+        found.setdefault(str(probe), {})[int(tick)] = (float(start), float(end))
+    return found
+
+
+def _metrics(t: Any) -> Any:
+    wanted = ("Questions", "Threads_connected", *ROWS)
+    kept = t.metric.startswith("Com_") | t.metric.startswith("loadprint.") | t.metric.isin(wanted)
+    return t.filter(kept).select(name=t.metric, tick=number(t.tick), value=number(t["value"]))
+
+
+def _process_time(t: Any) -> Any:
+    """All processes of the server, all their threads: utime + stime, in clock ticks (proc(5))."""
+    ours = t.filter(t.role == ROLE).group_by("tick")
+    summed = ours.aggregate(value=number((t.utime + t.stime).sum()))
+    return summed.select(name=ibis.literal("time"), tick=number(summed.tick), value=summed["value"])
+
+
+def _cpu(
+    run: Run, store: Store, stamps: dict[str, dict[int, tuple[float, float]]], cpus: Sequence[int] | None
+) -> tuple[Readings, Readings]:
+    """Busy and whole time of the CPUs, in clock ticks."""
+    names = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
+
+    def query(states: Sequence[str]) -> Any:
+        def of(t: Any) -> Any:
+            kept = t.filter(t.cpu.isin(names))
+            each = kept.mutate(value=sum((kept[state].fill_null(0) for state in states[1:]), kept[states[0]]))
+            summed = each.group_by("tick").aggregate(value=number(each["value"].sum()))
+            return summed.select(name=ibis.literal("cpu"), tick=number(summed.tick), value=summed["value"])
+
+        return of
+
+    busy = [state for state in CPU_STATES if state not in NEVER_BUSY]
+    return (
+        _readings(run, store, stamps, "cpu", query(busy)),
+        _readings(run, store, stamps, "cpu", query([s for s in CPU_STATES if s != "steal"])),
+    )
+
+
+def _readings(
+    run: Run, store: Store, stamps: dict[str, dict[int, tuple[float, float]]], probe: str, query: Any
+) -> Readings:
+    path, at = run.table(ROLE, probe), stamps.get(probe, {})
+    if path is None:
+        return Readings({})
+    rows: Columns = store.fetch(path, lambda t: query(t).order_by("name", "tick"))
+    stamped = np.array(sorted(at), dtype=float)
+    edges = np.array([at[tick] for tick in sorted(at)], dtype=float).reshape(-1, 2)
+    series = {}
+    for name, places in grouped(rows["name"]):
+        kept = places[np.isin(rows["tick"][places], stamped)]
+        read = edges[np.searchsorted(stamped, rows["tick"][kept])]
+        series[name] = (read[:, 0], read[:, 1], rows["value"][kept].astype(float))
+    return Readings(series)
+
+
+def _digests(
+    run: Run, store: Store, stamps: dict[str, dict[int, tuple[float, float]]]
+) -> list[tuple[float, dict[str, float]]]:
+    """Every read of the digests: its middle, and executions by digest, without the recorder's own."""
+    path, at = run.table(ROLE, "mysql_digests"), stamps.get("mysql_digests", {})
+    if path is None:
+        return []
+    rows = store.fetch(
+        path,
+        lambda t: t.select(
+            "schema", "digest", text=t.digest_text, tick=number(t.tick), count=number(t["count"])
+        ),
+    )
+    reads: dict[int, dict[str, float]] = {tick: {} for tick in at}
+    for schema, digest, text, tick, count in zip(
+        rows["schema"], rows["digest"], rows["text"], rows["tick"], rows["count"], strict=True
+    ):
+        own = not schema and any(word in (text or "") for word in OWN_TEXTS)
+        if int(tick) in reads and not own and not np.isnan(count):
+            reads[int(tick)][f"{schema}/{digest}"] = float(count)
+    return [(sum(at[tick]) / 2, counts) for tick, counts in sorted(reads.items())]
+
+
+def _between(reads: list[tuple[float, dict[str, float]]], span: Span) -> dict[str, float] | None:
+    """Executions by digest between the first and last read in a window; None where these are too close."""
+    inside = [counts for when, counts in reads if span.begin_ns <= when <= span.end_ns]
+    times = [when for when, _ in reads if span.begin_ns <= when <= span.end_ns]
+    if len(inside) < 2 or times[-1] - times[0] < COVERED * (span.end_ns - span.begin_ns):
+        return None
+    first, last = inside[0], inside[-1]
+    grown = {key: count - first.get(key, 0.0) for key, count in last.items()}
+    return {key: count for key, count in grown.items() if count > 0}

@@ -1,0 +1,157 @@
+"""The command `loadprint campaign`: checks a campaign file, prints its plan, opens and closes its execution.
+
+`ansible/characterize.yml` calls it; by hand it says: is this file right, what would run, in which order?
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadprint import options
+
+if TYPE_CHECKING:
+    from loadprint.commands.campaign.execution import Plan
+
+_EXAMPLES = """examples:
+  loadprint campaign ansible/campaigns/quick.yml
+  loadprint campaign mine.yml --set repeats=5 --set sides.oltp.threads=8 --format json
+  loadprint campaign ansible/campaigns/insert-scaling.yml --scale published
+  loadprint campaign mine.yml --runs runs        opens runs/CAMPAIGN/<UTC start>-<hash8>/
+  loadprint campaign --close runs/quick/latest   marks it complete, or unfinished
+  loadprint campaign --drive runs/mine/latest b1-text@70-r1   the rate that an open-loop run is to hold
+"""
+FIXED_S = 9.0  # copies, starts and stops of one run, as measured on two cores with small data
+_SERVER = "settings that choose the server (tarball, packages, rootfs_suite, ...): part of the hash"
+_WORKLOADS = "what `loadprint-load list --format json` says; names are checked against it"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Register the command `campaign`."""
+    parser = options.command(
+        subparsers, "campaign", "check a campaign file and print its plan", _EXAMPLES, __doc__
+    )
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="campaign file (YAML)")
+    parser.add_argument("--set", action="append", default=[], dest="overrides", metavar="KEY.KEY=VALUE")
+    parser.add_argument(
+        "--scale",
+        action="append",
+        default=[],
+        dest="scales",
+        metavar="NAME[,NAME]",
+        help="a set of overrides in the file",
+    )
+    parser.add_argument("--runs", type=Path, metavar="DIR", help="open an execution below DIR, or resume one")
+    parser.add_argument(
+        "--binary", action="append", default=[], type=Path, metavar="PATH", help="part of the hash"
+    )
+    parser.add_argument("--host", action="append", default=[], metavar="ROLE=NAME", help="part of the hash")
+    parser.add_argument("--server", type=json.loads, default={}, metavar="JSON", help=_SERVER)
+    parser.add_argument(
+        "--use-server",
+        nargs=2,
+        metavar=("EXECUTION", "JSON"),
+        help="store the obtained server in an execution, or refuse another one",
+    )
+    parser.add_argument("--workloads", type=json.loads, default=[], metavar="JSON", help=_WORKLOADS)
+    parser.add_argument("--new", action="store_true", help="do not resume an unfinished execution")
+    parser.add_argument(
+        "--close", type=Path, metavar="EXECUTION", help="mark an execution complete or unfinished"
+    )
+    parser.add_argument(
+        "--drive", nargs=2, metavar=("EXECUTION", "RUN"), help="print as JSON how one run is driven"
+    )
+    parser.add_argument("--format", choices=["text", "json"], default="text")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; 0 is done, 2 an unusable campaign with one line on stderr."""
+    from loadprint.commands.campaign.equal_load import resolve
+    from loadprint.configuration.document import DocumentError
+
+    try:
+        if arguments.drive:
+            directory, run_id = arguments.drive
+            print(json.dumps(resolve(Path(directory).resolve(), run_id)))
+            return 0
+        result = _plan(arguments)
+    except DocumentError as error:
+        print(f"loadprint campaign: {error}", file=sys.stderr)
+        return 2
+    if arguments.format == "json":
+        print(json.dumps(_as_json(result)))
+    else:
+        print(_as_text(result))
+    return 0
+
+
+def duration_s(document: dict[str, Any]) -> float:
+    """Give the seconds of load that one run takes: warm-up and window, without copies and starts."""
+    phases = document["campaign"]["phases"]
+    return float(phases["warmup"] + phases["measure"])
+
+
+def _plan(arguments: argparse.Namespace) -> Plan:
+    from loadprint.commands.campaign import execution
+    from loadprint.commands.campaign.campaign_file import load
+    from loadprint.commands.campaign.server_identity import declared
+    from loadprint.configuration.document import DocumentError
+
+    if arguments.close is not None:
+        return execution.close_execution(arguments.close.resolve())
+    if arguments.use_server:
+        directory, obtained = arguments.use_server
+        return execution.use_server(Path(directory).resolve(), json.loads(obtained))
+    if arguments.file is None:
+        raise DocumentError("give a campaign file, for example ansible/campaigns/quick.yml")
+    operations = {entry["name"]: entry.get("operation") for entry in arguments.workloads}
+    scales = [name for words in arguments.scales for name in words.split(",") if name]
+    campaign = load(arguments.file, arguments.overrides, list(operations), scales)
+    # by hand, without --server, a plan is printed although no tarball is named yet
+    server = (
+        declared(campaign.server.source, arguments.server) if arguments.server or arguments.runs else None
+    )
+    hashed = execution.digest(campaign, arguments.binary, arguments.host, server)
+    if arguments.runs is None:
+        return execution.plan(campaign, hashed, operations, server)
+    runs = arguments.runs.resolve()
+    return execution.open_execution(campaign, hashed, runs, operations, server, new=arguments.new)
+
+
+def _as_json(result: Plan) -> dict[str, Any]:
+    directory = str(result.directory) if result.directory else None
+    return result.document | {"todo": result.todo, "directory": directory, "said": result.said}
+
+
+def _as_text(result: Plan) -> str:
+    document = result.document
+    campaign = document["campaign"]
+    phases, server = campaign["phases"], campaign["server"]
+    each, count = duration_s(document), len(document["runs"])
+    scale = f" at scale {', '.join(campaign['scale'])}" if campaign["scale"] else ""
+    variables = ", ".join(f"{name} {value}" for name, value in campaign["variables"].items())
+    lines = [
+        f"{campaign['name']}: {campaign['title']}{scale}",
+        *([f"  variables {variables}"] if variables else []),
+        f"  sides     {', '.join(document['sides'])}; reference {document['reference']}",
+        f"  runs      {count} ({campaign['repeats']} a side), {phases['warmup']:g} s warm-up and "
+        f"{phases['measure']:g} s measured each: {count * each / 60:.1f} min of load, about "
+        f"{count * (each + FIXED_S) / 60:.0f} min with starts and copies, data preparation apart",
+        f"  server    {server['source']}, profile {server['profile']}, "
+        f"buffer pool {server['buffer_pool_size'] >> 20} MiB, redo {server['redo_capacity'] >> 20} MiB",
+        *(
+            f"  data      {name}: about {data['size'] >> 20} MiB on disk"
+            for name, data in campaign["data"].items()
+        ),
+        f"  warm-up   {document['warm_promise']}",
+        f"  hash      {document['hash'][:8]}, seed {document['seed']}, {document['status']}",
+        "  order     "
+        + " ".join(run["id"] + ("" if run["id"] in result.todo else "*") for run in document["runs"]),
+    ]
+    if len(result.todo) < len(document["runs"]):
+        lines.append("            * complete")
+    return "\n".join([*lines, *(f"  {line}" for line in result.said)])

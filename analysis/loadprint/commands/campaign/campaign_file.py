@@ -1,0 +1,70 @@
+"""Reads a campaign file and says, for every mistake, the file, the line and the key.
+
+YAML is composed (not just loaded), so that each key keeps its line; pydantic then checks names and types.
+What it cannot see: whether a workload takes an option; the generator says that when it prepares the data.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from loadprint.commands.campaign.campaign_model import Campaign
+from loadprint.commands.campaign.template import fill_in
+from loadprint.configuration.document import Document, DocumentError, compose, override, scaled
+from loadprint.configuration.mistakes import describe
+
+
+def load(
+    path: Path,
+    overrides: Sequence[str] = (),
+    workloads: Sequence[str] = (),
+    scales: Sequence[str] = (),
+) -> Campaign:
+    """Read, scale, override and validate the campaign in `path`.
+
+    `overrides` are `a.b=value` with YAML values; `workloads` are the names that the generator knows (none:
+    not checked); `scales` are names of sets of overrides in the file. Raises DocumentError.
+    """
+    document = compose(path)
+    given = document.data.get("scales")
+    # a mistake in a set that is not chosen is found too, not only on the day it is needed
+    for name in given if isinstance(given, dict) else ():
+        if name not in scales:
+            _resolved(document, [name], (), workloads)
+    return _resolved(document, scales, overrides, workloads)
+
+
+def _resolved(
+    document: Document, scales: Sequence[str], overrides: Sequence[str], workloads: Sequence[str]
+) -> Campaign:
+    document = Document(document.name, deepcopy(document.data), dict(document.places))
+    for name in scales:
+        document = scaled(document, name)
+    for text in overrides:
+        override(document, text)
+    if isinstance(document.data.get("scales", {}), dict):
+        document.data.pop("scales", None)
+    document.data.setdefault("scale", list(scales))
+    fill_in(document)
+    try:
+        campaign = Campaign.model_validate(document.data)
+    except ValidationError as error:
+        raise DocumentError(describe(document, error, Campaign)) from None
+    if workloads:
+        _check_workloads(document, campaign, workloads)
+    return campaign
+
+
+def _check_workloads(document: Document, campaign: Campaign, known: Sequence[str]) -> None:
+    for group, entries in (("data", campaign.data), ("sides", campaign.sides)):
+        for name, entry in entries.items():
+            if entry.workload not in known:
+                near = difflib.get_close_matches(entry.workload, known, n=1)
+                hint = f'did you mean "{near[0]}"?' if near else f"there are: {', '.join(known)}"
+                place = document.place((group, name, "workload"))
+                raise DocumentError(f'{place}: unknown workload "{entry.workload}" in {group}.{name}; {hint}')

@@ -1,0 +1,258 @@
+"""Opens the directory of a campaign's execution: a new one, or the newest unfinished one with the same hash.
+
+`runs/CAMPAIGN/<UTC start>-<hash8>/` holds execution.json and one directory per run. The hash covers the
+resolved campaign, the binaries, the hosts and the server: an interrupted execution resumes only where nothing
+changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from loadprint.commands.campaign.campaign_model import Campaign, EqualLoad
+from loadprint.commands.campaign.campaign_sides import cells
+from loadprint.commands.campaign.server_identity import Identity, confirm
+from loadprint.configuration.document import DocumentError
+
+FORMAT_VERSION = 1
+
+
+@dataclass
+class Plan:
+    """What is to be run, in order; `document` is the content of execution.json.
+
+    `directory` is None while nothing has been opened; `todo` lists the ids of the runs that are not complete.
+    """
+
+    document: dict[str, Any]
+    todo: list[str]
+    directory: Path | None = None
+    said: list[str] = field(default_factory=list)
+
+
+def digest(
+    campaign: Campaign,
+    binaries: Sequence[Path] = (),
+    hosts: Sequence[str] = (),
+    server: Identity | None = None,
+) -> str:
+    """Hash the campaign (a seed only where it is given), the binaries' content, the hosts, the server."""
+    binary_sums = {}
+    for path in sorted(binaries, key=lambda path: path.name):
+        try:
+            with path.open("rb") as file:
+                binary_sums[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise DocumentError(f"{path}: cannot read it: {error.strerror}; ./setup builds it") from None
+    content = {
+        "campaign": campaign.model_dump(mode="json"),
+        "binaries": binary_sums,
+        "hosts": list(hosts),
+        "server": server,
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def order(campaign: Campaign, seed: int) -> list[dict[str, Any]]:
+    """List the runs: one block per repeat, every side once in each block, shuffled within it.
+
+    Mode `equal-load` has two stages: all blocks at saturation, which find the maximum, then the blocks of
+    open-loop runs, every side at every fraction. The sides of a block share a `rand_seed` for the generator:
+    paired runs see the same random numbers.
+    """
+    generator = random.Random(seed)
+    sides = list(campaign.columns)
+    runs = [run for block in _blocks(campaign) for run in _block(campaign, sides, block, generator)]
+    if campaign.mode == "equal-load":
+        driven = [at_fraction(side, fraction) for side in sides for fraction in fractions(campaign)]
+        runs += [run for block in _blocks(campaign) for run in _block(campaign, driven, block, generator)]
+    return runs
+
+
+def _blocks(campaign: Campaign) -> range:
+    return range(1, campaign.repeats + 1)
+
+
+def _block(
+    campaign: Campaign, sides: Sequence[str], block: int, generator: random.Random
+) -> list[dict[str, Any]]:
+    sides = list(sides)
+    if campaign.order == "random":
+        generator.shuffle(sides)
+    drawn = generator.randrange(1, 1 << 31)
+    return [
+        {"id": f"b{block}-{side}-r{block}", "block": block, "side": side, "repeat": block, "rand_seed": drawn}
+        for side in sides
+    ]
+
+
+def fractions(campaign: Campaign) -> list[float]:
+    """Give the fractions of mode `equal-load`."""
+    return (campaign.equal_load or EqualLoad()).fractions
+
+
+def at_fraction(side: str, fraction: float) -> str:
+    """Name a side driven at a fraction of the maximum: `text@70`."""
+    return f"{side}@{100 * fraction:g}"
+
+
+def described(campaign: Campaign, operations: Mapping[str, str | None]) -> dict[str, dict[str, Any]]:
+    """Describe every column by name: its side resolved, its operation, server, and cell of the matrix."""
+    sides: dict[str, dict[str, Any]] = {}
+    columns = campaign.columns
+    for base, written in campaign.sides.items():
+        for name, cell in cells(base, written).items():
+            column = columns[name]
+            sides[name] = column.model_dump(mode="json", exclude={"name", "matrix"}) | {
+                "label": column.label if column.label and not cell else name,
+                "operation": operations.get(column.workload),
+                "server": campaign.server.changed(column.server).model_dump(mode="json"),
+                "of": base,
+                "cell": cell,
+            }
+    if campaign.mode == "equal-load":
+        for name, side in list(sides.items()):
+            for fraction in fractions(campaign):
+                label = f"{side['label']}, {100 * fraction:g} % load"
+                driven = side | {"label": label, "fraction": fraction, "saturated": name}
+                sides[at_fraction(name, fraction)] = driven
+    return sides
+
+
+def plan(
+    campaign: Campaign,
+    hashed: str,
+    operations: Mapping[str, str | None] | None = None,
+    server: Identity | None = None,
+) -> Plan:
+    """Plan an execution without opening it; the seed is drawn where the campaign gives none.
+
+    `operations` says what one operation of a workload is, `server` is what identifies the server.
+    """
+    seed = campaign.seed if campaign.seed is not None else secrets.randbelow(1 << 31)
+    runs = order(campaign, seed)
+    document = {
+        "format_version": FORMAT_VERSION,
+        "campaign": campaign.model_dump(mode="json"),
+        "hash": hashed,
+        "server": dict(server or {}),
+        "seed": seed,
+        "reference": campaign.reference,
+        "sides": described(campaign, operations or {}),
+        "runs": runs,
+        "warm_promise": campaign.warm.promise,
+        "warm": campaign.warm.model_dump(mode="json", exclude={"promise"}),
+        "status": "planned",
+        "notes": [],
+    }
+    return Plan(document, [run["id"] for run in runs])
+
+
+def open_execution(  # noqa: PLR0913  what `plan` takes, and where
+    campaign: Campaign,
+    hashed: str,
+    runs_directory: Path,
+    operations: Mapping[str, str | None] | None = None,
+    server: Identity | None = None,
+    *,
+    new: bool = False,
+) -> Plan:
+    """Resume the newest unfinished execution with this hash, or start a new one; `latest` links to it."""
+    parent = runs_directory / campaign.name
+    opened = None if new else _resume(parent, hashed)
+    if opened is None:
+        opened = plan(campaign, hashed, operations, server)
+        started = datetime.now(UTC)
+        opened.directory = parent / f"{started:%Y%m%dT%H%M%SZ}-{hashed[:8]}"
+        opened.document["started"] = started.isoformat(timespec="seconds")
+        try:
+            opened.directory.mkdir(parents=True)
+        except OSError as error:
+            raise DocumentError(f"{opened.directory}: cannot make the directory: {error.strerror}") from None
+    assert opened.directory is not None
+    opened.document["status"] = "running"
+    write(opened.directory, opened.document)
+    _link(parent / "latest", opened.directory.name)
+    return opened
+
+
+def close_execution(directory: Path) -> Plan:
+    """Mark the execution complete if all its runs are, else unfinished, so that the next start resumes it."""
+    closed = _read(directory)
+    if closed is None:
+        raise DocumentError(f"{directory}: no execution here (no readable execution.json)")
+    closed.document["status"] = "unfinished" if closed.todo else "complete"
+    closed.document["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
+    write(directory, closed.document)
+    return closed
+
+
+def use_server(directory: Path, obtained: Identity) -> Plan:
+    """Store which server the execution uses; DocumentError where it has used another one before."""
+    found = _read(directory)
+    if found is None:
+        raise DocumentError(f"{directory}: no execution here (no readable execution.json)")
+    if confirm(found.document, obtained, directory):
+        write(directory, found.document)
+    return found
+
+
+def write(directory: Path, document: dict[str, Any]) -> None:
+    """Write execution.json whole and rename it into place."""
+    temporary = directory / ".execution.json.new"
+    temporary.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    temporary.replace(directory / "execution.json")
+
+
+def _resume(parent: Path, hashed: str) -> Plan | None:
+    for directory in sorted(parent.glob(f"*-{hashed[:8]}"), reverse=True):
+        found = _read(directory)
+        if found is None or found.document["hash"] != hashed or found.document["status"] == "complete":
+            continue
+        count = len(found.document["runs"])
+        found.said.append(
+            f"goes on with {directory.name}: {count - len(found.todo)} of {count} runs are complete"
+        )
+        for run in found.todo:
+            if (directory / run).exists():
+                shutil.rmtree(directory / run)
+                found.said.append(f"{run} had not completed and runs again; its files are removed")
+        found.document["notes"] += found.said
+        return found
+    return None
+
+
+def _read(directory: Path) -> Plan | None:
+    try:
+        document = json.loads((directory / "execution.json").read_text(encoding="utf-8"))
+        todo = [run["id"] for run in document["runs"] if _status(directory / run["id"]) != "complete"]
+        if document["format_version"] != FORMAT_VERSION:
+            return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return Plan(document, todo, directory)
+
+
+def _status(run: Path) -> str | None:
+    try:
+        status = json.loads((run / "run.json").read_text(encoding="utf-8"))["status"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return str(status)
+
+
+def _link(link: Path, target: str) -> None:
+    temporary = link.with_name(f".latest-{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target)
+    temporary.replace(link)

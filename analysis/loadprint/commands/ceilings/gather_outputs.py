@@ -1,0 +1,145 @@
+"""From a directory of tools' outputs to the document `ceilings.json`.
+
+`steps.json` says what was run: one step is one command, done several times; its outputs are `STEP.1`,
+`STEP.2`, … A step that did not succeed has `STEP.failed` with what its tool said last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from loadprint.commands.ceilings import claims, outputs
+from loadprint.commands.ceilings.measures import MEASURES, Measure
+from loadprint.commands.ceilings.outputs import Measured
+from loadprint.configuration.private_files import write_private
+from loadprint.errors import InputError
+from loadprint.printable import printable
+from loadprint.reading import bounds
+from loadprint.reading.documents import Each, Kind, ListOf, Shape, deviation
+from loadprint.reading.recording import read_object
+
+STEPS = "steps.json"
+AGAIN = "let ansible/ceilings.yml write it"
+SHAPE: dict[str, Shape] = {
+    "host": Kind.TEXT,
+    "date": Kind.TEXT,
+    "nic": Kind.TEXT,
+    "claimed": Each(Kind.SCALAR),
+    "tools": Each(Kind.TEXT),
+    "steps": ListOf(
+        {"id": Kind.TEXT, "measure": Kind.TEXT, "tool": Kind.TEXT, "depth": Kind.NATURAL}
+        | {"argv": ListOf(Kind.TEXT)}
+    ),
+    "left_out": Each(Kind.TEXT),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One step's repeats; `failed` says of each that told no figure why."""
+
+    planned: Mapping[str, Any]
+    repeats: tuple[Measured, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+def gather(directory: Path) -> dict[str, Any]:
+    """Read a directory of outputs. Raises InputError where `steps.json` or a claim cannot be used."""
+    plan = read_object(directory / STEPS)
+    wrong = deviation(plan, SHAPE)
+    lacking = [name for name in ("host", "date", "nic", "steps") if plan.get(name) is None]
+    if wrong or lacking:
+        raise InputError(directory / STEPS, wrong or f"`{lacking[0]}` is missing", AGAIN)
+    claimed = claims.read(plan.get("claimed") or {})
+    entries, missing = [], []
+    for measure in MEASURES.values():
+        planned = [each for each in plan["steps"] if each and each.get("measure") == measure.id]
+        steps = [_step(directory, each) for each in planned]
+        done = [step for step in steps if step.repeats]
+        left_out = (plan.get("left_out") or {}).get(measure.id)
+        if done:
+            entries.append(_entry(measure, plan, done, claimed.get(measure.id)))
+        elif steps or left_out:
+            reason = left_out or steps[0].failed[0]
+            missing.append({"id": measure.id, "label": measure.label, "reason": reason})
+    return {"format_version": 1, "ceilings": entries, "missing": missing}
+
+
+def _step(directory: Path, planned: Mapping[str, Any]) -> _Step:
+    """Read one step; a repeat that told no figure is none."""
+    name = str(planned.get("id"))
+    # a name as a path would be: `../x` reads nothing else
+    failed = directory / f"{Path(name).name}.failed"
+    if failed.is_file():
+        said = bounds.read_text(failed, bounds.TABLE, AGAIN, errors="replace")
+        return _Step(planned, failed=(f"{planned.get('tool')}: {_last_word(said)}",))
+    repeats, wrong = [], []
+    found = [path for path in directory.glob(f"{Path(name).name}.*") if path.suffix[1:].isdecimal()]
+    for path in sorted(found, key=lambda path: int(path.suffix[1:])):
+        try:
+            repeats.append(outputs.read(str(planned["measure"]), bounds.read_text(path, bounds.TABLE, AGAIN)))
+        except (InputError, ValueError) as error:
+            said = error.what if isinstance(error, InputError) else str(error)
+            wrong.append(printable(f"{planned.get('tool')}: {path.name}: {said}"))
+    if not repeats and not wrong:
+        wrong.append("it was not run")
+    return _Step(planned, tuple(repeats), tuple(wrong))
+
+
+def _last_word(said: str) -> str:
+    """What a tool that failed said: iperf3 in its JSON, the others in their last line."""
+    told = re.search(r'"error":\s*"([^"\n]+)', said)
+    return printable(told.group(1) if told else outputs.last_line(said)) or "it said nothing"
+
+
+def _entry(
+    measure: Measure, plan: Mapping[str, Any], steps: list[_Step], claimed: float | None
+) -> dict[str, Any]:
+    """One ceiling: the best repeat of the depth with the best median."""
+    best = max(steps, key=lambda step: median(each.value for each in step.repeats))
+    top = max(best.repeats, key=lambda each: each.value)
+    argv = [str(word) for word in best.planned.get("argv") or []]
+    tool = str(best.planned.get("tool"))
+    depth = best.planned.get("depth")
+    entry: dict[str, Any] = {
+        "id": measure.id,
+        "label": measure.label,
+        "quantity": measure.quantity.format(nic=plan["nic"]),
+        "value": top.value,
+        "unit": measure.unit,
+        "values": [each.value for each in best.repeats],
+        "latency_s": dict(top.latency_s),
+        "tool": (plan.get("tools") or {}).get(tool) or tool,
+        "command": shlex.join([os.path.basename(argv[0]), *argv[1:]] if argv else []),
+        "date": plan["date"],
+        "host": plan["host"],
+    }
+    if depth is not None:
+        entry["depth"] = depth
+        entry["depths"] = {
+            str(step.planned.get("depth")): [each.value for each in step.repeats] for step in steps
+        }
+    if best.failed:
+        entry["failed"] = list(best.failed)
+    if claimed is not None:
+        entry["claimed"] = claimed
+    return entry if measure.row else {**entry, "row": False}
+
+
+def write(document: Mapping[str, Any], path: Path) -> None:
+    """Write `ceilings.json`, whole and readable by its owner alone. Raises InputError."""
+    new = path.with_name(f".{path.name}.new")
+    try:
+        new.unlink(missing_ok=True)
+        write_private(new, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        new.replace(path)
+    except OSError as error:
+        raise InputError(path, error.strerror or "cannot be written", "name another file after -o") from error

@@ -1,0 +1,88 @@
+"""The command `check`: its arguments, and what it prints."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from loadprint import options
+from loadprint.errors import InputError
+
+EXAMPLES = """Without a path this host is read, through loadprint-collect.
+Exit status: 0 nothing ruins results, 1 something does, 2 unusable input.
+
+examples:
+  loadprint check
+  loadprint check --data-dir /var/lib/mysql --cpuset server=0-7 --cpuset load=8-15
+  loadprint check --server-json variables.json
+  loadprint check runs/quick/latest
+  loadprint check runs/quick/latest/b1-oltp-r1 --format json
+  ssh db1 loadprint-collect fingerprint --data-dir /srv/mysql | loadprint check --fingerprint -
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Register `check`."""
+    parser = options.command(
+        subparsers, "check", "mistakes of the configuration that ruin results, with their mends", EXAMPLES
+    )
+    parser.add_argument("path", nargs="?", type=Path, metavar="RUN|EXECUTION")
+    parser.add_argument(
+        "--fingerprint",
+        type=Path,
+        metavar="FILE",
+        help="a host's fingerprint instead of this host's; - reads it",
+    )
+    parser.add_argument("--data-dir", type=Path, metavar="D", help="the server's data directory on this host")
+    parser.add_argument(
+        "--cpuset", action="append", default=[], metavar="ROLE=LIST", help="CPUs of server or load"
+    )
+    parser.add_argument(
+        "--load-elsewhere", action="store_true", help="the load runs on another host, which shares no core"
+    )
+    parser.add_argument(
+        "--server-json", type=Path, metavar="FILE", help="the server's variables: a run's server.json"
+    )
+    parser.add_argument("--collector", type=Path, metavar="PROGRAM", help="loadprint-collect, if elsewhere")
+    options.add_output(parser, ("text", "json"))
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the report. Returns 1 where something ruins results."""
+    from loadprint.commands.check import check_text, subject_sources
+    from loadprint.commands.check.check_report import judge
+
+    live_only = [
+        f"--{name.replace('_', '-')}"
+        for name in ("fingerprint", "data_dir", "cpuset", "load_elsewhere", "server_json", "collector")
+        if getattr(arguments, name)
+    ]
+    if arguments.path is not None:
+        if live_only:
+            raise InputError(" ".join(live_only), "is of a live host", "leave it out: the recording tells it")
+        subjects = subject_sources.recorded(arguments.path)
+    elif arguments.fingerprint is not None:
+        if arguments.data_dir:
+            raise InputError(
+                "--data-dir", "is of this host", "give it to `loadprint-collect fingerprint` there"
+            )
+        subjects = [
+            subject_sources.fingerprint_file(arguments.fingerprint, arguments.cpuset, arguments.server_json)
+        ]
+    else:
+        subjects = [
+            subject_sources.live(
+                arguments.collector, arguments.data_dir, arguments.cpuset, arguments.server_json
+            )
+        ]
+    if arguments.load_elsewhere:
+        subjects = [replace(subject, shared_host=False) for subject in subjects]
+    report = judge(subjects)
+    options.write(
+        check_text.as_json(report) if arguments.format == "json" else check_text.text(report),
+        arguments.output,
+    )
+    return 1 if report.ruined else 0

@@ -1,0 +1,111 @@
+"""Conditions of rules over the data directory and its disk: each gives evidence, None, or raises Unknown."""
+
+from __future__ import annotations
+
+from loadprint.commands.check.subject import Subject, Unknown
+
+NOT_A_DISK = {
+    "tmpfs": "memory",
+    "ramfs": "memory",
+    "overlay": "a container's layers",
+    "aufs": "a container's layers",
+    "nfs": "a network file system",
+    "nfs4": "a network file system",
+    "cifs": "a network file system",
+    "smb3": "a network file system",
+    "ceph": "a network file system",
+    "glusterfs": "a network file system",
+    "lustre": "a network file system",
+    "9p": "the virtual machine's host",
+    "virtiofs": "the virtual machine's host",
+    "vboxsf": "the virtual machine's host",
+    "drvfs": "the virtual machine's host",
+    "ecryptfs": "an encrypting layer",
+}
+COPY_ON_WRITE = ("btrfs", "zfs", "bcachefs", "f2fs", "nilfs2")
+SORTING = ("bfq", "cfq", "anticipatory")
+
+
+def file_system(subject: Subject) -> str | None:
+    """Data that lie on no disk of this host."""
+    data = subject.data()
+    kind = str(data["filesystem"])
+    what = NOT_A_DISK.get(kind) or ("a program" if kind.startswith("fuse") else None)
+    return f"{data.get('path')} lies on {kind}, {what}" if what else None
+
+
+def copy_on_write(subject: Subject) -> str | None:
+    """A file system that never overwrites a page."""
+    kind = str(subject.data()["filesystem"])
+    return f"the data lie on {kind}" if kind in COPY_ON_WRITE else None
+
+
+def loop_device(subject: Subject) -> str | None:
+    """A disk that is a file."""
+    disks = [str(disk) for disk in subject.data().get("disks") or [] if str(disk).startswith("loop")]
+    return f"the data lie on {', '.join(disks)}" if disks else None
+
+
+def os_disk(subject: Subject) -> str | None:
+    """Data on the disk of the root file system."""
+    data = set(subject.data().get("disks") or [])
+    root = set((subject.fact("root") or {}).get("disks") or [])
+    return f"data and / lie on {', '.join(sorted(data & root))}" if data & root else None
+
+
+def scheduler(subject: Subject) -> str | None:
+    """An I/O scheduler that sorts, on a disk that does not need it."""
+    disk = subject.disk()
+    kind = disk.get("scheduler")
+    if kind in SORTING:
+        return f"{disk['name']} has {kind}"
+    return (
+        f"{disk['name']}, an NVMe device, has {kind}" if disk.get("nvme") and kind == "mq-deadline" else None
+    )
+
+
+def iostats(subject: Subject) -> str | None:
+    """A disk that is not counted."""
+    disk = subject.disk()
+    return f"off on {disk['name']}" if disk.get("iostats") is False else None
+
+
+def write_cache(subject: Subject) -> str | None:
+    """A disk that the kernel takes for one without a volatile cache."""
+    disk = subject.disk()
+    return f"{disk['name']} is write through" if disk.get("write_cache") == "write through" else None
+
+
+def _options(subject: Subject) -> list[str]:
+    options = subject.data().get("options")
+    if options is None:
+        raise Unknown("mount options of the data directory were not recorded")
+    return str(options).split(",")
+
+
+def barriers(subject: Subject) -> str | None:
+    """A file system that does not flush the disk's cache."""
+    found = [option for option in _options(subject) if option in ("nobarrier", "barrier=0")]
+    return f"mounted with {found[0]}" if found else None
+
+
+def mount_sync(subject: Subject) -> str | None:
+    """A file system that waits for every write."""
+    found = [option for option in _options(subject) if option in ("sync", "dirsync")]
+    return f"mounted with {', '.join(found)}" if found else None
+
+
+def atime(subject: Subject) -> str | None:
+    """A file system that writes the time of every read; the kernel's default, relatime, does not."""
+    options = _options(subject)
+    lazy = {"noatime", "relatime", "lazytime", "nodiratime"} & set(options)
+    return None if lazy else "mounted with strict access times"
+
+
+def journal(subject: Subject) -> str | None:
+    """A recorder whose journal lies on the disk of the data."""
+    subject.require_recording()
+    entries = [each for each in subject.fact("storage") if isinstance(each, dict)]
+    own = {disk for each in entries if each.get("role") == "journal" for disk in each.get("disks") or []}
+    data = {d for e in entries if e.get("role") in ("data", "redo", "binlog") for d in e.get("disks") or []}
+    return f"its journal lies on {', '.join(sorted(own & data))}" if own & data else None

@@ -1,0 +1,1 @@
+"""`loadprint compare`: sides in one table, with ratios to a reference."""

@@ -1,0 +1,87 @@
+"""The command `compare`: its arguments and its output."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from loadprint import options
+
+COMPARE_EXAMPLES = """SIDE is a run directory, EXECUTION:side, EXECUTION (all its sides), or a file of
+sysstat: an sa file, or what `sadf -j FILE -- -A` printed.
+
+examples:
+  loadprint compare runs/quick/latest
+  loadprint compare runs/quick/latest:oltp runs/quick/latest:insert --reference insert
+  loadprint compare run-a run-b --per-op
+  loadprint compare run-a run-b --all --ceilings host-ceilings.json
+  loadprint compare /var/log/sysstat/sa20 /var/log/sysstat/sa21
+  loadprint compare runs/quick/latest --format csv -o table.csv
+  loadprint compare run-a run-b --noise runs/aa/latest
+"""
+
+
+def add_compare(subparsers: Any) -> None:
+    """Register `compare`."""
+    parser = options.command(
+        subparsers, "compare", "lay sides beside a reference, with ratios", COMPARE_EXAMPLES
+    )
+    options.add_sides(parser, "SIDE")
+    parser.add_argument("--per-op", action="store_true", help="only the costs per operation")
+    parser.add_argument(
+        "--all", action="store_true", help="every row that any side has inputs for, not only the usual ones"
+    )
+    parser.add_argument(
+        "--ceilings",
+        type=Path,
+        metavar="FILE",
+        help="what the hosts can do at most (default: ceilings.json beside the runs)",
+    )
+    parser.add_argument(
+        "--noise",
+        type=Path,
+        metavar="EXECUTION",
+        help="an A/A: ratios no larger than those between its sides are marked ~",
+    )
+    options.add_output(parser, (*options.FORMATS, "html"))
+    parser.set_defaults(run=run_compare)
+
+
+def run_compare(arguments: argparse.Namespace) -> int:
+    """Print a comparison."""
+    from loadprint.commands.operands import resolve
+    from loadprint.comparison.compare_sides import compare
+    from loadprint.tables import views
+    from loadprint.tables.ceilings import read
+
+    sides, declared = resolve(arguments.sides)
+    names = [side.name for side in sides]
+    reference = arguments.reference or (declared if declared in names else None)
+    table = compare(sides, reference, ceilings=read(arguments.ceilings) if arguments.ceilings else None)
+    if arguments.noise is not None:
+        from loadprint.comparison import noise_floor
+
+        table = noise_floor.applied(table, noise_floor.measured(arguments.noise))
+    table = views.shown(table, everything=arguments.all, only_costs=arguments.per_op)
+    options.write(_rendered(table, arguments), arguments.output)
+    return 0
+
+
+def _rendered(table: Any, arguments: argparse.Namespace) -> str:
+    from loadprint.rendering import render_csv, render_json, render_markdown, render_text
+
+    if arguments.format == "text":
+        terminal = arguments.output is None and sys.stdout.isatty()
+        width = max(render_text.WIDTH, shutil.get_terminal_size().columns) if terminal else render_text.WIDTH
+        return render_text.render(table, width, colour=terminal)
+    if arguments.format == "html":
+        from loadprint.commands.report.page import table_page
+
+        return table_page(table)
+    renderer = {"markdown": render_markdown.render, "csv": render_csv.render, "json": render_json.render}[
+        arguments.format
+    ]
+    return renderer(table)

@@ -1,0 +1,147 @@
+"""Recordings into a fleet's data set: the probes' tables as they are, and one row of facts a run.
+
+An execution's parts are written over what an earlier export of it left: exporting twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from loadprint.commands.fleet import dataset, run_facts
+from loadprint.errors import InputError
+from loadprint.metrics.gather import gather
+from loadprint.reading import bounds
+from loadprint.reading.queries import TEXT, Store, number
+from loadprint.reading.recording import Run, read_object
+from loadprint.reading.sides import every_side, single
+
+SINGLE = "single-runs"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What an export wrote; `left_out` holds (run, reason)."""
+
+    runs: int
+    files: int
+    bytes: int
+    left_out: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class _Execution:
+    campaign: str
+    name: str
+    runs: tuple[Run, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+def export(words: Sequence[Path], url: str, tables: Sequence[str] | None = None) -> Exported:
+    """Write the runs of executions and run directories; `tables` limits the probes (`ticks` always goes).
+
+    Raises InputError naming what cannot be read or written.
+    """
+    if any((Path(url) / name).is_file() for name in ("execution.json", "run.json")):
+        raise InputError(url, "is a recording, which no data set is written into", "name another directory")
+    target = dataset.open_dataset(url)
+    store, count, files, written = Store(), 0, 0, 0
+    left_out: list[tuple[str, str]] = []
+    try:
+        for execution in _executions(words):
+            left_out += execution.left_out
+            for table, part in _parts(execution, store, tables):
+                if not files:
+                    dataset.mark_version(target)
+                path = target.path(table, execution.campaign, execution.name)
+                written += dataset.write_part(target, path, part)
+                files += 1
+            count += len(execution.runs)
+    except OSError as error:
+        raise InputError(url, str(error), "name a place that can be written") from error
+    return Exported(count, files, written, tuple(left_out))
+
+
+def _executions(words: Sequence[Path]) -> Iterator[_Execution]:
+    # `latest` is a link to an execution that runs/*/* names too
+    for path in {path.resolve(): path for path in words}.values():
+        if (path / "execution.json").is_file():
+            yield _execution(path)
+        else:
+            (run,) = single(path).runs
+            campaign = str(run.meta.get("campaign") or SINGLE)
+            name = str(run.meta.get("execution") or path.resolve().parent.name)
+            yield _Execution(campaign, f"{name}+{run.id}", (run,))
+
+
+def _execution(path: Path) -> _Execution:
+    told = read_object(path / "execution.json")
+    sides = list(every_side(path, told))
+    campaign = str((told.get("campaign") or {}).get("name") or "unnamed")
+    return _Execution(
+        campaign,
+        path.resolve().name,
+        tuple(run for side in sides for run in side.runs),
+        tuple(missing for side in sides for missing in side.missing),
+    )
+
+
+def _parts(
+    execution: _Execution, store: Store, wanted: Sequence[str] | None
+) -> Iterator[tuple[str, pa.Table]]:
+    """Tables of an execution: those of the probes with all its runs in one, then its facts and CPU sets."""
+    found: dict[str, list[pa.Table]] = defaultdict(list)
+    rows, cpus = [], []
+    for run in execution.runs:
+        key = f"{execution.name}/{run.id}"
+        measured = gather(run, store)
+        interfaces: set[str] = set()
+        for role in run.roles:
+            for probe in ("ticks", *run.probes(role)):
+                if probe != "ticks" and wanted is not None and probe not in wanted:
+                    continue
+                path = run.path / role / f"{probe}.parquet"
+                _require_short_texts(path, store)
+                table = _raw(path, key, role)
+                found[probe].append(table)
+                if probe == "nic":
+                    interfaces |= {str(name) for name in table.column("interface").unique().to_pylist()}
+        rows.append(run_facts.facts(key, measured, sorted(interfaces)))
+        if run.roles:
+            cpus += run_facts.sets(key, measured)
+    for probe, tables in sorted(found.items()):
+        yield probe, pa.concat_tables(tables, promote_options="permissive")
+    if rows:
+        yield dataset.SETS, pa.Table.from_pylist(cpus, schema=run_facts.SET_COLUMNS)
+        yield dataset.RUNS, pa.Table.from_pylist(rows, schema=run_facts.COLUMNS)
+
+
+def _require_short_texts(path: Path, store: Store) -> None:
+    """Raise InputError where a table's texts take more than memory: a dictionary packs 20 GB in 60 kB."""
+    names = tuple(name for name, kind in store.kinds(path).items() if kind == TEXT)
+    if not names:
+        return
+    lengths = store.fetch(
+        path,
+        lambda t: t.aggregate(**{f"c{n}": number(t[name].length().sum()) for n, name in enumerate(names)}),
+    )
+    if any(column[0] > bounds.EXPORTED for column in lengths.values()):
+        what = f"a column holds more than {bounds.EXPORTED // bounds.MIB} MiB of text"
+        raise InputError(path, what, "leave the table out: --tables")
+
+
+def _raw(path: Path, key: str, role: str) -> pa.Table:
+    """A probe's table with the columns `run` and `host_role` before its own."""
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        what = f"cannot be read ({str(error).splitlines()[0]})"
+        raise InputError(path, what, "copy the run directory again") from error
+    for name, value in (("host_role", role), ("run", key)):
+        table = table.add_column(0, name, pa.array([value] * len(table), pa.string()).dictionary_encode())
+    return table

@@ -1,0 +1,1 @@
+"""`loadprint import`: recordings of other tools as run directories, and published tables."""

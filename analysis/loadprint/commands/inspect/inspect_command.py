@@ -1,0 +1,37 @@
+"""The command `inspect`: its arguments and its output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from loadprint import options
+
+INSPECT_EXAMPLES = """examples:
+  loadprint inspect runs/quick/latest/b1-oltp-r1
+  loadprint inspect RUN --format json
+"""
+
+
+def add_inspect(subparsers: Any) -> None:
+    """Register `inspect`."""
+    parser = options.command(
+        subparsers, "inspect", "what a run directory holds, missed and cost", INSPECT_EXAMPLES
+    )
+    parser.add_argument("path", type=Path, metavar="RUN")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.set_defaults(run=run_inspect)
+
+
+def run_inspect(arguments: argparse.Namespace) -> int:
+    """Print what is in a run directory."""
+    from loadprint.commands.inspect import inspect_run, inspect_text
+
+    report = inspect_run.inspect(arguments.path)
+    if arguments.format == "json":
+        options.write(json.dumps(inspect_run.as_object(report), indent=1, ensure_ascii=False) + "\n", None)
+    else:
+        options.write(inspect_text.render(report), None)
+    return 0

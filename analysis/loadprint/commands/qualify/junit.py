@@ -1,0 +1,89 @@
+"""A report as JUnit's XML, which continuous integration reads: a suite for each cell, a case for each row.
+
+A row that fails is a `failure`. One that nobody can tell is an `error`: `skipped` would let a pipeline go on
+as if it had passed. The last suite holds the verdict as a whole, so that the file is red whenever the exit
+status is not 0.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from xml.etree import ElementTree as Xml
+
+from loadprint.commands.qualify import qualify_cells
+from loadprint.commands.qualify.non_inferiority import FAIL, PASS
+from loadprint.commands.qualify.qualify_report import CellReport, Line, Report
+
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class _Case:
+    name: str
+    verdict: str
+    message: str
+    told: str
+
+
+def render(report: Report) -> str:
+    """Return the XML document."""
+    suites = [(cell.title, f"qualify.{_dotless(cell.name)}", _cases(cell)) for cell in report.cells]
+    whole = _Case("verdict", report.verdict, qualify_cells.last(report), "\n".join(report.reasons))
+    suites.append(("the whole", "qualify", [whole]))
+    root = Xml.Element("testsuites", name="loadprint qualify")
+    for name, classname, cases in suites:
+        suite = Xml.SubElement(root, "testsuite", {"name": _clean(name), **_counts(cases), "time": "0"})
+        for case in cases:
+            _add(suite, classname, case)
+    for key, value in _counts([case for _, _, cases in suites for case in cases]).items():
+        if key != "skipped":
+            root.set(key, value)
+    Xml.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, encoding="unicode")}\n'
+
+
+def _cases(cell: CellReport) -> list[_Case]:
+    texts = [row for row, _ in qualify_cells.rows(cell)]
+    return [
+        _Case(line.key, line.verdict, _message(cell, line), _figures(row))
+        for line, row in zip(cell.lines, texts, strict=True)
+        if line.verdict
+    ]
+
+
+def _message(cell: CellReport, line: Line) -> str:
+    if line.verdict == FAIL:
+        return "both bounds of the ratio are beyond the limit"
+    return line.reason or "; ".join(qualify_cells.voids(cell))
+
+
+def _figures(row: list[str]) -> str:
+    return ", ".join(
+        f"{head} {told}" for head, told in zip(qualify_cells.HEADS[2:], row[2:], strict=True) if told
+    )
+
+
+def _counts(cases: list[_Case]) -> dict[str, str]:
+    failed = sum(case.verdict == FAIL for case in cases)
+    errors = sum(case.verdict not in (FAIL, PASS) for case in cases)
+    return {"tests": str(len(cases)), "failures": str(failed), "errors": str(errors), "skipped": "0"}
+
+
+def _add(suite: Xml.Element, classname: str, case: _Case) -> None:
+    told = Xml.SubElement(suite, "testcase", name=_clean(case.name), classname=_clean(classname), time="0")
+    if case.verdict == PASS:
+        Xml.SubElement(told, "system-out").text = _clean(case.told)
+        return
+    kind = "failure" if case.verdict == FAIL else "error"
+    found = Xml.SubElement(told, kind, message=_clean(case.message), type=case.verdict)
+    found.text = _clean(case.told)
+
+
+def _dotless(name: str) -> str:
+    """A dot would be read as the end of a package."""
+    return name.replace(".", "_")
+
+
+def _clean(text: str) -> str:
+    return NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,0 +1,112 @@
+"""What differs between the parties: hardware, which is the subject, or configuration, which spoils it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+
+from loadprint.commands.qualify.parties import Cell, Part
+from loadprint.judging.comparability import Difference, differences
+from loadprint.metrics.gather import Measured
+from loadprint.reading.recording import Run
+
+Differing = tuple[str, str, str]
+WORK = ("load generator", "data")
+BOUGHT = ("hardware", "placement")
+# what follows from the hardware: a kernel and a server size these themselves
+FOLLOWS = (
+    "*clocksource*",
+    "*limits.*",
+    "*sysctl.fs.file-max",
+    "*sysctl.fs.aio-max-nr",
+    "innodb_buffer_pool_instances",
+    "innodb_buffer_pool_chunk_size",
+    "innodb_page_cleaners",
+    "innodb_purge_threads",
+    "innodb_read_io_threads",
+    "innodb_log_writer_threads",
+    "innodb_parallel_read_threads",
+    "innodb_use_native_aio",
+    "innodb_numa_interleave",
+    "temptable_max_ram",
+    "thread_cache_size",
+    "host_cache_size",
+)
+
+# options of recordings of older generators, with the values that mean what every generator does without them
+REMOVED_OPTIONS = (("multiplex", False), ("workers", None))
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Material differences as (name, baseline, candidate), by what they mean to the question."""
+
+    hardware: tuple[Differing, ...]
+    work: tuple[Differing, ...]
+    accepted: tuple[Differing, ...]
+    spoiling: tuple[Differing, ...]
+
+
+def configuration(
+    cell: Cell, baseline: Sequence[Measured], candidate: Sequence[Measured], accept: Sequence[str]
+) -> Configuration:
+    """Sort what differs between the parties of a cell; `accept` are patterns of names."""
+    found = differences([cell.baseline.side, cell.candidate.side], [baseline, candidate])
+    material = [each for each in found if each.material and not each.asked]
+    hardware = [each for each in material if _is_hardware(each)]
+    accepted = [
+        each
+        for each in material
+        if each not in hardware and any(fnmatch(each.name, pattern) for pattern in accept)
+    ]
+    others = [each for each in material if each not in hardware and each not in accepted]
+    work = _told([each for each in others if each.group in WORK])
+    return Configuration(
+        hardware=_told(hardware),
+        work=tuple(_other_work(cell)) or work,
+        accepted=_told(accepted),
+        spoiling=_told([each for each in others if each.group not in WORK]),
+    )
+
+
+def _other_work(cell: Cell) -> list[Differing]:
+    """What the parties were not asked alike, or not alike among their own runs."""
+    sides = [[_work(run, part) for run in part.runs] for part in (cell.baseline, cell.candidate)]
+    names = dict.fromkeys(name for side in sides for work in side for name in work)
+    told = []
+    for name in names:
+        known = [sorted({work.get(name, "absent") for work in side}) for side in sides]
+        if known[0] != known[1] or len(known[0]) > 1:
+            told.append((name, " / ".join(known[0]), " / ".join(known[1])))
+    return told
+
+
+def _work(run: Run, part: Part) -> dict[str, str]:
+    """Workload, threads, options and operation of a run, as text."""
+    result = run.result or {}
+    asked = {
+        "workload": result.get("workload") or run.meta.get("workload"),
+        "threads": result.get("threads"),
+        "operation": result.get("operation") or run.meta.get("operation"),
+        "generator": run.meta.get("generator"),
+        "share of the maximum": part.fraction,
+        **{
+            f"option {name}": value
+            for name, value in (run.meta.get("parameters") or {}).items()
+            if (name, value) not in REMOVED_OPTIONS
+        },
+    }
+    return {name: str(value) for name, value in asked.items()}
+
+
+def _is_hardware(difference: Difference) -> bool:
+    """Whether a difference is the subject. Mitigations follow the CPU, unless one side went without."""
+    name = difference.name.rpartition(": ")[2]
+    if name.startswith("mitigations."):
+        return len({"vulnerable" in value.lower() for value in difference.values}) == 1
+    return difference.group in BOUGHT or any(fnmatch(name, pattern) for pattern in FOLLOWS)
+
+
+def _told(found: Sequence[Difference]) -> tuple[Differing, ...]:
+    return tuple((each.name, each.values[0], each.values[1]) for each in found)

@@ -1,0 +1,103 @@
+"""The report of an A/B on a live server: what was found, every window, and what the server did meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadprint.commands.ab.result import TREATMENT, Result, Window
+from loadprint.commands.ab.show import result
+from loadprint.commands.report import time_charts, unread_probes
+from loadprint.commands.report.chart_text import figure
+from loadprint.commands.report.collect import absent_of, made, runs_of, with_spikes
+from loadprint.commands.report.settings import settings
+from loadprint.metrics.gather import gather
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import open_run
+from loadprint.reading.sides import Side
+from loadprint.rendering.report_data import Report, SideOf
+
+WIDTH, HEIGHT = 1000.0, 200.0  # of the drawing, in its own units
+
+
+@dataclass(frozen=True)
+class Box:
+    """A window as a bar over its time: its height says queries per CPU-second; `out`: it does not count."""
+
+    left: float
+    width: float
+    top: float
+    height: float
+    treatment: bool
+    out: bool
+    told: str
+
+
+def is_experiment(words: Sequence[str]) -> bool:
+    """Whether the words name one run directory that `loadprint ab run` made."""
+    return len(words) == 1 and (Path(words[0]) / "load" / "experiment.json").is_file()
+
+
+def collect_experiment(path: Path) -> Report:
+    """Report of one experiment. Raises InputError naming the file that cannot be used."""
+    found = result(path)
+    run = open_run(path)
+    store = Store()
+    side = Side(run.id, found.title or found.name, (run,))
+    measured = [[gather(run, store)]]
+    runs, _ = runs_of([side])
+    sampled = time_charts.sample([(0, 0, run)], store)
+    drawn, still = time_charts.courses(sampled, [], [], {})
+    return Report(
+        title=found.title or found.name,
+        compared=f"A/B on a live server, schedule {found.schedule}",
+        sides=(SideOf(side.name, side.label, "statement"),),
+        runs=with_spikes(runs, sampled),
+        table=None,
+        pivots=None,
+        courses=drawn,
+        percentiles=(),
+        distributions=(),
+        scaled=(),
+        settings=settings([side], measured),
+        made=(*found.facts, *made([side], None)),
+        absent=absent_of(
+            {"Over time": drawn, "Latency": (), "Histograms by eBPF": (), "Throughput over threads": ()}
+        ),
+        probes=unread_probes.lost([side.name], measured),
+        ab=found,
+        notes={"still": ", ".join(still)} if still else {},
+    )
+
+
+def boxes(found: Result) -> tuple[Box, ...]:
+    """Windows as bars from zero; those without a value are left out."""
+    known = [(window, value) for window in found.windows if (value := window.efficiency) is not None]
+    if not known:
+        return ()
+    begin, end = known[0][0].begin_s, max(window.end_s for window, _ in known)
+    most = max(value for _, value in known)
+    return tuple(_box(found, window, value, (begin, end, most)) for window, value in known)
+
+
+def highest(found: Result) -> str:
+    """Queries per CPU-second of the highest bar."""
+    return figure(max((window.efficiency or 0.0 for window in found.windows), default=0.0))
+
+
+def _box(found: Result, window: Window, value: float, most: tuple[float, float, float]) -> Box:
+    begin, end, highest = most
+    scale = WIDTH / max(end - begin, 1e-9)
+    height = HEIGHT * value / highest
+    out = window.number in found.excluded
+    told = f"{window.name}: {figure(value)} queries per CPU-second{', not counted' if out else ''}"
+    return Box(
+        round(scale * (window.begin_s - begin), 1),
+        round(scale * (window.end_s - window.begin_s), 1),
+        round(HEIGHT - height, 1),
+        round(height, 1),
+        window.variant == TREATMENT,
+        out,
+        told,
+    )

@@ -1,0 +1,72 @@
+"""The command `report`: its arguments, and where the page goes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from loadprint import options
+from loadprint.printable import printable
+
+EXAMPLES = """SIDE is what `compare` takes: an EXECUTION (all its sides), EXECUTION:side, a run directory,
+or a file of sysstat. One alone is enough: its page has no ratios. The page needs no network and
+no other file.
+
+examples:
+  loadprint report runs/quick/latest -o report.html
+  loadprint report runs/quick/latest/b1-oltp-r1 -o run.html
+  loadprint report runs/quick/latest:oltp runs/quick/latest:insert --reference insert -o both.html
+  loadprint report runs/insert-scaling/latest -o scaling.html
+  loadprint report runs/ab/dirty-1 -o ab.html
+  loadprint report runs/quick/latest --plots figures
+"""
+
+
+def add_report(subparsers: Any) -> None:
+    """Register `report`."""
+    parser = options.command(
+        subparsers, "report", "one HTML page of a comparison or of one run, to read and to send on", EXAMPLES
+    )
+    options.add_sides(parser, "EXECUTION|SIDE")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        default=Path("report.html"),
+        help="the page (default: report.html)",
+    )
+    parser.add_argument(
+        "--plots", type=Path, metavar="DIR", help="write its figures for a paper too, as SVG and PNG"
+    )
+    parser.set_defaults(run=run_report)
+
+
+def run_report(arguments: argparse.Namespace) -> int:
+    """Write the page, and say where it is."""
+    from loadprint.commands.operands import resolve
+    from loadprint.commands.report.ab_report import collect_experiment, is_experiment
+    from loadprint.commands.report.collect import collect
+    from loadprint.commands.report.page import page
+    from loadprint.commands.report.sweep_report import collect_sweep, is_sweep
+
+    if is_experiment(arguments.sides):
+        report = collect_experiment(Path(arguments.sides[0]))
+    elif is_sweep(arguments.sides):
+        report = collect_sweep(Path(arguments.sides[0]))
+    else:
+        sides, declared = resolve(arguments.sides, least=1)
+        names = [side.name for side in sides]
+        report = collect(sides, arguments.reference or (declared if declared in names else None))
+    text = page(report)
+    options.write(text, arguments.output)
+    print(f"{printable(str(arguments.output))}: {len(text.encode()) / 1e6:.2f} MB", file=sys.stderr)
+    if arguments.plots is not None:
+        from loadprint.commands.report.figure_files import write
+
+        print(
+            f"{printable(str(arguments.plots))}: {len(write(report, arguments.plots))} files", file=sys.stderr
+        )
+    return 0

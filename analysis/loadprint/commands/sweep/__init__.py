@@ -1,0 +1,1 @@
+"""`loadprint sweep`: executions with a matrix of sides as pivot tables."""

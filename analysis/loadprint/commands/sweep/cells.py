@@ -1,0 +1,106 @@
+"""The cells of a sweep: each side of an execution with its repeats and few quantities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loadprint.errors import InputError
+from loadprint.judging import client
+from loadprint.metrics.derived import SERVER_SWITCHES
+from loadprint.metrics.gather import Measured, gather
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import read_object
+from loadprint.reading.sides import every_side
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One side of an execution; `plan` is its entry in execution.json."""
+
+    name: str
+    plan: dict[str, Any]
+    runs: tuple[Measured, ...]
+
+    @property
+    def operation(self) -> str:
+        """The name of the counted operation."""
+        return self.runs[0].operation if self.runs else str(self.plan.get("operation") or "event")
+
+    def mean(self, figure: Callable[[Measured], float | None]) -> float | None:
+        """Mean of a figure over the repeats that have it."""
+        known = [value for run in self.runs if (value := figure(run)) is not None]
+        return math.fsum(known) / len(known) if known else None
+
+    @property
+    def client_bound(self) -> bool:
+        """Whether the load generator was the limit."""
+        return bool(self.runs) and bool(client.client_bound(self.name, self.runs))
+
+
+@dataclass(frozen=True)
+class Swept:
+    """An execution's cells in the plan's order; `missing` lists runs that are not complete, with reasons.
+
+    `notes` are warnings on executions that were merged.
+    """
+
+    path: Path
+    execution: dict[str, Any]
+    cells: tuple[Cell, ...]
+    missing: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def reference(self) -> str:
+        """Name of the reference cell."""
+        return str(self.execution.get("reference"))
+
+
+def read(path: Path) -> Swept:
+    """Read an execution. Raises InputError where there is none, or none of its runs is complete."""
+    if not (path / "execution.json").is_file():
+        raise InputError(path, "contains no execution.json", "give the directory of an execution")
+    execution = read_object(path / "execution.json")
+    store = Store()
+    cells: list[Cell] = []
+    missing: list[tuple[str, str]] = []
+    for side in every_side(path, execution):
+        missing += side.missing
+        runs = tuple(gather(run, store, brief=True) for run in side.runs)
+        cells.append(Cell(side.name, execution["sides"][side.name] or {}, runs))
+    if not any(cell.runs for cell in cells):
+        raise InputError(path, "none of its runs is complete", "run the campaign again, it resumes")
+    return Swept(path, execution, tuple(cells), tuple(missing))
+
+
+def rate(name: str) -> Callable[[Measured], float | None]:
+    """Figure: one quantity."""
+
+    def figure(run: Measured) -> float | None:
+        quantity = run.quantities.get(name)
+        return None if quantity is None else quantity.rate
+
+    return figure
+
+
+def per_operation(*names: str) -> Callable[[Measured], float | None]:
+    """Figure: the sum of some quantities per operation."""
+
+    def figure(run: Measured) -> float | None:
+        quantities = [run.quantities.get(name) for name in names]
+        events = run.quantities.get("load.events")
+        if any(each is None for each in quantities) or events is None or events.rate <= 0:
+            return None
+        return math.fsum(each.rate for each in quantities if each) / events.rate
+
+    return figure
+
+
+operations = rate("load.events")
+server_cpu = per_operation("process.server.utime", "process.server.stime")
+load_cpu = per_operation("process.load.utime", "process.load.stime")
+switches = per_operation(*SERVER_SWITCHES)

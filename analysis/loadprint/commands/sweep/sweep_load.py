@@ -1,0 +1,114 @@
+"""Pivot tables of mode equal-load: costs and latencies of each side at the same load.
+
+Only sides that count the same operation share a table, because only these ran at the same rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from loadprint.commands.sweep import cells
+from loadprint.commands.sweep.cells import Cell, Swept
+from loadprint.metrics.gather import Measured
+from loadprint.rendering.pivot import Pivot
+
+MICRO = 1e6
+SATURATED = "saturated"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure of a run and its presentation: multiplied by `factor`, in `unit`."""
+
+    key: str
+    title: str
+    unit: str
+    figure: Callable[[Measured], float | None]
+    factor: float = 1.0
+
+
+COSTS = (
+    Shown("throughput", "Throughput, operations", "/s", cells.operations),
+    Shown("server_cpu_cores", "Server CPU", "cores", cells.rate("process.server.cpu")),
+    Shown("server_cpu", "Server CPU per operation", "µs", cells.server_cpu, MICRO),
+    Shown("load_cpu", "Load CPU per operation", "µs", cells.load_cpu, MICRO),
+    Shown("switches", "Context switches of the server's threads per operation", "", cells.switches),
+)
+QUANTILES = (("p50", "median"), ("p95", "p95"), ("p99", "p99"), ("max", "max"))
+
+
+def pivots(swept: Swept) -> tuple[tuple[Pivot, ...], tuple[str, ...]]:
+    """One set of tables for each operation."""
+    tables: list[Pivot] = []
+    texts: list[str] = []
+    for operation in dict.fromkeys(cell.operation for cell in swept.cells if cell.runs):
+        group = [cell for cell in swept.cells if cell.operation == operation]
+        tables += _of_operation(operation, group)
+        texts += _rates(group)
+    return tuple(tables), tuple(texts)
+
+
+def _of_operation(operation: str, group: list[Cell]) -> list[Pivot]:
+    short = operation.partition(" (")[0]
+    by_place = {(_level(cell), _saturated(cell)): cell for cell in group}
+    levels = [level for level in dict.fromkeys(map(_level, group)) if level != SATURATED]
+    columns = tuple(dict.fromkeys(map(_saturated, group)))
+
+    def pivot(shown: Shown, rows: list[str]) -> Pivot:
+        def value(row: str, column: str) -> float | None:
+            cell = by_place.get((row, column))
+            mean = cell.mean(shown.figure) if cell else None
+            return None if mean is None else mean * shown.factor
+
+        body = tuple(tuple(value(row, column) for column in columns) for row in rows)
+        return Pivot(shown.key, f"{shown.title}; {short}", shown.unit, "load", tuple(rows), columns, body)
+
+    tables = [pivot(shown, [*levels, SATURATED]) for shown in COSTS]
+    kinds = dict.fromkeys(kind for cell in group for run in cell.runs for kind in _transactions(run))
+    for kind in kinds:
+        subject = "" if len(kinds) == 1 else f" of {kind}"
+        for name, word in QUANTILES:
+            title = f"Latency{subject}, {word}"
+            tables.append(pivot(Shown(f"latency_{kind}_{name}", title, "ms", _latency(kind, name)), levels))
+    return tables
+
+
+def _latency(kind: str, name: str) -> Callable[[Measured], float | None]:
+    def figure(run: Measured) -> float | None:
+        value = ((_transactions(run).get(kind) or {}).get("latency_ms") or {}).get(name)
+        return float(value) if isinstance(value, int | float) else None
+
+    return figure
+
+
+def _transactions(run: Measured) -> dict[str, dict[str, dict[str, float]]]:
+    return (run.run.result or {}).get("transactions") or {}
+
+
+def _level(cell: Cell) -> str:
+    fraction = cell.plan.get("fraction")
+    return SATURATED if fraction is None else f"{100 * fraction:g} %"
+
+
+def _saturated(cell: Cell) -> str:
+    return str(cell.plan.get("saturated") or cell.name)
+
+
+def _rates(group: list[Cell]) -> list[str]:
+    """The rates of the loads, and the sides that did not reach theirs."""
+    texts = []
+    drives = [run.run.meta.get("drive") or {} for cell in group for run in cell.runs]
+    drive = next((drive for drive in drives if drive.get("maximum")), None)
+    if drive:
+        texts.append(
+            f"Loads are shares of {drive['maximum']:,.0f} transactions/s, the maximum of {drive['slowest']}, "
+            "the slowest side at saturation."
+        )
+    for cell in group:
+        late = [run.run.id for run in cell.runs if (run.run.result or {}).get("rate_held") is False]
+        if late:
+            texts.append(
+                f"{cell.name} did not reach its rate in {', '.join(late)}: its latencies include the backlog."
+            )
+    return texts

@@ -1,0 +1,165 @@
+"""The command `sweep`: pivot tables of an execution with a matrix of sides, or of mode equal-load.
+
+Rows are connections (or shares of the load), columns the other dimensions. Latency is shown for open-loop
+runs only: in a closed loop it is connections divided by throughput, not a separate result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from loadprint.commands.sweep import cells, crossover, merge_executions, sweep_load, sweep_text
+from loadprint.commands.sweep.cells import Cell, Swept
+from loadprint.commands.sweep.crossover import Crossover
+from loadprint.errors import InputError
+from loadprint.metrics.gather import Measured
+from loadprint.rendering.pivot import Pivot, Report
+
+MICRO = 1e6
+Figure = Callable[[Measured], float | None]
+Grid = dict[tuple[str, str], Cell]
+
+
+def sweep(path: Path, base: str | None = None, *others: Path) -> Report:
+    """Pivot tables of an execution; `base` is the cell that relative throughput refers to.
+
+    With `others`, executions of the same campaign on other servers, the server is one more dimension. Raises
+    InputError where the execution has no matrix or there is no such cell.
+    """
+    return of(merge_executions.read([path, *others]), base)
+
+
+def of(swept: Swept, base: str | None = None) -> Report:
+    """Pivot tables of an execution that is already read. Raises InputError as `sweep` does."""
+    base = base or swept.reference
+    names = [cell.name for cell in swept.cells]
+    if base not in names:
+        raise InputError(f"--base {base}", "is not one of its sides", f"name one of {', '.join(names)}")
+    crossovers: tuple[Crossover, ...] = ()
+    if swept.execution.get("campaign", {}).get("mode") == "equal-load":
+        pivots, sentences = sweep_load.pivots(swept)
+    else:
+        pivots, sentences, crossovers = _by_matrix(swept, base)
+    return Report(
+        sweep_text.title(swept),
+        sweep_text.facts(swept),
+        pivots,
+        (*sentences, *crossover.sentences(crossovers)),
+        sweep_text.warnings(swept),
+        crossovers,
+    )
+
+
+def dimensions(swept: Swept) -> tuple[str, Callable[[Cell], str], Callable[[Cell], str]]:
+    """The dimension of the rows, and the functions from a cell to its row and column. Raises InputError."""
+    cells_of = [_cell(cell) for cell in swept.cells]
+    keys = list(dict.fromkeys(key for cell in cells_of for key in cell))
+    varying = [key for key in keys if len({str(cell.get(key)) for cell in cells_of}) > 1]
+    if not varying or all(not cell.plan.get("cell") for cell in swept.cells):
+        raise InputError(
+            swept.path, "has no matrix of sides", f"`loadprint compare {swept.path}` compares its sides"
+        )
+    rows = "threads" if "threads" in varying else varying[0]
+    others = [key for key in varying if key != rows]
+
+    def row(cell: Cell) -> str:
+        return str(_cell(cell).get(rows))
+
+    def column(cell: Cell) -> str:
+        values = _cell(cell)
+        name = "-".join(str(values[key]) for key in others if values.get(key) is not None)
+        return name or str(cell.plan.get("workload") or cell.name)
+
+    return rows, row, column
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    return {"side": cell.plan.get("of"), "threads": cell.plan.get("threads"), **(cell.plan.get("cell") or {})}
+
+
+def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, ...], tuple[Crossover, ...]]:
+    corner, row, column = dimensions(swept)
+    corner = "connections" if corner == "threads" else corner
+    grid = {(row(cell), column(cell)): cell for cell in swept.cells}
+    rows = list(dict.fromkeys(row(cell) for cell in swept.cells))
+    if all(name.isdigit() for name in rows):
+        rows.sort(key=int)
+    columns = list(dict.fromkeys(column(cell) for cell in swept.cells))
+    whole = next(cell for cell in swept.cells if cell.name == base)
+    divisor = whole.mean(cells.operations)
+
+    def pivot(
+        key: str, title: str, unit: str, value: Callable[[Cell], float | None], note: str = ""
+    ) -> Pivot:
+        return Pivot(
+            key, title, unit, corner, tuple(rows), tuple(columns), _filled(grid, rows, columns, value), note
+        )
+
+    def relative(cell: Cell) -> float | None:
+        mean = cell.mean(cells.operations)
+        return mean / divisor if mean is not None and divisor and cell.operation == whole.operation else None
+
+    def speed_up(cell: Cell) -> float | None:
+        first = grid.get((rows[0], column(cell)))
+        least, mean = first.mean(cells.operations) if first else None, cell.mean(cells.operations)
+        return mean / least if mean is not None and least else None
+
+    pivots = [
+        pivot("throughput", "Throughput, operations", "/s", _scaled(cells.operations, 1)),
+        pivot("relative", f"Throughput relative to {base}", "", relative),
+    ]
+    best: tuple[str, ...] = ()
+    crossed: tuple[Crossover, ...] = ()
+    if corner == "connections":
+        pivots.append(
+            pivot(
+                "speed_up",
+                f"Speed-up against {rows[0]} connection{'' if rows[0] == '1' else 's'}",
+                "",
+                speed_up,
+            )
+        )
+        best_counts, best = sweep_text.best(swept, grid, rows, columns)
+        pivots.append(best_counts)
+        crossed = crossover.crossovers(grid, rows, columns, column(whole))
+        if crossed:
+            pivots.append(_to_base(crossed, column(whole)))
+    pivots += [
+        pivot("server_cpu", "Server CPU per operation", "µs", _scaled(cells.server_cpu, MICRO)),
+        pivot("load_cpu", "Load CPU per operation", "µs", _scaled(cells.load_cpu, MICRO)),
+        pivot(
+            "switches",
+            "Context switches of the server's threads per operation",
+            "",
+            _scaled(cells.switches, 1),
+        ),
+    ]
+    return tuple(pivots), best, crossed
+
+
+def _to_base(crossed: tuple[Crossover, ...], base: str) -> Pivot:
+    """Throughput of every column divided by the base's, at the same number of connections."""
+    rows = tuple(dict.fromkeys(at.row for each in crossed for at in each.at))
+    ratios = {(at.row, each.column): at.ratio for each in crossed for at in each.at}
+    columns = tuple(each.column for each in crossed)
+    body = tuple(tuple(ratios.get((row, column)) for column in columns) for row in rows)
+    return Pivot("beside", f"Throughput / that of {base}", "", "connections", rows, columns, body)
+
+
+def _scaled(figure: Figure, factor: float) -> Callable[[Cell], float | None]:
+    def value(cell: Cell) -> float | None:
+        mean = cell.mean(figure)
+        return None if mean is None else mean * factor
+
+    return value
+
+
+def _filled(
+    grid: Grid, rows: list[str], columns: list[str], value: Callable[[Cell], float | None]
+) -> tuple[tuple[float | None, ...], ...]:
+    return tuple(
+        tuple(value(grid[row, column]) if (row, column) in grid else None for column in columns)
+        for row in rows
+    )

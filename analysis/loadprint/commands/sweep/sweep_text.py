@@ -1,0 +1,119 @@
+"""Texts of a sweep: its dimensions, host, missing runs and best connection counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loadprint import numbers
+from loadprint.commands.sweep import cells
+from loadprint.commands.sweep.cells import Cell, Swept
+from loadprint.rendering.pivot import Pivot
+
+NEARLY = 0.95  # of the best throughput
+
+
+def title(swept: Swept) -> str:
+    """Name and title of the campaign, and its scale."""
+    campaign = swept.execution.get("campaign") or {}
+    scale = f", scale {', '.join(campaign['scale'])}" if campaign.get("scale") else ""
+    return f"{campaign.get('name')}: {campaign.get('title')}{scale}"
+
+
+def facts(swept: Swept) -> tuple[tuple[str, str], ...]:
+    """What was measured, where and how often."""
+    campaign = swept.execution.get("campaign") or {}
+    operations = dict.fromkeys(cell.operation.partition(" (")[0] for cell in swept.cells if cell.runs)
+    server, load = server_cpus(swept), _cpus(swept, "load")
+    cpus = f"{server or '?'} CPU{'s' if server != 1 else ''}"
+    variables = ", ".join(f"{name} {value}" for name, value in (campaign.get("variables") or {}).items())
+    profile = (campaign.get("server") or {}).get("profile")
+    repeats = sorted({len(cell.runs) for cell in swept.cells})
+    lines = [
+        ("operation", " | ".join(operations)),
+        ("variables", variables),
+        ("server", f"{_version(swept)}, profile {profile}, on {cpus}; load on {load or '?'}"),
+        (
+            "repeats",
+            " to ".join(str(count) for count in dict.fromkeys((repeats[0], repeats[-1])))
+            + " per cell, means are shown",
+        ),
+        ("warm-up", str(swept.execution.get("warm_promise") or "none declared")),
+        ("missing", "; ".join(f"{run} ({reason})" for run, reason in swept.missing)),
+    ]
+    return tuple((label, text) for label, text in lines if text)
+
+
+def warnings(swept: Swept) -> tuple[str, ...]:
+    """Warnings: client-bound cells, and those of merged executions."""
+    bound = [cell.name for cell in swept.cells if cell.client_bound]
+    texts = (f"client-bound, the server may be capable of more: {', '.join(bound)}",) if bound else ()
+    return (*swept.notes, *texts)
+
+
+def best(
+    swept: Swept, grid: Mapping[tuple[str, str], Cell], rows: list[str], columns: list[str]
+) -> tuple[Pivot, tuple[str, ...]]:
+    """The best connection count of every column, beside the server's CPUs."""
+    cores = server_cpus(swept)
+    heads = ("best connections", "operations /s", f"fewest within {100 - 100 * NEARLY:.0f} %", "best / CPU")
+    body: list[tuple[float | None, ...]] = []
+    texts = []
+    for column in columns:
+        # an execution's plan may call a cell anything
+        reached = {
+            int(row): value
+            for row in rows
+            if row.isdecimal()
+            and (cell := grid.get((row, column)))
+            and (value := cell.mean(cells.operations)) is not None
+        }
+        if not reached:
+            body.append((None,) * len(heads))
+            continue
+        top = max(reached, key=lambda count: reached[count])
+        fewest = min(count for count, value in reached.items() if value >= NEARLY * reached[top])
+        body.append((float(top), reached[top], float(fewest), top / cores if cores else None))
+        near = "" if fewest == top else f"; within 5 % from {fewest} on"
+        texts.append(f"{column} {top} ({numbers.number(reached[top], 0)}/s{near})")
+    where = (
+        f"on {cores} CPU{'s' if cores != 1 else ''} of the server" if cores else "number of CPUs not recorded"
+    )
+    sentence = f"Best connection count {where}: {'; '.join(texts)}."
+    pivot = Pivot(
+        "best", "Best connection count", "", "", tuple(columns), heads, tuple(body), columns_differ=True
+    )
+    return pivot, (sentence,)
+
+
+def server_cpus(swept: Swept) -> int | None:
+    """Number of the server's CPUs; None where it is not recorded."""
+    return _cpus(swept, "server")
+
+
+def _cpus(swept: Swept, role: str) -> int | None:
+    for cell in swept.cells:
+        for run in cell.runs:
+            cpus = run.server_cpus if role == "server" else run.load_cpus
+            if cpus:
+                return len(cpus)
+    return None
+
+
+def host_cpus(swept: Swept) -> int | None:
+    """Number of CPUs of the server's host, by its fingerprint."""
+    for cell in swept.cells:
+        for run in cell.runs:
+            listed = (run.run.fingerprint("server").get("cpus") or {}).get("list")
+            if listed:
+                return len(listed)
+    return None
+
+
+def _version(swept: Swept) -> str:
+    versions = dict.fromkeys(
+        str((run.run.server or {}).get("version"))
+        for cell in swept.cells
+        for run in cell.runs
+        if run.run.server
+    )
+    return " / ".join(versions) or "server not recorded"

@@ -1,0 +1,1 @@
+"""The comparison of sides: judgements, rows and sentences put together as one table."""

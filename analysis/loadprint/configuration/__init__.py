@@ -1,0 +1,1 @@
+"""YAML files of the user: keys with their lines, checked types; and files for their owner alone."""

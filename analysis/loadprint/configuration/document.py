@@ -1,0 +1,139 @@
+"""A YAML mapping that knows the place of each of its keys, and how parts of it are replaced.
+
+YAML is composed (not just loaded), so that each key keeps its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Loc = tuple[str | int, ...]
+
+
+class DocumentError(Exception):
+    """A campaign that cannot be used; the message is one line with the place and the mend."""
+
+
+@dataclass
+class Document:
+    """A YAML mapping and where each of its keys stands.
+
+    `data` holds plain Python values; `places` maps a path of keys to `FILE:LINE` (or the `--set` that gave
+    it).
+    """
+
+    name: str
+    data: dict[str, Any]
+    places: dict[Loc, str] = field(default_factory=dict)
+
+    def place(self, loc: Loc) -> str:
+        """Give the place of `loc`, or of the nearest parent that has one."""
+        for length in range(len(loc), 0, -1):
+            if loc[:length] in self.places:
+                return self.places[loc[:length]]
+        return self.name
+
+
+def compose(path: Path, kind: str = "campaign", example: str = "see ansible/campaigns/quick.yml") -> Document:
+    """Read a YAML file that holds one mapping. Raises DocumentError with file and line.
+
+    `kind` is what the file is called in messages, `example` where one may be seen.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except FileNotFoundError:
+        raise DocumentError(f"{path}: no such {kind} file{_neighbours(path)}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DocumentError(f"{path}: cannot read it: {error}") from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise DocumentError(f"{path}:{line}: not YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise DocumentError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(root, yaml.MappingNode):
+        raise DocumentError(f"{path}:1: a {kind} is a mapping of keys, {example}")
+    document = Document(str(path), {})
+    document.data = _value(root, (), document)
+    return document
+
+
+def _neighbours(path: Path) -> str:
+    names = sorted(other.stem for other in path.parent.glob("*.yml"))
+    return f"; there are: {', '.join(names)}" if names else ""
+
+
+def _value(node: yaml.Node, loc: Loc, document: Document) -> Any:
+    """Turn a node into Python values and note the place of every key below it."""
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(child, (*loc, index), document) for index, child in enumerate(node.value)]
+    if not isinstance(node, yaml.MappingNode):
+        try:
+            return yaml.SafeLoader("").construct_object(node)
+        except (yaml.YAMLError, ValueError) as error:
+            raise DocumentError(f"{document.name}:{node.start_mark.line + 1}: {error}") from None
+    result: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        place = f"{document.name}:{key_node.start_mark.line + 1}"
+        key = str(key_node.value)
+        if key in result:
+            raise DocumentError(
+                f'{place}: "{key}" is given twice; the first is at {document.place((*loc, key))}'
+            )
+        document.places[(*loc, key)] = place
+        result[key] = _value(value_node, (*loc, key), document)
+    return result
+
+
+def override(document: Document, text: str) -> None:
+    """Set one key as `key.key=value` says, the value in YAML. Raises DocumentError."""
+    name, equals, value_text = text.partition("=")
+    keys = name.strip().split(".")
+    if not equals or not all(keys):
+        raise DocumentError(f"--set {text}: write it as key.key=value")
+    try:
+        value = yaml.safe_load(value_text)
+    except yaml.YAMLError:
+        raise DocumentError(f"--set {text}: the value is not YAML") from None
+    target = document.data
+    for depth, key in enumerate(keys[:-1], start=1):
+        below = target.setdefault(key, {})
+        if not isinstance(below, dict):
+            raise DocumentError(f"--set {text}: {'.'.join(keys[:depth])} holds one value, no keys")
+        target = below
+    target[keys[-1]] = value
+    document.places[tuple(keys)] = f"--set {name}"
+
+
+def scaled(document: Document, scale: str) -> Document:
+    """Return a copy in which the set of overrides `scales.SCALE` is merged; lists and values are replaced.
+
+    Raises DocumentError where there is no such set.
+    """
+    sets = document.data.get("scales") or {}
+    if not isinstance(sets, dict) or scale not in sets:
+        known = f"there are {', '.join(sets)}" if isinstance(sets, dict) and sets else "the campaign has none"
+        raise DocumentError(f'{document.name}: no scale "{scale}"; {known}')
+    merged = Document(document.name, deepcopy(document.data), dict(document.places))
+    if isinstance(sets[scale], dict):
+        _merge(merged, merged.data, deepcopy(sets[scale]), ("scales", scale))
+    return merged
+
+
+def _merge(document: Document, target: dict[str, Any], changes: Mapping[str, Any], source: Loc) -> None:
+    for key, value in changes.items():
+        here = (*source, key)
+        below = target.get(key)
+        if isinstance(value, dict) and isinstance(below, dict):
+            _merge(document, below, value, here)
+            continue
+        target[key] = value
+        for loc, place in list(document.places.items()):
+            if loc[: len(here)] == here:
+                document.places[loc[2:]] = place

@@ -1,0 +1,63 @@
+"""Reports the first mistake that pydantic finds in a YAML file, with file, line and key."""
+
+from __future__ import annotations
+
+import difflib
+from typing import get_args
+
+from pydantic import BaseModel, ValidationError
+
+from loadprint.configuration.document import Document, Loc
+
+
+def describe(document: Document, error: ValidationError, root: type[BaseModel]) -> str:
+    """Describe the first mistake in the file's order; the others are counted. `root` is the file's model.
+
+    A misspelt key is also a missing one: unknown keys come first.
+    """
+    mistakes = error.errors()
+    unknown = [mistake for mistake in mistakes if mistake["type"] == "extra_forbidden"]
+    first = min(unknown or mistakes, key=lambda mistake: _line(document.place(mistake["loc"])))
+    loc = first["loc"]
+    where = ".".join(str(part) for part in loc)
+    if first["type"] == "extra_forbidden":
+        known = _keys(loc[:-1], root)
+        near = difflib.get_close_matches(str(loc[-1]), known, n=1)
+        parent = f" in {'.'.join(map(str, loc[:-1]))}" if len(loc) > 1 else ""
+        hint = f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(known)}"
+        text = f'unknown key "{loc[-1]}"{parent}; {hint}'
+    elif first["type"] == "missing":
+        text = f'key "{where}" is missing'
+    else:
+        text = first["msg"].removeprefix("Value error, ")
+        if where:
+            text = f"{where}: {text}"
+        else:  # a rule over the whole file: its message begins with the key it is about
+            loc = tuple(text.partition(":")[0].split("."))
+    more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
+    return f"{document.place(loc)}: {text}{more}"
+
+
+def _line(place: str) -> int:
+    line = place.rpartition(":")[2]
+    return int(line) if line.isdigit() else 0
+
+
+def _keys(loc: Loc, root: type[BaseModel]) -> list[str]:
+    """List the keys that the model has at `loc` (a mapping of free names counts as one step)."""
+    model = root
+    inside: type[BaseModel] | None = None
+    for part in loc:
+        if inside is not None:
+            model, inside = inside, None
+            continue
+        annotation = model.model_fields[str(part)].annotation
+        choices = (annotation, *get_args(annotation))
+        models = [one for one in choices if isinstance(one, type) and issubclass(one, BaseModel)]
+        if not models:
+            return []
+        if models[0] is annotation:
+            model = models[0]
+        else:
+            inside = models[0]
+    return sorted(model.model_fields) if inside is None else []

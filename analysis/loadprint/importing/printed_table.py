@@ -1,0 +1,218 @@
+"""A printed table from a CSV file: ratios with the interval that rounding allows, each printed one judged.
+
+Columns are `section` (may be left out), a metric (the column of this name, else the first), one for each
+side, and `printed_ratio` (may be left out). Further columns without numbers belong to the metric's name.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from loadprint.errors import InputError
+from loadprint.importing.printed_number import Interval, Number, parse
+from loadprint.printable import printable
+from loadprint.reading import bounds
+
+SECTION, METRIC, RATIO = "section", "metric", "printed_ratio"
+AGREES, DIFFERS = "agrees", "does not agree"
+WRITE = "write it as section,metric,SIDE,SIDE[,printed_ratio]"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A side to the reference: of the printed values, and of all values that print like them."""
+
+    value: float | None
+    span: Interval
+
+
+@dataclass(frozen=True)
+class PrintedRow:
+    """One line: a cell and a ratio per side, None where there is none; `verdict` on the printed ratio."""
+
+    section: str
+    metric: str
+    cells: tuple[Number | None, ...]
+    ratios: tuple[Ratio | None, ...]
+    printed: Number | None = None
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class Misprint:
+    """A cell that is no well-formed number; `low` and `high`: what it can have been, where that is known."""
+
+    section: str
+    metric: str
+    column: str
+    text: str
+    wrong: str
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class PrintedTable:
+    """A table as printed, with what was worked out from it."""
+
+    name: str
+    sides: tuple[str, ...]
+    reference: str
+    rows: tuple[PrintedRow, ...]
+    misprints: tuple[Misprint, ...]
+    judged: int
+    agreeing: int
+    notes: tuple[str, ...]
+
+
+def read(path: Path, reference: str | None = None) -> PrintedTable:
+    """Read a table. Raises InputError naming the line that cannot be used.
+
+    Without a `reference` it is the side to which the printed ratios fit best, else the first.
+    """
+    heads, lines = _lines(path)
+    labels, sides = _columns(path, heads, lines)
+    notes = []
+    printed = [parse(line[heads.index(RATIO)]) if RATIO in heads else None for line in lines]
+    if RATIO in heads and len(sides) > 2:
+        notes.append("printed ratios are not judged: among more than two sides nobody tells whose they are")
+        printed = [None] * len(lines)
+    cells = [tuple(parse(line[heads.index(side)]) for side in sides) for line in lines]
+    if reference is not None and reference not in sides:
+        raise InputError(
+            f"--reference {reference}", "is none of the columns", f"name one of {', '.join(sides)}"
+        )
+    base = sides.index(reference) if reference else _fitting(cells, printed)
+    sections = [line[heads.index(SECTION)].strip() if SECTION in heads else "" for line in lines]
+    rows = tuple(
+        _row(section, " ".join(line[place].strip() for place in labels), values, ratio, base)
+        for section, line, values, ratio in zip(sections, lines, cells, printed, strict=True)
+    )
+    verdicts = [row.verdict for row in rows if row.verdict]
+    return PrintedTable(
+        path.stem,
+        sides,
+        sides[base],
+        rows,
+        _misprints(rows, sides),
+        len(verdicts),
+        verdicts.count(AGREES),
+        tuple(notes),
+    )
+
+
+def _lines(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Column names and all lines that hold anything, each as long as the first."""
+    text = bounds.read_text(path, bounds.TABLE, "give a CSV file in UTF-8")
+    try:
+        lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+        found = [(number, list(map(printable, line))) for number, line in enumerate(lines, start=1) if line]
+    except csv.Error as error:
+        raise InputError(path, f"is no CSV ({error})", WRITE) from error
+    if not found:
+        raise InputError(path, "is empty", WRITE)
+    heads = [head.strip() for head in found[0][1]]
+    if len(set(heads)) < len(heads) or not all(heads):
+        raise InputError(path, "two columns have the same name, or one has none", "name each column")
+    for number, line in found[1:]:
+        if len(line) != len(heads):
+            what = f"{len(line)} cells, the first line has {len(heads)}"
+            raise InputError(f"{path} record {number}", what, "put numbers with commas in quotes")
+    rows = [line for _, line in found[1:]]
+    if not rows:
+        raise InputError(path, "holds no row", WRITE)
+    return heads, rows
+
+
+def _columns(path: Path, heads: list[str], lines: list[list[str]]) -> tuple[list[int], tuple[str, ...]]:
+    """Places of the columns that name a row, and the names of those that hold a side's numbers."""
+    label = METRIC if METRIC in heads else next((head for head in heads if head not in (SECTION, RATIO)), "")
+    labels, sides = [], []
+    for place, head in enumerate(heads):
+        if head in (SECTION, RATIO):
+            continue
+        numbers = [found for line in lines if (found := parse(line[place])) is not None]
+        good = sum(number.value is not None for number in numbers)
+        if head == label or 2 * good < len(numbers) or not numbers:
+            labels.append(place)
+        else:
+            sides.append(head)
+    if len(sides) < 2:
+        raise InputError(path, f"has {len(sides)} columns of numbers, a comparison needs two", WRITE)
+    return labels, tuple(sides)
+
+
+def _fitting(cells: Sequence[tuple[Number | None, ...]], printed: Sequence[Number | None]) -> int:
+    """The side below the line of the printed ratios: that to which more of them agree, in doubt the first."""
+    if not any(printed):
+        return 0
+    agreeing = [
+        sum(
+            _row("", "", values, ratio, base).verdict == AGREES
+            for values, ratio in zip(cells, printed, strict=True)
+        )
+        for base in (0, 1)
+    ]
+    return 1 if agreeing[1] > agreeing[0] else 0
+
+
+def _row(
+    section: str, metric: str, cells: tuple[Number | None, ...], printed: Number | None, base: int
+) -> PrintedRow:
+    """A line with its ratios; a misprinted cell is narrowed by the printed ratio, where there is one."""
+    if len(cells) == 2 and printed is not None and printed.span is not None:
+        cells = _narrowed(cells, printed.span, base)
+    ratios = tuple(None if place == base else _ratio(cell, cells[base]) for place, cell in enumerate(cells))
+    verdict = ""
+    ratio = next((each for each in ratios if each), None)
+    if printed is not None and printed.span is not None and ratio is not None:
+        verdict = AGREES if printed.span.common(ratio.span) else DIFFERS
+    return PrintedRow(section, metric, cells, ratios, printed, verdict)
+
+
+def _narrowed(cells: tuple[Number | None, ...], ratio: Interval, base: int) -> tuple[Number | None, ...]:
+    """What a misprinted cell can have been, by its own digits, by the printed ratio, or by both."""
+    found = list(cells)
+    for place, cell in enumerate(cells):
+        other = cells[1 - place]
+        if cell is None or cell.value is not None or other is None or other.span is None:
+            continue
+        implied = other.span.over(ratio) if place == base else ratio.times(other.span)
+        if implied is None:
+            continue
+        meant = _whole(implied.common(cell.span) if cell.span else implied)
+        if meant is not None:
+            found[place] = replace(cell, span=cell.span or implied, meant=meant)
+    return tuple(found)
+
+
+def _whole(span: Interval | None) -> Interval | None:
+    """The whole numbers within."""
+    if span is None or math.ceil(span.low) > math.floor(span.high):
+        return None
+    return Interval(float(math.ceil(span.low)), float(math.floor(span.high)))
+
+
+def _ratio(cell: Number | None, base: Number | None) -> Ratio | None:
+    if cell is None or base is None or cell.span is None or base.span is None:
+        return None
+    span = cell.span.over(base.span)
+    if span is None:
+        return None
+    exact = cell.value / base.value if cell.value is not None and base.value else None
+    return Ratio(exact, span)
+
+
+def _misprints(rows: Sequence[PrintedRow], sides: Sequence[str]) -> tuple[Misprint, ...]:
+    found = []
+    for row in rows:
+        for column, cell in zip((*sides, RATIO), (*row.cells, row.printed), strict=True):
+            if cell is not None and cell.wrong:
+                low, high = (cell.meant.low, cell.meant.high) if cell.meant else (None, None)
+                found.append(Misprint(row.section, row.metric, column, cell.text, cell.wrong, low, high))
+    return tuple(found)

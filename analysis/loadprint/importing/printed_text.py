@@ -1,0 +1,214 @@
+"""A printed table as text, Markdown, CSV and JSON: cells as they were printed, ratios beside them.
+
+Where the sides do not fit beside each other there is one table per side, each beside the reference.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+
+from rich.cells import cell_len
+
+from loadprint import numbers
+from loadprint.importing.printed_number import Interval, Number
+from loadprint.importing.printed_table import Misprint, PrintedRow, PrintedTable, Ratio
+from loadprint.rendering import escape
+from loadprint.rendering.layout import superscript
+
+GAP = 2
+WIDTH = 100
+LONG = 100.0
+RAISED = superscript(range(10))
+CSV_HEAD = (
+    "section",
+    "metric",
+    "side",
+    "printed",
+    "value",
+    "low",
+    "high",
+    "reference",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "printed_ratio",
+    "verdict",
+    "misprint",
+    "meant_low",
+    "meant_high",
+)
+
+
+def render_text(table: PrintedTable) -> str:
+    """Return the table for a terminal, sections apart, and below it what is wrong with it."""
+    lines = [line for part in _parts(table) for line in _grid(table, part)]
+    for text in _below(table):
+        indent = " " * (len(text) - len(text.lstrip(RAISED)) + 1) if text[0] in RAISED else ""
+        lines += textwrap.wrap(text, WIDTH, subsequent_indent=indent)
+    return "\n".join(lines) + "\n"
+
+
+def _parts(table: PrintedTable) -> list[tuple[str, ...]]:
+    """Which sides share a table: all where they fit, else the reference with one other at a time."""
+    if sum(_widths(table, table.sides)) + GAP * (len(_heads(table, table.sides)) - 1) <= WIDTH:
+        return [table.sides]
+    return [
+        tuple(each for each in table.sides if each in (side, table.reference))
+        for side in table.sides
+        if side != table.reference
+    ]
+
+
+def _grid(table: PrintedTable, shown: Sequence[str]) -> Iterator[str]:
+    widths = _widths(table, shown)
+    yield _line(_heads(table, shown), widths)
+    section = None
+    for row in table.rows:
+        if row.section != section:
+            section = row.section
+            yield ""
+            if section:
+                yield section
+        yield _line(_cells(table, row, shown), widths)
+    yield ""
+
+
+def render_markdown(table: PrintedTable) -> str:
+    """Return one Markdown table, with sections as lines of their own."""
+    heads = [head or " " for head in _heads(table, table.sides)]
+    lines = [f"# {escape.markdown(table.name)}", "", f"| {' | '.join(map(escape.markdown, heads))} |"]
+    lines.append("|" + "|".join([":--"] + ["--:"] * (len(heads) - 1)) + "|")
+    section = ""
+    for row in table.rows:
+        if row.section != section:
+            section = row.section
+            lines.append(f"| **{escape.markdown(section)}** |" + " |" * (len(heads) - 1))
+        cells = (escape.markdown(cell.strip()) for cell in _cells(table, row, table.sides))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, "", *(f"{escape.markdown(line)}  " for line in _below(table))]) + "\n"
+
+
+def render_csv(table: PrintedTable) -> str:
+    """Return a line for each row and side; absent numbers are empty."""
+    out = io.StringIO()
+    writer = escape.CsvWriter(out)
+    writer.writerow(CSV_HEAD)
+    for row in table.rows:
+        for side, cell, ratio in zip(table.sides, row.cells, row.ratios, strict=True):
+            told = () if cell is None else (cell.text, cell.value, *_ends(cell.span))
+            compared = ("", "", "") if ratio is None else (ratio.value, *_ends(ratio.span))
+            judged = ("", "") if ratio is None or row.printed is None else (row.printed.text, row.verdict)
+            wrong = ("", "", "") if cell is None else (cell.wrong, *_ends(cell.meant))
+            names = (row.section, row.metric, side)
+            writer.writerow((*names, *(told or [""] * 4), table.reference, *compared, *judged, *wrong))
+    return out.getvalue()
+
+
+def render_json(table: PrintedTable) -> str:
+    """Return one JSON object: the dataclasses of printed/table.py."""
+    return json.dumps({"format_version": 1, **asdict(table)}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _heads(table: PrintedTable, shown: Sequence[str]) -> list[str]:
+    compared = [side for side in shown if side != table.reference]
+    heads = ["", *shown]
+    for side in compared:
+        heads.append("ratio" if len(table.sides) == 2 else f"{side}/{table.reference}")
+        heads.append("within rounding")
+    return heads + (["printed", ""] if table.judged else [])
+
+
+def _cells(table: PrintedTable, row: PrintedRow, shown: Sequence[str]) -> list[str]:
+    """One line: label, cells as printed, ratios with what rounding allows, and the printed ratio."""
+    places = row.printed.decimals if row.printed else None
+    cells = [f"  {row.metric}"]
+    for column, cell in zip(table.sides, row.cells, strict=True):
+        if column in shown:
+            cells.append(f"{cell.text if cell else 'n/a'}{_mark(table, row, column, cell)}")
+    for side, ratio in zip(table.sides, row.ratios, strict=True):
+        if side != table.reference and side in shown:
+            cells += _ratio(ratio, places)
+    if table.judged:
+        cells += [row.printed.text if row.printed else "", row.verdict]
+    return cells
+
+
+def _ratio(ratio: Ratio | None, places: int | None) -> list[str]:
+    if ratio is None:
+        return ["–", ""]
+    # a digit more than the ratio, where it is not long already
+    finer = None if places is None else places + (1 if ratio.span.high < LONG else 0)
+    low, high = (_number(end, finer) for end in (ratio.span.low, ratio.span.high))
+    return [_number(ratio.value, places), f"[{low}, {high}]"]
+
+
+def _number(value: float | None, places: int | None) -> str:
+    """A ratio with as many decimals as the printed one has, else in three significant digits."""
+    if value is None:
+        return "–"
+    return numbers.ratio(value) if places is None else f"{value:,.{places}f}"
+
+
+def _mark(table: PrintedTable, row: PrintedRow, column: str, cell: Number | None) -> str:
+    if cell is None or not cell.wrong:
+        return ""
+    place = next(
+        number
+        for number, each in enumerate(table.misprints, start=1)
+        if (each.section, each.metric, each.column) == (row.section, row.metric, column)
+    )
+    return superscript([place])
+
+
+def _below(table: PrintedTable) -> Iterator[str]:
+    for number, misprint in enumerate(table.misprints, start=1):
+        yield f"{superscript([number])} {_told(misprint)}"
+    yield (
+        f"ratio: to {table.reference}, of the printed values; within rounding: of all values that print like "
+        "them."
+    )
+    if table.judged:
+        rest = table.judged - table.agreeing
+        said = f"; {rest} do{'es' if rest == 1 else ''} not" if rest else ""
+        yield f"{table.agreeing} of {table.judged} printed ratios agree within rounding{said}."
+    count = len(table.misprints)
+    if count:
+        yield f"{count} cell{'s are' if count > 1 else ' is'} misprinted."
+    yield from table.notes
+
+
+def _told(misprint: Misprint) -> str:
+    """What is wrong with a cell, and what it can have been."""
+    said = f'"{misprint.text}" is a misprint: {misprint.wrong}'
+    if misprint.low is None or misprint.high is None:
+        return said
+    return f"{said}; it can have been {misprint.low:,.0f}–{misprint.high:,.0f}"
+
+
+def _widths(table: PrintedTable, shown: Sequence[str]) -> list[int]:
+    rows = [_heads(table, shown), *(_cells(table, row, shown) for row in table.rows)]
+    return [max(cell_len(row[place]) for row in rows) for place in range(len(rows[0]))]
+
+
+def _line(cells: list[str], widths: list[int]) -> str:
+    padded = (
+        cell + " " * (width - cell_len(cell)) if place == 0 else " " * (width - cell_len(cell)) + cell
+        for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return (" " * GAP).join(padded).rstrip()
+
+
+def _ends(span: Interval | None) -> tuple[float | str, float | str]:
+    return ("", "") if span is None else (span.low, span.high)
+
+
+RENDERERS: dict[str, Callable[[PrintedTable], str]] = {
+    "text": render_text,
+    "markdown": render_markdown,
+    "csv": render_csv,
+    "json": render_json,
+}

@@ -1,0 +1,47 @@
+"""Which reader makes series of which probe's table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from loadprint.series import host_series, server_series
+from loadprint.series.probe_table import Found, Table
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Makes series of one probe's table, whose keys begin with `prefix`.
+
+    `of` says what it tells apart: `cpus` by CPU set, `role` by role (the second word of its keys), or neither
+    (`host`): such a table is the server's alone.
+    """
+
+    probe: str
+    prefix: str
+    read: Callable[[Table], Iterator[Found]]
+    of: str
+
+
+def readers(side: str) -> list[Reader]:
+    """All readers; `side` is whose CPU set is read."""
+    return [
+        Reader("cpu", f"cpu.{side}", host_series.cpu, "cpus"),
+        Reader("cpu", "host", host_series.host, "host"),
+        Reader("interrupts", f"interrupts.{side}", host_series.interrupts, "cpus"),
+        Reader("softirqs", f"softirqs.{side}", host_series.interrupts, "cpus"),
+        Reader("disk", "disk", host_series.disk, "host"),
+        Reader("nic", "nic", host_series.nic, "host"),
+        Reader("tcp", "tcp", host_series.tcp, "host"),
+        Reader("pressure", "pressure", host_series.pressure, "host"),
+        Reader("process", "process", server_series.process, "role"),
+        Reader("threads", "threads", server_series.threads, "role"),
+        Reader("memory", "memory", host_series.memory, "host"),
+        Reader("mysql", "mysql", server_series.mysql, "host"),
+        *(_ebpf(probe, server_series.histogram, keys) for probe, keys in server_series.HISTOGRAMS.items()),
+        *(_ebpf(probe, server_series.counts, keys) for probe, (keys, _) in server_series.COUNTS.items()),
+    ]
+
+
+def _ebpf(probe: str, read: Callable[[Table], Iterator[Found]], keys: tuple[str, ...]) -> Reader:
+    return Reader(probe, probe.removeprefix("ebpf_"), read, "role" if keys[0] == "role" else "host")

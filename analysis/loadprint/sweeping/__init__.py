@@ -1,1 +1,0 @@
-"""Executions that swept something: their cells, as pivot tables."""
