@@ -22,7 +22,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PATHS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs", "ansible"]
-SKIP = {"docs/metrics.md"}
+# generated, or the texts of other programs
+SKIP = re.compile(r"docs/metrics\.md|tests/(?:fixtures|golden|recordings)/|.*/vendor/")
 
 C_LIKE = r"""//[^\n]*|/\*.*?\*/|b?r(\#*)".*?"\1|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\\n])'"""
 JAVASCRIPT = r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`[^`]*`"""
@@ -30,7 +31,7 @@ PROGRAMS = dict.fromkeys([".rs", ".c", ".h", ".go"], C_LIKE) | {".js": JAVASCRIP
 KINDS = {*PROGRAMS, ".md", ".py", ".yml", ".sh", ".j2"}
 FENCED = re.compile(r"^( *)(```|~~~).*?^\1\2", re.DOTALL | re.MULTILINE)
 YAML_KEY = re.compile(
-    r"^(\s*)(?:- )?(?:name|msg|fail_msg|success_msg|prompt|title|(?:short_)?description):(.*)"
+    r"^(\s*(?:- )?)(?:name|msg|fail_msg|success_msg|prompt|title|(?:short_)?description):(.*)"
 )
 CODE = re.compile(r"(`+)[^`\n]+\n?[^`\n]*\1|\{[{%].*?[%}]\}|\]\([^)\s]*\)|https?://\S+", re.DOTALL)
 
@@ -112,9 +113,13 @@ def main(arguments: list[str]) -> int:
     paths = arguments or [str(root / path) for path in PATHS]
     names = output("git", "ls-files", "-co", "--exclude-standard", "--full-name", "--", *paths).splitlines()
     with tempfile.TemporaryDirectory() as scratch:
-        for name in set(names) - SKIP:
+        for name in set(names):
             path = root / name
-            if path.is_file() and (path.suffix in KINDS or path.read_bytes().startswith(b"#!")):
+            if (
+                not SKIP.match(name)
+                and path.is_file()
+                and (path.suffix in KINDS or path.read_bytes().startswith(b"#!"))
+            ):
                 copy = Path(scratch, name + ".txt")
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 copy.write_text(prose(path, path.read_text(encoding="utf-8")), encoding="utf-8")
