@@ -19,7 +19,7 @@ from loadprint.commands.ab.gates import Limits, mix_distance
 from loadprint.commands.ab.inference import carry_over, drift, sign_flip, smallest_p
 from scipy.stats import permutation_test
 
-SAMPLE = Path(__file__).parents[1] / "published" / "dynimize_sample.csv"
+SAMPLE = Path(__file__).parents[2] / "docs" / "published" / "dynimize_sample.csv"
 ABBA = "BTTB"
 
 

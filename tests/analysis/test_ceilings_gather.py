@@ -247,7 +247,7 @@ def test_steps_without_their_tool_are_left_out_and_one_cpu_is_measured_once() ->
     assert steps["switches"]["argv"][-3:] == ["0", "1", "4"]
     hosts = {"server": "db", "load": "gen"}
     left_out = plugin.ceiling_left_out(settings, hosts, {})
-    assert left_out == {"round_trips": "gen has no sockperf, and no package of it"}
+    assert left_out == {"round_trips": "gen has no sockperf and no package of it"}
     alone = {step["id"] for step in plugin.ceiling_steps({**settings, "threads": 1})}
     assert set(steps) - alone == {"memory_read_all", "memory_write_all", "cpu_events_all"}
     reasons = plugin.ceiling_left_out(settings, hosts, {"storage": "no device"})

@@ -12,6 +12,8 @@ import pytest
 from damage import RICH, ask
 from recordings import make_run, write_manifest
 
+pytestmark = pytest.mark.slow
+
 CUTS, CUTS_VOUCHED_FOR = 1000, 20
 FLIPS, FLIPS_VOUCHED_FOR = 300, 10
 

@@ -28,6 +28,7 @@ def execution(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return light_execution(tmp_path_factory.mktemp("json") / "execution")
 
 
+@pytest.mark.slow
 def test_spoiled_values(execution: Path) -> None:
     chance = random.Random(5)
     for number in range(CASES):

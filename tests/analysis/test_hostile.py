@@ -66,6 +66,7 @@ def refused(run: Path, wanted: str, *commands: str) -> None:
         assert most < MOST_KIB
 
 
+@pytest.mark.slow
 def test_the_fuzz(tmp_path: Path) -> None:
     """Every file of a run spoiled in many ways, and every command that reads it (fuzzing.py)."""
     count = os.environ.get("LOADPRINT_FUZZ", str(CASES))

@@ -16,7 +16,7 @@ from loadprint.importing.printed_number import parse
 from loadprint.importing.printed_table import AGREES, DIFFERS, PrintedTable, read
 from loadprint.importing.printed_text import RENDERERS, WIDTH
 
-PUBLISHED = Path(__file__).parent.parent / "published"
+PUBLISHED = Path(__file__).parents[2] / "docs" / "published"
 BLOG = PUBLISHED / "hammerdb_blog_sar.csv"
 
 

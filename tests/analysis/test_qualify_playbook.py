@@ -75,7 +75,7 @@ def test_without_a_baseline_it_is_one(baseline: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"qualify_baseline": "nowhere"}, "nowhere holds no execution.json"),
+        ({"qualify_baseline": "nowhere"}, "nowhere has no execution.json"),
         ({"qualify_baseline": "old", "qualify_spec": "wrong.yml"}, "wrong.yml:1: unknown key"),
     ],
 )

@@ -21,6 +21,8 @@ from loadprint.commands.report.page import page as written
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 from recordings import Rows, make_execution, write_manifest
 
+pytestmark = pytest.mark.browser
+
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
     "--no-sandbox",

@@ -12,6 +12,8 @@ import pytest
 from loadprint.statistics.trend import look, trend
 from simulations import runs, series
 
+pytestmark = pytest.mark.slow
+
 
 def refused(made: series.Floats) -> float:
     """Share of series (trials, seconds), or of sides (trials, repeats, seconds), that count as unsettled."""

@@ -27,7 +27,7 @@ def random() -> np.random.Generator:
 
 def intervals(trials: int) -> None:
     """Coverage of 95 % intervals, and how often they tell a true difference of ten percent."""
-    print("95 % intervals of a ratio of 1.1: share that holds it, share that excludes 1\n")
+    print("95 % intervals of a ratio of 1.1: share that contains it, share that excludes 1\n")
     print("| repeats | run effect | Welch's t | | paired in blocks (5 %) | |")
     print("|--:|--:|--:|--:|--:|--:|")
     for repeats in (3, 5, 10):
@@ -42,7 +42,7 @@ def intervals(trials: int) -> None:
 
 def alarms(trials: int) -> None:
     """False alarms between equals, by the run and by the second."""
-    print("\nA/A: share of comparisons that call equals different at 5 %\n")
+    print("\nA/A: share of comparisons of equal sides that report a difference at 5 %\n")
     print("| run effect | t over all seconds | t over runs |")
     print("|--:|--:|--:|")
     for run in (0.0, 0.01, 0.02, 0.03, 0.05):
@@ -65,7 +65,8 @@ def steady(trials: int) -> None:
     """Refusals of what is steady."""
     print("\nSteady series that are refused (should be 5 % at most), noise of 10 %\n")
     print(
-        "| seconds | memory 0 | 0.5 | 0.8 | three repeats, 0.8 | 3 cycles of 30 % | five in step | bursts |"
+        "| seconds | autocorrelation 0 | 0.5 | 0.8 "
+        "| three repeats, 0.8 | 3 cycles of 30 % | five in step | bursts |"
     )
     print("|--:|--:|--:|--:|--:|--:|--:|--:|")
     for seconds in (15, 30, 60, 120, 300, 600):
@@ -83,7 +84,7 @@ def drifting(trials: int) -> None:
     """Refusals of what drifts."""
     print("\nDrifts over the window that are refused; one run, and three repeats together\n")
     heads = [f"{drift:.0%} of {repeats}" for repeats in (1, 3) for drift in (0.05, 0.07, 0.1, 0.15)]
-    print(f"| seconds | noise | memory | {' | '.join(head.replace('%', ' %') for head in heads)} |")
+    print(f"| seconds | noise | autocorrelation | {' | '.join(head.replace('%', ' %') for head in heads)} |")
     print("|--:|--:|--:|" + "--:|" * len(heads))
     for seconds in (15, 30, 60, 120, 300, 600):
         for spread, memory in ((0.02, 0.0), (0.03, 0.5), (0.03, 0.8), (0.1, 0.3)):
@@ -99,7 +100,8 @@ def drifting(trials: int) -> None:
 def ramps(trials: int) -> None:
     """Refusals of warm-ups."""
     decays = (0.05, 0.1, 0.2, 0.5, 1.0)
-    print("\nWarm-ups that are refused, by time constant as a share of the window; noise 2 %, memory 0.5\n")
+    print("\nWarm-ups that are refused, by time constant as a share of the window; ", end="")
+    print("noise 2 %, autocorrelation 0.5\n")
     print(f"| seconds | missing at first | {' | '.join(f'{decay:g}' for decay in decays)} |")
     print("|--:|--:|" + "--:|" * len(decays))
     for seconds in (30, 60, 120, 300):

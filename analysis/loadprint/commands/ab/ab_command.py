@@ -13,7 +13,7 @@ EXAMPLES = """examples:
   loadprint ab plan docs/examples/ab-dirty-pages.yml        windows with their times, flips, smallest p
   loadprint ab run docs/examples/ab-dirty-pages.yml --out runs/ab/dirty-1
   loadprint ab show runs/ab/dirty-1 --format json           worked out again from what was recorded
-  loadprint ab show tests/published/dynimize_sample.csv     quantity,without,with as a script printed them
+  loadprint ab show docs/published/dynimize_sample.csv     quantity,without,with as a script printed them
   loadprint ab revert runs/ab/dirty-1                       by hand, when everything was killed
 
 exit status of `run`: 0 done; 1 ended early, everything reverted, or inconclusive; 2 unusable, or not reverted
