@@ -29,7 +29,7 @@ _SERVER = "settings that choose the server (tarball, packages, rootfs_suite, ...
 _WORKLOADS = "what `loadprint-load list --format json` says; names are checked against it"
 
 
-def add_parser(subparsers: Any) -> None:
+def add(subparsers: Any) -> None:
     """Register the command `campaign`."""
     parser = options.command(
         subparsers, "campaign", "check a campaign file and print its plan", _EXAMPLES, __doc__

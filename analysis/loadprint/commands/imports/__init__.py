@@ -1,1 +1,1 @@
-"""`loadprint import`: recordings of other tools as run directories, and published tables."""
+"""`loadprint import`: converts recordings of other tools to run directories, and checks printed tables."""

@@ -1,1 +1,1 @@
-"""`loadprint inspect`: what a run directory contains, what is missing, and what the recorder cost."""
+"""`loadprint inspect`: reports the contents of a run directory, missed data, and the recorder's cost."""
