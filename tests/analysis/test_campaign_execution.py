@@ -79,7 +79,7 @@ def test_an_unfinished_execution_goes_on_and_keeps_its_complete_runs(
     assert not (first.directory / failed).exists()
     assert not (first.directory / torn).exists()
     assert (first.directory / done / "run.json").exists()
-    assert sum(run in line for run in (failed, torn) for line in again.said) == 2
+    assert sum(run in line for run in (failed, torn) for line in again.messages) == 2
 
 
 def test_other_hashes_new_and_complete_ones_start_anew(campaign: Campaign, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_closing_leaves_what_failed_for_the_next_start(campaign: Campaign, tmp_p
         complete(plan, run)
     complete(plan, plan.todo[-1], "failed")
     assert close_execution(plan.directory).document["status"] == "unfinished"
-    with pytest.raises(DocumentError, match="no execution here"):
+    with pytest.raises(DocumentError, match="not an execution"):
         close_execution(tmp_path)
 
 

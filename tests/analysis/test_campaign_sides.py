@@ -67,7 +67,7 @@ def test_columns_are_named_by_a_pattern_and_never_twice(tmp_path: Path) -> None:
     named = MATRIX.replace("  point:\n", '  point:\n    name: "{protocol}-t{threads}"\n')
     assert list(load(written(tmp_path, named, "ps-t4")).columns)[-1] == "ps-t4"
     path = written(tmp_path, named.replace("-t{threads}", ""), "ps")
-    with pytest.raises(DocumentError, match='two columns are called "text"') as error:
+    with pytest.raises(DocumentError, match='two columns have the name "text"') as error:
         load(path)
     assert str(error.value).startswith(f"{path}:{line_of(path, '    name: ')}: ")
 
