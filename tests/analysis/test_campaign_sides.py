@@ -78,7 +78,7 @@ def test_columns_are_named_by_a_pattern_and_never_twice(tmp_path: Path) -> None:
         ("threads: [1, 4]", "threads: [1, many]", "sides.point.matrix.threads: "),
         ("threads: [1, 4]", "threads: []", "sides.point.matrix.threads: "),
         ("      threads: [1, 4]\n", "", 'sides.point: key "threads" is missing'),
-        ("options: {tables: 2}", "generator: command", "generator and workload `command` go together"),
+        ("options: {tables: 2}", "generator: command", "generator and workload `command` need each other"),
         ("options: {tables: 2}", "generator: sysbnech", "sides.point.generator: Input should be 'native'"),
         ("options: {tables: 2}", "server: {option: {}}", 'unknown key "option" in sides.point.server'),
     ],

@@ -223,7 +223,7 @@ def test_a_rule_without_its_fact_is_unknown() -> None:
     report = judge([Subject("empty", {})])
     assert report.findings == ()
     reasons = dict(report.unknown)
-    assert reasons["thp"] == "thp.enabled was not recorded, or this host does not tell it"
+    assert reasons["thp"] == "thp.enabled was not recorded, or is not available on this host"
     assert reasons["durability"].startswith("no server variables")
     assert not report.passed
 

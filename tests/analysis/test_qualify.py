@@ -42,18 +42,18 @@ def test_verdicts(base: Base, tmp_path: Path, events: int, verdict: str, status:
 def test_wide_bounds_say_how_many_more_repeats_would_decide(base: Base, tmp_path: Path) -> None:
     report = base.against(tmp_path, at(1000, "db2"), asked(), spread=(0, 30, -30))
     found = line(report)
-    assert (report.verdict, report.status) == ("cannot tell", 2)
+    assert (report.verdict, report.status) == ("inconclusive", 2)
     assert found.more is not None
     assert 1 <= found.more < 30
-    assert re.fullmatch(rf"{found.more} more repeats? a side would decide", found.reason)
+    assert re.fullmatch(rf"{found.more} more repeats? per side would decide", found.reason)
 
 
 def test_two_repeats_have_a_ratio_and_no_verdict(base: Base, tmp_path: Path) -> None:
     report = base.against(tmp_path, at(800, "db2"), asked(), spread=(0, 1))
     found = line(report)
-    assert (found.verdict, found.low) == ("cannot tell", None)
+    assert (found.verdict, found.low) == ("inconclusive", None)
     assert found.ratio == pytest.approx(0.8, rel=1e-2)
-    assert found.reason == "3 | 2 repeats: three of an instance are the fewest that tell"
+    assert found.reason == "3 | 2 repeats: an instance needs three or more"
 
 
 def test_one_concurrency_and_a_short_window_cannot_tell_by_default(base: Base, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_one_concurrency_and_a_short_window_cannot_tell_by_default(base: Base, t
     assert short.status == 2
     single = base.judge([str(tmp_path / "new")], asked(concurrencies=2))
     assert line(single).verdict == "pass"
-    assert single.verdict == "cannot tell"
+    assert single.verdict == "inconclusive"
     assert "oltp: run at 4 threads only, 2 concurrencies are asked for" in single.reasons[0]
 
 
@@ -107,8 +107,8 @@ def test_hardware_is_the_subject_and_configuration_spoils_unless_accepted(base: 
 
 def test_a_disturbed_repeat_decides_nothing_unless_it_may(base: Base, tmp_path: Path) -> None:
     new = execution(tmp_path / "new", {"oltp": at(1000, "db2")})
-    told = canary_line("before", 0, cpu=1000) + canary_line("after", 40, cpu=1100)
-    (new / "b2-oltp-r2" / "server" / "canary.jsonl").write_text(told)
+    lines = canary_line("before", 0, cpu=1000) + canary_line("after", 40, cpu=1100)
+    (new / "b2-oltp-r2" / "server" / "canary.jsonl").write_text(lines)
     write_manifest(new / "b2-oltp-r2")
     report = base.judge([str(new)], asked())
     assert report.reasons == ("oltp: disturbed",)
@@ -127,7 +127,7 @@ def test_a_client_at_its_limit_or_a_side_that_never_settles_decides_nothing(
     assert report.reasons == ("oltp: never settled",)
 
 
-def test_the_level_after_a_credit_is_judged_and_the_step_is_told(base: Base, tmp_path: Path) -> None:
+def test_the_level_after_a_credit_is_judged_and_the_step_is_reported(base: Base, tmp_path: Path) -> None:
     def used_up(second: int) -> int:
         return (1300 if second < 18 else 700) + second % 3
 
@@ -175,8 +175,8 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Base:
         (10.0, 700, "pass"),
         (12.0, 700, "fail"),
         (10.0, 800, "pass"),  # driven harder and still as quick
-        (12.0, 800, "cannot tell"),
-        (10.0, 600, "cannot tell"),
+        (12.0, 800, "inconclusive"),
+        (10.0, 600, "inconclusive"),
         (12.0, 600, "fail"),  # slower although driven less
     ],
 )
@@ -209,6 +209,6 @@ def test_rows_of_devices_zeros_and_rows_that_are_not_there(base: Base, tmp_path:
     assert found["disk_vda_flushes"].verdict == found["disk_vda_await"].verdict == "pass"
     assert (found["errors"].verdict, found["errors"].reason) == ("pass", "the candidate has none")
     assert found["energy_per_operation"].reason == "not among the rows of these recordings"
-    assert report.verdict == "cannot tell"
-    with pytest.raises(InputError, match="no direction of its own; say `better"):
+    assert report.verdict == "inconclusive"
+    with pytest.raises(InputError, match="higher or lower is better; write `better"):
         base.judge([str(tmp_path / "new")], asked(rows={"disk_vda_flushes": "5 %"}))

@@ -1,4 +1,4 @@
-"""Groups of hosts: what is said of a type, and what makes an instance."""
+"""Groups of hosts: verdicts about a type, and the identity of an instance."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ def test_three_instances_a_side_tell_about_the_type(old: Fleet, tmp_path: Path) 
 def test_the_spread_between_instances_is_what_counts_for_the_type(old: Fleet, tmp_path: Path) -> None:
     new = fleet(tmp_path / "new", [1010, 950, 1060], first=4)
     report = qualify(old.unlike, new, asked(), old.reader)
-    assert report.verdict == "cannot tell"
+    assert report.verdict == "inconclusive"
     assert "more instances a side would decide" in line(report).reason
     themselves = qualify(old.unlike, new, asked(about="instances"), old.reader)
     assert themselves.verdict == "pass"  # exactly these six, on average
 
 
-def test_under_three_instances_nothing_is_said_of_the_type(old: Fleet, tmp_path: Path) -> None:
+def test_fewer_than_three_instances_give_no_verdict_about_the_type(old: Fleet, tmp_path: Path) -> None:
     new = [str(execution(tmp_path / "db4", {"oltp": at(800, "db4")}))]
     report = qualify(old.alike, new, asked(), old.reader)
-    assert report.verdict == "cannot tell"
+    assert report.verdict == "inconclusive"
     assert report.reasons[:2] == (
-        "nothing can be said about the type: 3 | 1 instances, three a side are needed",
+        "no verdict about the type: 3 | 1 instances, three or more per side needed",
         "these instances themselves: fail",
     )
     assert qualify(old.alike, new, asked(about="instances"), old.reader).verdict == "fail"

@@ -138,9 +138,9 @@ def test_the_command(tmp_path: Path, base: Base, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize(
     ("candidate", "why"),
-    [("oltp", "cannot tell: oltp: "), ("insert", "cannot tell: oltp | insert: not the same work")],
+    [("oltp", "inconclusive: oltp: "), ("insert", "inconclusive: oltp | insert: not the same work")],
 )
-def test_real_recordings_do_not_fail_where_nothing_can_be_told(
+def test_real_recordings_do_not_fail_without_enough_repeats(
     capsys: pytest.CaptureFixture[str], candidate: str, why: str
 ) -> None:
     kept = Path(__file__).parents[1] / "recordings" / "v1"
