@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 
 from loadprint.commands.qualify import non_inferiority
 from loadprint.commands.qualify.measure import Sheet, Values
-from loadprint.commands.qualify.non_inferiority import INCONCLUSIVE, FAIL, PASS, Judgement, Level
+from loadprint.commands.qualify.non_inferiority import FAIL, INCONCLUSIVE, PASS, Judgement, Level
 from loadprint.commands.qualify.qualify_report import Figure, Line
 from loadprint.commands.qualify.spec import Row as RowSpec
 from loadprint.commands.qualify.spec import Spec
@@ -207,7 +207,7 @@ def _harder(sheet: Sheet) -> float:
 
 
 def _at_other_rate(line: Line, scope: Scope) -> Line:
-    """Keep a verdict at unequal rates only if equal rates would confirm it: waits and costs grow with load."""
+    """Keep a verdict at unequal rates only if it is safe: waits and costs grow with the rate."""
     if not scope.equal_load or abs(scope.harder) <= EQUAL_RATES or not line.verdict:
         return line
     if math.isnan(scope.harder):

@@ -1,4 +1,4 @@
-"""Tests one row for non-inferiority: is the candidate worse than the baseline by at most the tolerance?
+"""Tests one row for non-inferiority: the candidate may be worse by at most the tolerance.
 
 The test is on the log of the ratio (Schuirmann 1987 for the one-sided bounds). Pass: the one-sided bound of
 the interval is within the tolerance; fail: the whole interval is beyond it; else inconclusive. The unit is
@@ -69,7 +69,7 @@ def of_runs(values: Sequence[Sequence[float]]) -> Level | None:
 
 
 def of_instances(values: Sequence[Sequence[float]]) -> Level | None:
-    """Return the level of the type of these instances; the unit is the instance. None with fewer than three."""
+    """Return the level of a type; the unit is the instance. None with fewer than three instances."""
     means = np.array([float(np.mean(np.log(runs))) for runs in values if len(runs)])
     if len(means) <= MIN_FREEDOM:
         return None

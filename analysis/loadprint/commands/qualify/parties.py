@@ -73,7 +73,7 @@ class _Gathered:
 
 
 def party(words: Sequence[str], spec: Spec) -> Party:
-    """Return the runs of some operands. Raises InputError for an unusable run, or one of a refused profile."""
+    """Return the runs of operands. Raises InputError for unusable runs and refused profiles."""
     out = _Gathered()
     for path, name in _expanded(words):
         out.executions.append(str(path))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from loadprint.commands.qualify import cell, parties
 from loadprint.commands.qualify.measure import Reader, observe
-from loadprint.commands.qualify.non_inferiority import INCONCLUSIVE, FAIL, MIN_FREEDOM, PASS, Verdict
+from loadprint.commands.qualify.non_inferiority import FAIL, INCONCLUSIVE, MIN_FREEDOM, PASS, Verdict
 from loadprint.commands.qualify.parties import Cell, Party
 from loadprint.commands.qualify.party_differences import configuration
 from loadprint.commands.qualify.qualify_report import CellReport, Machine, Report
@@ -155,7 +155,7 @@ def _notes(
         yield f"both have a host named {names}: if it is one machine, no hardware is compared"
     recorded = [{run.path.resolve() for part in party.parts.values() for run in part.runs} for party in both]
     if recorded[0] & recorded[1]:
-        yield "recordings of the baseline are compared with themselves: this only shows the width of the bounds"
+        yield "baseline and candidate share recordings: this shows only the width of the bounds"
 
 
 def _machine(instance: Instance) -> Machine:

@@ -24,10 +24,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class Line:
-    """One row in one cell. `verdict` is empty if the row is not judged; `reason` is that of an inconclusive row.
+    """One row in one cell.
 
-    `more` is the number of further repeats (or instances) per side that would decide. `limit` is the worst
-    ratio that passes.
+    `verdict` is empty if the row is not judged. `reason` is why a row is inconclusive. `more` is the
+    number of further repeats (or instances) per side that would decide. `limit` is the worst ratio that
+    passes.
     """
 
     key: str
