@@ -97,7 +97,7 @@ def test_a_caller_is_waited_for_some_time_not_for_ever(bench: Bench) -> None:
         bench.start(f"--heartbeat={heartbeat}", f"--heartbeat-timeout={patience}")
         status, said = bench.end()
         assert status == 2, said
-        assert "--heartbeat-timeout: is no time" in said
+        assert "--heartbeat-timeout: not a valid timeout" in said
         assert not bench.out.exists()
     assert bench.called() == []
 

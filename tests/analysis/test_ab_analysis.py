@@ -216,7 +216,7 @@ def test_an_unfinished_block_does_not_count() -> None:
     given = windows([1.0, 0.8, 0.8, 1.0] * 3 + [1.0, 0.8])
     result = analyse(given, Limits(), About("x", "ABBA", status="aborted"))
     assert result.blocks_used == 3
-    assert result.excluded[13] == "its block was not finished"
+    assert result.excluded[13] == "its block is incomplete"
     assert result.verdict == "aborted"
 
 

@@ -56,14 +56,14 @@ def test_two_repeats_have_a_ratio_and_no_verdict(base: Base, tmp_path: Path) -> 
     assert found.reason == "3 | 2 repeats: an instance needs three or more"
 
 
-def test_one_concurrency_and_a_short_window_cannot_tell_by_default(base: Base, tmp_path: Path) -> None:
+def test_one_concurrency_and_a_short_window_are_inconclusive_by_default(base: Base, tmp_path: Path) -> None:
     short = base.against(tmp_path, at(1000, "db2"), asked(sustained={"at_least": "10m"}))
-    assert line(short).reason == "beyond 41 s: a window of 600 s tells what is sustained"
+    assert line(short).reason == "beyond 41 s: the sustained level needs a window of 600 s"
     assert short.status == 2
     single = base.judge([str(tmp_path / "new")], asked(concurrencies=2))
     assert line(single).verdict == "pass"
     assert single.verdict == "inconclusive"
-    assert "oltp: run at 4 threads only, 2 concurrencies are asked for" in single.reasons[0]
+    assert "oltp: run at 4 threads only, 2 concurrencies required" in single.reasons[0]
 
 
 def test_several_concurrencies_are_cells_of_their_own_and_one_that_fails_decides(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_several_concurrencies_are_cells_of_their_own_and_one_that_fails_decides
 
 
 def test_only_durable_servers_qualify_unless_others_are_accepted(base: Base, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="server profile `blog`, only durable qualifies") as error:
+    with pytest.raises(InputError, match="server profile is `blog`, only durable qualifies") as error:
         base.against(tmp_path, at(1000, "db2"), asked(), profile="blog")
     assert "\n" not in str(error.value)
     accepted = base.judge([str(tmp_path / "new")], asked(accept_profiles=["durable", "blog"]))
@@ -143,7 +143,7 @@ def test_the_level_after_a_credit_is_judged_and_the_step_is_reported(base: Base,
     assert falling.burst is not None
     assert falling.sustained is not None
     assert falling.burst / falling.sustained == pytest.approx(1301 / 701, rel=1e-2)
-    assert "fell for good after 18 s" in qualify_text.text(report)
+    assert "fell after 18 s" in qualify_text.text(report)
 
 
 def test_money_is_a_row_where_a_tolerance_is_given(base: Base, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_latency_of_a_closed_loop_has_no_verdict(base: Base, tmp_path: Path) -> 
     rows = {"operations": "3 %", "latency_p99": "5 %"}
     report = base.against(tmp_path, at(1000, "db2", latency_ms=90.0), asked(rows=rows))
     assert [each.key for each in only_cell(report).lines] == ["operations"]
-    assert report.reasons == ("latency_p99: judged at equal-load, and no side was run so",)
+    assert report.reasons == ("latency_p99: judged at equal-load, and no side was run at it",)
 
 
 def test_rows_of_devices_zeros_and_rows_that_are_not_there(base: Base, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_equal_values_pass_and_are_not_called_better() -> None:
             "rows: {operations: 3 %}\nconfidnce: 0.9\n",
             ':2: unknown key "confidnce"; did you mean "confidence"?',
         ),
-        ("rows:\n  operations: 30\n", ':2: rows.operations.tolerance: "30" is no share'),
+        ("rows:\n  operations: 30\n", ':2: rows.operations.tolerance: "30" is not a share'),
         ("rows:\n  operations:\n    tolerance: 3 %\n    bettr: lower\n", ':4: unknown key "bettr"'),
         ("", "a specification is a mapping of keys"),
         ("rows: [", "not YAML"),
