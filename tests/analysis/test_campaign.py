@@ -1,4 +1,4 @@
-"""Campaign files: what is accepted, and that every mistake names the file, the line, the key and the mend."""
+"""Campaign files: accepted files, and errors that name the file, the line, the key and the fix."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_quick_is_valid_and_resolved_to_seconds_and_bytes() -> None:
         ("repeats: 3", "repeats: 3\nrepeats: 4", '"repeats" is given twice'),
     ],
 )
-def test_a_mistake_names_line_key_and_mend(tmp_path: Path, old: str, new: str, says: str) -> None:
+def test_a_mistake_names_line_key_and_fix(tmp_path: Path, old: str, new: str, says: str) -> None:
     path = changed(tmp_path, old, new)
     with pytest.raises(DocumentError) as error:
         load(path)

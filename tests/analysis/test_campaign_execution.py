@@ -90,7 +90,7 @@ def test_other_hashes_new_and_complete_ones_start_anew(campaign: Campaign, tmp_p
     for run in first.todo:
         complete(first, run)
     assert close_execution(first.directory).document["status"] == "complete"
-    # A start within the same second would want the same name: it must say so, not write into a complete one.
+    # a start within the same second would use the same name
     first.directory.rename(first.directory.with_name(f"20200101T000000Z-{'a' * 8}"))
     third = open_execution(campaign, "a" * 64, tmp_path)
     assert third.todo == [run["id"] for run in third.document["runs"]]

@@ -168,7 +168,7 @@ def finish(opened: Plan, run: str, rate: float, status: str = "complete") -> Non
     load = opened.directory / run / "load"
     load.mkdir(parents=True)
     (load.parent / "run.json").write_text(json.dumps({"status": status}), encoding="utf-8")
-    # two types: the second is no operation, but it is driven too
+    # two types: the second is not an operation, but counts for the rate
     result = {
         "events": rate * 10,
         "seconds": 10.0,

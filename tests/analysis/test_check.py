@@ -24,7 +24,7 @@ COLLECTOR = ROOT / "target" / "release" / "loadprint-collect"
 FAKE = ROOT / "tests" / "fixtures" / "host" / "t0"
 GIB = 1 << 30
 
-# a host without a mistake: two sockets, bare metal, data on a disk of their own
+# a host without a mistake: two sockets, bare metal, data on a dedicated disk
 FINGERPRINT: dict[str, Any] = {
     "host": "db1",
     "cmdline": "root=/dev/sda1 quiet",
@@ -245,7 +245,7 @@ def test_a_small_pool_that_holds_all_data_is_no_mistake() -> None:
 
 
 def test_this_host_is_read_through_the_recorder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The real recorder, and a data directory that really lies in memory."""
+    """Runs the recorder with a data directory in memory."""
     shm = Path("/dev/shm")
     words = ["check", "--collector", str(COLLECTOR), "--data-dir", str(shm)]
     assert main([*words, "--format", "json"]) == 1

@@ -28,7 +28,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """A pass, a fail and what nobody can tell, at two concurrencies and at equal load."""
+    """A pass, a fail and an inconclusive row, at two concurrencies and at equal load."""
     tmp_path = tmp_path_factory.mktemp("mixed")
     sides = {"oltp-t4": at(1000), "oltp-t16": at(2000), "oltp-t4@70": waiting(700, "db1", 10.0, 700)}
     old = execution(tmp_path / "old", sides)

@@ -1,4 +1,4 @@
-"""Resolves operands of the command line to sides: a run, EXECUTION:side, an EXECUTION, or an sa file."""
+"""Resolves operands to sides: a run, EXECUTION:side, an EXECUTION, or an sa file."""
 
 from __future__ import annotations
 
@@ -53,8 +53,9 @@ def _chosen(
 ) -> tuple[list[str], str | None]:
     """Return the sides of an execution that an operand selects, and their reference.
 
-    `@70` selects all sides at 70 % of the maximum load, `@max` those at saturation. Without a name, an
-    execution of mode equal-load stands for the sides at its middle load, where all do equal work.
+    `@70` selects all sides at 70 % of the maximum load, `@max` those at saturation. Without a name,
+    an execution of mode equal-load stands for the sides at its middle load, where all do equal
+    work.
     """
     reference = execution.get("reference")
     fractions = sorted(

@@ -29,7 +29,7 @@ COMMANDS: dict[str, str] = {
 
 
 def register(subparsers: Any, words: Sequence[str]) -> None:
-    """Register the command that `words` start with, or all commands if the first word is none of them."""
+    """Register the command that `words` start with, or all commands."""
     requested = [words[0]] if words and words[0] in COMMANDS else list(COMMANDS)
     for name in requested:
         module, _, function = COMMANDS[name].partition(":")

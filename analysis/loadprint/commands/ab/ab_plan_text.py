@@ -1,4 +1,4 @@
-"""Renders a plan as text or JSON: every window with its time, the flips, the smallest p, the guards."""
+"""Renders a plan as text or JSON: windows with their times, flips, smallest p, guards."""
 
 from __future__ import annotations
 

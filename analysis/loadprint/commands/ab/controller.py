@@ -1,7 +1,8 @@
 """Runs an experiment: the windows in order, the guards, and the revert at any end.
 
-Signals only set a flag, which every wait checks. After the keeper has started, every path ends in `_revert`,
-which requests the keeper to revert, or in `_without_keeper`, which reverts if the keeper was killed.
+Signals only set a flag, which every wait checks. After the keeper has started, every path ends in
+`_revert`, which requests the keeper to revert, or in `_without_keeper`, which reverts if the keeper
+was killed.
 """
 
 from __future__ import annotations
@@ -199,7 +200,7 @@ class Controller:
         self.link.request("mark", phase="measure", event="begin")
 
     def _window(self, slot: Slot) -> None:
-        """Switch if needed, wait for the settle time, and measure the window. Raises Stop on a failure."""
+        """Switch if needed, wait for the settle time, and measure the window. Raises Stop."""
         self._check()
         if slot.flip:
             say(f"{slot.flip} before window {slot.number}/{len(self.plan.slots)}")

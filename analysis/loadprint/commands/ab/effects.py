@@ -1,4 +1,4 @@
-"""Computes effects from windows: the difference of mean logs per block, its mean and interval over blocks."""
+"""Computes effects: the difference of mean logs per block, its mean and interval over blocks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def effects(windows: Sequence[Window]) -> tuple[Effect, ...]:
 
 
 def block_logs(take: Take, windows: Sequence[Window]) -> list[tuple[float, float]]:
-    """Return the mean ln of treatment and of baseline windows per block, without blocks that have a gap."""
+    """Return the mean ln of treatment and of baseline windows, for each block without a gap."""
     pairs = []
     for block in sorted({window.block for window in windows}):
         sides: dict[str, list[float | None]] = {TREATMENT: [], BASELINE: []}

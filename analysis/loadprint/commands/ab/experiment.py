@@ -27,8 +27,8 @@ FIX = "check it with `loadprint ab plan FILE`; docs/ab.md explains every key"
 class Treatment(Strict):
     """The change: shell commands, each run by `sh -c` on the server's host; exit 0 is success.
 
-    `verify_applied` and `verify_reverted` check the state of the server. The settle times are between a
-    switch and the next window; None: that of the schedule.
+    `verify_applied` and `verify_reverted` check the state of the server. The settle times are
+    between a switch and the next window; None: that of the schedule.
     """
 
     apply: Command
@@ -43,9 +43,10 @@ class Treatment(Strict):
 class Schedule(Strict):
     """The order of the variants. A = baseline, B (or T) = treatment.
 
-    `ABBA`: baseline, treatment, treatment, baseline in each block; drift within a block cancels. `TB`:
-    treatment, then baseline, with the fewest flips. `random`: one pair per block in random order, half of
-    them in each order. `max_flips`: the maximum number of switches, in both directions; None: no limit.
+    `ABBA`: baseline, treatment, treatment, baseline in each block; drift within a block cancels.
+    `TB`: treatment, then baseline, with the fewest flips. `random`: one pair per block in random
+    order, half of them in each order. `max_flips`: the maximum number of switches, in both
+    directions; None: no limit.
     """
 
     order: Literal["ABBA", "TB", "random"] = "ABBA"
@@ -91,9 +92,9 @@ class Guards(Strict):
     """Limits: after `readings` consecutive readings beyond a limit, the experiment stops and reverts.
 
     `threads_running`: maximum. `error_rate`: maximum of connections lost or refused per second
-    (Aborted_clients, Aborted_connects, Connection_errors_*). `queries_per_second_min`: minimum. `host_cpu`:
-    maximum, a share of all CPUs. `replication_lag`: a command that prints the seconds. `silence`: maximum
-    time without an answer of the server.
+    (Aborted_clients, Aborted_connects, Connection_errors_*). `queries_per_second_min`: minimum.
+    `host_cpu`: maximum, a share of all CPUs. `replication_lag`: a command that prints the seconds.
+    `silence`: maximum time without an answer of the server.
     """
 
     threads_running: Annotated[float, Field(gt=0)] | None = None
@@ -124,8 +125,9 @@ class Recorder(Strict):
 class Experiment(Strict):
     """One A/B experiment.
 
-    `lease`: the keeper reverts after this time without a message of the controller. `deadline`: it reverts
-    this long after the start in any case; None: twice the plan, one timeout per flip, and two minutes.
+    `lease`: the keeper reverts after this time without a message of the controller. `deadline`: it
+    reverts this long after the start in any case; None: twice the plan, one timeout per flip, and
+    two minutes.
     """
 
     name: Name

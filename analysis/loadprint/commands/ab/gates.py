@@ -1,8 +1,8 @@
 """Excludes windows that do not match in statement mix, load or CPU utilisation.
 
-The statement mix is compared between the variants of a block, the load between windows of one variant: its
-difference between variants is a result. The block of an excluded window is excluded; with too many excluded
-blocks the experiment is inconclusive.
+The statement mix is compared between the variants of a block, the load between windows of one
+variant: its difference between variants is a result. The block of an excluded window is excluded;
+with too many excluded blocks the experiment is inconclusive.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ class Limits:
     """The limits of the gates.
 
     `mix_distance`: share of statements of another kind, beyond the expected random difference.
-    `load_difference`: difference of queries/s or connections from the median of the variant's windows, as a
-    share of it. `min_cpu`: minimum share of the host's CPUs that is busy; None: no limit.
+    `load_difference`: difference of queries/s or connections from the median of the variant's
+    windows, as a share of it. `min_cpu`: minimum share of the host's CPUs that is busy; None: no
+    limit.
     """
 
     mix_distance: float = 0.05
@@ -34,8 +35,8 @@ class Limits:
 def mix_distance(one: Mapping[str, float], other: Mapping[str, float]) -> float | None:
     """Return the total variation distance of two mixes beyond chance; None if one is empty.
 
-    Half the sum of |p − q|, minus its expectation under one common mix with Poisson counts, because long
-    tails of rare statements differ between any two windows.
+    Half the sum of |p − q|, minus its expectation under one common mix with Poisson counts, because
+    long tails of rare statements differ between any two windows.
     """
     keys = sorted({*one, *other})
     a = np.array([max(0.0, one.get(key, 0.0)) for key in keys])

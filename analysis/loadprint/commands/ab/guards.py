@@ -1,4 +1,4 @@
-"""Compares live readings of the recorder's /metrics and of commands with the limits of the guards."""
+"""Compares readings of the recorder's /metrics and of commands with the limits of the guards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ IDLE = ("idle", "iowait", "steal")  # as everywhere in Loadprint these are not b
 def scrape(port: int | None, timeout: float = 2.0) -> Sample:
     """Read the recorder's /metrics on loopback; {} if it does not answer, or has no port yet.
 
-    Samples of one name are added up; node_cpu_seconds_total is returned as `cpu.busy` and `cpu.all`.
+    Samples of one name are added up; node_cpu_seconds_total is returned as `cpu.busy` and
+    `cpu.all`.
     """
     if port is None:
         return {}

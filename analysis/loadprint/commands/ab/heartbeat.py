@@ -1,4 +1,4 @@
-"""Watches the heartbeat file, which the caller of `ab run` touches, such as a playbook on another host."""
+"""Watches the heartbeat file, which the caller of `ab run` touches, such as a playbook."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from loadprint.errors import InputError
 class Heartbeat:
     """The caller is gone if `path` has not been touched for `timeout` seconds.
 
-    The time is that of the monotonic clock, so that setting the system clock has no effect. Raises InputError
-    if the file does not exist at the start, or for an invalid `timeout`.
+    The time is that of the monotonic clock, so that setting the system clock has no effect. Raises
+    InputError if the file does not exist at the start, or for an invalid `timeout`.
     """
 
     path: Path

@@ -1,6 +1,7 @@
 """Computes tests over blocks and windows: exact sign flips, drift, carry-over.
 
-The unit is the block: seconds within a window are autocorrelated, and the windows of a block share its load.
+The unit is the block: seconds within a window are autocorrelated, and the windows of a block share
+its load.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def smallest_p(blocks: int) -> float:
 def sign_flip(differences: Sequence[float]) -> float | None:
     """Return the two-sided p of "no effect" by flipping signs of blocks' differences; None without blocks.
 
-    Fisher 1935, §21: all 2^n patterns up to twenty blocks, else 131,072 patterns drawn with a fixed seed.
+    Fisher 1935, §21: all 2^n patterns up to twenty blocks, else 131,072 patterns drawn with a fixed
+    seed.
     """
     d = np.asarray(differences, dtype=float)
     n = len(d)
@@ -56,7 +58,7 @@ class Slope:
 
 
 def drift(logs: Sequence[float], treated: Sequence[bool], numbers: Sequence[int]) -> Slope | None:
-    """Return the slope of ln y over the window's number, adjusted for the variant; None if not estimable."""
+    """Return the slope of ln y over the window's number, adjusted for the variant, or None."""
     columns = [np.ones(len(logs)), np.asarray(treated, dtype=float), np.asarray(numbers, dtype=float)]
     return _coefficient(np.asarray(logs, dtype=float), columns, 2)
 
@@ -66,9 +68,10 @@ def carry_over(
 ) -> Slope | None:
     """Return the shift of ln y in windows that follow a treatment window.
 
-    The first-order carry-over term of crossover trials (Jones & Kenward, Design and Analysis of Cross-Over
-    Trials, ch. 5): regression on variant, position within the block, block, and previous variant. None if the
-    schedule does not separate these, such as `TB`, where every baseline window follows a treatment window.
+    The first-order carry-over term of crossover trials (Jones & Kenward, Design and Analysis of
+    Cross-Over Trials, ch. 5): regression on variant, position within the block, block, and previous
+    variant. None if the schedule does not separate these, such as `TB`, where every baseline window
+    follows a treatment window.
     """
     ids = np.asarray(blocks)
     places = np.zeros(len(ids))

@@ -13,7 +13,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """Turns SIGINT, SIGTERM and SIGHUP into a flag that wakes select(); restores the old handlers at exit."""
+    """Turns SIGINT, SIGTERM and SIGHUP into a flag that wakes select(), until it exits."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None

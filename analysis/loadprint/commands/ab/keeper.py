@@ -1,11 +1,11 @@
 """Switches the change on and off, and reverts it if the controller is lost.
 
-The keeper is a separate program (`python -I -S keeper.py CONFIG`). It uses only the standard library
-and runs in a separate session, so that neither Ctrl-C, a lost terminal nor the end of its caller
-reaches it. It reads requests as lines of JSON on standard input. The caller holds a *lease*, which
-every line renews. The keeper reverts, verifies and records this in the run directory when the lease
-expires, when the input ends (the caller was killed), at the deadline, and on SIGTERM. A process that
-switches holds the lock `load/lock`, so that no two processes revert at once.
+The keeper is a separate program (`python -I -S keeper.py CONFIG`). It uses only the standard
+library and runs in a separate session, so that neither Ctrl-C, a lost terminal nor the end of its
+caller reaches it. It reads requests as lines of JSON on standard input. The caller holds a *lease*,
+which every line renews. The keeper reverts, verifies and records this in the run directory when the
+lease expires, when the input ends (the caller was killed), at the deadline, and on SIGTERM. A
+process that switches holds the lock `load/lock`, so that no two processes revert at once.
 
 Only the keeper writes `load/phases.jsonl` and `load/switches.jsonl`.
 """
@@ -31,7 +31,7 @@ PAUSES_S = (1.0, 1.0)
 PAUSES_ALONE_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0)
 MAX_OUTPUT = 300  # characters stored of a command's output
 RECORDER_S = 120.0  # for the recorder to write its tables
-# The command starts after its process is recorded, so that a killed keeper leaves no unknown process.
+# The command starts after its process is recorded: a killed keeper leaves no unknown process.
 START_ON_INPUT = 'read -r start && exec /bin/sh -c "$0" </dev/null'
 
 
@@ -61,7 +61,7 @@ def start_time(pid: int) -> int | None:
 
 
 class Log:
-    """Appends to a file of JSON lines; each line is one write, so that a kill leaves complete lines."""
+    """Appends JSON lines to a file; each line is one write, so that a kill leaves complete lines."""
 
     def __init__(self, path: Path, mode: int = 0o644) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, mode)
@@ -74,8 +74,8 @@ class Log:
 class Switch:
     """Runs apply, revert and the verifications; `touched` is whether a revert is needed.
 
-    `commands`: apply, revert, verify_applied, verify_reverted (shell), `timeout` in seconds. Raises Taken
-    if another process holds the lock of the run directory.
+    `commands`: apply, revert, verify_applied, verify_reverted (shell), `timeout` in seconds. Raises
+    Taken if another process holds the lock of the run directory.
     """
 
     def __init__(self, run: Path, commands: dict[str, str], timeout: float) -> None:
@@ -108,7 +108,7 @@ class Switch:
             self.mark(each["phase"], "end", **more, broken_off=each["phase"] != "measure")
 
     def command(self, what: str, why: str) -> tuple[bool, str]:
-        """Run one command to its end or timeout. Returns whether it exited 0, and its result in one line."""
+        """Run one command. Returns whether it exited 0, and its result in one line."""
         text = self.commands[what]
         with tempfile.TemporaryFile() as output:
             child = subprocess.Popen(
@@ -204,7 +204,7 @@ class Keeper:
             os.write(self.answers, (json.dumps(what) + "\n").encode())
 
     def serve(self, wake: int) -> int:
-        """Serve until `finish`, or until a revert is due. Returns 0 if reverted, 1 if reverting failed."""
+        """Serve until `finish`, or until a revert is due. Returns 0 if reverted, else 1."""
         self.answer(event="ready")
         while True:
             now = time.monotonic()
@@ -266,7 +266,7 @@ class Keeper:
         return 0 if ok else 1
 
     def end_recorder(self) -> None:
-        """End the recorder and wait for its tables; its start time detects a reused process number."""
+        """End the recorder and wait for its tables. The start time detects a reused process id."""
         if self.recorder is None or start_time(self.recorder[0]) != self.recorder[1]:
             return
         os.kill(self.recorder[0], signal.SIGTERM)
@@ -276,7 +276,7 @@ class Keeper:
 
 
 def set_status(run: Path, reason: str | None, collect: str) -> None:
-    """Write the status (complete without a reason, else failed) into run.json, and finish the recording."""
+    """Write the status (failed if `reason`, else complete) into run.json, and finish the recording."""
     path = run / "run.json"
     meta = json.loads(path.read_text(encoding="utf-8"))
     meta |= {

@@ -1,7 +1,7 @@
-"""Connects the controller to the keeper: sends one request at a time, renews the lease, detects its end.
+"""Connects the controller to the keeper: sends requests, renews the lease, detects its end.
 
-Only the keeper switches while it runs. If it was killed, the controller kills the command that the keeper
-was running, takes the lock, and reverts.
+Only the keeper switches while it runs. If it was killed, the controller kills the command that the
+keeper was running, takes the lock, and reverts.
 """
 
 from __future__ import annotations

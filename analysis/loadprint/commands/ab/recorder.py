@@ -1,4 +1,4 @@
-"""Starts, watches and ends the recorder of an experiment, and requests ticks at the edges of windows."""
+"""Starts, watches and ends the recorder of an experiment, and requests ticks at window edges."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _text(path: Path) -> str:
 
 
 class Recorder:
-    """Runs loadprint-collect as a child in a separate session, so that Ctrl-C reaches only the controller."""
+    """Runs loadprint-collect in a separate session, so that Ctrl-C reaches only the controller."""
 
     def __init__(self, binary: Path, run: Path, experiment: Experiment, pid: int, seconds: float) -> None:
         self._port: int | None = None

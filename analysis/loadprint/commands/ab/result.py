@@ -13,11 +13,11 @@ HEADLINE = "queries_per_cpu_second"
 class Window:
     """One window of one variant; None: not measured.
 
-    `begin_s`, `end_s`: seconds since the start of the experiment. `queries`, `commits`, `rows`: per second,
-    without the recorder's statements. `cpu`: cores used by all threads of the server's process. `host_busy`:
-    share of the host's CPUs, 0 to 1. `connections`: mean of Threads_connected. `kinds`: statements in the
-    window by `Com_*`, `digests`: by digest, None if they were not read at both edges. `previous`: the variant
-    of the previous window.
+    `begin_s`, `end_s`: seconds since the start of the experiment. `queries`, `commits`, `rows`: per
+    second, without the recorder's statements. `cpu`: cores used by all threads of the server's
+    process. `host_busy`: share of the host's CPUs, 0 to 1. `connections`: mean of
+    Threads_connected. `kinds`: statements in the window by `Com_*`, `digests`: by digest, None if
+    they were not read at both edges. `previous`: the variant of the previous window.
     """
 
     number: int
@@ -56,10 +56,10 @@ class Window:
 class Effect:
     """One quantity under both variants.
 
-    `treatment`, `baseline`: geometric means over the windows used, in `unit`; `ratio`: treatment ÷ baseline,
-    exp of the mean over blocks of (mean ln T − mean ln B); `low`, `high`: its 95 % t interval over blocks,
-    None below three blocks; `p_sign`: p of the exact sign-flip test. `better`: higher, lower or neither.
-    `note`: why a value is missing.
+    `treatment`, `baseline`: geometric means over the windows used, in `unit`; `ratio`: treatment ÷
+    baseline, exp of the mean over blocks of (mean ln T − mean ln B); `low`, `high`: its 95 % t
+    interval over blocks, None below three blocks; `p_sign`: p of the exact sign-flip test.
+    `better`: higher, lower or neither. `note`: why a value is missing.
     """
 
     key: str
@@ -89,9 +89,9 @@ class Check:
 class Result:
     """The result of an experiment.
 
-    `status`: complete, aborted or failed, with `reason`. `excluded`: window number → why its block is
-    excluded. `verdict`: better, worse, no difference, too few, inconclusive, or aborted. `flips`: one line
-    per switch.
+    `status`: complete, aborted or failed, with `reason`. `excluded`: window number → why its block
+    is excluded. `verdict`: better, worse, no difference, too few, inconclusive, or aborted.
+    `flips`: one line per switch.
     """
 
     name: str

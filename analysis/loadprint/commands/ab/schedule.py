@@ -1,4 +1,4 @@
-"""Plans the windows of an experiment: their order, times, and the smallest p that they can reach."""
+"""Plans the windows of an experiment: their order, times, and smallest p."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Measures the windows of a run directory from the raw tables, between the stamps of load/phases.jsonl.
+"""Measures the windows of a run directory between the stamps of load/phases.jsonl.
 
-The rate of a counter is last − first over the ticks entirely inside a window, divided by the time between
-the middles of these two reads of the probe.
+The rate of a counter is last − first over the ticks entirely inside a window, divided by the time
+between the middles of these two reads of the probe.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class Readings:
 def windows(run: Run, store: Store, cpus: Sequence[int] | None = None, hz: float = 100.0) -> list[Window]:
     """Return all windows of an experiment with their measurements.
 
-    `cpus`: the CPUs of `host_busy`; None: all. `hz`: clock ticks per second of the process times. Raises
-    InputError if the recorder's tables cannot be read.
+    `cpus`: the CPUs of `host_busy`; None: all. `hz`: clock ticks per second of the process times.
+    Raises InputError if the recorder's tables cannot be read.
     """
     complete = spans(run)
     if not complete:

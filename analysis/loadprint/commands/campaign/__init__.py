@@ -1,1 +1,1 @@
-"""`loadprint campaign`: checks campaign files, and opens and closes the directories of their executions."""
+"""`loadprint campaign`: checks campaign files, opens and closes their executions."""

@@ -1,4 +1,4 @@
-"""Defines the command `campaign`, which ansible/characterize.yml calls to open and close executions."""
+"""Defines the command `campaign`, which ansible/characterize.yml calls."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reads and validates a campaign file; every error names the file, the line and the key.
 
-YAML is composed, not loaded, to keep the line of each key; pydantic then checks names and types. Options
-of a workload are not checked here: the generator checks them when it prepares the data.
+YAML is composed, not loaded, to keep the line of each key; pydantic then checks names and types.
+Options of a workload are not checked here: the generator checks them when it prepares the data.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ def load(
 ) -> Campaign:
     """Read, scale, override and validate the campaign in `path`.
 
-    `overrides` are `a.b=value` with YAML values; `workloads` are the names of the generator's workloads
-    (none: not checked); `scales` are names of sets of overrides in the file. Raises DocumentError.
+    `overrides` are `a.b=value` with YAML values; `workloads` are the names of the generator's
+    workloads (none: not checked); `scales` are names of sets of overrides in the file. Raises
+    DocumentError.
     """
     document = compose(path)
     in_file = document.data.get("scales")

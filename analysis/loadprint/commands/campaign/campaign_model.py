@@ -54,7 +54,7 @@ class Phases(Strict):
 
 
 class State(Strict):
-    """The state before a run: data restored or carried over from the last run; page cache dropped or kept."""
+    """The state before a run: data restored or carried over, page cache dropped or kept."""
 
     data: Literal["fresh", "carried"] = "fresh"
     page_cache: Literal["dropped", "kept"] = "dropped"
@@ -97,8 +97,8 @@ class EqualLoad(Strict):
 class Campaign(Strict):
     """A campaign: its sides, repeats, order, and server.
 
-    `variables` are names that the file uses as `{{ name }}`, `scales` are named sets of overrides; both are
-    resolved before validation (campaign_file.py). `scale` lists the chosen sets.
+    `variables` are names that the file uses as `{{ name }}`, `scales` are named sets of overrides;
+    both are resolved before validation (campaign_file.py). `scale` lists the chosen sets.
     """
 
     name: Name

@@ -24,10 +24,10 @@ class ServerChange(Strict):
 class Side(Strict):
     """One column of the table: a workload, its threads and options (for the generator: --name=value).
 
-    With `matrix`, it is expanded to one column per combination of the listed values: `threads`, `workload`,
-    `generator` and `rate` are keys of the side, `server.NAME` is an option of the server, other names are
-    options of the generator. `name` is the pattern of the columns' names, such as `{scenario}-t{threads}`.
-    `rate` is a fixed open-loop rate in operations per second.
+    With `matrix`, it is expanded to one column per combination of the listed values: `threads`,
+    `workload`, `generator` and `rate` are keys of the side, `server.NAME` is an option of the
+    server, other names are options of the generator. `name` is the pattern of the columns' names,
+    such as `{scenario}-t{threads}`. `rate` is a fixed open-loop rate in operations per second.
     """
 
     label: str | None = None

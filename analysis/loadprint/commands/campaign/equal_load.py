@@ -1,8 +1,8 @@
 """Computes the rates of mode `equal-load`: fractions of the slower side's throughput at saturation.
 
-Only sides with the same operation share a rate: new orders and point selects have no common rate. The
-first open-loop run computes the maximum and stores it in execution.json, so that all repeats of all sides
-have the same rates, also after the execution is interrupted and resumed.
+Only sides with the same operation share a rate: new orders and point selects have no common rate.
+The first open-loop run computes the maximum and stores it in execution.json, so that all repeats of
+all sides have the same rates, also after the execution is interrupted and resumed.
 """
 
 from __future__ import annotations

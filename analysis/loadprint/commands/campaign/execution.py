@@ -1,7 +1,8 @@
-"""Opens the directory of a campaign's execution: a new one, or the newest unfinished one with the same hash.
+"""Opens the directory of an execution: a new one, or an unfinished one with the same hash.
 
-`runs/CAMPAIGN/<UTC start>-<hash8>/` contains execution.json and one directory per run. The hash covers the
-resolved campaign, the binaries, the hosts and the server: an execution resumes only if none of them changed.
+`runs/CAMPAIGN/<UTC start>-<hash8>/` contains execution.json and one directory per run. The hash
+covers the resolved campaign, the binaries, the hosts and the server: an execution resumes only if
+none of them changed.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ def digest(
 def order(campaign: Campaign, seed: int) -> list[dict[str, Any]]:
     """List the runs: one block per repeat, every side once in each block, shuffled within it.
 
-    Mode `equal-load` has two stages: all blocks at saturation, which measure the maximum, then the blocks
-    of open-loop runs, every side at every fraction. The sides of a block share a `rand_seed` for the
-    generator, so that paired runs use the same random numbers.
+    Mode `equal-load` has two stages: all blocks at saturation, which measure the maximum, then the
+    blocks of open-loop runs, every side at every fraction. The sides of a block share a `rand_seed`
+    for the generator, so that paired runs use the same random numbers.
     """
     generator = random.Random(seed)
     sides = list(campaign.columns)

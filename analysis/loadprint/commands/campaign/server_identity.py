@@ -1,8 +1,8 @@
-"""Identifies the server of an execution: an interrupted execution resumes only with the same server.
+"""Identifies the server of an execution, which resumes only with the same server.
 
-The declared server (source, tarball with its checksum, suite, packages) is part of the execution's hash.
-Flavour, version and checksum of the program are known after the server is installed; `confirm` stores them
-in execution.json and refuses another server later.
+The declared server (source, tarball with its checksum, suite, packages) is part of the execution's
+hash. Flavour, version and checksum of the program are known after the server is installed;
+`confirm` stores them in execution.json and refuses another server later.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _SETTINGS = {
 def declared(source: str, settings: Mapping[str, Any]) -> Identity:
     """Return the identity of the declared server; a tarball has its absolute path and SHA-256.
 
-    `settings` are those of role `server` without its prefix, and `directories`, which are searched in order
-    for a relative tarball. Raises DocumentError if the tarball cannot be read.
+    `settings` are those of role `server` without its prefix, and `directories`, which are searched
+    in order for a relative tarball. Raises DocumentError if the tarball cannot be read.
     """
     identity: Identity = {"source": source}
     identity |= {name: settings[name] for name in _SETTINGS[source] if settings.get(name)}

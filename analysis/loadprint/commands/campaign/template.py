@@ -1,4 +1,4 @@
-"""Fills in `{{ … }}` of a campaign file from its `variables`, as Ansible does: Jinja with native types.
+"""Fills in `{{ … }}` of a campaign file from its `variables`: Jinja with native types.
 
 Example: `threads: "{{ (0.256 * warehouses) | round(0, 'ceil') | int }}"`.
 """

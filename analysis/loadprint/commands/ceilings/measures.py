@@ -1,4 +1,4 @@
-"""Lists the measurements of `ansible/ceilings.yml` by their names in the role, claims and `ceilings.json`."""
+"""Lists the measurements of `ansible/ceilings.yml` by name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Parses the output of each tool: the value in base units, and the latency if the tool prints it.
 
-Formats: fio(1) `--output-format=json`, iperf3(1) `--json`, sockperf's and sysbench's text, perf-bench(1)
-`--format=simple`.
+Formats: fio(1) `--output-format=json`, iperf3(1) `--json`, sockperf's and sysbench's text,
+perf-bench(1) `--format=simple`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""`loadprint check`: finds configuration mistakes that ruin results, with the evidence and a fix for each."""
+"""`loadprint check`: finds configuration mistakes that ruin results, and prints fixes."""

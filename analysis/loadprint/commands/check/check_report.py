@@ -1,4 +1,4 @@
-"""Applies every rule to every subject, and collects findings, rules not checked, and rules passed."""
+"""Applies the rules to the subjects, and collects findings and rules not checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POOL_STEP = 128 * MIB  # innodb_buffer_pool_chunk_size: pool sizes are multiples
 
 @dataclass(frozen=True)
 class Finding:
-    """One mistake: its rule, the evidence, why it matters, how to fix it, and the subjects that have it."""
+    """One mistake: its rule, the evidence, why it matters, the fix, and the subjects that have it."""
 
     id: str
     severity: str
@@ -41,7 +41,7 @@ class Report:
 
 
 def judge(subjects: Sequence[Subject]) -> Report:
-    """Apply all rules. A rule is unknown if no subject has its facts; it passes if none has the mistake."""
+    """Apply all rules. A rule is unknown if no subject has its facts."""
     findings: list[Finding] = []
     unknown: list[tuple[str, str]] = []
     passed: list[str] = []
@@ -59,7 +59,7 @@ def judge(subjects: Sequence[Subject]) -> Report:
 
 
 def _apply(rule: Rule, subjects: Sequence[Subject]) -> tuple[list[Finding], list[str]]:
-    """Return one finding per distinct evidence of a rule, and the reasons of subjects without the facts."""
+    """Return one finding per distinct evidence of a rule, and reasons of missing facts."""
     where: dict[tuple[str, str], list[str]] = {}
     reasons: list[str] = []
     for subject in subjects:

@@ -1,7 +1,7 @@
 """Lists the rules of `loadprint check`.
 
-Severities: `ruins`: the figures do not measure what they claim to measure. `distorts`: the figures are
-those of a machine that is not used like this. `note`: relevant when machines are compared.
+Severities: `ruins`: the figures do not measure what they claim to measure. `distorts`: the figures
+are those of a machine that is not used like this. `note`: relevant when machines are compared.
 """
 
 from __future__ import annotations

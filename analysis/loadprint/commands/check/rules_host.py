@@ -1,4 +1,4 @@
-"""Checks CPUs, memory and network: each function returns its evidence or None, or raises Unknown."""
+"""Checks CPUs, memory and network: functions return evidence or None, or raise Unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the server's settings: each function returns its evidence or None, or raises Unknown."""
+"""Checks the server's settings: functions return evidence or None, or raise Unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the data directory and its disk: each function returns its evidence or None, or raises Unknown."""
+"""Checks the data directory and its disk: functions return evidence or None, or raise Unknown."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def mount_sync(subject: Subject) -> str | None:
 
 
 def atime(subject: Subject) -> str | None:
-    """A file system that writes the time of every read, which the kernel's default, relatime, does not."""
+    """A file system that writes the time of every read, unlike the kernel's default, relatime."""
     options = _options(subject)
     lazy = {"noatime", "relatime", "lazytime", "nodiratime"} & set(options)
     return None if lazy else "mounted with strict access times"

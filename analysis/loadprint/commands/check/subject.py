@@ -1,4 +1,4 @@
-"""Holds the facts that rules check: a host's fingerprint, a server's settings, recorded quantities."""
+"""Holds the facts for rules: a host's fingerprint, server settings, recorded quantities."""
 
 from __future__ import annotations
 

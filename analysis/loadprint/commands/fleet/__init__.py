@@ -1,1 +1,1 @@
-"""`loadprint export` and `loadprint fleet`: write one Parquet data set of many machines, and compare them."""
+"""`loadprint export` and `loadprint fleet`: one Parquet data set of many machines, compared."""

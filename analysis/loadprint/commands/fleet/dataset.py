@@ -1,8 +1,8 @@
-"""Reads and writes the files of a fleet: a hive-partitioned Parquet data set, local or in an object store.
+"""Reads and writes a fleet's files: a hive-partitioned Parquet data set, local or remote.
 
-`DATASET/<table>/campaign=<name>/execution=<id>/part.parquet`; the table `runs` has one row per run, every
-other table is a probe's as recorded, preceded by the columns `run` and `host_role`. Any engine that reads
-Parquet can read it; docs/fleet.md describes the columns.
+`DATASET/<table>/campaign=<name>/execution=<id>/part.parquet`; the table `runs` has one row per run,
+every other table is a probe's as recorded, preceded by the columns `run` and `host_role`. Any
+engine that reads Parquet can read it; docs/fleet.md describes the columns.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from loadprint.errors import InputError
 
 
 def on_duckdb(dataset: Dataset) -> Tables:
-    """Open the tables of a data set with an embedded DuckDB. Raises InputError if there is no data set."""
+    """Open the tables of a data set with an embedded DuckDB. Raises InputError."""
     require_version(dataset)
     existing = dataset.tables()
     for needed in (RUNS, SETS, "ticks"):

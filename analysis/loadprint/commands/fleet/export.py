@@ -1,4 +1,4 @@
-"""Writes recordings to a fleet's data set: the probes' tables as recorded, and one row of facts per run.
+"""Writes recordings to a fleet's data set: probes' tables, and one row of facts per run.
 
 An export replaces the parts of an earlier export of the same execution.
 """

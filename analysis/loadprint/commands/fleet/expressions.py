@@ -1,9 +1,9 @@
 """Computes a fleet's rows as Ibis expressions, for DuckDB or a distributed engine.
 
-Each counter's increase between the first and the last tick of a run's window is computed from the raw tables,
-summed over CPUs and processes first, as `sources.py` does for one run. The formulas are those of `derived.py`
-and `costs.py`, applied to columns. Values are selected by argmin and argmax of the tick, because parts of a
-distributed table have no order.
+Each counter's increase between the first and the last tick of a run's window is computed from the
+raw tables, summed over CPUs and processes first, as `sources.py` does for one run. The formulas are
+those of `derived.py` and `costs.py`, applied to columns. Values are selected by argmin and argmax
+of the tick, because parts of a distributed table have no order.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Tables:
 
 
 def quantities(tables: Tables, metrics: Sequence[Metric]) -> ir.Table:
-    """Return one row per run: its facts, and as `column(name)` the quantities that metrics need, or null.
+    """Return one row per run: its facts, and the quantities that metrics need as `column(name)`.
 
     Other quantities are not read.
     """
@@ -86,7 +86,7 @@ def with_metrics(wide: ir.Table, metrics: Sequence[Metric]) -> ir.Table:
 
 
 def _stamps(tables: Tables) -> ir.Table:
-    """Return the ticks in a run's window at which a probe was read, with the middle of the read in ns."""
+    """Return the ticks in a run's window at which a probe was read, with the read's middle in ns."""
     runs = tables.runs.select(
         "run", "first_tick", "last_tick", "user_hz", "data_disk", interface_of_run=tables.runs.interface
     )

@@ -1,4 +1,4 @@
-"""Converts a fleet's table to pivot tables, which have renderers for text, Markdown, CSV and JSON."""
+"""Converts a fleet's table to pivot tables, which have renderers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computes the table of a fleet: groups of instances. The instance is the unit: its runs are averaged."""
+"""Computes the table of a fleet: groups of instances; the runs of an instance are averaged."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ DEFAULT_METRICS = (
 class Level:
     """One metric in one group: geometric mean over instances, their spread, the ratio to the reference.
 
-    `cv` is the coefficient of variation between instances, `runs_cv` that between the runs of one (the median
-    over instances); None below two.
+    `cv` is the coefficient of variation between instances, `runs_cv` that between the runs of one
+    (the median over instances); None below two.
     """
 
     mean: float | None
@@ -112,8 +112,9 @@ class Fleet:
 class Query:
     """The parameters of a table.
 
-    Runs are grouped by the columns `by`. Ratios compare values of the first of them with `reference`, where
-    all other columns are equal. `everything` includes drifting and client-bound runs.
+    Runs are grouped by the columns `by`. Ratios compare values of the first of them with
+    `reference`, where all other columns are equal. `everything` includes drifting and client-bound
+    runs.
     """
 
     by: tuple[str, ...] = DEFAULT_BY
@@ -154,7 +155,7 @@ def _chosen(keys: Sequence[str]) -> list[Metric]:
 
 
 def _kept(runs: ir.Table, everything: bool) -> tuple[ir.Table, tuple[tuple[str, int], ...]]:
-    """Select runs. Runs with a counter that was reset are always excluded: its increase is not known."""
+    """Select runs. Runs with a reset counter are always excluded: its increase is not known."""
     reasons = {"a counter was reset or wrapped": runs.oddities > 0}
     if not everything:
         reasons |= {
@@ -171,7 +172,7 @@ def _kept(runs: ir.Table, everything: bool) -> tuple[ir.Table, tuple[tuple[str, 
 
 
 def _instances(rows: ir.Table, by: Sequence[str], metrics: Sequence[Metric]) -> Means:
-    """Return one row per group and instance: runs, and the mean and standard deviation of each metric."""
+    """Return runs, mean and standard deviation of each metric, per group and instance."""
     keys = {f"by{place}": rows[name].cast("string") for place, name in enumerate(by)}
     figures: dict[str, ir.Value] = {}
     for place, metric in enumerate(metrics):

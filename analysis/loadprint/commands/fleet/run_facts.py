@@ -1,6 +1,7 @@
-"""Builds the row of a run in the table `runs`: its workload, host, window, and the generator's counts.
+"""Builds a run's row in the table `runs`: workload, host, window, the generator's counts.
 
-Derived facts (settled, client-bound) are stored with the raw tables because a fleet is filtered by them.
+Derived facts (settled, client-bound) are stored with the raw tables because a fleet is filtered by
+them.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ SET_COLUMNS = pa.schema(
 
 
 def facts(key: str, measured: Measured, interfaces: Iterable[str]) -> dict[str, Any]:
-    """Return the row of a run; facts that were not recorded are None. `interfaces`: those in table `nic`."""
+    """Return the row of a run; missing facts are None. `interfaces`: those in table `nic`."""
     run = measured.run
     result, server = run.result or {}, run.server or {}
     window, fingerprint = measured.window, run.fingerprint("server")

@@ -1,1 +1,1 @@
-"""`loadprint import`: converts recordings of other tools to run directories, and checks printed tables."""
+"""`loadprint import`: imports other tools' recordings, and checks printed tables."""

@@ -20,7 +20,7 @@ EXAMPLES = """examples:
   loadprint import table sar-of-a-blog.csv
 """
 
-# kind → its help. loadprint.importing.KIND has `add_arguments(parser)` and `read(arguments) -> Imported`.
+# kind → its help. Module loadprint.importing.KIND: `add_arguments(parser)`, `read(arguments) -> Imported`.
 KINDS: dict[str, str] = {
     "sar": "an sa file of sysstat, or the output of `sadf -j FILE -- -A`",
     "prometheus": "range queries saved as JSON, or snapshots of /metrics",

@@ -1,4 +1,4 @@
-"""Defines `import table`, which checks the ratios of a printed table and writes no run directory."""
+"""Defines `import table`, which checks the ratios of a printed table."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`loadprint inspect`: reports the contents of a run directory, missed data, and the recorder's cost."""
+"""`loadprint inspect`: reports contents and missed data of a run, and the recorder's cost."""

@@ -1,4 +1,4 @@
-"""Builds the lines of a cell: the rows that the specification selects, their values, and their verdicts."""
+"""Builds the lines of a cell: the selected rows, their values, and their verdicts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def lines(sheet: Sheet, spec: Spec, scope: Scope) -> list[Line]:
 
 
 def _matching(sheet: Sheet, key: str) -> Iterator[Row]:
-    """Yield the rows of a key; `*` matches a device or any part of a name, but no part of a device's row."""
+    """Yield the rows of a key; `*` matches a device, or a part of a name that is not a device's."""
     for group in sheet.groups:
         kind, _, device = group.key.partition("_")
         for row in group.rows:

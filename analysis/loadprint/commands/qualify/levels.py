@@ -1,8 +1,9 @@
 """Computes the burst level and the sustained level of an instance, and the steps between them.
 
-A disk or CPU of a cloud may have a credit: it is fast until the credit is exhausted. Steps are found by
-binary segmentation with the CUSUM statistic (Vostrikova 1981); its distribution without a step comes from the
-residuals, resampled in blocks because seconds are autocorrelated (Huskova & Kirch 2008).
+A disk or CPU of a cloud may have a credit: it is fast until the credit is exhausted. Steps are
+found by binary segmentation with the CUSUM statistic (Vostrikova 1981); its distribution without a
+step comes from the residuals, resampled in blocks because seconds are autocorrelated (Huskova &
+Kirch 2008).
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Step:
 class Levels:
     """Levels of one run, in the series' unit.
 
-    `burst` is the best mean over `burst_s` consecutive seconds, from `burst_from`; `sustained` is the mean
-    from `sustained_from` on: after the last lasting step down, else over the second half.
+    `burst` is the best mean over `burst_s` consecutive seconds, from `burst_from`; `sustained` is
+    the mean from `sustained_from` on: after the last lasting step down, else over the second half.
     """
 
     seconds: int
@@ -55,7 +56,7 @@ class Levels:
 
 
 def levels(series: Floats, burst_s: float, step_s: float = 1.0) -> Levels | None:
-    """Return the levels of a series with a sample every `step_s` seconds; None if short or with many gaps."""
+    """Return the levels of a series with a sample every `step_s` seconds, or None if too short."""
     filled, n = gaps.filled(series), len(series)
     if filled is None or n < MIN_SEGMENT:
         return None
@@ -99,7 +100,7 @@ def exhaustion(series: Floats, seed: int = 1) -> tuple[Step, ...]:
 
 
 def changes(series: Floats, seed: int = 1) -> list[int]:
-    """Return the seconds at which the level changes. Long series are reduced to means of several seconds."""
+    """Return the seconds at which the level changes; long series are averaged first."""
     width = -(-len(series) // MAX_POINTS)
     points = series[: len(series) // width * width].reshape(-1, width).mean(axis=1)
     min_segment = max(3, math.ceil(MIN_SEGMENT / width))
@@ -132,7 +133,7 @@ def _largest(rows: Floats, min_segment: int) -> tuple[NDArray[np.int64], Floats]
 
 
 def _resampled(residuals: Floats, random: np.random.Generator) -> Floats:
-    """Draw series (DRAWS, samples) of residuals in circular blocks, twice the optimal length for the mean."""
+    """Draw series (DRAWS, samples) of residuals in circular blocks, twice the mean's optimal length."""
     n = len(residuals)
     block = min(n, max(5, math.ceil(2 * block_length(residuals)))) if np.ptp(residuals) > 0 else 1
     starts = random.integers(0, n, size=(DRAWS, -(-n // block)))

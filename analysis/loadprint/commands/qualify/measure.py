@@ -1,4 +1,4 @@
-"""Measures both parties of a cell: runs by instance, rows, levels, and reasons against a verdict."""
+"""Measures a cell: runs by instance, rows, levels, and reasons against a verdict."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Observed:
         return min(run.quantities.values["load.seconds"].rate if run.run.result else 0.0 for run in self.runs)
 
     def in_operations(self, place: int, level: float) -> float | None:
-        """Convert a level of a run's seconds, which count every type of event, to operations per second."""
+        """Convert a level of a run's seconds, which count all events, to operations per second."""
         levels, rate = self.levels[place], self.runs[place].quantities.get("load.events")
         mean = float(np.nanmean(self.runs[place].events_per_second)) if levels else 0.0
         return rate.rate * level / mean if rate and mean > 0 else None

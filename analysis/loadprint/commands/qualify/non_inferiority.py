@@ -1,8 +1,8 @@
 """Tests one row for non-inferiority: the candidate may be worse by at most the tolerance.
 
-The test is on the log of the ratio (Schuirmann 1987 for the one-sided bounds). Pass: the one-sided bound of
-the interval is within the tolerance; fail: the whole interval is beyond it; else inconclusive. The unit is
-the run for an instance, and the instance for a type.
+The test is on the log of the ratio (Schuirmann 1987 for the one-sided bounds). Pass: the one-sided
+bound of the interval is within the tolerance; fail: the whole interval is beyond it; else
+inconclusive. The unit is the run for an instance, and the instance for a type.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_MORE = 1000
 
 @dataclass(frozen=True)
 class Level:
-    """The level of a side: mean of logs, variance of this mean, its degrees of freedom, number of units."""
+    """The level of a side: mean of logs, variance of this mean, degrees of freedom, units."""
 
     mean: float
     variance: float
@@ -38,8 +38,9 @@ class Level:
 class Judgement:
     """The result for one row. `ratio` is candidate / baseline, `low` and `high` are its one-sided bounds.
 
-    `limit` is the ratio of a candidate that is worse by exactly the tolerance. `better`: the whole interval
-    is on the better side of 1. `more`: units (repeats or instances) that each side needs in addition.
+    `limit` is the ratio of a candidate that is worse by exactly the tolerance. `better`: the whole
+    interval is on the better side of 1. `more`: units (repeats or instances) that each side needs
+    in addition.
     """
 
     verdict: Verdict
@@ -54,8 +55,8 @@ class Judgement:
 def of_runs(values: Sequence[Sequence[float]]) -> Level | None:
     """Return the level of exactly these instances, from positive values of their runs; the unit is the run.
 
-    Instances have equal weights; the variance is that of runs within their instance, pooled. None with fewer
-    than two degrees of freedom.
+    Instances have equal weights; the variance is that of runs within their instance, pooled. None
+    with fewer than two degrees of freedom.
     """
     logs = [np.log(np.asarray(runs, dtype=float)) for runs in values if len(runs)]
     count = sum(map(len, logs))
@@ -125,7 +126,7 @@ def _half(one: Level, other: Level, confidence: float, more: int) -> float:
 
 
 def _more(one: Level, other: Level, distance: float, confidence: float) -> int | None:
-    """Return the fewest further units per side with which the interval excludes the limit; None over 1000."""
+    """Return the further units per side that exclude the limit from the interval; None over 1000."""
     if _half(one, other, confidence, MAX_MORE) >= distance:
         return None
     low, high = 0, MAX_MORE

@@ -1,7 +1,7 @@
 """Resolves the operands of the command line to two parties, and matches their sides as cells.
 
-A party is one or more executions of one or more hosts; sides of the same name form one part of it. A cell is
-a part that both parties have: one workload at one concurrency and one kind of load.
+A party is one or more executions of one or more hosts; sides of the same name form one part of it.
+A cell is a part that both parties have: one workload at one concurrency and one kind of load.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sorts the differences between the parties: hardware, which is the subject, work, and configuration."""
+"""Sorts the differences between the parties: hardware, work, and configuration."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def qualify(
 def _verdict(
     cells: Sequence[CellReport], gaps: Sequence[str], type_unknown: str
 ) -> tuple[Verdict, list[str]]:
-    """Return pass if all rows pass, fail if one fails; inconclusive if the type has too few instances."""
+    """Return pass if all rows pass, fail if one fails, else inconclusive, with the reasons."""
     judged = [(each, line) for each in cells for line in each.lines if line.verdict]
     failed = [f"{each.name}: {line.label}" for each, line in judged if line.verdict == FAIL]
     if type_unknown:

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _parties(arguments: argparse.Namespace, spec: Any) -> tuple[list[str], list[str]]:
-    """Return the operands of both parties: two positional arguments, else options, else the specification."""
+    """Return both parties' operands: positional arguments, else options, else the specification."""
     words = arguments.words
     if words and (arguments.baseline or arguments.candidate or len(words) != 2):
         raise InputError(

@@ -1,4 +1,4 @@
-"""Defines the report of a qualification as plain values: every figure and text that renderers print."""
+"""Defines the report of a qualification: every figure and text that renderers print."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Figure:
 class Line:
     """One row in one cell.
 
-    `verdict` is empty if the row is not judged. `reason` is why a row is inconclusive. `more` is the
-    number of further repeats (or instances) per side that would decide. `limit` is the worst ratio that
-    passes.
+    `verdict` is empty if the row is not judged. `reason` is why a row is inconclusive. `more` is
+    the number of further repeats (or instances) per side that would decide. `limit` is the worst
+    ratio that passes.
     """
 
     key: str
@@ -62,7 +62,7 @@ class Exhausted:
 
 @dataclass(frozen=True)
 class LevelLine:
-    """Burst and sustained throughput of a party in one cell: means over its runs, operations per second."""
+    """Burst and sustained throughput of a party in one cell, in operations per second."""
 
     party: str
     seconds: float
