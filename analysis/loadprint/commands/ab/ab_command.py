@@ -9,19 +9,19 @@ from typing import Any
 from loadprint import options
 from loadprint.errors import InputError
 
-RUN_STATUS = """exit status:
+RUN_STATUS = """exit status of `run`:
   0  complete
   1  ended early with everything reverted, or inconclusive
   2  unusable input, or not reverted
 """
 EXAMPLES = f"""examples:
-  loadprint ab plan docs/examples/ab-dirty-pages.yml       print the schedule; changes nothing
+  loadprint ab plan docs/examples/ab-dirty-pages.yml       # print the schedule
   loadprint ab run docs/examples/ab-dirty-pages.yml --out runs/ab/dirty-1
-  loadprint ab show runs/ab/dirty-1 --format json          print the figures of a recording again
-  loadprint ab show tests/published/dynimize_sample.csv    compute the ratios of a published table
-  loadprint ab revert runs/ab/dirty-1                      after all processes were killed
+  loadprint ab show runs/ab/dirty-1 --format json
+  loadprint ab show tests/published/dynimize_sample.csv    # compute the ratios of a published table
+  loadprint ab revert runs/ab/dirty-1                      # after all its processes were killed
 
-of `run`, {RUN_STATUS}"""
+{RUN_STATUS}"""
 
 
 def add(subparsers: Any) -> None:

@@ -135,9 +135,7 @@ def _keeper_config(experiment: Experiment, plan: Plan, out: Path, collect: Path,
 
 
 def _write(path: Path, value: dict[str, Any]) -> None:
-    temporary = path.with_name(path.name + ".new")
-    write_private(temporary, json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
-    temporary.rename(path)
+    write_private(path, json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
 
 
 class Controller:

@@ -17,14 +17,13 @@ _EXAMPLES = """examples:
   loadprint campaign ansible/campaigns/quick.yml
   loadprint campaign mine.yml --set repeats=5 --set sides.oltp.threads=8 --format json
   loadprint campaign ansible/campaigns/insert-scaling.yml --scale published
-  loadprint campaign mine.yml --runs runs        opens runs/CAMPAIGN/<UTC start>-<hash8>/
-  loadprint campaign --close runs/quick/latest   marks it complete, or unfinished
-  loadprint campaign --drive runs/mine/latest b1-text@70-r1   prints the rate of an open-loop run
+  loadprint campaign mine.yml --runs runs        # opens runs/CAMPAIGN/<UTC start>-<hash8>/
+  loadprint campaign --close runs/quick/latest
+  loadprint campaign --drive runs/mine/latest b1-text@70-r1
 """
-_DESCRIPTION = (
-    "Check a campaign file and print its plan: sides, order of the runs, duration. Nothing is run; "
-    "ansible/characterize.yml runs the plan and uses --runs, --close, --drive and --use-server."
-)
+_DESCRIPTION = """Check a campaign file and print its plan: sides, order of the runs, duration.
+Nothing is run: ansible/characterize.yml runs the plan, and uses the options --runs, --close,
+--drive and --use-server."""
 FIXED_S = 9.0  # copies, starts and stops of one run, measured on two cores with small data
 _SERVER = "settings that select the server (tarball, packages, rootfs_suite, ...); part of the hash"
 _WORKLOADS = "output of `loadprint-load list --format json`, to check the names of workloads"

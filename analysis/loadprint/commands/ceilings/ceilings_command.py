@@ -10,13 +10,14 @@ from typing import Any
 from loadprint import options
 from loadprint.errors import InputError
 
-EXAMPLES = """`ansible-playbook ansible/ceilings.yml` measures them; docs/ceilings.md explains each number.
+EXAMPLES = """ansible/ceilings.yml measures them and writes ceilings.json; docs/ceilings.md explains each
+number.
 
 examples:
   loadprint ceilings runs/ceilings/latest
   loadprint ceilings runs/quick/latest --format csv -o ceilings.csv
-  loadprint ceilings --claimed '{"read_iops": 3000, "send_bandwidth": "10 Gbit/s"}'    in base units
-  loadprint ceilings --gather runs/ceilings/latest/ceilings.outputs -o ceilings.json    read again
+  loadprint ceilings --claimed '{"read_iops": 3000, "send_bandwidth": "10 Gbit/s"}'
+  loadprint ceilings --gather runs/ceilings/latest/ceilings.outputs -o ceilings.json
 """
 
 

@@ -135,10 +135,7 @@ def _entry(
 
 def write(document: Mapping[str, Any], path: Path) -> None:
     """Write `ceilings.json` atomically, with mode 0600. Raises InputError."""
-    new = path.with_name(f".{path.name}.new")
     try:
-        new.unlink(missing_ok=True)
-        write_private(new, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-        new.replace(path)
+        write_private(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     except OSError as error:
         raise InputError(path, error.strerror or "cannot be written", "name another file after -o") from error

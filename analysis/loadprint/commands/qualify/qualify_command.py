@@ -10,10 +10,11 @@ from loadprint import options
 from loadprint.errors import InputError
 
 EXAMPLES = """BASELINE and CANDIDATE are executions, EXECUTION:side, run directories, a directory of
-executions, or a quoted glob. For several hosts per side, use --baseline and --candidate; with three or
-more instances per side, the type of instance is judged.
+executions, or a quoted glob. For several hosts per side, use --baseline and --candidate; with
+three or more instances per side, the type of instance is judged.
 
-exit status: 0 pass, 1 fail, 2 inconclusive or unusable input; the last line has the verdict and reason
+exit status: 0 pass, 1 fail, 2 inconclusive or unusable input. The last line has the verdict and
+its reason.
 
 examples:
   loadprint qualify runs/quick/latest new-host/runs/quick/latest
@@ -35,7 +36,10 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--baseline", nargs="+", default=[], metavar="E", help="executions of the baseline")
     parser.add_argument("--candidate", nargs="+", default=[], metavar="E", help="executions of the candidate")
     parser.add_argument(
-        "--spec", type=Path, metavar="FILE", help="rows, tolerances, price (YAML; default: --print-spec)"
+        "--spec",
+        type=Path,
+        metavar="FILE",
+        help="rows, tolerances, price (YAML; default: built-in, see --print-spec)",
     )
     parser.add_argument("--print-spec", action="store_true", help="print the built-in specification")
     parser.add_argument(
