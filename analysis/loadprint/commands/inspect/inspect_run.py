@@ -127,7 +127,7 @@ def _role(run: Run, role: str, store: Store) -> RoleReport:
         span_s=span,
         ended=str(described.get("ended") or "unknown"),
         torn_bytes=int(described.get("torn_bytes") or 0),
-        recorder_cpu_us_per_sample=None if "cpu" not in cost else cost["cpu"] * 1e6 * span / samples,
+        recorder_cpu_us_per_sample=None if "cpu" not in cost else cost["cpu"] * (1e6 * span / samples),
         recorder_core_share=cost.get("cpu"),
         recorder_cpu_steps=int(cost.get("steps", 0)),
         recorder_rss_bytes=cost.get("rss"),
