@@ -31,11 +31,16 @@ def command(
     return parser
 
 
-def add_output(parser: argparse.ArgumentParser, formats: Sequence[str] = FORMATS) -> None:
-    """Add `--format`, whose default is the first format, and `-o FILE`."""
+def add_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
+    """Add `--format`, whose default is the first format."""
     parser.add_argument(
         "--format", choices=formats, default=formats[0], help="output format (default: %(default)s)"
     )
+
+
+def add_output(parser: argparse.ArgumentParser, formats: Sequence[str] = FORMATS) -> None:
+    """Add `--format` and `-o FILE`."""
+    add_format(parser, formats)
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="write to FILE (default: standard output)"
     )

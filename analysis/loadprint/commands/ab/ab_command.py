@@ -45,9 +45,7 @@ def add(subparsers: Any) -> None:
         "EXPERIMENT.yml",
         "experiment file, see docs/ab.md",
     )
-    planning.add_argument(
-        "--format", choices=("text", "json"), default="text", help="output format (default: %(default)s)"
-    )
+    options.add_format(planning, ("text", "json"))
     planning.set_defaults(run=run_plan)
     running = verb(
         "run",

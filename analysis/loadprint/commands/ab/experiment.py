@@ -8,12 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from loadprint.configuration.document import DocumentError, compose
 from loadprint.configuration.field_types import Name, Seconds, Strict
-from loadprint.configuration.mistakes import describe
-from loadprint.errors import InputError
+from loadprint.configuration.model_file import read_model
 
 # YAML reads the command `true`, that of an experiment without a change, as a boolean
 Command = Annotated[
@@ -167,12 +165,4 @@ class Experiment(Strict):
 
 def load(path: Path) -> Experiment:
     """Read an experiment file. Raises InputError with file, line and key."""
-    try:
-        document = compose(path, "experiment", "docs/ab.md has one")
-        try:
-            return Experiment.model_validate(document.data)
-        except ValidationError as error:
-            raise DocumentError(describe(document, error, Experiment)) from None
-    except DocumentError as error:
-        place, _, what = str(error).partition(": ")
-        raise InputError(place, what, FIX) from None
+    return read_model(path, Experiment, "experiment", "docs/ab.md has one", FIX)

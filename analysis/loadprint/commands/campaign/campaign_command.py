@@ -84,9 +84,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--drive", nargs=2, metavar=("EXECUTION", "RUN"), help="print the rate of one run, as JSON"
     )
-    parser.add_argument(
-        "--format", choices=["text", "json"], default="text", help="output format (default: %(default)s)"
-    )
+    options.add_format(parser, ("text", "json"))
     parser.set_defaults(run=run)
 
 

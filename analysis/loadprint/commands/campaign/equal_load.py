@@ -12,7 +12,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from loadprint.commands.campaign.execution import write
+from loadprint.commands.campaign.execution import run_status, write
 from loadprint.configuration.document import DocumentError
 
 RESUME = "run the same command again: it runs the missing runs"
@@ -86,7 +86,7 @@ def _maximum(directory: Path, document: dict[str, Any], group: str) -> dict[str,
 def _saturated(run: Path) -> float | None:
     """Return the transactions per second of all types in a complete run, else None."""
     try:
-        if json.loads((run / "run.json").read_text(encoding="utf-8"))["status"] != "complete":
+        if run_status(run) != "complete":
             return None
         result = json.loads((run / "load" / "result.json").read_text(encoding="utf-8"))
         counted = sum(kind["count"] for kind in (result.get("transactions") or {}).values())

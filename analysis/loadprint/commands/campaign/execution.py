@@ -238,7 +238,7 @@ def _require(directory: Path) -> Plan:
 def _read(directory: Path) -> Plan | None:
     try:
         document = json.loads((directory / "execution.json").read_text(encoding="utf-8"))
-        todo = [run["id"] for run in document["runs"] if _status(directory / run["id"]) != "complete"]
+        todo = [run["id"] for run in document["runs"] if run_status(directory / run["id"]) != "complete"]
         if document["format_version"] != FORMAT_VERSION:
             return None
     except (OSError, ValueError, KeyError, TypeError):
@@ -246,7 +246,8 @@ def _read(directory: Path) -> Plan | None:
     return Plan(document, todo, directory)
 
 
-def _status(run: Path) -> str | None:
+def run_status(run: Path) -> str | None:
+    """Return the status in run.json, or None if it is not readable."""
     try:
         status = json.loads((run / "run.json").read_text(encoding="utf-8"))["status"]
     except (OSError, ValueError, KeyError, TypeError):

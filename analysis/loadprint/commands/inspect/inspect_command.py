@@ -24,9 +24,7 @@ def add_inspect(subparsers: Any) -> None:
         INSPECT_EXAMPLES,
     )
     parser.add_argument("path", type=Path, metavar="RUN", help="run directory")
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="output format (default: %(default)s)"
-    )
+    options.add_format(parser, ("text", "json"))
     parser.set_defaults(run=run_inspect)
 
 

@@ -39,7 +39,7 @@ def add(subparsers: Any) -> None:
         "--spec",
         type=Path,
         metavar="FILE",
-        help="rows, tolerances, price (YAML; default: built-in, see --print-spec)",
+        help="rows, tolerances, price (default: see --print-spec)",
     )
     parser.add_argument("--print-spec", action="store_true", help="print the built-in specification")
     parser.add_argument(

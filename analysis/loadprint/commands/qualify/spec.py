@@ -7,12 +7,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from loadprint.configuration.document import DocumentError, compose
 from loadprint.configuration.field_types import Profile, Seconds, Strict
-from loadprint.configuration.mistakes import describe
-from loadprint.errors import InputError
+from loadprint.configuration.model_file import read_model
 from loadprint.reading.instances import By
 
 At = Literal["saturation", "equal-load", "any"]
@@ -104,12 +102,5 @@ def load(path: Path | None) -> Spec:
     if path is None:
         with resources.as_file(resources.files("loadprint.commands.qualify") / "default.yml") as built_in:
             return load(built_in)
-    try:
-        document = compose(path, "specification", "such as `rows`")
-        try:
-            return Spec.model_validate(document.data)
-        except ValidationError as error:
-            raise DocumentError(describe(document, error, Spec)) from None
-    except DocumentError as error:
-        place, _, what = str(error).partition(": ")
-        raise InputError(place, what, "`loadprint qualify --print-spec` shows every key") from None
+    fix = "`loadprint qualify --print-spec` shows every key"
+    return read_model(path, Spec, "specification", "such as `rows`", fix)
