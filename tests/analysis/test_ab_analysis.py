@@ -77,7 +77,7 @@ def test_a_wrong_printed_ratio_is_reported(tmp_path: Path, capsys: pytest.Captur
     ("old", "new", "says"),
     [
         ("quantity,without", "quantity,before", ":1: not the header"),
-        ("qps,28627.5", "qps,fast", ":2: 'fast' is no positive number"),
+        ("qps,28627.5", "qps,fast", ":2: 'fast' is not a positive number"),
         ("cpu_percent", "cpu", ":3: unknown quantity 'cpu'"),
         ("qps,28627.5,39640.9,1.38471\n", "", "has no row qps"),
     ],

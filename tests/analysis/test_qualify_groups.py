@@ -57,7 +57,7 @@ def test_the_spread_between_instances_is_what_counts_for_the_type(old: Fleet, tm
     new = fleet(tmp_path / "new", [1010, 950, 1060], first=4)
     report = qualify(old.unlike, new, asked(), old.reader)
     assert report.verdict == "inconclusive"
-    assert "more instances a side would decide" in line(report).reason
+    assert "more instances per side would decide" in line(report).reason
     themselves = qualify(old.unlike, new, asked(about="instances"), old.reader)
     assert themselves.verdict == "pass"  # exactly these six, on average
 
