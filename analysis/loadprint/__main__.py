@@ -30,7 +30,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="loadprint", description="Reads workload recordings and lays them side by side."
+        prog="loadprint", description="Reads workload recordings and prints tables, reports and verdicts."
     )
     register(parser.add_subparsers(required=True, metavar="COMMAND"), words)
     return parser

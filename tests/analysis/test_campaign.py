@@ -1,4 +1,4 @@
-"""Campaign files: what is accepted, and that every mistake names the file, the line, the key and the mend."""
+"""Campaign files: accepted files, and errors that name the file, the line, the key and the fix."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ def test_quick_is_valid_and_resolved_to_seconds_and_bytes() -> None:
         (
             "reference: oltp",
             "reference: olpt",
-            'there is no side "olpt"; the sides are oltp, insert',
+            'no side "olpt"; the sides are oltp, insert',
         ),
         (
             "data: insert",
             "data: inserts",
-            'sides.insert.data: there is no data set "inserts"',
+            'sides.insert.data: no data set "inserts"',
         ),
         ("repeats: 3", "repeats: [3", "not YAML"),
         ("repeats: 3", "repeats: 3\nrepeats: 4", '"repeats" is given twice'),
     ],
 )
-def test_a_mistake_names_line_key_and_mend(tmp_path: Path, old: str, new: str, says: str) -> None:
+def test_a_mistake_names_line_key_and_fix(tmp_path: Path, old: str, new: str, says: str) -> None:
     path = changed(tmp_path, old, new)
     with pytest.raises(DocumentError) as error:
         load(path)
@@ -137,10 +137,10 @@ def test_exporters_are_off_unless_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("recorder", "says"),
     [
-        ("{exporters: [node_exporter, node_exporter]}", "node_exporter is given twice"),
+        ("{exporters: [node_exporter, node_exporter]}", "node_exporter is listed twice"),
         (
             "{mysql_probe: false, exporters: [mysqld_exporter]}",
-            "logs in with the account that `mysql_probe: false` leaves out",
+            "needs the account that `mysql_probe: false` omits",
         ),
     ],
 )

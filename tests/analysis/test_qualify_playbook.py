@@ -1,6 +1,6 @@
-"""The first and the last play of ansible/qualify.yml, the role `qualify`, on executions made for it.
+"""The first and the last play of ansible/qualify.yml, the role `qualify`, on synthetic executions.
 
-What lies between them is characterize.yml, which tests/e2e runs.
+tests/e2e runs characterize.yml, the play between them.
 """
 
 from __future__ import annotations
