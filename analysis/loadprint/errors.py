@@ -12,9 +12,9 @@ LONGEST = 2000  # characters; what a hostile file puts into a message has no oth
 class InputError(Exception):
     """Unusable input. `str()` is one printable line: the place, what is wrong, what to do about it."""
 
-    def __init__(self, place: Path | str, what: str, mend: str) -> None:
-        self.place, self.what, self.mend = (_short(str(part)) for part in (place, what, mend))
-        super().__init__(f"{self.place}: {self.what}; {self.mend}")
+    def __init__(self, place: Path | str, what: str, fix: str) -> None:
+        self.place, self.what, self.fix = (_short(str(part)) for part in (place, what, fix))
+        super().__init__(f"{self.place}: {self.what}; {self.fix}")
 
 
 def _short(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-MOST_DECIMALS = 4
+MAX_DECIMALS = 4
 SMALL, LARGE = 1e-3, 1e5  # ratios beyond are written with an exponent, and larger differences
 
 
@@ -16,7 +16,7 @@ def decimals(values: Iterable[float], digits: int = 3) -> int:
         return 0
     largest = digits - 1 - max(sizes)
     smallest = 1 - min(sizes)
-    return max(0, min(MOST_DECIMALS, max(largest, smallest if max(sizes) < 4 else largest)))
+    return max(0, min(MAX_DECIMALS, max(largest, smallest if max(sizes) < 4 else largest)))
 
 
 def number(value: float, places: int) -> str:
@@ -29,7 +29,7 @@ def number(value: float, places: int) -> str:
 def _hidden(value: float, places: int) -> bool:
     """Whether so many decimals show nothing of a value, or at their limit but one digit of it."""
     return round(value, places) == 0 or (
-        places == MOST_DECIMALS and abs(round(value, places)) < 10 ** (1 - places)
+        places == MAX_DECIMALS and abs(round(value, places)) < 10 ** (1 - places)
     )
 
 

@@ -147,7 +147,7 @@ def test_energy_is_whole_across_the_wraps_of_its_own_range(tmp_path: Path) -> No
     assert dram is not None
     assert package.rate == pytest.approx(0.3)
     assert dram.rate == pytest.approx(0.05)
-    assert not found.oddities
+    assert not found.warnings
 
 
 def test_a_fall_below_half_of_the_range_is_a_reset() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from loadprint.__main__ import main
-from loadprint.importing.exposition import samples, spelled
+from loadprint.importing.exposition import samples, series_text
 from ports import free_port
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -212,7 +212,7 @@ def test_the_parser_reads_what_the_recorder_reads() -> None:
         for line, sample in zip(lines, found, strict=True):
             series, _, value = line.rpartition(" ")
             assert repr(sample.value) == repr(float(value))
-            assert sorted(spelled(sample.name, sample.labels)) == sorted(series)
+            assert sorted(series_text(sample.name, sample.labels)) == sorted(series)
     odd = r'{"a.b", "c d"="e\\\"\n}, {",f="g"} 1 5' + "\n"
     (sample,) = samples(Path("odd"), odd)
     assert (sample.name, sample.labels, sample.realtime_ns) == (
@@ -220,7 +220,7 @@ def test_the_parser_reads_what_the_recorder_reads() -> None:
         {"c d": 'e\\"\n}, {', "f": "g"},
         5_000_000,
     )
-    assert spelled(sample.name, sample.labels) == r'{"a.b","c d"="e\\\"\n}, {",f="g"}'
+    assert series_text(sample.name, sample.labels) == r'{"a.b","c d"="e\\\"\n}, {",f="g"}'
 
 
 @pytest.mark.parametrize(

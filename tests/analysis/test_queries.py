@@ -12,7 +12,7 @@ import pytest
 from loadprint.errors import InputError
 from loadprint.reading import translate
 from loadprint.reading.queries import Query, Store, number
-from loadprint.reading.query_key import fingerprint
+from loadprint.reading.query_key import key_of
 
 
 def table(path: Path, ticks: list[int], values: list[float] | list[int]) -> Path:
@@ -93,10 +93,10 @@ def test_what_differs_in_what_it_encloses_differs(one: Any, other: Any) -> None:
     def enclosing(value: Any) -> Query:
         return lambda t: t.filter(value)
 
-    assert fingerprint(enclosing(one)) == fingerprint(enclosing(one))
-    assert fingerprint(enclosing(one)) != fingerprint(enclosing(other))
+    assert key_of(enclosing(one)) == key_of(enclosing(one))
+    assert key_of(enclosing(one)) != key_of(enclosing(other))
 
 
 def test_what_cannot_be_told_apart_is_never_taken_for_the_same() -> None:
     thing = object()
-    assert fingerprint(lambda t: t.filter(thing)) is None
+    assert key_of(lambda t: t.filter(thing)) is None

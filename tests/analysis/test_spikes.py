@@ -122,14 +122,16 @@ def test_short_series_and_missing_probes_say_why() -> None:
     short = _with(_series(25), 10, 14)
     assert spikes.find(short) == ()
     assert spikes.flush_burst(short) is None
-    assert spikes.why_not(short) == spikes.why_no_burst(short) == "the series is shorter than 30 seconds"
+    assert (
+        spikes.why_no_spikes(short) == spikes.why_no_burst(short) == "the series is shorter than 30 seconds"
+    )
 
     assert spikes.find({}) == ()
     assert spikes.flush_burst({}) is None
-    assert "pages flushed" in spikes.why_not({})
+    assert "pages flushed" in spikes.why_no_spikes({})
     lacking = _series()
     del lacking[spikes.CAPACITY]
-    assert "redo capacity" in spikes.why_not(lacking)
+    assert "redo capacity" in spikes.why_no_spikes(lacking)
     assert spikes.flush_burst(lacking) is not None
 
 

@@ -133,7 +133,7 @@ def test_a_wrapped_disk_time_is_added_back_and_said(tmp_path: Path) -> None:
     )
     run = gather(open_run(path), Store())
     assert value(run, "disk_vda_w_await") == pytest.approx(0.003)
-    assert any("wrapped" in note for note in run.quantities.oddities)
+    assert any("wrapped" in note for note in run.quantities.warnings)
 
 
 def test_threads_that_come_and_go_are_counted_and_said(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def _malformed(path: Path, number: int, text: str) -> InputError:
     )
 
 
-def spelled(name: str, labels: Mapping[str, str]) -> str:
+def series_text(name: str, labels: Mapping[str, str]) -> str:
     """Return the series in the one spelling that the table `scrape` has (docs/recording-format.md)."""
     bare = re.fullmatch(NAME, name)
     parts = [] if bare else [_quoted(name)]

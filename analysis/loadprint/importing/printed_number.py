@@ -12,8 +12,8 @@ PLAIN = re.compile(r"([+-]?)(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d+))?")
 GROUPED = re.compile(r"([+-]?)(\d{1,3}(?:,\d{3})+)(?:\.(\d*))?")
 BROKEN = re.compile(r"([+-]?)(\d{1,3}(?:,\d+)+)(?:\.(\d*))?")
 GROUP = 3  # digits between commas
-LONGEST = 60  # characters of a number; with MOST_POWER no quotient of two leaves the range of a double
-MOST_POWER = 60
+LONGEST = 60  # characters of a number; with MAX_POWER no quotient of two leaves the range of a double
+MAX_POWER = 60
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def parse(text: str) -> Number | None:
     if found := PLAIN.fullmatch(bare) or GROUPED.fullmatch(bare):
         sign, whole, fraction, *exponent = found.groups()
         power = int(exponent[0]) if exponent and exponent[0] else 0
-        if abs(power) > MOST_POWER:
+        if abs(power) > MAX_POWER:
             return Number(text, None, None, wrong="is no number")
         decimals = len(fraction or "")
         value = float(f"{sign}{whole.replace(',', '')}.{fraction or '0'}e{power}")

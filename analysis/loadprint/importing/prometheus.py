@@ -208,7 +208,7 @@ def _sum_cpus(rows: dict[tuple[tuple[str, ...], int], dict[str, int | float]]) -
 
 def _scrape(others: Sequence[Series], ticks: Mapping[int, int]) -> ImportedTable:
     rows = [
-        (one.labels.get("instance", ""), exposition.spelled(one.name, one.labels), ticks[at], value)
+        (one.labels.get("instance", ""), exposition.series_text(one.name, one.labels), ticks[at], value)
         for one in others
         for at, value in one.points.items()
     ]

@@ -25,7 +25,7 @@ from loadprint.importing.counters import Integral
 from loadprint.importing.recorded_tables import LAYOUTS
 from loadprint.importing.values import Imported, ImportedTable
 from loadprint.reading import bounds, documents
-from loadprint.reading.cpusets import MOST_CPUS
+from loadprint.reading.cpusets import MAX_CPUS
 
 SOURCE = "sadf -j"
 PRINT = "sadf -j -C FILE -- -A"
@@ -105,8 +105,8 @@ class _Course:
             end = following if abs(at - following) <= SECOND else at
         self.passed = passed
         if end <= self.times[-1]:
-            mend = "was the clock set back? leave that part out with sadf -s and -e"
-            raise InputError(path, f"its times do not rise at {_utc(at)}", mend)
+            fix = "was the clock set back? leave that part out with sadf -s and -e"
+            raise InputError(path, f"its times do not rise at {_utc(at)}", fix)
         self.times.append(end)
         self.stretches[-1][1] = len(self.times) - 1
         return len(self.times) - 2, len(self.times) - 1
@@ -128,18 +128,18 @@ def _printed(path: Path, sadf: str | None) -> tuple[str, str]:
         return bounds.read_text(path, bounds.IMPORTED, f"print it again: {PRINT}", errors="replace"), ""
     program = sadf or shutil.which("sadf")
     if program is None:
-        mend = f"install the package sysstat, or import what `{PRINT}` prints elsewhere"
-        raise InputError(path, "sadf, which reads it, is not on the PATH", mend)
+        fix = f"install the package sysstat, or import what `{PRINT}` prints elsewhere"
+        raise InputError(path, "sadf, which reads it, is not on the PATH", fix)
     command = [program, "-j", "-C", os.fspath(path.absolute()), "--", "-A"]
     status, output, complaint = _run(command)
     if len(output) > bounds.IMPORTED:
-        mend = "take a part of it: sadf -s FROM -e TO"
-        raise InputError(path, f"sadf prints more than {bounds.IMPORTED // bounds.MIB} MiB of it", mend)
+        fix = "take a part of it: sadf -s FROM -e TO"
+        raise InputError(path, f"sadf prints more than {bounds.IMPORTED // bounds.MIB} MiB of it", fix)
     said = " ".join(complaint.decode(errors="replace").replace(os.fspath(path.absolute()), "").split())
     if status != 0:
         said = said.partition(" Try to convert")[0]
-        mend = "is it an sa file? One of an older sysstat is converted by `sadf -c FILE > NEW`"
-        raise InputError(path, f"sadf refuses it: {said[:LONGEST] or f'status {status}'}", mend)
+        fix = "is it an sa file? One of an older sysstat is converted by `sadf -c FILE > NEW`"
+        raise InputError(path, f"sadf refuses it: {said[:LONGEST] or f'status {status}'}", fix)
     return output.decode("utf-8", errors="replace"), said
 
 
@@ -197,8 +197,8 @@ def _realtime(path: Path, told: Mapping[str, Any], key: str) -> int:
         assert isinstance(stamp, dict)
         moment = datetime.fromisoformat(f"{stamp['date']}T{stamp['time']}").replace(tzinfo=UTC)
     except (AssertionError, KeyError, ValueError, TypeError) as error:
-        mend = f"print it: {PRINT}, without -T, -t or -U"
-        raise InputError(path, f"has a time that cannot be read: {json.dumps(stamp)[:60]}", mend) from error
+        fix = f"print it: {PRINT}, without -T, -t or -U"
+        raise InputError(path, f"has a time that cannot be read: {json.dumps(stamp)[:60]}", fix) from error
     return int(moment.timestamp()) * SECOND
 
 
@@ -236,7 +236,7 @@ def _facts(host: Mapping[str, Any]) -> dict[str, Any]:
 
 def _cpus(host: Mapping[str, Any]) -> int | None:
     found = host.get("number-of-cpus")
-    return found if type(found) is int and 0 < found < MOST_CPUS else None
+    return found if type(found) is int and 0 < found < MAX_CPUS else None
 
 
 def _table(name: str, integral: Integral, cpus: int) -> ImportedTable:

@@ -95,7 +95,7 @@ def rate(key: str, label: str, unit: str, shown: str, source: str) -> Metric:
     return Metric(key, label, unit, shown, (source,), as_is, f"Δ{source} / s")
 
 
-def seen(view: View, *metrics: Metric) -> tuple[Metric, ...]:
+def with_view(view: View, *metrics: Metric) -> tuple[Metric, ...]:
     """The same rows, shown elsewhere."""
     return tuple(replace(metric, view=view) for metric in metrics)
 
@@ -107,20 +107,22 @@ def _latency(name: str, label: str) -> Metric:
     )
 
 
-def directed(metric: Metric, better: Better, *, headline: bool = False) -> Metric:
+def with_direction(metric: Metric, better: Better, *, headline: bool = False) -> Metric:
     """The same row with a direction, and a verdict where `headline`."""
     return replace(metric, better=better, headline=headline)
 
 
 THROUGHPUT = (
     replace(
-        directed(rate("operations", "operations", "1/s", "/s", "load.events"), "higher", headline=True),
+        with_direction(rate("operations", "operations", "1/s", "/s", "load.events"), "higher", headline=True),
         per_operation=True,
     ),
-    directed(rate("statements", "client statements", "1/s", "/s", "load.queries"), "higher", headline=True),
-    directed(rate("commits", "commits", "1/s", "/s", "load.commits"), "higher"),
-    directed(rate("rows_written", "rows written", "1/s", "/s", "load.rows"), "higher"),
-    *seen("nonzero", directed(rate("errors", "errors", "1/s", "/s", "load.errors"), "lower")),
+    with_direction(
+        rate("statements", "client statements", "1/s", "/s", "load.queries"), "higher", headline=True
+    ),
+    with_direction(rate("commits", "commits", "1/s", "/s", "load.commits"), "higher"),
+    with_direction(rate("rows_written", "rows written", "1/s", "/s", "load.rows"), "higher"),
+    *with_view("nonzero", with_direction(rate("errors", "errors", "1/s", "/s", "load.errors"), "lower")),
 )
 STEADINESS = (
     replace(
@@ -170,9 +172,9 @@ KERNEL = (
         _SWITCHES,
         coarse=2,
     ),
-    *seen("all", rate("switches_host", "context switches, whole host", "1/s", "/s", "host.ctxt")),
+    *with_view("all", rate("switches_host", "context switches, whole host", "1/s", "/s", "host.ctxt")),
     rate("interrupts_server", "interrupts, server's CPUs", "1/s", "/s", "interrupts.server"),
-    *seen(
+    *with_view(
         "all",
         rate("interrupts_host", "interrupts, whole host", "1/s", "/s", "host.intr"),
         rate("softirqs_server", "softirqs, server's CPUs", "1/s", "/s", "softirqs.server"),
@@ -196,7 +198,7 @@ KERNEL = (
         percent,
         "100 × Δtotal_us / µs",
     ),
-    *seen(
+    *with_view(
         "all",
         Metric(
             "pressure_io_full",
@@ -217,9 +219,9 @@ KERNEL = (
             "100 × Δtotal_us / µs",
         ),
     ),
-    *seen(
+    *with_view(
         "nonzero",
-        directed(
+        with_direction(
             rate("tcp_retransmits", "TCP segments retransmitted", "1/s", "/s", "tcp.RetransSegs"), "lower"
         ),
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadprint.metrics.derived import Metric, added, seen
+from loadprint.metrics.derived import Metric, added, with_view
 
 CPU_STATES = ("user", "nice", "system", "iowait", "irq", "softirq", "steal", "idle")
 CPU_LABELS = ("%usr", "%nice", "%sys", "%iowait", "%irq", "%soft", "%steal", "%idle")  # as mpstat names them
@@ -33,8 +33,8 @@ def cpu_metrics(side: str) -> tuple[Metric, ...]:
     if side == "server":
         return utilisation, kernel_share, *states, *own
     if side == "load":
-        return utilisation, *seen("all", kernel_share, *states), own[0], *seen("all", *own[1:])
-    return seen("all", utilisation, kernel_share, *states)
+        return utilisation, *with_view("all", kernel_share, *states), own[0], *with_view("all", *own[1:])
+    return with_view("all", utilisation, kernel_share, *states)
 
 
 def _set_metrics(side: str) -> tuple[Metric, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loadprint.metrics.derived import Metric, View, rate, seen
+from loadprint.metrics.derived import Metric, View, rate, with_view
 
 WAITING = (
     "mean number of threads in this state: the time they spent in it per second, threads that wait for work "
@@ -62,7 +62,7 @@ SCHEDULER = (
         if state != "run queue"
         for row in _quantiles(f"offcpu_{_word(state)}", f"off CPU, {label} {{}}", f"sched.server.{state}")
     ),
-    *seen(
+    *with_view(
         "all",
         rate("voluntary_server", "voluntary switches, server", "1/s", "/s", "switches.server.voluntary"),
         rate(
@@ -74,7 +74,7 @@ SCHEDULER = (
 )
 TCP = (
     *_quantiles("rtt", "TCP round trip {}, accepted", "tcp_rtt"),
-    *seen(
+    *with_view(
         "all",
         replace(
             rate("rtt_retransmits", "segments sent again, accepted", "1/s", "/s", "tcp_rtt.retransmits"),
@@ -97,7 +97,7 @@ SYSCALLS = (
         for row in _quantiles(call, f"{call} {{}}, server", f"syscall_latency.server.{call}", "ms")
     ),
 )
-INTERRUPTS = seen(
+INTERRUPTS = with_view(
     "all",
     rate("irq_hard", "hard interrupts, whole host", "cores", "cores", "irq.hard.sum"),
     rate("irq_net_rx", "NET_RX softirqs, whole host", "cores", "cores", "irq.NET_RX.sum"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loadprint.metrics.derived import Metric, View, directed, percent, quotient, rate
+from loadprint.metrics.derived import Metric, View, percent, quotient, rate, with_direction
 from loadprint.metrics.derived_cpu import BUSY, busy_first, busy_share
 
 SIBLINGS = (
@@ -104,7 +104,7 @@ LIMITS = (
     ),
     *(
         replace(
-            directed(rate(f"allowance_{which}", label, "1/s", "/s", f"allowance.{which}"), "lower"),
+            with_direction(rate(f"allowance_{which}", label, "1/s", "/s", f"allowance.{which}"), "lower"),
             view="nonzero",
         )
         for which, label in (

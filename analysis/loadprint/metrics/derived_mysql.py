@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loadprint.metrics.derived import Metric, quotient, rate, seen
+from loadprint.metrics.derived import Metric, quotient, rate, with_view
 
 SERVERS_OWN = "of all statements, as performance_schema counts them; the recorder's own are among them"
 QUERIES = "statements within stored programs too; MySQL and MariaDB do not count alike"
@@ -56,14 +56,14 @@ MYSQL = (
         "mysql.redo_capacity.mean",
     ),
     _row("flush_burst", "flush burst, p99 / median", "1", "", "p99 / median of a second's pages", BURST),
-    *seen(
+    *with_view(
         "nonzero",
         _row(
             "checkpoint_spikes", "checkpoint spikes", "1", "", "spikes that cost 30 % of throughput", SPIKES
         ),
     ),
     rate("mysql_fsyncs", "fsyncs of InnoDB", "1/s", "/s", "mysql.fsyncs"),
-    *seen(
+    *with_view(
         "all",
         _share(
             "checkpoint_age",
@@ -80,7 +80,7 @@ MYSQL = (
             "mysql.total_pages.mean",
         ),
     ),
-    *seen(
+    *with_view(
         "nonzero",
         _row(
             "row_lock", "sessions waiting for a row lock", "1", "", "Δrow_lock_time / s", "mysql.row_lock_ms"
@@ -104,7 +104,7 @@ MYSQL = (
         )
         for word, printed in (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"))
     ),
-    *seen(
+    *with_view(
         "all",
         rate("questions", "Questions", "1/s", "/s", "status.Questions"),
         replace(rate("queries", "Queries", "1/s", "/s", "status.Queries"), footnote=QUERIES),
@@ -125,7 +125,7 @@ MYSQL = (
             footnote=NOT_AMPLIFICATION,
         ),
     ),
-    *seen(
+    *with_view(
         "nonzero",
         _share(
             "qcache_hits",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from loadprint.metrics.gather import Measured
 
 ROLES = ("data", "redo", "binlog")
-LEAST_BYTES = 1000  # a second, in any run: less is housekeeping, not the workload
+MIN_BYTES = 1000  # a second, in any run: less is housekeeping, not the workload
 PLAIN_SHARE = 0.01  # of what the busiest interface carried
 STACKED = ("loop", "dm-", "md", "ram", "zram", "sr", "fd")
 
@@ -57,22 +57,22 @@ def interfaces(sides: Sequence[Sequence[Measured]]) -> list[Device]:
         for name in run.quantities.entities("nic"):
             both = [run.quantities.get(f"nic.{name}.{way}_bytes") for way in ("rx", "tx")]
             carried[name] = max(carried[name], int(sum(way.rate for way in both if way)))
-    used = [name for name, rate in carried.most_common() if rate >= LEAST_BYTES and name != "lo"]
+    used = [name for name, rate in carried.most_common() if rate >= MIN_BYTES and name != "lo"]
     most = max((carried[name] for name in used), default=0)
     found = [
         Device(f"Network {name}", (name,) * len(sides), plain=carried[name] >= PLAIN_SHARE * most)
         for name in used
     ]
-    if carried["lo"] >= LEAST_BYTES:
+    if carried["lo"] >= MIN_BYTES:
         plain = carried["lo"] >= PLAIN_SHARE * most
         found.append(Device("Network lo (counts every byte twice)", ("lo",) * len(sides), plain=plain))
     return found
 
 
-def quiet(runs: Sequence[Measured], interface: str | None) -> bool:
+def is_idle(runs: Sequence[Measured], interface: str | None) -> bool:
     """Whether none of a side's runs spoke over an interface: it has none, or hardly anything went over it."""
     ways = [run.quantities.get(f"nic.{interface}.{way}_bytes") for run in runs for way in ("rx", "tx")]
-    return all(way is None or way.rate < LEAST_BYTES for way in ways)
+    return all(way is None or way.rate < MIN_BYTES for way in ways)
 
 
 def _listed(roles: set[str]) -> str:

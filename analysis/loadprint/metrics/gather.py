@@ -26,8 +26,8 @@ from loadprint.series.series import Series
 from loadprint.series.throughput import intervals
 from loadprint.statistics import gaps
 
-LEAST_FOR_P999 = 10_000
-LEAST_SECONDS = 5  # of which a spread is told
+MIN_FOR_P999 = 10_000
+MIN_SECONDS = 5  # of which a spread is told
 LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
 
 
@@ -94,7 +94,7 @@ def gather(
             "sockets",
             "cgroup",
         ):
-            out.lack(prefix, "no recorder ran: there is no <role>/ticks.parquet")
+            out.mark_missing(prefix, "no recorder ran: there is no <role>/ticks.parquet")
     seconds = out.get("load.seconds")
     if not brief and seconds:
         without_probe(run, seconds.rate, out)
@@ -110,8 +110,10 @@ def _server_side(
 ) -> Window:
     role = run.roles[0]
     window = measure_window(run, role, store)
-    out.lack("nic.none", "no interface but lo carried traffic: unix socket, or server and load spoke over lo")
-    out.lack("disk.none", "no disk of the server was used")
+    out.mark_missing(
+        "nic.none", "no interface but lo carried traffic: unix socket, or server and load spoke over lo"
+    )
+    out.mark_missing("disk.none", "no disk of the server was used")
     source = sources.Source(run, window, store, out)
     sources.cpu(source, "server", cpus, user_hz(run, role))
     sources.process(source, user_hz(run, role))
@@ -147,7 +149,7 @@ def _load_side(
     """Quantities of the generator's CPUs and processes; from the server's tables where the host is shared."""
     if "load" not in run.roles:
         if cpus is None:
-            out.lack("cpu.load", "no CPU set was given for the load, and it shares the server's host")
+            out.mark_missing("cpu.load", "no CPU set was given for the load, and it shares the server's host")
         else:
             sources.cpu(sources.Source(run, server_window, store, out), "load", cpus, user_hz(run, "server"))
         return
@@ -162,8 +164,8 @@ def _load_side(
 def _generator(run: Run, out: Quantities) -> None:
     """Totals of result.json as rates, latencies in seconds."""
     if run.result is None:
-        out.lack("load", "load/result.json is missing")
-        out.lack("latency", "load/result.json is missing")
+        out.mark_missing("load", "load/result.json is missing")
+        out.mark_missing("latency", "load/result.json is missing")
         return
     seconds = run.result.get("seconds")
     if not isinstance(seconds, int | float) or not seconds > 0:
@@ -175,20 +177,20 @@ def _generator(run: Run, out: Quantities) -> None:
         if isinstance(total, int | float):
             out.put(f"load.{name}", total / seconds, None)
         else:
-            out.lack(f"load.{name}", f"the load generator cannot count {name}")
+            out.mark_missing(f"load.{name}", f"the load generator cannot count {name}")
     latency = run.result.get("latency_ms") or {}
     timed = sum((kind or {}).get("count") or 0 for kind in (run.result.get("transactions") or {}).values())
     for name in LATENCIES:
         value = latency.get(name)
-        if name == "p999" and timed < LEAST_FOR_P999:
-            out.lack(
+        if name == "p999" and timed < MIN_FOR_P999:
+            out.mark_missing(
                 "latency.p999",
-                f"p99.9 of fewer than {LEAST_FOR_P999:,} transactions rests on fewer than ten of them",
+                f"p99.9 of fewer than {MIN_FOR_P999:,} transactions rests on fewer than ten of them",
             )
         elif isinstance(value, int | float) and math.isfinite(value):
             out.put(f"latency.{name}", value / 1e3, None)
         else:
-            out.lack(f"latency.{name}", "the generator did not report it")
+            out.mark_missing(f"latency.{name}", "the generator did not report it")
     out.put("load.seconds", float(seconds))
     _failures(run.result, float(seconds), out)
     _said(run.result, out)
@@ -216,14 +218,14 @@ def _steadiness(rates: NDArray[np.float64], step: float, out: Quantities) -> Non
     """How even the seconds were: `load.cv`, sd / mean, and `load.worst_second`, min / median."""
     known = gaps.known(rates)
     if round(step) != 1:
-        out.lack("load.cv", f"the generator reports every {step:.3g} s, not every second")
-    elif len(known) < LEAST_SECONDS or np.median(known) <= 0:
-        out.lack("load.cv", f"there is no series of {LEAST_SECONDS} seconds with operations in it")
+        out.mark_missing("load.cv", f"the generator reports every {step:.3g} s, not every second")
+    elif len(known) < MIN_SECONDS or np.median(known) <= 0:
+        out.mark_missing("load.cv", f"there is no series of {MIN_SECONDS} seconds with operations in it")
     else:
         out.put("load.cv", float(known.std(ddof=1) / known.mean()))
         out.put("load.worst_second", float(known.min() / np.median(known)))
         return
-    out.lack("load.worst_second", out.missing["load.cv"])
+    out.mark_missing("load.worst_second", out.missing["load.cv"])
 
 
 def _said(result: dict[str, Any], out: Quantities) -> None:
@@ -232,7 +234,7 @@ def _said(result: dict[str, Any], out: Quantities) -> None:
         _put(out, f"load.{name}", result.get(name), "the load ran in a closed loop")
     for name in ("nopm", "tpm"):
         _put(out, f"details.{name}", (result.get("details") or {}).get(name), f"the workload has no {name}")
-    out.lack("type", "this side has no such transaction type")
+    out.mark_missing("type", "this side has no such transaction type")
     for kind, told in (result.get("transactions") or {}).items():
         for name, value in ((told or {}).get("latency_ms") or {}).items():
             _put(out, f"type.{kind}.{name}", value, "nothing of this type was timed", 1e-3)
@@ -242,4 +244,4 @@ def _put(out: Quantities, name: str, value: Any, reason: str, factor: float = 1.
     if isinstance(value, int | float) and math.isfinite(value):
         out.put(name, value * factor, None)
     else:
-        out.lack(name, reason)
+        out.mark_missing(name, reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint.metrics.derived import Metric, quotient, rate, seen
+from loadprint.metrics.derived import Metric, quotient, rate, with_view
 
 TYPE_QUANTILES = ("p50", "p95", "p99", "max")
 BACKLOG = "transactions that were due and had not begun; where it grows the side cannot hold the rate"
@@ -117,7 +117,7 @@ PROTOCOL_ROWS = (
         view="nonzero",
         footnote=CACHED,
     ),
-    *seen(
+    *with_view(
         "all",
         _per_operation("questions", "Questions", "1", "Questions"),
         _per_operation("stmt_prepare", "Com_stmt_prepare", "1", "Com_stmt_prepare"),

@@ -36,13 +36,13 @@ class Quantities:
     values: dict[str, Quantity] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # what happened and does no harm
-    oddities: list[str] = field(default_factory=list)  # what a reader should be warned of
+    warnings: list[str] = field(default_factory=list)  # what a reader should be warned of
     histograms: dict[tuple[str, ...], Histogram] = field(default_factory=dict)
 
     def put(self, name: str, rate: float, count: float | None = None, *, cut: bool = False) -> None:
         """Add a quantity; one that is not finite is not there."""
         if not math.isfinite(rate):
-            self.lack(name, "not a finite number in the recording")
+            self.mark_missing(name, "not a finite number in the recording")
             return
         self.values[name] = Quantity(rate, count, cut)
 
@@ -51,7 +51,7 @@ class Quantities:
         count = math.fsum(part.count or 0.0 for part in parts)
         self.put(name, sum(part.rate for part in parts), count, cut=any(part.cut for part in parts))
 
-    def lack(self, prefix: str, reason: str) -> None:
+    def mark_missing(self, prefix: str, reason: str) -> None:
         """Say why names that begin with `prefix` are not here."""
         self.missing.setdefault(prefix, reason)
 
@@ -84,16 +84,16 @@ class Quantities:
         """
         risen = increase(readings, may_step_back=step_back, wraps=WRAPS if wraps is None else wraps)
         if risen is None or seconds <= 0:
-            self.lack(name, "the kernel does not print this field")
+            self.mark_missing(name, "the kernel does not print this field")
             return
         if risen.wraps and wraps is None:
-            self.oddities.append(f"{name} wrapped {risen.wraps}x; added back")
+            self.warnings.append(f"{name} wrapped {risen.wraps}x; added back")
         if risen.resets:
-            self.oddities.append(f"{name} was reset {risen.resets}x; counted on from zero")
+            self.warnings.append(f"{name} was reset {risen.resets}x; counted on from zero")
         # things are counted whole; a step of less than a base unit is one of a clock or a meter
         self.put(name, risen.amount * unit / seconds, risen.amount, cut=unit < 1)
 
-    def in_steps_of(self, name: str, step: float) -> None:
+    def set_resolution(self, name: str, step: float) -> None:
         """Say that a quantity's source told its increase no finer than `step`."""
         found = self.values.get(name)
         if found is not None and found.count is not None:

@@ -25,7 +25,7 @@ from loadprint.reading.columns import (
     TRANSFER_UNITS,
     TRANSFERS,
     rss_unit,
-    without_number,
+    stable_name,
 )
 from loadprint.reading.queries import Columns, Query, Store, grouped, number
 from loadprint.reading.recording import Run
@@ -54,7 +54,7 @@ class Source:
         begin, end = stamps.get(int(ticks[0])), stamps.get(int(ticks[-1]))
         return 0.0 if begin is None or end is None else (end - begin) / 1e9
 
-    def rounded(self, probe: str, column: str, name: str, seconds: float) -> None:
+    def apply_resolution(self, probe: str, column: str, name: str, seconds: float) -> None:
         """Count a quantity in steps of what an imported table was printed with: a step of a mean a second."""
         path = self.run.table(self.window.role, probe)
         if path is None or "imported" not in self.run.meta:
@@ -67,7 +67,7 @@ class Source:
         except ValueError:
             return
         if size > 0:
-            self.out.in_steps_of(name, size * seconds)
+            self.out.set_resolution(name, size * seconds)
 
     def has(self, probe: str, column: str) -> bool:
         """Whether a probe's table says that it has a column."""
@@ -89,16 +89,16 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> Non
         lambda t: t.filter(t.cpu.isin(wanted)).group_by("tick").agg(seen=number(ibis._.count()), **sums),
     )
     if rows is None or len(rows["tick"]) < 2:
-        source.out.lack(f"cpu.{side}", source.window.why_missing("cpu"))
+        source.out.mark_missing(f"cpu.{side}", source.window.why_missing("cpu"))
         return
     if (rows["seen"] != rows["seen"][-1]).any():
-        source.out.oddities.append(f"a CPU of the {side} set came or went during the window")
+        source.out.warnings.append(f"a CPU of the {side} set came or went during the window")
         alike = rows["seen"] == rows["seen"][-1]
         rows = {name: values[alike] for name, values in rows.items()}
     seconds = source.seconds("cpu", rows["tick"])
     for name in CPU_FIELDS:
         source.out.counter(f"cpu.{side}.{name}", rows[name], seconds, 1 / hz, step_back=name in STEPS_BACK)
-        source.rounded("cpu", name, f"cpu.{side}.{name}", seconds)
+        source.apply_resolution("cpu", name, f"cpu.{side}.{name}", seconds)
     cores = float(rows["seen"][-1]) if cpus is not None else _host_cpus(source)
     source.out.put(f"cpu.{side}.cores", cores)
 
@@ -117,12 +117,12 @@ def host(source: Source) -> None:
         lambda t: t.filter(t.cpu == "all").select("tick", **{n: number(ibis._[n]) for n in CPU_HOST_FIELDS}),
     )
     if rows is None or len(rows["tick"]) < 2:
-        source.out.lack("host", source.window.why_missing("cpu"))
+        source.out.mark_missing("host", source.window.why_missing("cpu"))
         return
     seconds = source.seconds("cpu", rows["tick"])
     for name in CPU_HOST_FIELDS:
         source.out.counter(f"host.{name}", rows[name], seconds, 1.0)
-        source.rounded("cpu", name, f"host.{name}", seconds)
+        source.apply_resolution("cpu", name, f"host.{name}", seconds)
 
 
 def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
@@ -132,13 +132,13 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
         rows = source.rows(probe, _totals(key, side, wanted))
         if rows is None or len(rows["tick"]) < 2:
             reason = source.window.why_missing(probe) if rows is None else f"{probe} has no row of these CPUs"
-            source.out.lack(f"{probe}.{side}", reason)
+            source.out.mark_missing(f"{probe}.{side}", reason)
             continue
         # the recorder's own sum of the set, where it took one
         totals = rows["parts"] if np.isnan(rows["whole"]).any() else rows["whole"]
         seconds = source.seconds(probe, rows["tick"])
         source.out.counter(f"{probe}.{side}", totals, seconds, 1.0)
-        source.rounded(probe, "count", f"{probe}.{side}", seconds)
+        source.apply_resolution(probe, "count", f"{probe}.{side}", seconds)
 
 
 def _totals(key: str, side: str, wanted: Sequence[str]) -> Query:
@@ -174,13 +174,13 @@ def storage(source: Source) -> None:
             found = [part for disk in disks if (part := source.out.get(f"disk.{disk}.{name}"))]
             if found and len(found) == len(disks):
                 source.out.total(f"storage.{entry.get('role')}.{name}", found)
-    source.out.lack("storage", "the recording does not tell which disks hold the server's files")
+    source.out.mark_missing("storage", "the recording does not tell which disks hold the server's files")
 
 
 def nic(source: Source) -> None:
     """Interfaces as `nic.<interface>.<field>`; the veth pair of a run is `veth`, whatever its number."""
-    _fixed_table(source, "nic", "interface", dict.fromkeys(NIC_FIELDS, 1.0), without_number)
-    source.out.lack("nic.", "this side has no such interface")
+    _fixed_table(source, "nic", "interface", dict.fromkeys(NIC_FIELDS, 1.0), stable_name)
+    source.out.mark_missing("nic.", "this side has no such interface")
 
 
 def _fixed_table(
@@ -190,7 +190,7 @@ def _fixed_table(
         probe, lambda t: t.select("tick", key, **{name: number(ibis._[name]) for name in units})
     )
     if rows is None:
-        source.out.lack(probe, source.window.why_missing(probe))
+        source.out.mark_missing(probe, source.window.why_missing(probe))
         return
     for entity, series in source.entities(rows, key):
         if len(series["tick"]) < 2:
@@ -199,7 +199,7 @@ def _fixed_table(
         for name, unit in units.items():
             called = f"{probe}.{name_of(entity)}.{name}"
             source.out.counter(called, series[name], seconds, unit)
-            source.rounded(probe, name, called, seconds)
+            source.apply_resolution(probe, name, called, seconds)
 
 
 def pressure(source: Source) -> None:
@@ -208,12 +208,12 @@ def pressure(source: Source) -> None:
         "pressure", lambda t: t.select("tick", total=number(t.total_us), kind=t.resource + "_" + t.severity)
     )
     if rows is None:
-        source.out.lack("pressure", source.window.why_missing("pressure"))
+        source.out.mark_missing("pressure", source.window.why_missing("pressure"))
         return
     for kind, series in source.entities(rows, "kind"):
         seconds = source.seconds("pressure", series["tick"])
         source.out.counter(f"pressure.{kind}", series["total"], seconds, MICROSECOND)
-        source.rounded("pressure", "total_us", f"pressure.{kind}", seconds)
+        source.apply_resolution("pressure", "total_us", f"pressure.{kind}", seconds)
 
 
 def tcp(source: Source) -> None:
@@ -223,12 +223,12 @@ def tcp(source: Source) -> None:
         lambda t: t.filter(t.metric.isin(TCP_METRICS)).select("tick", "metric", value=number(ibis._.value)),
     )
     if rows is None:
-        source.out.lack("tcp", source.window.why_missing("tcp"))
+        source.out.mark_missing("tcp", source.window.why_missing("tcp"))
         return
     for metric, series in source.entities(rows, "metric"):
         seconds, called = source.seconds("tcp", series["tick"]), f"tcp.{metric.removeprefix('Tcp.')}"
         source.out.counter(called, series["value"], seconds, 1.0)
-        source.rounded("tcp", metric, called, seconds)
+        source.apply_resolution("tcp", metric, called, seconds)
 
 
 def process(source: Source, hz: float) -> None:
@@ -253,7 +253,7 @@ def process(source: Source, hz: float) -> None:
         ),
     )
     if rows is None:
-        source.out.lack("process", source.window.why_missing("process"))
+        source.out.mark_missing("process", source.window.why_missing("process"))
         return
     for role, series in source.entities(rows, "role"):
         lives, seconds = _lives(series), source.seconds("process", series["tick"])
@@ -276,7 +276,7 @@ def _began(processes: ir.Table) -> ir.Value:
     return number(processes.starttime).fill_null(0.0)
 
 
-def second_lives(source: Source) -> list[tuple[float, float]]:
+def reused_pids(source: Source) -> list[tuple[float, float]]:
     """Pid and first tick of every process whose pid was another process's before, within the window."""
     lives = source.rows(
         "process",
@@ -313,7 +313,9 @@ def _sum_of_processes(
         if len(values) > 1:
             parts.counter(life, values, seconds, unit)
     if not parts.values:
-        source.out.lack(name, "no readings: the field needs the right to read this process's /proc files")
+        source.out.mark_missing(
+            name, "no readings: the field needs the right to read this process's /proc files"
+        )
         return
-    source.out.oddities += [f"{name}: pid {note}" for note in parts.oddities]
+    source.out.warnings += [f"{name}: pid {note}" for note in parts.warnings]
     source.out.total(name, list(parts.values.values()))

@@ -73,7 +73,7 @@ def programs(source: Source) -> None:
     for name, by_cpus in risen.items():
         time, calls = by_cpus["all"]
         if not (time >= 0 and calls >= 0):
-            source.out.lack(f"programs.{name}.", f"{probe} was reset in the window")
+            source.out.mark_missing(f"programs.{name}.", f"{probe} was reset in the window")
             continue
         cores = time * NANOSECOND / seconds
         source.out.put(f"programs.{name}.cpu", cores)
@@ -89,7 +89,7 @@ def _ends(source: Source, probe: str, keys: Sequence[str], columns: dict[str, ib
     path = source.run.table(source.window.role, probe)
     ticks = sorted(source.window.middle_ns.get(probe, ()))
     if path is None or len(ticks) < 2:
-        source.out.lack(f"{name}.", source.window.why_missing(probe))
+        source.out.mark_missing(f"{name}.", source.window.why_missing(probe))
         return None
     ends = [ticks[0], ticks[-1]]
     rows = source.store.fetch(path, lambda t: t.select("tick", *keys, **columns), at=ends)
@@ -121,7 +121,7 @@ def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | No
         found = difference(rows["buckets"][place], None if first is None else rows["buckets"][first], edges)
         if found is None:
             reason = "began anew in the window" if len(edges) else "its histograms have no bounds"
-            source.out.lack(f"{name}.", f"{probe}: {reason}")
+            source.out.mark_missing(f"{name}.", f"{probe}: {reason}")
             continue
         source.out.histograms[probe, *(rows[key][place] for key in keys)] = found
         source.out.put(f"{name}.count", found.total / seconds, float(found.total))
@@ -134,9 +134,9 @@ def _histograms(source: Source, probe: str, keys: Sequence[str], total: str | No
 def _quantiles(source: Source, name: str, found: Histogram, unit: float) -> None:
     for word, share in QUANTILES.items():
         if not found.total:
-            source.out.lack(f"{name}.{word}", "it did not happen in the window")
+            source.out.mark_missing(f"{name}.{word}", "it did not happen in the window")
         elif found.total < LEAST.get(word, 1):
-            source.out.lack(f"{name}.{word}", TOO_FEW[word])
+            source.out.mark_missing(f"{name}.{word}", TOO_FEW[word])
         else:
             source.out.put(f"{name}.{word}", found.quantile(share) * unit)
 
@@ -151,7 +151,7 @@ def _round_trips(source: Source) -> None:
     rows = _ends(source, probe, ("port", "side"), {**counted, "peer": ibis._.peer, "buckets": ibis._.buckets})
     path = source.run.table(source.window.role, probe)
     if rows is None or path is None:
-        source.out.lack("tcp_rtt", source.window.why_missing(probe))
+        source.out.mark_missing("tcp_rtt", source.window.why_missing(probe))
         return
     port = str(((source.run.server or {}).get("variables") or {}).get("port") or "")
     chosen = rows["side"] == "accepted"
@@ -159,13 +159,13 @@ def _round_trips(source: Source) -> None:
         chosen &= rows["port"] == port
     last, first = chosen & rows["last"], chosen & ~rows["last"]
     if not last.any():
-        source.out.lack("tcp_rtt", "no connection over TCP was accepted in the window")
+        source.out.mark_missing("tcp_rtt", "no connection over TCP was accepted in the window")
         return
     edges = bounds(source.store.metadata(path), "buckets")
     before = np.sum(np.stack(rows["buckets"][first]), axis=0) if first.any() else None
     found = difference(np.sum(np.stack(rows["buckets"][last]), axis=0), before, edges)
     if found is None:
-        source.out.lack("tcp_rtt", f"{probe} began anew in the window")
+        source.out.mark_missing("tcp_rtt", f"{probe} began anew in the window")
         return
     _quantiles(source, "tcp_rtt", found, NANOSECOND)
     for name in counted:
@@ -185,7 +185,7 @@ def _counters(source: Source, probe: str, keys: Sequence[str], fields: Sequence[
             if risen >= 0:
                 source.out.put(f"{name}.{field}", risen / seconds, risen)
             else:
-                source.out.lack(f"{name}.{field}", f"{probe} began anew in the window")
+                source.out.mark_missing(f"{name}.{field}", f"{probe} began anew in the window")
 
 
 def _syscalls(source: Source) -> None:

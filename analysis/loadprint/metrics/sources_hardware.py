@@ -25,7 +25,7 @@ def perf(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     path = source.run.table(source.window.role, "perf")
     ticks = sorted(source.window.middle_ns.get("perf", ()))
     if path is None or len(ticks) < 2:
-        source.out.lack(f"perf.{side}", source.window.why_missing("perf"))
+        source.out.mark_missing(f"perf.{side}", source.window.why_missing("perf"))
         return
     wanted = [EVERYWHERE] if cpus is None else [side, *(str(each) for each in cpus)]
     fields = {name: number(ibis._[name]) for name in ("value", "enabled_ns", "running_ns")}
@@ -37,7 +37,7 @@ def perf(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     if side in rows["cpus"]:  # the recorder's own sum of the set
         rows = {name: values[rows["cpus"] == side] for name, values in rows.items()}
     if not len(rows["tick"]):
-        source.out.lack(f"perf.{side}", "perf has no row of these CPUs")
+        source.out.mark_missing(f"perf.{side}", "perf has no row of these CPUs")
         return
     seconds = source.seconds("perf", np.array([ticks[0], ticks[-1]], dtype=np.float64))
     for event in sorted(set(rows["event"].tolist())):
@@ -53,9 +53,9 @@ def perf(source: Source, side: str, cpus: Sequence[int] | None) -> None:
 def _event(out: Quantities, name: str, risen: Sequence[float], seconds: float) -> None:
     value, enabled, running = risen
     if running <= 0 or seconds <= 0:
-        out.lack(name, "this event never had a counter of the processor in the window")
+        out.mark_missing(name, "this event never had a counter of the processor in the window")
     elif value < 0:
-        out.lack(name, "the counter began anew in the window")
+        out.mark_missing(name, "the counter began anew in the window")
     else:
         out.put(name, value * max(1.0, enabled / running) / seconds, value)
 
@@ -72,7 +72,7 @@ def energy(source: Source) -> None:
         ),
     )
     if rows is None:
-        source.out.lack("energy", source.window.why_missing("energy"))
+        source.out.mark_missing("energy", source.window.why_missing("energy"))
         return
     parts = Quantities()
     for zone, series in source.entities(rows, "zone"):
@@ -90,8 +90,8 @@ def energy(source: Source) -> None:
         if found:
             source.out.total(f"energy.{kind}", found)
         else:
-            source.out.lack(f"energy.{kind}", f"no zone of RAPL is a {kind}'s")
-    source.out.oddities += parts.oddities
+            source.out.mark_missing(f"energy.{kind}", f"no zone of RAPL is a {kind}'s")
+    source.out.warnings += parts.warnings
 
 
 def frequency(source: Source, side: str, cpus: Sequence[int] | None) -> None:
@@ -106,7 +106,7 @@ def frequency(source: Source, side: str, cpus: Sequence[int] | None) -> None:
         ),
     )
     if rows is None or np.isnan(rows["mean"]).all():
-        source.out.lack(f"frequency.{side}", source.window.why_missing("frequency"))
+        source.out.mark_missing(f"frequency.{side}", source.window.why_missing("frequency"))
         return
     source.out.put(f"frequency.{side}.mean", float(np.nanmean(rows["mean"])) * KILOHERTZ)
     source.out.put(f"frequency.{side}.least", float(np.nanmin(rows["least"])) * KILOHERTZ)
@@ -121,7 +121,7 @@ def siblings(source: Source, cpus: Sequence[int] | None, hz: float) -> None:
     if beside:
         cpu(source, "siblings", beside, hz)
     else:
-        source.out.lack(
+        source.out.mark_missing(
             "cpu.siblings", "as far as the host tells, no CPU shares a core with one of the server's"
         )
 

@@ -23,7 +23,7 @@ def sockets(source: Source, roles: Sequence[str]) -> None:
     counters = {name: number(ibis._[name]) for name in SOCKET_COUNTERS}
     rows = source.rows("sockets", lambda t: t.select("tick", "role", time_wait=number(t.tcp_tw), **counters))
     if rows is None:
-        source.out.lack("sockets", source.window.why_missing("sockets"))
+        source.out.mark_missing("sockets", source.window.why_missing("sockets"))
         return
     for role, series in source.entities(rows, "role"):
         if role not in roles:
@@ -33,7 +33,7 @@ def sockets(source: Source, roles: Sequence[str]) -> None:
         seconds = source.seconds("sockets", series["tick"])
         for name in SOCKET_COUNTERS:
             source.out.counter(f"sockets.{role}.{name}", series[name], seconds, 1.0)
-    source.out.lack("sockets", "sockets were not read twice in the window")
+    source.out.mark_missing("sockets", "sockets were not read twice in the window")
 
 
 def cgroup(source: Source, role: str) -> None:
@@ -55,7 +55,7 @@ def cgroup(source: Source, role: str) -> None:
         ),
     )
     if rows is None:
-        source.out.lack("cgroup", source.window.why_missing("cgroup"))
+        source.out.mark_missing("cgroup", source.window.why_missing("cgroup"))
         return
     found = [
         share
@@ -63,7 +63,7 @@ def cgroup(source: Source, role: str) -> None:
         if (share := _throttled(source, series)) is not None
     ]
     if not found:
-        source.out.lack(f"cgroup.{role}", NO_QUOTA)
+        source.out.mark_missing(f"cgroup.{role}", NO_QUOTA)
         return
     throttled, held = max(found)
     source.out.put(f"cgroup.{role}.throttled", throttled)
@@ -92,7 +92,7 @@ def allowances(source: Source) -> None:
         lambda t: t.filter(t.metric.endswith(EXCEEDED)).select("tick", "metric", value=number(t.value)),
     )
     if rows is None:
-        source.out.lack("allowance", source.window.why_missing("ethtool"))
+        source.out.mark_missing("allowance", source.window.why_missing("ethtool"))
         return
     totals: dict[str, tuple[float, float]] = {}
     for metric, series in source.entities(rows, "metric"):
@@ -103,7 +103,7 @@ def allowances(source: Source) -> None:
             totals[which] = (rate + risen.amount / seconds, count + risen.amount)
     for which, (rate, count) in totals.items():
         source.out.put(f"allowance.{which}", rate, count)
-    source.out.lack("allowance", "no driver of these interfaces counts allowances that were exceeded")
+    source.out.mark_missing("allowance", "no driver of these interfaces counts allowances that were exceeded")
 
 
 def volumes(source: Source) -> None:
@@ -111,7 +111,7 @@ def volumes(source: Source) -> None:
     names = {name: number(ibis._[f"{name}_exceeded_us"]) for name in NVME}
     rows = source.rows("nvme", lambda t: t.select("tick", "controller", **names))
     if rows is None:
-        source.out.lack("nvme", source.window.why_missing("nvme"))
+        source.out.mark_missing("nvme", source.window.why_missing("nvme"))
         return
     for name in NVME:
         held = []
@@ -121,4 +121,4 @@ def volumes(source: Source) -> None:
                 held.append(risen.amount * MICROSECOND / seconds)
         if held:
             source.out.put(f"nvme.{name}", max(held))
-    source.out.lack("nvme", "no device here tells how its limits held it back")
+    source.out.mark_missing("nvme", "no device here tells how its limits held it back")

@@ -13,7 +13,7 @@ from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import Source
 from loadprint.reading import redo_log
 from loadprint.reading.columns import MILLISECOND
-from loadprint.reading.mysql_names import AGES, CAPACITY, COUNTERS, GAUGES, OWN, SUMS
+from loadprint.reading.mysql_names import AGES, CAPACITY, COUNTERS, GAUGES, PROBE_TRAFFIC, SUMS
 from loadprint.reading.queries import Columns, number
 from loadprint.reading.window import Floats
 
@@ -21,7 +21,7 @@ from loadprint.reading.window import Floats
 def mysql(source: Source) -> None:
     """Counters as `mysql.<name>` a second, states as `mysql.<name>.mean` and `.max`."""
     wanted = {name for names in (*COUNTERS.values(), *GAUGES.values()) for name in names}
-    wanted |= {*OWN.values(), *(name for pair in AGES for name in pair)}
+    wanted |= {*PROBE_TRAFFIC.values(), *(name for pair in AGES for name in pair)}
     wanted |= {name for sums in SUMS.values() for names in sums for name in names}
     rows = source.rows(
         "mysql",
@@ -30,7 +30,7 @@ def mysql(source: Source) -> None:
         ),
     )
     if rows is None:
-        source.out.lack("mysql", source.window.why_missing("mysql"))
+        source.out.mark_missing("mysql", source.window.why_missing("mysql"))
         return
     series = dict(source.entities(rows, "metric"))
     for name, names in COUNTERS.items():
@@ -40,7 +40,7 @@ def mysql(source: Source) -> None:
             seconds = source.seconds("mysql", found["tick"])
             source.out.counter(f"mysql.{name}", found["value"], seconds, unit)
         else:
-            source.out.lack(f"mysql.{name}", f"this server does not count {' or '.join(names)}")
+            source.out.mark_missing(f"mysql.{name}", f"this server does not count {' or '.join(names)}")
     _sums(source, series)
     for name, names in GAUGES.items():
         _state(source, name, next((series[one]["value"] for one in names if one in series), None), names)
@@ -93,7 +93,7 @@ def _age(series: dict[str, Columns]) -> Floats | None:
 
 def _state(source: Source, name: str, values: Floats | None, names: tuple[str, ...]) -> None:
     if values is None or np.isnan(values).all():
-        source.out.lack(f"mysql.{name}", f"this server does not tell {' or '.join(names)}")
+        source.out.mark_missing(f"mysql.{name}", f"this server does not tell {' or '.join(names)}")
         return
     source.out.put(f"mysql.{name}.mean", float(np.nanmean(values)))
     source.out.put(f"mysql.{name}.max", float(np.nanmax(values)))
@@ -101,7 +101,7 @@ def _state(source: Source, name: str, values: Floats | None, names: tuple[str, .
 
 def _take_off(source: Source, series: dict[str, Columns]) -> None:
     """Take the probe's own statements and bytes off what the server counted in the same time."""
-    for name, own in OWN.items():
+    for name, own in PROBE_TRAFFIC.items():
         counted, mine = source.out.get(name), series.get(own)
         if counted is None or mine is None or len(mine["tick"]) < 2:
             continue

@@ -8,7 +8,7 @@ from loadprint.metrics.quantities import Quantities
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.series.series import Series, run_series
-from loadprint.series.spikes import EVENTS, SERIES, STALL, find, flush_burst, why_no_burst, why_not
+from loadprint.series.spikes import EVENTS, SERIES, STALL, find, flush_burst, why_no_burst, why_no_spikes
 
 
 def spikes(run: Run, store: Store, out: Quantities, known: Mapping[str, Series] | None = None) -> None:
@@ -19,10 +19,10 @@ def spikes(run: Run, store: Store, out: Quantities, known: Mapping[str, Series] 
     series = run_series(run, store, SERIES) if known is None else known
     burst = flush_burst(series)
     if burst is None:
-        out.lack("mysql.flush_burst", why_no_burst(series))
+        out.mark_missing("mysql.flush_burst", why_no_burst(series))
     else:
         out.put("mysql.flush_burst", burst)
-    if reason := why_not(series) or ("" if EVENTS in series else "no throughput series to join with"):
-        out.lack("mysql.checkpoint_spikes", reason)
+    if reason := why_no_spikes(series) or ("" if EVENTS in series else "no throughput series to join with"):
+        out.mark_missing("mysql.checkpoint_spikes", reason)
     else:
         out.put("mysql.checkpoint_spikes", float(sum(spike.what == STALL for spike in find(series))))

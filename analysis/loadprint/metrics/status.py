@@ -26,7 +26,7 @@ COUNTED = (
     "Bytes_received",
     "Bytes_sent",
 )
-OWN = {"Questions": 1, "Queries": 1}
+GENERATOR_QUERIES = {"Questions": 1, "Queries": 1}
 
 
 def status(run: Run, seconds: float, out: Quantities) -> None:
@@ -34,18 +34,18 @@ def status(run: Run, seconds: float, out: Quantities) -> None:
     server = run.server or {}
     begin, end = server.get("status_begin"), server.get("status_end")
     if not isinstance(begin, dict) or not isinstance(end, dict):
-        out.lack("status", "the server's status was not read at both ends of the measure phase")
+        out.mark_missing("status", "the server's status was not read at both ends of the measure phase")
         return
     for name in COUNTED:
         try:
             grown = int(end[name]) - int(begin[name])
         except (KeyError, TypeError, ValueError):
-            out.lack(f"status.{name}", f"this server does not count {name}")
+            out.mark_missing(f"status.{name}", f"this server does not count {name}")
             continue
         if grown < 0:
-            out.lack(f"status.{name}", "the server restarted in the measure phase")
+            out.mark_missing(f"status.{name}", "the server restarted in the measure phase")
         else:
-            out.put(f"status.{name}", max(0, grown - OWN.get(name, 0)) / seconds, None)
+            out.put(f"status.{name}", max(0, grown - GENERATOR_QUERIES.get(name, 0)) / seconds, None)
 
 
 def without_probe(run: Run, seconds: float, out: Quantities) -> None:

@@ -10,7 +10,7 @@ import ibis
 import ibis.expr.types as ir
 import numpy as np
 
-from loadprint.metrics.sources import Source, second_lives
+from loadprint.metrics.sources import Source, reused_pids
 from loadprint.reading.columns import NANOSECOND
 from loadprint.reading.queries import Columns, number
 
@@ -26,13 +26,13 @@ def threads(source: Source) -> None:
     """Switches, CPU time and run-queue delay as `threads.<role>.<field>`; `busiest` thread in cores."""
     path = source.run.table(source.window.role, "threads")
     if path is None or "threads" not in source.window.middle_ns:
-        source.out.lack("threads", source.window.why_missing("threads"))
+        source.out.mark_missing("threads", source.window.why_missing("threads"))
         return
     ends: dict[str, ir.Value] = {}
     for name in FIELDS:
         column = number(ibis._[name])
         ends |= {f"{name}_0": column.argmin(ibis._.tick), f"{name}_1": column.argmax(ibis._.tick)}
-    again = second_lives(source)
+    again = reused_pids(source)
     rows = source.store.fetch(
         path,
         lambda t: t.group_by("role", "pid", "tid", life=_life(t, again)).agg(
@@ -41,7 +41,7 @@ def threads(source: Source) -> None:
         between=source.window.ends("threads"),
     )
     if len(rows["born"]) == 0:
-        source.out.lack("threads", "no thread was read inside the window")
+        source.out.mark_missing("threads", "no thread was read inside the window")
         return
     begin, end = rows["born"].min(), rows["seen"].max()
     for role in sorted(set(rows["role"].tolist())):
@@ -60,14 +60,14 @@ def _life(threads: ir.Table, again: list[tuple[float, float]]) -> ir.Value:
 def _sum_role(source: Source, role: str, rows: Columns, begin: float, end: float) -> None:
     seconds = source.seconds("threads", np.array([begin, end]))
     if seconds <= 0:
-        source.out.lack(f"threads.{role}", "threads were read only once inside the window")
+        source.out.mark_missing(f"threads.{role}", "threads were read only once inside the window")
         return
     for name, unit in FIELDS.items():
         before = np.where(rows["born"] == begin, rows[f"{name}_0"], 0.0)
         risen = rows[f"{name}_1"] - before
         risen = np.where(risen < 0, rows[f"{name}_1"], risen)  # the kernel gave the tid to a new thread
         if np.isnan(risen).all():
-            source.out.lack(
+            source.out.mark_missing(
                 f"threads.{role}.{name}", "the kernel does not print this field for these threads"
             )
             continue

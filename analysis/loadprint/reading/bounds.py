@@ -34,29 +34,29 @@ POINTS = 1_000_000  # of a chart's time axis: a day at 10 Hz
 BUCKETS = 1 << 20  # of a histogram in latency.hlog
 
 
-def read_text(path: Path, most: int, mend: str, *, errors: str = "strict") -> str:
+def read_text(path: Path, most: int, fix: str, *, errors: str = "strict") -> str:
     """Read a UTF-8 file of at most `most` bytes. Raises InputError, also for a directory or a device."""
-    return decode(path, read_bytes(path, most, mend), mend, errors=errors)
+    return decode(path, read_bytes(path, most, fix), fix, errors=errors)
 
 
-def read_bytes(path: Path, most: int, mend: str) -> bytes:
+def read_bytes(path: Path, most: int, fix: str) -> bytes:
     """Read a file of at most `most` bytes. Raises InputError."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD)
             if b"\0" in head:  # /dev/zero has no end
-                raise InputError(path, f"not text: a NUL at byte {head.index(0)}", mend)
+                raise InputError(path, f"not text: a NUL at byte {head.index(0)}", fix)
             content = head + file.read(max(0, most + 1 - len(head)))
     except OSError as error:
-        raise InputError(path, error.strerror or "cannot be read", mend) from error
+        raise InputError(path, error.strerror or "cannot be read", fix) from error
     if len(content) > most:
-        raise InputError(path, f"is larger than {most // MIB} MiB", mend)
+        raise InputError(path, f"is larger than {most // MIB} MiB", fix)
     return content
 
 
-def decode(path: Path, content: bytes, mend: str, *, errors: str = "strict") -> str:
+def decode(path: Path, content: bytes, fix: str, *, errors: str = "strict") -> str:
     """Decode UTF-8; a byte order mark is dropped. Raises InputError."""
     try:
         return content.decode("utf-8-sig", errors)
     except UnicodeDecodeError as error:
-        raise InputError(path, f"not UTF-8 text at byte {error.start}", mend) from error
+        raise InputError(path, f"not UTF-8 text at byte {error.start}", fix) from error

@@ -11,7 +11,7 @@ from loadprint.reading.recording import Run
 SECTOR = 512  # bytes, whatever the device's own block size (Documentation/block/stat.rst)
 VETH = "veth"
 # the supervisor names its end of a veth pair after its process, so that it differs from run to run
-SUPERVISORS_VETH = re.compile(r"lp\d+n\d+")
+SUPERVISOR_VETH = re.compile(r"lp\d+n\d+")
 MILLISECOND, MICROSECOND, NANOSECOND = 1e-3, 1e-6, 1e-9
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 CPU_HOST_FIELDS = ("ctxt", "intr", "softirqs", "processes")
@@ -51,9 +51,9 @@ NIC_FIELDS = (
 TCP_METRICS = ("Tcp.RetransSegs", "Tcp.OutSegs", "Tcp.InSegs", "Tcp.ActiveOpens")
 
 
-def without_number(interface: str) -> str:
+def stable_name(interface: str) -> str:
     """Name of an interface that is the same in every run of a campaign."""
-    return VETH if SUPERVISORS_VETH.fullmatch(interface) else interface
+    return VETH if SUPERVISOR_VETH.fullmatch(interface) else interface
 
 
 def rss_unit(run: Run, role: str, store: Store, path: Path | None) -> float:

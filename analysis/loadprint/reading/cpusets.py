@@ -8,7 +8,7 @@ from loadprint.errors import InputError
 from loadprint.reading.recording import Run
 
 USER_HZ = 100.0
-MOST_CPUS = 1 << 16  # the kernel's own limit is 8192
+MAX_CPUS = 1 << 16  # the kernel's own limit is 8192
 
 
 def cpuset(run: Run, role: str) -> tuple[int, ...] | None:
@@ -29,7 +29,7 @@ def parse_cpus(given: Any, place: str) -> tuple[int, ...] | None:
     try:
         for part in parts:
             first, _, last = str(part).partition("-")
-            if int(last or first) >= MOST_CPUS:
+            if int(last or first) >= MAX_CPUS:
                 raise ValueError(part)
             cpus.update(range(int(first), int(last or first) + 1))
     except ValueError as error:

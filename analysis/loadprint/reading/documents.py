@@ -57,7 +57,7 @@ def loads(text: str | bytes) -> Any:
     return _clean(found, bounds.DEPTH)
 
 
-def deviation(value: Any, shape: Shape, name: str = "") -> str:
+def shape_error(value: Any, shape: Shape, name: str = "") -> str:
     """Where a value is not of its shape, as "`a.b` is a list, not a number"; empty where it is."""
     if value is None:
         return ""
@@ -77,7 +77,7 @@ def deviation(value: Any, shape: Shape, name: str = "") -> str:
             inner = ((f"{dot}{key}", each, shape.shape) for key, each in value.items())
         else:
             inner = ((f"{dot}{key}", value.get(key), own) for key, own in shape.items())
-    return next((said for key, each, own in inner if (said := deviation(each, own, key))), "")
+    return next((said for key, each, own in inner if (said := shape_error(each, own, key))), "")
 
 
 def _is(value: Any, kind: Kind) -> bool:

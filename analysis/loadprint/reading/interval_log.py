@@ -36,7 +36,7 @@ TAGS = 1000  # transaction types
 
 
 @dataclass(frozen=True)
-class Counted:
+class LogHistogram:
     """Counts of one tag: int64[n] by bucket, and the buckets' edges in seconds, float64[n + 1]."""
 
     counts: NDArray[np.int64]
@@ -57,7 +57,7 @@ class Counted:
         return found
 
 
-def read(path: Path) -> dict[str, Counted]:
+def read(path: Path) -> dict[str, LogHistogram]:
     """All intervals of a log together, by tag. Raises InputError naming the line that does not hold."""
     sums: dict[str, _Sum] = {}
     inflated = 0
@@ -110,14 +110,14 @@ class _Sum:
         if self._size > AT_ONCE:
             self._decode()
 
-    def counted(self) -> Counted:
+    def counted(self) -> LogHistogram:
         """All intervals. Raises ValueError where there are more buckets or counts than there can be."""
         self._decode()
         digits, least = self.shape
         edges = _edges(len(self._counts), digits, least)
         if not edges[-1] <= 2.0**64:
             raise ValueError
-        return Counted(self._counts, edges * NANOSECOND)
+        return LogHistogram(self._counts, edges * NANOSECOND)
 
     def _decode(self) -> None:
         values, first_of = _numbers(self._waiting)

@@ -41,7 +41,7 @@ SUMS = {
     ),
 }
 # what the server counts, and the probe's own part of it, both as the server sees them
-OWN = {
+PROBE_TRAFFIC = {
     "status.Questions": "loadprint.queries",
     "status.Queries": "loadprint.queries",
     "status.Bytes_received": "loadprint.bytes_received",

@@ -24,7 +24,7 @@ from sqlglot.errors import SqlglotError
 from loadprint.errors import InputError
 from loadprint.printable import UNSAFE, printable
 from loadprint.reading import bounds, documents, shapes, translate
-from loadprint.reading.query_key import fingerprint
+from loadprint.reading.query_key import key_of
 
 Columns = dict[str, NDArray[Any]]
 Query = Callable[[ir.Table], ir.Table]
@@ -45,7 +45,7 @@ TEXT, LIST, OTHER = "text", "list", "other"
 FEW = 50_000  # rows of text that are fetched as they are; of more, each text is fetched once
 MEMORY = "384MiB"  # of DuckDB; a sort of 20 million rows takes less, what takes more is spilled up to SPILL
 SPILL = "4GiB"
-MEND = "copy the run directory again, or leave this run out of the comparison"
+FIX = "copy the run directory again, or leave this run out of the comparison"
 
 
 class Store:
@@ -88,10 +88,10 @@ class Store:
         try:
             rows = self._rows(path, *self._sql(path, query, _ticks(between, at)))
         except (duckdb.Error, ibis.common.exceptions.IbisError, SqlglotError, AttributeError) as error:
-            raise InputError(path, f"cannot be read ({_first_line(error)})", MEND) from error
+            raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
         columns = {name: _plain(column) for name, column in rows.items()}
         if said := next((told for name, column in columns.items() if (told := _flaw(name, column))), ""):
-            raise InputError(path, said, MEND)
+            raise InputError(path, said, FIX)
         return columns
 
     def _rows(self, path: Path, sql: str, kinds: Mapping[str, str]) -> Columns:
@@ -112,7 +112,7 @@ class Store:
         if rows is None and texts and most > FEW:
             rows = self._coded(path, source, texts, most)
         if rows is None:
-            raise InputError(path, f"holds more than {most:,} rows of one kind", MEND)
+            raise InputError(path, f"holds more than {most:,} rows of one kind", FIX)
         return rows
 
     def _limited(self, source: str, most: int) -> Columns | None:
@@ -129,7 +129,7 @@ class Store:
             distinct = f"SELECT DISTINCT {name} FROM ({source}) WHERE {name} IS NOT NULL ORDER BY 1"
             found = self._limited(distinct, FEW)
             if found is None:
-                raise InputError(path, f"its column `{text}` holds more than {FEW:,} texts", MEND)
+                raise InputError(path, f"its column `{text}` holds more than {FEW:,} texts", FIX)
             known[text] = np.array([*found[text].tolist(), None], dtype=object)
             self._duckdb.execute(f"DROP TYPE IF EXISTS {kind}")
             self._duckdb.execute(f"CREATE TYPE {kind} AS ENUM ({distinct})")
@@ -143,7 +143,7 @@ class Store:
         A translation takes ten times as long as what it says; most files of a comparison differ in nothing
         but their path, which stands before what was translated.
         """
-        shape, known = self._shape(path), fingerprint(query)
+        shape, known = self._shape(path), key_of(query)
         found = None if known is None else self._translated.get((known, shape))
         if found is None:
             schema = {name: translate.data_type(kind) for name, kind in shape}
@@ -167,7 +167,7 @@ class Store:
             rows = counted.fetchall()[0][0]
             most = bounds.TICKS if path.name == "ticks.parquet" else bounds.ROWS
             if rows > most:
-                raise InputError(path, f"holds {rows:,} rows, more than {most:,}", MEND)
+                raise InputError(path, f"holds {rows:,} rows, more than {most:,}", FIX)
             self._lengths[version] = rows
             found = self._duckdb.execute(f"DESCRIBE SELECT * FROM read_parquet('{_quoted(path)}')").fetchall()
             self._shapes[version] = tuple((str(name), str(kind)) for name, kind, *_ in found)
@@ -183,7 +183,7 @@ class Store:
         try:
             return tuple(name for name, _ in self._shape(path))
         except duckdb.Error as error:
-            raise InputError(path, f"cannot be read ({_first_line(error)})", MEND) from error
+            raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
 
     def metadata(self, path: Path) -> Mapping[str, Any]:
         """Return the JSON under the key `loadprint` in a file's footer. Raises InputError."""
@@ -199,17 +199,17 @@ class Store:
             )
             found = cursor.fetchone()
         except duckdb.Error as error:
-            raise InputError(path, f"cannot be read ({_first_line(error)})", MEND) from error
+            raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
         if found is None:
             raise InputError(path, "has no `loadprint` metadata", "was it written by loadprint-collect?")
         try:
             described = documents.loads(bytes(found[0]))
         except ValueError as error:
-            raise InputError(path, f"its `loadprint` metadata is no JSON ({error})", MEND) from error
+            raise InputError(path, f"its `loadprint` metadata is no JSON ({error})", FIX) from error
         if not isinstance(described, dict):
-            raise InputError(path, "its `loadprint` metadata is not an object", MEND)
-        if said := documents.deviation(described, shapes.TABLE):
-            raise InputError(path, f"its `loadprint` metadata: {said}", MEND)
+            raise InputError(path, "its `loadprint` metadata is not an object", FIX)
+        if said := documents.shape_error(described, shapes.TABLE):
+            raise InputError(path, f"its `loadprint` metadata: {said}", FIX)
         return described
 
 
@@ -218,7 +218,7 @@ def _version(path: Path) -> Hashable:
     try:
         told = path.stat()
     except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})", MEND) from error
+        raise InputError(path, f"cannot be read ({error.strerror})", FIX) from error
     return (path, told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns)
 
 

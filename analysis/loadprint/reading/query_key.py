@@ -15,15 +15,15 @@ from ibis.common.deferred import Deferred
 PLAIN = (str, bytes, int, float, bool, type(None))
 
 
-class Unlike(Exception):
+class UnsupportedValue(Exception):
     """A query encloses something of which nobody can say whether it is the same."""
 
 
-def fingerprint(query: Callable[..., Any]) -> Hashable | None:
+def key_of(query: Callable[..., Any]) -> Hashable | None:
     """What a query is made of; None where that cannot be told."""
     try:
         return _of(query)
-    except Unlike:
+    except UnsupportedValue:
         return None
 
 
@@ -44,4 +44,4 @@ def _of(value: Any) -> Hashable:
         return (dict, tuple((_of(key), _of(each)) for key, each in value.items()))
     if isinstance(value, Deferred):
         return (Deferred, value._resolver)
-    raise Unlike
+    raise UnsupportedValue

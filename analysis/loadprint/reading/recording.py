@@ -181,7 +181,7 @@ def read_object(path: Path) -> dict[str, Any]:
         raise InputError(path, f"not JSON as a recording has it: {error}", COPY_AGAIN) from error
     if not isinstance(value, dict):
         raise InputError(path, "holds no JSON object", COPY_AGAIN)
-    if shape is not None and (said := documents.deviation(value, shape)):
+    if shape is not None and (said := documents.shape_error(value, shape)):
         raise InputError(path, said, COPY_AGAIN)
     return value
 
@@ -266,5 +266,5 @@ def require_intact(run: Run) -> None:
     for problem in check_manifest(run):
         name, _, what = problem.partition(" ")
         # run.json is written last but one: an interruption in between leaves an older manifest
-        mend = f"run `loadprint-collect finish {run.path}`" if name == "run.json" else COPY_AGAIN
-        raise InputError(run.path / name, what, mend)
+        fix = f"run `loadprint-collect finish {run.path}`" if name == "run.json" else COPY_AGAIN
+        raise InputError(run.path / name, what, fix)

@@ -85,7 +85,7 @@ class Axis:
     grids: dict[str, Grid]
 
 
-def origin(run: Run, role: str, store: Store, probes: Sequence[str]) -> Axis | None:
+def read_axis(run: Run, role: str, store: Store, probes: Sequence[str]) -> Axis | None:
     """The axis of some probes of a role's recorder; None where no phase `measure` ever began.
 
     Raises InputError.

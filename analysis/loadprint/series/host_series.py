@@ -13,13 +13,13 @@ import numpy as np
 from loadprint.reading import columns
 from loadprint.reading.columns import MICROSECOND
 from loadprint.reading.queries import number
-from loadprint.series.probe_table import Found, Table, asked, split
+from loadprint.series.probe_table import SeriesData, Table, is_requested, split
 
 KIB = 1024.0  # what /proc/meminfo calls kB
 MEMORY = ("Dirty", "Writeback", "MemAvailable")
 
 
-def cpu(table: Table) -> Iterator[Found]:
+def cpu(table: Table) -> Iterator[SeriesData]:
     """CPU time of a set, in cores; a hole where one of its CPUs came or went."""
     wanted = ["all"] if table.cpus is None else [str(cpu) for cpu in table.cpus]
     sums = {name: number(ibis._[name]).sum() for name in columns.CPU_FIELDS}
@@ -35,9 +35,9 @@ def cpu(table: Table) -> Iterator[Found]:
         yield table.counter(f"cpu.{table.side}.{name}", rows, name, 1 / table.hz, may_step_back=back)
 
 
-def host(table: Table) -> Iterator[Found]:
+def host(table: Table) -> Iterator[SeriesData]:
     """Switches, interrupts and forks of the whole host."""
-    names = [name for name in columns.CPU_HOST_FIELDS if asked(f"host.{name}", table.names)]
+    names = [name for name in columns.CPU_HOST_FIELDS if is_requested(f"host.{name}", table.names)]
     rows = table.rows(
         lambda t: t.filter(t.cpu == "all").select("tick", **{n: number(ibis._[n]) for n in names})
     )
@@ -45,7 +45,7 @@ def host(table: Table) -> Iterator[Found]:
         yield table.counter(f"host.{name}", rows, name, 1.0)
 
 
-def interrupts(table: Table) -> Iterator[Found]:
+def interrupts(table: Table) -> Iterator[SeriesData]:
     """Interrupts or softirqs on a set of CPUs; the recorder's own sum of the set where there is one."""
     key = "line" if table.probe == "interrupts" else "kind"
     side = table.side  # a query that encloses no more than texts is translated once for all runs
@@ -62,7 +62,7 @@ def interrupts(table: Table) -> Iterator[Found]:
     yield table.counter(f"{table.probe}.{table.side}", rows, "count", 1.0)
 
 
-def disk(table: Table) -> Iterator[Found]:
+def disk(table: Table) -> Iterator[SeriesData]:
     """Block devices, in bytes and seconds."""
     units = columns.DISK_UNITS
     if "transfers" in table.store.columns(table.path):
@@ -70,12 +70,14 @@ def disk(table: Table) -> Iterator[Found]:
     yield from _fixed(table, "device", units, str)
 
 
-def nic(table: Table) -> Iterator[Found]:
+def nic(table: Table) -> Iterator[SeriesData]:
     """Interfaces; the veth pair of a run is `veth`, whatever its number."""
-    yield from _fixed(table, "interface", dict.fromkeys(columns.NIC_FIELDS, 1.0), columns.without_number)
+    yield from _fixed(table, "interface", dict.fromkeys(columns.NIC_FIELDS, 1.0), columns.stable_name)
 
 
-def _fixed(table: Table, key: str, units: dict[str, float], name_of: Callable[[str], str]) -> Iterator[Found]:
+def _fixed(
+    table: Table, key: str, units: dict[str, float], name_of: Callable[[str], str]
+) -> Iterator[SeriesData]:
     rows = table.rows(lambda t: t.select("tick", key, **{name: number(ibis._[name]) for name in units}))
     for entity, own in split(rows, key):
         if all(np.nanmin(own[name], initial=np.inf) >= np.nanmax(own[name], initial=0) for name in units):
@@ -84,7 +86,7 @@ def _fixed(table: Table, key: str, units: dict[str, float], name_of: Callable[[s
             yield table.counter(f"{table.probe}.{name_of(entity)}.{name}", own, name, unit)
 
 
-def tcp(table: Table) -> Iterator[Found]:
+def tcp(table: Table) -> Iterator[SeriesData]:
     """TCP counters of the host."""
     rows = table.rows(
         lambda t: t.filter(t.metric.isin(columns.TCP_METRICS)).select(
@@ -95,7 +97,7 @@ def tcp(table: Table) -> Iterator[Found]:
         yield table.counter(f"tcp.{metric.removeprefix('Tcp.')}", own, "value", 1.0)
 
 
-def pressure(table: Table) -> Iterator[Found]:
+def pressure(table: Table) -> Iterator[SeriesData]:
     """Stalled share of time, 1 = all of it."""
     rows = table.rows(
         lambda t: t.select("tick", total=number(t.total_us), kind=t.resource + "_" + t.severity)
@@ -104,7 +106,7 @@ def pressure(table: Table) -> Iterator[Found]:
         yield table.counter(f"pressure.{kind}", own, "total", MICROSECOND)
 
 
-def memory(table: Table) -> Iterator[Found]:
+def memory(table: Table) -> Iterator[SeriesData]:
     """What a benchmark moves of the host's memory, in bytes."""
     rows = table.rows(
         lambda t: t.filter(t.metric.isin(MEMORY)).select("tick", "metric", value=number(ibis._.value))

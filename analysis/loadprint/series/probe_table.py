@@ -10,7 +10,7 @@ from loadprint.reading.queries import Columns, Query, Store, grouped
 from loadprint.reading.recording import Run
 from loadprint.series.axis import Floats, Grid
 
-Found = tuple[str, Floats, Floats]
+SeriesData = tuple[str, Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -54,24 +54,24 @@ class Table:
 
     def counter(
         self, key: str, rows: Columns, column: str, unit: float, *, may_step_back: bool = False
-    ) -> Found:
+    ) -> SeriesData:
         """Series of one cumulative column."""
         rates = self.grid.rates(rows["tick"], rows[column], unit, may_step_back=may_step_back)
         return key, self.grid.middle, rates
 
-    def gauge(self, key: str, ticks: Floats, values: Floats) -> Found:
+    def gauge(self, key: str, ticks: Floats, values: Floats) -> SeriesData:
         """Series of a reading as it is, at the time it was read."""
         return key, self.grid.seconds, self.grid.placed(ticks, values)
 
 
-def asked(key: str, names: Sequence[str] | None) -> bool:
+def is_requested(key: str, names: Sequence[str] | None) -> bool:
     """Whether a series is asked for: its key is one of `names`, or begins with one."""
     return names is None or any(key == name or key.startswith(f"{name}.") for name in names)
 
 
-def any_asked(prefix: str, names: Sequence[str] | None) -> bool:
+def any_requested(prefix: str, names: Sequence[str] | None) -> bool:
     """Whether any series is asked for whose key begins with `prefix`."""
-    return asked(prefix, names) or any(name.startswith(f"{prefix}.") for name in names or ())
+    return is_requested(prefix, names) or any(name.startswith(f"{prefix}.") for name in names or ())
 
 
 def split(rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from loadprint.series import host_series, server_series
-from loadprint.series.probe_table import Found, Table
+from loadprint.series.probe_table import SeriesData, Table
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Reader:
 
     probe: str
     prefix: str
-    read: Callable[[Table], Iterator[Found]]
+    read: Callable[[Table], Iterator[SeriesData]]
     of: str
 
 
@@ -43,5 +43,5 @@ def readers(side: str) -> list[Reader]:
     ]
 
 
-def _ebpf(probe: str, read: Callable[[Table], Iterator[Found]], keys: tuple[str, ...]) -> Reader:
+def _ebpf(probe: str, read: Callable[[Table], Iterator[SeriesData]], keys: tuple[str, ...]) -> Reader:
     return Reader(probe, probe.removeprefix("ebpf_"), read, "role" if keys[0] == "role" else "host")

@@ -15,13 +15,13 @@ import numpy as np
 from loadprint.reading.cpusets import cpuset, user_hz
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
-from loadprint.series.axis import Floats, origin
+from loadprint.series.axis import Floats, read_axis
 from loadprint.series.labels import label_of
-from loadprint.series.probe_table import Table, any_asked, asked
+from loadprint.series.probe_table import Table, any_requested, is_requested
 from loadprint.series.readers import readers
 from loadprint.series.throughput import intervals
 
-Lasting = tuple[str, Floats, Floats, Floats | float]
+TimedSeries = tuple[str, Floats, Floats, Floats | float]
 
 
 @dataclass(frozen=True)
@@ -74,22 +74,22 @@ def run_series(run: Run, store: Store, names: Sequence[str] | None = None) -> di
     found: dict[str, Series] = {}
     for key, seconds, values, half in (*_generator(run, store, names), *_recorders(run, store, names)):
         known = np.isfinite(values)
-        if asked(key, names) and known.any():
+        if is_requested(key, names) and known.any():
             label, unit = label_of(key)
             found.setdefault(key, Series(key, label, unit, seconds, np.where(known, values, np.nan), half))
     return found
 
 
-def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[Lasting]:
+def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[TimedSeries]:
     for role in run.roles:
         chosen = [
             (side, cpus, reader)
             for side, cpus in _cpu_sets(run, role)
             for reader in readers(side)
-            if _is_of(reader.of, role, side) and any_asked(reader.prefix, names)
+            if _is_of(reader.of, role, side) and any_requested(reader.prefix, names)
         ]
         probes = sorted({reader.probe for _, _, reader in chosen})
-        axis = origin(run, role, store, probes) if probes else None
+        axis = read_axis(run, role, store, probes) if probes else None
         for side, cpus, reader in chosen if axis else ():
             path, grid = run.table(role, reader.probe), axis.grids.get(reader.probe) if axis else None
             if path is None or grid is None:
@@ -120,9 +120,9 @@ def _cpu_sets(run: Run, role: str) -> list[tuple[str, tuple[int, ...] | None]]:
     return [("server", cpuset(run, "server")), *([("load", cpuset(run, "load"))] if shared else [])]
 
 
-def _generator(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[Lasting]:
+def _generator(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[TimedSeries]:
     """Of each interval of the measure phase: `load.events` …, and of an open loop its backlog."""
-    found = intervals(run, store) if any_asked("load", names) else None
+    found = intervals(run, store) if any_requested("load", names) else None
     if found is None:
         return
     middle, half = (found.begins + found.ends) / 2, found.lengths / 2

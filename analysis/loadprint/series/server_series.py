@@ -14,7 +14,7 @@ import numpy as np
 from loadprint.reading import columns, mysql_names, redo_log
 from loadprint.reading.columns import MILLISECOND, NANOSECOND
 from loadprint.reading.queries import Columns, number
-from loadprint.series.probe_table import Found, Table, split
+from loadprint.series.probe_table import SeriesData, Table, split
 
 THREADS = {
     "voluntary_ctxt_switches": 1.0,
@@ -71,7 +71,7 @@ def _rises(
     )
 
 
-def process(table: Table) -> Iterator[Found]:
+def process(table: Table) -> Iterator[SeriesData]:
     """CPU and I/O of each role's processes together, and their resident memory."""
     fields = table.fields((*PROCESS, "cpu", "rss"))
     if set(fields) - {"rss"}:
@@ -86,7 +86,7 @@ def process(table: Table) -> Iterator[Found]:
             yield table.gauge(f"process.{role}.rss", own["tick"], own["rss"] * unit)
 
 
-def _process_counters(table: Table) -> Iterator[Found]:
+def _process_counters(table: Table) -> Iterator[SeriesData]:
     entity, roles = ["role", "pid"], table.roles()
     if "starttime" in table.store.columns(table.path):
         entity.append("starttime")
@@ -99,7 +99,7 @@ def _process_counters(table: Table) -> Iterator[Found]:
             yield f"process.{role}.{name}", table.grid.middle, rates
 
 
-def threads(table: Table) -> Iterator[Found]:
+def threads(table: Table) -> Iterator[SeriesData]:
     """Switches, CPU time and run-queue delay of each role's threads; `switches` is both kinds together."""
     fields, roles = table.fields((*THREADS, "switches")), table.roles()
     columns = tuple(name for name in THREADS if name in fields or ("switches" in fields and name in SWITCHES))
@@ -112,7 +112,7 @@ def threads(table: Table) -> Iterator[Found]:
             yield f"threads.{role}.{name}", table.grid.middle, rates
 
 
-def mysql(table: Table) -> Iterator[Found]:
+def mysql(table: Table) -> Iterator[SeriesData]:
     """Counters and states of the server, the first name of each that this server has."""
     known = {**mysql_names.COUNTERS, **mysql_names.GAUGES}
     wanted = {
@@ -149,7 +149,7 @@ def mysql(table: Table) -> Iterator[Found]:
             return
 
 
-def histogram(table: Table) -> Iterator[Found]:
+def histogram(table: Table) -> Iterator[SeriesData]:
     """`count` and `sum` (seconds) of an eBPF histogram's entities."""
     keys = HISTOGRAMS[table.probe]
     units = {"sum": NANOSECOND, "count": 1.0}
@@ -165,7 +165,7 @@ def histogram(table: Table) -> Iterator[Found]:
     yield from _entities(table, rows, {name: units[name] for name in fields})
 
 
-def counts(table: Table) -> Iterator[Found]:
+def counts(table: Table) -> Iterator[SeriesData]:
     """Counters of an eBPF table's entities."""
     keys, fields = COUNTS[table.probe]
     rows = table.rows(
@@ -181,7 +181,7 @@ def _joined(t: ir.Table, keys: Sequence[str]) -> ir.Value:
     return joined
 
 
-def _entities(table: Table, rows: Columns, units: dict[str, float]) -> Iterator[Found]:
+def _entities(table: Table, rows: Columns, units: dict[str, float]) -> Iterator[SeriesData]:
     """An entity has rows from its first event on: before that it counted 0."""
     for entity, own in split(rows, "entity"):
         for name, unit in units.items():

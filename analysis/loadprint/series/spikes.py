@@ -47,8 +47,8 @@ class Spike:
 
 
 def find(series: Mapping[str, Series]) -> tuple[Spike, ...]:
-    """Spikes of the measure phase in the order of time; none where `why_not` has a reason."""
-    if why_not(series):
+    """Spikes of the measure phase in the order of time; none where `why_no_spikes` has a reason."""
+    if why_no_spikes(series):
         return ()
     _, flushed, edges = _measured(series)
     share = _largest(series[AGE], edges) / _largest(series[CAPACITY], edges)
@@ -65,7 +65,7 @@ def flush_burst(series: Mapping[str, Series]) -> float | None:
     return float(np.nanquantile(flushed, 0.99) / np.nanmedian(flushed))
 
 
-def why_not(series: Mapping[str, Series]) -> str:
+def why_no_spikes(series: Mapping[str, Series]) -> str:
     """Why spikes cannot be looked for; empty if they can."""
     for key, what in (
         (FLUSHED, "pages flushed"),

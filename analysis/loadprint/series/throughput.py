@@ -15,7 +15,7 @@ import numpy as np
 
 from loadprint.errors import InputError
 from loadprint.reading import bounds
-from loadprint.reading.queries import MEND, Columns, Store, number
+from loadprint.reading.queries import FIX, Columns, Store, number
 from loadprint.reading.recording import Phase, Run
 from loadprint.series.axis import Floats
 
@@ -116,14 +116,14 @@ def intervals(run: Run, store: Store) -> Intervals | None:
 def _require_in_run(path: Path, rows: Columns, measure: Phase) -> None:
     """Raise InputError where a row ended outside of the measure phase: a chart would reach there."""
     if len(rows["second"]) > bounds.POINTS:
-        raise InputError(path, f"holds more than {bounds.POINTS:,} seconds", MEND)
+        raise InputError(path, f"holds more than {bounds.POINTS:,} seconds", FIX)
     ends = rows.get("monotonic_ns")
     if ends is None or measure.end_ns is None:
         return
     outside = (ends < measure.begin_ns) | (ends > measure.end_ns + OVERTIME_NS)
     if outside.any():
         second = rows["second"][np.argmax(outside)]
-        raise InputError(path, f"the stamp of its second {second:g} is not within phase `measure`", MEND)
+        raise InputError(path, f"the stamp of its second {second:g} is not within phase `measure`", FIX)
 
 
 def _begins(second: Floats, ends: Floats) -> Floats:

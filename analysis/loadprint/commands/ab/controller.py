@@ -164,7 +164,7 @@ class Controller:
             self._end_recorder()
             self._close(f"{error.place}: {error.what}", reverted=True, told="nothing was applied")
             if isinstance(error, Silent):
-                raise InputError(error.place, why_silent(self.out) or error.what, error.mend) from None
+                raise InputError(error.place, why_silent(self.out) or error.what, error.fix) from None
             raise
         except Exception as error:  # a mistake of ours must not leave the treatment on
             reason = f"{type(error).__name__}: {error}"
