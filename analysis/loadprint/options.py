@@ -1,4 +1,4 @@
-"""What the commands have in common: how one is registered, its usual options, and how its text is written."""
+"""Registers commands, adds their common options, and writes their output."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FORMATS = ("text", "markdown", "csv", "json")
 
 
 def command(
-    subparsers: Any, name: str, told: str, examples: str, description: str | None = None
+    subparsers: Any, name: str, summary: str, examples: str, description: str | None = None
 ) -> argparse.ArgumentParser:
-    """Parser of a command: `told` is its line in the list of commands; `examples` end its help unwrapped."""
+    """Parser of a command: `summary` is its line in the list of commands, `examples` the end of its help."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name,
-        help=told,
+        help=summary,
         description=description,
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -28,28 +28,23 @@ def command(
 
 
 def add_output(parser: argparse.ArgumentParser, formats: Sequence[str] = FORMATS) -> None:
-    """Add `--format`, the first one being the default, and `-o FILE`."""
+    """Add `--format`, by default the first one, and `-o FILE`."""
     parser.add_argument("--format", choices=formats, default=formats[0])
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write to a file instead of the terminal"
-    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to FILE instead of stdout")
 
 
 def add_sides(parser: argparse.ArgumentParser, metavar: str) -> None:
-    """Add the sides that are compared, and `--reference`."""
+    """Add the compared sides and `--reference`."""
     parser.add_argument("sides", nargs="+", metavar=metavar)
     parser.add_argument(
         "--reference",
         metavar="NAME",
-        help="the side ratios are taken to (default: the campaign's, else the first)",
+        help="side that ratios are relative to (default: the campaign's reference, else the first side)",
     )
 
 
 def write(text: str, output: Path | None) -> None:
-    """Print, or write to a file. Raises InputError where it cannot be written.
-
-    A path that is no UTF-8 is shown with `?` for each byte that is none.
-    """
+    """Print, or write to a file; bytes of a path that are not UTF-8 become `?`. Raises InputError."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     if output is None:
         sys.stdout.write(text)
@@ -59,5 +54,5 @@ def write(text: str, output: Path | None) -> None:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(
-            output, error.strerror or "cannot be written", "name another file after -o"
+            output, error.strerror or "cannot be written", "give another file with -o"
         ) from error
