@@ -1,4 +1,4 @@
-"""Costs per unit of work: CPU, switches, disk and network by operation, statement, commit or CPU-second."""
+"""Declares the cost rows: CPU, switches, disk and network per operation, statement, commit or CPU-second."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOAD_CPU = ("process.load.utime", "process.load.stime")
 
 @dataclass(frozen=True)
 class Denominator:
-    """A denominator: `per` is its word in keys, `quantity` what counts it."""
+    """A unit of work: `per` is its word in keys, `quantity` counts it."""
 
     per: str
     quantity: str
@@ -35,10 +35,10 @@ class Denominator:
 
 @dataclass(frozen=True)
 class CostScope:
-    """What is charged to a side: its disk and interface, switches of host or server threads.
+    """Sources of a side's costs: its disk and interface, switches of the host or of server threads.
 
-    `there` are the quantities that any side has, for rows that need a probe which is not always there;
-    `plain` is whether all usual rows are in every view, or only the few by which sides differ most.
+    `available` are the quantities that any side has, for rows of optional probes. `plain`: all usual rows are
+    in every view, else only those of FEW.
     """
 
     disk: str | None
@@ -52,7 +52,7 @@ class CostScope:
 
 @dataclass(frozen=True)
 class OptionalCost:
-    """A row that is shown where a side has its source; without `units` it is shown in bytes."""
+    """A row that is shown if a side has its source; without `units` it is in bytes."""
 
     key: str
     label: str
@@ -67,8 +67,8 @@ SYSTEM = (
     OptionalCost("syncs", "fsync and fdatasync, server", "syscalls.server.sync"),
     OptionalCost("instructions", "instructions, server's CPUs", "perf.server.instructions", footnote=IPC),
     OptionalCost("cache_misses", "cache misses, server's CPUs", "perf.server.cache_misses", footnote=MISSES),
-    # mJ for each operation are J for each thousand
-    OptionalCost("energy", "energy of the packages", "energy.package", ("J", "mJ"), WHOLE_PACKAGE),
+    # mJ per operation are J per thousand
+    OptionalCost("energy", "package energy", "energy.package", ("J", "mJ"), WHOLE_PACKAGE),
 )
 SERVER = (
     OptionalCost("redo", "redo written", "mysql.redo", None),
@@ -76,10 +76,10 @@ SERVER = (
     OptionalCost("pages_flushed", "pages flushed", "mysql.pages_flushed"),
     OptionalCost("rows_read", "rows read", "mysql.rows_read", footnote=ROWS_READ),
     OptionalCost("rows_changed", "rows inserted, updated, deleted", "mysql.rows_written"),
-    OptionalCost("row_lock_wait", "waiting for row locks", "mysql.row_lock_ms", ("s", "µs")),
+    OptionalCost("row_lock_wait", "row lock waits", "mysql.row_lock_ms", ("s", "µs")),
 )
 OPERATION = Denominator("operation", "load.events", "Cost per operation")
-# of what a generator does not tell, all sides are taken from the server's own count
+# if a generator does not report a count, the server's counter is used for all sides
 STATEMENTS = (
     Denominator("statement", "load.queries", "Cost per client statement"),
     Denominator("statement", "status.Questions", "Cost per client statement (the server's Questions)"),
@@ -96,7 +96,7 @@ OTHER_WORK = (
 
 
 def cost_metrics(work: Denominator, scope: CostScope) -> tuple[Metric, ...]:
-    """Rows of one denominator; a side without disk or interface has the rows with nothing in them."""
+    """Rows of one denominator; without a disk or interface its rows are empty."""
     disk, nic = scope.disk or "none", scope.nic or "none"
     switches = ("host.ctxt",) if scope.host_switches else SERVER_SWITCHES
     threads = "whole host" if scope.host_switches else "server threads"
@@ -138,7 +138,7 @@ def _cpu(work: Denominator) -> list[Metric]:
 
 
 def _probed(work: Denominator, scope: CostScope, rows: Sequence[OptionalCost]) -> list[Metric]:
-    """Rows of what not every recording has."""
+    """Rows of optional sources."""
     return [
         replace(
             _cost(work, row.key, row.label, row.units or _traffic(work), row.source),
@@ -150,7 +150,7 @@ def _probed(work: Denominator, scope: CostScope, rows: Sequence[OptionalCost]) -
 
 
 def _yield(work: Denominator, scope: CostScope) -> list[Metric]:
-    """What a CPU-second of the server buys; more is better."""
+    """Work per CPU-second of the server; more is better."""
     return [
         replace(
             _cost(work, "statements", "client statements", ("1", ""), scope.statements),

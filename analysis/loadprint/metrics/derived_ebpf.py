@@ -1,4 +1,4 @@
-"""Rows from the eBPF tables; shown where a run has them."""
+"""Declares the rows of the eBPF tables, shown if a run has them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 from loadprint.metrics.derived import Metric, View, rate, with_view
 
 WAITING = (
-    "mean number of threads in this state: the time they spent in it per second, threads that wait for work "
-    "included; all states add up to the threads that are not on a CPU"
+    "mean number of threads in this state (time in it per second), including threads that wait for work; the "
+    "sum of all states is the number of threads that are not on a CPU"
 )
-BUCKET = 0.0625  # a bucket's middle is this near to every value in it
-BUCKETS = "a quantile from a histogram: off by at most 6.25 %, and no interval is narrower than that makes it"
+BUCKET = 0.0625  # largest distance of a value to the middle of its bucket
+BUCKETS = "a quantile of a histogram: its error is at most 6.25 %, and its interval includes this error"
 PRINTED = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
 PLAIN = ("run queue", "block I/O", "lock", "network")
 STATES = {
@@ -77,7 +77,7 @@ TCP = (
     *with_view(
         "all",
         replace(
-            rate("rtt_retransmits", "segments sent again, accepted", "1/s", "/s", "tcp_rtt.retransmits"),
+            rate("rtt_retransmits", "segments retransmitted, accepted", "1/s", "/s", "tcp_rtt.retransmits"),
             better="lower",
         ),
         rate("rtt_opened", "connections accepted", "1/s", "/s", "tcp_rtt.opened"),
@@ -105,7 +105,7 @@ INTERRUPTS = with_view(
 )
 EBPF = (*SCHEDULER, *SYSCALLS, *STATEMENTS, *TCP, *INTERRUPTS)
 
-# beside the rows of a disk: what a mean hides
+# in addition to the rows of a disk
 DISK = (
     *(
         row
@@ -122,7 +122,7 @@ DISK = (
         replace(row, view="all")
         for word in ("read", "write")
         for row in _quantiles(
-            f"disk_{{}}_{word}_queue", f"{word} in the queue {{}}", f"block.{{}}.{word}.queue", "ms"
+            f"disk_{{}}_{word}_queue", f"{word} queue time {{}}", f"block.{{}}.{word}.queue", "ms"
         )
     ),
     *(

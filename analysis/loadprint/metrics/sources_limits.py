@@ -1,4 +1,4 @@
-"""What held the load back from outside: quotas of control groups, limits of clouds, ports in TIME_WAIT."""
+"""Reads quantities of external limits: cgroup quotas, cloud allowances, ports in TIME_WAIT."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from loadprint.reading.window import increase
 SOCKET_COUNTERS = ("active_opens", "passive_opens", "retrans_segs")
 EXCEEDED = "_allowance_exceeded"  # ENA: packets queued or dropped because an allowance was used up
 NVME = ("volume_iops", "volume_throughput", "instance_iops", "instance_throughput")
-NO_QUOTA = "no control group of it limits its CPU time"
+NO_QUOTA = "its control groups have no CPU quota"
 
 
 def sockets(source: Source, roles: Sequence[str]) -> None:
-    """Sockets of each role's network namespace: `sockets.<role>.time_wait` (most), opens a second."""
+    """Sockets of each role's network namespace: `sockets.<role>.time_wait` (maximum), opens per second."""
     counters = {name: number(ibis._[name]) for name in SOCKET_COUNTERS}
     rows = source.rows("sockets", lambda t: t.select("tick", "role", time_wait=number(t.tcp_tw), **counters))
     if rows is None:
@@ -37,10 +37,10 @@ def sockets(source: Source, roles: Sequence[str]) -> None:
 
 
 def cgroup(source: Source, role: str) -> None:
-    """Share of periods in which a role's processes used up their quota: `cgroup.<role>.throttled`, 0 to 1.
+    """Share of periods in which a role's processes were throttled: `cgroup.<role>.throttled`, 0 to 1.
 
-    Of a group and those around it the one that held back most counts; `.held` is the time that threads
-    were ready and held back, in seconds a second.
+    Of a group and its ancestors the one that throttled most counts; `.held` is the time that runnable threads
+    were throttled, in seconds per second.
     """
     rows = source.rows(
         "cgroup",
@@ -57,21 +57,21 @@ def cgroup(source: Source, role: str) -> None:
     if rows is None:
         source.out.mark_missing("cgroup", source.window.why_missing("cgroup"))
         return
-    found = [
+    shares = [
         share
         for _, series in source.entities(rows, "path")
         if (share := _throttled(source, series)) is not None
     ]
-    if not found:
+    if not shares:
         source.out.mark_missing(f"cgroup.{role}", NO_QUOTA)
         return
-    throttled, held = max(found)
+    throttled, held = max(shares)
     source.out.put(f"cgroup.{role}.throttled", throttled)
     source.out.put(f"cgroup.{role}.held", held)
 
 
 def _throttled(source: Source, series: Columns) -> tuple[float, float] | None:
-    """Share of periods and time held back of one group; None where it has no quota."""
+    """Throttled share of periods and throttled time of one group; None without a quota."""
     if np.isnan(series["quota"]).all():
         return None
     periods, throttled = increase(series["periods"]), increase(series["throttled"])
@@ -86,7 +86,7 @@ def _throttled(source: Source, series: Columns) -> tuple[float, float] | None:
 
 
 def allowances(source: Source) -> None:
-    """Packets beyond an instance's network allowances, of all interfaces: `allowance.<which>` a second."""
+    """Packets above an instance's network allowances, of all interfaces: `allowance.<which>` per second."""
     rows = source.rows(
         "ethtool",
         lambda t: t.filter(t.metric.endswith(EXCEEDED)).select("tick", "metric", value=number(t.value)),
@@ -103,11 +103,11 @@ def allowances(source: Source) -> None:
             totals[which] = (rate + risen.amount / seconds, count + risen.amount)
     for which, (rate, count) in totals.items():
         source.out.put(f"allowance.{which}", rate, count)
-    source.out.mark_missing("allowance", "no driver of these interfaces counts allowances that were exceeded")
+    source.out.mark_missing("allowance", "the drivers of these interfaces do not count exceeded allowances")
 
 
 def volumes(source: Source) -> None:
-    """Time that I/O was held back by the limits of cloud volumes: `nvme.<limit>`, seconds a second."""
+    """Time that the limits of cloud volumes throttled I/O: `nvme.<limit>`, seconds per second."""
     names = {name: number(ibis._[f"{name}_exceeded_us"]) for name in NVME}
     rows = source.rows("nvme", lambda t: t.select("tick", "controller", **names))
     if rows is None:
@@ -121,4 +121,4 @@ def volumes(source: Source) -> None:
                 held.append(risen.amount * MICROSECOND / seconds)
         if held:
             source.out.put(f"nvme.{name}", max(held))
-    source.out.mark_missing("nvme", "no device here tells how its limits held it back")
+    source.out.mark_missing("nvme", "no device reports the time it was throttled by its limits")

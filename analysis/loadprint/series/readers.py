@@ -1,4 +1,4 @@
-"""Which reader makes series of which probe's table."""
+"""Lists the reader of each probe's table."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from loadprint.series.probe_table import SeriesData, Table
 
 @dataclass(frozen=True)
 class Reader:
-    """Makes series of one probe's table, whose keys begin with `prefix`.
+    """Reads the series of one probe's table; their keys start with `prefix`.
 
-    `of` says what it tells apart: `cpus` by CPU set, `role` by role (the second word of its keys), or neither
-    (`host`): such a table is the server's alone.
+    `of` is the entity that it separates: `cpus` (CPU set), `role` (second word of its keys) or `host`
+    (neither, only of the server's host).
     """
 
     probe: str
@@ -24,7 +24,7 @@ class Reader:
 
 
 def readers(side: str) -> list[Reader]:
-    """All readers; `side` is whose CPU set is read."""
+    """All readers; `side` selects the CPU set."""
     return [
         Reader("cpu", f"cpu.{side}", host_series.cpu, "cpus"),
         Reader("cpu", "host", host_series.host, "host"),
