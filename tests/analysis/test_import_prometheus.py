@@ -215,11 +215,7 @@ def test_the_parser_reads_what_the_recorder_reads() -> None:
             assert sorted(series_text(sample.name, sample.labels)) == sorted(series)
     odd = r'{"a.b", "c d"="e\\\"\n}, {",f="g"} 1 5' + "\n"
     (sample,) = samples(Path("odd"), odd)
-    assert (sample.name, sample.labels, sample.realtime_ns) == (
-        "a.b",
-        {"c d": 'e\\"\n}, {', "f": "g"},
-        5_000_000,
-    )
+    assert (sample.name, sample.labels) == ("a.b", {"c d": 'e\\"\n}, {', "f": "g"})
     assert series_text(sample.name, sample.labels) == r'{"a.b","c d"="e\\\"\n}, {",f="g"}'
 
 

@@ -62,10 +62,10 @@ class Measured:
 def gather(
     run: Run, store: Store, *, brief: bool = False, series: Mapping[str, Series] | None = None
 ) -> Measured:
-    """Read all that a comparison needs of one run; `brief`: CPU, processes, threads, scheduler, for sweeps.
+    """Read the quantities of one run; `brief`: only CPU, processes, threads and scheduler, for sweeps.
 
-    `series` are the run's, those that spikes are found in among them, where the caller has read them.
-    Raises InputError naming the file that cannot be used.
+    `series` are the run's series, at least those of spikes.SERIES, if the caller has read them already.
+    Raises InputError with the file that cannot be used.
     """
     out = Quantities()
     _generator(run, out)

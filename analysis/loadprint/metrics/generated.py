@@ -10,7 +10,7 @@ from loadprint.metrics.derived import Metric, quotient, rate, with_view
 TYPE_QUANTILES = ("p50", "p95", "p99", "max")
 BACKLOG = "transactions that were due and not started; if it grows, the side cannot sustain the rate"
 ARRIVALS = "with random (Poisson) arrivals a short window has slightly more or fewer than requested"
-NEW_ORDERS = "of the whole mix: the other four transaction types also run and are part of every cost"
+NEW_ORDERS = "per new order of the whole mix: every cost includes the other four transaction types"
 CACHED = "about 0 if prepared statements are reused, about 1 if each execution prepares its statement"
 PROTOCOL = "Protocol, per operation (server counters, all clients)"
 

@@ -62,7 +62,7 @@ def without_probe(run: Run, seconds: float, out: Quantities) -> None:
     for name, choices in spellings.items():
         if f"mysql.{name}" in out.values:
             continue
-        grown = next((sums for names in choices if (sums := _grown(begin, end, names)) is not None), None)
+        grown = next((rise for names in choices if (rise := _grown(begin, end, names)) is not None), None)
         if grown is not None:
             unit = MILLISECOND if name.endswith("_ms") else 1.0
             out.put(f"mysql.{name}", grown * unit / seconds, float(grown), cut=unit < 1)

@@ -3,7 +3,7 @@
 The log is text, one line per interval. Each histogram is base64 of the compressed V2 encoding: zlib of a
 header of 40 bytes and ZigZag LEB128 numbers; a negative number skips that many empty buckets
 (https://github.com/HdrHistogram/HdrHistogram, AbstractHistogram.encodeIntoByteBuffer). An hour has
-thousands of intervals, so many are decoded at once. Not the package hdrhistogram: it takes 8 times as long
+thousands of intervals, which are decoded in batches. Not the package hdrhistogram: it takes 8 times as long
 and inflates a line to any size.
 """
 
