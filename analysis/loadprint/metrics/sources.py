@@ -5,7 +5,7 @@ The query sums over CPUs before differences are taken: an hour of 64 CPUs become
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import ibis
@@ -27,7 +27,7 @@ from loadprint.reading.columns import (
     rss_unit,
     stable_name,
 )
-from loadprint.reading.queries import Columns, Query, Store, grouped, number
+from loadprint.reading.queries import Columns, Query, Store, by_entity, number
 from loadprint.reading.recording import Run
 from loadprint.reading.window import Floats, Window
 
@@ -73,11 +73,6 @@ class Source:
         """Whether the metadata of a probe's table has a column."""
         path = self.run.table(self.window.role, probe)
         return path is not None and column in (self.store.metadata(path).get("columns") or {})
-
-    def entities(self, rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
-        """Split rows by an entity column."""
-        for name, places in grouped(rows[key]):
-            yield name, {column: values[places] for column, values in rows.items()}
 
 
 def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> None:
@@ -194,7 +189,7 @@ def _fixed_table(
     if rows is None:
         source.out.mark_missing(probe, source.window.why_missing(probe))
         return
-    for entity, series in source.entities(rows, key):
+    for entity, series in by_entity(rows, key):
         if len(series["tick"]) < 2:
             continue
         seconds = source.seconds(probe, series["tick"])
@@ -212,7 +207,7 @@ def pressure(source: Source) -> None:
     if rows is None:
         source.out.mark_missing("pressure", source.window.why_missing("pressure"))
         return
-    for kind, series in source.entities(rows, "kind"):
+    for kind, series in by_entity(rows, "kind"):
         seconds = source.seconds("pressure", series["tick"])
         source.out.counter(f"pressure.{kind}", series["total"], seconds, MICROSECOND)
         source.apply_resolution("pressure", "total_us", f"pressure.{kind}", seconds)
@@ -227,7 +222,7 @@ def tcp(source: Source) -> None:
     if rows is None:
         source.out.mark_missing("tcp", source.window.why_missing("tcp"))
         return
-    for metric, series in source.entities(rows, "metric"):
+    for metric, series in by_entity(rows, "metric"):
         seconds, quantity = source.seconds("tcp", series["tick"]), f"tcp.{metric.removeprefix('Tcp.')}"
         source.out.counter(quantity, series["value"], seconds, 1.0)
         source.apply_resolution("tcp", metric, quantity, seconds)
@@ -257,7 +252,7 @@ def process(source: Source, hz: float) -> None:
     if rows is None:
         source.out.mark_missing("process", source.window.why_missing("process"))
         return
-    for role, series in source.entities(rows, "role"):
+    for role, series in by_entity(rows, "role"):
         lives, seconds = _lives(series), source.seconds("process", series["tick"])
         for name, unit in units.items():
             readings = {life: series[name][chosen] for life, chosen in lives.items()}

@@ -12,7 +12,7 @@ import ibis
 import numpy as np
 
 from loadprint.metrics.sources import Source
-from loadprint.reading.columns import NANOSECOND
+from loadprint.reading.columns import EBPF_COUNTERS, EBPF_HISTOGRAMS, NANOSECOND
 from loadprint.reading.histograms import Histogram, bounds, difference
 from loadprint.reading.queries import Columns, number
 
@@ -31,23 +31,20 @@ def ebpf(source: Source) -> None:
 
     `mysql_statements` is the server's histogram of all statements; it has no sum.
     """
-    _histograms(source, "ebpf_sched", ("role", "state"), "sum_ns", NANOSECOND)
-    _histograms(source, "ebpf_block", ("device", "operation", "stage"), "sum_ns", NANOSECOND)
+    for probe, keys in EBPF_HISTOGRAMS.items():
+        _histograms(source, probe, keys, "sum_ns", NANOSECOND)
     _histograms(source, "ebpf_block_size", ("device", "operation"), "sum_bytes", 1.0)
-    _histograms(source, "ebpf_irq", ("kind",), "sum_ns", NANOSECOND)
-    _histograms(source, "ebpf_syscall_latency", ("role", "syscall"), "sum_ns", NANOSECOND)
-    _histograms(source, "ebpf_statements", ("role", "command"), "sum_ns", NANOSECOND)
     _histograms(source, "mysql_statements", ("statements",), None, PICOSECOND)
     _round_trips(source)
-    _counters(source, "ebpf_switches", ("role",), ("voluntary", "involuntary", "wakeups", "migrations"))
-    _counters(source, "ebpf_syscalls", ("role", "syscall"), ("count", "errors"))
+    for probe in EBPF_COUNTERS:
+        _counters(source, probe)
     _syscalls(source)
 
 
 def scheduler(source: Source) -> None:
     """Only the tables that grow with concurrency: run queue, off-CPU time by reason, switches."""
-    _histograms(source, "ebpf_sched", ("role", "state"), "sum_ns", NANOSECOND)
-    _counters(source, "ebpf_switches", ("role",), ("voluntary", "involuntary", "wakeups", "migrations"))
+    _histograms(source, "ebpf_sched", EBPF_HISTOGRAMS["ebpf_sched"], "sum_ns", NANOSECOND)
+    _counters(source, "ebpf_switches")
 
 
 def programs(source: Source) -> None:
@@ -176,7 +173,8 @@ def _round_trips(source: Source) -> None:
         source.out.put(f"tcp_rtt.{name}", risen / _seconds(source, probe), risen)
 
 
-def _counters(source: Source, probe: str, keys: Sequence[str], fields: Sequence[str]) -> None:
+def _counters(source: Source, probe: str) -> None:
+    keys, fields = EBPF_COUNTERS[probe]
     rows = _ends(source, probe, keys, {field: number(ibis._[field]) for field in fields})
     if rows is None:
         return

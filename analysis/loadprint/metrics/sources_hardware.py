@@ -10,7 +10,7 @@ import numpy as np
 
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import Source, cpu
-from loadprint.reading.queries import number
+from loadprint.reading.queries import by_entity, number
 
 KILOHERTZ, MICROJOULE = 1e3, 1e-6
 CONTROL = "intel-rapl"  # AMD's too; intel-rapl-mmio reads the same counters
@@ -75,7 +75,7 @@ def energy(source: Source) -> None:
         source.out.mark_missing("energy", source.window.why_missing("energy"))
         return
     parts = Quantities()
-    for zone, series in source.entities(rows, "zone"):
+    for zone, series in by_entity(rows, "zone"):
         whole, _, part = zone.partition("/")
         kind = "dram" if part.startswith("dram") else "package"
         if not whole.startswith("package") or (part and kind == "package"):

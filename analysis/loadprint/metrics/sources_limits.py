@@ -9,7 +9,7 @@ import numpy as np
 
 from loadprint.metrics.sources import Source
 from loadprint.reading.columns import MICROSECOND, NANOSECOND
-from loadprint.reading.queries import Columns, number
+from loadprint.reading.queries import Columns, by_entity, number
 from loadprint.reading.window import increase
 
 SOCKET_COUNTERS = ("active_opens", "passive_opens", "retrans_segs")
@@ -25,7 +25,7 @@ def sockets(source: Source, roles: Sequence[str]) -> None:
     if rows is None:
         source.out.mark_missing("sockets", source.window.why_missing("sockets"))
         return
-    for role, series in source.entities(rows, "role"):
+    for role, series in by_entity(rows, "role"):
         if role not in roles:
             continue
         if not np.isnan(series["time_wait"]).all():
@@ -58,9 +58,7 @@ def cgroup(source: Source, role: str) -> None:
         source.out.mark_missing("cgroup", source.window.why_missing("cgroup"))
         return
     shares = [
-        share
-        for _, series in source.entities(rows, "path")
-        if (share := _throttled(source, series)) is not None
+        share for _, series in by_entity(rows, "path") if (share := _throttled(source, series)) is not None
     ]
     if not shares:
         source.out.mark_missing(f"cgroup.{role}", NO_QUOTA)
@@ -95,7 +93,7 @@ def allowances(source: Source) -> None:
         source.out.mark_missing("allowance", source.window.why_missing("ethtool"))
         return
     totals: dict[str, tuple[float, float]] = {}
-    for metric, series in source.entities(rows, "metric"):
+    for metric, series in by_entity(rows, "metric"):
         seconds, risen = source.seconds("ethtool", series["tick"]), increase(series["value"])
         if risen is not None and seconds > 0:
             which = metric.rpartition(".")[2].removesuffix(EXCEEDED)
@@ -115,7 +113,7 @@ def volumes(source: Source) -> None:
         return
     for name in NVME:
         held = []
-        for _, series in source.entities(rows, "controller"):
+        for _, series in by_entity(rows, "controller"):
             seconds, risen = source.seconds("nvme", series["tick"]), increase(series[name])
             if risen is not None and seconds > 0:
                 held.append(risen.amount * MICROSECOND / seconds)

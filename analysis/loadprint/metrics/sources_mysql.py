@@ -14,7 +14,7 @@ from loadprint.metrics.sources import Source
 from loadprint.reading import redo_log
 from loadprint.reading.columns import MILLISECOND
 from loadprint.reading.mysql_names import AGES, CAPACITY, COUNTERS, GAUGES, PROBE_TRAFFIC, SUMS
-from loadprint.reading.queries import Columns, number
+from loadprint.reading.queries import Columns, by_entity, number
 from loadprint.reading.window import Floats
 
 
@@ -32,7 +32,7 @@ def mysql(source: Source) -> None:
     if rows is None:
         source.out.mark_missing("mysql", source.window.why_missing("mysql"))
         return
-    series = dict(source.entities(rows, "metric"))
+    series = dict(by_entity(rows, "metric"))
     for name, names in COUNTERS.items():
         recorded = next((series[one] for one in names if one in series), None)
         unit = MILLISECOND if name.endswith("_ms") else 1.0

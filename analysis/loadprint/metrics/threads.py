@@ -11,15 +11,8 @@ import ibis.expr.types as ir
 import numpy as np
 
 from loadprint.metrics.sources import Source, reused_pids
-from loadprint.reading.columns import NANOSECOND
+from loadprint.reading.columns import THREAD_UNITS
 from loadprint.reading.queries import Columns, number
-
-FIELDS = {
-    "voluntary_ctxt_switches": 1.0,
-    "nonvoluntary_ctxt_switches": 1.0,
-    "on_cpu_ns": NANOSECOND,
-    "run_delay_ns": NANOSECOND,
-}
 
 
 def threads(source: Source) -> None:
@@ -29,7 +22,7 @@ def threads(source: Source) -> None:
         source.out.mark_missing("threads", source.window.why_missing("threads"))
         return
     ends: dict[str, ir.Value] = {}
-    for name in FIELDS:
+    for name in THREAD_UNITS:
         column = number(ibis._[name])
         ends |= {f"{name}_0": column.argmin(ibis._.tick), f"{name}_1": column.argmax(ibis._.tick)}
     again = reused_pids(source)
@@ -62,7 +55,7 @@ def _sum_role(source: Source, role: str, rows: Columns, begin: float, end: float
     if seconds <= 0:
         source.out.mark_missing(f"threads.{role}", "threads were read only once in the window")
         return
-    for name, unit in FIELDS.items():
+    for name, unit in THREAD_UNITS.items():
         before = np.where(rows["born"] == begin, rows[f"{name}_0"], 0.0)
         risen = rows[f"{name}_1"] - before
         risen = np.where(risen < 0, rows[f"{name}_1"], risen)  # a new thread with the same tid

@@ -48,6 +48,24 @@ NIC_FIELDS = (
     "tx_errors",
     "tx_drops",
 )
+THREAD_UNITS = {
+    "voluntary_ctxt_switches": 1.0,
+    "nonvoluntary_ctxt_switches": 1.0,
+    "on_cpu_ns": NANOSECOND,
+    "run_delay_ns": NANOSECOND,
+}
+# entity columns of the tables with a histogram of times, and entity and counter columns of the others
+EBPF_HISTOGRAMS = {
+    "ebpf_sched": ("role", "state"),
+    "ebpf_block": ("device", "operation", "stage"),
+    "ebpf_irq": ("kind",),
+    "ebpf_syscall_latency": ("role", "syscall"),
+    "ebpf_statements": ("role", "command"),
+}
+EBPF_COUNTERS = {
+    "ebpf_switches": (("role",), ("voluntary", "involuntary", "wakeups", "migrations")),
+    "ebpf_syscalls": (("role", "syscall"), ("count", "errors")),
+}
 TCP_METRICS = ("Tcp.RetransSegs", "Tcp.OutSegs", "Tcp.InSegs", "Tcp.ActiveOpens")
 
 

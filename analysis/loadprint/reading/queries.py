@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +245,12 @@ def grouped(names: NDArray[Any]) -> list[tuple[str, NDArray[np.intp]]]:
     order = np.argsort(place, kind="stable")
     ends = np.searchsorted(place[order], np.arange(len(codes) + 1))
     return [(str(name), order[ends[code] : ends[code + 1]]) for name, code in codes.items()]
+
+
+def by_entity(rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
+    """Split rows by an entity column, in sorted order; the rows of each keep their order."""
+    for name, places in grouped(rows[key]):
+        yield name, {column: values[places] for column, values in rows.items()}
 
 
 def number(column: ir.Value) -> ir.Value:

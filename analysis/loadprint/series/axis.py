@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.reading.queries import Store, grouped
+from loadprint.reading.queries import Store, by_entity
 from loadprint.reading.recording import Run
 from loadprint.reading.window import WRAPS, clock_shift, stamps, whole
 
@@ -97,8 +97,7 @@ def read_axis(run: Run, role: str, store: Store, probes: Sequence[str]) -> Axis 
         lambda t: t.filter(t.probe.isin(probes)).select("probe", "status", **stamps(t)).order_by("tick"),
     )
     begin = phase.begin_ns + clock_shift(run, role, phase, path, rows)
-    read = grouped(rows["probe"])
-    return Axis({probe: _grid({n: v[places] for n, v in rows.items()}, begin) for probe, places in read})
+    return Axis({probe: _grid(reads, begin) for probe, reads in by_entity(rows, "probe")})
 
 
 def _grid(rows: dict[str, NDArray[Any]], begin_ns: float) -> Grid:

@@ -12,8 +12,8 @@ import numpy as np
 
 from loadprint.reading import columns
 from loadprint.reading.columns import MICROSECOND
-from loadprint.reading.queries import number
-from loadprint.series.probe_table import SeriesData, Table, is_requested, split
+from loadprint.reading.queries import by_entity, number
+from loadprint.series.probe_table import SeriesData, Table, is_requested
 
 KIB = 1024.0  # kB in /proc/meminfo
 MEMORY = ("Dirty", "Writeback", "MemAvailable")
@@ -79,7 +79,7 @@ def _fixed(
     table: Table, key: str, units: dict[str, float], name_of: Callable[[str], str]
 ) -> Iterator[SeriesData]:
     rows = table.rows(lambda t: t.select("tick", key, **{name: number(ibis._[name]) for name in units}))
-    for entity, of_entity in split(rows, key):
+    for entity, of_entity in by_entity(rows, key):
         if all(np.nanmin(of_entity[n], initial=np.inf) >= np.nanmax(of_entity[n], initial=0) for n in units):
             continue  # idle: a host has a dozen such devices
         for name, unit in units.items():
@@ -93,7 +93,7 @@ def tcp(table: Table) -> Iterator[SeriesData]:
             "tick", "metric", value=number(ibis._.value)
         )
     )
-    for metric, of_metric in split(rows, "metric"):
+    for metric, of_metric in by_entity(rows, "metric"):
         yield table.counter(f"tcp.{metric.removeprefix('Tcp.')}", of_metric, "value", 1.0)
 
 
@@ -102,7 +102,7 @@ def pressure(table: Table) -> Iterator[SeriesData]:
     rows = table.rows(
         lambda t: t.select("tick", total=number(t.total_us), kind=t.resource + "_" + t.severity)
     )
-    for kind, of_kind in split(rows, "kind"):
+    for kind, of_kind in by_entity(rows, "kind"):
         yield table.counter(f"pressure.{kind}", of_kind, "total", MICROSECOND)
 
 
@@ -111,5 +111,5 @@ def memory(table: Table) -> Iterator[SeriesData]:
     rows = table.rows(
         lambda t: t.filter(t.metric.isin(MEMORY)).select("tick", "metric", value=number(ibis._.value))
     )
-    for metric, of_metric in split(rows, "metric"):
+    for metric, of_metric in by_entity(rows, "metric"):
         yield table.gauge(f"memory.{metric}", of_metric["tick"], of_metric["value"] * KIB)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadprint.reading.queries import Columns, Query, Store, grouped
+from loadprint.reading.queries import Columns, Query, Store
 from loadprint.reading.recording import Run
 from loadprint.series.axis import Floats, Grid
 
@@ -72,9 +72,3 @@ def is_requested(key: str, names: Sequence[str] | None) -> bool:
 def any_requested(prefix: str, names: Sequence[str] | None) -> bool:
     """Whether any series is requested whose key starts with `prefix`."""
     return is_requested(prefix, names) or any(name.startswith(f"{prefix}.") for name in names or ())
-
-
-def split(rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
-    """Rows by an entity column, still ordered by tick."""
-    for name, places in grouped(rows[key]):
-        yield name, {column: values[places] for column, values in rows.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from loadprint.reading import columns
 from loadprint.series import host_series, server_series
 from loadprint.series.probe_table import SeriesData, Table
 
@@ -38,8 +39,8 @@ def readers(side: str) -> list[Reader]:
         Reader("threads", "threads", server_series.threads, "role"),
         Reader("memory", "memory", host_series.memory, "host"),
         Reader("mysql", "mysql", server_series.mysql, "host"),
-        *(_ebpf(probe, server_series.histogram, keys) for probe, keys in server_series.HISTOGRAMS.items()),
-        *(_ebpf(probe, server_series.counts, keys) for probe, (keys, _) in server_series.COUNTS.items()),
+        *(_ebpf(probe, server_series.histogram, keys) for probe, keys in columns.EBPF_HISTOGRAMS.items()),
+        *(_ebpf(probe, server_series.counts, keys) for probe, (keys, _) in columns.EBPF_COUNTERS.items()),
     ]
 
 

@@ -12,29 +12,18 @@ import ibis.expr.types as ir
 import numpy as np
 
 from loadprint.reading import columns, mysql_names, redo_log
-from loadprint.reading.columns import MILLISECOND, NANOSECOND
-from loadprint.reading.queries import Columns, number
-from loadprint.series.probe_table import SeriesData, Table, split
+from loadprint.reading.columns import (
+    EBPF_COUNTERS,
+    EBPF_HISTOGRAMS,
+    MILLISECOND,
+    NANOSECOND,
+    THREAD_UNITS,
+)
+from loadprint.reading.queries import Columns, by_entity, number
+from loadprint.series.probe_table import SeriesData, Table
 
-THREADS = {
-    "voluntary_ctxt_switches": 1.0,
-    "nonvoluntary_ctxt_switches": 1.0,
-    "on_cpu_ns": NANOSECOND,
-    "run_delay_ns": NANOSECOND,
-}
 SWITCHES = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
 PROCESS = ("utime", "stime", "read_bytes", "write_bytes", "minflt", "majflt")
-HISTOGRAMS = {
-    "ebpf_sched": ("role", "state"),
-    "ebpf_block": ("device", "operation", "stage"),
-    "ebpf_irq": ("kind",),
-    "ebpf_syscall_latency": ("role", "syscall"),
-    "ebpf_statements": ("role", "command"),
-}
-COUNTS = {
-    "ebpf_switches": (("role",), ("voluntary", "involuntary", "wakeups", "migrations")),
-    "ebpf_syscalls": (("role", "syscall"), ("count", "errors")),
-}
 
 
 def _of_roles(t: ir.Table, roles: Sequence[str] | None) -> ir.Table:
@@ -82,7 +71,7 @@ def process(table: Table) -> Iterator[SeriesData]:
             lambda t: _of_roles(t, roles).group_by("role", "tick").agg(rss=number(ibis._.rss).sum())
         )
         unit = columns.rss_unit(table.run, table.role, table.store, table.path)
-        for role, of_role in split(rows, "role"):
+        for role, of_role in by_entity(rows, "role"):
             yield table.gauge(f"process.{role}.rss", of_role["tick"], of_role["rss"] * unit)
 
 
@@ -91,7 +80,7 @@ def _process_counters(table: Table) -> Iterator[SeriesData]:
     if "starttime" in table.store.columns(table.path):
         entity.append("starttime")
     rows = table.rows(lambda t: _rises(t, PROCESS, entity, roles, born_at_zero=False))
-    for role, of_role in split(rows, "role"):
+    for role, of_role in by_entity(rows, "role"):
         of_role["cpu"] = of_role["utime"] + of_role["stime"]
         for name in (*PROCESS, "cpu"):
             unit = 1 / table.hz if name in ("utime", "stime", "cpu") else 1.0
@@ -101,14 +90,16 @@ def _process_counters(table: Table) -> Iterator[SeriesData]:
 
 def threads(table: Table) -> Iterator[SeriesData]:
     """Switches, CPU time and run-queue delay of each role's threads; `switches` is both kinds together."""
-    fields, roles = table.fields((*THREADS, "switches")), table.roles()
-    columns = tuple(name for name in THREADS if name in fields or ("switches" in fields and name in SWITCHES))
+    fields, roles = table.fields((*THREAD_UNITS, "switches")), table.roles()
+    columns = tuple(
+        name for name in THREAD_UNITS if name in fields or ("switches" in fields and name in SWITCHES)
+    )
     rows = table.rows(lambda t: _rises(t, columns, ("role", "pid", "tid"), roles, born_at_zero=True))
-    for role, of_role in split(rows, "role"):
+    for role, of_role in by_entity(rows, "role"):
         if "switches" in fields:
             of_role["switches"] = of_role[SWITCHES[0]] + of_role[SWITCHES[1]]
         for name in fields:
-            rates = table.grid.rates_of_rises(of_role["tick"], of_role[name], THREADS.get(name, 1.0))
+            rates = table.grid.rates_of_rises(of_role["tick"], of_role[name], THREAD_UNITS.get(name, 1.0))
             yield f"threads.{role}.{name}", table.grid.middle, rates
 
 
@@ -126,7 +117,7 @@ def mysql(table: Table) -> Iterator[SeriesData]:
     rows = table.rows(
         lambda t: t.filter(t.metric.isin(metrics)).select("tick", "metric", value=number(ibis._.value))
     )
-    series = dict(split(rows, "metric"))
+    series = dict(by_entity(rows, "metric"))
     for name, names in mysql_names.COUNTERS.items():
         rows = next((series[one] for one in names if one in series), {})
         if rows:
@@ -151,7 +142,7 @@ def mysql(table: Table) -> Iterator[SeriesData]:
 
 def histogram(table: Table) -> Iterator[SeriesData]:
     """`count` and `sum` (seconds) of an eBPF histogram's entities."""
-    keys = HISTOGRAMS[table.probe]
+    keys = EBPF_HISTOGRAMS[table.probe]
     units = {"sum": NANOSECOND, "count": 1.0}
     fields, roles = table.fields(units), table.roles() if keys[0] == "role" else None
 
@@ -167,7 +158,7 @@ def histogram(table: Table) -> Iterator[SeriesData]:
 
 def counts(table: Table) -> Iterator[SeriesData]:
     """Counters of an eBPF table's entities."""
-    keys, fields = COUNTS[table.probe]
+    keys, fields = EBPF_COUNTERS[table.probe]
     rows = table.rows(
         lambda t: t.select("tick", entity=_joined(t, keys), **{name: number(t[name]) for name in fields})
     )
@@ -183,7 +174,7 @@ def _joined(t: ir.Table, keys: Sequence[str]) -> ir.Value:
 
 def _entities(table: Table, rows: Columns, units: dict[str, float]) -> Iterator[SeriesData]:
     """Series of entities; before its first event an entity has no rows and counted 0."""
-    for entity, of_role in split(rows, "entity"):
+    for entity, of_role in by_entity(rows, "entity"):
         for name, unit in units.items():
             readings = table.grid.placed(of_role["tick"], of_role[name])
             if len(of_role["tick"]):
