@@ -1,4 +1,4 @@
-"""Damaged recordings: what a command may answer to one, and ways to damage it."""
+"""Damages recordings, and checks the response of a command to them."""
 
 from __future__ import annotations
 

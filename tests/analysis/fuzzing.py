@@ -1,7 +1,7 @@
-"""Feeds spoiled recordings to every command that reads them, in one process under a limit of memory.
+"""Runs every command on damaged recordings in one process with a memory limit.
 
 `python fuzzing.py FIRST STEP COUNT` runs the cases FIRST, FIRST + STEP, … below COUNT, and prints a line for
-each that went wrong: a traceback, more than one line of error, control characters, or over 1 GB of memory.
+each failure: a traceback, more than one line of error, control characters, or over 1 GB of memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ways to spoil a file of a recording as a bug, a crash or an attacker may, chosen by a seeded chance."""
+"""Damages a file of a recording as a bug, a crash or an attacker could, by a seeded random choice."""
 
 from __future__ import annotations
 

@@ -222,16 +222,16 @@ def test_the_parser_reads_what_the_recorder_reads() -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "holds no sample"),
+        ("", "contains no sample"),
         ("{", "not JSON at line 1"),
-        ('{"status": "error", "error": "bad query"}', "is an error of Prometheus: bad query"),
+        ('{"status": "error", "error": "bad query"}', "is an error response of Prometheus: bad query"),
         ('{"data": {"resultType": "vector", "result": []}}', "type 'vector', not 'matrix'"),
-        ('{"data": {"resultType": "matrix", "result": [{"metric": {}}]}}', "series 0: is no series"),
-        ('{"data": {"resultType": "matrix", "result": []}}', "holds no sample"),
-        ('[{"metric": {"__name__": "a"}, "values": [[1, "x"]]}]', "series 0: is no series"),
-        ('[{"metric": {"__name__": "a"}, "values": [[1, "1"]]}]', "holds 1 points in time"),
+        ('{"data": {"resultType": "matrix", "result": [{"metric": {}}]}}', "series 0: is not a series"),
+        ('{"data": {"resultType": "matrix", "result": []}}', "contains no sample"),
+        ('[{"metric": {"__name__": "a"}, "values": [[1, "x"]]}]', "series 0: is not a series"),
+        ('[{"metric": {"__name__": "a"}, "values": [[1, "1"]]}]', "contains 1 points in time"),
         ('[{"metric": {"__name__": "a"}, "histograms": []}]', "is a native histogram"),
-        ("a 1\nb\n", "line 2: `b` is no sample"),
+        ("a 1\nb\n", "line 2: `b` is not a sample"),
         ('a{b="c} 1\n', "line 1"),
         ("<html>\n", "line 1"),
     ],
@@ -260,9 +260,9 @@ def test_several_hosts_must_be_told_apart(tmp_path: Path, capsys: pytest.Capture
     path.write_text(json.dumps(series))
     words = ["import", "prometheus", str(path), "--out", str(tmp_path / "run")]
     assert main(words) == 2
-    assert "hold several hosts (db1, db2); name one with --instance" in capsys.readouterr().err
+    assert "contain several hosts (db1, db2); select one with --instance" in capsys.readouterr().err
     assert main([*words, "--instance", "db3"]) == 2
-    assert "there are: db1, db2" in capsys.readouterr().err
+    assert "available: db1, db2" in capsys.readouterr().err
     assert main([*words, "--instance", "db2"]) == 0
     assert {row["endpoint"] for row in table(tmp_path / "run", "scrape")} == {"db1"}
     assert json.loads((tmp_path / "run" / "server" / "fingerprint.json").read_text())["host"] == "db2"

@@ -184,7 +184,7 @@ def test_a_restart_parts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[
     told = capsys.readouterr().err
     assert "index dropped" in told
     assert "restarted at 2026-11-21 15:19:25 UTC" in told
-    assert "`compare` takes the longest one" in told
+    assert "`compare` uses the longest one" in told
     meta = json.loads((tmp_path / "run" / "run.json").read_text())
     assert meta["sar"]["comments"] == [{"at": "2026-11-21 15:19:25 UTC", "text": "index dropped"}]
     begin, end = [json.loads(line)["realtime_ns"] for line in (tmp_path / "run/load/phases.jsonl").open()]
@@ -296,15 +296,15 @@ def test_files_that_cannot_be_read_are_one_line(
     assert "End of system activity file unexpected" in refused(["import", "sar", str(torn), *out], capsys)
     cut = tmp_path / "cut.json"
     cut.write_bytes(RESTART.read_bytes()[:5000])
-    assert "is cut off or damaged" in refused(["compare", str(cut), str(RESTART)], capsys)
+    assert "is truncated or damaged" in refused(["compare", str(cut), str(RESTART)], capsys)
     other = tmp_path / "other.json"
     other.write_text('{"sysstat": []}')
-    assert "JSON that sadf did not print" in refused(["import", "sar", str(other), *out], capsys)
+    assert "is not JSON of sadf" in refused(["import", "sar", str(other), *out], capsys)
     assert "no/sadf: No such file" in refused(["import", "sar", str(sa), "--sadf", "no/sadf", *out], capsys)
     back = json.loads(RESTART.read_text())
     back["sysstat"]["hosts"][0]["statistics"][4]["timestamp"]["time"] = "15:10:00"
     other.write_text(json.dumps(back))
-    assert "its times do not rise at 2026-11-21 15:10:00 UTC" in refused(
+    assert "its times do not increase at 2026-11-21 15:10:00 UTC" in refused(
         ["import", "sar", str(other), *out], capsys
     )
     assert not (tmp_path / "run").exists()

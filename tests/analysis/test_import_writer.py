@@ -104,20 +104,20 @@ def test_the_layouts_are_the_recorders(tmp_path: Path) -> None:
 
 def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", _recording())
-    with pytest.raises(InputError, match="is there already; name a new directory"):
+    with pytest.raises(InputError, match="already exists; give a new directory"):
         write_run(run, _recording())
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         write_run(tmp_path / "file", _recording())
-    with pytest.raises(InputError, match="File exists; name another"):
+    with pytest.raises(InputError, match="File exists; give another"):
         write_run(tmp_path / "file" / "run", _recording())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]
 
 
 def test_times_must_rise(tmp_path: Path) -> None:
     one = Imported("test", ["a file"], [BEGIN], [])
-    with pytest.raises(InputError, match="a file: holds 1 points in time"):
+    with pytest.raises(InputError, match="a file: contains 1 points in time"):
         write_run(tmp_path / "run", one)
     back = Imported("test", ["a file"], [BEGIN, BEGIN], [])
-    with pytest.raises(InputError, match="its times do not rise"):
+    with pytest.raises(InputError, match="its times do not increase"):
         write_run(tmp_path / "run", back)

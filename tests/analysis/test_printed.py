@@ -116,12 +116,12 @@ def test_a_ratio_beyond_rounding_does_not_agree(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "wrong", "meant"),
     [
-        ("2,535,38", "its last digit is lost", (2_535_380, 2_535_389)),
-        ("12,3", "its last 2 digits are lost", (12_300, 12_399)),
+        ("2,535,38", "its last digit is missing", (2_535_380, 2_535_389)),
+        ("12,3", "its last 2 digits are missing", (12_300, 12_399)),
         ("1,23,456", "groups of thousands have 1, 2, 3 digits", None),
         ("1,234,5678", "groups of thousands have 1, 3, 4 digits", None),
-        ("twelve", "is no number", None),
-        ("1.2.3", "is no number", None),
+        ("twelve", "is not a number", None),
+        ("1.2.3", "is not a number", None),
     ],
 )
 def test_what_is_wrong_with_a_number(text: str, wrong: str, meant: tuple[float, float] | None) -> None:
@@ -145,7 +145,7 @@ def test_the_reference_is_the_first_without_printed_ratios_and_can_be_named(tmp_
     assert found.reference == "old"
     assert [ratio and ratio.value for ratio in found.rows[0].ratios] == [None, 0.93, 2.0]
     assert table(tmp_path / "t.csv", text, "new").rows[0].ratios[0] is not None
-    with pytest.raises(InputError, match="none of the columns"):
+    with pytest.raises(InputError, match="not a column of the table"):
         read(tmp_path / "t.csv", "other")
 
 
@@ -153,11 +153,11 @@ def test_the_reference_is_the_first_without_printed_ratios_and_can_be_named(tmp_
     ("text", "what"),
     [
         ("", "is empty"),
-        ("metric,a,b\n", "holds no row"),
+        ("metric,a,b\n", "has no rows"),
         ("metric,a,a\nx,1,2\n", "two columns have the same name"),
-        ("metric,a,b\nx,1,234,5\n", "4 cells, the first line has 3"),
+        ("metric,a,b\nx,1,234,5\n", "has 4 cells, the first line 3"),
         ("metric,a\nx,1\n", "a comparison needs two"),
-        ('metric,a,b\n"x,1,2\n', "is no CSV"),
+        ('metric,a,b\n"x,1,2\n', "is not CSV"),
     ],
 )
 def test_a_file_that_is_no_table_says_so(tmp_path: Path, text: str, what: str) -> None:

@@ -174,7 +174,7 @@ def test_cpu_lists(given: object, expected: object) -> None:
 
 
 def test_a_broken_cpu_list_names_its_place() -> None:
-    with pytest.raises(InputError, match="here: 'zero' is no CPU list"):
+    with pytest.raises(InputError, match="here: 'zero' is not a CPU list"):
         parse_cpus("zero", "here")
 
 
@@ -284,5 +284,5 @@ def test_a_clock_that_is_set_while_recording_moves_nothing_within_one_boot(
     fingerprint = json.loads((run / "server" / "fingerprint.json").read_text())
     write_json(run / "server" / "fingerprint.json", {**fingerprint, "boot_id": "another"})
     write_manifest(run)
-    with pytest.raises(InputError, match="the clock was set by 3600 s while recording"):
+    with pytest.raises(InputError, match="the clock was set by 3600 s during the recording"):
         gather(open_run(run), Store())
