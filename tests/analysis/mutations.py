@@ -79,7 +79,7 @@ def values(path: Path, chance: random.Random) -> None:
     for _ in range(3):
         try:
             value(path, chance)
-        except (ValueError, RecursionError):  # it is no JSON any more
+        except (ValueError, RecursionError):  # not JSON after an earlier mutation
             return
 
 

@@ -1,4 +1,4 @@
-"""Values of every JSON file of a recording replaced by what should not be there: a sample of all cases."""
+"""Invalid values in every JSON file of a recording: a sample of all cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Importing what Prometheus kept: of a real one with a node_exporter, kept answers, snapshots, bad ones."""
+"""Imports from a real Prometheus with node_exporter, from saved responses, snapshots and invalid files."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_real_prometheus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         ),
     ):
         until(server, "up == 1")
-        # a scrape is over when the next one has its time: what it read lies between what is read around it
+        # a scrape ends before the next one: its values are between those read before and after it
         begin = time.time()
         until_scraped(server, begin)
         early = proc_stat()
@@ -248,7 +248,7 @@ def test_unusable_files_are_one_line(
     assert not (tmp_path / "run").exists()
 
 
-def test_several_hosts_must_be_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_of_several_hosts_must_be_selected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     series = [
         {
             "metric": {"__name__": "node_cpu_seconds_total", "instance": name, "cpu": "0", "mode": "user"},

@@ -93,7 +93,7 @@ def test_too_short_or_zero_series_have_no_noise() -> None:
 
 
 @pytest.mark.parametrize("paired", [True, False])
-def test_so_many_more_repeats_decide(paired: bool) -> None:
+def test_the_planned_repeats_decide(paired: bool) -> None:
     """As many runs more, of the same mean and spread, make the interval exclude 1; one less does not."""
     more = stats.repeats_to_decide(X, Y, paired=paired)
     assert more is not None
@@ -118,7 +118,7 @@ def test_a_decided_comparison_needs_none_and_an_equal_one_never_ends() -> None:
 
 
 def test_what_a_number_of_repeats_would_tell() -> None:
-    """The inverse of planning: with the repeats it asks for, the observed difference is just told."""
+    """The inverse of planning: the planned repeats just detect the observed difference."""
     more = stats.repeats_to_decide(X, Y, paired=False)
     assert more is not None
     seen = math.exp(float(np.mean(np.log(X)) - np.mean(np.log(Y)))) - 1

@@ -80,7 +80,7 @@ def test_no_published_table_crashes_and_all_fit(name: str) -> None:
     assert found.agreeing == found.judged
 
 
-def test_one_column_of_numbers_is_no_comparison() -> None:
+def test_one_column_of_numbers_is_refused() -> None:
     with pytest.raises(InputError, match="a comparison needs two"):
         read(PUBLISHED / "specsdm91.csv")
 
@@ -132,7 +132,7 @@ def test_what_is_wrong_with_a_number(text: str, wrong: str, meant: tuple[float, 
     assert (None if found.meant is None else (found.meant.low, found.meant.high)) == meant
 
 
-def test_a_printed_ratio_tells_what_a_spoiled_cell_was(tmp_path: Path) -> None:
+def test_a_printed_ratio_narrows_a_misprinted_cell(tmp_path: Path) -> None:
     found = table(tmp_path / "t.csv", 'metric,a,b,printed_ratio\nx,"1,23,456",200,6.173\ny,10,5,2.00\n')
     misprint = found.misprints[0]
     # 6.1725 to 6.1735 times 199.5 to 200.5
@@ -160,12 +160,12 @@ def test_the_reference_is_the_first_without_printed_ratios_and_can_be_named(tmp_
         ('metric,a,b\n"x,1,2\n', "is not CSV"),
     ],
 )
-def test_a_file_that_is_no_table_says_so(tmp_path: Path, text: str, what: str) -> None:
+def test_a_file_that_is_not_a_table_is_refused(tmp_path: Path, text: str, what: str) -> None:
     with pytest.raises(InputError, match=what):
         table(tmp_path / "t.csv", text)
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"metric,a,b\nx,\xff,2\n")
     with pytest.raises(InputError, match="not UTF-8 text"):
         read(tmp_path / "t.csv")

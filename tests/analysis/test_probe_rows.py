@@ -1,4 +1,4 @@
-"""Rows from the eBPF tables and from the MySQL probe, on a host whose every rate is known by hand."""
+"""Rows of the eBPF tables and the MySQL probe, of a host with known rates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HISTOGRAM = {"shape": "histogram", "columns": {"buckets": {"bounds": BOUNDS}}}
 def histogram(
     entity: dict[str, str], per_second: list[int], sum_ns: int, ticks: range, born: int = 0
 ) -> Rows:
-    """Cumulative buckets that grow by so much a second, from tick `born` on."""
+    """Cumulative buckets that grow at a constant rate from tick `born` on."""
     return [
         {"tick": t, **entity, "sum_ns": sum_ns * t, "buckets": [n * t for n in per_second]}
         for t in ticks

@@ -1,8 +1,7 @@
-"""What an interval, a verdict and a refusal are worth, on data whose truth is known.
+"""Error rates of intervals, verdicts and refusals on simulated data.
 
-Seeds are fixed. The trials are so many that a band's own false alarm, with another seed, were below 1 in
-10,000: a share of 5 % in 4000 trials has a standard error of 0.34 points. `simulations/coverage.py` prints
-the whole table of docs/statistics.md.
+Seeds are fixed. With any other seed a test would fail in fewer than 1 of 10,000 cases: a share of 5 % in 4000
+trials has a standard error of 0.34 points. `simulations/coverage.py` prints the tables of docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def test_alarms_of_an_a_a_come_at_the_nominal_rate(random: np.random.Generator) 
 
 @pytest.mark.parametrize("run", [0.01, 0.02, 0.03])
 def test_intervals_from_seconds_raise_false_alarms(random: np.random.Generator, run: float) -> None:
-    """Beside it the interval of this package, on the same data."""
+    """The interval of this package on the same data."""
     truth = runs.Truth(5, run=run)
     assert 0.35 <= runs.naive_alarms(random, 1000, truth) <= 0.75
     _, told = runs.coverage(random, 1000, truth, paired=False)

@@ -33,7 +33,7 @@ class Truth:
 
 
 def seconds_of(random: Random, trials: int, truth: Truth) -> tuple[Floats, Floats]:
-    """Side and reference, each (trials, repeats, seconds); repeats of one block stand at one place."""
+    """Side and reference, each (trials, repeats, seconds); repeats of one block have the same index."""
     block = random.normal(0, truth.block, (trials, truth.repeats))
     found = []
     for level in (truth.ratio, 1.0):
