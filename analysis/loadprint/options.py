@@ -72,5 +72,5 @@ def write(text: str, output: Path | None) -> None:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(
-            output, error.strerror or "cannot be written", "name another file after -o"
+            output, error.strerror or "cannot be written", "give another file with -o"
         ) from error

@@ -48,7 +48,7 @@ def test_the_shipped_experiments_can_be_planned(path: Path, capsys: pytest.Captu
     [
         ("threads_running", "thread_running", 'unknown key "thread_running" in guards; did you mean'),
         ("  revert: mysql", "  revertt: mysql", 'unknown key "revertt" in treatment; did you mean "revert"?'),
-        ("window: 60s", "window: 60 parsecs", '"60 parsecs" is no duration'),
+        ("window: 60s", "window: 60 parsecs", '"60 parsecs" is not a duration'),
         ("order: ABBA", "order: BABA", "schedule.order: Input should be 'ABBA', 'TB' or 'random'"),
         ("window: 60s", "window: 2s", "schedule.window: shorter than three intervals"),
         ("max: 10", "max: ten", "guards.replication_lag.max"),

@@ -55,12 +55,12 @@ def test_quick_is_valid_and_resolved_to_seconds_and_bytes() -> None:
         (
             "measure: 20s",
             "measure: 20 parsecs",
-            '"20 parsecs" is no duration; write it as 8s, 2m or 1h',
+            '"20 parsecs" is not a duration; write it as 8s, 2m or 1h',
         ),
         (
             "redo_capacity: 128M",
             "redo_capacity: lots",
-            '"lots" is no size; write it as 256M or 4G',
+            '"lots" is not a size; write it as 256M or 4G',
         ),
         (
             "reference: oltp",
@@ -73,7 +73,7 @@ def test_quick_is_valid_and_resolved_to_seconds_and_bytes() -> None:
             'sides.insert.data: no data set "inserts"',
         ),
         ("repeats: 3", "repeats: [3", "not YAML"),
-        ("repeats: 3", "repeats: 3\nrepeats: 4", '"repeats" is given twice'),
+        ("repeats: 3", "repeats: 3\nrepeats: 4", 'duplicate key "repeats"'),
     ],
 )
 def test_a_mistake_names_line_key_and_fix(tmp_path: Path, old: str, new: str, says: str) -> None:
@@ -96,7 +96,7 @@ def test_a_missing_key_is_named(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_names_its_neighbours() -> None:
-    with pytest.raises(DocumentError, match=r"no such campaign file; there are: .*quick"):
+    with pytest.raises(DocumentError, match=r"no such campaign file; available: .*quick"):
         load(QUICK.with_name("quik.yml"))
 
 

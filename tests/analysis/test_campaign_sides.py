@@ -132,7 +132,7 @@ def test_variables_size_a_campaign_and_a_scale_changes_them(tmp_path: Path) -> N
 
 def test_mistakes_in_scales_and_variables_are_placed(tmp_path: Path) -> None:
     path = written(tmp_path, SIZED, "point-text-t1", SCALED)
-    with pytest.raises(DocumentError, match='no scale "huge"; there are large'):
+    with pytest.raises(DocumentError, match='no scale "huge"; available: large'):
         load(path, scales=["huge"])
     path = written(tmp_path, SIZED, "point-text-t1", SCALED.replace("measure: 1m", "mesure: 1m"))
     with pytest.raises(DocumentError, match='unknown key "mesure" in phases') as error:

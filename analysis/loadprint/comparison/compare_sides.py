@@ -149,7 +149,7 @@ def _oddities(side: Side, runs: Sequence[Measured]) -> list[str]:
     notes = []
     for run in runs:
         told = [text for text in run.run.problems if not text.startswith("load/") or "cut off" in text]
-        told += dict.fromkeys(run.quantities.oddities)
+        told += dict.fromkeys(run.quantities.warnings)
         if run.window:
             told += [f"{run.window.missed} ticks missed in the window"] if run.window.missed else []
             told += [f"probe {probe}: {reason}" for probe, reason in run.window.failures.items()]

@@ -27,7 +27,7 @@ STEADY = ("cpu", "syscall")  # hold the limit by their nature: no memory bus, no
 LEAST_AT_REST = 5  # pairs that tell how well a part repeats itself
 AT_REST_S = 120  # neighbours further apart are not the same machine any more
 MEDIANS = 3.0
-MOST_DECIMALS = 5  # of a factor that lies close to its limit
+MAX_DECIMALS = 5  # of a factor that lies close to its limit
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _way(shift: Shift) -> str:
 def _beside_its_limit(shift: Shift) -> tuple[str, str]:
     """A shift as a factor, and its limit: more decimals where they would look alike, no limit as no text."""
     factor = math.exp(abs(math.log1p(shift.change)))
-    for decimals in range(2, MOST_DECIMALS + 1):
+    for decimals in range(2, MAX_DECIMALS + 1):
         texts = (_factor(factor, decimals), "" if shift.limit is None else _factor(1 + shift.limit, decimals))
         if texts[0] != texts[1]:
             break

@@ -17,7 +17,7 @@ from loadprint import numbers
 from loadprint.errors import InputError
 from loadprint.metrics.derived import Metric, as_is
 from loadprint.metrics.gather import Measured
-from loadprint.reading.documents import Each, Kind, ListOf, Shape, deviation
+from loadprint.reading.documents import Each, Kind, ListOf, Shape, shape_error
 from loadprint.reading.recording import read_object
 from loadprint.tables.table import Row
 
@@ -178,7 +178,7 @@ def _entries(path: Path, listed: list[Any]) -> Iterator[Ceiling]:
 
 def _more(place: str, entry: dict[str, Any]) -> dict[str, Any]:
     """What only the program that measures writes; all of it may be left out."""
-    if wrong := deviation(entry, MORE):
+    if wrong := shape_error(entry, MORE):
         raise InputError(place, wrong, AGAIN)
     row = entry.get("row", True)
     if not isinstance(row, bool):

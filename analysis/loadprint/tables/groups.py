@@ -79,7 +79,7 @@ def _throughput(rows: Rows, sides: Sides) -> list[Group]:
         by_type = (
             row
             for kind in kinds
-            for row in derived.seen(
+            for row in derived.with_view(
                 "always" if kind in shared else "all", *generated.types((kind,), latency[derived.P99])
             )
         )
@@ -110,7 +110,7 @@ def _disks(rows: Rows, sides: Sides, shown: Sequence[Device]) -> list[Group]:
 def _nic(rows: Rows, sides: Sides, device: Device) -> Group:
     """Rows of an interface; sides that spoke by different roads have values and no ratio."""
     group = _device_group(rows, "nic", device, derived_devices.NETWORK, NETWORK)
-    quiet = [devices.quiet(runs, name) for runs, name in zip(sides, device.per_side, strict=True)]
+    quiet = [devices.is_idle(runs, name) for runs, name in zip(sides, device.per_side, strict=True)]
     if not any(quiet) or all(quiet):
         return group
     reference = rows.builder.reference
@@ -183,7 +183,7 @@ def _device_group(
 ) -> Group:
     """Rows of one device; all are for the full view where the device is beside the point."""
     if not device.plain:
-        metrics = derived.seen("all", *metrics)
+        metrics = derived.with_view("all", *metrics)
     built = tuple(
         rows.aligned(metric.of(device.name), [metric.of(name) if name else None for name in device.per_side])
         for metric in metrics
@@ -204,7 +204,7 @@ def _costs(rows: Rows, sides: Sides, disks: Sequence[Device], nics: Sequence[Dev
     statements, commits = _counted(runs, costs.STATEMENTS), _counted(runs, costs.COMMITS)
     counted = (statements.quantity, commits.quantity)
     where = [
-        costs.Where(d, n, host_switches, present, same, *counted) for d, n in zip(disk, nic, strict=True)
+        costs.CostScope(d, n, host_switches, present, same, *counted) for d, n in zip(disk, nic, strict=True)
     ]
     operations = " | ".join(dict.fromkeys(run.operation.partition(" (")[0] for run in runs))
     own = replace(costs.OPERATION, title=f"Cost per operation ({operations})")
@@ -221,7 +221,7 @@ def _costs(rows: Rows, sides: Sides, disks: Sequence[Device], nics: Sequence[Dev
     return found
 
 
-def _counted(runs: Sequence[Measured], ways: Sequence[costs.Work]) -> costs.Work:
+def _counted(runs: Sequence[Measured], ways: Sequence[costs.Denominator]) -> costs.Denominator:
     """The first way to count a unit of work that all runs have, else the first: the same for every side."""
     told = (work for work in ways if all(run.quantities.get(work.quantity) for run in runs))
     return next(told, ways[0])

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from loadprint.statistics.trend import look
+from loadprint.statistics.trend import trend_estimates
 
 from simulations import runs, series
 
@@ -58,7 +58,7 @@ def alarms(trials: int) -> None:
 def refused(made: series.Floats) -> str:
     """Share of series (trials, seconds) or sides (trials, repeats, seconds) that never settled."""
     sides = made if made.ndim == 3 else made[:, None]
-    return f"{100 * float(look(sides).drifts.mean()):.0f} %"
+    return f"{100 * float(trend_estimates(sides).drifts.mean()):.0f} %"
 
 
 def steady(trials: int) -> None:
@@ -71,7 +71,8 @@ def steady(trials: int) -> None:
     print("|--:|--:|--:|--:|--:|--:|--:|--:|")
     for seconds in (15, 30, 60, 120, 300, 600):
         cells = [
-            refused(series.stationary(random(), trials, seconds, 0.1, memory)) for memory in (0, 0.5, 0.8)
+            refused(series.stationary(random(), trials, seconds, 0.1, autocorrelation))
+            for autocorrelation in (0, 0.5, 0.8)
         ]
         three = series.stationary(random(), trials * 3, seconds, 0.1, 0.8).reshape(trials, 3, seconds)
         cells += [refused(three), refused(series.sawtooth(random(), trials, seconds, 3, 0.3))]
@@ -87,14 +88,16 @@ def drifting(trials: int) -> None:
     print(f"| seconds | noise | autocorrelation | {' | '.join(head.replace('%', ' %') for head in heads)} |")
     print("|--:|--:|--:|" + "--:|" * len(heads))
     for seconds in (15, 30, 60, 120, 300, 600):
-        for spread, memory in ((0.02, 0.0), (0.03, 0.5), (0.03, 0.8), (0.1, 0.3)):
+        for spread, autocorrelation in ((0.02, 0.0), (0.03, 0.5), (0.03, 0.8), (0.1, 0.3)):
             cells = []
             for repeats in (1, 3):
                 for drift in (0.05, 0.07, 0.1, 0.15):
                     line = drift * (np.arange(seconds) / seconds - 0.5)
-                    made = 1 + line + series.noise(random(), trials * repeats, seconds, spread, memory)
+                    made = (
+                        1 + line + series.noise(random(), trials * repeats, seconds, spread, autocorrelation)
+                    )
                     cells.append(refused(made.reshape(trials, repeats, seconds)))
-            print(f"| {seconds} | {100 * spread:.0f} % | {memory:g} | {' | '.join(cells)} |")
+            print(f"| {seconds} | {100 * spread:.0f} % | {autocorrelation:g} | {' | '.join(cells)} |")
 
 
 def ramps(trials: int) -> None:

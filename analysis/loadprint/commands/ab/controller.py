@@ -164,7 +164,7 @@ class Controller:
             self._end_recorder()
             self._close(f"{error.place}: {error.what}", reverted=True, revert_result="nothing was applied")
             if isinstance(error, Silent):
-                raise InputError(error.place, why_silent(self.out) or error.what, error.mend) from None
+                raise InputError(error.place, why_silent(self.out) or error.what, error.fix) from None
             raise
         except Exception as error:  # a defect of this program must not leave the treatment applied
             reason = f"{type(error).__name__}: {error}"

@@ -9,7 +9,7 @@ from loadprint import numbers
 from loadprint.commands.ab.effects import QUANTITIES
 from loadprint.commands.ab.inference import Slope, carry_over, drift, smallest_p
 from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, Check, Effect, Window
-from loadprint.statistics.stats import LEAST_REPEATS
+from loadprint.statistics.stats import MIN_REPEATS
 
 SATURATED = 0.9  # of the host's CPUs
 NEAR = 0.02  # without an interval, a ratio of queries this close to 1 is no difference
@@ -104,13 +104,13 @@ def judge(status: str, blocks: int, used: int, effects: Sequence[Effect]) -> tup
     if headline.ratio is None:
         return "inconclusive", f"Inconclusive: no block has queries and CPU of both variants.{excluded}"
     value = f"{headline.ratio:.4g} × the queries per CPU-second"
-    if blocks > used and used < max(LEAST_REPEATS, ENOUGH * blocks):
+    if blocks > used and used < max(MIN_REPEATS, ENOUGH * blocks):
         return "inconclusive", f"Inconclusive: too few windows match.{excluded} The others show {value}."
     if headline.low is None or headline.high is None:
         if headline.blocks == 1:
             why = "one block: no interval, and an effect cannot be separated from drift"
         else:
-            why = f"{headline.blocks} blocks: no interval and no verdict below {LEAST_REPEATS}"
+            why = f"{headline.blocks} blocks: no interval and no verdict below {MIN_REPEATS}"
         return "too few", f"Treatment gave {value}, from {why}.{excluded}"
     interval = f"[{headline.low:.4g}, {headline.high:.4g}]"
     test = f"{headline.blocks} blocks, sign-flip p = {headline.p_sign:.3g}"
@@ -127,9 +127,9 @@ def warnings(schedule: str, used: int, headline: Effect) -> tuple[str, ...]:
     texts = []
     if schedule == "TB":
         texts.append("schedule TB: drift within a block adds to the effect, and carry-over cannot be tested")
-    if 0 < used < LEAST_REPEATS:
+    if 0 < used < MIN_REPEATS:
         texts.append(f"{used} block{'s' if used > 1 else ''}: values only, three or more give an interval")
-    elif LEAST_REPEATS <= used < 6:
+    elif MIN_REPEATS <= used < 6:
         texts.append(
             f"{used} blocks: the sign-flip test cannot go below p = {smallest_p(used):g}, six reach 0.031"
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadprint.errors import InputError
-from loadprint.reading.documents import Kind, ListOf, Shape, deviation
+from loadprint.reading.documents import Kind, ListOf, Shape, shape_error
 from loadprint.reading.recording import read_object
 from loadprint.tables.ceilings import AGAIN, FILE, Ceiling, read
 
@@ -51,7 +51,7 @@ def summarise(path: Path) -> Summary:
     place = path / FILE if path.is_dir() else path
     ceilings = read(place)
     document = read_object(place)
-    if error := deviation(document, MISSING):
+    if error := shape_error(document, MISSING):
         raise InputError(place, error, AGAIN)
     missing = tuple(
         (each.get("label") or "?", each.get("reason") or "no reason given")

@@ -23,7 +23,7 @@ from loadprint.configuration.private_files import write_private
 from loadprint.errors import InputError
 from loadprint.printable import printable
 from loadprint.reading import bounds
-from loadprint.reading.documents import Each, Kind, ListOf, Shape, deviation
+from loadprint.reading.documents import Each, Kind, ListOf, Shape, shape_error
 from loadprint.reading.recording import read_object
 
 STEPS = "steps.json"
@@ -54,7 +54,7 @@ class _Step:
 def gather(directory: Path) -> dict[str, Any]:
     """Read a directory of outputs. Raises InputError if `steps.json` or a claim is unusable."""
     plan = read_object(directory / STEPS)
-    error = deviation(plan, SHAPE)
+    error = shape_error(plan, SHAPE)
     missing_keys = [name for name in ("host", "date", "nic", "steps") if plan.get(name) is None]
     if error or missing_keys:
         raise InputError(directory / STEPS, error or f"`{missing_keys[0]}` is missing", FIX)

@@ -37,7 +37,7 @@ GROUPABLE = (
 Means = dict[str, NDArray[np.object_]]
 OUTLIER = 3.5  # robust standard deviations (Iglewicz & Hoaglin 1993)
 MIN_FOR_OUTLIERS = 5
-_COSTS = costs.cost_metrics(costs.OPERATION, costs.Where(DISK, NIC, host_switches=True))
+_COSTS = costs.cost_metrics(costs.OPERATION, costs.CostScope(DISK, NIC, host_switches=True))
 METRICS: dict[str, Metric] = {
     metric.key: metric
     for metric in (

@@ -15,7 +15,7 @@ import pyarrow as pa
 from loadprint.judging import client, steady
 from loadprint.metrics import devices
 from loadprint.metrics.gather import LATENCIES, Measured
-from loadprint.reading.columns import SUPERVISORS_VETH, VETH
+from loadprint.reading.columns import SUPERVISOR_VETH, VETH
 from loadprint.reading.instances import identity, kind
 from loadprint.reading.recording import Run
 from loadprint.tables.header import kernel
@@ -85,7 +85,7 @@ def facts(key: str, measured: Measured, interfaces: Iterable[str]) -> dict[str, 
         "last_tick": window.last if window else None,
         "settled": not steady.unsettled(run.id, [measured], steady.together([measured])),
         "client_bound": bool(client.client_bound(run.id, [measured])),
-        "oddities": len(measured.quantities.oddities),
+        "oddities": len(measured.quantities.warnings),
     }
     row |= {name: _number(result.get(name)) for name in TOTALS}
     for name in LATENCIES:
@@ -117,7 +117,7 @@ def _interface(nics: Sequence[devices.Device], interfaces: Iterable[str]) -> str
     """Return the busiest interface except lo, by its name in the table."""
     busiest = next((nic.name for nic in nics if nic.name != "lo"), None)
     if busiest == VETH:
-        return next((name for name in interfaces if SUPERVISORS_VETH.fullmatch(name)), None)
+        return next((name for name in interfaces if SUPERVISOR_VETH.fullmatch(name)), None)
     return busiest
 
 
