@@ -59,9 +59,7 @@ def test_sets_are_named_in_the_order_of_the_sides(tmp_path: Path) -> None:
         assert title == f"CPU, server's set ({order})"
         row = table.row("interrupts_server")
         assert row is not None
-        assert [table.footnotes[note - 1] for note in row.notes] == [
-            f"on the CPUs of each side's set: {order}"
-        ]
+        assert list(row.notes) == [f"on the CPUs of each side's set: {order}"]
     interrupts = own.row("interrupts_server")
     assert interrupts is not None
     assert interrupts.notes == ()

@@ -17,7 +17,7 @@ from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.recording import Run
 from loadprint.statistics import stats
-from loadprint.tables.rows import COARSE, Column, Footnotes, RowBuilder, evaluate
+from loadprint.tables.rows import COARSE, Column, RowBuilder, evaluate
 from loadprint.tables.table import Row, Versus
 from recordings import make_execution
 
@@ -34,15 +34,14 @@ def column(
         quantities.put("q", value, count, cut=cut)
         run = Run(Path(name), {}, None, None, (), {}, None)
         runs.append(Measured(run, quantities, None, None, None, np.empty(0)))
-    return Column(name, tuple(runs), paired=False, verdict="")
+    return Column(name, tuple(runs), paired=False)
 
 
-def build(side: Column, base: Column, metric: derived.Metric = PLAIN) -> tuple[Row, Versus, list[str]]:
-    footnotes = Footnotes()
-    row = RowBuilder([base, side], 0, footnotes).row(metric)
-    found = row.versus[1]
-    assert found is not None
-    return row, found, footnotes.texts
+def build(side: Column, base: Column, metric: derived.Metric = PLAIN) -> tuple[Row, Versus]:
+    row = RowBuilder([base, side], 0).row(metric)
+    versus = row.versus[1]
+    assert versus is not None
+    return row, versus
 
 
 @pytest.mark.parametrize(
@@ -60,7 +59,7 @@ def build(side: Column, base: Column, metric: derived.Metric = PLAIN) -> tuple[R
 def test_zero_has_a_difference_and_no_ratio(
     side: list[float], base: list[float], kind: str, centre: float | None
 ) -> None:
-    _, found, _ = build(column("b", side), column("a", base))
+    _, found = build(column("b", side), column("a", base))
     assert found.kind == kind
     if centre is not None:
         assert found.centre == pytest.approx(centre, abs=1e-12)
@@ -85,11 +84,10 @@ def test_a_value_under_three_steps_of_its_source_is_flagged(
     steps: float | None, cut: bool, flagged: bool
 ) -> None:
     """No event is none, no tick of a clock is less than one; a source without steps has none to count."""
-    row, _, footnotes = build(
+    row, _ = build(
         column("b", [0.0 if steps == 0 else 1.0] * 3, [steps] * 3, cut=cut), column("a", [1.0] * 3, [50] * 3)
     )
-    assert (COARSE in footnotes) == flagged
-    assert bool(row.cells[1].notes) == flagged
+    assert row.cells[1].notes == ((COARSE,) if flagged else ())
     assert row.cells[0].notes == ()
 
 
@@ -103,7 +101,7 @@ def test_a_base_below_its_resolution_has_no_infinite_ratio(
     """Read in less than a millisecond is not in no time at all, and two waits are not endlessly many."""
     base = column("a", [0.0] * 3, [0] * 3, cut=base_cut)
     side = column("b", [0.2, 0.3, 0.25], [side_steps] * 3, cut=base_cut)
-    _, found, _ = build(side, base)
+    _, found = build(side, base)
     assert found.kind == kind
     assert found.centre == (None if kind == "inf" else pytest.approx(0.25))
 
@@ -144,13 +142,13 @@ def test_what_some_repeats_lack_is_said_of_them_alone() -> None:
         runs = column("b", [1.0] * len(counts)).runs
         for run, count in zip(runs, counts, strict=True):
             run.quantities.put("n", count)
-        return Column("b", runs, paired=False, verdict="")
+        return Column("b", runs, paired=False)
 
-    row, _, footnotes = build(side([1.0, 0.0, 2.0]), side([0.0, 0.0, 0.0]), wait)
+    row, _ = build(side([1.0, 0.0, 2.0]), side([0.0, 0.0, 0.0]), wait)
     assert row.cells[1].value == pytest.approx(0.75)
-    assert footnotes == [
-        "nothing to divide by: Δn is 0",
-        "missing in b, 1 of 3 repeats: nothing to divide by: Δn is 0",
+    assert [cell.notes for cell in row.cells] == [
+        ("nothing to divide by: Δn is 0",),
+        ("missing in b, 1 of 3 repeats: nothing to divide by: Δn is 0",),
     ]
 
 
@@ -167,10 +165,10 @@ def test_quantiles_of_neighbouring_buckets_cannot_be_told_apart() -> None:
 
 def test_percentages_differ_in_points_beside_their_ratio() -> None:
     share = replace(PLAIN, unit="%", shown="%")
-    _, found, _ = build(column("b", [60.0, 62.0, 61.0]), column("a", [30.0, 31.0, 29.0]), share)
+    _, found = build(column("b", [60.0, 62.0, 61.0]), column("a", [30.0, 31.0, 29.0]), share)
     assert found.kind == "ratio"
     assert found.points == pytest.approx(31.0)
-    _, plain, _ = build(column("b", [60.0, 62.0, 61.0]), column("a", [30.0, 31.0, 29.0]))
+    _, plain = build(column("b", [60.0, 62.0, 61.0]), column("a", [30.0, 31.0, 29.0]))
     assert plain.points is None
 
 

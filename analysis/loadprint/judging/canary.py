@@ -93,7 +93,7 @@ def repeatability(runs: Iterable[Run]) -> dict[str, float]:
     return limits
 
 
-def told(by_run: Mapping[Path, Sequence[Shift]]) -> str:
+def largest(by_run: Mapping[Path, Sequence[Shift]]) -> str:
     """One line: the largest shift of each part, its limit, and how many runs it is from."""
     found = [shift for own in by_run.values() for shift in own]
     texts = []

@@ -27,6 +27,6 @@ class Verdict:
     answer: str
     text: str
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Answer and numbers as one text."""
         return f"{self.answer}: {self.text}" if self.text else self.answer

@@ -81,9 +81,9 @@ def reached(runs: Sequence[Run]) -> str:
 
 
 def cold(name: str, runs: Sequence[Measured], promised: dict[str, Any]) -> str:
-    """Why a side counts as not warm; empty where it was warm, or nothing tells.
+    """Why a side counts as not warm; empty if it was warm, or if nothing shows it.
 
-    `promised` is the campaign's `warm`, empty outside of campaigns: then the full rule holds.
+    `promised` is the campaign's `warm`, empty outside of campaigns: then the full rule applies.
     """
     plain = [run.run for run in runs]
     reasons = [broken_promise(plain, promised.get("redo_capacities_written"))]

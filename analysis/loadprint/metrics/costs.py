@@ -59,6 +59,7 @@ class Probed:
     source: str
     units: tuple[str, str] | None = ("1", "")
     footnote: str = ""
+    mixed_flavours_footnote: str = ""
 
 
 SYSTEM = (
@@ -74,7 +75,7 @@ SERVER = (
     Probed("redo", "redo written", "mysql.redo", None),
     Probed("fsyncs", "fsyncs of InnoDB", "mysql.fsyncs"),
     Probed("pages_flushed", "pages flushed", "mysql.pages_flushed"),
-    Probed("rows_read", "rows read", "mysql.rows_read", footnote=ROWS_READ),
+    Probed("rows_read", "rows read", "mysql.rows_read", mixed_flavours_footnote=ROWS_READ),
     Probed("rows_changed", "rows inserted, updated, deleted", "mysql.rows_written"),
     Probed("row_lock_wait", "waiting for row locks", "mysql.row_lock_ms", ("s", "µs")),
 )
@@ -143,6 +144,7 @@ def _probed(work: Work, where: Where, rows: Sequence[Probed]) -> list[Metric]:
         replace(
             _cost(work, row.key, row.label, row.units or _traffic(work), row.source),
             footnote=row.footnote,
+            mixed_flavours_footnote=row.mixed_flavours_footnote,
         )
         for row in rows
         if row.source in where.there

@@ -24,6 +24,7 @@ class Metric:
 
     `coarse` leading inputs together must show three steps of their source, else the value is flagged.
     `rounding` is how far a value may be off by its source's own steps, as a share of it (a bucket's middle).
+    `mixed_flavours_footnote` applies only where MySQL is compared with MariaDB.
     `per_operation` rows count the workload's own operation: no ratio between different operations.
     """
 
@@ -39,6 +40,7 @@ class Metric:
     per_operation: bool = False
     coarse: int = 1
     footnote: str = ""
+    mixed_flavours_footnote: str = ""
     view: View = "always"
     rounding: float = 0.0
 

@@ -6,12 +6,17 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
-from loadprint.judging import warm
+from loadprint import numbers
+from loadprint.judging import canary, steady, warm
 from loadprint.judging.comparability import Comparability, Difference
 from loadprint.judging.effective import Server, effective
 from loadprint.judging.facts import connections
+from loadprint.judging.verdicts import Shifts
 from loadprint.metrics.gather import Measured
 from loadprint.reading.sides import Side
+from loadprint.statistics.trend import Trend
+from loadprint.tables.ceilings import Ceilings
+from loadprint.tables.table import Row
 
 MOST_LISTED = 6  # differences of one group that are named; JSON has all
 
@@ -74,6 +79,40 @@ def _warmed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> li
         for side, runs in zip(sides, measured, strict=True)
     ]
     return [f"{name} {text}" for name, text in told if text]
+
+
+def steadiness(
+    names: Sequence[str], measured: Sequence[Sequence[Measured]], trends: Sequence[Trend | None]
+) -> list[tuple[str, str]]:
+    """The line `drift`: how far operations/s drifted over the window of each side."""
+    texts = [
+        f"{name} {text}"
+        for name, runs, trend in zip(names, measured, trends, strict=True)
+        if (text := steady.drift(runs, trend))
+    ]
+    return [("drift", f"of operations/s over the window: {'; '.join(texts)}")] if texts else []
+
+
+def canaries(shifts: Shifts) -> list[tuple[str, str]]:
+    """The line `canary`: the largest shifts of its parts."""
+    text = canary.largest(shifts)
+    return [("canary", text)] if text else []
+
+
+def unused_ceilings(limits: Ceilings, rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """The line `ceilings`: quantities with a ceiling that no row shows."""
+    unused = limits.unused({cell.ceiling for row in rows for cell in row.cells if cell.ceiling})
+    return [("ceilings", f"no row shows {', '.join(unused)}")] if unused else []
+
+
+def noise(names: Sequence[str], noises: Sequence[float | None]) -> list[tuple[str, str]]:
+    """The line `noise`: the within-run noise of each side that has one."""
+    texts = [
+        f"{name} ±{numbers.percent(each)} %"
+        for name, each in zip(names, noises, strict=True)
+        if each is not None
+    ]
+    return [("noise", f"within runs, of operations/s (planning only): {'; '.join(texts)}")] if texts else []
 
 
 def _describe(side: Side, runs: Sequence[Measured]) -> str:

@@ -6,11 +6,11 @@ marks and footnotes mean the same in every view, because they are given before i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from loadprint.tables.groups import COSTS
-from loadprint.tables.table import Cell, Group, Row, Table, Versus
+from loadprint.tables.table import Cell, Group, Row, Table
 
 LEAST_PERCENT = 0.5  # a share of less is not there, for rows that are shown only where something happened
 MOST_NAMED = 4
@@ -57,11 +57,11 @@ def _told(row: Row) -> bool:
 
 
 def _cut(table: Table, groups: Sequence[Group], empty: Sequence[str]) -> Table:
-    """The table with these groups, their footnotes numbered anew, and a line on what is not shown."""
+    """The table with these groups only, and a line on the rows that it does not show."""
     before, after = (sum(len(group.rows) for group in each) for each in (table.groups, groups))
     line = _left_out(before - after, empty)
     method = (*table.method, line) if line else table.method
-    return _renumbered(replace(table, groups=tuple(groups), method=method))
+    return replace(table, groups=tuple(groups), method=method)
 
 
 def _left_out(rows: int, empty: Sequence[str]) -> str:
@@ -70,39 +70,3 @@ def _left_out(rows: int, empty: Sequence[str]) -> str:
     named = ", ".join(empty[:MOST_NAMED]) + (", …" if len(empty) > MOST_NAMED else "")
     nothing = f", and there is nothing but zero or n/a in: {named}" if empty else ""
     return f"{rows} more rows with --all{nothing}."
-
-
-def _renumbered(table: Table) -> Table:
-    """Footnotes that are still used, in the order in which they are met."""
-    order = {old: new for new, old in enumerate(dict.fromkeys(_notes(table)), start=1)}
-
-    def moved(notes: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(sorted(order[note] for note in notes))
-
-    def versus(found: Versus | None) -> Versus | None:
-        return None if found is None else replace(found, notes=moved(found.notes))
-
-    def row(old: Row) -> Row:
-        cells = tuple(replace(cell, notes=moved(cell.notes)) for cell in old.cells)
-        return replace(old, cells=cells, versus=tuple(map(versus, old.versus)), notes=moved(old.notes))
-
-    return replace(
-        table,
-        sides=tuple(replace(side, notes=moved(side.notes)) for side in table.sides),
-        groups=tuple(replace(group, rows=tuple(map(row, group.rows))) for group in table.groups),
-        footnotes=tuple(table.footnotes[old - 1] for old in order),
-    )
-
-
-def _notes(table: Table) -> Iterator[int]:
-    """Numbers of footnotes as a reader meets them."""
-    for side in table.sides:
-        yield from side.notes
-    for group in table.groups:
-        for row in group.rows:
-            yield from row.notes
-            for cell in row.cells:
-                yield from cell.notes
-            for found in row.versus:
-                if found is not None:
-                    yield from found.notes
