@@ -50,7 +50,7 @@ def _throughput(builder: RowBuilder) -> list[Group]:
     optional = if_measured(sides, (*generated.NEW_ORDER_ROWS, *generated.OPEN_LOOP))
     latency = derived.latency(equal_load=equal_load)
     metrics = (*derived.THROUGHPUT, *optional, *if_measured(sides, derived.STEADINESS), *latency)
-    found = [Group("throughput", "Throughput and latency", builder.rows(metrics), WORKLOAD)]
+    listed = [Group("throughput", "Throughput and latency", builder.rows(metrics), WORKLOAD)]
     kinds = list(dict.fromkeys(kind for runs in sides for kind in _types(runs)))
     if len(kinds) > 1:
         shared = [kind for kind in kinds if sum(kind in _types(runs) for runs in sides) > 1]
@@ -61,29 +61,29 @@ def _throughput(builder: RowBuilder) -> list[Group]:
                 "always" if kind in shared else "all", *generated.types((kind,), latency[derived.P99])
             )
         )
-        found.append(Group("latency_types", "Latency by transaction type", builder.rows(by_type), WORKLOAD))
-    return found
+        listed.append(Group("latency_types", "Latency by transaction type", builder.rows(by_type), WORKLOAD))
+    return listed
 
 
 def _cpu(builder: RowBuilder) -> list[Group]:
     sides = builder.sides
-    found = []
+    listed = []
     for side in ("server", "load"):
         metrics = derived_cpu.cpu_metrics(side)
         if side == "server":
             metrics = (*metrics, *if_measured(sides, derived_hardware.PROCESSOR))
         title = f"CPU, {side}'s set ({cpu_sets(sides, side)})"
-        found.append(Group(f"cpu_{side}", title, builder.rows(metrics), CPU))
+        listed.append(Group(f"cpu_{side}", title, builder.rows(metrics), CPU))
     whole = if_measured(sides, derived_cpu.cpu_metrics("host"))
-    return [*found, Group("cpu_host", "CPU, whole host", builder.rows(whole), CPU)]
+    return [*listed, Group("cpu_host", "CPU, whole host", builder.rows(whole), CPU)]
 
 
 def _disks(builder: RowBuilder, shown: Sequence[Device]) -> list[Group]:
-    found = []
+    listed = []
     for device in shown:
         metrics = (*_disk_rows(builder.sides), *_disk_quantiles(builder.sides, device))
-        found.append(_device_group(builder, "disk", device, metrics, DISK))
-    return found
+        listed.append(_device_group(builder, "disk", device, metrics, DISK))
+    return listed
 
 
 def _nic(builder: RowBuilder, device: Device) -> Group:
@@ -105,22 +105,22 @@ def _other(builder: RowBuilder) -> list[Group]:
     return [
         Group("kernel", "Kernel", builder.rows(_kernel_rows(sides)), OTHER),
         *(
-            Group(key, title, builder.rows(if_measured(sides, found)), OTHER)
-            for key, title, found in optional
+            Group(key, title, builder.rows(if_measured(sides, metrics)), OTHER)
+            for key, title, metrics in optional
         ),
     ]
 
 
 def _kernel_rows(sides: Sides) -> tuple[derived.Metric, ...]:
-    """Switches and interrupts of the whole host stand in where a side did not measure the server's own."""
-    stand_ins = {
+    """Kernel rows; the whole host's switches and interrupts replace the server's if a side lacks them."""
+    replacements = {
         "switches_host": derived.SERVER_SWITCHES[0],
         "interrupts_host": "interrupts.server",
     }
     absent = {
         key
-        for key, own in stand_ins.items()
-        if not all(run.quantities.get(own) for runs in sides for run in runs)
+        for key, quantity in replacements.items()
+        if not all(run.quantities.get(quantity) for runs in sides for run in runs)
     }
     return tuple(
         replace(metric, view="always") if metric.key in absent else metric for metric in derived.KERNEL
@@ -128,14 +128,14 @@ def _kernel_rows(sides: Sides) -> tuple[derived.Metric, ...]:
 
 
 def _disk_rows(sides: Sides) -> tuple[derived.Metric, ...]:
-    """Rows of a disk; those of all requests together where a side cannot tell them apart."""
+    """Rows of a disk; with rows of all requests together if a side cannot distinguish them."""
     sysstat = any((run.run.meta.get("imported") or {}).get("kind") == "sar" for runs in sides for run in runs)
     together = derived_devices.DISK_TOGETHER if sysstat else ()
     return (*derived_devices.DISK, *together)
 
 
 def _disk_quantiles(sides: Sides, device: Device) -> tuple[derived.Metric, ...]:
-    """Rows of the disk's eBPF histograms; those that no side has are for the full view."""
+    """Rows of the disk's eBPF histograms; the full view also has those that no side measured."""
     names = dict.fromkeys(name for name in device.per_side if name)
     return tuple(
         metric if any(_measured(sides, metric.of(name)) for name in names) else replace(metric, view="all")
@@ -151,7 +151,7 @@ def _device_group(  # noqa: PLR0913, PLR0917
     section: str,
     incomparable: Sequence[str] = (),
 ) -> Group:
-    """Rows of one device; only the full view shows a device that is not in question."""
+    """Rows of one device; only the full view shows a minor device."""
     if not device.plain:
         metrics = derived.seen("all", *metrics)
     built = tuple(
@@ -182,39 +182,39 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
         costs.Where(d, n, host_switches, present, same, *counted) for d, n in zip(disk, nic, strict=True)
     ]
     operations = " | ".join(dict.fromkeys(run.operation.partition(" (")[0] for run in runs))
-    own = replace(costs.OPERATION, title=f"Cost per operation ({operations})")
+    operation = replace(costs.OPERATION, title=f"Cost per operation ({operations})")
     others = [work for work in (statements, commits, *costs.OTHER_WORK) if work.quantity in present]
-    found = []
-    for work in (own,) if same else (own, *others):
+    listed = []
+    for work in (operation,) if same else (operation, *others):
         per_side = [costs.cost_metrics(work, place) for place in where]
         built = tuple(builder.aligned(metrics[0], metrics) for metrics in zip(*per_side, strict=True))
-        found.append(Group(f"cost_{work.per}", work.title, built, COSTS))
+        listed.append(Group(f"cost_{work.per}", work.title, built, COSTS))
     protocol = if_measured(sides, generated.PROTOCOL_ROWS)
     failed = if_measured(sides, generated.errors(_error_codes(sides)))
-    found.append(Group("protocol", generated.PROTOCOL, builder.rows(protocol), COSTS))
-    found.append(Group("errors", "Errors for 1000 operations", builder.rows(failed), COSTS))
-    return found
+    listed.append(Group("protocol", generated.PROTOCOL, builder.rows(protocol), COSTS))
+    listed.append(Group("errors", "Errors for 1000 operations", builder.rows(failed), COSTS))
+    return listed
 
 
 def _counted(runs: Sequence[Measured], ways: Sequence[costs.Work]) -> costs.Work:
-    """The first way to count a unit of work that all runs have, else the first: the same for every side."""
-    told = (work for work in ways if all(run.quantities.get(work.quantity) for run in runs))
-    return next(told, ways[0])
+    """The first way to count a unit of work that all runs have, else the first; the same for all sides."""
+    available = (work for work in ways if all(run.quantities.get(work.quantity) for run in runs))
+    return next(available, ways[0])
 
 
 def _error_codes(sides: Sides) -> list[str]:
-    told = [(run.run.result or {}).get("errors_by_code") or {} for runs in sides for run in runs]
-    return sorted({str(code) for codes in told for code in codes})
+    counts = [(run.run.result or {}).get("errors_by_code") or {} for runs in sides for run in runs]
+    return sorted({str(code) for codes in counts for code in codes})
 
 
 def _equal_load(sides: Sides) -> bool:
-    """Whether all runs were asked to hold one and the same rate."""
+    """Whether all runs had the same target rate."""
     rates = [run.quantities.get("load.rate") for runs in sides for run in runs]
-    return None not in rates and len({found.rate for found in rates if found}) == 1
+    return None not in rates and len({rate.rate for rate in rates if rate}) == 1
 
 
 def if_measured(sides: Sides, metrics: Sequence[derived.Metric]) -> tuple[derived.Metric, ...]:
-    """The metrics; one that no run has all inputs of is a row of the full view alone."""
+    """The metrics; only the full view has those for which every run lacks an input."""
     return tuple(metric if _measured(sides, metric) else replace(metric, view="all") for metric in metrics)
 
 
@@ -226,5 +226,5 @@ def _measured(sides: Sides, metric: derived.Metric) -> bool:
 
 def _types(runs: Sequence[Measured]) -> list[str]:
     """Transaction types of a side, in the order of its generator."""
-    told = [(run.run.result or {}).get("transactions") or {} for run in runs]
-    return list(dict.fromkeys(kind for of_run in told for kind in of_run))
+    by_run = [(run.run.result or {}).get("transactions") or {} for run in runs]
+    return list(dict.fromkeys(kind for of_run in by_run for kind in of_run))

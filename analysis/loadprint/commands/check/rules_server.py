@@ -68,7 +68,7 @@ def durability(subject: Subject) -> str | None:
     relaxed = [text for text in (redo_at_commit(server), binlog_at_commit(server)) if text]
     found = [text for text in relaxed if text not in ("redo synced", "binlog synced", "no binlog")]
     torn = torn_pages(server)
-    if torn and not torn.startswith("mended"):
+    if torn and not torn.startswith("recovered"):
         found.append(f"torn pages {torn}")
     if data_files(server).endswith("no sync"):
         found.append("data files never synced")
