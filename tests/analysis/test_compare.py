@@ -245,7 +245,7 @@ def test_hosts_without_separate_cores_are_not_separated(tmp_path: Path) -> None:
         write_manifest(path)
     found = verdict(table_of(tmp_path / "a", tmp_path / "b"), "pinned")
     assert found.answer == "not separated"
-    assert found.text.endswith("load CPU 1 is a thread of the server's core")
+    assert found.text.endswith("load CPU 1 is a hardware thread of one of the server's cores")
 
 
 def test_the_compare_path_imports_no_heavy_library(execution: Path) -> None:

@@ -173,7 +173,8 @@ def _read(run: Path) -> list[_Canary]:
             begin = int(record["begin_realtime_ns"])
             lasted = int(record["end_monotonic_ns"]) - int(record["begin_monotonic_ns"])
             times = {str(part["name"]): taken for part in record["parts"] if (taken := slice_time(part))}
-            canaries.append(_Canary(str(record["label"]), record.get("boot_id"), begin, begin + lasted, times))
+            label, boot_id = str(record["label"]), record.get("boot_id")
+            canaries.append(_Canary(label, boot_id, begin, begin + lasted, times))
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
     return canaries

@@ -119,7 +119,8 @@ def settings(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> t
     listed = []
     for key in _keys(facts):
         values = tuple(
-            " / ".join(sorted({run[key].value if key in run else NOT_RECORDED for run in runs})) for runs in facts
+            " / ".join(sorted({run[key].value if key in run else NOT_RECORDED for run in runs}))
+            for runs in facts
         )
         each = differing.get(key)
         kind = "same" if each is None else "varied" if each.asked else "material"

@@ -187,15 +187,13 @@ def _server(server: Server) -> Iterator[Fact]:
         raw = {compared: str(value)}
         if name in used:
             if text:  # effective settings may agree while meanings differ
-                yield Fact("server settings", compared, "as above", meaning=text, inputs=(VERSION,))
+                yield Fact("server settings", compared, "as listed", meaning=text, inputs=(VERSION,))
         elif name in LISTS:
             for word, setting in listed(str(value)).items():
                 yield Fact("server settings", f"{compared}.{word}", setting, inputs=(compared,), raw=raw)
         elif name != "version":
             material = not harmless(compared)
-            yield Fact(
-                "server settings", compared, str(value), material, False, text, (compared,), raw
-            )
+            yield Fact("server settings", compared, str(value), material, False, text, (compared,), raw)
 
 
 def _load(result: Mapping[str, Any]) -> Iterator[Fact]:

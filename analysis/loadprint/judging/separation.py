@@ -54,7 +54,9 @@ def _verified(placement: Mapping[str, Any], where: str, run: Measured) -> Pinned
         if isinstance(seen, Mapping):
             outside += sum(int(seen.get(key) or 0) for key in ("outside_allowed", "outside_ran"))
     if outside or placement.get("verified") is False:
-        reason = placement.get("reason") or (f"threads were seen on other CPUs {outside} times" if outside else "")
+        reason = placement.get("reason") or (
+            f"threads were seen on other CPUs {outside} times" if outside else ""
+        )
         return Pinned("not separated", f"{where}{f': {reason}' if reason else ''}")
     if placement.get("verified") is None:
         if not run.shared_host:
@@ -77,4 +79,8 @@ def _shared(run: Measured) -> str:
     }
     server_cores = {cores[cpu] for cpu in server if cpu in cores}
     siblings = sorted(cpu for cpu in load if cores.get(cpu) in server_cores)
-    return f"load CPU {cpu_list(tuple(siblings))} is a hardware thread of one of the server's cores" if siblings else ""
+    return (
+        f"load CPU {cpu_list(tuple(siblings))} is a hardware thread of one of the server's cores"
+        if siblings
+        else ""
+    )

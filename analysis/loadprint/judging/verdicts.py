@@ -100,7 +100,9 @@ def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], sh
     if watched:
         of = "" if watched == len(places) else f" of {len(places)}"
         return Verdict(
-            "disturbed", "no", f"by the canary before and after {watched}{of} run{'s' if len(places) > 1 else ''}"
+            "disturbed",
+            "no",
+            f"by the canary before and after {watched}{of} run{'s' if len(places) > 1 else ''}",
         )
     return Verdict("disturbed", "inconclusive", "no canary ran")
 

@@ -69,7 +69,7 @@ FIRST = (
     Rule(
         "checkpoint",
         "checkpoint",
-        "{side} stalls in checkpoint spikes: the redo log fills up, and the server flushes pages synchronously",
+        "{side} stalls in checkpoint spikes: the redo log is full, the server flushes synchronously",
         needs=(Condition("checkpoint_spikes", at_least=1, any_repeat=True),),
         also=("flush_burst", "checkpoint_age_max"),
     ),

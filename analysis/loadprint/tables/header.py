@@ -171,7 +171,9 @@ def _host(run: Measured) -> str:
             f"{len(listed)} CPUs" if listed else "",
             f"Linux {kernel(fingerprint)}",
         ]
-        hosts.append(", ".join([f"{role} on {fingerprint.get('host') or '?'}", *(part for part in parts if part)]))
+        hosts.append(
+            ", ".join([f"{role} on {fingerprint.get('host') or '?'}", *(part for part in parts if part)])
+        )
     return "; ".join(hosts) or "no recorder ran"
 
 
@@ -183,7 +185,9 @@ def kernel(fingerprint: dict[str, Any]) -> str:
 
 def _windows(runs: Sequence[Measured]) -> str:
     """Measured seconds of each repeat (of the recorder if no generator ran), and the interval."""
-    measured = [seconds.rate if (seconds := run.quantities.get("load.seconds")) else _recorded(run) for run in runs]
+    measured = [
+        window.rate if (window := run.quantities.get("load.seconds")) else _recorded(run) for run in runs
+    ]
     seconds = [f"{each:.1f}" for each in measured if each is not None]
     intervals = {run.window.interval_ns / 1e9 for run in runs if run.window}
     ticks = " / ".join(f"{interval:g} s" for interval in sorted(intervals))
