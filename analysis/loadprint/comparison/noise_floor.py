@@ -1,8 +1,8 @@
 """Measures the noise floor: how far apart sides of one configuration are in an A/A, row by row.
 
-An A/A is an execution whose sides have the same configuration. Its floor includes what an interval does not
-know, because it only knows the spread between its own repeats: the order of runs, the place on disk, the hour
-of the day. tables/marks.py marks a ratio within the floor with `~`.
+An A/A is an execution whose sides have the same configuration. An interval includes only the spread between
+repeats; the floor also includes effects of the order of runs, the place on disk and the time of day.
+tables/marks.py marks a ratio within the floor with `~`.
 """
 
 from __future__ import annotations

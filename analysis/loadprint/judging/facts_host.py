@@ -110,24 +110,24 @@ def host_facts(run: Run, server_cpus: Sequence[int] | None) -> Iterator[HostFact
 
 def _derived(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
     """Facts from several entries: memory, the disk under the data by any name, boot parameters."""
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     memory = fingerprint.get("memory")
     total = memory.get("total_kB") if isinstance(memory, Mapping) else None
     if isinstance(total, int):
-        found["memory.total"] = f"{total / GIB_IN_KB:.0f} GiB"
+        facts["memory.total"] = f"{total / GIB_IN_KB:.0f} GiB"
     data = data_place(fingerprint)
     if data:
-        found["data file system"] = data.get("filesystem")
-        found["data mount options"] = _options(data.get("options"))
+        facts["data file system"] = data.get("filesystem")
+        facts["data mount options"] = _options(data.get("options"))
     if disk := data_disk(fingerprint):
-        found |= {f"data disk.{name}": disk.get(name) for name in DISK}
+        facts |= {f"data disk.{name}": disk.get(name) for name in DISK}
     if fingerprint.get("cmdline") is not None:
-        found[BOOTED[1]] = "yes"
+        facts[BOOTED[1]] = "yes"
     for word in str(fingerprint.get("cmdline") or "").split(" -- ")[0].split():
         name, _, value = word.partition("=")
         if not name.lower().startswith(IDENTITY):
-            found[f"{BOOT_WORD}{name}"] = value or "set"
-    return found
+            facts[f"{BOOT_WORD}{name}"] = value or "set"
+    return facts
 
 
 def data_place(fingerprint: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -158,10 +158,10 @@ def _flat(prefix: str, value: Any) -> dict[str, Any]:
         entries = [(_called(inner, place), inner) for place, inner in enumerate(value)]
     else:
         return {prefix: value}
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     for name, inner in entries:
-        found |= _flat(f"{prefix}.{name}" if prefix else name, inner)
-    return found
+        facts |= _flat(f"{prefix}.{name}" if prefix else name, inner)
+    return facts
 
 
 def _called(inner: Any, place: int) -> str:

@@ -50,14 +50,14 @@ def unsettled(name: str, runs: Sequence[Measured], mean_trend: Trend | None) -> 
     """
     one = len(runs) == 1  # whose trend is that of the mean
     drifting = [
-        (run, found)
+        (run, own)
         for run in runs
-        if not grows(run) and (found := mean_trend if one else trend(run.events_per_second)) and found.drifts
+        if not grows(run) and (own := mean_trend if one else trend(run.events_per_second)) and own.drifts
     ]
     mean_drifts = mean_trend is not None and mean_trend.drifts
     if len(drifting) * 2 <= len(runs) and not mean_drifts:
         return ""
-    texts = [f"{run.run.id} {numbers.change(found.worst[0], 0)}" for run, found in drifting]
+    texts = [f"{run.run.id} {numbers.change(own.worst[0], 0)}" for run, own in drifting]
     if mean_trend is not None and mean_drifts and len(runs) > 1:
         texts.append(f"mean of all repeats {_with_interval(mean_trend)}")
     return f"{name} never settled (drift of operations/s over the window: {', '.join(texts)}): no verdict"

@@ -87,7 +87,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Curve:
-    """Quantiles of one run: the value (s) below which a share (0 to 1, rising) of its operations lies."""
+    """Quantiles of one run: the value (s) that a share (0 to 1, rising) of its operations does not exceed."""
 
     run: int
     shares: Floats
@@ -125,7 +125,7 @@ class Distribution:
 class Scaled:
     """Throughput over concurrency of one series: `rates[i]` are the repeats at `threads[i]`.
 
-    `fit` is the fit of commands/usl, `told` are sentences on both.
+    `fit` is the fit of commands/usl, `told` has sentences on both.
     """
 
     name: str

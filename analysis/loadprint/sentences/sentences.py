@@ -29,7 +29,7 @@ COSTS = (
 def sentences(table: Table) -> tuple[Sentence, ...]:
     """All sentences, the most important first; text and Markdown show the first few."""
     sides, pairs = range(len(table.sides)), _pairs(table)
-    found = [
+    ordered = [
         *(text for rule in FIRST for side in sides if (text := _of_side(table, rule, side))),
         *(text for side in pairs if (text := _costs(table, side))),
         *(text for side in pairs for text in better_probe(table, side)),
@@ -42,7 +42,7 @@ def sentences(table: Table) -> tuple[Sentence, ...]:
             and (text := _of_side(table, rule, side))
         ),
     ]
-    return tuple(replace(one, shown=place < SHOWN) for place, one in enumerate(found))
+    return tuple(replace(one, shown=place < SHOWN) for place, one in enumerate(ordered))
 
 
 def _pairs(table: Table) -> list[int]:

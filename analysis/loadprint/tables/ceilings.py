@@ -140,13 +140,13 @@ def read(path: Path) -> tuple[Ceiling, ...]:
     listed = document.get("ceilings")
     if not isinstance(listed, list):
         raise InputError(path, "has no list `ceilings`", HINT)
-    found = tuple(_entries(path, listed))
+    entries = tuple(_entries(path, listed))
     seen: set[tuple[str, str | None]] = set()
-    for number, each in enumerate(found, start=1):
+    for number, each in enumerate(entries, start=1):
         if (each.quantity, each.host) in seen:
             raise InputError(f"{path} ceiling {number}", f"`{each.quantity}` occurs twice", HINT)
         seen.add((each.quantity, each.host))
-    return found
+    return entries
 
 
 def _entries(path: Path, listed: list[Any]) -> Iterator[Ceiling]:

@@ -17,7 +17,7 @@ from loadprint.tables.table import Floor, Group, NoiseFloor, Row, Versus
 
 MAX_HEADLINES = 8
 ONE_OF = ("disk", "nic", "cost")  # of several groups of a kind only the first has headlines
-ROUNDING = 1e-9  # an A/A must be within its own floor
+ROUNDING = 1e-9  # an A/A must be within its floor
 
 
 def marked(

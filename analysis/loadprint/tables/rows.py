@@ -30,7 +30,7 @@ UTILISATION = (
 )
 CPU_COSTS = ("server_cpu_per_", "server_user_per_", "server_system_per_")
 CPU_YIELDS = ("statements_per_CPU-second", "commits_per_CPU-second")
-ON_SERVER_CPUS = ("interrupts.server", "softirqs.server")  # counted on these CPUs, whatever runs there
+ON_SERVER_CPUS = ("interrupts.server", "softirqs.server")  # counted on these CPUs, for all processes
 
 
 @dataclass(frozen=True)
@@ -152,15 +152,15 @@ class RowBuilder:
         if not any(reference) and COARSE not in (*cell.notes, *base.notes):
             return Versus("inf", points=points)
         if min(*side, *reference) <= 0:
-            found = stats.difference(side, reference, paired=paired)
+            estimate = stats.difference(side, reference, paired=paired)
             reason = "is below 0" if min(*side, *reference) < 0 else "is 0"
             kind, note = "difference", f"a repeat {reason}: difference, no log ratio"
         else:
-            found = stats.ratio(side, reference, paired=paired, rounding=metric.rounding)
+            estimate = stats.ratio(side, reference, paired=paired, rounding=metric.rounding)
             apart = self._utilisation_gaps[position] > UTILISATION_GAP and _is_cpu_cost(metric.key)
             kind, note = "ratio", UTILISATION if apart else ""
         notes = (note,) if note else ()
-        versus = Versus(kind, found.centre, found.low, found.high, found.p, points, notes=notes)
+        versus = Versus(kind, estimate.centre, estimate.low, estimate.high, estimate.p, points, notes=notes)
         return replace(versus, mark="~") if versus.is_inconclusive else versus
 
     def _gaps(self, utilisation: Metric) -> list[float]:

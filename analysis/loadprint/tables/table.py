@@ -1,4 +1,4 @@
-"""The comparison as a plain value: every number and every text of it; renderers lay it out.
+"""Defines the comparison as a plain value with every number and every text; renderers format it.
 
 `notes` are the texts of footnotes. They have no numbers here: renderers number them (rendering/footnotes.py).
 """
@@ -162,7 +162,7 @@ class SideHead:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A summary of some rows in words, with the keys of these rows.
+    """A summary of some rows, with the keys of these rows.
 
     `id` is the rule, `side` the side that it describes, `about` what that side exercises: engine, storage,
     network, kernel, locks, client, checkpoint, steal, cpu, or empty for costs. `shown`: whether text and
