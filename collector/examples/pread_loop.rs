@@ -1,7 +1,7 @@
-//! The yardstick for the recorder's cost: reads the same files through open descriptors at the same cadence, and nothing else.
+//! Baseline for the recorder's overhead: only reads the same files through open descriptors at the same interval.
 //!
-//! `pread_loop INTERVAL_MS COUNT FILE…`; prints the bytes of one reading.
-#![allow(clippy::unwrap_used, reason = "a yardstick that cannot read must stop")]
+//! Usage: `pread_loop INTERVAL_MS COUNT FILE…`. Prints the bytes of one round.
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot read must stop")]
 
 use std::env;
 use std::fs::File;
@@ -22,7 +22,7 @@ fn main() {
         sleep((interval * tick).saturating_sub(start.elapsed()));
         bytes = 0;
         for file in &files {
-            // Nobody looks at what was read: the next part may lie where the one before did.
+            // The data are not used, so that parts may overwrite one another.
             let mut length = 0;
             loop {
                 match file.read_at(&mut buffer, length as u64).unwrap() {

@@ -1,7 +1,7 @@
-//! What the recorder may do once its probes are open: what their later reads need, and nothing else (capabilities(7)).
+//! Drops the capabilities that the recorder does not need after its probes are open (capabilities(7)).
 //!
-//! Capabilities belong to a thread. The recorder narrows itself while it has one thread; those that read beside the ticks are
-//! made at the first tick and inherit what it has.
+//! Capabilities belong to a thread. The recorder drops them while it has one thread. Background threads start at the first tick
+//! and inherit the reduced sets.
 
 use std::path::Path;
 
@@ -20,26 +20,27 @@ use rustix::thread::remove_capability_from_bounding_set;
 use rustix::thread::set_capabilities;
 use rustix::thread::set_no_new_privs;
 
-use crate::session::Opened;
+use crate::opened_probe::OpenedProbe;
 
-/// Writing into directories of another user, and removing what they hold there.
+/// Writes and removes files in directories of another user.
 const WRITES: CapabilitySet = CapabilitySet::DAC_OVERRIDE;
-/// The manifest has a checksum of every file of the run, whoever wrote it, and a pid file may lie in the server's own directory.
+/// Reads the files of all users: the manifest has a checksum of each file of the run, and a pid file may be in the server's
+/// directory.
 const READS: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
 
-/// Gives up every capability but those that the running `probes` declared and those that writing into `dirs` needs.
+/// Drops all capabilities except those that the running `probes` declared and those for writing into `dirs`.
 ///
 /// # Errors
-/// When the kernel refuses; some may be given up by then.
-pub fn narrow(probes: &[Opened], dirs: &[&Path]) -> anyhow::Result<()> {
+/// When the kernel refuses; some capabilities may be dropped already.
+pub fn drop_unneeded(probes: &[OpenedProbe], dirs: &[&Path]) -> anyhow::Result<()> {
     let running = probes.iter().filter(|opened| opened.probe.is_ok());
-    let later = running.fold(READS, |all, opened| all | opened.entry.keeps);
-    keep(later, dirs).context("cannot give up capabilities")
+    let needed = running.fold(READS, |all, opened| all | opened.entry.keeps);
+    keep(needed, dirs).context("cannot drop capabilities")
 }
 
-fn keep(mut later: CapabilitySet, dirs: &[&Path]) -> Result<(), Errno> {
+fn keep(mut needed: CapabilitySet, dirs: &[&Path]) -> Result<(), Errno> {
     let has = capabilities(None)?;
-    // Whether a directory can be written without the capability is asked without it.
+    // The check below must not use the capability that it is about.
     set_capabilities(
         None,
         CapabilitySets {
@@ -48,11 +49,11 @@ fn keep(mut later: CapabilitySet, dirs: &[&Path]) -> Result<(), Errno> {
         },
     )?;
     if dirs.iter().any(|dir| !is_writable(dir)) {
-        later |= WRITES;
+        needed |= WRITES;
     }
-    let kept = later & has.permitted;
+    let kept = needed & has.permitted;
     if has.effective.contains(CapabilitySet::SETPCAP) {
-        bound(kept)?;
+        limit_bounding_set(kept)?;
     }
     clear_ambient_capability_set()?;
     set_capabilities(
@@ -66,7 +67,7 @@ fn keep(mut later: CapabilitySet, dirs: &[&Path]) -> Result<(), Errno> {
     set_no_new_privs(true)
 }
 
-/// A directory that is not there yet is not one that this could help with.
+/// A missing directory counts as writable: the capability does not help with it.
 fn is_writable(dir: &Path) -> bool {
     let dir = if dir.as_os_str().is_empty() {
         Path::new(".")
@@ -77,14 +78,14 @@ fn is_writable(dir: &Path) -> bool {
     accessat(CWD, dir, access, AtFlags::EACCESS) != Err(Errno::ACCESS)
 }
 
-/// Takes all but `kept` from what a program that this one starts could have.
-fn bound(kept: CapabilitySet) -> Result<(), Errno> {
+/// Removes all but `kept` from the bounding set, which limits the programs that this one starts.
+fn limit_bounding_set(kept: CapabilitySet) -> Result<(), Errno> {
     for bit in 0..u64::BITS {
         let one = CapabilitySet::from_bits_retain(1 << bit);
         match capability_is_in_bounding_set(one) {
             Ok(true) if !kept.contains(one) => remove_capability_from_bounding_set(one)?,
             Ok(_) => {}
-            // Beyond the last one that this kernel knows.
+            // Past the kernel's last capability.
             Err(Errno::INVAL) => break,
             Err(error) => return Err(error),
         }

@@ -1,4 +1,4 @@
-//! Options about endpoints of metrics.
+//! Options about the endpoints that the recorder scrapes.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use loadprint_probes::scrape::target::Target;
 
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Which endpoints are scraped, and how.
+/// The endpoints to scrape.
 #[derive(Debug, Args)]
 pub struct ScrapeOptions {
     /// Record a Prometheus or OpenMetrics endpoint under a name, such as node=http://127.0.0.1:9100/metrics; may be repeated.
@@ -20,10 +20,10 @@ pub struct ScrapeOptions {
     /// Log in to the endpoint of this name: FILE (mode 0600) holds `basic USER:PASSWORD` or `bearer TOKEN`; may be repeated.
     #[arg(long = "scrape-auth", value_name = "NAME=FILE", value_parser = parse_auth)]
     pub credentials: Vec<(String, Credentials)>,
-    /// How long an endpoint may take to answer [default: the interval, at most 10s].
+    /// Timeout of a scrape [default: the interval, at most 10s].
     #[arg(long, value_name = "T", value_parser = parse_timeout)]
     pub scrape_timeout: Option<Duration>,
-    /// How long an answer may be, uncompressed; a number of bytes, KiB or MiB.
+    /// Largest response, uncompressed, in bytes, KiB or MiB.
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = parse_limit)]
     pub scrape_limit: u64,
     /// Trust these certificates (PEM) for https, instead of Mozilla's list.
@@ -35,16 +35,16 @@ pub struct ScrapeOptions {
 }
 
 impl ScrapeOptions {
-    /// What the probe is asked for, at ticks every `interval`.
+    /// The options of the scrape probe at ticks every `interval`.
     ///
     /// # Errors
-    /// When two endpoints have one name, or a password is for none of them.
+    /// When two endpoints have the same name, or a password is for an unknown endpoint.
     pub fn scrapes(&self, interval: Duration) -> anyhow::Result<Scrapes> {
         let mut targets: Vec<Target> = vec![];
         for target in &self.targets {
             if targets.iter().any(|known| known.name == target.name) {
                 anyhow::bail!(
-                    "two endpoints are called `{}`; give each --scrape a name of its own",
+                    "two endpoints are named `{}`; give each --scrape a different name",
                     target.name
                 );
             }
@@ -52,7 +52,7 @@ impl ScrapeOptions {
         }
         for (name, credentials) in &self.credentials {
             let Some(target) = targets.iter_mut().find(|target| target.name == *name) else {
-                anyhow::bail!("--scrape-auth {name}=…: no --scrape names an endpoint `{name}`");
+                anyhow::bail!("--scrape-auth {name}=…: unknown endpoint `{name}`; add --scrape {name}=URL");
             };
             target.credentials = Some(credentials.clone());
         }
@@ -70,14 +70,14 @@ fn parse_auth(text: &str) -> Result<(String, Credentials), String> {
     let (name, file) = text
         .split_once('=')
         .filter(|(name, file)| !name.is_empty() && !file.is_empty())
-        .ok_or("it is not of the form NAME=FILE")?;
+        .ok_or("not of the form NAME=FILE")?;
     Ok((name.to_owned(), Credentials::read(Path::new(file))?))
 }
 
 fn parse_timeout(text: &str) -> Result<Duration, String> {
     let timeout = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     if timeout.is_zero() {
-        return Err("the timeout must be longer than nothing".to_owned());
+        return Err("the timeout must be greater than 0".to_owned());
     }
     Ok(timeout)
 }
@@ -90,9 +90,9 @@ fn parse_limit(text: &str) -> Result<u64, String> {
         _ => (text, 0),
     };
     let number: u64 = digits.trim().parse().map_err(|_| wrong())?;
-    // All of it is held in memory.
+    // A response is held in memory.
     match number.checked_shl(shift).filter(|bytes| bytes >> shift == number) {
         Some(bytes) if (1..=1 << 30).contains(&bytes) => Ok(bytes),
-        _ => Err(format!("`{text}`: the limit lies between 1 byte and 1024MiB")),
+        _ => Err(format!("`{text}`: the limit must be between 1 byte and 1024MiB")),
     }
 }

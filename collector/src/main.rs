@@ -1,23 +1,30 @@
-//! `loadprint-collect`: records what a host does, once a second, into a run directory.
+//! `loadprint-collect`: records the counters of a host, once a second, into a run directory.
 
-mod alone;
 mod canary;
 mod capabilities;
 mod cli;
+#[cfg(feature = "mysql")]
+mod cli_mysql;
 mod cli_scrape;
+mod descriptor_limit;
 mod exposition;
 mod fingerprint;
 mod http;
-mod list;
-#[cfg(feature = "mysql")]
-mod mysql;
-mod placement;
-mod reading;
+mod journal_dir;
+mod list_probes;
+mod opened_probe;
+mod outcome;
+mod pid_file;
+mod probe_sampler;
 mod record;
+mod sadc;
+mod schedule;
 mod serve;
-mod session;
-mod ticker;
-mod witness;
+mod standalone_run;
+mod tick_journal;
+mod tick_loop;
+mod version;
+mod wakeup;
 
 use std::io;
 use std::io::Write;
@@ -40,7 +47,7 @@ fn main() -> ExitCode {
             error.exit();
         }
         Err(error) => {
-            // clap's first paragraph says what is wrong; the rest is usage that `--help` gives better.
+            // The first paragraph of clap's message is the error; the rest is usage, which `--help` prints in full.
             let text = error.render().to_string();
             let paragraph: Vec<_> = text
                 .lines()
@@ -67,13 +74,13 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Record(options) => record::run(&options),
         Command::Finish { run } => finish(&run),
         Command::Serve(options) => serve::run(&options),
-        Command::Probes(options) => list::run(&options),
+        Command::Probes(options) => list_probes::run(&options),
         Command::Fingerprint(options) => print_fingerprint(&options),
         Command::Canary(options) => canary::run(&options),
     }
 }
 
-/// Prints what a recording of this host would keep as fingerprint.json.
+/// Prints the fingerprint.json of a recording of this host.
 fn print_fingerprint(options: &FingerprintOptions) -> anyhow::Result<()> {
     let host = Host::new(&options.proc_root, &options.sys_root);
     let facts = fingerprint::read(
@@ -83,25 +90,25 @@ fn print_fingerprint(options: &FingerprintOptions) -> anyhow::Result<()> {
         options.data_dir.as_deref(),
         None,
     );
-    // A reader may have seen enough: `println!` would panic.
+    // `println!` panics where a pager has closed the pipe.
     writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&facts)?)?;
     Ok(())
 }
 
-/// Finishes what a killed recorder left behind; there may be nothing to do.
+/// Writes the tables of killed recorders and the manifest.
 fn finish(run: &Path) -> anyhow::Result<()> {
     if !run.join("run.json").exists() && !record::has_recording(run) {
         anyhow::bail!(
-            "{}: not a run directory: it has neither run.json nor a recording",
+            "{}: not a run directory: it contains neither run.json nor a recording",
             run.display()
         );
     }
     let dir = Directory::open(run)?;
-    witness::bring_all_home(&dir)?;
+    sadc::move_files_to_roles(&dir)?;
     for role in loadprint_recording::finish::run(run)? {
         println!("{}", record::summary(&role));
-        if alone::write_run_json(&dir, &role)? {
-            // The manifest that the tables came with does not know this file.
+        if standalone_run::write_run_json(&dir, &role)? {
+            // The manifest was written before this file.
             loadprint_recording::manifest::write(&dir)?;
         }
     }

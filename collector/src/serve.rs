@@ -1,4 +1,4 @@
-//! `loadprint-collect serve`: the probes are read when somebody scrapes, and at no other time.
+//! `loadprint-collect serve`: reads the probes on each scrape and at no other time.
 
 use std::time::Instant;
 
@@ -6,42 +6,42 @@ use anyhow::Context;
 
 use crate::capabilities;
 use crate::cli::ServeOptions;
-use crate::reading::Reader;
-use crate::reading::When;
-use crate::record::raise_descriptor_limit;
-use crate::session::open_probes;
-use crate::session::refuse_unknown;
-use crate::ticker::Stop;
-use crate::ticker::Woken;
+use crate::descriptor_limit::raise_descriptor_limit;
+use crate::opened_probe::open_probes;
+use crate::opened_probe::refuse_unknown_names;
+use crate::probe_sampler::ProbeSampler;
+use crate::probe_sampler::SampleReason;
+use crate::wakeup::Signals;
+use crate::wakeup::Wakeup;
 
-/// Serves until it is told to stop.
+/// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// When an address is taken, or a file or name on the command line cannot be used.
+/// When an address is in use, or a file or name on the command line cannot be used.
 pub fn run(options: &ServeOptions) -> anyhow::Result<()> {
-    let stop = Stop::on_signals().context("cannot take over SIGTERM and SIGINT")?;
+    let signals = Signals::install().context("cannot install the handlers of SIGTERM and SIGINT")?;
     raise_descriptor_limit();
-    refuse_unknown(&options.probes)?;
-    let listening = options.web.listen_anyway()?;
+    refuse_unknown_names(&options.probes)?;
+    let listening = options.web.listen_or_default()?;
     let probe_options = options.probes.options(options.min_interval, None)?;
     let probes = open_probes(&options.probes, &options.probes.host(), &probe_options)?;
-    if let Err(error) = capabilities::narrow(&probes, &[]) {
-        eprintln!("loadprint-collect: {error:#}");
+    if let Err(error) = capabilities::drop_unneeded(&probes, &[]) {
+        eprintln!("loadprint-collect: warning: {error:#}");
     }
-    let mut reader = Reader::new(probes, 1, options.min_interval);
-    let mut newest: Option<Instant> = None;
-    let (server, desk) = listening.start()?;
+    let mut sampler = ProbeSampler::new(probes, 1, options.min_interval);
+    let mut last_read: Option<Instant> = None;
+    let (server, responder) = listening.start()?;
     loop {
-        match stop.wait(None, Some(desk.bell()))? {
-            Woken::Stopped => break,
-            // It reads everything whenever it is asked.
-            Woken::Due | Woken::Wished => {}
-            Woken::Asked => desk.answer(|| {
-                if newest.is_none_or(|newest| newest.elapsed() >= options.min_interval) {
-                    newest = Some(Instant::now());
-                    reader.read(When::Scrape);
+        match signals.wait(None, Some(responder.wakeup_fd()))? {
+            Wakeup::StopRequested => break,
+            // Every scrape reads all probes.
+            Wakeup::TickDue | Wakeup::SampleAllRequested => {}
+            Wakeup::ScrapeRequested => responder.answer(|| {
+                if last_read.is_none_or(|time| time.elapsed() >= options.min_interval) {
+                    last_read = Some(Instant::now());
+                    sampler.sample(SampleReason::Scrape);
                 }
-                reader.publish()
+                sampler.snapshot()
             }),
         }
     }

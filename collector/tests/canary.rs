@@ -1,4 +1,4 @@
-//! The canary does its work on the real machine, notices a busy neighbour, and leaves nothing behind however it ends.
+//! Tests the canary on this machine: fixed work, a busy process on the same CPU, and cleanup after every kind of end.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 mod common;
@@ -43,7 +43,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_work_is_fixed_and_each_slice_is_told() {
+fn the_work_is_fixed_and_every_slice_is_reported() {
     let dir = tempdir().unwrap();
     let (data, out) = (
         dir.path().join("data"),
@@ -65,14 +65,14 @@ fn the_work_is_fixed_and_each_slice_is_told() {
         );
     }
     assert_eq!(files(&data), Vec::<PathBuf>::new());
-    let told = lines(&out);
+    let records = lines(&out);
     assert_eq!(
-        (told[0]["label"].as_str(), told[1]["label"].as_str()),
+        (records[0]["label"].as_str(), records[1]["label"].as_str()),
         (Some("before"), Some("after"))
     );
-    assert!(told[0]["end_monotonic_ns"].as_i64() < told[1]["begin_monotonic_ns"].as_i64());
+    assert!(records[0]["end_monotonic_ns"].as_i64() < records[1]["begin_monotonic_ns"].as_i64());
     for (number, name) in PARTS.iter().enumerate() {
-        let [before, after] = [0, 1].map(|line: usize| &told[line]["parts"][number]);
+        let [before, after] = [0, 1].map(|line: usize| &records[line]["parts"][number]);
         assert_eq!(before["name"], *name);
         assert!(before["reason"].is_null(), "{before}");
         assert_eq!(
@@ -92,16 +92,16 @@ fn the_work_is_fixed_and_each_slice_is_told() {
             assert!(slices.iter().all(|&ns| ns > 0), "{slices:?}");
         }
     }
-    let buffer = &told[0]["parts"][1];
+    let buffer = &records[0]["parts"][1];
     assert!(
         buffer["cache_bytes"].is_null() || buffer["buffer_bytes"].as_u64() > buffer["cache_bytes"].as_u64()
     );
 }
 
-/// The lower quartile of the slices of the CPU part: what `loadprint compare` judges.
+/// The lower quartile of the slices of the CPU part, which `loadprint compare` uses.
 fn cpu_slice(output: &Output) -> i64 {
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let mut slices: Vec<_> = told["parts"][0]["lanes"][0]["slices_ns"]
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut slices: Vec<_> = record["parts"][0]["lanes"][0]["slices_ns"]
         .as_array()
         .unwrap()
         .iter()
@@ -111,8 +111,8 @@ fn cpu_slice(output: &Output) -> i64 {
     slices[slices.len() / 4]
 }
 
-/// Programs that keep a CPU busy until the test ends. As root they outweigh whatever else runs there (nice -10 is the weight of nine
-/// processes at nice 0; sched(7)): the shift is as clear on a busy machine.
+/// Processes that keep a CPU busy until the end of the test. As root they have nice -10, the weight of nine processes at nice 0
+/// (sched(7)), so that the shift is clear on a busy machine, too.
 struct Busy(Vec<Child>);
 
 impl Busy {
@@ -122,7 +122,7 @@ impl Busy {
                 .args(["--cpu-list", cpu])
                 .args(["nice", "-n", "-10", "sh", "-c", "while :; do :; done"])
                 .stdout(Stdio::null())
-                // Other users are told that they may not; the program runs all the same.
+                // For other users nice(1) prints a warning and runs the program.
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap()
@@ -141,25 +141,25 @@ impl Drop for Busy {
 }
 
 #[test]
-fn a_busy_neighbour_on_the_same_cpu_is_a_shift() {
+fn a_busy_process_on_the_same_cpu_is_a_shift() {
     let allowed: Value = serde_json::from_slice(&canary(&["--format", "json"]).stdout).unwrap();
     let cpu = allowed["cpus"][0].to_string();
     let arguments = ["--cpus", cpu.as_str(), "--format", "json"];
-    let mut seen = vec![];
-    // Where much other work came or went meanwhile it may weigh more all the same; that does not happen ten times in a row. Half as
-    // long again, where it is many times as long by itself: what a machine's noise does in one of ten rounds is no shift.
+    let mut slices = vec![];
+    // Other load on the machine can hide the shift in one round, but not in ten rounds. The threshold of 1.5 is far below the real
+    // shift and above the noise of ten rounds.
     let shifted = (0..10).any(|_| {
         let before = cpu_slice(&canary(&arguments));
         let busy = Busy::on(&cpu, 2);
         let after = cpu_slice(&canary(&arguments));
         drop(busy);
-        seen.push((before, after));
+        slices.push((before, after));
         after * 2 > before * 3
     });
-    assert!(shifted, "ns before and after: {seen:?}");
+    assert!(shifted, "ns before and after: {slices:?}");
 }
 
-/// A canary that is stopped (SIGSTOP) while its temporary file is there.
+/// A canary that is stopped (SIGSTOP) while its temporary file exists.
 fn stopped_at_its_file(data: &Path, out: &Path) -> (Recorder, PathBuf) {
     loop {
         let arguments = [
@@ -170,14 +170,14 @@ fn stopped_at_its_file(data: &Path, out: &Path) -> (Recorder, PathBuf) {
             out.to_str().unwrap(),
         ];
         let mut canary = Recorder(Some(collect(&arguments).spawn().unwrap()));
-        wait_for("its file, or its end", || {
+        wait_for("its file or its exit", || {
             !files(data).is_empty() || canary.0.as_mut().unwrap().try_wait().unwrap().is_some()
         });
         if canary.0.as_mut().unwrap().try_wait().unwrap().is_none() {
             canary.signal(STOP);
-            // Until it has stopped it may remove its file still, or end.
+            // Before it has stopped it can remove its file or exit.
             let stat = format!("/proc/{}/stat", canary.0.as_ref().unwrap().id());
-            wait_for("it to stop or to end", || {
+            wait_for("it to stop or exit", || {
                 let stat = fs::read_to_string(&stat).unwrap();
                 stat.contains(") T ") || stat.contains(") Z ")
             });
@@ -186,14 +186,14 @@ fn stopped_at_its_file(data: &Path, out: &Path) -> (Recorder, PathBuf) {
             }
             canary.signal(CONT);
         }
-        // It was done before it could be stopped: this one proves nothing.
+        // It completed before it was stopped: try again.
         assert!(canary.wait().status.success());
         fs::remove_file(out).unwrap();
     }
 }
 
 #[test]
-fn its_file_goes_when_it_is_told_to_stop_and_with_the_next_one_when_it_was_killed() {
+fn its_file_is_removed_at_a_stop_and_after_a_kill_by_the_next_canary() {
     let dir = tempdir().unwrap();
     let (data, out) = (dir.path().join("data"), dir.path().join("canary.jsonl"));
     fs::create_dir(&data).unwrap();
@@ -203,7 +203,7 @@ fn its_file_goes_when_it_is_told_to_stop_and_with_the_next_one_when_it_was_kille
     let output = canary.wait();
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        stderr(&output).contains("ended by a signal"),
+        stderr(&output).contains("stopped by a signal"),
         "{}",
         stderr(&output)
     );
@@ -220,9 +220,9 @@ fn its_file_goes_when_it_is_told_to_stop_and_with_the_next_one_when_it_was_kille
     assert_eq!(files(&data), Vec::<PathBuf>::new());
 }
 
-/// Needs to mount a small tmpfs: `unshare` gives it a mount namespace, as root or where user namespaces are allowed.
+/// Mounts a small tmpfs in a mount namespace of `unshare`, which needs root or user namespaces.
 #[test]
-fn a_full_or_read_only_disk_costs_its_own_part_only() {
+fn a_full_or_read_only_disk_only_skips_its_part() {
     let dir = tempdir().unwrap();
     let script = r#"
         set -eu
@@ -254,21 +254,21 @@ fn a_full_or_read_only_disk_costs_its_own_part_only() {
         unreachable!("{text}");
     };
     assert_eq!((messages.trim(), left.trim()), ("1", "0"));
-    for (told, expected) in [
+    for (line, expected) in [
         (full, "No space left on device"),
         (read_only, "Read-only file system"),
     ] {
-        let told: Value = serde_json::from_str(told).unwrap();
-        let reason = told["parts"][3]["reason"].as_str().unwrap();
+        let record: Value = serde_json::from_str(line).unwrap();
+        let reason = record["parts"][3]["reason"].as_str().unwrap();
         assert!(reason.contains(expected) && reason.contains("disk: "), "{reason}");
-        assert!(told["parts"][0]["lanes"][0]["min_ns"].as_i64().unwrap() > 0);
+        assert!(record["parts"][0]["lanes"][0]["min_ns"].as_i64().unwrap() > 0);
     }
 }
 
 #[test]
-fn what_cannot_be_done_is_one_line_and_status_two() {
+fn errors_are_one_line_with_status_two() {
     for (arguments, expected) in [
-        (["--cpus", "5000"], "CPU 5000 is not there"),
+        (["--cpus", "5000"], "CPU 5000 does not exist"),
         (["--cpus", "3-1"], "is not a CPU list"),
         (["--label", "between"], "between"),
         (

@@ -1,4 +1,4 @@
-//! What a running recorder may still do, thread by thread, and that it is enough.
+//! Tests the capabilities of a running recorder's threads, and that they are sufficient.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 mod common;
@@ -18,13 +18,13 @@ use tempfile::tempdir;
 
 const TERM: i32 = 15;
 
-/// capabilities(7), by number.
+/// Capabilities by number (linux/capability.h).
 const DAC_OVERRIDE: u64 = 1 << 1;
 const DAC_READ_SEARCH: u64 = 1 << 2;
 const SYS_PTRACE: u64 = 1 << 19;
 
-/// The sets of one thread and whether it can gain others, by the names of `/proc/PID/task/TID/status`; none for a thread that has
-/// ended since it was listed.
+/// The capability sets of a thread and its no_new_privs flag, by the names of `/proc/PID/task/TID/status`; `None` if the thread has
+/// exited.
 fn privileges(status: &Path) -> Option<BTreeMap<String, u64>> {
     let text = fs::read_to_string(status).ok()?;
     let words = text.lines().filter_map(|line| line.split_once(':'));
@@ -41,7 +41,7 @@ fn assert_keeps(recorder: &Recorder, wanted: u64) {
     let mut threads = 0;
     for thread in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
         let status = thread.unwrap().path().join("status");
-        let Some(found) = privileges(&status) else {
+        let Some(actual) = privileges(&status) else {
             continue;
         };
         threads += 1;
@@ -57,20 +57,20 @@ fn assert_keeps(recorder: &Recorder, wanted: u64) {
             .map(|(name, value)| (name.to_owned(), value)),
         );
         if may == 0 {
-            // Only who may hand capabilities on can shorten the list of those that there are.
-            expected.insert("CapBnd".to_owned(), found["CapBnd"]);
+            // Without CAP_SETPCAP the bounding set cannot be reduced.
+            expected.insert("CapBnd".to_owned(), actual["CapBnd"]);
         }
-        assert_eq!(found, expected, "{}", status.display());
+        assert_eq!(actual, expected, "{}", status.display());
     }
     assert!(threads > 0);
 }
 
 #[test]
-fn every_thread_keeps_what_later_reads_need_and_no_more() {
+fn every_thread_keeps_only_the_capabilities_of_later_reads() {
     let dir = tempdir().unwrap();
     let run = dir.path().join("run");
-    let own = format!("server={}", std::process::id());
-    let recorder = Recorder::start(&run, &["--interval", "20ms", "--process", &own]);
+    let this_process = format!("server={}", std::process::id());
+    let recorder = Recorder::start(&run, &["--interval", "20ms", "--process", &this_process]);
     assert_keeps(&recorder, DAC_READ_SEARCH | SYS_PTRACE);
     recorder.signal(TERM);
     let output = recorder.wait();
@@ -81,7 +81,7 @@ fn every_thread_keeps_what_later_reads_need_and_no_more() {
     assert_keeps(&recorder, DAC_READ_SEARCH);
 }
 
-/// The run directory may be the user's, and the recorder root's: it then keeps the right to write there.
+/// A recorder of root keeps the capability to write into a run directory of another user.
 #[test]
 fn a_run_directory_of_another_user_is_finished() {
     let dir = tempdir().unwrap();

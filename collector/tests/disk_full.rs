@@ -1,6 +1,6 @@
-//! A full disk: what is in the journal stays readable, one line says so, and `finish` works once there is room.
+//! Tests a full disk: the journal stays readable, the error is one line, and `finish` succeeds when there is space.
 //!
-//! Needs to mount a small tmpfs: `unshare` gives it a mount namespace, as root or where user namespaces are allowed.
+//! Mounts a small tmpfs in a mount namespace of `unshare`, which needs root or user namespaces.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 mod common;
@@ -8,7 +8,7 @@ mod common;
 use std::process::Command;
 
 #[test]
-fn a_full_disk_keeps_what_was_recorded() {
+fn a_full_disk_keeps_the_recorded_ticks() {
     let dir = tempfile::tempdir().unwrap();
     let script = r#"
         set -eu
@@ -17,7 +17,7 @@ fn a_full_disk_keeps_what_was_recorded() {
         "$1" record --out "$2/run" --interval 1ms --duration 600s 2>"$2.message" || status=$?
         echo "status $status"
         echo "lines $(wc -l <"$2.message")"
-        grep -o 'ticks are kept; make room, then: loadprint-collect finish' "$2.message"
+        grep -o 'ticks are in the journal; free some disk space, then run: loadprint-collect finish' "$2.message"
         grep -o 'No space left on device' "$2.message"
         again=0
         "$1" finish "$2/run" 2>/dev/null || again=$?
@@ -49,10 +49,10 @@ fn a_full_disk_keeps_what_was_recorded() {
     assert_eq!(lines[..2], ["status 2", "lines 1"]);
     assert_eq!(
         lines[2],
-        "ticks are kept; make room, then: loadprint-collect finish"
+        "ticks are in the journal; free some disk space, then run: loadprint-collect finish"
     );
     assert_eq!(lines[3..5], ["No space left on device", "no room 2"]);
-    // The tick that did not fit was taken back: nothing is torn.
+    // The recorder removed the partial tick: nothing is torn.
     assert!(
         lines[5].starts_with("server: ") && lines[5].ends_with("torn, 0 bytes dropped"),
         "{text}"

@@ -1,4 +1,4 @@
-//! The eBPF probes where the user or a limit is in their way.
+//! Tests the eBPF probes without privileges, with limits, and their own cost.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 mod common;
@@ -20,7 +20,7 @@ use rustix::process::getppid;
 use serde_json::Value;
 use tempfile::tempdir;
 
-/// What `probes` says of the eBPF probes when it is run by `command`, from where every user can reach it.
+/// The eBPF probes in the output of `probes`, run by `command` from a directory that every user can read.
 fn listed(command: &[&str]) -> Vec<Value> {
     let dir = tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
@@ -47,7 +47,7 @@ fn listed(command: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn an_ordinary_user_is_told_what_would_help() {
+fn unprivileged_users_get_a_reason_with_the_fix() {
     let probes = listed(&[
         "setpriv",
         "--reuid",
@@ -67,7 +67,7 @@ fn an_ordinary_user_is_told_what_would_help() {
     }
 }
 
-/// Since Linux 5.11 maps are charged to the control group, not to the limit on locked memory (RLIMIT_MEMLOCK).
+/// Linux 5.11 and later charge maps to the control group, not to the limit on locked memory (RLIMIT_MEMLOCK).
 #[test]
 fn no_locked_memory_is_needed() {
     let running = |probes: Vec<Value>| -> Vec<Value> {
@@ -79,9 +79,9 @@ fn no_locked_memory_is_needed() {
     assert_eq!(running(listed(&["prlimit", "--memlock=0:0"])), with);
 }
 
-/// Loading programs needs CAP_BPF and CAP_PERFMON; having the kernel measure them needs CAP_SYS_ADMIN.
+/// Loading programs needs CAP_BPF and CAP_PERFMON; measuring their run time (BPF_ENABLE_STATS) needs CAP_SYS_ADMIN.
 #[test]
-fn without_the_right_to_measure_the_programs_run_and_their_time_is_unavailable_with_a_reason() {
+fn without_cap_sys_admin_programs_run_and_their_times_are_unavailable() {
     let capabilities = "-all,+bpf,+perfmon,+dac_read_search,+sys_resource";
     let probes = listed(&["setpriv", "--bounding-set", capabilities]);
     let status = |name: &str| probes.iter().find(|probe| probe["name"] == name).unwrap().clone();
@@ -96,7 +96,7 @@ fn without_the_right_to_measure_the_programs_run_and_their_time_is_unavailable_w
     );
 }
 
-/// The recorder gives up its capabilities before its first tick, and still reads what its programs cost.
+/// The recorder drops its capabilities before the first tick and can still read the run time of its programs.
 #[test]
 fn a_recording_contains_the_time_of_its_own_programs() {
     const CALLS: u64 = 5_000;

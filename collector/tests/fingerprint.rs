@@ -1,4 +1,4 @@
-//! `fingerprint` on the fake host and on the real one: what a recording keeps of a host, without a recording.
+//! Tests `fingerprint` on fixtures and on this host.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 mod common;
@@ -19,7 +19,7 @@ fn fingerprint(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn a_fake_host_is_read_from_its_own_roots() {
+fn a_host_is_read_from_the_given_roots() {
     let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/host/t0");
     let (proc, sys) = (host.join("proc"), host.join("sys"));
     let root = tempdir().unwrap();
@@ -37,60 +37,60 @@ fn a_fake_host_is_read_from_its_own_roots() {
         "--root",
         root.path().to_str().unwrap(),
     ];
-    let found = fingerprint(&[&roots[..], &["--cpuset", "server=0,2"]].concat());
+    let facts = fingerprint(&[&roots[..], &["--cpuset", "server=0,2"]].concat());
 
     let text = |path: &Path| fs::read_to_string(path).unwrap().trim().to_owned();
     let source = text(&sys.join("devices/system/clocksource/clocksource0/current_clocksource"));
-    assert_eq!(found["clocksource"], json!(source));
-    assert_eq!(found["cpusets"], json!({"server": [0, 2]}));
-    assert_eq!(found["cpus"]["threads_per_core"], json!(2));
-    assert_eq!(found["root"]["filesystem"], json!("ext4"));
-    // What this host does not tell is null, and no journal is named where nothing records.
+    assert_eq!(facts["clocksource"], json!(source));
+    assert_eq!(facts["cpusets"], json!({"server": [0, 2]}));
+    assert_eq!(facts["cpus"]["threads_per_core"], json!(2));
+    assert_eq!(facts["root"]["filesystem"], json!("ext4"));
+    // Facts that the host does not have are null, and without a recorder there is no journal.
     for absent in ["config_hz", "boost", "clocksources", "limits", "product_uuid"] {
-        assert_eq!(found[absent], Value::Null, "{absent}");
+        assert_eq!(facts[absent], Value::Null, "{absent}");
     }
-    assert_eq!(found["storage"], json!([]));
-    // The machine's own id stays with it.
-    let id = found["machine_id"].as_str().unwrap();
+    assert_eq!(facts["storage"], json!([]));
+    // The machine ID is hashed.
+    let id = facts["machine_id"].as_str().unwrap();
     assert_eq!((id.len(), id == "0123456789abcdef0123456789abcdef"), (32, false));
-    assert_eq!(found["virtualisation"]["instance_id"], Value::Null);
+    assert_eq!(facts["virtualisation"]["instance_id"], Value::Null);
 }
 
 #[test]
-fn a_machine_keeps_its_id_and_does_not_tell_it() {
-    let found = fingerprint(&[]);
-    assert_eq!(found["machine_id"], fingerprint(&[])["machine_id"]);
-    let own = fs::read_to_string("/etc/machine-id").unwrap_or_default();
-    assert_ne!(found["machine_id"].as_str(), Some(own.trim()));
+fn the_machine_id_is_stable_and_hashed() {
+    let facts = fingerprint(&[]);
+    assert_eq!(facts["machine_id"], fingerprint(&[])["machine_id"]);
+    let machine_id = fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    assert_ne!(facts["machine_id"].as_str(), Some(machine_id.trim()));
 }
 
 #[test]
-fn the_real_host_says_what_a_data_directory_lies_on() {
+fn storage_has_the_file_system_of_the_data_directory() {
     let data = tempdir().unwrap();
-    let found = fingerprint(&["--data-dir", data.path().to_str().unwrap()]);
-    let roles: Vec<_> = found["storage"]
+    let facts = fingerprint(&["--data-dir", data.path().to_str().unwrap()]);
+    let roles: Vec<_> = facts["storage"]
         .as_array()
         .unwrap()
         .iter()
         .map(|entry| &entry["role"])
         .collect();
     assert_eq!(roles, ["data", "redo", "binlog"]);
-    // The kernel's own word for the mount that holds it.
-    let told = found["storage"][0]["options"].as_str().unwrap();
+    // The options of the mount, as the kernel prints them.
+    let options = facts["storage"][0]["options"].as_str().unwrap();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     assert!(
         mounts
             .lines()
-            .any(|line| told.split(',').all(|option| line.contains(option)))
+            .any(|line| options.split(',').all(|option| line.contains(option)))
     );
-    assert!(found["kernel"]["release"].is_string());
+    assert!(facts["kernel"]["release"].is_string());
     if Path::new("/proc/config.gz").exists() {
         assert!(
-            found["config_hz"]
+            facts["config_hz"]
                 .as_u64()
                 .is_some_and(|hz| (24..=1000).contains(&hz))
         );
-        assert!(["y", "n"].contains(&found["cpu_accounting"]["irq_time"].as_str().unwrap()));
+        assert!(["y", "n"].contains(&facts["cpu_accounting"]["irq_time"].as_str().unwrap()));
     }
 }
 

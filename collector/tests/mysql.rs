@@ -1,4 +1,4 @@
-//! The MySQL probes on real servers: what they count, what they may not read, and servers that hang, die and come back.
+//! Tests the MySQL probes on real servers: counters, missing privileges, and servers that hang, crash and restart.
 #![cfg(feature = "mysql")]
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
@@ -37,14 +37,14 @@ use tempfile::tempdir;
 const TERM: i32 = 15;
 const USR1: i32 = 10;
 const PASSWORD: &str = "not-that-secret";
-/// What docs/mysql-probe.md says.
+/// The grants of docs/mysql-probe.md.
 const GRANTS: [&str; 3] = [
     "GRANT PROCESS ON *.* TO 'USER'@'localhost'",
     "GRANT SELECT ON performance_schema.events_statements_summary_by_digest TO 'USER'@'localhost'",
     "GRANT SELECT ON performance_schema.events_statements_histogram_global TO 'USER'@'localhost'",
 ];
 
-/// A run directory and how to reach a server.
+/// A run directory and the options of a server.
 struct Bench {
     dir: TempDir,
     arguments: Vec<String>,
@@ -84,7 +84,7 @@ impl Bench {
         Recorder::start(&self.run(), &arguments)
     }
 
-    /// How the probe's reads went so far, by the journal.
+    /// The statuses of the probe's reads in the journal.
     fn statuses(&self, probe: &str) -> Vec<String> {
         let mut reader = Reader::open(&self.run().join("server/journal")).unwrap();
         let header = reader
@@ -106,16 +106,16 @@ impl Bench {
         statuses
     }
 
-    /// Waits for a read that begins from now on and ends so; one may be under way that began before.
+    /// Waits for two more reads with this status: the first one may have begun before the call.
     fn wait_for_two(&self, probe: &str, status: &str) {
         let seen = self.statuses(probe).len();
         wait_for(status, || {
             let later = &self.statuses(probe)[seen..];
-            later.iter().filter(|found| *found == status).count() >= 2
+            later.iter().filter(|later| *later == status).count() >= 2
         });
     }
 
-    /// Asks for what is read at the ends, and waits for it.
+    /// Requests a tick of all probes and waits for it.
     fn edge(&self, recorder: &Recorder) {
         let reads = || ["mysql_digests", "mysql_statements"].map(|probe| self.statuses(probe));
         let answered = |reads: &[Vec<String>; 2]| {
@@ -138,7 +138,7 @@ impl Bench {
         assert!(!stderr(&output).contains(PASSWORD));
     }
 
-    /// The series of a metric, by tick.
+    /// The values of a metric in the order of ticks.
     fn series(&self, metric: &str) -> Vec<i64> {
         let table = read(self.run().join("server/mysql.parquet"));
         let values = table
@@ -169,8 +169,8 @@ impl Bench {
             .collect()
     }
 
-    /// Standing and reason of each probe at the start.
-    fn standings(&self) -> BTreeMap<String, (String, String)> {
+    /// Status and reason of each probe at the start.
+    fn probe_statuses(&self) -> BTreeMap<String, (String, String)> {
         let meta = read_meta(&self.run().join("server/ticks.parquet")).unwrap();
         let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let probes = meta["probes"].as_array().unwrap().iter();
@@ -184,7 +184,7 @@ impl Bench {
             .collect()
     }
 
-    /// Status and reason of each of the probe's ticks.
+    /// Status and reason of each tick of the probe.
     fn ticks(&self, probe: &str) -> Vec<(String, String)> {
         let ticks = read(self.run().join("server/ticks.parquet"));
         let statuses = strings(&ticks, "status")
@@ -210,31 +210,31 @@ fn make_account(root: &mut Client, user: &str, grants: &[&str]) {
     }
 }
 
-/// Waits until the server has let go of all its clients but this one. Nobody answers a goodbye (COM_QUIT): a busy server counts it
-/// some time after its client has ended.
-fn let_go(root: &mut Client) {
+/// Waits until this is the server's only client. The server does not reply to COM_QUIT, so it may count one after its client has
+/// exited.
+fn wait_for_other_clients(root: &mut Client) {
     let clients = "SELECT COUNT(*) FROM performance_schema.threads WHERE name = 'thread/sql/one_connection'";
-    wait_for("the clients to be gone", || rows(root, clients) == ["1"]);
+    wait_for("the other clients to disconnect", || rows(root, clients) == ["1"]);
 }
 
 fn socket() -> PathBuf {
     variable("LOADPRINT_TEST_SOCKET").into()
 }
 
-/// All on one server, one after the other: its counters are compared exactly.
+/// One test after the other on one server, whose counters are compared exactly.
 #[test]
-fn mysql_is_read_and_the_reads_are_taken_off() {
+fn mysql_counters_without_the_probes_own_statements() {
     let mut root = shared();
-    let_go(&mut root);
+    wait_for_other_clients(&mut root);
     twenty_three_statements_are_twenty_three(&mut root);
-    an_account_without_rights_is_told_which(&mut root);
+    missing_privileges_are_named(&mut root);
     counters_that_were_enabled_are_disabled_again(&mut root);
     a_refused_login_is_unavailable();
 }
 
 fn twenty_three_statements_are_twenty_three(root: &mut Client) {
     make_account(root, "loadprint_probe", &GRANTS);
-    // Whatever the server was used for before, such as this test.
+    // Earlier tests may have used the server.
     run(
         root,
         &["TRUNCATE performance_schema.events_statements_summary_by_digest"],
@@ -242,19 +242,19 @@ fn twenty_three_statements_are_twenty_three(root: &mut Client) {
     let bench = Bench::new(&socket(), "loadprint_probe");
     let recorder = bench.start(&["--probes", "mysql"]);
     bench.wait_for_two("mysql", "Ok");
-    let (mut asked, mut answered) = (0, root.answered());
+    let (mut sent, mut received) = (0, root.answered());
     for number in 0..23 {
         let sql = format!("SELECT {number}, REPEAT('x', {})", 40 * number);
-        asked += root.sizes().query(&sql);
+        sent += root.sizes().query(&sql);
         run(root, &[&sql]);
-        // What is read at the ends is read in between too, when somebody asks for it.
+        // A request also reads the probes that are otherwise read at the ends only.
         if number == 9 {
             bench.edge(&recorder);
         }
     }
-    answered = root.answered() - answered;
+    received = root.answered() - received;
     bench.wait_for_two("mysql", "Ok");
-    // The very end waits for a busy server two seconds only.
+    // The last tick waits at most two seconds for a busy server.
     bench.edge(&recorder);
     bench.end(recorder);
 
@@ -269,11 +269,11 @@ fn twenty_three_statements_are_twenty_three(root: &mut Client) {
     );
     assert_eq!(
         without_own("Bytes_received", "loadprint.bytes_received"),
-        asked as i64
+        sent as i64
     );
-    assert_eq!(without_own("Bytes_sent", "loadprint.bytes_sent"), answered as i64);
+    assert_eq!(without_own("Bytes_sent", "loadprint.bytes_sent"), received as i64);
     assert_eq!(bench.growth("loadprint.connections"), 0);
-    // The versions' own sources: this server tells of its redo log by itself, and a decimal is kept as printed.
+    // This version has status variables of the redo log; a decimal is recorded as printed.
     assert!(
         bench.series("Innodb_redo_log_current_lsn")[0] >= bench.series("Innodb_redo_log_checkpoint_lsn")[0]
     );
@@ -318,8 +318,8 @@ fn twenty_three_statements_are_twenty_three(root: &mut Client) {
     assert!(sum(lists.len() - 1) - sum(0) >= 23);
 }
 
-fn an_account_without_rights_is_told_which(root: &mut Client) {
-    let_go(root);
+fn missing_privileges_are_named(root: &mut Client) {
+    wait_for_other_clients(root);
     make_account(root, "loadprint_nobody", &[]);
     let bench = Bench::new(&socket(), "loadprint_nobody");
     let recorder = bench.start(&["--probes", "mysql"]);
@@ -330,10 +330,10 @@ fn an_account_without_rights_is_told_which(root: &mut Client) {
     assert_eq!(
         refusals.len(),
         bench.series("Questions").len(),
-        "it is told at every tick"
+        "the refusal is recorded at every tick"
     );
     assert!(refusals[0].contains("PROCESS"), "{refusals:?}");
-    // It was asked for once, behind the first SHOW GLOBAL STATUS; a refusal is counted like an answer.
+    // The probe queried the table once, after the first SHOW GLOBAL STATUS; the server counts a refused query.
     assert_eq!(bench.growth("loadprint.com_select"), 1);
     for (theirs, own) in [
         ("Questions", "loadprint.queries"),
@@ -343,8 +343,8 @@ fn an_account_without_rights_is_told_which(root: &mut Client) {
         assert_eq!(bench.growth(theirs), bench.growth(own), "{theirs}");
     }
     for probe in ["mysql_digests", "mysql_statements"] {
-        let (standing, reason) = &bench.standings()[probe];
-        assert_eq!(standing, "unavailable");
+        let (status, reason) = &bench.probe_statuses()[probe];
+        assert_eq!(status, "unavailable");
         assert!(reason.contains("GRANT SELECT ON performance_schema."), "{reason}");
     }
 }
@@ -352,7 +352,7 @@ fn an_account_without_rights_is_told_which(root: &mut Client) {
 fn counters_that_were_enabled_are_disabled_again(root: &mut Client) {
     let monitor = "GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO 'USER'@'localhost'";
     make_account(root, "loadprint_probe", &[GRANTS[0], monitor]);
-    // One of them is on before: it must stay so.
+    // One of them is on before the recording and must stay on.
     run(
         root,
         &["SET GLOBAL innodb_monitor_enable = 'buffer_flush_avg_page_rate'"],
@@ -385,14 +385,14 @@ fn a_refused_login_is_unavailable() {
     fs::write(bench.dir.path().join("password"), "wrong").unwrap();
     let recorder = bench.start(&["--probes", "cpu,mysql"]);
     bench.end(recorder);
-    let (standing, reason) = &bench.standings()["mysql"];
-    assert_eq!(standing, "unavailable");
+    let (status, reason) = &bench.probe_statuses()["mysql"];
+    assert_eq!(status, "unavailable");
     assert!(
         reason.contains("Access denied") && reason.contains("--mysql-password-file"),
         "{reason}"
     );
     assert_eq!(reason.lines().count(), 1);
-    assert_eq!(bench.standings()["cpu"].0, "running");
+    assert_eq!(bench.probe_statuses()["cpu"].0, "running");
 }
 
 #[test]
@@ -411,7 +411,7 @@ fn a_password_file_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn a_server_comes_late_dies_comes_back_and_hangs() {
+fn the_probe_survives_a_server_that_starts_late_crashes_and_hangs() {
     let mut server = Database::mysql();
     server.start(&[]);
     make_account(&mut server.root(), "loadprint_probe", &GRANTS);
@@ -427,14 +427,14 @@ fn a_server_comes_late_dies_comes_back_and_hangs() {
     server.start(&[]);
     bench.wait_for_two("mysql", "Ok");
     server.signal("-STOP");
-    // The others go on, and the recorder ends while the server still hangs.
+    // The other probes continue, and the recorder ends while the server hangs.
     bench.wait_for_two("mysql", "Skipped");
     bench.wait_for_two("cpu", "Ok");
     bench.end(recorder);
     server.signal("-CONT");
 
     let ticks = bench.ticks("mysql");
-    assert_eq!(ticks.last().unwrap().0, "skipped", "the read had not ended");
+    assert_eq!(ticks.last().unwrap().0, "skipped", "the read is in progress");
     let failed = ticks.iter().find(|(status, _)| status == "failed").unwrap();
     assert!(
         failed.1.contains("sock") && failed.1.contains("Can't connect"),
@@ -442,7 +442,7 @@ fn a_server_comes_late_dies_comes_back_and_hangs() {
     );
     assert!(ticks.iter().any(|(_, reason)| reason.contains("tried again in")));
     assert!(bench.ticks("cpu").iter().all(|(status, _)| status == "ok"));
-    // Rows of the ticks at which it answered, and of no other.
+    // Rows exist only for the ticks at which the server replied.
     let answered = ticks.iter().filter(|(status, _)| status == "ok").count();
     assert_eq!(bench.series("Questions").len(), answered);
     assert_eq!(bench.series("loadprint.connections").last(), Some(&2));
@@ -478,7 +478,7 @@ fn mariadb_has_a_query_cache_and_no_histogram() {
     }
     bench.wait_for_two("mysql", "Ok");
     bench.end(recorder);
-    // The first one is put into the cache, the others come from it.
+    // The first query fills the cache, the others read it.
     assert_eq!(
         (bench.growth("Qcache_inserts"), bench.growth("Qcache_hits")),
         (1, 22)
@@ -494,14 +494,14 @@ fn mariadb_has_a_query_cache_and_no_histogram() {
         !bench.series("innodb_metrics.trx_rseg_history_len").is_empty(),
         "by its column ENABLED"
     );
-    let standings = bench.standings();
+    let statuses = bench.probe_statuses();
     let reason_of = |probe: &str| {
-        let (standing, reason) = &standings[probe];
-        assert_eq!(standing, "unavailable");
+        let (status, reason) = &statuses[probe];
+        assert_eq!(status, "unavailable");
         reason.as_str()
     };
     assert!(reason_of("mysql_digests").contains("performance_schema is off"));
-    // No grant and no setting brings a table that this server does not have.
+    // The reason must not suggest a grant for a table that this server does not have.
     let reason = reason_of("mysql_statements");
     assert!(
         reason.contains("has no table performance_schema.events_statements_histogram_global; MySQL 8.0.3"),

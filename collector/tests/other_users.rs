@@ -1,4 +1,4 @@
-//! Run directories that somebody else made: root finishes and records without following their links or waiting at their FIFOs.
+//! Tests run directories of another user: root finishes and records without following links or blocking on FIFOs.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 mod common;
@@ -24,13 +24,13 @@ use tempfile::tempdir;
 const TERM: i32 = 15;
 const KILL: i32 = 9;
 
-/// A directory of `nobody`, and a file of root's that it cannot read.
-struct Place {
+/// A directory of `nobody`, and a file that only root can read.
+struct Sandbox {
     scratch: TempDir,
     secret: PathBuf,
 }
 
-impl Place {
+impl Sandbox {
     fn new() -> Self {
         let scratch = tempdir().unwrap();
         fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
@@ -47,7 +47,7 @@ impl Place {
         self.scratch.path().join("theirs")
     }
 
-    /// Runs a shell script as `nobody` in its directory; `$1` is the file of root's.
+    /// Runs a shell script as `nobody` in that directory; `$1` is root's file.
     fn as_nobody(&self, script: &str) {
         let status = Command::new("setpriv")
             .args([
@@ -64,27 +64,27 @@ impl Place {
         assert!(status.success(), "{script}");
     }
 
-    /// It is whole, and nothing below the directory of nobody has it.
+    /// Root's file is unchanged, and the directory of `nobody` has no copy of it.
     fn assert_kept(&self) {
         assert_eq!(fs::read_to_string(&self.secret).unwrap(), "secret");
         assert_eq!(fs::metadata(&self.secret).unwrap().nlink(), 1);
-        assert_eq!(holding(&self.theirs(), b"secret"), Vec::<PathBuf>::new());
+        assert_eq!(files_with(&self.theirs(), b"secret"), Vec::<PathBuf>::new());
     }
 }
 
-/// Regular files below `dir` of this content.
-fn holding(dir: &Path, content: &[u8]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+/// The regular files in `dir` with this content.
+fn files_with(dir: &Path, content: &[u8]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let entry = entry.unwrap();
         let kind = entry.file_type().unwrap();
         if kind.is_dir() {
-            found.extend(holding(&entry.path(), content));
+            files.extend(files_with(&entry.path(), content));
         } else if kind.is_file() && fs::read(entry.path()).unwrap() == content {
-            found.push(entry.path());
+            files.push(entry.path());
         }
     }
-    found
+    files
 }
 
 fn finish(run: &Path) -> Output {
@@ -92,56 +92,56 @@ fn finish(run: &Path) -> Output {
 }
 
 #[test]
-fn finish_neither_copies_nor_removes_what_a_received_recording_links_to() {
-    let place = Place::new();
-    // A link, a link by way of a directory with a name of the recorder's kind, a relative link, and a FIFO, which would block.
-    place.as_nobody("mkdir -p plain/server named/server relative/server fifo/server journal/server; ln -s \"$1\" plain/server/sysstat.sa");
-    place.as_nobody("d=$(pwd)/loadprint-$(stat -c %d-%i named/server | sed 's/.*/x/')-y; mkdir $d; ln -s \"$1\" $d/sysstat.sa; ln -s $d/sysstat.sa named/server/sysstat.sa");
-    place.as_nobody(
+fn finish_does_not_copy_or_remove_the_targets_of_links() {
+    let sandbox = Sandbox::new();
+    // A link, a link through a directory with a name like the recorder's, a relative link, and a FIFO, which could block.
+    sandbox.as_nobody("mkdir -p plain/server named/server relative/server fifo/server journal/server; ln -s \"$1\" plain/server/sysstat.sa");
+    sandbox.as_nobody("d=$(pwd)/loadprint-$(stat -c %d-%i named/server | sed 's/.*/x/')-y; mkdir $d; ln -s \"$1\" $d/sysstat.sa; ln -s $d/sysstat.sa named/server/sysstat.sa");
+    sandbox.as_nobody(
         "ln -s ../../../secret relative/server/sysstat.sa; mkfifo fifo/server/sysstat.sa fifo/server/x.json",
     );
-    place.as_nobody("ln -s \"$1\" journal/server/journal; for run in *; do echo {} >$run/run.json; done");
+    sandbox.as_nobody("ln -s \"$1\" journal/server/journal; for run in *; do echo {} >$run/run.json; done");
     for run in ["plain", "named", "relative", "journal"] {
-        let output = finish(&place.theirs().join(run));
+        let output = finish(&sandbox.theirs().join(run));
         let message = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{run}: {message}");
         assert!(
             message.contains("a link to ") && message.lines().count() == 1,
             "{run}: {message}"
         );
-        place.assert_kept();
+        sandbox.assert_kept();
     }
-    let output = finish(&place.theirs().join("fifo"));
+    let output = finish(&sandbox.theirs().join("fifo"));
     assert!(output.status.success(), "{}", stderr(&output));
-    place.assert_kept();
+    sandbox.assert_kept();
 }
 
-/// The private directory that a link names must be of the user who finishes, even if its name fits.
+/// The private directory of a link must belong to the user of `finish`, even if its name is correct.
 #[test]
-fn finish_takes_nothing_from_a_directory_that_another_user_made_for_it() {
-    let place = Place::new();
-    place.as_nobody(
+fn finish_refuses_a_private_directory_of_another_user() {
+    let sandbox = Sandbox::new();
+    sandbox.as_nobody(
         "mkdir -p run/server; echo {} >run/run.json; n=$(printf 'loadprint-%x-%x-y' $(stat -c '%d %i' run/server)); \
          mkdir -m 700 $n; ln -s \"$1\" $n/sysstat.sa; ln -s $(pwd)/$n/sysstat.sa run/server/sysstat.sa",
     );
-    let output = finish(&place.theirs().join("run"));
+    let output = finish(&sandbox.theirs().join("run"));
     let message = stderr(&output);
     assert!(
         message.contains("in a directory that other users can change"),
         "{message}"
     );
-    place.assert_kept();
+    sandbox.assert_kept();
 }
 
 #[test]
-fn a_recorder_writes_through_no_link_that_waits_for_it() {
-    let place = Place::new();
-    place.as_nobody(
+fn a_recorder_does_not_write_through_links() {
+    let sandbox = Sandbox::new();
+    sandbox.as_nobody(
         "mkdir -p run/server; cd run; for name in run.json .run.json.tmp manifest.json .manifest.json.tmp server/.journal.tmp \
          server/journal.new server/fingerprint.json server/.cpu.parquet.tmp server/cpu.parquet server/canary.jsonl \
          server/sysstat.sa; do ln -s \"$1\" $name; done; ln -s \"$1\" ../.run.pid.tmp; ln -s \"$1\" ../run.new",
     );
-    let run = place.theirs().join("run");
+    let run = sandbox.theirs().join("run");
     let canary = [
         "canary",
         "--out",
@@ -159,7 +159,7 @@ fn a_recorder_writes_through_no_link_that_waits_for_it() {
     recorder.signal(TERM);
     let output = recorder.wait();
     assert!(output.status.success(), "{}", stderr(&output));
-    place.assert_kept();
+    sandbox.assert_kept();
     for name in [
         "manifest.json",
         "server/fingerprint.json",
@@ -170,8 +170,8 @@ fn a_recorder_writes_through_no_link_that_waits_for_it() {
     }
     assert_eq!(manifest::verify(&run).unwrap(), Vec::<String>::new());
 
-    place.as_nobody("mkdir other; ln -s \"$(dirname \"$1\")\" other/server");
-    let out = place.theirs().join("other");
+    sandbox.as_nobody("mkdir other; ln -s \"$(dirname \"$1\")\" other/server");
+    let out = sandbox.theirs().join("other");
     let output = collect(&["record", "--out", out.to_str().unwrap(), "--duration", "100ms"])
         .output()
         .unwrap();
@@ -182,14 +182,14 @@ fn a_recorder_writes_through_no_link_that_waits_for_it() {
     );
 }
 
-/// The journal and sysstat's file in a directory that everybody writes, as /dev/shm: in a new directory that only root enters.
+/// In a world-writable journal directory such as /dev/shm, journal and sysstat's file are in a new private directory of root.
 #[test]
-fn a_shared_journal_directory_shows_nothing_and_takes_nothing() {
-    let place = Place::new();
-    let shared = place.scratch.path().join("shm");
+fn files_in_a_shared_journal_directory_are_private() {
+    let sandbox = Sandbox::new();
+    let shared = sandbox.scratch.path().join("shm");
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, Permissions::from_mode(0o1777)).unwrap();
-    let run = place.scratch.path().join("run");
+    let run = sandbox.scratch.path().join("run");
     let arguments = [
         "--interval",
         "20ms",
@@ -216,15 +216,15 @@ fn a_shared_journal_directory_shows_nothing_and_takes_nothing() {
     recorder.signal(KILL);
     recorder.wait();
 
-    // Whoever copies the links of a recording cannot have another one's files.
-    let copied = place.scratch.path().join("copied");
+    // Copied links do not give access to the files of another recording.
+    let copied = sandbox.scratch.path().join("copied");
     fs::create_dir_all(copied.join("server")).unwrap();
     for name in ["journal", "sysstat.sa"] {
         symlink(made[0].join(name), copied.join("server").join(name)).unwrap();
     }
     let message = stderr(&finish(&copied));
     assert!(
-        message.contains("which no recorder made for this directory"),
+        message.contains("which no recorder created for this directory"),
         "{message}"
     );
     let output = finish(&run);

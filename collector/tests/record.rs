@@ -1,4 +1,4 @@
-//! The real binary on the real host: stops in order, is killed, loses a probe, runs at 100 Hz, refuses bad input.
+//! Tests `record` with the real binary on this host: stop, kill, a failing probe, 100 Hz, bad input.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 mod common;
@@ -24,7 +24,7 @@ use tempfile::tempdir;
 const TERM: i32 = 15;
 const KILL: i32 = 9;
 
-/// Ticks that can be read from a journal now.
+/// Number of complete ticks in the journal.
 fn journal_ticks(run: &Path) -> usize {
     let mut reader = Reader::open(&run.join("server/journal")).unwrap();
     let mut ticks = 0;
@@ -38,10 +38,10 @@ fn journal_ticks(run: &Path) -> usize {
 fn sigterm_finishes_the_recording() {
     let dir = tempdir().unwrap();
     let run = dir.path().join("run");
-    let own = format!("server={}", std::process::id());
+    let this_process = format!("server={}", std::process::id());
     let recorder = Recorder::start(
         &run,
-        &["--interval", "20ms", "--process", &own, "--cpuset", "server=0"],
+        &["--interval", "20ms", "--process", &this_process, "--cpuset", "server=0"],
     );
     wait_for("five ticks", || journal_ticks(&run) >= 5);
     let before = journal_ticks(&run);
@@ -59,11 +59,11 @@ fn sigterm_finishes_the_recording() {
     );
     assert!(
         meta["ticks"].as_u64().unwrap() as usize > before,
-        "the last tick is taken when it stops"
+        "the last tick is taken at the stop"
     );
     let roles = strings(&read(server.join("process.parquet")), "role");
     assert!(roles.contains(&"server".to_owned()) && roles.contains(&"recorder".to_owned()));
-    // Threads were read at the last tick, though 20 ms is not their cadence.
+    // Threads are read at the last tick although they are not due.
     let threads = ticks_of(&read(server.join("threads.parquet")));
     let ticks = ticks_of(&read(server.join("ticks.parquet")));
     assert_eq!(threads.iter().max(), ticks.iter().max());
@@ -76,8 +76,8 @@ fn sigterm_finishes_the_recording() {
     let fingerprint = json("server/fingerprint.json");
     assert_eq!(fingerprint["boot_id"], meta["boot_id"]);
     assert_eq!(fingerprint["cpusets"]["server"], serde_json::json!([0]));
-    let own = fs::read_to_string("/proc/self/status").unwrap();
-    let cpus = own
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let cpus = status
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
         .unwrap();
@@ -85,12 +85,12 @@ fn sigterm_finishes_the_recording() {
 }
 
 #[test]
-fn a_killed_recorder_loses_no_tick_that_was_in_the_journal() {
+fn a_killed_recorder_loses_no_tick_of_the_journal() {
     for round in 0..5 {
         let dir = tempdir().unwrap();
         let run = dir.path().join("run");
         let recorder = Recorder::start(&run, &["--interval", "2ms"]);
-        // The moment differs from round to round and is not aligned to the ticks.
+        // The time of the kill differs between rounds and is not aligned to the ticks.
         wait_for("some ticks", || journal_ticks(&run) > 3 + 17 * round);
         let seen = journal_ticks(&run);
         recorder.signal(KILL);
@@ -124,7 +124,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Writes over the beginning of a file in one call: the recorder, which keeps it open, must not find it empty.
+/// Overwrites the start of a file with one system call: the recorder, which keeps it open, must never read it empty.
 fn overwrite(path: &Path, text: &str) {
     let file = fs::OpenOptions::new().write(true).open(path).unwrap();
     file.write_all_at(text.as_bytes(), 0).unwrap();
@@ -150,8 +150,8 @@ fn a_probe_that_fails_does_not_end_the_recording() {
     wait_for("ticks with a broken file", || journal_ticks(&run) >= broken + 3);
     let whole = fs::read_to_string(fixtures.join("proc/diskstats")).unwrap();
     overwrite(&proc.join("diskstats"), &whole);
-    let mended = journal_ticks(&run);
-    wait_for("ticks with a mended file", || journal_ticks(&run) >= mended + 3);
+    let repaired = journal_ticks(&run);
+    wait_for("ticks with a repaired file", || journal_ticks(&run) >= repaired + 3);
     recorder.signal(TERM);
     let output = recorder.wait();
     assert!(output.status.success(), "{}", stderr(&output));
@@ -169,26 +169,26 @@ fn a_probe_that_fails_does_not_end_the_recording() {
     };
     let failed = of("disk", "failed");
     assert!(failed.len() >= 2, "{failed:?}");
-    let said = &reason[failed[1]];
+    let message = &reason[failed[1]];
     assert!(
-        said.ends_with("proc/diskstats:1: field: `oops` is not a number"),
-        "{said}"
+        message.ends_with("proc/diskstats:1: field: `oops` is not a number"),
+        "{message}"
     );
     assert!(
         of("disk", "ok").last() > failed.last(),
-        "it is read again once the file is whole"
+        "the probe continues when the file is repaired"
     );
     assert!(of("cpu", "failed").is_empty());
-    // Unavailable is said once, with what would make it work.
+    // The first tick records that a probe is unavailable, with the fix.
     assert_eq!(of("pressure", "unavailable").len(), 1);
     assert!(reason[of("pressure", "unavailable")[0]].contains("psi=1"));
     let disks = strings(&read(run.join("server/disk.parquet")), "device");
     let rows = disks.iter().filter(|device| *device == "nvme0n1").count();
-    assert_eq!(rows, of("disk", "ok").len(), "a tick that failed has no row");
+    assert_eq!(rows, of("disk", "ok").len(), "a failed tick has no row");
 }
 
 #[test]
-fn a_hundred_ticks_a_second_are_numbered_by_their_schedule() {
+fn ticks_at_100_hz_are_taken_or_counted_as_missed() {
     let dir = tempdir().unwrap();
     let run = dir.path().join("run");
     let output = collect(&[
@@ -205,7 +205,7 @@ fn a_hundred_ticks_a_second_are_numbered_by_their_schedule() {
     assert!(output.status.success(), "{}", stderr(&output));
     let meta = read_meta(&run.join("server/ticks.parquet")).unwrap();
     let (ticks, missed) = (meta["ticks"].as_u64().unwrap(), meta["missed"].as_u64().unwrap());
-    // How many a busy machine misses is its own affair; none may be lost without being counted.
+    // A busy machine may miss any number of ticks, but all must be counted.
     assert_eq!(ticks + missed, 101);
     assert_eq!(meta["ended"], "duration");
 }
@@ -223,12 +223,12 @@ fn bad_input_is_one_line_and_status_two() {
     for (arguments, expected) in [
         (
             &quick[..],
-            "holds a recording already; name another --out or --role",
+            "already contains a recording; choose another --out or --role",
         ),
         (&["record", "--out", file, "--duration", "1s"], "file/server: "),
         (
             &["record", "--out", "x", "--probes", "cpu,dsik"],
-            "no probe is called `dsik`; there are cpu, interrupts",
+            "unknown probe `dsik`; known probes: cpu, interrupts",
         ),
         (
             &["record", "--out", "x", "--interval", "0s"],
@@ -237,7 +237,7 @@ fn bad_input_is_one_line_and_status_two() {
         (&["record", "--out", "x", "--process", "4242"], "ROLE=PID"),
         (
             &["record", "--out", "x", "--role", "../x"],
-            "a role is a folder's name",
+            "a role is a directory name",
         ),
         (
             &["record", "--out", "x", "--cpuset", "server=3-1"],

@@ -1,4 +1,4 @@
-//! `sadc` beside the recorder: the same time and the same machine, and never longer than the recorder.
+//! Tests `--with-sysstat`: sadc records in parallel and ends with the recorder.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 mod common;
@@ -20,7 +20,7 @@ use tempfile::tempdir;
 const TERM: i32 = 15;
 const KILL: i32 = 9;
 
-/// Intervals that `sadf` finds in a file.
+/// Number of intervals that `sadf` reads from a file.
 fn intervals(file: &Path) -> usize {
     let output = Command::new("sadf")
         .arg("-j")
@@ -28,8 +28,8 @@ fn intervals(file: &Path) -> usize {
         .env("LC_ALL", "C")
         .output()
         .unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    told["sysstat"]["hosts"][0]["statistics"]
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    document["sysstat"]["hosts"][0]["statistics"]
         .as_array()
         .map_or(0, Vec::len)
 }
@@ -46,22 +46,22 @@ fn children_of(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-/// The process number of the only child of `parent` that is called sadc.
+/// The pid of the only child of `parent` named sadc.
 fn sadc_of(parent: u32) -> u32 {
     let is_sadc =
         |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == "sadc");
-    let found: Vec<u32> = children_of(parent).into_iter().filter(is_sadc).collect();
-    assert_eq!(found.len(), 1, "{found:?}");
-    found[0]
+    let pids: Vec<u32> = children_of(parent).into_iter().filter(is_sadc).collect();
+    assert_eq!(pids.len(), 1, "{pids:?}");
+    pids[0]
 }
 
-/// True once a process is gone, or dead and not waited for by whoever inherited it.
+/// True if the process has exited; it may be a zombie.
 fn has_ended(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }
 
 #[test]
-fn it_writes_beside_the_tables_and_is_watched() {
+fn its_file_is_in_the_run_and_its_process_is_watched() {
     let dir = tempdir().unwrap();
     let run = dir.path().join("run");
     let recorder = Recorder::start(&run, &["--with-sysstat"]);
@@ -84,9 +84,9 @@ fn it_writes_beside_the_tables_and_is_watched() {
 }
 
 #[test]
-fn it_ends_with_a_recorder_that_is_killed_and_its_file_comes_home() {
+fn it_ends_with_a_killed_recorder_and_finish_moves_its_file() {
     let dir = tempdir().unwrap();
-    let (run, memory) = (dir.path().join("run"), dir.path().join("elsewhere"));
+    let (run, memory) = (dir.path().join("run"), dir.path().join("memory"));
     let arguments = [
         "--with-sysstat",
         "--interval",
@@ -97,12 +97,12 @@ fn it_ends_with_a_recorder_that_is_killed_and_its_file_comes_home() {
     let recorder = Recorder::start(&run, &arguments);
     let sadc = sadc_of(recorder.0.as_ref().unwrap().id());
     let file = run.join("server/sysstat.sa");
-    assert!(file.is_symlink(), "it is written where the journal is");
+    assert!(file.is_symlink(), "it is written to the directory of the journal");
     wait_for("an interval", || intervals(&file) >= 1);
     recorder.signal(KILL);
     let message = stderr(&recorder.wait());
     assert!(
-        message.contains("sadc takes whole seconds: it samples every 1 s, the recorder every 100ms"),
+        message.contains("sadc supports whole seconds only: it samples every 1 s, the recorder every 100ms"),
         "{message}"
     );
     wait_for("sadc to end", || has_ended(sadc));
@@ -114,7 +114,7 @@ fn it_ends_with_a_recorder_that_is_killed_and_its_file_comes_home() {
 }
 
 #[test]
-fn a_machine_without_it_is_recorded_all_the_same() {
+fn without_sadc_the_recorder_continues() {
     let dir = tempdir().unwrap();
     for (program, expected) in [
         ("/nonexistent/sadc", "No such file or directory"),
@@ -122,7 +122,7 @@ fn a_machine_without_it_is_recorded_all_the_same() {
     ] {
         let run = dir.path().join(program.replace('/', "-"));
         let recorder = Recorder::start(&run, &["--with-sysstat", "--sadc", program]);
-        wait_for("its end, if it began", || {
+        wait_for("its exit", || {
             children_of(recorder.0.as_ref().unwrap().id())
                 .into_iter()
                 .all(has_ended)
@@ -131,13 +131,13 @@ fn a_machine_without_it_is_recorded_all_the_same() {
         let output = recorder.wait();
         let message = stderr(&output);
         assert!(output.status.success(), "{message}");
-        let said = message
+        let warnings = message
             .lines()
             .filter(|line| line.contains("--with-sysstat"))
             .collect::<Vec<_>>();
-        assert!(said.last().unwrap().contains(expected), "{message}");
+        assert!(warnings.last().unwrap().contains(expected), "{message}");
         assert!(run.join("server/ticks.parquet").exists());
     }
-    let told = fingerprint(&dir.path().join("-nonexistent-sadc"))["sysstat"]["unavailable"].clone();
-    assert!(told.as_str().unwrap().contains("/nonexistent/sadc"), "{told}");
+    let reason = fingerprint(&dir.path().join("-nonexistent-sadc"))["sysstat"]["unavailable"].clone();
+    assert!(reason.as_str().unwrap().contains("/nonexistent/sadc"), "{reason}");
 }

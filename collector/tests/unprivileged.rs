@@ -1,4 +1,4 @@
-//! The recorder as an ordinary user: what may be read is recorded, the rest is unavailable with a reason.
+//! Tests the recorder without privileges: it records the readable sources; the other probes are unavailable with a reason.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 mod common;
@@ -17,7 +17,7 @@ use loadprint_recording::manifest;
 use serde_json::Value;
 use tempfile::tempdir;
 
-/// Runs a copy of the program as `nobody`: the one that was built may lie where only root looks.
+/// Runs a copy of the program as `nobody`, who may have no access to the build directory.
 fn as_nobody(dir: &Path, arguments: &[&str]) -> Output {
     let program = dir.join("loadprint-collect");
     if !program.exists() {
@@ -40,7 +40,7 @@ fn as_nobody(dir: &Path, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn an_ordinary_user_records_what_he_may_read() {
+fn an_unprivileged_user_records_the_readable_sources() {
     let dir = tempdir().unwrap();
     // The first process belongs to root.
     let record = [
@@ -64,7 +64,7 @@ fn an_ordinary_user_records_what_he_may_read() {
     let listed = as_nobody(dir.path(), &["probes", "--format", "json", "--process", "init=1"]);
     assert!(listed.status.success(), "{}", stderr(&listed));
     let listed: Vec<Value> = serde_json::from_slice(&listed.stdout).unwrap();
-    let standing: BTreeMap<_, _> = listed
+    let statuses: BTreeMap<_, _> = listed
         .iter()
         .map(|probe| {
             (
@@ -87,14 +87,14 @@ fn an_ordinary_user_records_what_he_may_read() {
         "sockets",
         "cgroup",
     ] {
-        assert_eq!(standing[name], ("running", None), "{name}");
+        assert_eq!(statuses[name], ("running", None), "{name}");
         assert!(
             dir.path().join(format!("run/server/{name}.parquet")).exists(),
             "{name}"
         );
     }
-    for (name, (status, reason)) in &standing {
-        // The kernel lets nobody but root load programs.
+    for (name, (status, reason)) in &statuses {
+        // Only root can load eBPF programs.
         assert!(!name.starts_with("ebpf") || *status != "running", "{name}");
         if *status == "unavailable" {
             let reason = reason.unwrap();

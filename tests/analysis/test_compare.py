@@ -258,7 +258,7 @@ def test_the_compare_path_imports_no_heavy_library(execution: Path) -> None:
 
 def test_help_loads_every_command_and_no_library() -> None:
     loaded = _loaded("--help")
-    assert {module.partition(":")[0] for module in COMMANDS.values()} <= loaded
+    assert {f"loadprint.commands.{module.partition(':')[0]}" for module in COMMANDS.values()} <= loaded
     assert not loaded & {"numpy", "scipy", "duckdb", "ibis", "pyarrow", "pydantic", "yaml", "jinja2", "rich"}
 
 

@@ -41,13 +41,13 @@ def test_an_order_that_turns_is_a_crossover_between_its_neighbours(tmp_path: Pat
     rates: Rates = {("old", 2): (500, 503, 498), ("old", 8): (900, 905, 897), ("old", 32): (900, 904, 899)}
     rates |= {("new", 2): (450, 453, 449), ("new", 8): (899, 906, 898), ("new", 32): (990, 996, 988)}
     path = made(tmp_path / "x", rates)
-    found, said = crossover(path)
+    found, text = crossover(path)
     assert (found.column, found.against, found.verdict) == ("new", "old", "crossover")
     assert [at.sign for at in found.at] == [-1, 0, 1]
     # what is known lies on either side of a count at which nobody can tell
     assert found.between == (("2", "32"),)
     assert found.at[0].ratio == pytest.approx(450 / 500, rel=2e-3)
-    assert said.startswith("Crossover between 2 and 32 connections: new / old is 0.90")
+    assert text.startswith("Crossover between 2 and 32 connections: new / old is 0.90")
     told = json.loads(RENDERERS["json"](sweep(path)))
     assert told["crossovers"][0]["verdict"] == "crossover"
     beside = next(pivot for pivot in told["pivots"] if pivot["key"] == "beside")
@@ -58,22 +58,26 @@ def test_an_order_that_turns_is_a_crossover_between_its_neighbours(tmp_path: Pat
     ("repeats", "why"),
     [((900, 1100, 960), "not significant at 2"), ((900, 940), "fewer than 3 repeats at 2, 32")],
 )
-def test_a_turn_that_may_be_chance_cannot_be_told(tmp_path: Path, repeats: tuple[int, ...], why: str) -> None:
+def test_a_change_of_sign_that_may_be_chance_is_inconclusive(
+    tmp_path: Path, repeats: tuple[int, ...], why: str
+) -> None:
     even = (1000, 1001, 999)[: len(repeats)]
     ahead = (1100, 1102, 1099)[: len(repeats)]
     rates: Rates = {("old", 2): even, ("old", 32): even, ("new", 2): repeats, ("new", 32): ahead}
-    found, said = crossover(made(tmp_path / "x", rates))
-    assert (found.verdict, found.between) == ("cannot tell", ())
-    assert said.startswith(f"A crossover cannot be told, {why}")
+    found, text = crossover(made(tmp_path / "x", rates))
+    assert (found.verdict, found.between) == ("inconclusive", ())
+    assert text.startswith(f"Crossover inconclusive, {why}")
 
 
-def test_one_that_stays_ahead_is_no_crossover(tmp_path: Path) -> None:
+def test_a_column_that_stays_ahead_is_not_a_crossover(tmp_path: Path) -> None:
     old, new = (1000, 1001, 999), (1100, 1102, 1099)
-    found, said = crossover(
+    found, text = crossover(
         made(tmp_path / "x", {("old", 2): old, ("old", 8): old, ("new", 2): new, ("new", 8): new})
     )
     assert found.verdict == "none"
-    assert said.startswith("No crossover: new is ahead at every connection count: new / old is 1.1 [")
+    assert text.startswith(
+        "No crossover: new has the higher throughput at every connection count: new / old is 1.1 ["
+    )
 
 
 def test_another_operation_is_not_put_beside(tmp_path: Path) -> None:
@@ -131,7 +135,7 @@ def test_two_executions_are_two_servers(tmp_path: Path) -> None:
     # blocks of the same number belong to two executions: Welch's t, not a paired one
     alone = stats.ratio((450, 453, 449), (500, 503, 498), paired=False)
     assert found.at[0].p == pytest.approx(alone.p, rel=1e-6)
-    assert [warning for warning in report.warnings if "after one another" in warning]
+    assert [warning for warning in report.warnings if "one after the other" in warning]
     assert not [warning for warning in report.warnings if "differs from" in warning]
 
 
@@ -141,6 +145,6 @@ def test_what_else_differs_between_two_executions_is_said(tmp_path: Path) -> Non
     new = versions(tmp_path / "2", "mysql 9.7.4", rates, phases={"warmup": 9, "measure": 4})
     report = sweep(old, None, new)
     assert report.pivots[0].columns == ("1", "2")  # one version: told apart by their executions
-    assert f"{new} differs from {old} in phases too" in report.warnings
+    assert f"{new} also differs from {old} in phases" in report.warnings
     with pytest.raises(InputError, match="is given twice"):
         sweep(old, None, old)

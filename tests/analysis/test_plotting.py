@@ -245,7 +245,7 @@ def test_a_report_of_nothing_has_no_figures(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_one_line(table: Table, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="name a directory that can be written to"):
+    with pytest.raises(InputError, match="name a writable directory"):
         figure_files.write(whole(table), tmp_path / "file")
     with pytest.raises(InputError, match=r"is neither \.svg nor \.png"):
         scaling_plot.write([], tmp_path / "plot.gif")

@@ -139,7 +139,7 @@ def test_one_run_alone_has_values_and_nothing_that_takes_two(execution: Path, tm
     read = Reader(text)
     assert {"table", "comparable", "time", "settings", "made", "row-operations"} <= set(read.ids())
     assert "<h1>oltp: b1-oltp-r1</h1>" in text.replace("oltp_read_write", "oltp")
-    assert "May they be compared?" not in text
+    assert "Comparability" not in text
     assert "the reference" not in text
 
     report = report_of(run)

@@ -222,7 +222,7 @@ def test_the_cursor_tells_values_in_all_charts_at_once(opened: Page) -> None:
     box = area(opened, "operations")
     opened.mouse.move(box["x"] + box["width"] / 2, box["y"] + 30)
     # repeats of `oltp` do 100, 101, 102 in every third second, one and two more in the others
-    expect(first.locator(".readout .told").first).to_have_text(
+    expect(first.locator(".readout .summary").first).to_have_text(
         re.compile(r"^10\d(\.\d+)?\s+10\d(\.\d+)?\s+10\d")
     )
     other = opened.locator('figure[data-key="latency_p95"], figure[data-key="cpu_server@0"]').first
@@ -435,7 +435,7 @@ def test_the_first_screen_says_what_differs_and_what_speaks_against_it(opened: P
     lead = opened.locator("header .lead")
     expect(lead).to_be_in_viewport()
     assert (lead.text_content() or "").startswith(
-        (opened.locator("#sentences .said").first.text_content() or "")[:40]
+        (opened.locator("#sentences .sentence").first.text_content() or "")[:40]
     )
     answers = {
         (chip.locator("span").text_content() or ""): "doubted" in (chip.get_attribute("class") or "")

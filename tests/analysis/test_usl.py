@@ -15,7 +15,7 @@ from loadprint.__main__ import main
 from loadprint.commands.usl import points
 from loadprint.commands.usl.curves import usl
 from loadprint.commands.usl.growth import Growth
-from loadprint.commands.usl.usl_summary import ColumnTold, Told, tell
+from loadprint.commands.usl.usl_summary import ColumnSummary, Summary, summarise
 from loadprint.commands.usl.usl_text import RENDERERS, WIDTH
 from loadprint.errors import InputError
 from recordings import SECOND, Host, Rows, make_execution
@@ -34,38 +34,38 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def test_the_study_is_told_as_it_was_published(golden: Golden) -> None:
-    told = tell(points.read(STUDY, at={5: 4}), predict=(128, 256, 512, 1000))
-    golden("usl.txt", RENDERERS["text"](told).replace(str(STUDY), STUDY.name))
-    golden("usl.md", RENDERERS["markdown"](told).replace(str(STUDY), STUDY.name))
-    assert max(map(len, RENDERERS["text"](told).splitlines())) <= WIDTH
+    summary = summarise(points.read(STUDY, at={5: 4}), predict=(128, 256, 512, 1000))
+    golden("usl.txt", RENDERERS["text"](summary).replace(str(STUDY), STUDY.name))
+    golden("usl.md", RENDERERS["markdown"](summary).replace(str(STUDY), STUDY.name))
+    assert max(map(len, RENDERERS["text"](summary).splitlines())) <= WIDTH
 
 
 def test_formats_hold_the_same_numbers() -> None:
-    told = tell(points.read(STUDY, at={5: 4}))
-    found = json.loads(RENDERERS["json"](told))
+    summary = summarise(points.read(STUDY, at={5: 4}))
+    found = json.loads(RENDERERS["json"](summary))
     first = found["columns"][0]["fit"]["models"][0]
     rows = {
         (row["column"], row["fit"], row["quantity"], row["n"]): row
-        for row in csv.DictReader(io.StringIO(RENDERERS["csv"](told)))
+        for row in csv.DictReader(io.StringIO(RENDERERS["csv"](summary)))
     }
     sigma = rows["go_mysql_qps", "usl", "sigma", ""]
     assert float(sigma["value"]) == first["parameters"][1]["value"] == pytest.approx(0.05062, abs=5e-6)
     assert float(sigma["low"]) == first["parameters"][1]["low"]
     assert float(rows["go_mysql_qps", "usl", "prediction", "1000.0"]["value"]) == pytest.approx(63664, abs=1)
     assert rows["go_mysql_qps", "amdahl", "N_max", ""]["value"] == ""  # infinite
-    assert found["columns"][0]["fit"]["models"][4]["peak"] is None
+    assert found["columns"][0]["fit"]["models"][1]["peak"] is None
     assert found["columns"][0]["fit"]["optimum"] is None
 
 
 def test_a_row_that_was_measured_elsewhere_is_asked_about() -> None:
-    told = tell(points.read(STUDY))
-    assert told.warnings == (
-        "N = 5 stands out of every column: the other points reach its throughput at 3.65 and 4.06. "
-        "If it was measured at 4, say so: --at 5=4",
+    summary = summarise(points.read(STUDY))
+    assert summary.warnings == (
+        "N = 5 is an outlier of every column: the other points reach its throughput at 3.65 and 4.06. "
+        "If it was measured at 4, correct it with --at 5=4",
     )
-    corrected = tell(points.read(STUDY, at={5: 4}))
+    corrected = summarise(points.read(STUDY, at={5: 4}))
     assert corrected.warnings == ()
-    assert ("N", "5 taken as 4") in corrected.facts
+    assert ("N", "5 corrected to 4") in corrected.facts
 
 
 def test_columns_are_chosen_and_the_concurrency_is_found(tmp_path: Path) -> None:
@@ -74,19 +74,19 @@ def test_columns_are_chosen_and_the_concurrency_is_found(tmp_path: Path) -> None
     )
     path = written(tmp_path, text)
     with pytest.raises(
-        InputError, match=r"no column says the concurrency \(sessions, host, tps, latency_ms, repeat\)"
+        InputError, match=r"has no column of concurrency \(sessions, host, tps, latency_ms, repeat\)"
     ):
         points.read(path)
     found = points.read(path, concurrency="Sessions")
     assert [column.name for column in found.columns] == ["tps"]  # `host` holds no numbers
     assert found.columns[0].n[:4] == (1, 1, 2, 2)
-    assert found.facts == (("left out", "latency_ms, repeat: no throughput by name (--column fits it)"),)
+    assert found.facts == (("left out", "latency_ms, repeat: not named as a throughput (--column fits it)"),)
     asked = points.read(path, concurrency="sessions", columns=("latency_ms",))
     assert [column.name for column in asked.columns] == ["latency_ms"]
     assert [c.name for c in points.read(STUDY, columns=("sysbench_qps",)).columns] == ["sysbench_qps"]
     with pytest.raises(InputError, match="name one of go_mysql_qps, sysbench_qps"):
         points.read(STUDY, columns=("sysbench",))
-    with pytest.raises(InputError, match="has no N = 6; name an N of it"):
+    with pytest.raises(InputError, match="has no N = 6; name one of its N"):
         points.read(STUDY, at={6: 4})
 
 
@@ -101,17 +101,17 @@ def test_what_was_not_measured_is_left_out_and_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("", "has no lines below its heads"),
-        ("threads,qps\n", "has no lines below its heads"),
+        ("", "has no lines below its header"),
+        ("threads,qps\n", "has no lines below its header"),
         ("threads,qps\n1,2\n2\n", ":3: has 1 cells where the first line has 2"),
-        ("threads,qps\n1,2\n2,fast\n", ":3: qps 'fast' is no number"),
-        ("threads,qps\n1,2\n2,0\n", ":3: qps 0 is no throughput above 0"),
-        ("threads,qps\n1,2\n2,-4\n", ":3: qps -4 is no throughput above 0"),
-        ("threads,qps\n0,2\n2,4\n", ":2: 0 is no concurrency"),
-        ("threads,host\n1,a\n2,b\n", "has no column of throughput beside `threads`"),
-        ("threads,qps\n1,2\n2,4\n", "2 different N are no curve; measure at six or more"),
-        ("threads,qps\n1,2\n2,1e400\n", "qps '1e400' is no number"),
-        ('threads,qps\n1,"2\n', "is no CSV file"),
+        ("threads,qps\n1,2\n2,fast\n", ":3: qps 'fast' is not a number"),
+        ("threads,qps\n1,2\n2,0\n", ":3: qps 0 is not a throughput above 0"),
+        ("threads,qps\n1,2\n2,-4\n", ":3: qps -4 is not a throughput above 0"),
+        ("threads,qps\n0,2\n2,4\n", ":2: 0 is not a concurrency"),
+        ("threads,host\n1,a\n2,b\n", "has no column of throughput next to `threads`"),
+        ("threads,qps\n1,2\n2,4\n", "2 different N are not a curve; measure at six or more"),
+        ("threads,qps\n1,2\n2,1e400\n", "qps '1e400' is not a number"),
+        ('threads,qps\n1,"2\n', "is not a CSV file"),
         ("\x00\x01\x02\n1,2\n", "not text: a NUL at byte 0"),
     ],
 )
@@ -119,10 +119,10 @@ def test_a_file_that_cannot_be_used_is_one_line(
     text: str, wanted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["usl", str(written(tmp_path, text))]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert len(told.err.splitlines()) == 1
-    assert wanted in told.err
+    summary = capsys.readouterr()
+    assert summary.out == ""
+    assert len(summary.err.splitlines()) == 1
+    assert wanted in summary.err
 
 
 def test_options_that_cannot_be_used_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,7 +134,7 @@ def test_options_that_cannot_be_used_are_one_line(tmp_path: Path, capsys: pytest
         [str(STUDY), "--concurrency", "users"],
         [str(STUDY), "--plot", str(tmp_path / "plot.pdf")],
         [str(STUDY), "--plot", str(tmp_path / "no" / "plot.svg")],
-        [str(STUDY), "-o", str(tmp_path / "no" / "told.txt")],
+        [str(STUDY), "-o", str(tmp_path / "no" / "summary.txt")],
     ):
         assert main(["usl", *words]) == 2, words
         assert len(capsys.readouterr().err.splitlines()) == 1, words
@@ -142,13 +142,13 @@ def test_options_that_cannot_be_used_are_one_line(tmp_path: Path, capsys: pytest
 
 def test_one_column_that_carries_nothing_does_not_hide_the_others(tmp_path: Path) -> None:
     rows = "".join(f"{n},{900 * n / (1 + 0.05 * n):.0f},{7 if n < 3 else ''}\n" for n in (1, 2, 4, 8, 16, 32))
-    told = tell(points.read(written(tmp_path, f"threads,a,b\n{rows}")))
-    assert told.columns[0].fit is not None
-    assert told.columns[1].fit is None
-    assert "2 different N are no curve" in told.columns[1].refused
-    assert "! no fit: throughput by concurrency 2 different N" in RENDERERS["text"](told)
+    summary = summarise(points.read(written(tmp_path, f"threads,a,b\n{rows}")))
+    assert summary.columns[0].fit is not None
+    assert summary.columns[1].fit is None
+    assert "2 different N are not a curve" in summary.columns[1].refused
+    assert "! no fit: throughput by concurrency 2 different N" in RENDERERS["text"](summary)
     for form in RENDERERS.values():
-        assert form(told)
+        assert form(summary)
 
 
 def scheduler(threads: int, locked: float) -> Callable[[range], dict[str, tuple[Rows, dict[str, Any]]]]:
@@ -219,53 +219,53 @@ def swept(
     return make_execution(path, sides, "text-t1", plans, {"name": "lookup-scaling"})
 
 
-def column(told: Told, name: str) -> ColumnTold:
-    return next(column for column in told.columns if column.name == name)
+def column(summary: Summary, name: str) -> ColumnSummary:
+    return next(column for column in summary.columns if column.name == name)
 
 
-def grown(told: Told, name: str) -> Growth:
-    found = column(told, name).growth
+def grown(summary: Summary, name: str) -> Growth:
+    found = column(summary, name).growth
     assert found is not None
     return found
 
 
 def test_an_execution_is_fitted_by_column_with_all_its_repeats(tmp_path: Path, golden: Golden) -> None:
     path = swept(tmp_path / "x", protocols=("text", "cached"), repeats=2, locks=True)
-    told = tell(points.read(path))
-    assert [each.name for each in told.columns] == ["text", "cached"]
+    summary = summarise(points.read(path))
+    assert [each.name for each in summary.columns] == ["text", "cached"]
     for name, rate in (("text", 1000), ("cached", 1500)):
-        fit = column(told, name).fit
+        fit = column(summary, name).fit
         assert fit is not None
         assert len(fit.points) == 12
-        assert column(told, name).unit == "lookups/s"
+        assert column(summary, name).unit == "lookups/s"
         assert fit.headline.values == pytest.approx((rate, 0.05, 0.0008), rel=0.02)
         assert fit.terms[0] == "contention"
-    found = grown(told, "text")
+    found = grown(summary, "text")
     assert found.figure("runq_p99").values == pytest.approx((5.5, *(15 * n for n in THREADS[1:])), rel=0.01)
     assert found.figure("lock").values[-1] == pytest.approx(3 + 0.4 * 31, rel=0.01)
     assert found.figure("switches").values[0] == pytest.approx(2.125, rel=0.01)
     assert found.figure("runq_p99").grows
     assert not found.figure("busy").grows
     assert any(
-        "Contention agrees: of the connections added, 40 % wait for a lock." in s for s in found.sentences
+        "Contention agrees: 40 % of the added connections wait for a lock." in s for s in found.sentences
     )
-    text = RENDERERS["text"](told)
+    text = RENDERERS["text"](summary)
     assert max(map(len, text.splitlines())) <= WIDTH
     golden("usl_execution.txt", text)
 
 
 def test_a_term_that_the_kernel_does_not_bear_out_is_told(tmp_path: Path) -> None:
-    said = grown(tell(points.read(swept(tmp_path / "x", locks=False))), "lookup").sentences
-    assert "Contention is not borne out by lock waits, which do not grow with N." in said
+    said = grown(summarise(points.read(swept(tmp_path / "x", locks=False))), "lookup").sentences
+    assert "Contention is not confirmed by lock waits, which do not grow with N." in said
 
 
 def test_what_was_not_recorded_is_not_available(tmp_path: Path) -> None:
-    told = tell(points.read(swept(tmp_path / "x", locks=True, recorded=False)))
-    found = grown(told, "lookup")
+    summary = summarise(points.read(swept(tmp_path / "x", locks=True, recorded=False)))
+    found = grown(summary, "lookup")
     assert found.figure("lock").values == (None,) * len(THREADS)
     assert "probe ebpf_sched was not recorded" in found.figure("lock").reason
-    assert any("cannot be held against lock waits" in sentence for sentence in found.sentences)
-    assert "n/a" in RENDERERS["text"](told)
+    assert any("cannot be compared with lock waits" in sentence for sentence in found.sentences)
+    assert "n/a" in RENDERERS["text"](summary)
 
 
 def test_an_execution_without_a_sweep_over_threads_is_refused(execution: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from loadprint.commands.usl.curves import usl, usl_gradient
 from loadprint.commands.usl.fit import fit
-from loadprint.commands.usl.fits import three_parameters
+from loadprint.commands.usl.fits import usl as fit_usl
 from loadprint.commands.usl.fitted import Fit
 from loadprint.errors import InputError
 
@@ -54,19 +54,13 @@ def printed(text: str, value: float | None, unit: float = 1.0, *, digits: float 
 TABLE = """
 usl        go       .05062 .0002003 16020 .99810 68.85 205392 63664
 usl        sysbench .02789 .0004525 17796 .99871 46.35 256461 37002
-usl_x1     go       .02966 .0003231 13189 .99392 54.8  203708 37321
-usl_x1     sysbench .02226 .0004804 16765 .99832 45.1  257438 33317
-linear     go       .03081 .0002930 13189 .9940  57.5  205381 40652
-linear     sysbench .02343 .0004528 16765 .9981  46.4  257772 35164
-log        go       .03172 .000366  13976 -      51.5  -      35116
-log        sysbench .02404 .000483  17231 -      45.0  -      33947
 amdahl     go       .0695  0        17812 .9955  inf   -      252882
 amdahl     sysbench .0720  0        23341 .9827  inf   -      320063
 """
 
 
 @pytest.mark.parametrize("line", TABLE.strip().splitlines())
-def test_the_published_fits_come_out_in_every_printed_digit(line: str, go: Fit, sysbench: Fit) -> None:
+def test_fits_of_the_published_points_keep_their_digits(line: str, go: Fit, sysbench: Fit) -> None:
     key, column, sigma, kappa, rate, r2, peak, x_peak, far = line.split()
     found = {"go": go, "sysbench": sysbench}[column].model(key)
     printed(sigma, found.parameter("sigma").value)
@@ -149,20 +143,20 @@ def test_aicc_prefers_saturation_for_go_and_the_law_for_sysbench(go: Fit, sysben
     printed("260", sysbench.model("saturating").predictions[-1].value, 1000)
 
 
-def test_nothing_is_claimed_that_nobody_measured(go: Fit, sysbench: Fit) -> None:
+def test_nothing_is_concluded_that_was_not_measured(go: Fit, sysbench: Fit) -> None:
     assert go.optimum is None
     assert sysbench.optimum is None
     assert go.terms == ()  # a curve with neither term fits better
     assert sysbench.terms == ("contention",)  # two points beyond the knee at 35.8
     said = {verdict.key: verdict.text for verdict in sysbench.verdicts}
-    assert "N_max 46.3 is no optimum" in said["peak"]
-    assert "still largest at N = 64" in said["peak"]
+    assert "N_max 46.3 is not an optimum" in said["peak"]
+    assert "throughput is largest at the largest N, 64" in said["peak"]
     assert "N = 1000 (15.6 ×)" in said["extrapolation"]
     assert "N = 128" not in said["extrapolation"]
     assert "beyond the largest N measured (64)" in {v.key: v.text for v in go.verdicts}["peak"]
 
 
-def test_five_taken_literally_stands_out_in_both_columns() -> None:
+def test_five_taken_literally_is_an_outlier_of_both_columns() -> None:
     wanted = {
         "go_mysql": (".0417", ".000245", "14741", ".9950", "62.6", "51338", 3.65),
         "sysbench": (".0207", ".000481", "16409", ".9971", "45.1", "32666", 4.06),
@@ -175,9 +169,9 @@ def test_five_taken_literally_stands_out_in_both_columns() -> None:
         printed(r2, found.headline.r2)
         printed(peak, found.headline.peak)
         printed(far, found.headline.predictions[-1].value)
-        assert [point.n for point in found.points if point.stands_out] == [5]
+        assert [point.n for point in found.points if point.outlier] == [5]
         assert found.points[2].reached_at == pytest.approx(reached, abs=0.005)
-        assert not any(point.stands_out for point in study(column).points)
+        assert not any(point.outlier for point in study(column).points)
 
 
 def test_the_r_packages_own_example() -> None:
@@ -208,13 +202,13 @@ def test_lmfit_finds_the_same(seed: int) -> None:
         assert parameter.error == pytest.approx(theirs.params[name].stderr, rel=1e-3)
 
 
-def test_intervals_hold_what_they_promise() -> None:
+def test_intervals_have_their_coverage() -> None:
     """Of 300 columns with known parameters, 95 % intervals hold them in 91 to 99 %."""
     rng = np.random.default_rng(3)
     n, truth = np.repeat(np.array(N), 2), (1000.0, 0.04, 0.0004)
     held = np.zeros(3)
     for _ in range(300):
-        found = three_parameters(n, usl(n, truth) + rng.normal(0, 150, len(n)), bounded=True)
+        found = fit_usl(n, usl(n, truth) + rng.normal(0, 150, len(n)), bounded=True)
         held += [
             parameter.low is not None
             and parameter.high is not None
@@ -233,28 +227,28 @@ def test_the_gradient_is_the_derivative() -> None:
         assert usl_gradient(n, p)[:, place] == pytest.approx(numeric, rel=1e-5, abs=1e-6)
 
 
-def said(found: Fit) -> str:
+def conclusions(found: Fit) -> str:
     return " | ".join(verdict.text for verdict in found.verdicts)
 
 
 @pytest.mark.parametrize(
     ("x", "wanted"),
     [
-        ([10 * n for n in N], "no limit can be seen"),
-        ([100 / n for n in N], "falls from N = 1 on"),
+        ([10 * n for n in N], "no limit is visible"),
+        ([100 / n for n in N], "declines from N = 1 on"),
         ([5.0 for _ in N], "explains 0 % of the spread"),
-        ([5 + math.sin(n) for n in N], "read no law out of it"),
+        ([5 + math.sin(n) for n in N], "it supports no law"),
         ([n**1.2 for n in N], "σ is held at its bound 0"),
         ([1e-99 * n for n in N], "N"),
         ([1e99 / n for n in N], "N"),
-        ([1.0, 1e9, 1, 1e9, 1, 1e9, 1, 1e9, 1], "read no law out of it"),
+        ([1.0, 1e9, 1, 1e9, 1, 1e9, 1, 1e9, 1], "it supports no law"),
     ],
 )
-def test_what_carries_no_law_is_said_and_nothing_is_spewed(x: Sequence[float], wanted: str) -> None:
+def test_points_without_a_law_are_reported_without_warnings_of_numpy(x: Sequence[float], wanted: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = fit(N, x)
-    assert wanted in said(found)
+    assert wanted in conclusions(found)
     assert found.optimum is None
 
 
@@ -268,10 +262,10 @@ def test_bounds_can_be_lifted() -> None:
 
 def test_too_few_points_are_refused_in_one_line() -> None:
     found = fit(N[:4], [10.0, 19, 34, 50])
-    assert "4 different N cannot carry three parameters; measure at" in found.headline.failed
+    assert "4 different N are too few for three parameters; measure at" in found.headline.failed
     assert not found.model("amdahl").failed
     assert "few" in {verdict.key for verdict in fit(N[:5], [10.0, 19, 34, 50, 60]).verdicts}
-    with pytest.raises(InputError, match="2 different N are no curve; measure at six or more"):
+    with pytest.raises(InputError, match="2 different N are not a curve; measure at six or more"):
         fit([1, 1, 2, 2], [1, 1, 2, 2])
     for n, x in ((0, 5), (-1, 5), (math.nan, 5), (2, 0), (2, -3), (2, math.inf), (2, math.nan)):
         with pytest.raises(InputError, match=f"N = {n:g}.*leave the point out"):
@@ -284,7 +278,7 @@ def test_an_optimum_is_called_one_where_the_decline_was_measured() -> None:
     found = fit(n, x.tolist())
     assert found.optimum == pytest.approx(44, rel=0.1)
     assert found.terms == ("contention", "coherency")
-    assert "optimum: N_max" in said(found)
+    assert "optimum: N_max" in conclusions(found)
 
 
 def test_repeats_tell_the_lack_of_fit() -> None:
@@ -298,5 +292,5 @@ def test_repeats_tell_the_lack_of_fit() -> None:
     assert fitting.lack_of_fit.p > 0.05
     assert fitting.lack_of_fit.spread == pytest.approx(50, rel=0.3)
     assert missing.lack_of_fit.p < 1e-6
-    assert "lack of fit" in said(missing)
-    assert "lack of fit" not in said(fitting)
+    assert "lack of fit" in conclusions(missing)
+    assert "lack of fit" not in conclusions(fitting)

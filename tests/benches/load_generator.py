@@ -37,11 +37,10 @@ SERVER = (
     "--max-connections=400 --innodb-buffer-pool-size=512M --innodb-redo-log-capacity=1G "
     "--max-prepared-stmt-count=100000"
 )
-TOOLS = ("ours", "sysbench", "floor", "multiplexed")
+TOOLS = ("ours", "sysbench", "floor")
 COLUMNS = (
     "workload | protocol | transport | threads | sysbench kq/s | sysbench kq/CPU-s "
-    "| ours: throughput | ours: per CPU-s | multiplexed: throughput | multiplexed: per CPU-s "
-    "| floor: throughput | floor: per CPU-s"
+    "| ours: throughput | ours: per CPU-s | floor: throughput | floor: per CPU-s"
 )
 HEAD = f"| {COLUMNS} |\n|{'---|' * (COLUMNS.count('|') + 1)}"
 
@@ -169,8 +168,6 @@ class Bench:
     def measure(self, cell: Cell) -> dict[str, list[Sample]]:
         """Rounds of all tools, each round in the opposite order of the one before."""
         tools = [tool for tool in TOOLS if tool == "sysbench" or tool in self.given.tools]
-        if cell.workload != "oltp_point_select" or cell.threads < 8:
-            tools = [tool for tool in tools if tool != "multiplexed"]
         start_up = {tool: min(self.run(tool, cell, None).cpu_s for _ in range(2)) for tool in tools}
         samples: dict[str, list[Sample]] = {tool: [] for tool in tools}
         for number in range(self.given.rounds):
@@ -194,8 +191,6 @@ class Bench:
             return Sample(queries, figures(r"()total time: +([\d.]+)s", output)[1], cpu_s)
         command = [f"{RELEASE}/loadprint-load", "run", *self.common(cell), *length.split()]
         command += [f"--defaults-file={self.defaults}", "--report-interval=0", "--format=json"]
-        if tool == "multiplexed":
-            command.append("--multiplex=on")
         output, cpu_s = timed(command)
         result = json.loads(output)
         return Sample(result["queries"], result["seconds"], cpu_s)
@@ -295,7 +290,7 @@ def markdown(figures: dict[str, Any]) -> str:
     """One row of the table."""
     cells = [figures[name] for name in ("workload", "protocol", "transport", "threads")]
     cells += [f"{figures[f'sysbench_queries_per_{unit}'] / 1000:.1f}" for unit in ("s", "cpu_s")]
-    for tool, name in product(("ours", "multiplexed", "floor"), ("throughput", "per_cpu_s")):
+    for tool, name in product(("ours", "floor"), ("throughput", "per_cpu_s")):
         cells.append(figures[tool][name] if tool in figures else "")
     return f"| {' | '.join(map(str, cells))} |"
 

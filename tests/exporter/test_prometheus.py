@@ -113,8 +113,8 @@ def test_only_the_right_password_gets_in(tmp_path: Path, web: Path) -> None:
         without_users = whole[: whole.index("basic_auth_users")]
         for text, said in (
             (whole + "nonsense: 1\n", "web.yml:10: "),
-            ("", "web.yml: no longer asks for TLS (tls_server_config); put it back, or restart"),
-            (without_users, "web.yml: no longer asks for passwords (basic_auth_users)"),
+            ("", "web.yml: no longer requires TLS (tls_server_config); restore the setting, or restart"),
+            (without_users, "web.yml: no longer requires passwords (basic_auth_users)"),
         ):
             web.write_text(text)
             assert status(url, None, ca) == (401, "deny"), text
@@ -201,7 +201,7 @@ def refused(*arguments: object) -> str:
 def test_what_cannot_be_served_is_said_in_one_line(tmp_path: Path, web: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        assert f"{address}: something listens there already" in refused("--listen", address)
+        assert f"{address}: address already in use" in refused("--listen", address)
     assert "127.0.0.1:9779" in refused("--listen", "9779")
     for wrong, said in (
         ("basic_auth_users:\n  a: secret\n", "bad.yml:2: "),
@@ -233,4 +233,4 @@ def test_strangers_are_spoken_of(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with running([COLLECT, "serve", "--listen", "0.0.0.0:0", "--probes", "cpu"], log):
         wait_for("the endpoint", lambda: served(log))
-    assert "warning: other machines may read the metrics at 0.0.0.0:0" in log.read_text()
+    assert "warning: other machines can read the metrics at 0.0.0.0:0" in log.read_text()

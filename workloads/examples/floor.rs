@@ -1,10 +1,11 @@
-//! The least that a thread-per-connection client can spend: packets made beforehand, one send per statement, replies read and not
-//! looked at beyond where they end. `tests/benches/load_generator.py` runs it beside the generator and sysbench.
+//! Measures the minimal CPU time of a client with a thread per connection: it sends prebuilt
+//! packets, one send per statement, and reads replies only to find their end.
+//! `tests/benches/load_generator.py` compares it with the generator and sysbench.
 //!
 //! ```text
 //! floor SOCKET|HOST:PORT DEFAULTS_FILE DATABASE point_select|read_write text|prepared THREADS SECONDS TABLE_SIZE
 //! ```
-//! Prints `queries N seconds S`. Logs in and prepares by libmysqlclient, then takes its socket.
+//! Prints `queries N seconds S`. Logs in and prepares with libmysqlclient, then uses its socket.
 
 use std::env;
 use std::ffi::CString;
@@ -28,10 +29,10 @@ const CLIENT_DEPRECATE_EOF: c_ulong = 1 << 24;
 const CLIENT_QUERY_ATTRIBUTES: c_ulong = 1 << 27;
 const COM_QUERY: u8 = 3;
 const COM_STMT_EXECUTE: u8 = 0x17;
-/// Transactions made beforehand for each connection.
+/// Prebuilt transactions of each connection.
 const PREBUILT: usize = 256;
 
-/// One statement: its text with `?`, and how many rows of the table it takes as parameters (an id, or both ends of a range).
+/// Parameters of a statement: none, an id, both ends of a range, a text, or a whole row.
 #[derive(Clone, Copy)]
 enum Params {
     None,
@@ -77,7 +78,7 @@ const READ_WRITE: &[(&str, Params)] = &[
     ("COMMIT", Params::None),
 ];
 
-struct Given {
+struct Arguments {
     server: String,
     defaults: String,
     database: String,
@@ -101,9 +102,9 @@ fn main() -> Result<()> {
         rows,
     ] = words.as_slice()
     else {
-        bail!("eight arguments: SERVER DEFAULTS DATABASE WORKLOAD PROTOCOL THREADS SECONDS TABLE_SIZE");
+        bail!("usage: floor SERVER DEFAULTS DATABASE WORKLOAD PROTOCOL THREADS SECONDS TABLE_SIZE");
     };
-    let given = Given {
+    let arguments = Arguments {
         server: server.clone(),
         defaults: defaults.clone(),
         database: database.clone(),
@@ -119,15 +120,15 @@ fn main() -> Result<()> {
     };
     // SAFETY: null arguments are the documented form; no other thread runs yet.
     unsafe { sys::mysql_server_init(0, ptr::null_mut(), ptr::null_mut()) };
-    let (barrier, over) = (Barrier::new(given.threads + 1), AtomicBool::new(false));
-    let (given, barrier, over) = (&given, &barrier, &over);
+    let (barrier, over) = (Barrier::new(arguments.threads + 1), AtomicBool::new(false));
+    let (arguments, barrier, over) = (&arguments, &barrier, &over);
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..given.threads)
-            .map(|number| scope.spawn(move || client(given, number, barrier, over)))
+        let threads: Vec<_> = (0..arguments.threads)
+            .map(|number| scope.spawn(move || client(arguments, number, barrier, over)))
             .collect();
         barrier.wait();
         let begin = Instant::now();
-        thread::sleep(Duration::from_secs_f64(given.seconds));
+        thread::sleep(Duration::from_secs_f64(arguments.seconds));
         over.store(true, Relaxed);
         let mut queries = 0;
         for thread in threads {
@@ -141,9 +142,9 @@ fn main() -> Result<()> {
     })
 }
 
-/// Runs statements until the time is over; gives how many.
-fn client(given: &Given, number: usize, barrier: &Barrier, over: &AtomicBool) -> Result<u64> {
-    let opened = Connection::open(given, number as u64 + 1);
+/// Runs statements until the time is over; returns their number.
+fn client(arguments: &Arguments, number: usize, barrier: &Barrier, over: &AtomicBool) -> Result<u64> {
+    let opened = Connection::open(arguments, number as u64 + 1);
     barrier.wait();
     let mut connection = opened?;
     let mut queries = 0;
@@ -151,8 +152,8 @@ fn client(given: &Given, number: usize, barrier: &Barrier, over: &AtomicBool) ->
         if over.load(Relaxed) {
             break;
         }
-        let first = transaction * given.statements.len();
-        for statement in first..first + given.statements.len() {
+        let first = transaction * arguments.statements.len();
+        for statement in first..first + arguments.statements.len() {
             queries += 1;
             if !connection.exchange(statement)? {
                 // A deadlock: the server has rolled back.
@@ -172,16 +173,16 @@ struct Connection {
 }
 
 impl Connection {
-    fn open(given: &Given, seed: u64) -> Result<Self> {
-        let text = |text: &str| CString::new(text).context("a zero byte in an argument");
-        let (file, database) = (text(&given.defaults)?, text(&given.database)?);
-        let tcp = given
+    fn open(arguments: &Arguments, seed: u64) -> Result<Self> {
+        let text = |text: &str| CString::new(text).context("an argument contains a zero byte");
+        let (file, database) = (text(&arguments.defaults)?, text(&arguments.database)?);
+        let tcp = arguments
             .server
             .rsplit_once(':')
             .map(|(host, port)| (text(host), port.parse()));
         let (host, port, socket) = match tcp {
             Some((host, port)) => (Some(host?), port.context("PORT")?, None),
-            None => (None, 0, Some(text(&given.server)?)),
+            None => (None, 0, Some(text(&arguments.server)?)),
         };
         let pointer = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
         // SAFETY: a fresh handle; options are copied; all strings live until the call returns.
@@ -217,14 +218,14 @@ impl Connection {
             if open.is_null() {
                 bail!(
                     "{}: {}",
-                    given.server,
+                    arguments.server,
                     std::ffi::CStr::from_ptr(sys::mysql_error(mysql)).to_string_lossy()
                 );
             }
             let capabilities = (*mysql).client_flag & (*mysql).server_capabilities;
             let attributes = capabilities & CLIENT_QUERY_ATTRIBUTES != 0;
             let mut builder = Builder {
-                given,
+                arguments,
                 random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
                 attributes,
             };
@@ -247,7 +248,7 @@ impl Connection {
         if sent != packet.len() as isize {
             return Err(io::Error::last_os_error()).context("send");
         }
-        let mut end = Ends {
+        let mut end = ReplyParser {
             columns: None,
             left: 0,
             deprecate_eof: self.deprecate_eof,
@@ -277,7 +278,7 @@ impl Connection {
 
     fn receive(&mut self, filled: usize) -> Result<usize> {
         let room = &mut self.buffer[filled..];
-        // SAFETY: pointer and length describe the room; the pollfd lives for the call.
+        // SAFETY: pointer and length describe the buffer; the pollfd is alive during the call.
         let got = unsafe {
             if self.polled {
                 let mut wanted = libc::pollfd {
@@ -298,14 +299,14 @@ impl Connection {
 }
 
 /// Finds the end of a reply.
-struct Ends {
+struct ReplyParser {
     columns: Option<u64>,
     left: u64,
     deprecate_eof: bool,
 }
 
-impl Ends {
-    /// The next packet; Some when it was the last one, true unless it was an error.
+impl ReplyParser {
+    /// Reads the next packet; `Some` if it was the last one, true unless it was an error.
     fn packet(&mut self, payload: &[u8]) -> Option<bool> {
         match (payload[0], self.columns) {
             (0xff, _) => Some(false),
@@ -325,9 +326,9 @@ impl Ends {
     }
 }
 
-/// Makes packets.
+/// Builds packets.
 struct Builder<'a> {
-    given: &'a Given,
+    arguments: &'a Arguments,
     random: u64,
     attributes: bool,
 }
@@ -336,11 +337,11 @@ impl Builder<'_> {
     /// # Safety
     /// `mysql` must be connected.
     unsafe fn packets(&mut self, mysql: *mut sys::MYSQL) -> Result<Vec<Vec<u8>>> {
-        let statements = self.given.statements;
+        let statements = self.arguments.statements;
         let mut ids = Vec::new();
         for (sql, _) in statements {
             // BEGIN cannot be prepared.
-            if !self.given.prepared || *sql == "BEGIN" {
+            if !self.arguments.prepared || *sql == "BEGIN" {
                 ids.push(None);
                 continue;
             }
@@ -357,7 +358,7 @@ impl Builder<'_> {
         for _ in 0..PREBUILT {
             let mut last = 1;
             for ((sql, params), id) in statements.iter().zip(&ids) {
-                // The INSERT puts back the row that the DELETE took.
+                // The INSERT restores the row that the DELETE removed.
                 let row = if matches!(params, Params::Row) {
                     last
                 } else {
@@ -377,13 +378,13 @@ impl Builder<'_> {
         Ok(packets)
     }
 
-    /// xorshift64*: any will do here.
+    /// xorshift64*: any generator is sufficient here.
     fn row(&mut self) -> u32 {
         self.random ^= self.random >> 12;
         self.random ^= self.random << 25;
         self.random ^= self.random >> 27;
         let high = self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
-        (high % u64::from(self.given.rows)) as u32 + 1
+        (high % u64::from(self.arguments.rows)) as u32 + 1
     }
 
     fn query(&self, sql: &str, values: &[Literal]) -> Vec<u8> {
@@ -405,7 +406,8 @@ impl Builder<'_> {
         text
     }
 
-    /// The types go with every packet: that a statement's first one has come is not known beforehand.
+    /// Every packet contains the types, because whether it is the first one of its statement is not
+    /// known beforehand.
     fn execute(&self, id: u32, values: &[Literal]) -> Vec<u8> {
         let mut packet = vec![COM_STMT_EXECUTE];
         packet.extend(id.to_le_bytes());

@@ -1,7 +1,8 @@
-//! The command line: verbs, workloads and their option tables turned into clap commands, and every mistake into one line.
+//! Parses the command line: builds clap commands from the verbs, the workloads and their option
+//! tables, and reduces usage errors to one line. Clap's derive cannot replace the tables: each
+//! workload declares its own, and they also give the recorded options.
 
-mod common;
-mod mistake;
+mod usage_error;
 
 use anyhow::Result;
 use anyhow::anyhow;
@@ -12,15 +13,17 @@ use clap::ArgMatches;
 use clap::Command;
 use clap::error::ErrorKind;
 
-use crate::guest;
+use crate::external;
+use crate::options::COMMON;
 use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
-use crate::workload;
-use crate::workload::WORKLOADS;
+use crate::registry;
+use crate::registry::WORKLOADS;
+use crate::verb::VERBS;
+use crate::verb::Verb;
 use crate::workload::Workload;
-pub use common::COMMON;
-use mistake::one_line;
+use usage_error::one_line;
 
 const EXAMPLES: &str = "Examples:
   loadprint-load prepare oltp_read_write --defaults-file=my.cnf --tables=4 --table-size=100000 --threads=4
@@ -28,66 +31,32 @@ const EXAMPLES: &str = "Examples:
   loadprint-load run arm_insert --mysql-socket=/run/mysqld/mysqld.sock --mysql-user=arm --scenario=ctx5 --threads=8 --time=30
   loadprint-load help arm_insert
 
-Option names are sysbench's; `_` may stand for `-`. Exit status: 0 done, 2 unusable input or a failed run, 130 or 143 interrupted.";
-
-/// What the verbs do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
-    /// Makes tables and rows.
-    Prepare,
-    /// Reads the data into the server's memory.
-    Warmup,
-    /// Runs the load.
-    Run,
-    /// Checks the data by the workload's rules.
-    Check,
-    /// Removes what prepare made.
-    Cleanup,
-}
-
-const VERBS: [(Verb, &str, &str); 5] = [
-    (
-        Verb::Prepare,
-        "prepare",
-        "Create the workload's database, tables and rows",
-    ),
-    (
-        Verb::Warmup,
-        "warmup",
-        "Read the workload's data into the server's memory",
-    ),
-    (Verb::Run, "run", "Run the workload and print what it did"),
-    (
-        Verb::Check,
-        "check",
-        "Check the data by the workload's own consistency rules; exit status 1 if one is broken",
-    ),
-    (Verb::Cleanup, "cleanup", "Drop the workload's tables"),
-];
+Option names are those of sysbench; `_` may be used in place of `-`.
+Exit status: 0 success, 1 broken rule (check), 2 error or failed run, 130 or 143 interrupted.";
 
 /// A parsed command line.
 pub enum Invocation {
-    /// Text for standard output.
+    /// Print this text.
     Print(String),
-    /// The list of workloads.
+    /// List the workloads.
     List {
-        /// As JSON.
+        /// Print JSON.
         json: bool,
     },
-    /// A verb on a workload.
+    /// Run a verb on a workload.
     Verb(Verb, &'static dyn Workload, Box<Values>),
 }
 
-/// Parses the arguments (without the program's name).
+/// Parses the arguments without the program name.
 ///
 /// # Errors
-/// One line: what is wrong, and the nearest thing that is right.
+/// One line: the mistake and the most similar valid name.
 pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Invocation> {
     let arguments: Vec<String> = arguments.map(hyphens).collect();
     let names_password = |argument: &&String| argument.split('=').next() == Some("--mysql-password");
     if arguments.iter().any(|argument| names_password(&argument)) {
         bail!(
-            "--mysql-password would show the password to every user of this machine: \
+            "--mysql-password is refused: every user of this host could read the password; \
              use --mysql-password-file, --defaults-file or the environment variable MYSQL_PWD"
         );
     }
@@ -101,21 +70,21 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Invocation> {
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             return Ok(Invocation::Print(error.render().to_string()));
         }
-        Err(error) => return Err(one_line(&error)),
+        Err(error) => return Err(one_line(&error, &names())),
     };
     match matches.subcommand() {
-        Some(("list", of)) => Ok(Invocation::List {
-            json: of
+        Some(("list", matches)) => Ok(Invocation::List {
+            json: matches
                 .get_one::<String>("format")
                 .is_some_and(|format| format == "json"),
         }),
-        Some(("help", of)) => help(command, of.get_one::<String>("workload")),
-        Some((verb, of)) => verb_of(verb, of),
-        None => bail!("a verb is missing: list, prepare, warmup, run, check or cleanup"),
+        Some(("help", matches)) => help(command, matches.get_one::<String>("workload")),
+        Some((verb, matches)) => parse_verb(verb, matches),
+        None => bail!("the verb is missing: give list, prepare, warmup, run, check or cleanup"),
     }
 }
 
-/// `--table_size=10` is `--table-size=10`.
+/// Replaces `_` by `-` in option names.
 fn hyphens(argument: String) -> String {
     if !argument.starts_with("--") {
         return argument;
@@ -126,18 +95,19 @@ fn hyphens(argument: String) -> String {
     }
 }
 
-fn verb_of(verb: &str, of: &ArgMatches) -> Result<Invocation> {
+fn parse_verb(verb: &str, matches: &ArgMatches) -> Result<Invocation> {
     let verb = VERBS
         .iter()
         .find(|(_, name, _)| *name == verb)
         .map(|(verb, ..)| *verb);
-    let (Some(verb), Some((name, of))) = (verb, of.subcommand()) else {
-        bail!("a workload is missing: {}", names());
+    let (Some(verb), Some((name, matches))) = (verb, matches.subcommand()) else {
+        bail!("the workload is missing: give one of {}", names());
     };
-    let workload = workload::find(name).ok_or_else(|| anyhow!("unknown workload `{name}`: {}", names()))?;
+    let workload =
+        registry::find(name).ok_or_else(|| anyhow!("unknown workload `{name}`: give one of {}", names()))?;
     let mut values = Values::default();
     for spec in specs(workload) {
-        values.add(spec, of.get_one::<String>(spec.name).map(String::as_str))?;
+        values.add(spec, matches.get_one::<String>(spec.name).map(String::as_str))?;
     }
     Ok(Invocation::Verb(verb, workload, Box::new(values)))
 }
@@ -148,7 +118,7 @@ fn specs(workload: &dyn Workload) -> impl Iterator<Item = &OptionSpec> {
         .options
         .iter()
         .copied()
-        .chain([guest::options_of(workload.descriptor().name), COMMON])
+        .chain([external::options_of(workload.descriptor().name), COMMON])
         .flatten()
 }
 
@@ -166,19 +136,19 @@ fn help(command: Command, name: Option<&String>) -> Result<Invocation> {
         return Ok(Invocation::Print(command.render_long_help().to_string()));
     };
     command.build();
-    let of = command
+    let workload = command
         .find_subcommand_mut("run")
         .and_then(|run| run.find_subcommand_mut(name));
-    match of {
-        Some(of) => Ok(Invocation::Print(of.render_help().to_string())),
-        None => bail!("unknown workload `{name}`: {}", names()),
+    match workload {
+        Some(workload) => Ok(Invocation::Print(workload.render_help().to_string())),
+        None => bail!("unknown workload `{name}`: give one of {}", names()),
     }
 }
 
 fn command() -> Command {
     let mut command = Command::new("loadprint-load")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Runs database workloads on MySQL and MariaDB and records what they did")
+        .about("Runs database workloads on MySQL and MariaDB and records throughput and latency")
         .after_help(EXAMPLES)
         .subcommand_required(true)
         .disable_help_subcommand(true)
@@ -193,24 +163,24 @@ fn command() -> Command {
                 .arg(Arg::new("workload").value_name("WORKLOAD")),
         );
     for (_, verb, about) in VERBS {
-        let mut of_verb = Command::new(verb)
+        let mut verb_command = Command::new(verb)
             .about(about)
             .subcommand_required(true)
             .subcommand_value_name("WORKLOAD")
             .subcommand_help_heading("Workloads")
             .disable_help_subcommand(true);
         if verb == "warmup" {
-            of_verb = of_verb.alias("prewarm");
+            verb_command = verb_command.alias("prewarm");
         }
         for workload in WORKLOADS {
             let descriptor = workload.descriptor();
             let about = format!("{}\nOperation: {}", descriptor.summary, descriptor.operation);
-            let of_workload = Command::new(descriptor.name)
+            let workload_command = Command::new(descriptor.name)
                 .about(descriptor.summary)
                 .long_about(about);
-            of_verb = of_verb.subcommand(of_workload.args(specs(*workload).map(argument)));
+            verb_command = verb_command.subcommand(workload_command.args(specs(*workload).map(argument)));
         }
-        command = command.subcommand(of_verb);
+        command = command.subcommand(verb_command);
     }
     command
 }
@@ -229,7 +199,7 @@ fn argument(spec: &OptionSpec) -> Arg {
         .help(help)
         .overrides_with(spec.name);
     let heading = if COMMON.iter().any(|common| common.name == spec.name) {
-        "Options of every workload"
+        "Common options"
     } else {
         "Options"
     };
@@ -240,7 +210,7 @@ fn argument(spec: &OptionSpec) -> Arg {
             .require_equals(true)
             .default_missing_value("on")
             .value_name("on|off"),
-        Kind::Choice(_) => argument.value_name("WORD"),
+        Kind::Choice(_) => argument.value_name("NAME"),
         Kind::Int(..) => argument.value_name("N"),
         Kind::Ints(..) => argument.value_name("N[,N...]"),
         Kind::Number(..) => argument.value_name("X"),
@@ -260,7 +230,7 @@ mod tests {
     fn refusal(words: &str) -> String {
         match parse_words(words) {
             Err(error) => error.to_string(),
-            Ok(_) => panic!("{words} was taken"),
+            Ok(_) => panic!("{words} was accepted"),
         }
     }
 
@@ -279,19 +249,19 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_one_line_with_the_nearest_name() {
+    fn usage_errors_are_one_line_with_the_most_similar_name() {
         for (words, part) in [
             ("run oltp_read_wite", "did you mean `oltp_read_write`?"),
             ("rum oltp_read_write", "did you mean `run`?"),
             ("run oltp_read_write --tabels=4", "did you mean `--tables`?"),
             (
                 "run oltp_read_write --threads=0",
-                "--threads=0 takes a whole number from 1 to 10000",
+                "--threads=0 is not a whole number from 1 to 10000",
             ),
-            ("run arm_insert --arm-mode=rows", "takes one of multi, row"),
+            ("run arm_insert --arm-mode=rows", "is not one of multi, row"),
             (
                 "run oltp_read_write --num-threads=4",
-                "`--num-threads` of sysbench is not taken: use --threads",
+                "sysbench's option `--num-threads` is not supported: use --threads",
             ),
             ("run oltp_read_write --report_checkpoints=5", "--warmup-time"),
             ("run", "the workloads are oltp_read_write"),

@@ -1,22 +1,25 @@
-//! `loadprint-load`: prepares, runs and removes database workloads on the real libmysqlclient, one thread per connection.
-//! Measures the client's side only: what the machine did meanwhile is the recorder's part.
+//! `loadprint-load`: runs database workloads on libmysqlclient with one thread per connection.
+//! It measures the client side only; the recorder measures the hosts.
 
 mod cli;
 mod driver;
 mod engine;
-mod guest;
+#[cfg(test)]
+mod engine_tests;
+mod external;
 mod options;
 mod output;
 mod random;
 mod recording;
+mod registry;
 mod report;
 mod result;
 mod series;
 mod server;
 mod stats;
 mod suite;
-mod tasks;
 mod traffic;
+mod verb;
 mod verbs;
 mod workload;
 
@@ -49,7 +52,7 @@ fn run() -> Result<u8> {
     match cli::parse(arguments)? {
         Invocation::Print(text) => Output::default().line(text.trim_end()),
         Invocation::List { json } => Output::default().line(&verbs::list(json)),
-        Invocation::Verb(verb, workload, values) => return verbs::act(verb, workload, &values),
+        Invocation::Verb(verb, workload, values) => return verbs::run_verb(verb, workload, &values),
     }
     Ok(0)
 }

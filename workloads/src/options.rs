@@ -1,5 +1,7 @@
-//! Options as tables: one row gives parsing, `help` and the entry in `result.json`.
-//! Names are sysbench's, with `-`; `_` is taken too.
+//! Declares and parses options: one table row defines the parser, the help line and the entry in
+//! `result.json`. Option names are those of sysbench, with `-`; `_` is accepted too.
+
+mod common;
 
 use std::collections::BTreeMap;
 
@@ -8,23 +10,26 @@ use anyhow::Result;
 use anyhow::bail;
 use serde_json::Map;
 use serde_json::Value as Json;
+use serde_json::json;
 
-/// What an option takes.
+pub use common::COMMON;
+
+/// The type of an option's value.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// A whole number in this range, both ends included.
+    /// A whole number in this inclusive range.
     Int(i64, i64),
-    /// Whole numbers in this range, separated by commas; one alone is an `Int`.
+    /// Whole numbers in this inclusive range, separated by commas; a single number is an `Int`.
     Ints(i64, i64),
-    /// A decimal number in this range, both ends included.
+    /// A decimal number in this inclusive range.
     Number(f64, f64),
-    /// `on` or `off`; the bare option means `on`.
+    /// `on` or `off`; the option without a value means `on`.
     Flag,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// Seconds, or a duration such as `90s` or `5m`.
     Duration,
-    /// Any text; the word is shown in `help`.
+    /// Any text; the word is the placeholder in the help.
     Text(&'static str),
 }
 
@@ -33,16 +38,16 @@ pub enum Kind {
 pub struct OptionSpec {
     /// Without the leading `--`.
     pub name: &'static str,
-    /// What it takes.
+    /// Type of its value.
     pub kind: Kind,
-    /// Its value when it is not given.
+    /// Default value.
     pub default: Option<&'static str>,
-    /// One line.
+    /// Help line.
     pub help: &'static str,
 }
 
 impl OptionSpec {
-    /// A row of a table.
+    /// Declares an option.
     pub const fn new(
         name: &'static str,
         kind: Kind,
@@ -57,46 +62,46 @@ impl OptionSpec {
         }
     }
 
-    /// Parses the text of this option.
+    /// Parses a value of this option.
     ///
     /// # Errors
-    /// Says what is taken instead.
+    /// The accepted values.
     pub fn parse(&self, text: &str) -> Result<Parsed, String> {
         match self.kind {
-            Kind::Int(least, most) => match text.parse() {
-                Ok(number) if (least..=most).contains(&number) => Ok(Parsed::Int(number)),
-                _ => Err(format!("takes a whole number from {least} to {most}")),
+            Kind::Int(min, max) => match text.parse() {
+                Ok(number) if (min..=max).contains(&number) => Ok(Parsed::Int(number)),
+                _ => Err(format!("is not a whole number from {min} to {max}")),
             },
-            Kind::Ints(least, most) => {
+            Kind::Ints(min, max) => {
                 let number = |word: &str| word.trim().parse().ok();
                 let numbers: Option<Vec<i64>> = text.split(',').map(number).collect();
-                match numbers.filter(|all| all.iter().all(|one| (least..=most).contains(one))) {
+                match numbers.filter(|all| all.iter().all(|one| (min..=max).contains(one))) {
                     Some(numbers) if numbers.len() == 1 => Ok(Parsed::Int(numbers[0])),
                     Some(numbers) => Ok(Parsed::Ints(numbers)),
                     None => Err(format!(
-                        "takes a whole number from {least} to {most}, or several separated by commas"
+                        "is not a whole number from {min} to {max} or a comma-separated list of such numbers"
                     )),
                 }
             }
-            Kind::Number(least, most) => match text.parse() {
-                Ok(number) if (least..=most).contains(&number) => Ok(Parsed::Number(number)),
-                _ => Err(format!("takes a number from {least} to {most}")),
+            Kind::Number(min, max) => match text.parse() {
+                Ok(number) if (min..=max).contains(&number) => Ok(Parsed::Number(number)),
+                _ => Err(format!("is not a number from {min} to {max}")),
             },
             Kind::Flag => match text {
                 "on" | "true" | "1" | "yes" => Ok(Parsed::Flag(true)),
                 "off" | "false" | "0" | "no" => Ok(Parsed::Flag(false)),
-                _ => Err("takes on or off".to_owned()),
+                _ => Err("is not on or off".to_owned()),
             },
             Kind::Choice(words) => {
                 if words.contains(&text) {
                     Ok(Parsed::Text(text.to_owned()))
                 } else {
-                    Err(format!("takes one of {}", words.join(", ")))
+                    Err(format!("is not one of {}", words.join(", ")))
                 }
             }
             Kind::Duration => seconds(text)
                 .map(Parsed::Number)
-                .ok_or_else(|| "takes seconds, or a duration such as 90s or 5m".to_owned()),
+                .ok_or_else(|| "is not a number of seconds or a duration such as 90s or 5m".to_owned()),
             Kind::Text(_) => Ok(Parsed::Text(text.to_owned())),
         }
     }
@@ -117,19 +122,19 @@ fn seconds(text: &str) -> Option<f64> {
 /// A parsed value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Parsed {
-    /// Of `Int`.
+    /// A value of `Int`.
     Int(i64),
-    /// Of `Ints`, when there are several.
+    /// A value of `Ints` with more than one number.
     Ints(Vec<i64>),
-    /// Of `Number` and `Duration` (seconds).
+    /// A value of `Number` or `Duration` (seconds).
     Number(f64),
-    /// Of `Flag`.
+    /// A value of `Flag`.
     Flag(bool),
-    /// Of `Choice` and `Text`.
+    /// A value of `Choice` or `Text`.
     Text(String),
 }
 
-/// The options of one invocation: all that are declared, with their values.
+/// All declared options with their values.
 #[derive(Debug, Clone, Default)]
 pub struct Values {
     values: BTreeMap<&'static str, Entry>,
@@ -143,15 +148,15 @@ struct Entry {
 }
 
 impl Values {
-    /// Takes the text given on the command line, or the default.
+    /// Adds an option with the value from the command line, or its default.
     ///
     /// # Errors
-    /// Names the option and what it takes.
+    /// The option and its accepted values.
     pub fn add(&mut self, spec: &OptionSpec, given: Option<&str>) -> Result<()> {
         let text = given.or(spec.default);
         let parsed = match text.map(|text| spec.parse(text)).transpose() {
             Ok(parsed) => parsed,
-            Err(wanted) => bail!("--{}={} {wanted}", spec.name, text.unwrap_or_default()),
+            Err(expected) => bail!("--{}={} {expected}", spec.name, text.unwrap_or_default()),
         };
         let entry = Entry {
             spec: *spec,
@@ -162,10 +167,10 @@ impl Values {
         Ok(())
     }
 
-    /// The same with these options set, as if they stood on the command line.
+    /// A copy with these options set, as if they were given on the command line.
     ///
     /// # Errors
-    /// As [`Values::add`], and when there is no such option.
+    /// As [`Values::add`], and for an option that is not declared.
     pub fn with(&self, options: &[(&'static str, String)]) -> Result<Self> {
         let mut values = self.clone();
         for (name, text) in options {
@@ -175,7 +180,7 @@ impl Values {
         Ok(values)
     }
 
-    /// All defaults of these tables; what a test starts from.
+    /// The defaults of these tables and the given values.
     #[cfg(test)]
     pub fn defaults(tables: &[&[OptionSpec]], given: &[(&str, &str)]) -> Self {
         let mut values = Self::default();
@@ -192,27 +197,27 @@ impl Values {
     fn entry(&self, name: &str) -> Result<&Entry> {
         self.values
             .get(name)
-            .with_context(|| format!("option --{name} is not declared for this workload"))
+            .with_context(|| format!("internal error: the workload does not declare option --{name}"))
     }
 
-    /// A whole number that has a default.
+    /// A whole number.
     pub fn int(&self, name: &str) -> Result<i64> {
         match &self.entry(name)?.parsed {
             Some(Parsed::Int(number)) => Ok(*number),
-            _ => bail!("--{name} has no whole number"),
+            _ => bail!("internal error: --{name} is not a single whole number"),
         }
     }
 
-    /// The numbers of a list, at least one.
+    /// The numbers of a list, at min one.
     pub fn ints(&self, name: &str) -> Result<Vec<i64>> {
         match &self.entry(name)?.parsed {
             Some(Parsed::Int(number)) => Ok(vec![*number]),
             Some(Parsed::Ints(numbers)) => Ok(numbers.clone()),
-            _ => bail!("--{name} has no whole number"),
+            _ => bail!("internal error: --{name} is not a single whole number"),
         }
     }
 
-    /// As [`Values::int`], for counts.
+    /// A whole number that is not negative.
     pub fn count(&self, name: &str) -> Result<usize> {
         usize::try_from(self.int(name)?).with_context(|| format!("--{name} must not be negative"))
     }
@@ -221,45 +226,45 @@ impl Values {
     pub fn number(&self, name: &str) -> Result<f64> {
         match &self.entry(name)?.parsed {
             Some(Parsed::Number(number)) => Ok(*number),
-            _ => bail!("--{name} has no number"),
+            _ => bail!("internal error: --{name} is not a number"),
         }
     }
 
-    /// On or off.
+    /// A flag.
     pub fn flag(&self, name: &str) -> Result<bool> {
         match &self.entry(name)?.parsed {
             Some(Parsed::Flag(flag)) => Ok(*flag),
-            _ => bail!("--{name} is neither on nor off"),
+            _ => bail!("internal error: --{name} is not a flag"),
         }
     }
 
-    /// A text, if there is one.
+    /// A text; `None` without value and default.
     pub fn text(&self, name: &str) -> Result<Option<&str>> {
         match &self.entry(name)?.parsed {
             Some(Parsed::Text(text)) => Ok(Some(text)),
             None => Ok(None),
-            _ => bail!("--{name} has no text"),
+            _ => bail!("internal error: --{name} is not a text"),
         }
     }
 
-    /// True if the option stood on the command line.
+    /// True if the option was given on the command line.
     pub fn given(&self, name: &str) -> Result<bool> {
         Ok(self.entry(name)?.given)
     }
 
-    /// True if the workload has this option.
+    /// True if the workload declares this option.
     pub fn declares(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
 
-    /// True if the option has another value than its default.
+    /// True if the value differs from the default.
     pub fn changed(&self, name: &str) -> bool {
         let default = |spec: &OptionSpec| spec.default.and_then(|text| spec.parse(text).ok());
         let entry = self.values.get(name);
         entry.is_some_and(|entry| entry.parsed != default(&entry.spec))
     }
 
-    /// All values for `result.json`; no option holds a secret, only names of files that do.
+    /// All values for `result.json`. No option contains a secret: passwords are in files.
     pub fn to_json(&self) -> Map<String, Json> {
         let json = |parsed: &Option<Parsed>| match parsed {
             None => Json::Null,
@@ -274,6 +279,13 @@ impl Values {
             .map(|(name, entry)| ((*name).to_owned(), json(&entry.parsed)))
             .collect()
     }
+
+    /// All values for the recording, with the seed that was used.
+    pub fn to_json_with_seed(&self, seed: u64) -> Json {
+        let mut options = self.to_json();
+        options.insert("rand-seed".to_owned(), json!(seed));
+        Json::Object(options)
+    }
 }
 
 #[cfg(test)]
@@ -284,7 +296,7 @@ mod tests {
     const THREADS: OptionSpec = OptionSpec::new("threads", Kind::Int(1, 8), Some("1"), "");
 
     #[test]
-    fn durations_are_seconds_or_words() {
+    fn durations_are_seconds_or_have_units() {
         assert_eq!(TIME.parse("0.5"), Ok(Parsed::Number(0.5)));
         assert_eq!(TIME.parse("5m"), Ok(Parsed::Number(300.0)));
         assert!(TIME.parse("-1").is_err());
@@ -292,10 +304,10 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_names_the_option_and_what_it_takes() {
+    fn an_invalid_value_is_refused_with_the_accepted_range() {
         let mut values = Values::default();
         let error = values.add(&THREADS, Some("9")).unwrap_err().to_string();
-        assert_eq!(error, "--threads=9 takes a whole number from 1 to 8");
+        assert_eq!(error, "--threads=9 is not a whole number from 1 to 8");
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Standard output and error as a program that others pipe: a closed pipe silences it, it never ends the run.
+//! Prints lines to standard output or error. A closed pipe stops the printing and never the run.
 
 use std::io;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Where lines for people go.
+/// Destination of printed lines.
 #[derive(Debug, Default)]
 pub struct Output {
     to_stderr: bool,
@@ -13,7 +13,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// To standard output, or to standard error when standard output carries data.
+    /// Standard output; standard error if standard output contains data.
     pub fn new(to_stderr: bool) -> Self {
         Self {
             to_stderr,

@@ -1,4 +1,5 @@
-//! The generator's part of a run directory: `load/*`, and `run.json` with the manifest when nobody else writes them.
+//! Writes the load's part of a run directory: `load/*`, and `run.json` and the manifest if no
+//! orchestrator writes them.
 
 use std::path::Path;
 
@@ -16,9 +17,9 @@ use serde_json::Value as Json;
 use serde_json::json;
 
 use crate::engine::Interval;
-use crate::guest;
-use crate::guest::series::Second;
 use crate::series::Series;
+use crate::series::reported;
+use crate::series::reported::ReportedInterval;
 
 /// An open run directory.
 pub struct Recording {
@@ -27,15 +28,16 @@ pub struct Recording {
     phases: PhaseLog,
     boot_id: String,
     started_ns: i64,
-    /// Of `measure`.
+    /// Series of `measure`.
     series: Series,
 }
 
 impl Recording {
-    /// Makes `RUN/load`; a directory that holds results already is refused, so that nothing is overwritten.
+    /// Creates `RUN/load`. Refuses a directory that contains results, so that nothing is
+    /// overwritten.
     ///
     /// # Errors
-    /// When it cannot be made or is in use.
+    /// If it cannot be created or contains results.
     pub fn create(run: &Path, types: &'static [&'static str]) -> Result<Self> {
         refuse_results(run)?;
         let run = Directory::create(run).context("--out")?;
@@ -51,27 +53,27 @@ impl Recording {
         })
     }
 
-    /// Stamps the begin of a phase.
-    pub fn begins(&mut self, phase: &str) -> Result<()> {
+    /// Records the start of a phase.
+    pub fn start_phase(&mut self, phase: &str) -> Result<()> {
         Ok(self.phases.begin(phase)?)
     }
 
-    /// Stamps the end of a phase.
-    pub fn ended(&mut self, phase: &str) -> Result<()> {
+    /// Records the end of a phase.
+    pub fn end_phase(&mut self, phase: &str) -> Result<()> {
         Ok(self.phases.end(phase)?)
     }
 
-    /// Keeps an interval of `measure`.
+    /// Adds an interval of `measure`.
     pub fn keep(&mut self, interval: &Interval) -> Result<()> {
         self.series.add(interval)
     }
 
-    /// Writes the server's part.
+    /// Writes `server.json`.
     pub fn write_server(&self, server: &Json) -> Result<()> {
         Ok(write_atomic(&self.load.file("server.json"), server)?)
     }
 
-    /// Writes series and result.
+    /// Writes the series and the result.
     pub fn write_result(&mut self, result: &Json) -> Result<()> {
         let throughput = self.load.file("throughput.parquet");
         let unseen = |name: &str| result[name].is_null();
@@ -79,20 +81,27 @@ impl Recording {
         Ok(write_atomic(&self.load.file("result.json"), result)?)
     }
 
-    /// Writes series and result of a guest; `kind` is the transaction type of the series.
-    pub fn write_guest_result(&self, result: &Json, seconds: &[Second], kind: &str) -> Result<()> {
+    /// Writes the series and the result of an external generator; `kind` is the transaction type of
+    /// the series.
+    pub fn write_external_result(
+        &self,
+        result: &Json,
+        seconds: &[ReportedInterval],
+        kind: &str,
+    ) -> Result<()> {
         let throughput = self.load.file("throughput.parquet");
-        guest::series::write(&throughput, seconds, kind, &self.boot_id)?;
+        reported::write(&throughput, seconds, kind, &self.boot_id)?;
         Ok(write_atomic(&self.load.file("result.json"), result)?)
     }
 
-    /// Writes a guest's histogram of the window from one moment to the other (CLOCK_REALTIME).
+    /// Writes the latency histogram of an external generator for a window (CLOCK_REALTIME).
     pub fn write_histogram(&self, histogram: &Histogram<u64>, kind: &str, window: (i64, i64)) -> Result<()> {
-        guest::series::write_histogram(&self.load.file("latency.hlog"), histogram, kind, window)
+        reported::write_histogram(&self.load.file("latency.hlog"), histogram, kind, window)
     }
 
-    /// Writes `run.json` and the manifest, unless an orchestrator or a recorder keeps them.
-    pub fn finish(&self, about: &About<'_>) -> Result<()> {
+    /// Writes `run.json` and the manifest, unless an orchestrator or a recorder has written
+    /// `run.json`.
+    pub fn finish(&self, info: &RunInfo<'_>) -> Result<()> {
         let file = self.run.file("run.json");
         if file.exists() {
             return Ok(());
@@ -112,16 +121,16 @@ impl Recording {
                 "block": null,
                 "side": null,
                 "repeat": null,
-                "generator": about.generator,
-                "workload": about.workload,
-                "parameters": about.parameters,
-                "seed": about.seed,
-                "operation": about.operation,
+                "generator": info.generator,
+                "workload": info.workload,
+                "parameters": info.parameters,
+                "seed": info.seed,
+                "operation": info.operation,
                 "roles": {},
                 "placement": null,
-                "versions": {"loadprint-load": env!("CARGO_PKG_VERSION"), "server": about.server},
-                "status": if about.reason.is_none() { "complete" } else { "failed" },
-                "reason": about.reason,
+                "versions": {"loadprint-load": env!("CARGO_PKG_VERSION"), "server": info.server},
+                "status": if info.reason.is_none() { "complete" } else { "failed" },
+                "reason": info.reason,
                 "started_realtime_ns": self.started_ns,
                 "ended_realtime_ns": clock::realtime_ns(),
             }),
@@ -130,36 +139,36 @@ impl Recording {
     }
 }
 
-/// Refuses a run directory that holds results already.
+/// Refuses a run directory that contains results.
 ///
 /// # Errors
-/// Names the result.
+/// The existing file.
 pub fn refuse_results(run: &Path) -> Result<()> {
     let result = run.join("load/result.json");
     if result.exists() {
         bail!(
-            "{}: there is a result already: give --out a new directory",
+            "{}: the result exists already: give a new directory in --out",
             result.display()
         );
     }
     Ok(())
 }
 
-/// What `run.json` says about a run of this tool alone.
-pub struct About<'a> {
-    /// Who made the load.
+/// Content of `run.json` for a run without an orchestrator.
+pub struct RunInfo<'a> {
+    /// The load generator.
     pub generator: &'a str,
-    /// Name.
+    /// The workload.
     pub workload: &'a str,
     /// All options.
     pub parameters: &'a Json,
-    /// Master seed.
+    /// Random seed.
     pub seed: u64,
-    /// What an event is.
+    /// The operation.
     pub operation: &'a str,
     /// The server's version.
     pub server: &'a Json,
-    /// Why it failed.
+    /// Why the run failed.
     pub reason: Option<&'a str>,
 }
 
@@ -171,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_that_wait_in_a_run_directory_are_replaced_and_not_written_through() {
+    fn links_in_a_run_directory_are_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let (run, kept) = (dir.path().join("run"), dir.path().join("kept"));
         fs::create_dir_all(run.join("load")).unwrap();
@@ -180,7 +189,7 @@ mod tests {
             symlink(&kept, run.join("load").join(name)).unwrap();
         }
         let mut recording = Recording::create(&run, &["transaction"]).unwrap();
-        recording.begins("measure").unwrap();
+        recording.start_phase("measure").unwrap();
         recording.write_server(&json!({})).unwrap();
         let histogram = Histogram::new(3).unwrap();
         recording

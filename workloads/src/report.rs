@@ -1,5 +1,5 @@
-//! The text a person reads while a load runs and after it, in the form that sysbench users know.
-//! A rendering: the lines of figures in `result.json`, and nothing that is not there.
+//! Formats interval lines and the summary as sysbench does.
+//! The summary contains only figures of `result.json`.
 
 use std::fmt::Write;
 
@@ -21,12 +21,13 @@ fn per_second(count: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { count / seconds } else { 0.0 }
 }
 
-/// A number of `result.json`; null and what is missing are zero, as sysbench prints them.
+/// A number of `result.json`; null and missing numbers are zero, as in sysbench.
 fn number(value: &Json) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }
 
-/// One interval line: `[ 4s ] thds: 2 tps: … qps: … (r/w/o: …) lat (ms,95%): … err/s: … reconn/s: …`.
+/// An interval line: `[ 4s ] thds: 2 tps: … qps: … (r/w/o: …) lat (ms,95%): … err/s: … reconn/s:
+/// …`.
 pub fn interval_line(
     elapsed_s: f64,
     seconds: f64,
@@ -54,7 +55,7 @@ pub fn interval_line(
     ))
 }
 
-/// The second line of an interval in an open loop.
+/// The second line of an interval, in an open loop.
 pub fn backlog_line(elapsed_s: f64, backlog: Backlog) -> String {
     format!(
         "[ {elapsed_s:.0}s ] queue length: {}, concurrency: {}",
@@ -62,7 +63,7 @@ pub fn backlog_line(elapsed_s: f64, backlog: Backlog) -> String {
     )
 }
 
-/// The blocks at the end, as sysbench 1.0 prints them, and the workload's own facts.
+/// The summary in the format of sysbench 1.0, with the workload's details.
 pub fn summary(result: &Json, percentile: u8) -> String {
     let seconds = number(&result["seconds"]);
     let count = |key: &str| number(&result[key]);
@@ -117,7 +118,7 @@ fn line(name: &str, value: &str) -> String {
     format!("    {:<37}{value}\n", format!("{name}:"))
 }
 
-/// Of a run at a rate; a rate that was not held is said in one line.
+/// The block of an open loop, with a line if the rate was not held.
 fn open_loop_block(result: &Json) -> String {
     if result["mode"] != "open" {
         return String::new();
@@ -127,8 +128,8 @@ fn open_loop_block(result: &Json) -> String {
     let arrivals = result["arrivals"].as_str().unwrap_or_default();
     text.push_str(&line("rate", &format!("{rate:.2} per sec., {arrivals}")));
     text.push_str(&line("achieved rate", &format!("{achieved:.2} per sec.")));
-    let (most, end) = (&result["backlog_max"], &result["backlog_end"]);
-    text.push_str(&line("backlog (largest/at the end)", &format!("{most}/{end}")));
+    let (max, end) = (&result["backlog_max"], &result["backlog_end"]);
+    text.push_str(&line("backlog (max/at the end)", &format!("{max}/{end}")));
     let times = (
         number(&result["wait_ms_mean"]),
         number(&result["service_ms_mean"]),
@@ -141,7 +142,7 @@ fn open_loop_block(result: &Json) -> String {
         // `write!` into a String does not fail.
         writeln!(
             text,
-            "The rate was not held: {achieved:.2} of {rate:.2} per sec.; {end} events were due and not begun when the time was over."
+            "The rate was not held: {achieved:.2} of {rate:.2} per sec.; {end} events were due and not started when the time was over."
         )
         .ok();
     }
@@ -156,7 +157,7 @@ fn workload_block(result: &Json, details: &Map<String, Json>) -> String {
         if result[key].is_null() {
             text.push_str(&line(
                 name,
-                "n/a: the client cannot see what stored procedures do",
+                "n/a: the client cannot count the work of stored procedures",
             ));
             continue;
         }
@@ -169,13 +170,14 @@ fn workload_block(result: &Json, details: &Map<String, Json>) -> String {
         &format!("{:.4}s", number(&result["drain_seconds"])),
     ));
     for (name, value) in details {
-        text.push_str(&line(&name.replace('_', " "), &said(value)));
+        text.push_str(&line(&name.replace('_', " "), &display_value(value)));
     }
     text
 }
 
-/// A value as a person reads it: words without quotes, fractions with two places, or four below one.
-fn said(value: &Json) -> String {
+/// Formats a value of `details`: text without quotes, fractions with two decimals, or four below
+/// one.
+fn display_value(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
         Json::Number(number) if number.is_f64() => {
@@ -188,7 +190,7 @@ fn said(value: &Json) -> String {
 }
 
 fn latency_block(latency: &Json, percentile: u8) -> String {
-    let of = |key: &str| number(&latency[key]);
+    let milliseconds = |key: &str| number(&latency[key]);
     format!(
         "Latency (ms):
          min:                              {:>10.2}
@@ -198,11 +200,11 @@ fn latency_block(latency: &Json, percentile: u8) -> String {
          sum:                              {:>10.2}
 
 ",
-        of("min"),
-        of("mean"),
-        of("max"),
-        of(&format!("p{percentile}")),
-        of("sum"),
+        milliseconds("min"),
+        milliseconds("mean"),
+        milliseconds("max"),
+        milliseconds(&format!("p{percentile}")),
+        milliseconds("sum"),
     )
 }
 
@@ -218,7 +220,7 @@ fn fairness_block(per_thread: &Json) -> String {
     )
 }
 
-/// Mean and population standard deviation, as sysbench prints them.
+/// Mean and population standard deviation, as in sysbench.
 fn mean_and_deviation(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let count = values.clone().count().max(1) as f64;
     let mean = values.clone().sum::<f64>() / count;
@@ -235,7 +237,7 @@ mod tests {
     use crate::stats::Stats;
 
     #[test]
-    fn the_interval_line_is_sysbench_s() {
+    fn the_interval_line_has_the_format_of_sysbench() {
         let stats = Stats::new(1, 1);
         let thread = &stats.threads()[0];
         let before = Snapshot::take(&stats);
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_has_sysbench_s_blocks_and_figures() {
+    fn the_summary_has_the_format_of_sysbench() {
         let text = summary(&result(), 95);
         for part in [
             "SQL statistics:\n    queries performed:\n        read:                            140\n",
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_was_not_held_is_one_line() {
+    fn a_rate_that_was_not_held_adds_a_line() {
         let mut open = result();
         for (key, value) in [
             ("mode", json!("open")),
@@ -298,8 +300,8 @@ mod tests {
             open[key] = value;
         }
         let text = summary(&open, 95);
-        let said = "The rate was not held: 5.00 of 100.00 per sec.; 185 events were due and not begun when the time was over.";
-        assert!(text.lines().any(|line| line == said), "{text}");
+        let expected = "The rate was not held: 5.00 of 100.00 per sec.; 185 events were due and not started when the time was over.";
+        assert!(text.lines().any(|line| line == expected), "{text}");
         open["rate_held"] = json!(true);
         assert!(!summary(&open, 95).contains("not held"));
     }

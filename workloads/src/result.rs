@@ -1,4 +1,4 @@
-//! The totals of `measure` as `result.json`: every figure from the same counters as the text.
+//! Builds `result.json` of a native run from the totals of `measure`.
 
 use std::collections::BTreeMap;
 
@@ -15,57 +15,55 @@ use crate::stats::Totals;
 use crate::stats::histogram::HistogramError;
 use crate::workload::Descriptor;
 
-/// What the result repeats of the invocation.
-pub struct Invocation<'a> {
-    /// Its name among several runs of one command, or nothing.
+/// What the result repeats of the run's settings.
+pub struct ResultContext<'a> {
+    /// Name of the point; empty if the command has one run.
     pub point: &'a str,
     /// The workload.
     pub descriptor: &'a Descriptor,
-    /// What one event is.
+    /// The operation.
     pub operation: &'a str,
     /// All options.
     pub options: &'a Json,
     /// Threads.
     pub threads: usize,
-    /// Operations per second that were asked for.
+    /// Requested operations per second.
     pub rate: Option<Rate>,
-    /// Also given as `p<N>` of every latency.
+    /// Percentile that is added to every latency as `p<N>`.
     pub percentile: u8,
-    /// Master seed.
+    /// Random seed.
     pub seed: u64,
-    /// Where the server was.
+    /// The server.
     pub server: &'a str,
-    /// All addresses, where there were several.
+    /// All server addresses.
     pub servers: &'a [String],
     /// `{"mode", "cipher"}`.
     pub tls: Json,
     /// Whether the protocol was compressed.
     pub compression: bool,
-    /// How statements went to it.
+    /// The protocol mode.
     pub protocol: &'a str,
-    /// Totals that the client cannot see: null.
+    /// Totals that the client cannot count; null.
     pub unseen: &'static [&'static str],
-    /// Threads that shared the connections; without, each connection had a thread of its own.
-    pub workers: Option<usize>,
 }
 
-/// The content of `result.json`, as `docs/recording-format.md` says.
+/// Builds the content of `result.json`, see `docs/recording-format.md`.
 ///
 /// # Errors
-/// Does not happen for counters of the engine.
+/// None for counters of the engine.
 pub fn result_json(
-    invocation: &Invocation<'_>,
+    context: &ResultContext<'_>,
     outcome: &Outcome,
     measured: &Measured,
     details: Map<String, Json>,
     reason: Option<&str>,
 ) -> Result<Json, HistogramError> {
     let totals = Totals::sum(&measured.totals);
-    let percentile = invocation.percentile;
-    let rate = invocation.rate;
+    let percentile = context.percentile;
+    let rate = context.rate;
     let per_second = |count: u64| Some(count as f64 / measured.seconds).filter(|rate| rate.is_finite());
     let achieved = rate.and(per_second(totals.get(Counter::Events)));
-    let descriptor = invocation.descriptor;
+    let descriptor = context.descriptor;
     let mut transactions = Map::new();
     for (kind, (name, totals)) in descriptor.types.iter().zip(&measured.totals).enumerate() {
         let value = json!({
@@ -79,28 +77,26 @@ pub fn result_json(
     let open_loop = json!({
         "mode": if rate.is_some() { "open" } else { "closed" },
         "rate": rate.map(|rate| rate.per_second),
-        "arrivals": rate.map(|rate| rate.arrivals.word()),
+        "arrivals": rate.map(|rate| rate.arrivals.name()),
         "achieved_rate": achieved,
-        "rate_held": measured.arrived.map(|arrived| arrived.held()),
-        "backlog_max": measured.arrived.map(|arrived| arrived.most_waiting),
+        "rate_held": measured.arrived.map(|arrived| arrived.rate_held()),
+        "backlog_max": measured.arrived.map(|arrived| arrived.max_waiting),
         "backlog_end": measured.arrived.map(|arrived| arrived.left()),
     });
     let about = json!({
         "format_version": FORMAT_VERSION,
         "workload": descriptor.name,
         "generator": "native",
-        "point": Some(invocation.point).filter(|name| !name.is_empty()),
-        "operation": invocation.operation,
-        "options": invocation.options,
-        "threads": invocation.threads,
-        "seed": invocation.seed,
-        "server": invocation.server,
-        "servers": invocation.servers,
-        "tls": invocation.tls,
-        "compression": invocation.compression,
-        "protocol": invocation.protocol,
-        "connections": if invocation.workers.is_some() { "multiplexed" } else { "thread" },
-        "workers": invocation.workers,
+        "point": Some(context.point).filter(|name| !name.is_empty()),
+        "operation": context.operation,
+        "options": context.options,
+        "threads": context.threads,
+        "seed": context.seed,
+        "server": context.server,
+        "servers": context.servers,
+        "tls": context.tls,
+        "compression": context.compression,
+        "protocol": context.protocol,
         "status": if reason.is_none() { "complete" } else { "failed" },
         "reason": reason,
     });
@@ -136,7 +132,7 @@ pub fn result_json(
     });
     let parts = [about, open_loop, counted].into_iter();
     let mut result: Map<String, Json> = parts.filter_map(into_object).flatten().collect();
-    for name in invocation.unseen {
+    for name in context.unseen {
         result.insert((*name).to_owned(), Json::Null);
     }
     Ok(Json::Object(result))
@@ -155,7 +151,7 @@ fn per_thread_json(measured: &Measured) -> Vec<Json> {
         .collect()
 }
 
-/// Milliseconds; null where nothing was counted.
+/// Latencies in milliseconds; null without events.
 fn latency_json(totals: &Totals, percentile: u8) -> Result<Json, HistogramError> {
     let histogram = totals.latency.to_hdr()?;
     let count = histogram.len();
@@ -177,7 +173,7 @@ fn latency_json(totals: &Totals, percentile: u8) -> Result<Json, HistogramError>
     Ok(latency)
 }
 
-/// Counts by error number, all types together.
+/// Counts by error number, over all types.
 fn by_code<'a>(errors: impl Iterator<Item = (&'a (usize, u32), &'a u64)>) -> Json {
     let mut codes = BTreeMap::new();
     errors.for_each(|((_, code), count)| *codes.entry(*code).or_insert(0) += count);
@@ -185,12 +181,12 @@ fn by_code<'a>(errors: impl Iterator<Item = (&'a (usize, u32), &'a u64)>) -> Jso
     Json::Object(entries.collect())
 }
 
-/// Mean time from the intended to the real start of an event, milliseconds.
+/// Mean time from the scheduled to the actual start of an event, milliseconds.
 fn wait_ms_mean(totals: &Totals) -> Option<f64> {
     mean_ms(totals.get(Counter::WaitNs), totals)
 }
 
-/// Mean time from the real start of an event to its end, milliseconds.
+/// Mean time from the actual start of an event to its end, milliseconds.
 fn service_ms_mean(totals: &Totals) -> Option<f64> {
     let service = totals
         .get(Counter::LatencyNs)

@@ -1,4 +1,7 @@
-//! The per-second series of `measure`: `throughput.parquet`, and `latency.hlog` for any HdrHistogram reader.
+//! Writes the per-second series of `measure`: `throughput.parquet`, and `latency.hlog` in the
+//! HdrHistogram log format.
+
+pub mod reported;
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -32,21 +35,21 @@ use crate::engine::backlog::Backlog;
 use crate::stats::Counter;
 use crate::stats::Totals;
 
-/// A column that counts: name, value, help text of its metadata.
+/// A column of counts: name, value, help.
 pub type Count = (&'static str, fn(&Totals) -> u64, &'static str);
 
-/// The columns that count.
+/// The columns of counts.
 pub const COUNTS: [Count; 9] = [
     (
         "events",
         |totals| totals.get(Counter::Events),
-        "operations that ended in this second",
+        "operations that ended in the interval",
     ),
     ("queries", Totals::queries, "client statements"),
     (
         "reads",
         |totals| totals.get(Counter::Reads),
-        "statements that gave a result set",
+        "statements that returned a result set",
     ),
     (
         "writes",
@@ -65,14 +68,10 @@ pub const COUNTS: [Count; 9] = [
     ),
     ("rows", |totals| totals.get(Counter::Rows), "rows written"),
     ("errors", |totals| totals.get(Counter::Errors), "ignored errors"),
-    (
-        "reconnects",
-        |totals| totals.reconnects(),
-        "connections opened again",
-    ),
+    ("reconnects", |totals| totals.reconnects(), "connections reopened"),
 ];
 
-/// What `throughput.parquet` says of an interval and transaction type.
+/// A row of `throughput.parquet`: one interval and transaction type.
 #[derive(Debug)]
 struct Row {
     kind: usize,
@@ -84,8 +83,8 @@ struct Row {
     p95_ms: Option<f64>,
 }
 
-/// The series of a run as it grows. Histograms go to their file at once; what stays in memory until the end are the counts,
-/// some 150 bytes per second and transaction type.
+/// The series of a run. Histograms are written to their file at once; counts stay in memory until
+/// the end, about 150 bytes per second and transaction type.
 #[derive(Debug)]
 pub struct Series {
     types: &'static [&'static str],
@@ -94,7 +93,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// For these transaction types; the histograms go to `latency_log`.
+    /// For these transaction types; histograms are written to `latency_log`.
     pub fn new(types: &'static [&'static str], latency_log: RunFile) -> Self {
         Self {
             types,
@@ -106,7 +105,7 @@ impl Series {
     /// Adds an interval.
     ///
     /// # Errors
-    /// When the histograms cannot be written.
+    /// If the histograms cannot be written.
     pub fn add(&mut self, interval: &Interval) -> Result<()> {
         for (kind, totals) in interval.totals.iter().enumerate() {
             self.rows.push(Row {
@@ -122,11 +121,11 @@ impl Series {
         self.log.add(interval, self.types)
     }
 
-    /// Ends the histograms and writes `throughput.parquet`: one row per interval and transaction type, counts of that interval,
-    /// null in columns of which `unseen` is true.
+    /// Finishes the histograms and writes `throughput.parquet`: one row per interval and
+    /// transaction type, null in columns for which `unseen` is true.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// If a file cannot be written.
     pub fn finish(
         &mut self,
         throughput: &RunFile,
@@ -134,16 +133,16 @@ impl Series {
         unseen: impl Fn(&str) -> bool,
     ) -> Result<()> {
         self.log.finish()?;
-        // Sorted by entity, as every table of the format; the order within an entity stays.
+        // Sorted by entity, as every table of the format; the sort is stable.
         self.rows.sort_by_key(|row| row.kind);
         let batch = self.batch(unseen).context("throughput table")?;
         let mut about = metadata(boot_id);
         for (name, help) in [
             (
                 "backlog",
-                "due and not begun at the end of the second; an open loop, all types together",
+                "arrivals that are due and not started at the end of the interval; open loop, all types together",
             ),
-            ("concurrency", "begun and not ended, likewise"),
+            ("concurrency", "events that are started and not ended, likewise"),
         ] {
             about["columns"][name] = gauge("1", "neither", help);
         }
@@ -181,7 +180,7 @@ impl Series {
     }
 }
 
-/// Null where nothing ended in the interval.
+/// The 95th percentile; null if no event ended in the interval.
 fn p95_ms(totals: &Totals) -> Result<Option<f64>> {
     if totals.latency.count() == 0 {
         return Ok(None);
@@ -195,7 +194,7 @@ fn gauge(unit: &str, better: &str, help: &str) -> Json {
     json!({"unit": unit, "kind": "gauge", "better": better, "help": help, "source": "loadprint-load"})
 }
 
-/// What a reader needs to know of the table.
+/// Metadata of the table.
 pub fn metadata(boot_id: &str) -> Json {
     let mut columns = Map::new();
     for (name, _, help) in COUNTS {
@@ -218,11 +217,12 @@ pub fn metadata(boot_id: &str) -> Json {
     })
 }
 
-/// `latency.hlog`: nanoseconds, one tagged interval per second and transaction type, stamps relative to the phase's begin.
+/// Writes `latency.hlog`: nanoseconds, one tagged interval per second and transaction type, times
+/// relative to the start of the phase.
 #[derive(Debug)]
 struct LatencyLog {
     to: RunFile,
-    /// From the first interval on.
+    /// Opened at the first interval.
     file: Option<BufWriter<File>>,
 }
 
@@ -268,7 +268,7 @@ impl LatencyLog {
             )
             .map_err(|error| anyhow!("latency log: {error:?}"))?;
         }
-        // The writer says its divisor at the head of each log; this is one log.
+        // The writer starts each log with its divisor; this file is one log.
         let head = text
             .iter()
             .position(|byte| *byte == b'\n')

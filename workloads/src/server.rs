@@ -1,5 +1,5 @@
-//! What the server says about itself: version, variables, and its status counters before and after `measure`.
-//! Read over a connection of its own while no thread runs statements; a secret in a variable is not kept.
+//! Reads version, variables and status counters of the server, before and after `measure`.
+//! Uses a separate connection while no thread runs statements; secrets in variables are redacted.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::traffic::ReaderBytes;
 
 const REDACTED: &str = "<redacted>";
 
-/// The server's side of a run.
+/// The server's part of the recording.
 pub struct Server {
     connection: Box<dyn Connection>,
     cipher: Json,
@@ -35,7 +35,7 @@ impl Server {
     /// Reads version, variables and the cipher in use.
     ///
     /// # Errors
-    /// When the server does not answer.
+    /// If the server does not answer.
     pub fn read(mut connection: Box<dyn Connection>) -> Result<Self, DbError> {
         let mut variables = pairs(connection.rows("SHOW GLOBAL VARIABLES")?);
         for (name, value) in &mut variables {
@@ -45,12 +45,12 @@ impl Server {
         }
         let session = pairs(connection.rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'")?);
         let cipher = session.get("Ssl_cipher").and_then(Json::as_str);
-        let of = |name: &str| variables.get(name).cloned().unwrap_or(Json::Null);
+        let variable = |name: &str| variables.get(name).cloned().unwrap_or(Json::Null);
         Ok(Self {
             cipher: json!(cipher.filter(|name| !name.is_empty())),
             connection,
-            version: of("version"),
-            comment: of("version_comment"),
+            version: variable("version"),
+            comment: variable("version_comment"),
             variables,
             status_warmup: None,
             reader_bytes: None,
@@ -61,7 +61,7 @@ impl Server {
         })
     }
 
-    /// The connection, for what else is read at rest.
+    /// The connection, for other queries at rest.
     pub fn connection(&mut self) -> &mut dyn Connection {
         self.connection.as_mut()
     }
@@ -71,21 +71,22 @@ impl Server {
         &self.version
     }
 
-    /// The cipher of the connection, null without TLS.
+    /// The cipher of the connection; null without TLS.
     pub fn cipher(&self) -> &Json {
         &self.cipher
     }
 
-    /// Reads the counters before the first phase that is not measured: how much it wrote tells how warm the server is.
-    pub fn warm_up(&mut self) -> Result<(), DbError> {
+    /// Reads the counters before the first phase, which is not measured: their growth shows how
+    /// warm the server is.
+    pub fn read_before_warmup(&mut self) -> Result<(), DbError> {
         if self.status_warmup.is_none() {
             self.status_warmup = Some(self.status()?);
         }
         Ok(())
     }
 
-    /// Reads the counters before `measure`; twice, to know what the reading itself costs.
-    pub fn begin(&mut self) -> Result<(), DbError> {
+    /// Reads the counters before `measure`; twice, to measure the cost of the reading itself.
+    pub fn read_before_measure(&mut self) -> Result<(), DbError> {
         let first = self.status()?;
         let second = self.status()?;
         self.reader_bytes = ReaderBytes::between(&first, &second);
@@ -94,9 +95,10 @@ impl Server {
         Ok(())
     }
 
-    /// Reads the counters after `measure`. A server that is gone leaves `status_end` out; the run's own error says why.
-    /// Where losing a connection is ignored it is opened again; counters of a server that was restarted meanwhile mean nothing here.
-    pub fn end(&mut self) {
+    /// Reads the counters after `measure`. If the server is gone, `status_end` stays empty, and the
+    /// run reports the error. If lost connections are ignored, it reconnects; counters of a server
+    /// that has restarted are discarded.
+    pub fn read_after_measure(&mut self) {
         let mut status = self.status();
         if let Err(error @ DbError::Ignorable(_)) = &status
             && error.connection_lost()
@@ -104,26 +106,26 @@ impl Server {
             status = self.connection.reconnect().and_then(|()| self.status());
         }
         let Ok(status) = status else { return };
-        self.restarted = self.is_another_life(&status);
+        self.restarted = self.has_restarted(&status);
         self.status_end = Some(status).filter(|_| !self.restarted);
     }
 
-    /// True if the server has been up for a shorter time than since `begin` and before.
-    fn is_another_life(&self, status: &Map<String, Json>) -> bool {
+    /// True if the uptime is shorter than expected.
+    fn has_restarted(&self, status: &Map<String, Json>) -> bool {
         let uptime = |status: &Map<String, Json>| status.get("Uptime")?.as_str()?.parse::<u64>().ok();
         let before = self.status_begin.as_ref().and_then(uptime);
         let expected = before.map(|before| before + self.began.elapsed().as_secs());
-        // Both are cut to whole seconds.
+        // Both are truncated to seconds.
         matches!((expected, uptime(status)), (Some(expected), Some(uptime)) if uptime + 2 < expected)
     }
 
-    /// What the events of `measure` cost on the wire, as lines.
+    /// The lines about the traffic of `measure`.
     pub fn traffic(&self, protocol: &str, events: u64) -> Option<String> {
         let (begin, end) = (self.status_begin.as_ref()?, self.status_end.as_ref()?);
         traffic::block(protocol, begin, end, self.reader_bytes?, events)
     }
 
-    /// By how much a counter grew between [`Server::begin`] and [`Server::end`].
+    /// Growth of a counter in `measure`.
     pub fn growth(&self, name: &str) -> Option<u64> {
         let at = |status: &Option<Map<String, Json>>| -> Option<u64> {
             status.as_ref()?.get(name)?.as_str()?.parse().ok()
@@ -135,7 +137,7 @@ impl Server {
         Ok(pairs(self.connection.rows("SHOW GLOBAL STATUS")?))
     }
 
-    /// The content of `server.json`; what was not read is null.
+    /// Content of `server.json`; null where a value was not read.
     pub fn to_json(&self) -> Json {
         json!({
             "format_version": loadprint_recording::FORMAT_VERSION,
@@ -160,7 +162,8 @@ fn pairs(rows: Vec<Row>) -> Map<String, Json> {
         .collect()
 }
 
-/// By the name's last word; switches and numbers of such names (`disconnect_on_expired_password`) are policy, not secrets.
+/// Decides by the last word of the name. Switches and numbers, as of
+/// `disconnect_on_expired_password`, are not secrets.
 fn is_secret(name: &str, value: &Json) -> bool {
     const WORDS: [&str; 7] = [
         "password",
@@ -183,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_told_from_policies() {
+    fn secrets_are_distinguished_from_policies() {
         assert!(is_secret("wsrep_sst_auth", &json!("root:word")));
         assert!(is_secret(
             "authentication_ldap_simple_bind_root_pwd",

@@ -1,15 +1,16 @@
-//! What one event cost on the wire, by the server's counters: statements prepared, run and closed, questions, bytes.
-//! The questions and bytes of the connection that reads the counters are taken off.
+//! Computes the traffic of an event from the server's counters: statements prepared, executed and
+//! closed, questions, bytes. The questions and bytes of the connection that reads the counters are
+//! subtracted.
 
 use serde_json::Map;
 use serde_json::Value as Json;
 
-/// Bytes that the reading itself adds to the differences of `Bytes_received` and `Bytes_sent`.
+/// Bytes that the reading itself adds to `Bytes_received` and `Bytes_sent`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReaderBytes {
-    /// From the reader to the server.
+    /// Sent by the reader.
     pub received: i64,
-    /// From the server to the reader.
+    /// Sent by the server.
     pub sent: i64,
 }
 
@@ -24,9 +25,11 @@ fn growth(from: &Status, to: &Status, name: &str) -> Option<i64> {
 }
 
 impl ReaderBytes {
-    /// From two readings in a row, nothing else moving, of which the second one begins the difference.
+    /// Computes them from two consecutive readings at rest; the difference starts at the second
+    /// one.
     ///
-    /// Between two readings lie the second's question and the first's answer. The answer grows with its texts alone.
+    /// Between two readings are the second question and the first answer. The size of the answer
+    /// depends only on its texts.
     pub fn between(first: &Status, second: &Status) -> Option<Self> {
         let text = |status: &Status| -> usize {
             let lengths = status
@@ -42,21 +45,27 @@ impl ReaderBytes {
     }
 }
 
-/// Lines for the summary; nothing without events or counters.
-pub fn block(protocol: &str, begin: &Status, end: &Status, own: ReaderBytes, events: u64) -> Option<String> {
+/// The lines of the summary; `None` without events or counters.
+pub fn block(
+    protocol: &str,
+    begin: &Status,
+    end: &Status,
+    reader: ReaderBytes,
+    events: u64,
+) -> Option<String> {
     if events == 0 {
         return None;
     }
     let per_event = |count: i64| count as f64 / events as f64;
-    let of = |name: &str| growth(begin, end, name).map(per_event);
+    let per_event_of = |name: &str| growth(begin, end, name).map(per_event);
     let (prepare, execute, close) = (
-        of("Com_stmt_prepare")?,
-        of("Com_stmt_execute")?,
-        of("Com_stmt_close")?,
+        per_event_of("Com_stmt_prepare")?,
+        per_event_of("Com_stmt_execute")?,
+        per_event_of("Com_stmt_close")?,
     );
     let questions = per_event(growth(begin, end, "Questions")? - 1);
-    let received = per_event(growth(begin, end, "Bytes_received")? - own.received);
-    let sent = per_event(growth(begin, end, "Bytes_sent")? - own.sent);
+    let received = per_event(growth(begin, end, "Bytes_received")? - reader.received);
+    let sent = per_event(growth(begin, end, "Bytes_sent")? - reader.sent);
     Some(format!(
         "Protocol ({protocol}), per event by the server's counters:
     prepare / execute / close:           {prepare:.2} / {execute:.2} / {close:.2}
@@ -87,22 +96,22 @@ mod tests {
     }
 
     #[test]
-    fn the_reader_is_taken_off() {
+    fn the_reader_is_subtracted() {
         let first = status(0, 1, 500, 9000);
         let second = status(0, 2, 523, 9900);
-        let own = ReaderBytes::between(&first, &second).unwrap();
+        let reader = ReaderBytes::between(&first, &second).unwrap();
         assert_eq!(
-            own,
+            reader,
             ReaderBytes {
                 received: 23,
                 sent: 900
             }
         );
         let end = status(10, 13, 523 + 23 + 680, 9900 + 900 + 2580);
-        let text = block("ps_uncached", &second, &end, own, 10).unwrap();
+        let text = block("ps_uncached", &second, &end, reader, 10).unwrap();
         for part in ["1.00 / 1.00 / 1.00", " 1.00\n", "68.0 / 258.0"] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
-        assert!(block("ps", &second, &end, own, 0).is_none());
+        assert!(block("ps", &second, &end, reader, 0).is_none());
     }
 }

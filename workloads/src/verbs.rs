@@ -1,75 +1,73 @@
-//! What the verbs do, between the command line and the engine.
+//! Runs the verbs of the command line.
 
 use std::fs::File;
 use std::io::Read;
 
 use anyhow::Context;
 use anyhow::Result;
-use anyhow::anyhow;
 use anyhow::bail;
-use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use crate::cli::Verb;
-use crate::driver;
 use crate::driver::DbError;
+use crate::driver::Driver;
 use crate::driver::Reconnects;
 use crate::driver::connect::Account;
 use crate::driver::mysql::MysqlDriver;
 use crate::driver::protocol::Mode;
 use crate::driver::watchdog::Watchdog;
 use crate::engine::interrupts::Interrupts;
-use crate::guest;
+use crate::external;
 use crate::options::Values;
 use crate::output::Output;
+use crate::registry::WORKLOADS;
+use crate::verb::Verb;
 use crate::workload::Finding;
 use crate::workload::Setup;
-use crate::workload::WORKLOADS;
 use crate::workload::Workload;
 
-mod budget;
+mod limits;
 mod plan;
 mod run;
 mod sweep;
 
-/// The list of workloads.
+/// Formats the list of workloads.
 pub fn list(as_json: bool) -> String {
     let descriptors = WORKLOADS.iter().map(|workload| workload.descriptor());
     if as_json {
         let entries: Vec<Json> = descriptors
-            .map(|of| {
-                json!({"name": of.name, "summary": of.summary, "operation": of.operation, "types": of.types,
-                    "generators": guest::generators(of.name)})
+            .map(|workload| {
+                json!({"name": workload.name, "summary": workload.summary, "operation": workload.operation, "types": workload.types,
+                    "generators": external::generators(workload.name)})
             })
             .collect();
         return format!("{:#}", Json::from(entries));
     }
-    let lines = descriptors.map(|of| {
+    let lines = descriptors.map(|workload| {
         format!(
             "{:<20}{}\n{:20}operation: {}\n{:20}generators: {}",
-            of.name,
-            of.summary,
+            workload.name,
+            workload.summary,
             "",
-            of.operation,
+            workload.operation,
             "",
-            guest::generators(of.name).join(", ")
+            external::generators(workload.name).join(", ")
         )
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Carries out a verb; the number is the exit status.
+/// Runs a verb; returns the exit status.
 ///
 /// # Errors
-/// One line: place and mend.
-pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
+/// One line with the place and the hint.
+pub fn run_verb(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
     let watchdog = Watchdog::start()?;
     if verb != Verb::Run {
-        return act_on(verb, workload, values, &watchdog, None);
+        return run_with_interrupts(verb, workload, values, &watchdog, None);
     }
     let interrupts = Interrupts::install(&watchdog)?;
-    let status = act_on(verb, workload, values, &watchdog, Some(&interrupts));
+    let status = run_with_interrupts(verb, workload, values, &watchdog, Some(&interrupts));
     match (status, interrupts.ended_calls()) {
         (Err(_), Some(signal)) => {
             eprintln!("loadprint-load: interrupted by signal {signal} while the server did not answer");
@@ -79,7 +77,7 @@ pub fn act(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
     }
 }
 
-fn act_on(
+fn run_with_interrupts(
     verb: Verb,
     workload: &dyn Workload,
     values: &Values,
@@ -90,31 +88,31 @@ fn act_on(
     let output = Output::new(values.text("format")? == Some("json"));
     if let Some(interrupts) = interrupts {
         let status = sweep::run(workload, values, seed, &output, (interrupts, watchdog))?;
-        // Only workloads with rules have the option.
+        // Only workloads with rules declare the option.
         if status != 0 || !values.flag("check").unwrap_or(false) {
             return Ok(status);
         }
     }
-    // What remains of `run` is its check, which reads whole tables.
+    // `run` ends with the check, which reads whole tables.
     let verb_of_limit = if verb == Verb::Run { Verb::Check } else { verb };
     let driver = driver_of(verb_of_limit, workload, values, watchdog)?;
     let threads = values.ints("threads")?.into_iter().max().unwrap_or(1);
     let threads = usize::try_from(threads)?;
     if verb != Verb::Check
-        && let Some(guest) = guest::chosen(workload.descriptor().name, values)?
+        && let Some(generator) = external::selected(workload.descriptor().name, values)?
     {
-        let job = guest::Job {
+        let job = external::Job {
             workload,
             values,
             account: &driver.account,
             threads,
-            seed: guest.seed(values, seed)?,
+            seed: generator.seed(values, seed)?,
             output: &output,
         };
-        if verb == Verb::Prepare && guest.wants_database() {
-            create_database(&driver).map_err(|error| explain(error.into(), &driver))?;
+        if verb == Verb::Prepare && generator.needs_database() {
+            create_database(&driver).map_err(|error| driver.explain(error.into()))?;
         }
-        guest.operate(verb, &job)?;
+        generator.run_verb(verb, &job)?;
         return Ok(0);
     }
     let setup = Setup {
@@ -124,29 +122,20 @@ fn act_on(
         seed,
         output: &output,
     };
-    let place = |error: anyhow::Error| explain(error, &driver);
-    match verb {
+    let status = match verb {
         Verb::Prepare => create_database(&driver)
             .map_err(anyhow::Error::from)
-            .map_err(place)?,
-        Verb::Warmup | Verb::Cleanup | Verb::Run | Verb::Check => {}
-    }
-    match verb {
-        Verb::Prepare => workload.prepare(&setup),
-        Verb::Warmup => workload.warmup(&setup),
-        Verb::Check => return check(workload, &setup).map_err(place),
-        Verb::Run => {
-            return findings(workload, &setup)
-                .map(|found| status_of(&found))
-                .map_err(place);
-        }
-        Verb::Cleanup => workload.cleanup(&setup),
-    }
-    .map_err(place)?;
-    Ok(0)
+            .and_then(|()| workload.prepare(&setup))
+            .map(|()| 0),
+        Verb::Warmup => workload.warmup(&setup).map(|()| 0),
+        Verb::Check => check(workload, &setup),
+        Verb::Run => findings(workload, &setup).map(|findings| status_of(&findings)),
+        Verb::Cleanup => workload.cleanup(&setup).map(|()| 0),
+    };
+    status.map_err(|error| driver.explain(error))
 }
 
-/// Connects as these options say.
+/// The driver with these options.
 fn driver_of(
     verb: Verb,
     workload: &dyn Workload,
@@ -170,7 +159,7 @@ fn driver_of(
     })
 }
 
-/// Prints what the check found; the exit status is 1 if a rule is broken.
+/// Prints the findings; returns exit status 1 if a rule is broken.
 fn check(workload: &dyn Workload, setup: &Setup<'_>) -> Result<u8> {
     let findings = findings(workload, setup)?;
     let json: Vec<Json> = findings
@@ -183,7 +172,7 @@ fn check(workload: &dyn Workload, setup: &Setup<'_>) -> Result<u8> {
     Ok(status_of(&findings))
 }
 
-/// Checks, with a line for each rule.
+/// Runs the check and prints a line per rule.
 fn findings(workload: &dyn Workload, setup: &Setup<'_>) -> Result<Vec<Finding>> {
     let findings = workload.check(setup)?;
     if findings.is_empty() {
@@ -191,7 +180,7 @@ fn findings(workload: &dyn Workload, setup: &Setup<'_>) -> Result<Vec<Finding>> 
     }
     for finding in &findings {
         setup.output.line(&match &finding.broken {
-            None => format!("holds   {}", finding.rule),
+            None => format!("passes  {}", finding.rule),
             Some(place) => format!("BROKEN  {}: {place}", finding.rule),
         });
     }
@@ -202,21 +191,10 @@ fn status_of(findings: &[Finding]) -> u8 {
     u8::from(findings.iter().any(|finding| finding.broken.is_some()))
 }
 
-/// Adds the server and the mend to an error of the database.
-pub fn explain(error: anyhow::Error, driver: &MysqlDriver) -> anyhow::Error {
-    let Some(failure) = error
-        .downcast_ref::<DbError>()
-        .map(|error| error.failure().clone())
-    else {
-        return error;
-    };
-    let mend = driver::mend(failure.errno).map_or_else(String::new, |mend| format!(": {mend}"));
-    anyhow!("{}: {error:#}{mend}", driver.account.describe())
-}
-
-/// `prepare` makes the database when it is missing; an account without that right needs none where there is one.
+/// Creates the database if it does not exist. An account without this privilege can use an existing
+/// one.
 fn create_database(driver: &MysqlDriver) -> Result<(), DbError> {
-    match driver::Driver::connect(driver) {
+    match driver.connect() {
         Err(error) if error.failure().errno == 1049 => {
             let name = driver
                 .account
@@ -239,16 +217,9 @@ fn seed(values: &Values) -> Result<u64> {
             File::open("/dev/urandom")
                 .and_then(|mut file| file.read_exact(&mut bytes))
                 .context("/dev/urandom: give --rand-seed")?;
-            // Fits what --rand-seed takes, so that the run can be repeated.
+            // In the range of --rand-seed, so that the run can be repeated.
             Ok(u64::from_ne_bytes(bytes) >> 1 | 1)
         }
         given => Ok(given),
     }
-}
-
-/// The options as recorded, with the seed that was used.
-pub fn options_json(values: &Values, seed: u64) -> Json {
-    let mut options: Map<String, Json> = values.to_json();
-    options.insert("rand-seed".to_owned(), json!(seed));
-    Json::Object(options)
 }

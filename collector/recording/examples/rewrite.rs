@@ -1,6 +1,6 @@
-//! Writes tables anew as `finish` lays them in files: for benches, whose recordings no recorder made.
+//! Writes tables again in the layout of `finish`: for benchmarks with generated recordings.
 //!
-//! `rewrite FILE…`; every entity is taken to have a row of every tick.
+//! Usage: `rewrite FILE…`. Assumes that every entity has a row at every tick.
 #![allow(clippy::unwrap_used, reason = "a bench without its tables must stop")]
 
 use std::env;
@@ -42,18 +42,18 @@ fn rewrite(path: &Path) {
     write_stream(&file, &read_meta(path).unwrap(), layout, &schema, batches).unwrap();
 }
 
-/// The columns as the recorder declares them: what every row has is required.
+/// The schema as the recorder declares it: ticks and entities are required.
 fn declared(read: &[RecordBatch]) -> Schema {
     let schema = read[0].schema();
-    let fields = schema.fields().iter().enumerate().map(|(place, field)| {
-        let names = field.name() == "tick" || *field.data_type() == DataType::Utf8;
-        let whole = read.iter().all(|batch| batch.column(place).null_count() == 0);
-        field.as_ref().clone().with_nullable(!(names && whole))
+    let fields = schema.fields().iter().enumerate().map(|(index, field)| {
+        let is_key = field.name() == "tick" || *field.data_type() == DataType::Utf8;
+        let is_complete = read.iter().all(|batch| batch.column(index).null_count() == 0);
+        field.as_ref().clone().with_nullable(!(is_key && is_complete))
     });
     Schema::new(fields.collect::<Vec<_>>())
 }
 
-/// The largest tick of a batch, unsigned as the recorder writes it, or signed.
+/// The largest tick of a batch; the recorder writes unsigned ticks, generators may write signed ones.
 fn last_tick(batch: &RecordBatch) -> Option<u64> {
     let ticks = batch.column_by_name("tick")?;
     let signed = || ticks.as_primitive::<Int64Type>().values().iter().max();

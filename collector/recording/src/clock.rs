@@ -1,4 +1,4 @@
-//! The two clocks of a recording and the boot that makes the monotonic one comparable.
+//! Reads the two clocks of a recording, and the boot ID within which times of CLOCK_MONOTONIC are comparable.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::time::clock_gettime;
 use crate::At;
 use crate::Result;
 
-/// CLOCK_MONOTONIC in nanoseconds; comparable within one boot only.
+/// CLOCK_MONOTONIC in nanoseconds, comparable within one boot only.
 #[must_use]
 pub fn monotonic_ns() -> i64 {
     read(ClockId::Monotonic)
@@ -26,15 +26,15 @@ fn read(clock: ClockId) -> i64 {
     now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
-/// The kernel's boot identity, `/proc/sys/kernel/random/boot_id` (random(4)).
+/// The boot ID in `/proc/sys/kernel/random/boot_id` (random(4)).
 ///
 /// # Errors
-/// When the file cannot be read, as in a container without `/proc/sys`.
+/// When the file cannot be read, for example in a container without `/proc/sys`.
 pub fn boot_id() -> Result<String> {
     boot_id_under(Path::new("/proc"))
 }
 
-/// [`boot_id`] with another root in place of `/proc`.
+/// [`boot_id`] with another root of procfs.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clocks_go_forward_and_the_boot_has_a_name() {
+    fn clocks_advance_and_the_boot_has_an_id() {
         let (before, real) = (monotonic_ns(), realtime_ns());
         assert!(monotonic_ns() >= before);
         assert!(real > 1_600_000_000_000_000_000);

@@ -1,7 +1,7 @@
-//! Files of a run directory, opened by descriptor and without following links.
+//! Opens the files of a run directory relative to its descriptor, without following links.
 //!
-//! A run directory may have been received from somebody else, or another user may be able to write into it. Whatever a name in it
-//! is, no link leads out of it, a FIFO blocks nothing, and a device is not opened.
+//! A run directory may come from another user, or another user may be able to write into it. No link leads out of it, a FIFO does
+//! not block, and a device is not opened.
 
 use std::ffi::OsStr;
 use std::ffi::OsString;
@@ -36,7 +36,7 @@ use crate::At;
 use crate::Error;
 use crate::Result;
 
-/// Neither a link nor a FIFO without a writer is waited for; [`RunFile::regular`] looks at what was opened.
+/// Refuses links and does not block on a FIFO without a writer; [`RunFile::regular`] checks the type of the opened file.
 const SAFE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
@@ -47,7 +47,7 @@ pub struct Directory {
     path: PathBuf,
 }
 
-/// A name in an open directory, whether or not the file exists.
+/// A name in an open directory; the file need not exist.
 #[derive(Clone, Debug)]
 pub struct RunFile {
     dir: Directory,
@@ -55,10 +55,10 @@ pub struct RunFile {
 }
 
 impl Directory {
-    /// Opens a directory that the user named; links in its path are followed.
+    /// Opens a directory on the command line; links in its path are followed.
     ///
     /// # Errors
-    /// When it is not there, is not a directory or may not be read.
+    /// When it does not exist, is not a directory or is not readable.
     pub fn open(path: &Path) -> Result<Self> {
         let named = if path.as_os_str().is_empty() {
             Path::new(".")
@@ -68,34 +68,34 @@ impl Directory {
         Self::at(CWD, named, path, DIRECTORY)
     }
 
-    /// Opens a directory that the user named, and makes it and its parents where they do not exist.
+    /// Opens a directory on the command line; creates it and its parents if they do not exist.
     ///
     /// # Errors
-    /// When it cannot be made or opened.
+    /// When it cannot be created or opened.
     pub fn create(path: &Path) -> Result<Self> {
         fs::create_dir_all(path).at(path)?;
         Self::open(path)
     }
 
-    /// Opens a directory in this one; a link is refused.
+    /// Opens a subdirectory; refuses a link.
     ///
     /// # Errors
-    /// When it is not there, is not a directory, or `name` is not a plain name.
+    /// When it does not exist, is not a directory, or `name` is not a plain name.
     pub fn sub(&self, name: impl AsRef<OsStr>) -> Result<Self> {
         let file = self.file(name);
         let path = file.path();
         let name = file.plain_name()?;
         Self::at(&self.handle, name, &path, DIRECTORY | OFlags::NOFOLLOW).map_err(|error| match error {
-            // O_NOFOLLOW and O_DIRECTORY together report a link as "not a directory".
+            // With O_NOFOLLOW and O_DIRECTORY the kernel reports a link as "not a directory".
             _ if file.kind() == Some(FileType::Symlink) => Error::format(&path, LINK),
             error => error,
         })
     }
 
-    /// Opens a directory in this one, and makes it where it does not exist.
+    /// Opens a subdirectory; creates it if it does not exist.
     ///
     /// # Errors
-    /// As [`Directory::sub`], and when it cannot be made.
+    /// As [`Directory::sub`], and when it cannot be created.
     pub fn make(&self, name: impl AsRef<OsStr>) -> Result<Self> {
         let file = self.file(name);
         match mkdirat(&self.handle, file.plain_name()?, Mode::from_raw_mode(0o777)) {
@@ -113,10 +113,10 @@ impl Directory {
         }
     }
 
-    /// The file at a relative path such as `server/cpu.parquet`, each directory of which is opened without following links.
+    /// The file at a relative path such as `server/cpu.parquet`; its directories are opened without following links.
     ///
     /// # Errors
-    /// When a directory of it cannot be opened, or the path leaves this one.
+    /// When a directory of the path cannot be opened, or the path leaves this directory.
     pub fn find(&self, relative: &Path) -> Result<RunFile> {
         let mut dir = self.clone();
         for part in relative.parent().unwrap_or(Path::new("")).components() {
@@ -125,10 +125,10 @@ impl Directory {
         Ok(dir.file(relative.file_name().unwrap_or_default()))
     }
 
-    /// Names and types of what is in it, sorted; a link is a link.
+    /// Names and types of the entries, sorted; links are not followed.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the directory cannot be read.
     pub fn entries(&self) -> Result<Vec<(OsString, FileType)>> {
         let mut entries = Vec::new();
         for entry in Dir::read_from(&self.handle).at(&self.path)? {
@@ -147,14 +147,14 @@ impl Directory {
         Ok(entries)
     }
 
-    /// Where it is.
+    /// The path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its owner, mode, device and inode.
-    pub(crate) fn own_stat(&self) -> Result<Stat> {
+    /// Owner, mode, device and inode of the directory.
+    pub(crate) fn directory_stat(&self) -> Result<Stat> {
         fstat(&self.handle).at(&self.path)
     }
 
@@ -175,14 +175,14 @@ impl Directory {
     }
 }
 
-const LINK: &str = "a symbolic link; a run directory has none: remove it, or copy the run again from the host that recorded it";
+const LINK: &str = "a symbolic link, which a run directory must not contain; remove it, or copy the run again from the host that recorded it";
 
 fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
 impl RunFile {
-    /// A file that the user named; links in the path of its directory are followed, and it itself is none.
+    /// A file on the command line; links in the path of its directory are followed, but it must not be a link itself.
     ///
     /// # Errors
     /// When its directory cannot be opened.
@@ -191,35 +191,35 @@ impl RunFile {
         Ok(dir.file(path.file_name().unwrap_or_default()))
     }
 
-    /// Where it is.
+    /// The path.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.dir.path.join(&self.name)
     }
 
-    /// True if there is anything of this name.
+    /// True if an entry of this name exists.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.kind().is_some()
     }
 
-    /// What there is of this name.
+    /// The type of the entry.
     pub(crate) fn kind(&self) -> Option<FileType> {
         Some(kind(&self.dir.stat(&self.name).ok()?))
     }
 
-    /// Opens it for reading.
+    /// Opens the file for reading.
     ///
     /// # Errors
-    /// When it is not there, is not a regular file, or may not be read.
+    /// When it does not exist, is not a regular file, or is not readable.
     pub fn open(&self) -> Result<File> {
         self.regular(OFlags::RDONLY)
     }
 
-    /// Opens it for appending, and makes it where it does not exist.
+    /// Opens the file for appending; creates it if it does not exist.
     ///
     /// # Errors
-    /// When it is not a regular file of one name, or may not be written.
+    /// When it is not a regular file, has hard links, or is not writable.
     pub fn append(&self) -> Result<File> {
         let file = match self.regular(OFlags::WRONLY | OFlags::APPEND) {
             Err(Error::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => self.create_new()?,
@@ -227,25 +227,25 @@ impl RunFile {
         };
         let stat = fstat(&file).at(&self.path())?;
         if stat.st_nlink != 1 {
-            let message = "has more than one name (hard links); remove it or name another file";
+            let message = "has hard links; remove it or choose another file";
             return Err(Error::format(&self.path(), message));
         }
         Ok(file)
     }
 
-    /// Makes it, empty, for writing; what was there is removed, not written to.
+    /// Creates an empty file for writing; an existing entry is removed first and never written to.
     ///
     /// # Errors
-    /// When the directory does not take it.
+    /// When the entry cannot be removed or the file cannot be created.
     pub fn create(&self) -> Result<File> {
-        self.remove_if_there()?;
+        self.remove_if_exists()?;
         self.create_new()
     }
 
-    /// Lets `fill` write a file of another name, then syncs it and renames it to this one.
+    /// Replaces the file in one step: `fill` writes a temporary file, which is synced and renamed.
     ///
     /// # Errors
-    /// Those of `fill`, and when the directory does not take the file; what was there stays as it was.
+    /// Those of `fill`, and when the file cannot be created or renamed; the previous file stays unchanged.
     pub fn replace<T>(&self, fill: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
         let temporary = self.dir.file(format!(".{}.tmp", self.name.to_string_lossy()));
         let path = self.path();
@@ -258,29 +258,29 @@ impl RunFile {
             Ok(value)
         })();
         if renamed.is_err() {
-            // The half-written file is of no use to anyone; that it may already be gone does not matter.
-            drop(temporary.remove_if_there());
+            // A partial file is useless; it may not exist.
+            drop(temporary.remove_if_exists());
         }
         renamed
     }
 
-    /// Replaces it by a file of these bytes.
+    /// Replaces the file by one with these bytes.
     ///
     /// # Errors
-    /// When the directory does not take the file; what was there stays as it was.
+    /// As [`RunFile::replace`].
     pub fn write(&self, bytes: &[u8]) -> Result<()> {
         self.replace(|file| file.write_all(bytes).at(&self.path()))
     }
 
-    /// Removes it; of a link, the link.
+    /// Removes the entry; a link itself, not its target.
     ///
     /// # Errors
-    /// When it is not there or the directory refuses.
+    /// When it does not exist or cannot be removed.
     pub fn remove(&self) -> Result<()> {
         unlinkat(&self.dir.handle, self.plain_name()?, AtFlags::empty()).at(&self.path())
     }
 
-    fn remove_if_there(&self) -> Result<()> {
+    fn remove_if_exists(&self) -> Result<()> {
         match self.remove() {
             Err(Error::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => Ok(()),
             removed => removed,
@@ -304,24 +304,21 @@ impl RunFile {
                 "not a regular file; remove it, or copy the run again from the host that recorded it",
             )),
         };
-        // Before the opening, because opening a device may already do something; after it, because the name may have changed hands.
+        // Before openat, because opening a device can have side effects; after it, because the entry may have been replaced.
         require(self.dir.stat(name).at(&path)?)?;
         let file = openat(&self.dir.handle, name, SAFE | flags, Mode::empty()).at(&path)?;
         require(fstat(&file).at(&path)?)?;
         Ok(file.into())
     }
 
-    /// The name, if it is one: names come from manifests and journals, too.
+    /// The name, if it has no directory: names also come from manifests and journals.
     fn plain_name(&self) -> Result<&Path> {
         let name = Path::new(&self.name);
         let mut parts = name.components();
         match (parts.next(), parts.next()) {
             (Some(Component::Normal(only)), None) if only == self.name => Ok(name),
             _ => {
-                let message = format!(
-                    "`{}` is not the name of a file in a run directory",
-                    name.display()
-                );
+                let message = format!("`{}` is not a file name in a run directory", name.display());
                 Err(Error::format(&self.dir.path, message))
             }
         }
@@ -337,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neither_links_nor_fifos_nor_other_names_are_opened() {
+    fn links_fifos_and_paths_are_not_opened() {
         let outside = tempfile::tempdir().unwrap();
         let secret = outside.path().join("secret");
         fs::write(&secret, "secret").unwrap();
@@ -347,11 +344,11 @@ mod tests {
         mknodat(CWD, dir.path().join("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
         let run = Directory::open(dir.path()).unwrap();
         for (name, expected) in [
-            ("link", "link: a symbolic link; "),
+            ("link", "link: a symbolic link, "),
             ("fifo", "fifo: not a regular file; "),
-            ("../secret", "`../secret` is not the name of a file"),
-            ("..", "`..` is not the name of a file"),
-            ("", "`` is not the name of a file"),
+            ("../secret", "`../secret` is not a file name"),
+            ("..", "`..` is not a file name"),
+            ("", "`` is not a file name"),
         ] {
             for error in [
                 run.file(name).open().unwrap_err(),
@@ -364,11 +361,11 @@ mod tests {
             assert!(run.find(Path::new(path)).is_err(), "{path}");
         }
         let error = run.make("role").unwrap_err().to_string();
-        assert!(error.contains("role: a symbolic link; "), "{error}");
+        assert!(error.contains("role: a symbolic link, "), "{error}");
     }
 
     #[test]
-    fn what_is_written_replaces_a_link_and_leaves_its_target_alone() {
+    fn a_written_file_replaces_a_link_and_keeps_its_target() {
         let dir = tempfile::tempdir().unwrap();
         let (kept, run) = (
             dir.path().join("kept"),

@@ -1,15 +1,15 @@
-//! The one definition of a histogram's buckets: what the eBPF programs count by, the tables' bounds, and the arithmetic.
+//! Defines the buckets of histograms: the index by which eBPF programs count, the bounds in tables, and the arithmetic.
 //!
-//! Values 0 to 15 have a bucket each; from there on each power of two has eight buckets of one width. A bucket's middle is
-//! therefore off by at most a sixteenth (6.25 %) of any value in it. The last bucket has no upper end.
+//! Values 0 to 15 have one bucket each; above them, each power of two has eight buckets of equal width. The middle of a bucket
+//! differs from any value in it by at most a sixteenth (6.25 %). The last bucket has no upper bound.
 
-/// Buckets of one histogram: up to 2^37 (137 s in nanoseconds) before the last one takes all.
+/// Number of buckets: they cover values up to 2^37 (137 s in nanoseconds); the last one counts all larger values.
 pub const BUCKETS: usize = 280;
 
-/// Powers of two are cut into `2^GROUPING` buckets.
+/// Each power of two has `2^GROUPING` buckets.
 const GROUPING: u32 = 3;
 
-/// The lower bound of every bucket, and infinity: `BUCKETS + 1` values.
+/// The lower bound of every bucket, followed by infinity (`None`).
 pub static BOUNDS: [Option<f64>; BUCKETS + 1] = bounds();
 
 const fn bounds() -> [Option<f64>; BUCKETS + 1] {
@@ -22,7 +22,7 @@ const fn bounds() -> [Option<f64>; BUCKETS + 1] {
     bounds
 }
 
-/// The smallest value that bucket `index` counts.
+/// The smallest value of bucket `index`.
 #[must_use]
 pub const fn lower(index: usize) -> u64 {
     let linear = 2 << GROUPING;
@@ -34,7 +34,7 @@ pub const fn lower(index: usize) -> u64 {
     (within + (1 << GROUPING)) << shift
 }
 
-/// The bucket of `value`.
+/// The index of the bucket of `value`.
 #[must_use]
 pub const fn bucket(value: u64) -> usize {
     if value < 2 << GROUPING {
@@ -45,14 +45,14 @@ pub const fn bucket(value: u64) -> usize {
     if index < BUCKETS { index } else { BUCKETS - 1 }
 }
 
-/// Adds the counts of `other` to `sum`, bucket by bucket; exact, also where a counter has wrapped.
+/// Adds the counts of `other` to `sum`; exact even if a counter wrapped.
 pub fn merge(sum: &mut [u64], other: &[u64]) {
     for (sum, other) in sum.iter_mut().zip(other) {
         *sum = sum.wrapping_add(*other);
     }
 }
 
-/// The counts that came between `before` and `after`.
+/// The increase of the counts from `before` to `after`.
 #[must_use]
 pub fn subtract(after: &[u64], before: &[u64]) -> Vec<u64> {
     let pairs = after.iter().zip(before);
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_lies_in_its_bucket_and_near_its_middle() {
+    fn every_value_is_in_its_bucket_and_near_its_middle() {
         let mut values: Vec<u64> = (0..5000).collect();
         values.extend((12..64).flat_map(|power| {
             let base = 1u64 << power;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_merged_subtracts() {
+    fn subtract_reverses_merge() {
         let mut both = vec![u64::MAX, 2, 0];
         merge(&mut both, &[3, 4, 5]);
         assert_eq!(both, [2, 6, 5]);

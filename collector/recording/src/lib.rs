@@ -1,9 +1,8 @@
-//! The recording format: journal, Parquet tables, phases and manifest of one run directory.
+//! Writes and reads the recording format: journal, Parquet tables, phases and manifest of a run directory.
 //!
-//! Knows nothing of `/proc` or MySQL. `docs/recording-format.md` is the description; this crate is its only writer.
+//! `docs/recording-format.md` specifies the format; this crate is its only writer. It does not read `/proc` or MySQL.
 
 pub mod clock;
-pub mod elsewhere;
 pub mod files;
 pub mod finish;
 pub mod histogram;
@@ -13,41 +12,42 @@ pub mod manifest;
 pub mod phases;
 pub mod rows;
 pub mod schema;
+pub mod staging;
 pub mod table;
 
 use std::io;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// The version of the format, written into every file that can carry it.
+/// The version of the format, stored in every file that has a place for it.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// What went wrong, with the file it went wrong in.
+/// An error with the path of its file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system refused.
+    /// A system call failed.
     #[error("{}: {cause}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// The refusal. It is in the message, so it is not offered as `source()` a second time.
+        /// The error. The message contains it, so it is not a `source()` as well.
         cause: io::Error,
     },
-    /// The content is not what the format says.
+    /// The content violates the format.
     #[error("{}: {message}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong and, where there is one, the mend.
+        /// The violation and, if there is one, the fix.
         message: String,
     },
 }
 
-/// The result of everything that touches a run directory.
+/// The result of operations on a run directory.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// True if the file system is full or a quota is used up.
+    /// True if the file system is full or a quota is exceeded.
     #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Io { cause, .. }

@@ -1,6 +1,6 @@
-//! `manifest.json`: size and CRC-32C of every file of a run directory, written last.
+//! Writes and verifies `manifest.json`: size and CRC-32C of every file of a run directory. It is the last file written.
 //!
-//! A journal that is still there is left out: it is either growing or waiting for `finish`.
+//! It does not contain journals: they are still growing or wait for `finish`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,7 +35,7 @@ struct Entry {
     crc32c: String,
 }
 
-/// Writes the manifest of a run directory as it is now. Links and what else is no regular file are left out.
+/// Writes the manifest of a run directory's current regular files.
 ///
 /// # Errors
 /// When a file cannot be read or the manifest cannot be written.
@@ -51,12 +51,12 @@ pub fn write(run: &Directory) -> Result<()> {
     )
 }
 
-/// Compares `run_dir` with its manifest; one line per file that differs or is gone, none when all is whole.
+/// Compares `run_dir` with its manifest; returns one line per file that differs or is missing.
 ///
-/// Files that the manifest does not name are ignored, as readers do.
+/// Files that the manifest does not list are ignored.
 ///
 /// # Errors
-/// When there is no readable manifest, or a file cannot be read.
+/// When the manifest or a file cannot be read.
 pub fn verify(run_dir: &Path) -> Result<Vec<String>> {
     let run = Directory::open(run_dir)?;
     let path = run_dir.join(NAME);
@@ -65,10 +65,10 @@ pub fn verify(run_dir: &Path) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     for (name, expected) in &manifest.files {
         match run.find(Path::new(name)).and_then(|file| summarize(&file)) {
-            Ok(found) if found == *expected => {}
-            Ok(found) => wrong.push(format!(
-                "{name}: {} bytes crc32c {}, the manifest says {} bytes crc32c {}",
-                found.bytes, found.crc32c, expected.bytes, expected.crc32c
+            Ok(actual) if actual == *expected => {}
+            Ok(actual) => wrong.push(format!(
+                "{name}: {} bytes, crc32c {}; the manifest has {} bytes, crc32c {}",
+                actual.bytes, actual.crc32c, expected.bytes, expected.crc32c
             )),
             Err(Error::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => {
                 wrong.push(format!("{name}: missing"));
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_the_file_that_changed() {
+    fn verify_names_changed_and_missing_files() {
         let dir = tempfile::tempdir().unwrap();
         let run = dir.path();
         fs::create_dir(run.join("load")).unwrap();
@@ -129,7 +129,7 @@ mod tests {
         fs::write(run.join("load/journal"), "growing").unwrap();
         write(&Directory::open(run).unwrap()).unwrap();
         assert_eq!(verify(run).unwrap(), Vec::<String>::new());
-        // CRC-32C of "123456789" as in RFC 3720's check value.
+        // The check value of CRC-32C is that of "123456789".
         assert!(fs::read_to_string(run.join(NAME)).unwrap().contains("e3069283"));
 
         fs::write(run.join("load/journal"), "grown").unwrap();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn no_manifest_is_an_error_that_names_it() {
+    fn the_error_names_a_missing_manifest() {
         let dir = tempfile::tempdir().unwrap();
         assert!(
             verify(dir.path())

@@ -1,4 +1,4 @@
-//! `phases.jsonl`: when each phase of a workload began and ended, on both clocks, one line per stamp.
+//! Writes `phases.jsonl`: begin and end of each phase of a workload on both clocks, one line per event.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,7 +11,7 @@ use crate::Result;
 use crate::clock;
 use crate::files::RunFile;
 
-/// The open phase log of a generator.
+/// An open phase log.
 #[derive(Debug)]
 pub struct PhaseLog {
     file: File,
@@ -20,7 +20,7 @@ pub struct PhaseLog {
 }
 
 impl PhaseLog {
-    /// Creates the log, empty; an older one is replaced.
+    /// Creates an empty log; replaces an existing one.
     ///
     /// # Errors
     /// When the file cannot be created.
@@ -32,7 +32,7 @@ impl PhaseLog {
         })
     }
 
-    /// Stamps the beginning of `phase` (`prepare`, `warmup`, `measure`, `drain`, …).
+    /// Records the begin of `phase` (`prepare`, `warmup`, `measure`, `drain`, …).
     ///
     /// # Errors
     /// When the line cannot be written.
@@ -40,7 +40,7 @@ impl PhaseLog {
         self.stamp(phase, "begin")
     }
 
-    /// Stamps the end of `phase`.
+    /// Records the end of `phase`.
     ///
     /// # Errors
     /// When the line cannot be written.
@@ -56,7 +56,7 @@ impl PhaseLog {
             "realtime_ns": clock::realtime_ns(),
             "boot_id": self.boot_id,
         });
-        // One write per line: nothing stays in this process when it is killed.
+        // One write per line: no event is lost when this process is killed.
         self.file.write_all(format!("{line}\n").as_bytes()).at(&self.path)
     }
 }

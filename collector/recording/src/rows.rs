@@ -1,6 +1,6 @@
-//! The rows of one probe at one tick, in buffers that are reused from tick to tick.
+//! Stores the rows of one probe at one tick in buffers that are reused at every tick, without an allocation per value.
 //!
-//! A row is its entity (one string per entity column) and one cell per value column. Nothing here is allocated per value.
+//! A row has an entity (one string per entity column) and one cell per value column.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
@@ -19,10 +19,10 @@ enum Cell {
     List(u32, u32),
 }
 
-/// One value of a row, as it is read.
+/// The value of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// The source did not print it.
+    /// Missing in the source.
     Null,
     /// The bits of a `uint64`, `int64` or `double`, by the column's type.
     Bits(u64),
@@ -34,12 +34,12 @@ pub enum Value<'a> {
 
 /// The rows of one probe at one tick.
 ///
-/// Entities are nearly always those of the tick before, so they stay in place when the rows are cleared: a row that comes
-/// again in its place is compared and not copied, and the journal sees from [`Rows::generation`] that all are the same.
+/// Entities are usually those of the previous tick, so `clear` keeps them: an unchanged entity is compared and not copied, and
+/// [`Rows::generation`] tells the journal that all entities are unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     keys: Vec<u8>,
-    /// Ends of the keys of this tick's rows and, until one differs, of the rows of the tick before.
+    /// Ends of the keys of this tick's rows, followed by those of the previous tick until one differs.
     key_ends: Vec<usize>,
     len: usize,
     generation: u64,
@@ -48,22 +48,22 @@ pub struct Rows {
     /// True if a cell is a text or a list.
     has_others: bool,
     cells: Vec<Cell>,
-    /// The cells of the tick before.
+    /// The cells of the previous tick.
     before: Vec<Cell>,
-    /// Counts the ticks, so that a reader can tell that the cells before are those that it gave.
+    /// Counts the ticks, so that a probe can check that the previous cells are its own.
     readings: u64,
     bytes: Vec<u8>,
     lists: Vec<u64>,
 }
 
-/// Generations differ between all rows of the program.
+/// Generations are unique among all `Rows` of the process.
 static GENERATIONS: AtomicU64 = AtomicU64::new(1);
 
 impl Rows {
-    /// Forgets all rows and keeps the memory.
+    /// Removes all rows and keeps the buffers.
     pub fn clear(&mut self) {
         if self.len < self.key_ends.len() {
-            // Rows are gone: what relied on them must look again.
+            // Rows disappeared since the previous tick.
             self.drop_keys_from(self.len);
             self.generation = GENERATIONS.fetch_add(1, Ordering::Relaxed);
         }
@@ -101,30 +101,30 @@ impl Rows {
         self.has_nulls
     }
 
-    /// Two times of the same generation and number of rows have the same entities in the same order.
+    /// Ticks of the same generation and number of rows have the same entities in the same order.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// What stands here one tick later as `(generation, n + 1)`, if the rows before are the ones that stand here now.
+    /// `(generation, n)`; one tick later it is `(generation, n + 1)` if the previous rows are still those of now.
     #[must_use]
     pub fn reading(&self) -> (u64, u64) {
         (self.generation, self.readings)
     }
 
-    /// Appends the `count` rows that were in these places at the tick before, with their cells, `width` each; false, and
-    /// nothing appended, if there were none, or one had a text or a list.
+    /// Appends the previous tick's `count` rows of the same position, with their cells, `width` each. Returns false and appends
+    /// nothing if there are none, or one of them has a text or a list.
     pub fn again(&mut self, count: usize, width: usize) -> bool {
-        let places = self.len * width..(self.len + count) * width;
+        let range = self.len * width..(self.len + count) * width;
         if self.differs
             || self.len + count > self.key_ends.len()
             || self.before.len() != self.key_ends.len() * width
-            || self.cells.len() != places.start
+            || self.cells.len() != range.start
         {
             return false;
         }
-        let before = &self.before[places];
+        let before = &self.before[range];
         let mut has_nulls = false;
         for cell in before {
             match cell {
@@ -141,12 +141,12 @@ impl Rows {
 
     /// Begins a row; `entity` has one string per entity column. Its cells follow.
     pub fn row(&mut self, entity: &[&[u8]]) {
-        let comes_again = self.rest_before().is_some_and(|mut before| {
+        let is_unchanged = self.previous_key().is_some_and(|mut before| {
             entity
                 .iter()
                 .all(|part| strip_length(&mut before, part.len()) && strip(&mut before, part))
         });
-        if comes_again {
+        if is_unchanged {
             self.len += 1;
             return;
         }
@@ -158,12 +158,12 @@ impl Rows {
         self.end_key();
     }
 
-    /// Begins a row whose only entity string is `pieces` one after the other.
+    /// Begins a row whose only entity string is the concatenation of `pieces`.
     pub fn row_joined(&mut self, pieces: &[&[u8]]) {
-        let comes_again = self.expected().is_some_and(|mut before| {
+        let is_unchanged = self.expected().is_some_and(|mut before| {
             pieces.iter().all(|piece| strip(&mut before, piece)) && before.is_empty()
         });
-        if comes_again {
+        if is_unchanged {
             self.len += 1;
             return;
         }
@@ -178,11 +178,11 @@ impl Rows {
         self.end_key();
     }
 
-    /// The only entity string of the row that was in this place at the tick before.
+    /// The only entity string of the previous tick's row at this position.
     #[must_use]
     #[inline]
     pub fn expected(&self) -> Option<&[u8]> {
-        let mut before = self.rest_before()?;
+        let mut before = self.previous_key()?;
         if let [length, rest @ ..] = before
             && *length < 0x80
         {
@@ -192,12 +192,12 @@ impl Rows {
         varint::take_bytes(&mut before, length)
     }
 
-    /// Begins the row that was in this place at the tick before; false if there was none.
+    /// Begins the previous tick's row at this position; false if there is none.
     #[inline]
     pub fn row_again(&mut self) -> bool {
-        let there = !self.differs && self.len < self.key_ends.len();
-        self.len += usize::from(there);
-        there
+        let exists = !self.differs && self.len < self.key_ends.len();
+        self.len += usize::from(exists);
+        exists
     }
 
     pub(crate) fn row_encoded(&mut self, key: &[u8]) {
@@ -206,13 +206,13 @@ impl Rows {
         self.end_key();
     }
 
-    /// The key that was in this place at the tick before.
+    /// The previous tick's key at this position.
     #[inline]
-    fn rest_before(&self) -> Option<&[u8]> {
+    fn previous_key(&self) -> Option<&[u8]> {
         (!self.differs && self.len < self.key_ends.len()).then(|| self.key(self.len))
     }
 
-    /// From here on the rows are not those of the tick before.
+    /// Marks that the rows differ from those of the previous tick from here on.
     fn differ(&mut self) {
         if !self.differs {
             self.drop_keys_from(self.len);
@@ -231,14 +231,14 @@ impl Rows {
         self.len += 1;
     }
 
-    /// Appends a cell that the source did not print.
+    /// Appends a missing cell.
     #[inline]
     pub fn null(&mut self) {
         self.has_nulls = true;
         self.cells.push(Cell::Null);
     }
 
-    /// Appends `count` cells that the source did not print.
+    /// Appends `count` missing cells.
     pub fn nulls(&mut self, count: usize) {
         self.has_nulls = true;
         self.cells.extend((0..count).map(|_| Cell::Null));
@@ -286,7 +286,7 @@ impl Rows {
         self.cells.push(Cell::List(start as u32, self.lists.len() as u32));
     }
 
-    /// Drops all rows from number `len` on, where every row has `width` cells: for a source that fails half way.
+    /// Removes all rows from number `len` on, where every row has `width` cells: for a source that fails in the middle.
     pub fn truncate(&mut self, len: usize, width: usize) {
         if self.differs {
             self.drop_keys_from(len);
@@ -295,9 +295,9 @@ impl Rows {
         self.cells.truncate(len * width);
     }
 
-    /// Makes these rows those of `other`, cell for cell; the generation stays if the entities do.
+    /// Copies the rows of `other`; the generation stays if the entities are unchanged.
     pub fn assign(&mut self, other: &Self) {
-        // Clearing twice would forget the entities of the tick before.
+        // A second `clear` would discard the previous tick's entities.
         if !self.is_empty() {
             self.clear();
         }
@@ -319,7 +319,7 @@ impl Rows {
     pub fn append(&mut self, other: &Self) {
         for row in 0..other.len {
             let key = other.key(row);
-            if self.rest_before() == Some(key) {
+            if self.previous_key() == Some(key) {
                 self.len += 1;
             } else {
                 self.row_encoded(key);
@@ -364,7 +364,7 @@ impl Rows {
         !self.has_others
     }
 
-    /// The numbers of row `row` in the order of their columns, where all cells are numbers or missing.
+    /// The numbers of row `row` in column order; all cells must be numbers or missing.
     #[inline]
     pub(crate) fn numbers(&self, row: usize, width: usize) -> impl Iterator<Item = Option<u64>> {
         let cells = self.cells[row * width..(row + 1) * width].iter();
@@ -374,7 +374,7 @@ impl Rows {
         })
     }
 
-    /// The columns of row `row` that are missing, one bit each.
+    /// The missing columns of row `row`, one bit each.
     #[inline]
     pub(crate) fn missing(&self, row: usize, width: usize) -> u64 {
         let cells = self.cells[row * width..(row + 1) * width].iter().enumerate();
@@ -390,7 +390,7 @@ impl Rows {
     }
 }
 
-/// Goes behind the length of a part, if it is `length`.
+/// Removes the encoded length from the front of `key`; true if it is `length`.
 #[inline]
 fn strip_length(key: &mut &[u8], length: usize) -> bool {
     match *key {
@@ -402,7 +402,7 @@ fn strip_length(key: &mut &[u8], length: usize) -> bool {
     }
 }
 
-/// Goes behind `part`, if it comes next.
+/// Removes `part` from the front of `key`; false if it is not there.
 #[inline]
 fn strip(key: &mut &[u8], part: &[u8]) -> bool {
     let rest = key.strip_prefix(part);
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_is_one_order_of_entities() {
+    fn a_generation_identifies_one_order_of_entities() {
         let mut rows = Rows::default();
         let fill = |rows: &mut Rows, names: &[&str]| {
             rows.clear();
@@ -456,7 +456,7 @@ mod tests {
         };
         let first = fill(&mut rows, &["a", "b", "c"]);
         assert_eq!(fill(&mut rows, &["a", "b", "c"]), first);
-        // Fewer rows are told apart by their number, and more after that by their generation.
+        // Fewer rows keep the generation and have another number; more rows after that have another generation.
         assert_eq!(fill(&mut rows, &["a", "b"]), (first.0, 2));
         assert_ne!(fill(&mut rows, &["a", "b", "c"]).0, first.0);
         let third = fill(&mut rows, &["a", "x", "c"]);
@@ -470,9 +470,9 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_again_with_their_cells() {
+    fn again_repeats_rows_with_their_cells() {
         let mut rows = Rows::default();
-        assert!(!rows.again(1, 1), "there is no tick before");
+        assert!(!rows.again(1, 1), "there is no previous tick");
         for (name, value) in [(b"a", Some(1)), (b"b", None), (b"c", Some(3))] {
             rows.row(&[name]);
             rows.uint_or_null(value);
@@ -492,10 +492,7 @@ mod tests {
         assert!(rows.again(1, 1));
         rows.row(&[b"x"]);
         rows.uint(5);
-        assert!(
-            !rows.again(1, 1),
-            "behind another row are no rows of the tick before"
-        );
+        assert!(!rows.again(1, 1), "after a changed row no previous rows remain");
         rows.clear();
         assert!(rows.again(2, 1) && !rows.again(1, 1));
         assert_eq!(
@@ -503,7 +500,7 @@ mod tests {
             (Value::Bits(1), Value::Bits(5))
         );
 
-        // What failed half way is no tick before.
+        // A tick that failed in the middle does not count as the previous one.
         rows.clear();
         rows.row_again();
         rows.clear();
@@ -511,7 +508,7 @@ mod tests {
         rows.row(&[b"t"]);
         rows.text(b"t");
         rows.clear();
-        assert!(!rows.again(1, 1), "texts are not kept");
+        assert!(!rows.again(1, 1), "texts are not repeated");
     }
 
     #[test]

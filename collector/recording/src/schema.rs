@@ -1,6 +1,6 @@
-//! What a probe's table means: shape, entity columns, and per column its type, unit, kind, direction, help and source.
+//! Describes a probe's table: shape, entity columns, and for each column type, unit, kind, direction, help and source.
 //!
-//! Declared once, as `static` tables beside the code that reads; carried by the journal's header into every table's metadata.
+//! Each probe declares its schema in `static` tables. The journal's header and every table's metadata contain it.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::histogram;
 
-/// Text that is either declared in the program or read from a header.
+/// Text that is declared in the program or read from a header.
 pub type Text = Cow<'static, str>;
 
 /// The three shapes of a table; see `docs/recording-format.md`.
@@ -21,13 +21,13 @@ pub type Text = Cow<'static, str>;
 pub enum Shape {
     /// Fixed columns, one row per entity and tick.
     Table,
-    /// An open key set: metric, tick, value and perhaps text.
+    /// An open key set: metric, tick, value and optionally text.
     Metrics,
     /// Cumulative buckets with their bounds in the metadata.
     Histogram,
 }
 
-/// How a column is stored.
+/// The storage type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Type {
@@ -43,7 +43,7 @@ pub enum Type {
     Buckets,
 }
 
-/// The units that a recording knows.
+/// The units of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     /// A count.
@@ -52,10 +52,10 @@ pub enum Unit {
     /// Bytes.
     #[serde(rename = "B")]
     Byte,
-    /// 1024 bytes, which is what the kernel prints as kB.
+    /// 1024 bytes, which the kernel prints as kB.
     #[serde(rename = "kB")]
     Kibibyte,
-    /// 512 bytes, whatever the device's sector is.
+    /// 512 bytes, independent of the device's sector size.
     #[serde(rename = "sector")]
     Sector,
     /// A page of memory.
@@ -73,7 +73,7 @@ pub enum Unit {
     /// Nanoseconds.
     #[serde(rename = "ns")]
     Nanosecond,
-    /// Picoseconds, which is what performance_schema counts in.
+    /// Picoseconds, the unit of performance_schema.
     #[serde(rename = "ps")]
     Picosecond,
     /// 1/USER_HZ seconds.
@@ -100,17 +100,17 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Only ever added to, until it wraps or its source restarts.
+    /// Increases only, until it wraps or its source restarts.
     Counter,
-    /// A state that goes up and down.
+    /// Increases and decreases.
     Gauge,
     /// Cumulative buckets.
     Histogram,
-    /// A fact in words.
+    /// A fact as text.
     Info,
 }
 
-/// Which direction is good, all else equal.
+/// Which direction is better, all else equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
@@ -118,29 +118,29 @@ pub enum Better {
     Higher,
     /// Less is better.
     Lower,
-    /// Neither; it is what the workload does.
+    /// Neither: the value describes the workload.
     Neither,
 }
 
 /// One column of a table, or one metric of an open key set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {
-    /// The name; never given another meaning.
+    /// The name; its meaning never changes.
     pub name: Text,
-    /// How it is stored.
+    /// The storage type.
     #[serde(rename = "type")]
     pub storage: Type,
-    /// Its unit.
+    /// The unit.
     pub unit: Unit,
     /// Counter, gauge, histogram or info.
     pub kind: Kind,
-    /// Which direction is good.
+    /// Which direction is better.
     pub better: Better,
-    /// One line for a person.
+    /// The help text, one line.
     pub help: Text,
-    /// File and field that it is read from.
+    /// File and field of the source.
     pub source: Text,
-    /// Bucket bounds of a histogram, `None` for infinity; empty for everything else.
+    /// Bucket bounds of a histogram, `None` for infinity; empty for other kinds.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub bounds: Cow<'static, [Option<f64>]>,
 }
@@ -169,7 +169,7 @@ impl Column {
         column
     }
 
-    /// A fact in words.
+    /// A fact as text.
     #[must_use]
     pub const fn info(name: &'static str, help: &'static str, source: &'static str) -> Self {
         let mut column = Self::counter(name, Unit::One, help, source);
@@ -178,7 +178,7 @@ impl Column {
         column
     }
 
-    /// Cumulative buckets as in [`histogram`].
+    /// Cumulative buckets with the bounds of [`histogram`].
     #[must_use]
     pub const fn buckets(name: &'static str, unit: Unit, help: &'static str, source: &'static str) -> Self {
         Self {
@@ -193,14 +193,14 @@ impl Column {
         }
     }
 
-    /// The same column, less of which is better.
+    /// The same column, marked as better when lower.
     #[must_use]
     pub const fn lower(mut self) -> Self {
         self.better = Better::Lower;
         self
     }
 
-    /// The same column, more of which is better.
+    /// The same column, marked as better when higher.
     #[must_use]
     pub const fn higher(mut self) -> Self {
         self.better = Better::Higher;
@@ -214,25 +214,25 @@ impl Column {
         self
     }
 
-    /// What a table's metadata says of this column: `better` only where it is not neither, `source` only where it is not
-    /// `shared`, because in short recordings the metadata outweighs the data.
+    /// The column's entry in a table's metadata. It omits `better` if neither is, and `source` if it is `shared_source`: in short
+    /// recordings the metadata are larger than the data.
     #[must_use]
-    pub fn meaning(&self, shared: Option<&str>) -> Value {
-        let mut meaning = json!({"unit": self.unit, "kind": self.kind, "help": self.help});
+    pub fn metadata(&self, shared_source: Option<&str>) -> Value {
+        let mut metadata = json!({"unit": self.unit, "kind": self.kind, "help": self.help});
         if self.better != Better::Neither {
-            meaning["better"] = json!(self.better);
+            metadata["better"] = json!(self.better);
         }
-        if shared != Some(&self.source) {
-            meaning["source"] = json!(self.source);
+        if shared_source != Some(&self.source) {
+            metadata["source"] = json!(self.source);
         }
         if !self.bounds.is_empty() {
-            meaning["bounds"] = json!(self.bounds);
+            metadata["bounds"] = json!(self.bounds);
         }
-        meaning
+        metadata
     }
 }
 
-/// Everything that is the same for all rows of a probe.
+/// The schema of a probe's table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schema {
     /// The shape of the table.
@@ -241,13 +241,13 @@ pub struct Schema {
     pub entity: Cow<'static, [Text]>,
     /// The value columns, at most [`Schema::MAX_COLUMNS`].
     pub columns: Cow<'static, [Column]>,
-    /// The metrics of an open key set whose meaning is known.
+    /// The declared metrics of an open key set.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub metrics: Cow<'static, [Column]>,
 }
 
 impl Schema {
-    /// The journal marks missing values with one bit per column in 64.
+    /// The journal marks missing values in 64 bits, one per column.
     pub const MAX_COLUMNS: usize = 64;
 
     /// A table with fixed columns.
@@ -261,7 +261,7 @@ impl Schema {
         }
     }
 
-    /// An open key set of integers; `metrics` are those whose meaning is known.
+    /// An open key set of integers with the declared `metrics`.
     #[must_use]
     pub const fn metrics(metrics: &'static [Column]) -> Self {
         Self {
@@ -272,7 +272,7 @@ impl Schema {
         }
     }
 
-    /// As [`Schema::metrics`], of which some are texts.
+    /// An open key set of integers and texts with the declared `metrics`.
     #[must_use]
     pub const fn metrics_or_text(metrics: &'static [Column]) -> Self {
         Self {
@@ -283,7 +283,7 @@ impl Schema {
         }
     }
 
-    /// Rows whose value is a histogram: a table of which one column holds buckets.
+    /// A table in which one column contains the buckets of a histogram.
     #[must_use]
     pub const fn histogram(entity: &'static [Text], columns: &'static [Column]) -> Self {
         let mut schema = Self::table(entity, columns);
@@ -291,12 +291,13 @@ impl Schema {
         schema
     }
 
-    /// Adds `columns` or `metrics` to a table's metadata, of metrics only those in `seen`; a source that all metrics share is
-    /// said once.
-    pub fn describe(&self, meta: &mut Value, seen: impl Fn(&str) -> bool) {
-        let describe = |columns: &[Column], shared| -> Map<String, Value> {
-            let seen = columns.iter().filter(|column| seen(&column.name));
-            seen.map(|column| (column.name.to_string(), column.meaning(shared)))
+    /// Adds `columns` or `metrics` to a table's metadata; metrics only if `occurs` returns true. A source that all metrics share
+    /// is stored once.
+    pub fn describe(&self, meta: &mut Value, occurs: impl Fn(&str) -> bool) {
+        let describe = |columns: &[Column], shared_source| -> Map<String, Value> {
+            let occurring = columns.iter().filter(|column| occurs(&column.name));
+            occurring
+                .map(|column| (column.name.to_string(), column.metadata(shared_source)))
                 .collect()
         };
         match (self.shape, self.metrics.first()) {
@@ -309,7 +310,7 @@ impl Schema {
                 let columns = self
                     .columns
                     .iter()
-                    .map(|column| (column.name.to_string(), column.meaning(None)));
+                    .map(|column| (column.name.to_string(), column.metadata(None)));
                 meta["columns"] = columns.collect::<Map<_, _>>().into();
             }
         }
@@ -340,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_survives_the_header() {
+    fn a_schema_round_trips_through_the_header() {
         static COLUMNS: &[Column] = &[
             Column::counter("reads", Unit::One, "reads completed", "/proc/diskstats field 4"),
             Column::gauge(
@@ -350,7 +351,7 @@ mod tests {
                 "/proc/diskstats field 12",
             )
             .lower(),
-            Column::info("model", "what it calls itself", "/sys"),
+            Column::info("model", "model name", "/sys"),
         ];
         static ENTITY: &[Text] = &[text("device")];
         let schema = Schema::table(ENTITY, COLUMNS);

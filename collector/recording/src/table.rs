@@ -1,4 +1,5 @@
-//! Parquet tables with one metadata key, `loadprint`: written beside their name, synced, renamed; read back to be verified.
+//! Writes Parquet tables with the metadata key `loadprint` under a temporary name, syncs and renames them; reads them back for
+//! verification.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,49 +28,48 @@ use crate::Error;
 use crate::Result;
 use crate::files::RunFile;
 
-/// The metadata key that every table carries.
+/// The metadata key of every table.
 pub const METADATA_KEY: &str = "loadprint";
 
-/// How a table lies in its file.
+/// The layout of a table in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Integers as differences, in row groups that tell which ticks and entities they hold: who asks for two readings, or for
-    /// a few of many metrics, decodes little else.
+    /// Integers as differences, in row groups with statistics of ticks and entities: a query for two ticks, or for a few of many
+    /// metrics, decodes little else.
     Long {
         /// Rows of a row group.
         group: usize,
     },
-    /// Integers as they are, in one row group. Where a block of differences spans several series the jumps between them cost
-    /// more than they save; what a row group tells would cost more than it saves, too.
+    /// Plain integers in one row group without statistics. In short series, a block of differences would span several series and
+    /// the jumps between them, and the statistics would be larger than their benefit.
     Short,
 }
 
 impl Layout {
-    /// Rows of a table of numbers: some entities of an hour at 1 Hz.
+    /// Rows per group in a table of numbers: a few entities of an hour at 1 Hz.
     pub const NUMBERS: usize = 64 * 1024;
-    /// Rows of a table of lists, of which a comparison reads the two at the ends of its window; more in a table that would have
-    /// too many row groups.
+    /// Rows per group in a table of lists, in which a comparison reads two rows; more if the table would have too many groups.
     pub const LISTS: usize = 256;
-    /// Row groups of a table of lists: each costs about a kilobyte of the footer, which every query reads and the writer holds.
-    const MOST: usize = 4096;
+    /// Limit on row groups: each adds about 1 kB to the footer, which every query reads and the writer holds in memory.
+    const MAX_GROUPS: usize = 4096;
 
-    /// The smaller one for tables of `rows` rows that are sorted by entity, of which there are so many.
+    /// The layout with the smaller file for `rows` rows, sorted by entity, of this number of entities.
     #[must_use]
     pub fn for_series(rows: usize, entities: usize, has_lists: bool) -> Self {
         match rows / entities.max(1) {
             0..256 => Self::Short,
             _ if has_lists => Self::Long {
-                group: Self::LISTS.max(rows.div_ceil(Self::MOST)),
+                group: Self::LISTS.max(rows.div_ceil(Self::MAX_GROUPS)),
             },
             _ => Self::Long { group: Self::NUMBERS },
         }
     }
 }
 
-/// Writes `batches` (at least one, all of one schema) as a table with `meta` under the key `loadprint`.
+/// Writes `batches` (at least one, all of the same schema) as a table with `meta` under the key `loadprint`.
 ///
 /// # Errors
-/// When there is no batch, the schemas differ, or the directory does not take the file; `file` is then as it was.
+/// When there is no batch, the schemas differ, or the file cannot be written; the previous `file` then stays.
 pub fn write_table(file: &RunFile, meta: &Value, batches: &[RecordBatch]) -> Result<()> {
     let first = batches
         .first()
@@ -81,10 +81,10 @@ pub fn write_table(file: &RunFile, meta: &Value, batches: &[RecordBatch]) -> Res
     write_stream(file, meta, layout, &first.schema(), rows).map(drop)
 }
 
-/// Writes batches as they come, so that the whole table need not be in memory; returns the number of rows.
+/// Writes batches one by one, so that the table need not fit into memory; returns the number of rows.
 ///
 /// # Errors
-/// As [`write_table`]; an error from the iterator is passed on.
+/// As [`write_table`], and those of the iterator.
 pub fn write_stream(
     file: &RunFile,
     meta: &Value,
@@ -93,27 +93,27 @@ pub fn write_stream(
     batches: impl IntoIterator<Item = Result<RecordBatch>>,
 ) -> Result<u64> {
     let path = &*file.path();
-    let broken = |error: ParquetError| parquet_error(path, error);
+    let failed = |error: ParquetError| parquet_error(path, error);
     file.replace(|file| {
-        // The Arrow copy of the schema would double the footer; Parquet's own types carry all that is used here.
+        // The Arrow copy of the schema would double the footer; Parquet's types are sufficient.
         let options = ArrowWriterOptions::new()
             .with_properties(properties(schema, meta, layout))
             .with_skip_arrow_metadata(true);
         let file = file.try_clone().at(path)?;
         let mut writer =
-            ArrowWriter::try_new_with_options(file, Arc::clone(schema), options).map_err(broken)?;
+            ArrowWriter::try_new_with_options(file, Arc::clone(schema), options).map_err(failed)?;
         let mut rows = 0;
         for batch in batches {
             let batch = batch?;
             rows += batch.num_rows() as u64;
-            writer.write(&batch).map_err(broken)?;
+            writer.write(&batch).map_err(failed)?;
         }
-        writer.close().map_err(broken)?;
+        writer.close().map_err(failed)?;
         Ok(rows)
     })
 }
 
-/// Reads a whole table back and counts its rows; every page is decompressed and decoded.
+/// Reads a whole table and counts its rows; decompresses and decodes every page.
 ///
 /// # Errors
 /// When the file is not a readable table.
@@ -129,10 +129,10 @@ pub fn count_rows(file: &RunFile) -> Result<u64> {
     Ok(rows)
 }
 
-/// The JSON under the key `loadprint`.
+/// The JSON document under the key `loadprint`.
 ///
 /// # Errors
-/// When the file is not a table or carries no such key.
+/// When the file is not a table or does not have this key.
 pub fn read_meta(path: &Path) -> Result<Value> {
     let file = RunFile::at(path)?.open()?;
     let reader =
@@ -158,7 +158,7 @@ fn properties(schema: &Schema, meta: &Value, layout: Layout) -> WriterProperties
         .set_writer_version(WriterVersion::PARQUET_2_0)
         .set_compression(Compression::ZSTD(level))
         .set_max_row_group_row_count(Some(group))
-        // Statistics of readings and page indexes would outweigh the data.
+        // Statistics of values and page indexes would be larger than the data.
         .set_statistics_enabled(EnabledStatistics::None)
         .set_offset_index_disabled(true)
         .set_created_by("loadprint".to_owned())
@@ -179,7 +179,7 @@ fn properties(schema: &Schema, meta: &Value, layout: Layout) -> WriterProperties
                 .set_column_dictionary_enabled(column.clone(), false)
                 .set_column_encoding(column.clone(), encoding);
         }
-        // What a row is about, and when: readings may be missing.
+        // Entity and tick, which are never null.
         if !field.is_nullable() && layout != Layout::Short {
             builder = builder.set_column_statistics_enabled(column, EnabledStatistics::Chunk);
         }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_comes_back_with_its_metadata_and_nulls() {
+    fn a_table_round_trips_with_metadata_and_nulls() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("disk.parquet");
         let meta = json!({"format_version": 1, "probe": "disk"});
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_table_is_an_error_that_names_the_file() {
+    fn the_error_names_a_truncated_table() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("disk.parquet");
         let file = RunFile::at(&path).unwrap();

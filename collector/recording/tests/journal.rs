@@ -1,4 +1,4 @@
-//! Journal and tables from outside: every shape, every torn tail, damage, and random recordings that must come back.
+//! Tests journal and tables through the public interface: every shape, torn and damaged files, and random recordings.
 
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
@@ -14,7 +14,6 @@ use common::header;
 use common::random_rows;
 use common::schemas;
 use common::write_journal;
-use loadprint_recording::elsewhere::Place;
 use loadprint_recording::files::Directory;
 use loadprint_recording::files::RunFile;
 use loadprint_recording::finish;
@@ -25,13 +24,14 @@ use loadprint_recording::journal::Reader;
 use loadprint_recording::journal::Status;
 use loadprint_recording::journal::Writer;
 use loadprint_recording::rows::Rows;
+use loadprint_recording::staging::StagingDir;
 use tempfile::tempdir;
 
-/// Status, reason and rows in words of one probe at one tick.
-type Taken = (Status, Option<String>, Vec<String>);
+/// Status, reason and formatted rows of one probe at one tick.
+type SectionText = (Status, Option<String>, Vec<String>);
 
 /// Reads all ticks back.
-fn read_back(path: &Path) -> Vec<Vec<Taken>> {
+fn read_back(path: &Path) -> Vec<Vec<SectionText>> {
     let mut reader = Reader::open(path).unwrap();
     let schemas: Vec<_> = reader
         .header()
@@ -45,14 +45,14 @@ fn read_back(path: &Path) -> Vec<Vec<Taken>> {
     while let Some(frame) = reader.next_frame().unwrap() {
         let Frame::Tick(mut tick) = frame else { continue };
         if tick.is_key {
-            decoders.iter_mut().for_each(Decoder::forget);
+            decoders.iter_mut().for_each(Decoder::reset);
         }
         let mut sections = vec![];
         while let Some(section) = tick.next_section() {
             let section = section.unwrap();
             decoders[section.probe].decode(&section, &mut rows).unwrap();
-            let words = common::words(&rows, schemas[section.probe].columns.len());
-            sections.push((section.status, section.reason.map(str::to_owned), words));
+            let texts = common::row_texts(&rows, schemas[section.probe].columns.len());
+            sections.push((section.status, section.reason.map(str::to_owned), texts));
         }
         ticks.push(sections);
     }
@@ -60,7 +60,7 @@ fn read_back(path: &Path) -> Vec<Vec<Taken>> {
 }
 
 #[test]
-fn random_recordings_come_back() {
+fn random_recordings_round_trip() {
     for seed in 0..40 {
         let dir = tempdir().unwrap();
         let path = dir.path().join("journal");
@@ -90,11 +90,11 @@ fn random_recordings_come_back() {
                     probe,
                     status,
                     (start, start + random.below(1000) as i64),
-                    "it was not there",
+                    "not found",
                     &rows,
                 );
-                let reason = (status == Status::Failed).then(|| "it was not there".to_owned());
-                sections.push((status, reason, common::words(&rows, width)));
+                let reason = (status == Status::Failed).then(|| "not found".to_owned());
+                sections.push((status, reason, common::row_texts(&rows, width)));
             }
             writer.commit().unwrap();
             expected.push(sections);
@@ -105,7 +105,7 @@ fn random_recordings_come_back() {
 }
 
 #[test]
-fn a_tail_torn_at_any_byte_costs_the_tick_it_is_in() {
+fn a_journal_torn_at_any_byte_loses_only_that_tick() {
     let dir = tempdir().unwrap();
     let whole = dir.path().join("whole");
     let ends = write_journal(&whole, 5);
@@ -114,7 +114,7 @@ fn a_tail_torn_at_any_byte_costs_the_tick_it_is_in() {
     let path = dir.path().join("torn");
     for length in 0..=bytes.len() {
         fs::write(&path, &bytes[..length]).unwrap();
-        // `ends` holds the end of the header, of each tick, and of the end frame.
+        // `ends` has the end of the header, of each tick, and of the end frame.
         let Some(ticks) = ends.iter().rposition(|end| *end <= length as u64) else {
             let error = Reader::open(&path).unwrap_err().to_string();
             assert!(error.starts_with(path.to_str().unwrap()), "{error}");
@@ -130,7 +130,7 @@ fn a_tail_torn_at_any_byte_costs_the_tick_it_is_in() {
 }
 
 #[test]
-fn a_damaged_byte_ends_the_journal_where_it_is() {
+fn a_journal_ends_at_a_damaged_byte() {
     let dir = tempdir().unwrap();
     let whole = dir.path().join("whole");
     let ends = write_journal(&whole, 5);
@@ -147,7 +147,7 @@ fn a_damaged_byte_ends_the_journal_where_it_is() {
 }
 
 #[test]
-fn what_is_not_a_journal_is_refused_in_one_line() {
+fn other_files_are_refused_in_one_line() {
     let dir = tempdir().unwrap();
     let whole = dir.path().join("whole");
     write_journal(&whole, 1);
@@ -156,7 +156,7 @@ fn what_is_not_a_journal_is_refused_in_one_line() {
     let mut damaged = fs::read(&whole).unwrap();
     damaged[30] ^= 1;
     for (content, expected) in [
-        (vec![], "empty: nothing was recorded; remove it"),
+        (vec![], "empty file without a recording; remove it"),
         (b"PAR1, or anything else".to_vec(), "not a journal"),
         (b"LPJ".to_vec(), "not a journal"),
         (other_version, "another version"),
@@ -168,11 +168,11 @@ fn what_is_not_a_journal_is_refused_in_one_line() {
             .unwrap_err()
             .to_string();
         assert!(error.contains(expected) && error.lines().count() == 1, "{error}");
-        assert!(path.exists(), "what cannot be read must stay");
+        assert!(path.exists(), "a file that cannot be read must stay");
     }
 }
 
-/// Frames with a good checksum whose content no writer made: they must be refused, never believed, never a panic.
+/// Frames with a correct checksum and forged content are refused without a panic.
 #[test]
 fn forged_frames_are_errors() {
     let dir = tempdir().unwrap();
@@ -215,15 +215,11 @@ fn finish_writes_tables_and_removes_the_journal() {
         assert!(role.join(format!("{name}.parquet")).exists(), "{name}");
     }
     assert!(dir.path().join("manifest.json").exists());
-    assert_eq!(
-        finish::run(dir.path()).unwrap(),
-        [],
-        "finishing twice does no harm"
-    );
+    assert_eq!(finish::run(dir.path()).unwrap(), [], "finish is idempotent");
 }
 
 #[test]
-fn finish_says_what_was_torn() {
+fn finish_reports_torn_bytes() {
     let dir = tempdir().unwrap();
     let path = dir.path().join("journal");
     let ends = write_journal(&path, 10);
@@ -239,12 +235,12 @@ fn finish_says_what_was_torn() {
 }
 
 #[test]
-fn a_journal_elsewhere_is_found_by_its_link() {
+fn a_journal_in_another_directory_is_found_by_its_link() {
     let dir = tempdir().unwrap();
     let memory = dir.path().join("shm");
     let role = Directory::create(dir.path()).unwrap().make("server").unwrap();
-    let place = Place::new(&role, &memory).unwrap();
-    write_journal(&place.file("journal").unwrap().path(), 3);
+    let staging = StagingDir::new(&role, &memory).unwrap();
+    write_journal(&staging.file("journal").unwrap().path(), 3);
     let link = dir.path().join("server/journal");
     assert!(link.is_symlink());
     assert_eq!(finish::run(dir.path()).unwrap().len(), 1);
@@ -252,22 +248,22 @@ fn a_journal_elsewhere_is_found_by_its_link() {
     assert_eq!(fs::read_dir(&memory).unwrap().count(), 0);
     assert!(dir.path().join("server/disk.parquet").exists());
 
-    let place = Place::new(&role, &memory).unwrap();
-    place.file("journal").unwrap();
+    let staging = StagingDir::new(&role, &memory).unwrap();
+    staging.file("journal").unwrap();
     let error = finish::run(dir.path()).unwrap_err().to_string();
     assert!(error.contains("run finish on the host that recorded"), "{error}");
 }
 
-/// A received recording: its links name the journal of another recording, and its journal names tables outside of it.
+/// The links of a forged run directory lead to the journal of another recording, and its journal names tables outside of it.
 #[test]
-fn a_forged_recording_reads_and_writes_nothing_outside_of_it() {
+fn finish_of_a_forged_run_does_not_read_or_write_outside_of_it() {
     let dir = tempdir().unwrap();
     let (run, other) = (dir.path().join("run"), dir.path().join("other"));
     let (role, victim) = (
         Directory::create(&run).unwrap().make("server").unwrap(),
         Directory::create(&other).unwrap().make("server").unwrap(),
     );
-    let journal = Place::new(&victim, &dir.path().join("shm"))
+    let journal = StagingDir::new(&victim, &dir.path().join("shm"))
         .unwrap()
         .file("journal")
         .unwrap()
@@ -283,7 +279,7 @@ fn a_forged_recording_reads_and_writes_nothing_outside_of_it() {
         symlink(&target, &link).unwrap();
         let error = finish::run(&run).unwrap_err().to_string();
         assert!(
-            error.contains("which no recorder made for this directory"),
+            error.contains("which no recorder created for this directory"),
             "{error}"
         );
         fs::remove_file(&link).unwrap();
@@ -294,7 +290,7 @@ fn a_forged_recording_reads_and_writes_nothing_outside_of_it() {
     forged.probes[0].name = "../../other/planted".to_owned();
     Writer::create(&role.file("journal"), &forged).unwrap();
     let error = finish::run(&run).unwrap_err().to_string();
-    assert!(error.contains("is not the name of a file"), "{error}");
+    assert!(error.contains("is not a file name"), "{error}");
     assert!(!other.join("planted.parquet").exists());
 
     fs::remove_file(&link).unwrap();

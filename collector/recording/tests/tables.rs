@@ -1,4 +1,4 @@
-//! The tables that `finish` writes, read with the Parquet reader alone: order, types, missing values, metadata.
+//! Tests the tables that `finish` writes with the Parquet reader: order, types, missing values, metadata.
 
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
@@ -50,7 +50,7 @@ fn strings(batch: &RecordBatch, column: &str) -> Vec<Option<String>> {
 }
 
 #[test]
-fn a_table_is_sorted_by_entity_and_tick_with_its_own_types() {
+fn a_table_is_sorted_by_entity_and_tick_and_keeps_its_types() {
     let dir = recorded(70);
     let table = read(&dir.path().join("disk.parquet"));
     let names: Vec<_> = table
@@ -122,7 +122,7 @@ fn histograms_have_bounds_and_a_failed_tick_has_no_row() {
 }
 
 #[test]
-fn a_long_table_of_lists_tells_which_ticks_its_row_groups_hold() {
+fn row_groups_of_a_long_table_of_lists_have_statistics_of_ticks() {
     let dir = recorded(600);
     let groups = |name: &str| -> Vec<(i64, bool)> {
         let file = File::open(dir.path().join(name)).unwrap();
@@ -152,7 +152,7 @@ fn a_short_table_of_lists_is_one_row_group_without_statistics() {
 }
 
 #[test]
-fn ticks_hold_stamps_failures_and_how_it_ended() {
+fn the_table_ticks_contains_times_failures_and_the_end() {
     let dir = recorded(5);
     let path = dir.path().join("ticks.parquet");
     let table = read(&path);

@@ -1,4 +1,4 @@
-//! Integer work and system calls.
+//! Times integer arithmetic and system calls.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -11,12 +11,12 @@ use super::slices::Part;
 use super::slices::time;
 
 const SLICES: usize = 25;
-/// About ten milliseconds a slice on a CPU of 2020: longer than a turn of the scheduler, so that a busy neighbour on the
-/// same CPU is in every slice, also in the shortest.
+/// About 10 ms a slice on a CPU of 2020: longer than a scheduler time slice, so that a busy process on the same CPU lengthens
+/// every slice.
 const ROUNDS: u64 = 4_000_000;
 const CALLS: u64 = 60_000;
 
-/// Multiplications and shifts on every CPU of the set.
+/// Times multiplications and shifts on every CPU of the set.
 ///
 /// # Errors
 /// When a CPU cannot be used.
@@ -28,7 +28,7 @@ pub fn integers(cpus: &[u32]) -> anyhow::Result<Part> {
     Ok(Part::done("cpu", ROUNDS, "rounds", lanes))
 }
 
-/// The cheapest system call, on the first CPU of the set.
+/// Times a cheap system call on the first CPU of the set.
 ///
 /// # Errors
 /// When the CPU cannot be used.
@@ -52,7 +52,7 @@ fn repeated(cpu: u32, mut work: impl FnMut()) -> Lane {
     }
 }
 
-/// Four independent chains of xorshift and multiplication: enough parallel work that a busy sibling thread of the core costs time.
+/// Four independent chains of xorshift and multiplication: enough parallelism that a busy SMT sibling slows them down.
 fn mix(rounds: u64) -> u64 {
     let mut chains = [1_u64, 2, 3, 4].map(|seed| black_box(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     for _ in 0..rounds {

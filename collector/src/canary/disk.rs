@@ -1,4 +1,4 @@
-//! Appends of 4 KiB, each synced, to a temporary file on the data device.
+//! Times appends of 4 KiB, each followed by fdatasync(2), to a temporary file on the data device.
 
 use std::fs;
 use std::fs::File;
@@ -12,26 +12,26 @@ use std::time::Instant;
 use super::pin;
 use super::slices::Part;
 use super::slices::time;
-use crate::ticker::Stop;
+use crate::wakeup::Signals;
 
 const PREFIX: &str = ".loadprint-canary-";
 const BLOCK: usize = 4096;
 const APPENDS: usize = 100;
-/// On a slow disk there are fewer of them.
-const MOST: Duration = Duration::from_millis(500);
+/// A slow disk completes fewer appends within this time.
+const TIME_LIMIT: Duration = Duration::from_millis(500);
 
-/// Appends and syncs; a disk that refuses is a part with a reason, not an error.
+/// Times the appends. An I/O error is not an error here: the part records it as the reason.
 ///
 /// # Errors
 /// When the CPU cannot be used.
-pub fn appends(dir: &Path, cpu: u32, stop: &Stop) -> anyhow::Result<Part> {
-    pin::here(cpu)?;
+pub fn appends(dir: &Path, cpu: u32, signals: &Signals) -> anyhow::Result<Part> {
+    pin::pin_thread(cpu)?;
     remove_leftovers(dir);
     let lane = Temporary::create(dir).and_then(|mut temporary| {
         let block = [0x5a; BLOCK];
         let begun = Instant::now();
-        let go_on = || begun.elapsed() < MOST && !matches!(stop.wait_until(0), Ok(true));
-        time(cpu, APPENDS, go_on, |_| {
+        let proceed = || begun.elapsed() < TIME_LIMIT && !matches!(signals.stop_requested(), Ok(true));
+        time(cpu, APPENDS, proceed, |_| {
             temporary.file.write_all(&block)?;
             temporary.file.sync_data()
         })
@@ -40,13 +40,13 @@ pub fn appends(dir: &Path, cpu: u32, stop: &Stop) -> anyhow::Result<Part> {
         Ok(lane) => Part::done("fsync", 1, "append", vec![lane]),
         Err(error) => {
             let reason = format!("{}: {error}", dir.display());
-            eprintln!("loadprint-collect: canary: no syncs were timed: {reason}");
-            Part::lacking("fsync", reason)
+            eprintln!("loadprint-collect: warning: canary: part fsync was skipped: {reason}");
+            Part::skipped("fsync", reason)
         }
     })
 }
 
-/// A file with a name, because some file systems sync one without a name for free; removed when dropped.
+/// A temporary file with a name, because some file systems do not sync unnamed files; removed when dropped.
 #[derive(Debug)]
 struct Temporary {
     file: File,
@@ -65,14 +65,14 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.path) {
             eprintln!(
-                "loadprint-collect: {}: cannot be removed: {error}",
+                "loadprint-collect: warning: {}: cannot be removed: {error}",
                 self.path.display()
             );
         }
     }
 }
 
-/// Removes files of canaries that were killed: their process is gone.
+/// Removes the files of canaries that were killed: no process has the pid in their names.
 fn remove_leftovers(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -81,7 +81,7 @@ fn remove_leftovers(dir: &Path) {
             .strip_prefix(PREFIX)
             .and_then(|pid| pid.parse::<u32>().ok());
         if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            // Where it cannot be removed the next file cannot be made either, which is said then.
+            // If this fails, creating the next file fails as well and is reported.
             drop(fs::remove_file(entry.path()));
         }
     }

@@ -1,4 +1,4 @@
-//! Copies through a buffer that no cache holds.
+//! Times copies within a buffer that is larger than every cache.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -9,22 +9,23 @@ use super::slices::time;
 use super::topology;
 
 const SLICES: usize = 24;
-/// Bytes read, and as many written, in one slice.
+/// Bytes that one slice reads and writes.
 const SLICE: usize = 32 << 20;
-/// The buffer is twice the largest cache, within these.
-const LEAST: u64 = 2 * SLICE as u64;
-const MOST: u64 = 512 << 20;
+/// The buffer is twice the largest cache, within these limits.
+const MIN_BUFFER: u64 = 2 * SLICE as u64;
+const MAX_BUFFER: u64 = 512 << 20;
 
-/// Copies on one CPU of each memory node of the set, in memory of that node: a page lies where it is first written (numa(7)).
+/// Times copies on one CPU of each NUMA node of the set, in memory of that node: the first write to a page selects its node
+/// (numa(7)).
 ///
 /// # Errors
 /// When a CPU cannot be used.
 pub fn copies(cpus: &[u32]) -> anyhow::Result<Part> {
     let cpus = topology::one_per_node(cpus);
     let cache_bytes = cpus.iter().filter_map(|&cpu| topology::largest_cache(cpu)).max();
-    let wanted = cache_bytes.map_or(LEAST, |cache| (2 * cache).clamp(LEAST, MOST));
-    // Two halves of whole slices.
-    let half = (wanted as usize / 2).div_ceil(SLICE) * SLICE;
+    let buffer = cache_bytes.map_or(MIN_BUFFER, |cache| (2 * cache).clamp(MIN_BUFFER, MAX_BUFFER));
+    // Each half is a multiple of a slice.
+    let half = (buffer as usize / 2).div_ceil(SLICE) * SLICE;
     let lanes = pin::on_each(
         &cpus,
         |_| vec![1_u8; 2 * half],

@@ -1,8 +1,9 @@
-//! `loadprint-collect canary`: about a second of fixed work, done before and after a run. What it takes tells whether the machine
-//! was the same: a neighbour, a lower clock, a slower disk show as a shift between the two.
+//! `loadprint-collect canary`: times about a second of fixed work before and after a run. A shift between the two times shows a
+//! noisy neighbour, a lower CPU clock or a slower disk.
 //!
-//! Four parts, each in equal slices that are timed one by one, so that a reader can choose a statistic that single disturbances
-//! do not move. The work never adapts to the machine; only a slow disk ends its part early, whose operations compare one by one.
+//! The work has four parts of equal slices, each timed separately, so that a reader can use a statistic that is robust against
+//! single disturbances. The amount of work is the same on every machine. Only a slow disk ends its part early; its operations are
+//! compared one by one.
 
 mod compute;
 mod disk;
@@ -26,43 +27,43 @@ use loadprint_recording::files::RunFile;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::record::WRITER;
-use crate::ticker::Stop;
+use crate::version::WRITER;
+use crate::wakeup::Signals;
 
 use slices::Part;
 
 const EXAMPLES: &str = "\
 Examples:
   loadprint-collect canary --cpus 0-7 --data-dir /var/lib/mysql --label before --out RUN/server/canary.jsonl
-  loadprint-collect canary                      prints how this machine does, and keeps nothing";
+  loadprint-collect canary                      prints the times and stores nothing";
 
 /// Options of `canary`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CanaryOptions {
-    /// CPUs to work on, such as 0-7 [default: all that this process may use].
+    /// CPUs to use, such as 0-7 [default: all that this process may use].
     #[arg(long, value_name = "LIST")]
     cpus: Option<CpuSet>,
-    /// Append and sync a temporary file here; without it that part is left out.
+    /// Append to and sync a temporary file here; without this option the disk part is skipped.
     #[arg(long, value_name = "D")]
     data_dir: Option<PathBuf>,
     /// Append the result to this file, as one line of JSON.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// A word that is kept with the result: before, after.
+    /// Label of the result.
     #[arg(long, value_name = "WORD", default_value = "alone", value_parser = ["before", "after", "alone"])]
     label: String,
-    /// text or json.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Print::Text)]
     format: Print,
 }
 
-/// How to print.
+/// An output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Print {
-    /// For a person.
+    /// A table.
     Text,
-    /// For a program.
+    /// JSON.
     Json,
 }
 
@@ -80,25 +81,25 @@ struct Record {
     parts: Vec<Part>,
 }
 
-/// Does the work and tells how long it took.
+/// Does the work and prints its times.
 ///
 /// # Errors
-/// When a CPU cannot be used, the result cannot be written, or a signal came; the temporary file is gone in any case.
+/// When a CPU cannot be used, the result cannot be written, or a signal arrives; the temporary file is removed in any case.
 pub fn run(options: &CanaryOptions) -> anyhow::Result<()> {
-    // Taken before there is a file that would be left behind.
-    let stop = Stop::on_signals().context("cannot take over SIGTERM and SIGINT")?;
+    // Before the temporary file exists, which a signal would leave behind.
+    let signals = Signals::install().context("cannot install the handlers of SIGTERM and SIGINT")?;
     let cpus = pin::usable(options.cpus.as_ref())?;
     let (begin_monotonic_ns, begin_realtime_ns) = (clock::monotonic_ns(), clock::realtime_ns());
     let mut parts = vec![];
     for part in [compute::integers, memory::copies, compute::syscalls] {
         parts.push(part(&cpus)?);
-        interrupted(&stop)?;
+        refuse_after_signal(&signals)?;
     }
     parts.push(match &options.data_dir {
-        Some(dir) => disk::appends(dir, cpus[0], &stop)?,
-        None => Part::lacking("fsync", "no --data-dir was given".to_owned()),
+        Some(dir) => disk::appends(dir, cpus[0], &signals)?,
+        None => Part::skipped("fsync", "no --data-dir".to_owned()),
     });
-    interrupted(&stop)?;
+    refuse_after_signal(&signals)?;
     let record = Record {
         format_version: FORMAT_VERSION,
         label: options.label.clone(),
@@ -120,24 +121,24 @@ pub fn run(options: &CanaryOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn interrupted(stop: &Stop) -> anyhow::Result<()> {
+fn refuse_after_signal(signals: &Signals) -> anyhow::Result<()> {
     anyhow::ensure!(
-        !stop.wait_until(0)?,
-        "ended by a signal before its work was done; nothing was written"
+        !signals.stop_requested()?,
+        "stopped by a signal before the work was complete; nothing was written"
     );
     Ok(())
 }
 
-/// One write of the whole line: two canaries never mix theirs (write(2), O_APPEND).
+/// Appends the line with one write(2), so that concurrent canaries do not mix their lines (O_APPEND).
 fn append(path: &Path, record: &Record) -> anyhow::Result<()> {
-    let place = || format!("{}: cannot append the result", path.display());
+    let context = || format!("{}: cannot append the result", path.display());
     if let Some(dir) = path.parent() {
-        fs::create_dir_all(dir).with_context(place)?;
+        fs::create_dir_all(dir).with_context(context)?;
     }
     let mut line = serde_json::to_vec(record)?;
     line.push(b'\n');
     let mut file = RunFile::at(path)
         .and_then(|file| file.append())
         .context("cannot append the result")?;
-    file.write_all(&line).with_context(place)
+    file.write_all(&line).with_context(context)
 }

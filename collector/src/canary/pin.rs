@@ -1,4 +1,4 @@
-//! Work on chosen CPUs, all at the same time.
+//! Runs work on selected CPUs at the same time.
 
 use std::sync::Barrier;
 use std::thread;
@@ -12,39 +12,39 @@ use rustix::thread::sched_setaffinity;
 use super::slices::Lane;
 use super::topology;
 
-/// The CPUs that were asked for, or all that this process may use.
+/// The CPUs of `--cpus`, or all that this process may use.
 ///
 /// # Errors
-/// When one of them may not be used.
-pub fn usable(asked: Option<&CpuSet>) -> anyhow::Result<Vec<u32>> {
+/// When this process may not use one of them.
+pub fn usable(option: Option<&CpuSet>) -> anyhow::Result<Vec<u32>> {
     let allowed = sched_getaffinity(None).context("cannot read the CPUs of this process")?;
     let may_use = |cpu: u32| (cpu as usize) < Mask::MAX_CPU && allowed.is_set(cpu as usize);
-    let Some(asked) = asked else {
+    let Some(requested) = option else {
         return Ok((0..Mask::MAX_CPU as u32).filter(|&cpu| may_use(cpu)).collect());
     };
-    for &cpu in asked.cpus() {
+    for &cpu in requested.cpus() {
         anyhow::ensure!(
             may_use(cpu),
-            "--cpus: CPU {cpu} is not there, or this process may not use it (see taskset -cp $$)"
+            "--cpus: CPU {cpu} does not exist, or this process may not use it (see taskset -cp $$)"
         );
     }
-    Ok(asked.cpus().to_vec())
+    Ok(requested.cpus().to_vec())
 }
 
-/// Moves this thread to `cpu`.
+/// Pins this thread to `cpu`.
 ///
 /// # Errors
 /// When the kernel refuses.
-pub fn here(cpu: u32) -> anyhow::Result<()> {
+pub fn pin_thread(cpu: u32) -> anyhow::Result<()> {
     let mut mask = Mask::new();
     mask.set(cpu as usize);
     sched_setaffinity(None, &mask).with_context(|| format!("cannot run on CPU {cpu}"))
 }
 
-/// Runs `work` on each CPU, begun together once `prepare` has ended on all of them.
+/// Runs `work` on each CPU; all start together when `prepare` has ended on all CPUs.
 ///
 /// # Errors
-/// When a CPU cannot be used, or there can be no further thread.
+/// When a CPU cannot be used, or the process cannot have another thread.
 pub fn on_each<T>(
     cpus: &[u32],
     prepare: impl Fn(u32) -> T + Sync,
@@ -53,7 +53,7 @@ pub fn on_each<T>(
     let barrier = Barrier::new(cpus.len());
     let (barrier, prepare, work) = (&barrier, &prepare, &work);
     let on_one = |cpu: u32| {
-        let pinned = here(cpu);
+        let pinned = pin_thread(cpu);
         let prepared = prepare(cpu);
         barrier.wait();
         pinned?;
@@ -68,7 +68,7 @@ pub fn on_each<T>(
             .map(|thread| {
                 thread.join().unwrap_or_else(|_| {
                     Err(anyhow::anyhow!(
-                        "a thread of the canary ended early; please report this"
+                        "a thread of the canary panicked; please report this"
                     ))
                 })
             })

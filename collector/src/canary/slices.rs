@@ -1,29 +1,29 @@
-//! Equal slices of work, timed one by one.
+//! Times equal slices of work.
 
 use loadprint_recording::clock::monotonic_ns;
 use rustix::time::ClockId;
 use rustix::time::clock_gettime;
 use serde::Serialize;
 
-/// One of the four parts.
+/// One of the four parts of the canary.
 #[derive(Debug, Serialize)]
 pub struct Part {
     /// `cpu`, `memory`, `syscall` or `fsync`.
     pub name: &'static str,
-    /// Work of one slice.
+    /// Amount of work of one slice.
     pub work: u64,
-    /// What is counted.
+    /// Unit of `work`.
     pub unit: &'static str,
-    /// Bytes that the memory part walks over.
+    /// Size of the buffer of the memory part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer_bytes: Option<u64>,
-    /// Size of the largest cache, where the kernel tells it.
+    /// Size of the largest cache, if the kernel reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_bytes: Option<u64>,
-    /// Why there is nothing, if so.
+    /// Why the part was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// One for each CPU that worked; they worked at the same time.
+    /// One for each CPU; all worked at the same time.
     pub lanes: Vec<Lane>,
 }
 
@@ -32,22 +32,22 @@ pub struct Part {
 pub struct Lane {
     /// The CPU.
     pub cpu: u32,
-    /// Wall time of all slices.
+    /// Wall-clock time of all slices.
     pub seconds: f64,
-    /// Time on the CPU: where it is less, something else ran there, or the thread slept.
+    /// CPU time; less than `seconds` if other tasks ran on the CPU or the thread slept.
     pub on_cpu_seconds: f64,
     /// The shortest slice.
     pub min_ns: i64,
-    /// The middle slice.
+    /// The median slice.
     pub median_ns: i64,
-    /// The CPU's clock after the work, where the kernel tells it.
+    /// The CPU's frequency after the work, if the kernel reports it.
     pub mhz: Option<f64>,
-    /// Each slice.
+    /// All slices.
     pub slices_ns: Vec<i64>,
 }
 
 impl Part {
-    /// A part that was done.
+    /// A completed part.
     pub fn done(name: &'static str, work: u64, unit: &'static str, lanes: Vec<Lane>) -> Self {
         Self {
             name,
@@ -60,17 +60,17 @@ impl Part {
         }
     }
 
-    /// A part that could not be done.
-    pub fn lacking(name: &'static str, reason: String) -> Self {
+    /// A part that was not done.
+    pub fn skipped(name: &'static str, reason: String) -> Self {
         let mut part = Self::done(name, 0, "1", vec![]);
         part.reason = Some(reason);
         part
     }
 
-    /// One line for a person.
+    /// Formats the part as one line.
     pub fn line(&self) -> String {
         if let Some(reason) = &self.reason {
-            return format!("{:<8} not done: {reason}", self.name);
+            return format!("{:<8} skipped: {reason}", self.name);
         }
         let slices = self.lanes.first().map_or(0, |lane| lane.slices_ns.len());
         let mean = |value: fn(&Lane) -> f64| {
@@ -85,7 +85,7 @@ impl Part {
             lanes => format!("{} CPUs", lanes.len()),
         };
         format!(
-            "{:<8} {slices:>3} × {:>9} {:<7} {:>9.3} s  least {:>9.1} µs  median {:>9.1} µs a slice  {on}",
+            "{:<8} {slices:>3} × {:>9} {:<7} {:>9.3} s  min {:>9.1} µs  median {:>9.1} µs per slice  {on}",
             self.name,
             self.work,
             self.unit,
@@ -96,17 +96,17 @@ impl Part {
     }
 }
 
-/// Times `slice` until it was done `count` times, or `go_on` says no.
+/// Runs and times `slice` `count` times, or until `proceed` returns false.
 pub fn time<E>(
     cpu: u32,
     count: usize,
-    mut go_on: impl FnMut() -> bool,
+    mut proceed: impl FnMut() -> bool,
     mut slice: impl FnMut(usize) -> Result<(), E>,
 ) -> Result<Lane, E> {
     let mut slices_ns = Vec::with_capacity(count);
     let on_cpu = thread_seconds();
     for number in 0..count {
-        if !go_on() {
+        if !proceed() {
             break;
         }
         let begun = monotonic_ns();

@@ -1,4 +1,4 @@
-//! What sysfs says of the CPUs that the canary works on.
+//! Reads the NUMA nodes, caches and frequencies of the canary's CPUs from sysfs.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use loadprint_probes::options::CpuSet;
 const CPUS: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";
 
-/// The first CPU of `cpus` on each memory node; the first of all where the kernel knows no nodes.
+/// The first CPU of `cpus` on each NUMA node; the first of all if the kernel reports no nodes.
 pub fn one_per_node(cpus: &[u32]) -> Vec<u32> {
     let nodes = fs::read_dir(NODES).into_iter().flatten().flatten();
     let lists = nodes.filter_map(|node| fs::read_to_string(node.path().join("cpulist")).ok());
@@ -23,7 +23,7 @@ pub fn one_per_node(cpus: &[u32]) -> Vec<u32> {
     first
 }
 
-/// The largest cache of a CPU that holds data, in bytes (Documentation/ABI/testing/sysfs-devices-system-cpu).
+/// The size in bytes of a CPU's largest cache (Documentation/ABI/testing/sysfs-devices-system-cpu).
 pub fn largest_cache(cpu: u32) -> Option<u64> {
     let caches = fs::read_dir(format!("{CPUS}/cpu{cpu}/cache")).ok()?;
     let size = |dir: &Path| {
@@ -33,7 +33,7 @@ pub fn largest_cache(cpu: u32) -> Option<u64> {
     caches.flatten().filter_map(|cache| size(&cache.path())).max()
 }
 
-/// The CPU's clock now: what cpufreq set, else what `/proc/cpuinfo` prints, which guests often hold constant.
+/// The CPU's current frequency, from cpufreq, else from `/proc/cpuinfo`, which is often constant in guests.
 pub fn mhz(cpu: u32) -> Option<f64> {
     let khz = fs::read_to_string(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_cur_freq"));
     if let Some(khz) = khz.ok().and_then(|text| text.trim().parse::<f64>().ok()) {
@@ -62,11 +62,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_of_the_right_processor() {
+    fn the_frequency_is_that_of_the_processor() {
         let info = "processor\t: 0\ncpu MHz\t\t: 2600.000\n\nprocessor\t: 10\nmodel name\t: x\ncpu MHz\t\t: 3100.5\n";
         assert_eq!(cpuinfo_mhz(info, 10), Some(3100.5));
         assert_eq!(cpuinfo_mhz(info, 1), None);
-        // ARM prints no clock.
+        // ARM prints no frequency.
         assert_eq!(
             cpuinfo_mhz(
                 "processor\t: 0\nBogoMIPS\t: 50.00\n\nprocessor\t: 1\ncpu MHz : 1\n",

@@ -1,4 +1,4 @@
-//! Families of samples as both text formats know them, and how a value and its labels are written.
+//! Collects metric families and formats their samples, with labels and values, as both text formats require.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use loadprint_recording::schema::Unit;
 
 use super::unit;
 
-/// What a family's samples are.
+/// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only ever added to; the name ends in `_total`.
+    /// Increases only; the name ends in `_total`.
     Counter,
-    /// Goes up and down.
+    /// Increases and decreases.
     Gauge,
-    /// Cumulative buckets, with `_bucket`, `_sum` and `_count` behind the name.
+    /// Cumulative buckets, with `_bucket`, `_sum` and `_count` appended to the name.
     Histogram,
     /// Facts as labels; the name ends in `_info` and the value is 1.
     Info,
-    /// What node_exporter calls untyped.
+    /// Untyped, as in node_exporter.
     Unknown,
 }
 
@@ -34,19 +34,19 @@ impl From<Declared> for Kind {
     }
 }
 
-/// A value as it is printed: integers whole, as the kernel counted them.
+/// A value of a sample; integers are printed without rounding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     /// An unsigned integer.
     Uint(u64),
     /// A signed integer.
     Int(i64),
-    /// Anything that was scaled, or printed with a fraction by its source.
+    /// A scaled value, or one that its source printed with a fraction.
     Double(f64),
 }
 
 impl Number {
-    /// The value whose bits a recording would hold.
+    /// The value of a cell of a recording.
     pub fn from_bits(bits: u64, storage: Type) -> Self {
         match storage {
             Type::Int64 => Self::Int(bits.cast_signed()),
@@ -70,13 +70,13 @@ impl Number {
         ))
     }
 
-    /// The value, so many times.
-    pub fn times(self, times: u64) -> Self {
+    /// The value multiplied by `factor`.
+    pub fn times(self, factor: u64) -> Self {
         match self {
-            _ if times == 1 => self,
-            Self::Uint(value) => Self::Uint(value.saturating_mul(times)),
-            Self::Int(value) => Self::Int(value.saturating_mul(times.cast_signed())),
-            Self::Double(value) => Self::Double(value * times as f64),
+            _ if factor == 1 => self,
+            Self::Uint(value) => Self::Uint(value.saturating_mul(factor)),
+            Self::Int(value) => Self::Int(value.saturating_mul(factor.cast_signed())),
+            Self::Double(value) => Self::Double(value * factor as f64),
         }
     }
 
@@ -92,16 +92,16 @@ impl Number {
     }
 }
 
-/// One family: what it is, and its samples as lines.
+/// One metric family with its samples as text.
 #[derive(Debug)]
 pub struct Family {
-    /// The name with `_total` or `_info`, as the samples have it.
+    /// The name in the samples, including `_total` or `_info`.
     pub name: String,
-    /// What the samples are.
+    /// The type.
     pub kind: Kind,
-    /// One line for a person.
+    /// The help text.
     pub help: String,
-    /// The lines; they are the same in both formats.
+    /// The lines, which are the same in both formats.
     pub samples: String,
 }
 
@@ -111,7 +111,7 @@ impl Family {
         self.suffixed("", labels, value);
     }
 
-    /// Appends a sample whose name has `suffix` behind the family's.
+    /// Appends a sample whose name is the family's name and `suffix`.
     pub fn suffixed<'a>(
         &mut self,
         suffix: &str,
@@ -121,16 +121,16 @@ impl Family {
         let text = &mut self.samples;
         text.push_str(&self.name);
         text.push_str(suffix);
-        let mut before = '{';
+        let mut separator = '{';
         for (name, value) in labels {
-            text.push(before);
-            before = ',';
+            text.push(separator);
+            separator = ',';
             text.push_str(name);
             text.push_str("=\"");
             escape(&String::from_utf8_lossy(value), true, text);
             text.push('"');
         }
-        if before == ',' {
+        if separator == ',' {
             text.push('}');
         }
         text.push(' ');
@@ -139,7 +139,7 @@ impl Family {
     }
 }
 
-/// Appends `raw` as both formats want it within a line; quotes are escaped in labels and, by OpenMetrics, in help.
+/// Appends `raw` escaped for one line. Both formats escape quotes in labels, and OpenMetrics also in help texts.
 pub fn escape(raw: &str, quotes: bool, text: &mut String) {
     for letter in raw.chars() {
         match letter {
@@ -151,20 +151,20 @@ pub fn escape(raw: &str, quotes: bool, text: &mut String) {
     }
 }
 
-/// Families in the order in which they were first seen. The samples of one stay together whoever adds them.
+/// Families in the order of their creation. The samples of a family stay together.
 #[derive(Debug, Default)]
 pub struct Families {
     list: Vec<Family>,
-    places: HashMap<String, usize>,
+    index_by_name: HashMap<String, usize>,
 }
 
 impl Families {
-    /// The family called `name`, made where it is not there yet.
+    /// The family `name`, created if it does not exist.
     pub fn family(&mut self, name: &str, kind: Kind, help: &str) -> &mut Family {
-        let place = match self.places.get(name) {
-            Some(&place) => place,
+        let index = match self.index_by_name.get(name) {
+            Some(&index) => index,
             None => {
-                self.places.insert(name.to_owned(), self.list.len());
+                self.index_by_name.insert(name.to_owned(), self.list.len());
                 self.list.push(Family {
                     name: name.to_owned(),
                     kind,
@@ -174,10 +174,10 @@ impl Families {
                 self.list.len() - 1
             }
         };
-        &mut self.list[place]
+        &mut self.list[index]
     }
 
-    /// Those that have samples.
+    /// The families that have samples.
     pub fn iter(&self) -> impl Iterator<Item = &Family> {
         self.list.iter().filter(|family| !family.samples.is_empty())
     }

@@ -1,7 +1,7 @@
-//! Buckets as Prometheus knows them: cumulative, a bound per power of two, so that a scrape stays small.
+//! Exports histograms with cumulative buckets, one per power of two to keep a scrape small.
 //!
-//! Ours count whole numbers in `[lower, next)` and Prometheus's count up to and with `le`: the bound is the largest number
-//! below the next power of two, and every count is exact.
+//! A recorded bucket counts integers in `[lower, next)`, a Prometheus bucket counts values up to and including `le`. Each bound is
+//! the largest integer below a power of two, so every count is exact.
 
 use loadprint_recording::histogram::BUCKETS;
 use loadprint_recording::histogram::bucket;
@@ -11,19 +11,19 @@ use super::families::Family;
 use super::families::Number;
 use super::unit;
 
-/// The powers of two that bound what occurs in a unit; what lies outside is in the first bucket or in the last.
+/// The powers of two that bound the usual values of a unit; other values are in the first or the last bucket.
 fn powers(unit: Unit) -> std::ops::RangeInclusive<u32> {
     match unit {
         // 1 µs to 69 s.
         Unit::Nanosecond => 10..=36,
-        // 1 byte under a sector to 128 MiB.
+        // 511 bytes to 128 MiB.
         Unit::Byte => 9..=27,
         _ => 0..=36,
     }
 }
 
-/// Appends a histogram whose buckets are those of `loadprint_recording::histogram`. Without `sum` there is no `_count` either, as
-/// OpenMetrics wants it.
+/// Appends a histogram with the buckets of `loadprint_recording::histogram`. Without `sum` it has no `_count` either, as
+/// OpenMetrics requires.
 pub fn write(family: &mut Family, labels: &[(&str, &[u8])], counts: &[u64], sum: Option<Number>, unit: Unit) {
     if counts.len() != BUCKETS {
         return;
@@ -59,9 +59,8 @@ mod tests {
     use crate::exposition::families::Families;
     use crate::exposition::families::Kind;
 
-    /// Counts values by the shared definition, and compares each bucket with the values themselves.
     #[test]
-    fn every_bound_counts_what_does_not_exceed_it() {
+    fn every_bucket_counts_the_values_up_to_its_bound() {
         let values = [
             0_u64,
             1,

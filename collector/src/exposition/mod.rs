@@ -1,11 +1,11 @@
-//! From what the probes gave to what Prometheus scrapes. Nothing here knows a single probe but [`node`], which says what
-//! node_exporter calls things; all other names are made from the declarations.
+//! Converts the rows of probes to Prometheus metrics. [`node_exporter`] maps columns to node_exporter's names; all other names
+//! are generated from the probes' declarations.
 
 mod families;
-mod generated;
+mod generated_names;
 mod histogram;
-mod node;
-mod own;
+mod node_exporter;
+mod process;
 mod table;
 mod text;
 mod unit;
@@ -17,49 +17,50 @@ use loadprint_recording::rows::Value;
 use loadprint_recording::schema::Schema;
 use loadprint_recording::schema::Shape;
 
-use crate::reading::Outcome;
+use crate::outcome::Outcome;
 use families::Families;
 use families::Kind;
 use families::Number;
 pub use text::Format;
 
-/// What the newest read of every running probe gave.
+/// A copy of the newest outcome of every running probe.
 #[derive(Debug)]
-pub struct Published {
-    /// When it was read (CLOCK_REALTIME).
+pub struct Snapshot {
+    /// Start of the read (CLOCK_REALTIME).
     pub realtime_ns: i64,
     /// The probes.
-    pub probes: Vec<Sampled>,
+    pub probes: Vec<SampledProbe>,
 }
 
-/// One probe of them.
+/// One probe of a snapshot.
 #[derive(Debug)]
-pub struct Sampled {
-    /// Its name.
+pub struct SampledProbe {
+    /// The probe's name.
     pub name: &'static str,
-    /// What its rows mean.
+    /// The schema of its rows.
     pub schema: Cow<'static, Schema>,
-    /// What it gave.
+    /// Status, times and rows.
     pub outcome: Outcome,
 }
 
-/// Everything that is exported, as text.
-pub fn write(published: &Published, format: Format) -> String {
+/// All metrics as text.
+pub fn write(snapshot: &Snapshot, format: Format) -> String {
     let mut families = Families::default();
-    for sampled in &published.probes {
+    for sampled in &snapshot.probes {
         match sampled.schema.shape {
             Shape::Table | Shape::Histogram => table::expose(sampled, &mut families),
             Shape::Metrics => metrics(sampled, &mut families),
         }
     }
-    health(published, &mut families);
-    own::expose(&mut families);
+    health(snapshot, &mut families);
+    process::expose(&mut families);
     format.write(&families)
 }
 
-/// An open key set: what node_exporter has, and what is declared. What a key of which neither is known means nobody could say.
-fn metrics(sampled: &Sampled, families: &mut Families) {
-    let Sampled {
+/// Exports an open key set: the keys that node_exporter exports and those that the probe declares. The meaning of other keys is
+/// unknown.
+fn metrics(sampled: &SampledProbe, families: &mut Families) {
+    let SampledProbe {
         name,
         schema,
         outcome,
@@ -72,17 +73,20 @@ fn metrics(sampled: &Sampled, families: &mut Families) {
         let key = String::from_utf8_lossy(rows.entity(row).next().unwrap_or_default());
         let value = Number::from_bits(bits, schema.columns[0].storage);
         let declared = schema.metrics.iter().find(|metric| metric.name == key);
-        match (node::metric(name, &key, declared.is_some()), declared) {
+        match (node_exporter::metric(name, &key, declared.is_some()), declared) {
             (Some(Some(metric)), declared) => {
                 let help = declared.map_or_else(|| format!("{key} as the kernel prints it"), table::help);
-                for metric in [Some(metric), node::second(name, &key)].into_iter().flatten() {
+                for metric in [Some(metric), node_exporter::second_metric(name, &key)]
+                    .into_iter()
+                    .flatten()
+                {
                     families
                         .family(&metric.name, metric.kind, &help)
-                        .sample([], value.times(metric.times));
+                        .sample([], value.times(metric.factor));
                 }
             }
             (None, Some(declared)) => {
-                let family = generated::name(name, declared);
+                let family = generated_names::name(name, declared);
                 families
                     .family(&family, declared.kind.into(), &table::help(declared))
                     .sample([], value.scaled(declared.unit));
@@ -92,15 +96,15 @@ fn metrics(sampled: &Sampled, families: &mut Families) {
     }
 }
 
-/// As node_exporter says of its collectors: whether each probe could be read, and what that took.
-fn health(published: &Published, families: &mut Families) {
+/// Exports success and duration of each probe's read, as node_exporter does for its collectors.
+fn health(snapshot: &Snapshot, families: &mut Families) {
     const SUCCESS: &str = "whether the newest read of each running probe succeeded";
-    const DURATION: &str = "how long the newest read of each probe took";
-    for Sampled { name, outcome, .. } in &published.probes {
+    const DURATION: &str = "duration of the newest read of each probe";
+    for SampledProbe { name, outcome, .. } in &snapshot.probes {
         let labels = [("probe", name.as_bytes())];
         let succeeded = match outcome.status {
             Status::Ok => true,
-            // A probe that was not due is as well as at the read before; one that has not answered gives a reason.
+            // A probe that was not due keeps its previous rows; one that did not finish has a reason.
             Status::Skipped => outcome.reason.is_empty() && !outcome.rows.is_empty(),
             Status::Failed | Status::Unavailable => false,
         };
@@ -108,7 +112,7 @@ fn health(published: &Published, families: &mut Families) {
             .family("loadprint_probe_success", Kind::Gauge, SUCCESS)
             .sample(labels, Number::Uint(u64::from(succeeded)));
     }
-    for Sampled { name, outcome, .. } in &published.probes {
+    for SampledProbe { name, outcome, .. } in &snapshot.probes {
         if outcome.status == Status::Ok {
             let seconds = (outcome.end_ns - outcome.start_ns) as f64 / 1e9;
             families
@@ -120,9 +124,9 @@ fn health(published: &Published, families: &mut Families) {
         .family(
             "loadprint_sample_timestamp_seconds",
             Kind::Gauge,
-            "when the values here were read, in Unix time",
+            "Unix time of the read of these values",
         )
-        .sample([], Number::Double(published.realtime_ns as f64 / 1e9));
+        .sample([], Number::Double(snapshot.realtime_ns as f64 / 1e9));
 }
 
 #[cfg(test)]

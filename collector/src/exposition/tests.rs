@@ -1,4 +1,4 @@
-//! Walks the list of probes: every name that can come of it is one that Prometheus takes.
+//! Checks the exported names of all probes: each is a valid Prometheus name.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use loadprint_recording::schema::Kind as Declared;
 use loadprint_recording::schema::Shape;
 
 use super::families::Kind;
-use super::generated;
-use super::node;
+use super::generated_names;
+use super::node_exporter;
 
-/// A family's name as OpenMetrics has it, without `_total`, and where it comes from.
-fn generated_names() -> Vec<(String, Declared, String)> {
+/// The generated name of each column, its kind, and `probe.column`.
+fn declared_names() -> Vec<(String, Declared, String)> {
     let mut names = vec![];
     for entry in PROBES {
         let columns = match entry.schema.shape {
@@ -19,28 +19,29 @@ fn generated_names() -> Vec<(String, Declared, String)> {
             Shape::Table | Shape::Histogram => &entry.schema.columns,
         };
         for column in columns.iter().filter(|column| column.kind != Declared::Info) {
-            let place = format!("{}.{}", entry.name, column.name);
-            if entry.schema.shape == Shape::Metrics && node::metric(entry.name, &column.name, true).is_some()
+            let origin = format!("{}.{}", entry.name, column.name);
+            if entry.schema.shape == Shape::Metrics
+                && node_exporter::metric(entry.name, &column.name, true).is_some()
             {
                 continue;
             }
             let is_sum = columns
                 .iter()
                 .filter(|buckets| buckets.kind == Declared::Histogram)
-                .filter_map(|buckets| generated::sum_of(buckets, columns))
+                .filter_map(|buckets| generated_names::sum_of(buckets, columns))
                 .any(|sum| columns[sum].name == column.name);
             if !is_sum {
-                names.push((generated::name(entry.name, column), column.kind, place));
+                names.push((generated_names::name(entry.name, column), column.kind, origin));
             }
         }
     }
     names
 }
 
-/// `throttled_us` and `throttled_ns` of one probe: each kernel has one of them.
-fn is_one_thing_in_two_units(one: &str, other: &str) -> bool {
-    let stem = |place: &str| {
-        place
+/// `throttled_us` and `throttled_ns` of one probe: a kernel has one of them.
+fn is_same_quantity_in_another_unit(one: &str, other: &str) -> bool {
+    let stem = |origin: &str| {
+        origin
             .rsplit_once('_')
             .map(|(stem, unit)| (stem.to_owned(), unit.to_owned()))
     };
@@ -52,42 +53,42 @@ fn is_one_thing_in_two_units(one: &str, other: &str) -> bool {
 }
 
 #[test]
-fn every_declared_name_is_one_that_prometheus_takes() {
+fn every_generated_name_is_valid_and_unique() {
     let mut seen: HashMap<String, String> = HashMap::new();
-    for (name, kind, place) in generated_names() {
+    for (name, kind, origin) in declared_names() {
         let stem = name.strip_suffix("_total").unwrap_or(&name);
         assert!(
             stem.bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'),
-            "{place} is exported as `{name}`, which is no metric name: rename the column"
+            "{origin} is exported as `{name}`, which is not a valid metric name: rename the column"
         );
         assert_eq!(
             name.ends_with("_total"),
             kind == Declared::Counter,
-            "{place} is exported as `{name}`: only counters end in _total; declare it a counter, or rename the column"
+            "{origin} is exported as `{name}`: only counters end in _total; declare it a counter, or rename the column"
         );
         for reserved in ["_count", "_sum", "_bucket", "_info", "_created", "_total"] {
             assert!(
                 !stem.ends_with(reserved),
-                "{place} is exported as `{name}`: `{reserved}` has a meaning of its own there; rename the column"
+                "{origin} is exported as `{name}`: `{reserved}` is reserved; rename the column"
             );
         }
-        if let Some(other) = seen.insert(stem.to_owned(), place.clone())
-            && !is_one_thing_in_two_units(&place, &other)
+        if let Some(other) = seen.insert(stem.to_owned(), origin.clone())
+            && !is_same_quantity_in_another_unit(&origin, &other)
         {
-            panic!("{place} and {other} are both exported as `{stem}`: rename one of the two columns");
+            panic!("{origin} and {other} are both exported as `{stem}`: rename one of the two columns");
         }
     }
 }
 
 #[test]
-fn every_entity_column_is_a_label() {
+fn every_entity_column_is_a_valid_label() {
     for entry in PROBES.iter().filter(|entry| entry.schema.shape != Shape::Metrics) {
         for name in entry.schema.entity.iter() {
             let is_label = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
             assert!(
                 is_label && !name.starts_with("__") && !matches!(&**name, "le" | "quantile"),
-                "{}: its entity column `{name}` cannot be a label: small letters and _, and neither le nor quantile",
+                "{}: the entity column `{name}` is not a valid label: use lower-case letters and _, but not le or quantile",
                 entry.name
             );
         }
@@ -96,19 +97,22 @@ fn every_entity_column_is_a_label() {
 
 #[test]
 fn open_key_sets_have_node_exporters_names() {
-    let name = |probe, key, know| node::metric(probe, key, know).flatten().map(|metric| metric.name);
-    let is = |probe, key| name(probe, key, false).unwrap_or_default();
-    assert_eq!(is("memory", "Active(anon)"), "node_memory_Active_anon_bytes");
-    assert_eq!(is("memory", "HugePages_Free"), "node_memory_HugePages_Free");
-    assert_eq!(is("vmstat", "pgmajfault"), "node_vmstat_pgmajfault");
-    assert_eq!(is("tcp", "Tcp.RetransSegs"), "node_netstat_Tcp_RetransSegs");
-    assert_eq!(is("tcp", "sockstat.TCP.tw"), "node_sockstat_TCP_tw");
-    assert_eq!(name("vmstat", "nr_zone_inactive_anon", false), None);
+    let name = |probe, key| {
+        node_exporter::metric(probe, key, false)
+            .flatten()
+            .map_or(String::new(), |metric| metric.name)
+    };
+    assert_eq!(name("memory", "Active(anon)"), "node_memory_Active_anon_bytes");
+    assert_eq!(name("memory", "HugePages_Free"), "node_memory_HugePages_Free");
+    assert_eq!(name("vmstat", "pgmajfault"), "node_vmstat_pgmajfault");
+    assert_eq!(name("tcp", "Tcp.RetransSegs"), "node_netstat_Tcp_RetransSegs");
+    assert_eq!(name("tcp", "sockstat.TCP.tw"), "node_sockstat_TCP_tw");
+    assert_eq!(name("vmstat", "nr_zone_inactive_anon"), "");
     assert_eq!(
-        node::metric("vmstat", "pgfault", false)
+        node_exporter::metric("vmstat", "pgfault", false)
             .flatten()
             .map(|metric| metric.kind),
         Some(Kind::Unknown)
     );
-    assert_eq!(node::metric("mysql", "Questions", true), None);
+    assert_eq!(node_exporter::metric("mysql", "Questions", true), None);
 }

@@ -1,4 +1,4 @@
-//! The two text formats: OpenMetrics 1.0 and Prometheus 0.0.4, and which of them a client wants.
+//! Writes the text formats OpenMetrics 1.0 and Prometheus 0.0.4, and selects one by the header `Accept`.
 
 use super::families::Families;
 use super::families::Family;
@@ -11,14 +11,14 @@ use super::unit;
 pub enum Format {
     /// OpenMetrics 1.0.
     OpenMetrics,
-    /// Prometheus text 0.0.4, which everything reads.
+    /// Prometheus text 0.0.4.
     Prometheus,
 }
 
 impl Format {
-    /// The one that a header `Accept` prefers (RFC 9110 §12.5.1); Prometheus's own where it names neither.
+    /// The preferred format of a header `Accept` (RFC 9110 §12.5.1); Prometheus text if it names neither.
     pub fn accepted(accept: &str) -> Self {
-        let quality = |wanted: fn(&str, Option<&str>) -> bool| {
+        let quality = |is_format: fn(&str, Option<&str>) -> bool| {
             let ranges = accept.split(',').filter_map(|range| {
                 let mut parts = range.split(';').map(str::trim);
                 let media = parts.next()?;
@@ -30,7 +30,7 @@ impl Format {
                         _ => {}
                     }
                 }
-                wanted(media, version).then_some(quality)
+                is_format(media, version).then_some(quality)
             });
             ranges.fold(0.0_f64, f64::max)
         };
@@ -107,12 +107,12 @@ mod tests {
     use crate::exposition::families::Number;
 
     #[test]
-    fn the_client_chooses() {
+    fn the_accept_header_selects_the_format() {
         let of = Format::accepted;
         assert_eq!(of(""), Format::Prometheus);
         assert_eq!(of("*/*"), Format::Prometheus);
         assert_eq!(of("application/openmetrics-text"), Format::OpenMetrics);
-        // Prometheus 2.42, 3.5, and a client that knows an older draft only.
+        // The headers of Prometheus 2.42 and 3.5, and of a client that only supports an older draft.
         assert_eq!(
             of(
                 "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn awkward_text_stays_on_its_line() {
+    fn special_characters_are_escaped() {
         let mut families = Families::default();
         let family = families.family("x_seconds_total", Kind::Counter, "a \"b\" \\ c\nd");
         family.sample([("device", b"a\"\\\n\xff".as_slice())], Number::Double(0.5));

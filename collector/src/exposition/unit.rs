@@ -1,18 +1,18 @@
-//! Base units: what Prometheus wants of names and values (prometheus.io/docs/practices/naming).
+//! Converts values and names to base units, as Prometheus recommends (prometheus.io/docs/practices/naming).
 //!
-//! A recording keeps the unit of its source; only what is scraped is scaled. The arithmetic is node_exporter's, operation for
-//! operation, so that equal counters are equal floating-point numbers.
+//! Recordings keep the unit of the source; only exported values are converted. The arithmetic repeats node_exporter's operations,
+//! so that equal counters give equal floating-point numbers.
 
 use loadprint_recording::schema::Unit;
 use rustix::param::clock_ticks_per_second;
 use rustix::param::page_size;
 
-/// True if values need no scaling.
+/// True if the unit is a base unit.
 pub fn is_base(unit: Unit) -> bool {
     matches!(unit, Unit::One | Unit::Byte | Unit::Second | Unit::Kelvin)
 }
 
-/// `value` of `unit` in the base unit.
+/// Converts `value` from `unit` to the base unit.
 pub fn to_base(value: f64, unit: Unit) -> f64 {
     match unit {
         Unit::One | Unit::Byte | Unit::Second | Unit::Kelvin => value,
@@ -31,7 +31,7 @@ pub fn to_base(value: f64, unit: Unit) -> f64 {
     }
 }
 
-/// The base unit as names have it, and the endings of column names that it replaces.
+/// The base unit's word in metric names, and the endings of column names that it replaces.
 pub fn words(unit: Unit) -> (&'static str, &'static [&'static str]) {
     match unit {
         Unit::One => ("", &[]),
@@ -53,7 +53,7 @@ pub fn words(unit: Unit) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-/// The unit that a family's name ends in, as OpenMetrics wants it said; `name` is without `_total`.
+/// The unit at the end of a family's name, for OpenMetrics's `# UNIT`; `name` is without `_total`.
 pub fn of_name(name: &str) -> Option<&'static str> {
     const UNITS: [&str; 7] = [
         "seconds", "bytes", "ratio", "joules", "hertz", "celsius", "kelvin",

@@ -1,4 +1,4 @@
-//! Block devices and network interfaces as sysfs describes them.
+//! Reads block devices and network interfaces from sysfs.
 
 use loadprint_probes::Host;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::line;
 use super::names;
 use super::number;
 
-/// Whole block devices; RAM and loop devices without a size are left out.
+/// Whole block devices, without RAM and loop devices of size 0.
 pub fn devices(host: &Host) -> Vec<Value> {
     let in_use = |name: &String| {
         let memory = name.starts_with("loop") || name.starts_with("ram") || name.starts_with("zram");
@@ -33,7 +33,7 @@ fn device(host: &Host, name: &str) -> Value {
         "scheduler": chosen(line(&path("queue/scheduler"))),
         "write_cache": line(&path("queue/write_cache")),
         "fua": number(&path("queue/fua")).map(|value| value != 0),
-        // sysfs counts in 512 bytes whatever the device's own block is.
+        // sysfs counts in units of 512 bytes for every block size.
         "size_bytes": number(&path("size")).map(|sectors| sectors * 512),
         "logical_block_bytes": number(&path("queue/logical_block_size")),
         "nr_requests": number(&path("queue/nr_requests")),
@@ -50,7 +50,7 @@ pub fn nics(host: &Host) -> Vec<Value> {
         json!({
             "name": name,
             "driver": driver.and_then(|link| Some(link.file_name()?.to_string_lossy().into_owned())),
-            // Links that are down and virtual ones print an error or -1.
+            // Interfaces that are down and virtual ones return an error or -1.
             "speed_mbit": number(&path("speed")).filter(|speed| *speed > 0),
             "mtu": number(&path("mtu")),
             "state": line(&path("operstate")),

@@ -1,4 +1,4 @@
-//! CPUs as `/proc/cpuinfo` and `/sys/devices/system/cpu` describe them: sockets, cores, threads, NUMA, microcode, governor.
+//! Reads the CPUs from `/proc/cpuinfo` and `/sys/devices/system/cpu`: sockets, cores, threads, NUMA, microcode, governor.
 
 use std::collections::BTreeSet;
 
@@ -69,14 +69,14 @@ pub fn read(host: &Host) -> Value {
     })
 }
 
-/// The frequency governors in use; `None` where the kernel does not set the frequency.
+/// The frequency governors in use; `None` if the kernel does not control the frequency.
 pub fn governors(host: &Host) -> Option<BTreeSet<String>> {
     let path = |cpu| host.sys(&format!("devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"));
-    let found: BTreeSet<_> = online(host)
+    let governors: BTreeSet<_> = online(host)
         .into_iter()
         .filter_map(|cpu| line(&path(cpu)))
         .collect();
-    (!found.is_empty()).then_some(found)
+    (!governors.is_empty()).then_some(governors)
 }
 
 fn online(host: &Host) -> Vec<u32> {

@@ -1,8 +1,8 @@
-//! Which machine this is, whatever its host is called, and what a cloud calls it; asked of files, never of the network.
+//! Identifies the machine independently of its host name, and its cloud instance. Reads files only, never the network.
 //!
-//! `/etc/machine-id` is confidential (machine-id(5)) and so is the firmware's UUID: what is kept is a hash of them that is
-//! the same at every boot, and from which nobody gets back to them. Clouds say the rest in DMI or through cloud-init, where
-//! it left `instance-data.json`, whose secrets it redacts for those who are not root.
+//! `/etc/machine-id` is confidential (machine-id(5)), and so is the firmware's UUID: a recording contains hashes of them, which
+//! are stable across boots and cannot be reversed. Cloud facts come from DMI and from cloud-init's `instance-data.json`, in which
+//! cloud-init redacts secrets for users other than root.
 
 use std::fs;
 use std::path::Path;
@@ -13,11 +13,11 @@ use serde_json::Value;
 
 use super::line;
 
-/// Of this program, in place of any other that hashes a machine id: `systemd-id128 machine-id --app-specific=` it.
+/// The application ID in the hash of the machine ID, as in `systemd-id128 machine-id --app-specific=`.
 const APPLICATION: [u8; 16] = 0x6bdd_fc42_a84d_4510_98c0_6fb5_9ba3_e193_u128.to_be_bytes();
-/// Where cloud-init puts what everybody may read.
+/// cloud-init's file that all users can read.
 const CLOUD_INIT: &str = "run/cloud-init/instance-data.json";
-/// Where sources of cloud-init keep the type, in its own order of preference.
+/// JSON pointers to the instance type by data source, in cloud-init's order of preference.
 const TYPES: &[&str] = &[
     "/v1/instance_type",
     "/ds/meta_data/instance-type",
@@ -25,25 +25,25 @@ const TYPES: &[&str] = &[
     "/ds/meta_data/imds/compute/vmSize",
 ];
 
-/// What tells a machine from others. Absent is what nobody says, or not to this user.
+/// Facts that distinguish this machine from others; `None` if no source has them or this user cannot read them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Hash of `/etc/machine-id`.
     pub machine_id: Option<String>,
     /// Hash of the UUID in DMI, which only root may read.
     pub product_uuid: Option<String>,
-    /// What its cloud calls the instance; hashed too where that is a UUID, which on Azure and OpenStack is the firmware's.
+    /// The cloud's name of the instance. A UUID is hashed: on Azure and OpenStack it is the firmware's.
     pub instance_id: Option<String>,
-    /// And its type.
+    /// The instance type.
     pub instance_type: Option<String>,
-    /// And itself, as cloud-init names clouds.
+    /// cloud-init's name of the cloud.
     pub cloud: Option<String>,
 }
 
-/// Reads it; `root` is where `etc` and `run` lie.
+/// Reads the identity; `root` contains `etc` and `run`.
 pub fn read(host: &Host, root: &Path) -> Identity {
     let dmi = |name: &str| line(&host.sys(&format!("class/dmi/id/{name}")));
-    let told = fs::read(root.join(CLOUD_INIT))
+    let cloud_init = fs::read(root.join(CLOUD_INIT))
         .ok()
         .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok())
         .unwrap_or_default();
@@ -54,16 +54,16 @@ pub fn read(host: &Host, root: &Path) -> Identity {
         machine_id: line(&root.join("etc/machine-id")).and_then(|id| hashed(&id)),
         product_uuid: dmi("product_uuid").and_then(|id| hashed(&id)),
         instance_id: tag
-            .or_else(|| word(&told, "/v1/instance_id"))
+            .or_else(|| word(&cloud_init, "/v1/instance_id"))
             .map(|id| hashed(&id).unwrap_or(id)),
-        instance_type: product.or_else(|| TYPES.iter().find_map(|place| word(&told, place))),
-        cloud: word(&told, "/v1/cloud_name").or_else(|| amazon.then(|| "aws".to_owned())),
+        instance_type: product.or_else(|| TYPES.iter().find_map(|pointer| word(&cloud_init, pointer))),
+        cloud: word(&cloud_init, "/v1/cloud_name").or_else(|| amazon.then(|| "aws".to_owned())),
     }
 }
 
-/// A word or number that cloud-init told, and did not redact.
-fn word(told: &Value, place: &str) -> Option<String> {
-    let text = match told.pointer(place)? {
+/// A string or number of cloud-init's file that is not redacted.
+fn word(cloud_init: &Value, pointer: &str) -> Option<String> {
+    let text = match cloud_init.pointer(pointer)? {
         Value::String(text) => text.trim().to_owned(),
         Value::Number(number) => number.to_string(),
         _ => return None,
@@ -71,8 +71,9 @@ fn word(told: &Value, place: &str) -> Option<String> {
     (!text.is_empty() && !text.starts_with("redacted")).then_some(text)
 }
 
-/// Hash of 128 bits, written in hex with dashes or without: what `sd_id128_get_machine_app_specific(3)` makes of a machine id.
-/// None for what is no id: a machine that was not set up says `uninitialized`, and firmware zeros or ones.
+/// The hash of an ID of 128 bits, as sd_id128_get_machine_app_specific(3) computes it. The ID is in hexadecimal with or without
+/// dashes. `None` for other text: a machine before its first boot has `uninitialized`, and firmware without an ID has zeros or
+/// ones.
 fn hashed(id: &str) -> Option<String> {
     let digits: String = id.chars().filter(|digit| *digit != '-').collect();
     if digits.len() != 32 || digits.starts_with('+') {
@@ -100,9 +101,9 @@ mod tests {
     use super::*;
 
     const MACHINE: &str = "0123456789abcdef0123456789abcdef";
-    const MACHINES: &str = "94f0c4dbec614d739fea314069eeb46f"; // of systemd-id128 for this machine and this program
+    const HASHED: &str = "94f0c4dbec614d739fea314069eeb46f"; // printed by systemd-id128 for MACHINE and APPLICATION
 
-    /// A host with these files, by path under its root; sysfs is `sys`.
+    /// The identity of a host with these files under its root; sysfs is at `sys`.
     fn identity(files: &[(&str, &str)]) -> Identity {
         let root = TempDir::new().unwrap();
         for (name, text) in files {
@@ -117,20 +118,20 @@ mod tests {
     #[test]
     fn ids_are_hashed_as_systemd_hashes_them() {
         let uuid = "01234567-89AB-CDEF-0123-456789ABCDEF\n";
-        let found = identity(&[
+        let identity = identity(&[
             ("etc/machine-id", &format!("{MACHINE}\n")),
             ("sys/class/dmi/id/product_uuid", uuid),
         ]);
-        assert_eq!(found.machine_id.as_deref(), Some(MACHINES));
-        assert_eq!(found.product_uuid.as_deref(), Some(MACHINES));
+        assert_eq!(identity.machine_id.as_deref(), Some(HASHED));
+        assert_eq!(identity.product_uuid.as_deref(), Some(HASHED));
         assert_eq!(
-            (found.instance_id, found.instance_type, found.cloud),
+            (identity.instance_id, identity.instance_type, identity.cloud),
             (None, None, None)
         );
     }
 
     #[test]
-    fn what_is_no_id_is_not_hashed() {
+    fn text_that_is_not_an_id_is_not_hashed() {
         for text in [
             "uninitialized\n",
             "",
@@ -139,49 +140,49 @@ mod tests {
             "00000000000000000000000000000000",
             "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
         ] {
-            let found = identity(&[("etc/machine-id", text), ("sys/class/dmi/id/product_uuid", text)]);
-            assert_eq!(found, Identity::default(), "{text:?}");
+            let identity = identity(&[("etc/machine-id", text), ("sys/class/dmi/id/product_uuid", text)]);
+            assert_eq!(identity, Identity::default(), "{text:?}");
         }
     }
 
     #[test]
-    fn amazon_says_instance_and_type_in_dmi() {
+    fn amazon_has_instance_and_type_in_dmi() {
         let dmi = [
             ("sys/class/dmi/id/sys_vendor", "Amazon EC2\n"),
             ("sys/class/dmi/id/board_asset_tag", "i-0123456789abcdef0\n"),
             ("sys/class/dmi/id/product_name", "m5.large\n"),
         ];
-        let found = identity(&dmi);
-        assert_eq!(found.instance_id.as_deref(), Some("i-0123456789abcdef0"));
-        assert_eq!(found.instance_type.as_deref(), Some("m5.large"));
-        assert_eq!(found.cloud.as_deref(), Some("aws"));
-        // The same words of another vendor are a model and a sticker.
+        let amazon = identity(&dmi);
+        assert_eq!(amazon.instance_id.as_deref(), Some("i-0123456789abcdef0"));
+        assert_eq!(amazon.instance_type.as_deref(), Some("m5.large"));
+        assert_eq!(amazon.cloud.as_deref(), Some("aws"));
+        // Other vendors store the model and an asset tag there.
         assert_eq!(identity(&dmi[1..]), Identity::default());
     }
 
     #[test]
-    fn cloud_init_says_it_elsewhere() {
-        let told = |data: Value| identity(&[(CLOUD_INIT, &data.to_string())]);
-        let found = told(json!({
+    fn other_clouds_are_read_from_cloud_init() {
+        let cloud_init = |data: Value| identity(&[(CLOUD_INIT, &data.to_string())]);
+        let azure = cloud_init(json!({
             "v1": {"cloud_name": "azure", "instance_id": "5cbb1b4a"},
             "ds": {"meta_data": {"imds": {"compute": {"vmSize": "Standard_D4s_v5"}}}},
         }));
-        assert_eq!(found.instance_id.as_deref(), Some("5cbb1b4a"));
-        assert_eq!(found.instance_type.as_deref(), Some("Standard_D4s_v5"));
-        assert_eq!(found.cloud.as_deref(), Some("azure"));
-        let found = told(json!({
+        assert_eq!(azure.instance_id.as_deref(), Some("5cbb1b4a"));
+        assert_eq!(azure.instance_type.as_deref(), Some("Standard_D4s_v5"));
+        assert_eq!(azure.cloud.as_deref(), Some("azure"));
+        let redacted = cloud_init(json!({
             "v1": {"cloud_name": "gce", "instance_id": 42},
             "ds": {"meta_data": {"instance-type": "redacted for non-root user"}},
         }));
         assert_eq!(
-            (found.instance_id.as_deref(), found.instance_type),
+            (redacted.instance_id.as_deref(), redacted.instance_type),
             (Some("42"), None)
         );
-        // A UUID is the one that the firmware has, and only root may read there.
-        let found = told(json!({"v1": {"instance_id": "01234567-89ab-cdef-0123-456789abcdef"}}));
-        assert_eq!(found.instance_id.as_deref(), Some(MACHINES));
-        // A file that is cut off, or of another shape, says nothing.
+        // A UUID is the firmware's, which only root can read.
+        let uuid = cloud_init(json!({"v1": {"instance_id": "01234567-89ab-cdef-0123-456789abcdef"}}));
+        assert_eq!(uuid.instance_id.as_deref(), Some(HASHED));
+        // A truncated file and one of another structure.
         assert_eq!(identity(&[(CLOUD_INIT, "{\"v1\": {")]), Identity::default());
-        assert_eq!(told(json!([{"v1": null}])), Identity::default());
+        assert_eq!(cloud_init(json!([{"v1": null}])), Identity::default());
     }
 }

@@ -1,4 +1,4 @@
-//! What the control groups around this process allow it: CPU time and memory. A container's limits, which `/proc` does not show.
+//! Reads the limits of this process's control groups on CPU time and memory: a container's limits, which `/proc` does not show.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use serde_json::json;
 use super::line;
 use super::number;
 
-/// The tightest limits of the groups from this process's up to the root, as the kernel prints them; null where it has none to
-/// tell, and a limit that no group sets is null.
+/// The strictest limits of the groups from this process's up to the root, as the kernel prints them. Null without control groups;
+/// a limit that no group sets is null.
 pub fn read(host: &Host) -> Value {
     let Some(groups) = line(&host.proc("self/cgroup")) else {
         return Value::Null;
@@ -27,26 +27,26 @@ pub fn read(host: &Host) -> Value {
         })
         .filter(|limit| *limit < UNLIMITED)
         .collect();
-    let tightest = cpu
+    let strictest = cpu
         .iter()
         .min_by(|(a, of_a), (b, of_b)| (a * of_b).cmp(&(b * of_a)));
     json!({
-        "cpu_quota_us": tightest.map(|(quota, _)| quota),
-        "cpu_period_us": tightest.map(|(_, period)| period),
+        "cpu_quota_us": strictest.map(|(quota, _)| quota),
+        "cpu_period_us": strictest.map(|(_, period)| period),
         "memory_bytes": memory.iter().min(),
     })
 }
 
-/// Version 1 prints the largest multiple of a page for no limit.
+/// cgroup v1 prints the largest multiple of a page for no limit.
 const UNLIMITED: i64 = 1 << 62;
 
-/// The folders of a controller's groups, innermost first: of version 2, and of version 1 where the controller is there.
+/// The directories of a controller's groups, innermost first, of cgroup v2 and v1.
 fn folders(host: &Host, groups: &str, controller: &str) -> Vec<PathBuf> {
     let parts = |line: &str| {
         let mut parts = line.splitn(3, ':').skip(1);
         Some((parts.next()?.to_owned(), parts.next()?.to_owned()))
     };
-    let mut found = vec![];
+    let mut folders = vec![];
     for (controllers, path) in groups.lines().filter_map(parts) {
         let root = if controllers.is_empty() {
             host.sys("fs/cgroup")
@@ -55,14 +55,14 @@ fn folders(host: &Host, groups: &str, controller: &str) -> Vec<PathBuf> {
         } else {
             continue;
         };
-        let own = Path::new(path.trim_start_matches('/'));
-        // An absolute path would replace the root.
-        found.extend(own.ancestors().map(|group| root.join(group)));
+        // Joining an absolute path would replace the root.
+        let innermost = Path::new(path.trim_start_matches('/'));
+        folders.extend(innermost.ancestors().map(|group| root.join(group)));
     }
-    found
+    folders
 }
 
-/// CPU time (µs) that a group has in each period (µs): `cpu.max` of version 2, `cpu.cfs_*` of version 1.
+/// The CPU quota and its period in µs: `cpu.max` of cgroup v2, `cpu.cfs_*` of v1.
 fn quota(folder: &Path) -> Option<(i64, i64)> {
     if let Some(text) = line(&folder.join("cpu.max")) {
         let (quota, period) = text.split_once(' ')?;
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// A host whose process is in `groups`, and these files below `/sys/fs/cgroup`.
+    /// The limits of a process in `groups` with these files in `/sys/fs/cgroup`.
     fn limits(groups: &str, files: &[(&str, &str)]) -> Value {
         let root = tempfile::tempdir().unwrap();
         let (proc, sys) = (root.path().join("proc"), root.path().join("sys"));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_group_around_the_process_counts() {
+    fn the_strictest_group_of_the_process_applies() {
         let files = [
             ("a/cpu.max", "150000 100000\n"),
             ("a/b/cpu.max", "400000 200000\n"),
@@ -101,30 +101,30 @@ mod tests {
             ("a/memory.max", "1073741824\n"),
             ("c/cpu.max", "10000 100000\n"),
         ];
-        let found = limits("0::/a/b\n", &files);
+        let actual = limits("0::/a/b\n", &files);
         assert_eq!(
-            found,
+            actual,
             json!({"cpu_quota_us": 150_000, "cpu_period_us": 100_000, "memory_bytes": 1_073_741_824})
         );
     }
 
     #[test]
-    fn version_1_has_a_tree_for_each_controller() {
+    fn cgroup_v1_has_a_tree_for_each_controller() {
         let files = [
             ("cpu,cpuacct/x/cpu.cfs_quota_us", "50000\n"),
             ("cpu,cpuacct/x/cpu.cfs_period_us", "100000\n"),
             ("cpu,cpuacct/cpu.cfs_quota_us", "-1\n"),
             ("memory/memory.limit_in_bytes", "9223372036854771712\n"),
         ];
-        let found = limits("3:memory:/y\n2:cpu,cpuacct:/x\n", &files);
+        let actual = limits("3:memory:/y\n2:cpu,cpuacct:/x\n", &files);
         assert_eq!(
-            found,
+            actual,
             json!({"cpu_quota_us": 50_000, "cpu_period_us": 100_000, "memory_bytes": null})
         );
     }
 
     #[test]
-    fn without_control_groups_nothing_is_known() {
+    fn without_control_groups_the_limits_are_null() {
         let empty = tempfile::tempdir().unwrap();
         assert_eq!(read(&Host::new(empty.path(), empty.path())), Value::Null);
     }

@@ -1,4 +1,4 @@
-//! `fingerprint.json`: the host's hardware, kernel and settings, read once at the start. A fact that cannot be read is null.
+//! Reads `fingerprint.json`: the host's hardware, kernel and settings at the start. A fact that cannot be read is null.
 
 mod block;
 mod cpus;
@@ -19,7 +19,7 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-/// Kernel settings that change what a database workload measures.
+/// Kernel settings that affect the performance of a database.
 const SYSCTL: &[&str] = &[
     "vm.swappiness",
     "vm.dirty_ratio",
@@ -53,7 +53,7 @@ const SYSCTL: &[&str] = &[
     "net.ipv4.tcp_wmem",
 ];
 
-/// Reads everything. `root` is where `etc` and `run` lie, `journal_dir` where a recorder writes, `data_dir` what is under test.
+/// Reads all facts. `root` contains `etc` and `run`; `journal_dir` is the recorder's, `data_dir` that of the server under test.
 pub fn read(
     host: &Host,
     root: &Path,
@@ -67,7 +67,7 @@ pub fn read(
             .as_ref()
             .and_then(|config| config.get(name).cloned())
     };
-    // An option that is off is not in the file; without the file nobody knows.
+    // The file does not contain options that are off; without the file they are unknown.
     let accounting = |name: &str| {
         kernel_config
             .as_ref()
@@ -120,7 +120,7 @@ pub fn read(
     })
 }
 
-/// The recorder itself: the CPUs it may run on, as the kernel lists them.
+/// The CPUs that the recorder may use, in the kernel's list format.
 pub fn recorder(host: &Host) -> Value {
     let status = line(&host.proc("self/status")).unwrap_or_default();
     let cpus = status
@@ -134,7 +134,7 @@ pub fn host_name(host: &Host) -> Option<String> {
     line(&host.proc("sys/kernel/hostname"))
 }
 
-/// A file's text without blanks at its ends; `None` if it cannot be read or is empty.
+/// A file's text, trimmed; `None` if it cannot be read or is empty.
 fn line(path: &Path) -> Option<String> {
     let text = fs::read(path).ok()?;
     let text = String::from_utf8_lossy(&text).trim().to_owned();
@@ -146,7 +146,7 @@ fn number(path: &Path) -> Option<i64> {
     line(path)?.parse().ok()
 }
 
-/// The one in brackets of `always [madvise] never`.
+/// The bracketed word of `always [madvise] never`.
 fn chosen(text: Option<String>) -> Option<String> {
     let text = text?;
     let inside = text
@@ -156,7 +156,7 @@ fn chosen(text: Option<String>) -> Option<String> {
     Some(inside.unwrap_or(text))
 }
 
-/// Every file of a folder with its text; `None` if there is no such folder.
+/// The files of a directory with their texts; `None` if the directory does not exist.
 fn folder(path: &Path) -> Option<BTreeMap<String, Option<String>>> {
     let entries = fs::read_dir(path).ok()?;
     let file = |entry: fs::DirEntry| {
@@ -168,7 +168,7 @@ fn folder(path: &Path) -> Option<BTreeMap<String, Option<String>>> {
     Some(entries.flatten().map(file).collect())
 }
 
-/// Names in a folder, sorted.
+/// The names in a directory, sorted.
 fn names(path: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(path) else {
         return vec![];
@@ -196,24 +196,24 @@ fn memory(host: &Host) -> Value {
     json!({"total_kB": field("MemTotal"), "swap_kB": field("SwapTotal"), "hugepage_kB": field("Hugepagesize")})
 }
 
-/// Whether the clock may rise above its base frequency; `None` where the kernel does not set the frequency.
+/// True if the CPUs may exceed their base frequency; `None` if the kernel does not control the frequency.
 fn boost(host: &Host) -> Option<bool> {
     let cpus = |name: &str| number(&host.sys(&format!("devices/system/cpu/{name}")));
-    let without = cpus("intel_pstate/no_turbo").map(|off| off == 0);
-    without.or_else(|| cpus("cpufreq/boost").map(|on| on != 0))
+    let turbo = cpus("intel_pstate/no_turbo").map(|off| off == 0);
+    turbo.or_else(|| cpus("cpufreq/boost").map(|on| on != 0))
 }
 
-/// Options of the running kernel: from itself, else where the distribution keeps them beside it (not on a fake host).
+/// Build options of the running kernel: from `config.gz`, else from `/boot` (not with another --proc-root).
 fn kernel_config(host: &Host) -> Option<BTreeMap<String, String>> {
-    let own = fs::File::open(host.proc("config.gz"))
+    let in_kernel = fs::File::open(host.proc("config.gz"))
         .and_then(|file| io::read_to_string(GzDecoder::new(file)))
         .ok();
-    let beside = || {
-        let real = host.proc("") == Path::new("/proc/");
-        let release = line(&host.proc("sys/kernel/osrelease")).filter(|_| real)?;
+    let in_boot = || {
+        let is_this_host = host.proc("") == Path::new("/proc/");
+        let release = line(&host.proc("sys/kernel/osrelease")).filter(|_| is_this_host)?;
         fs::read_to_string(format!("/boot/config-{release}")).ok()
     };
-    let text = own.or_else(beside)?;
+    let text = in_kernel.or_else(in_boot)?;
     let pair = |line: &str| {
         line.split_once('=')
             .map(|(name, value)| (name.to_owned(), value.to_owned()))

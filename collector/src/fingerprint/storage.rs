@@ -1,5 +1,5 @@
-//! From a path to its file system, its block device, and the whole disks below that: partitions, device mapper and md are
-//! followed down. A file system in memory or over a network has no disks.
+//! Finds the file system, the block device and the disks of a path. Partitions, device mapper and md are resolved to whole disks.
+//! File systems in memory and network file systems have no disks.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,12 +15,12 @@ use serde_json::json;
 
 use super::names;
 
-/// The list `storage`: where data, redo log and journal lie.
+/// The list `storage`: the file systems and disks of data, redo log, binary log and journal.
 pub fn roles(host: &Host, data_dir: Option<&Path>, journal_dir: Option<&Path>) -> Vec<Value> {
     let mut roles = vec![];
     if let Some(data) = data_dir {
         roles.push(role(host, "data", data));
-        // Since MySQL 8.0.30 the redo log has a folder of its own, which may be a mount.
+        // MySQL 8.0.30 and later store the redo log in this directory, which may be a mount point.
         let redo = data.join("#innodb_redo");
         roles.push(role(host, "redo", if redo.exists() { &redo } else { data }));
         roles.push(role(host, "binlog", data));
@@ -29,19 +29,19 @@ pub fn roles(host: &Host, data_dir: Option<&Path>, journal_dir: Option<&Path>) -
     roles
 }
 
-/// What the root file system lies on: the disk that the operating system uses too.
+/// The root file system and its disks, which the operating system also uses.
 pub fn root(host: &Host) -> Value {
-    let place = Place::of(host, Path::new("/"));
+    let location = Location::of(host, Path::new("/"));
     json!({
-        "filesystem": place.as_ref().and_then(|place| place.filesystem.clone()),
-        "device": place.as_ref().and_then(|place| place.source.clone()),
-        "disks": place.map(|place| place.disks(host)),
+        "filesystem": location.as_ref().and_then(|location| location.filesystem.clone()),
+        "device": location.as_ref().and_then(|location| location.source.clone()),
+        "disks": location.map(|location| location.disks(host)),
     })
 }
 
-/// True if `a` and `b` lie on the same file system or on a common disk.
+/// True if `a` and `b` share a disk, or a file system without disks.
 pub fn share_a_disk(host: &Host, a: &Path, b: &Path) -> bool {
-    let (Some(a), Some(b)) = (Place::of(host, a), Place::of(host, b)) else {
+    let (Some(a), Some(b)) = (Location::of(host, a), Location::of(host, b)) else {
         return false;
     };
     let disks = a.disks(host);
@@ -53,33 +53,33 @@ pub fn share_a_disk(host: &Host, a: &Path, b: &Path) -> bool {
 }
 
 fn role(host: &Host, name: &str, path: &Path) -> Value {
-    let place = Place::of(host, path);
+    let location = Location::of(host, path);
     json!({
         "role": name,
         "path": path,
-        "filesystem": place.as_ref().and_then(|place| place.filesystem.clone()),
-        "device": place.as_ref().and_then(|place| place.source.clone()),
-        "options": place.as_ref().and_then(|place| place.options.clone()),
-        "disks": place.map(|place| place.disks(host)),
+        "filesystem": location.as_ref().and_then(|location| location.filesystem.clone()),
+        "device": location.as_ref().and_then(|location| location.source.clone()),
+        "options": location.as_ref().and_then(|location| location.options.clone()),
+        "disks": location.map(|location| location.disks(host)),
     })
 }
 
-/// What a path lies on.
+/// The file system of a path.
 #[derive(Debug)]
-struct Place {
-    /// `major:minor` of the file system or of the device it is mounted from.
+struct Location {
+    /// `major:minor` of the file system, or of its device.
     number: String,
     filesystem: Option<String>,
     source: Option<String>,
-    /// Of the mount and of the file system, as mount(8) takes them.
+    /// Options of the mount and of the file system, in the format of mount(8).
     options: Option<String>,
 }
 
-impl Place {
-    /// `None` if not even a parent of the path exists.
+impl Location {
+    /// `None` if no parent of the path exists.
     fn of(host: &Host, path: &Path) -> Option<Self> {
-        // A directory that is made later will lie where its nearest parent lies.
-        let there: PathBuf = path.ancestors().find_map(|parent| {
+        // A directory that is created later will be on the file system of its nearest parent.
+        let existing: PathBuf = path.ancestors().find_map(|parent| {
             let parent = if parent.as_os_str().is_empty() {
                 Path::new(".")
             } else {
@@ -87,35 +87,35 @@ impl Place {
             };
             fs::canonicalize(parent).ok()
         })?;
-        let device = fs::metadata(&there).ok()?.dev();
+        let device = fs::metadata(&existing).ok()?.dev();
         let number = format!("{}:{}", major(device), minor(device));
         let mounts = fs::read_to_string(host.proc("self/mountinfo")).unwrap_or_default();
         let mount = mounts
             .lines()
             .filter_map(Mount::parse)
-            .filter(|mount| there.starts_with(&mount.point));
-        // Of several mounts on one point the last one hides the others.
+            .filter(|mount| existing.starts_with(&mount.point));
+        // The last of several mounts on one mount point hides the others.
         let mount = mount.max_by_key(|mount| mount.point.components().count());
-        let mut place = Self {
+        let mut location = Self {
             number,
             filesystem: None,
             source: None,
             options: None,
         };
         if let Some(mount) = mount {
-            place.filesystem = Some(mount.filesystem);
-            place.source = Some(mount.source);
-            place.options = Some(mount.options);
+            location.filesystem = Some(mount.filesystem);
+            location.source = Some(mount.source);
+            location.options = Some(mount.options);
         }
-        // btrfs and others number their file systems apart from any device: the mount's source tells it.
-        if !host.sys(&format!("dev/block/{}", place.number)).exists()
-            && let Some(source) = &place.source
+        // btrfs and others have file system numbers that are not of a device: use the mount's source.
+        if !host.sys(&format!("dev/block/{}", location.number)).exists()
+            && let Some(source) = &location.source
             && let Ok(metadata) = fs::metadata(source)
             && source.starts_with('/')
         {
-            place.number = format!("{}:{}", major(metadata.rdev()), minor(metadata.rdev()));
+            location.number = format!("{}:{}", major(metadata.rdev()), minor(metadata.rdev()));
         }
-        Some(place)
+        Some(location)
     }
 
     fn in_memory(&self) -> bool {
@@ -131,9 +131,9 @@ impl Place {
     }
 }
 
-/// Collects the whole disks below the device at sysfs path `device`.
+/// Collects the whole disks of the device at sysfs path `device`.
 fn follow(device: &Path, depth: usize, disks: &mut BTreeSet<String>) {
-    // The kernel does not allow cycles; a damaged fake one must not hang.
+    // The kernel does not allow cycles, but --sys-root may contain one.
     if depth > 16 {
         return;
     }
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mountinfo_as_in_its_manual_page() {
+    fn parses_the_example_of_the_manual_page() {
         let line = r"36 35 98:0 /mnt1 /my\040disk rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
         let mount = Mount::parse(line).unwrap();
         assert_eq!(
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_logical_volume_over_a_partition_is_its_disk() {
+    fn a_logical_volume_on_a_partition_resolves_to_its_disk() {
         let sys = tempfile::tempdir().unwrap();
         let root = sys.path();
         let partition = root.join("devices/pci/nvme0n1/nvme0n1p2");
@@ -218,18 +218,18 @@ mod tests {
         fs::write(partition.join("partition"), "2\n").unwrap();
         symlink(&partition, mapper.join("slaves/nvme0n1p2")).unwrap();
         symlink(&mapper, root.join("dev/block/252:0")).unwrap();
-        let place = Place {
+        let location = Location {
             number: "252:0".to_owned(),
             filesystem: None,
             source: None,
             options: None,
         };
         let host = Host::new("/proc", root);
-        assert_eq!(place.disks(&host), BTreeSet::from(["nvme0n1".to_owned()]));
-        let nowhere = Place {
+        assert_eq!(location.disks(&host), BTreeSet::from(["nvme0n1".to_owned()]));
+        let unknown = Location {
             number: "0:45".to_owned(),
-            ..place
+            ..location
         };
-        assert_eq!(nowhere.disks(&host), BTreeSet::new());
+        assert_eq!(unknown.disks(&host), BTreeSet::new());
     }
 }

@@ -1,5 +1,5 @@
-//! Passwords (RFC 7617), checked by bcrypt as Prometheus's exporters do. What was right once is remembered by its digest, because
-//! bcrypt is slow on purpose.
+//! Checks passwords (basic authentication, RFC 7617) against bcrypt hashes, as the Prometheus exporters do. Caches the digests
+//! of correct ones, because bcrypt is slow by design.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,23 +17,23 @@ use tokio::task::spawn_blocking;
 
 use super::web_config::Settings;
 
-/// A hash that nothing has: an unknown user costs the time of a known one.
-const NOBODY: &str = "$2y$10$X0h1gDsPszWURQaxFh.zoubFi6DXncSjhoQNJgRrnGs7EsimhC7zG";
-/// Longer passwords are cut by bcrypt itself at 72 bytes; anything beyond this is no password.
-const LONGEST: usize = 1024;
-const REMEMBERED: usize = 64;
+/// A hash without a known password, checked for unknown users: they take the same time as known ones.
+const DUMMY_HASH: &str = "$2y$10$X0h1gDsPszWURQaxFh.zoubFi6DXncSjhoQNJgRrnGs7EsimhC7zG";
+/// Longest encoded credentials that are checked; bcrypt itself only uses the first 72 bytes of a password.
+const MAX_CREDENTIALS: usize = 1024;
+const MAX_CACHED: usize = 64;
 
-/// Who got in before.
+/// Checks credentials and caches those that were correct.
 #[derive(Debug, Default)]
-pub struct Guard {
-    known: SyncMutex<HashSet<Vec<u8>>>,
-    /// One password is checked at a time: somebody who tries many keeps one core busy at most, and keeps nobody waiting who is known.
-    check: Mutex<()>,
+pub struct Authenticator {
+    cache: SyncMutex<HashSet<Vec<u8>>>,
+    /// Held for one check at a time: guessing keeps one core busy at most, and cached clients do not wait for it.
+    checking: Mutex<()>,
 }
 
-impl Guard {
-    /// True if a header `Authorization` has a user of `settings` with the right password.
-    pub async fn admits(&self, settings: &Arc<Settings>, header: Option<&HeaderValue>) -> bool {
+impl Authenticator {
+    /// True if a header `Authorization` has a user of `settings` with the correct password.
+    pub async fn accepts(&self, settings: &Arc<Settings>, header: Option<&HeaderValue>) -> bool {
         if settings.users.is_empty() {
             return true;
         }
@@ -41,36 +41,36 @@ impl Guard {
             return false;
         };
         let hash = settings.users.get(&user).map(|hash| hash.0.clone());
-        let digest = digest(&[&user, &password, hash.as_deref().unwrap_or(NOBODY)]);
-        if self.known().contains(&digest) {
+        let digest = digest(&[&user, &password, hash.as_deref().unwrap_or(DUMMY_HASH)]);
+        if self.cache().contains(&digest) {
             return true;
         }
-        let turn = self.check.lock().await;
-        if self.known().contains(&digest) {
+        let checking = self.checking.lock().await;
+        if self.cache().contains(&digest) {
             return true;
         }
-        let is_known = hash.is_some();
-        let check = move || bcrypt::verify(password, hash.as_deref().unwrap_or(NOBODY)).unwrap_or(false);
-        let is_right = spawn_blocking(check).await.unwrap_or(false) && is_known;
-        drop(turn);
-        if is_right {
-            let mut known = self.known();
-            if known.len() >= REMEMBERED {
-                known.clear();
+        let is_user = hash.is_some();
+        let check = move || bcrypt::verify(password, hash.as_deref().unwrap_or(DUMMY_HASH)).unwrap_or(false);
+        let is_correct = spawn_blocking(check).await.unwrap_or(false) && is_user;
+        drop(checking);
+        if is_correct {
+            let mut cache = self.cache();
+            if cache.len() >= MAX_CACHED {
+                cache.clear();
             }
-            known.insert(digest);
+            cache.insert(digest);
         }
-        is_right
+        is_correct
     }
 
-    fn known(&self) -> MutexGuard<'_, HashSet<Vec<u8>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, HashSet<Vec<u8>>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn credentials(header: &HeaderValue) -> Option<(String, String)> {
     let (scheme, encoded) = header.to_str().ok()?.split_once(' ')?;
-    if !scheme.eq_ignore_ascii_case("basic") || encoded.len() > LONGEST {
+    if !scheme.eq_ignore_ascii_case("basic") || encoded.len() > MAX_CREDENTIALS {
         return None;
     }
     let decoded = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;

@@ -1,11 +1,13 @@
-//! The server of `/metrics`: one thread of its own, beside the ticks. Limits keep what anybody sends from costing more than that.
+//! Serves `/metrics` over HTTP or HTTPS from one dedicated thread. Limits on sizes, times and connections bound the cost of any
+//! client.
 
-mod answer;
 mod auth;
-mod demand;
-mod slots;
+mod connections;
+mod respond;
+mod snapshot;
 mod tls;
 mod web_config;
+mod web_config_file;
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,22 +35,22 @@ use tokio::time::sleep;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use answer::Shared;
-use answer::answer;
-use demand::Asker;
-pub use demand::Desk;
-use slots::Slots;
+use connections::Connections;
+use respond::Shared;
+use respond::respond;
+use snapshot::SnapshotRequester;
+pub use snapshot::SnapshotResponder;
 use web_config::WebConfig;
 
-/// A request's head must have come in this time, which is also how long an idle connection is kept.
+/// Timeout of a request's head, and of an idle connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// A handshake must have ended in this time, and what is sent be taken.
+/// Timeout of a TLS handshake, and of sent data that the client does not acknowledge.
 const PEER_TIMEOUT: Duration = Duration::from_secs(10);
-/// A request's head may have so many bytes, and so many headers.
-const HEAD_BYTES: usize = 8192;
-const HEADERS: usize = 64;
+/// Limits on a request's head.
+const MAX_HEAD_BYTES: usize = 8192;
+const MAX_HEADERS: usize = 64;
 
-/// Listens, and does not answer yet.
+/// Listening sockets whose connections are not accepted yet.
 #[derive(Debug)]
 pub struct Listening {
     listeners: Vec<TcpListener>,
@@ -56,29 +58,29 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Binds every address; says so where strangers could connect.
+    /// Binds every address; warns about those that other machines can reach unprotected.
     ///
     /// # Errors
-    /// When an address is taken, or the configuration file cannot be used.
+    /// When an address is in use, or the configuration file cannot be used.
     pub fn bind(addresses: &[SocketAddr], config: Option<&Path>) -> anyhow::Result<Self> {
         let mut config = WebConfig::open(config)?;
         let settings = config.current();
         let bind = |address: &SocketAddr| {
             let listener = TcpListener::bind(address).map_err(|error| match error.kind() {
                 io::ErrorKind::AddrInUse => {
-                    anyhow::anyhow!("{address}: something listens there already; name another --listen")
+                    anyhow::anyhow!("{address}: address already in use; choose another --listen")
                 }
-                _ => anyhow::anyhow!("{address}: cannot listen: {error}; name another --listen"),
+                _ => anyhow::anyhow!("{address}: cannot listen: {error}; choose another --listen"),
             })?;
             listener
                 .set_nonblocking(true)
                 .with_context(|| address.to_string())?;
-            if !address.ip().is_loopback() && (settings.tls.is_none() || !settings.is_guarded()) {
+            if !address.ip().is_loopback() && (settings.tls.is_none() || !settings.needs_credentials()) {
                 eprintln!(
-                    "loadprint-collect: warning: other machines may read the metrics at {address}, {}; --web-config-file sets both",
-                    match (settings.tls.is_none(), settings.is_guarded()) {
+                    "loadprint-collect: warning: other machines can read the metrics at {address}, {}; protect them with --web-config-file",
+                    match (settings.tls.is_none(), settings.needs_credentials()) {
                         (true, false) => "without TLS and without a password",
-                        (true, true) => "and passwords go over the network as they are, without TLS",
+                        (true, true) => "and passwords cross the network in plain text, without TLS",
                         (false, _) => "without a password",
                     }
                 );
@@ -89,12 +91,12 @@ impl Listening {
         Ok(Self { listeners, config })
     }
 
-    /// Starts to answer; the other side of it is the desk.
+    /// Starts the server; the caller answers its requests for snapshots.
     ///
     /// # Errors
-    /// When there can be no further thread or descriptor.
-    pub fn start(self) -> anyhow::Result<(Server, Desk)> {
-        let (asker, desk) = demand::sides().context("cannot start the server of /metrics")?;
+    /// When the process cannot have another thread or descriptor.
+    pub fn start(self) -> anyhow::Result<(Server, SnapshotResponder)> {
+        let (requester, responder) = snapshot::channel().context("cannot start the server of /metrics")?;
         let (end, ended) = oneshot::channel();
         let runtime = Builder::new_current_thread().enable_all().build()?;
         for listener in &self.listeners {
@@ -104,8 +106,8 @@ impl Listening {
             }
         }
         let work = move || {
-            runtime.block_on(serve(self, asker, ended));
-            // A password that is being checked is not waited for.
+            runtime.block_on(serve(self, requester, ended));
+            // Without waiting for a password check in progress.
             runtime.shutdown_background();
         };
         let thread = thread::Builder::new().name("metrics".to_owned()).spawn(work)?;
@@ -113,11 +115,11 @@ impl Listening {
             end: Some(end),
             thread: Some(thread),
         };
-        Ok((server, desk))
+        Ok((server, responder))
     }
 }
 
-/// Answers until it is dropped.
+/// A running server, which dropping stops.
 #[derive(Debug)]
 pub struct Server {
     end: Option<oneshot::Sender<()>>,
@@ -128,94 +130,94 @@ impl Drop for Server {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the server is printed by then, and the recording goes on.
+            // A panic of the thread is on stderr already; the recording continues.
             drop(thread.join());
         }
     }
 }
 
-async fn serve(listening: Listening, asker: Asker, ended: oneshot::Receiver<()>) {
+async fn serve(listening: Listening, requester: SnapshotRequester, ended: oneshot::Receiver<()>) {
     let shared = Arc::new(Shared {
         config: Mutex::new(listening.config),
-        guard: Default::default(),
-        asker,
+        authenticator: Default::default(),
+        requester,
     });
-    let slots = Arc::new(Slots::default());
+    let connections = Arc::new(Connections::default());
     for listener in listening.listeners {
         match tokio::net::TcpListener::from_std(listener) {
             Ok(listener) => {
-                tokio::spawn(accept(listener, Arc::clone(&shared), Arc::clone(&slots)));
+                tokio::spawn(accept(listener, Arc::clone(&shared), Arc::clone(&connections)));
             }
             Err(error) => eprintln!("loadprint-collect: cannot serve /metrics: {error}"),
         }
     }
-    // It ends with an error when the sender is dropped, which is how it is told.
+    // Returns an error when `Server` drops the sender.
     drop(ended.await);
 }
 
-async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>, slots: Arc<Slots>) {
+async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>, connections: Arc<Connections>) {
     loop {
         match listener.accept().await {
             Ok((stream, client)) => {
-                let place = Place {
-                    slots: Arc::clone(&slots),
-                    number: slots.next(),
+                let entry = Entry {
+                    connections: Arc::clone(&connections),
+                    number: connections.next_number(),
                 };
-                let number = place.number;
-                let task = tokio::spawn(connection(stream, Arc::clone(&shared), place));
-                slots.add(number, client.ip(), task.abort_handle());
-                // What has come with it is read before the next one may take its place.
+                let number = entry.number;
+                let task = tokio::spawn(connection(stream, Arc::clone(&shared), entry));
+                connections.add(number, client.ip(), task.abort_handle());
+                // The connection reads a request that is there already before the next one may displace it.
                 yield_now().await;
             }
-            // Out of descriptors, mostly: others must end first.
+            // Usually out of descriptors: wait until other connections close.
             Err(_) => sleep(Duration::from_millis(100)).await,
         }
     }
 }
 
-/// The place of a connection among the open ones, until it ends.
-struct Place {
-    slots: Arc<Slots>,
+/// The entry of a connection in `Connections`; dropping it removes the entry.
+struct Entry {
+    connections: Arc<Connections>,
     number: u64,
 }
 
-impl Place {
+impl Entry {
     fn mark(&self, is_busy: bool) {
-        self.slots.mark(self.number, is_busy);
+        self.connections.mark(self.number, is_busy);
     }
 }
 
-impl Drop for Place {
+impl Drop for Entry {
     fn drop(&mut self) {
-        self.slots.remove(self.number);
+        self.connections.remove(self.number);
     }
 }
 
-/// One client, until it or its patience ends. What goes wrong here is the client's to see.
-async fn connection(stream: TcpStream, shared: Arc<Shared>, place: Place) {
-    // The kernel ends a connection whose client does not take what was sent (tcp(7)).
+/// Serves one client until it disconnects or a timeout passes. Errors here concern the client alone and are not reported.
+async fn connection(stream: TcpStream, shared: Arc<Shared>, entry: Entry) {
+    // The kernel closes a connection whose client does not acknowledge sent data (tcp(7)).
     let limit = u32::try_from(PEER_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
     if set_tcp_user_timeout(&stream, limit).is_err() || stream.set_nodelay(true).is_err() {
         return;
     }
     match &shared.settings().tls {
-        None => http(stream, shared, &place).await,
+        None => http(stream, shared, &entry).await,
         Some(tls) => {
             let handshake = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
             if let Ok(Ok(stream)) = timeout(PEER_TIMEOUT, handshake).await {
-                http(stream, shared, &place).await;
+                http(stream, shared, &entry).await;
             }
         }
     }
 }
 
-async fn http(stream: impl AsyncRead + AsyncWrite + Unpin, shared: Arc<Shared>, place: &Place) {
-    let service = service_fn(move |request| answer(request, Arc::clone(&shared), |busy| place.mark(busy)));
+async fn http(stream: impl AsyncRead + AsyncWrite + Unpin, shared: Arc<Shared>, entry: &Entry) {
+    let service = service_fn(move |request| respond(request, Arc::clone(&shared), |busy| entry.mark(busy)));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(HEAD_BYTES)
-        .max_headers(HEADERS)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .max_headers(MAX_HEADERS)
         .serve_connection(TokioIo::new(stream), service)
         .await;
     drop(served);

@@ -1,4 +1,4 @@
-//! TLS by rustls: from the names of files to a configuration.
+//! Builds the TLS configuration of the server (rustls) from certificate and key files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS12;
 use rustls::version::TLS13;
 
-use super::web_config::ClientAuth;
-use super::web_config::TlsSection;
-use super::web_config::Version;
+use super::web_config_file::ClientAuth;
+use super::web_config_file::TlsSection;
+use super::web_config_file::Version;
 
-/// The configuration that a section asks for.
+/// The configuration of a section `tls_server_config`.
 ///
 /// # Errors
 /// When a file cannot be used, or settings contradict each other.
@@ -28,7 +28,7 @@ pub fn config(section: &TlsSection) -> anyhow::Result<ServerConfig> {
     let key_file = section.key_file.as_ref().context("key_file is missing")?;
     let certificates = certificates(cert_file)?;
     let key = PrivateKeyDer::from_pem_file(key_file)
-        .with_context(|| format!("{}: no private key in PEM", key_file.display()))?;
+        .with_context(|| format!("{}: contains no private key in PEM format", key_file.display()))?;
     let provider = Arc::new(ring::default_provider());
     let versions: Vec<&SupportedProtocolVersion> = [(Version::Tls12, &TLS12), (Version::Tls13, &TLS13)]
         .into_iter()
@@ -40,16 +40,16 @@ pub fn config(section: &TlsSection) -> anyhow::Result<ServerConfig> {
         .collect();
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions)
-        .context("min_version and max_version leave no version")?;
+        .context("min_version is greater than max_version")?;
     let builder = match (section.client_auth_type, &section.client_ca_file) {
         (ClientAuth::NoClientCert, None) => builder.with_no_client_auth(),
         (ClientAuth::NoClientCert, Some(_)) => {
             anyhow::bail!("client_ca_file needs client_auth_type: RequireAndVerifyClientCert")
         }
         (_, None) => anyhow::bail!("client_auth_type needs client_ca_file"),
-        (wanted, Some(path)) => {
+        (client_auth, Some(path)) => {
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots(path)?), provider);
-            let verifier = if wanted == ClientAuth::VerifyClientCertIfGiven {
+            let verifier = if client_auth == ClientAuth::VerifyClientCertIfGiven {
                 verifier.allow_unauthenticated()
             } else {
                 verifier
@@ -73,8 +73,10 @@ fn roots(path: &Path) -> anyhow::Result<RootCertStore> {
 }
 
 fn certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    let found = found.with_context(|| format!("{}: no certificate in PEM", path.display()))?;
-    anyhow::ensure!(!found.is_empty(), "{}: no certificate in PEM", path.display());
-    Ok(found)
+    let missing = || format!("{}: contains no certificate in PEM format", path.display());
+    let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .with_context(missing)?;
+    anyhow::ensure!(!certificates.is_empty(), missing());
+    Ok(certificates)
 }

@@ -1,7 +1,5 @@
-//! TLS and passwords, from a file in the format of Prometheus's exporters (exporter-toolkit, docs/web-configuration.md).
-//!
-//! Keys that are not supported are errors with their line: a setting that protects nothing must not look as if it did. HTTP/2 is
-//! not offered, whatever `http2` says.
+//! Turns `--web-config-file` into settings of the server, and reads the file again when it changes. The server does not offer
+//! HTTP/2, whatever the value of `http2`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,120 +12,33 @@ use anyhow::Context;
 use hyper::header::HeaderName;
 use hyper::header::HeaderValue;
 use rustls::ServerConfig;
-use serde::Deserialize;
 
 use super::tls;
+use super::web_config_file::Bcrypt;
+use super::web_config_file::ClientAuth;
+use super::web_config_file::File;
+use super::web_config_file::Headers;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct File {
-    tls_server_config: Option<TlsSection>,
-    http_server_config: HttpSection,
-    basic_auth_users: BTreeMap<String, Bcrypt>,
-}
-
-/// The section `tls_server_config`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TlsSection {
-    /// The server's certificates, leaf first.
-    pub cert_file: Option<PathBuf>,
-    /// Its key.
-    pub key_file: Option<PathBuf>,
-    /// What clients' certificates are signed by.
-    pub client_ca_file: Option<PathBuf>,
-    /// Whether clients need one.
-    pub client_auth_type: ClientAuth,
-    /// The oldest version that is spoken.
-    pub min_version: Option<Version>,
-    /// The newest one.
-    pub max_version: Option<Version>,
-}
-
-/// Whether clients need a certificate. Go's other two values accept any certificate at all and are not supported.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum ClientAuth {
-    /// They do not.
-    #[default]
-    NoClientCert,
-    /// One that is sent must be right.
-    VerifyClientCertIfGiven,
-    /// They do.
-    RequireAndVerifyClientCert,
-}
-
-/// A version of TLS. Older ones are not supported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-pub enum Version {
-    /// RFC 5246.
-    #[serde(rename = "TLS12")]
-    Tls12,
-    /// RFC 8446.
-    #[serde(rename = "TLS13")]
-    Tls13,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct HttpSection {
-    /// Only so that a file that other exporters share can be read.
-    #[serde(rename = "http2")]
-    _http2: Option<bool>,
-    headers: Headers,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Headers {
-    #[serde(rename = "Content-Security-Policy")]
-    content_security_policy: Option<String>,
-    #[serde(rename = "X-Frame-Options")]
-    frame_options: Option<String>,
-    #[serde(rename = "X-Content-Type-Options")]
-    content_type_options: Option<String>,
-    #[serde(rename = "X-XSS-Protection")]
-    xss_protection: Option<String>,
-    #[serde(rename = "Strict-Transport-Security")]
-    strict_transport_security: Option<String>,
-}
-
-/// A hash by bcrypt, as `htpasswd -nBC 10 ""` prints it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Bcrypt(pub String);
-
-impl TryFrom<String> for Bcrypt {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        match text.parse::<bcrypt::HashParts>() {
-            Ok(_) => Ok(Self(text)),
-            // The hash itself does not belong into a message.
-            Err(_) => Err("not a bcrypt hash; `htpasswd -nBC 10 \"\"` makes one".to_owned()),
-        }
-    }
-}
-
-/// What the file says, ready to be used.
+/// The validated settings.
 #[derive(Debug, Default)]
 pub struct Settings {
-    /// TLS, where it is wanted.
+    /// TLS, if configured.
     pub tls: Option<Arc<ServerConfig>>,
-    /// True if only clients with a certificate get in.
+    /// True if every client needs a certificate.
     pub needs_certificate: bool,
-    /// Users and their hashes; everybody gets in if there are none.
+    /// Users and their hashes; without users no client needs a password.
     pub users: BTreeMap<String, Bcrypt>,
-    /// Headers of every answer.
+    /// Headers of every reply.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The files that this was read from.
+    /// The configuration file and the files that it names.
     files: Vec<PathBuf>,
 }
 
 impl Settings {
-    /// Reads the file and what it names; paths in it are relative to it.
+    /// Reads the file and the files that it names; its paths are relative to its directory.
     ///
     /// # Errors
-    /// With file and line, where the place has one.
+    /// Names the file and, where known, the line.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let file: Option<File> = serde_yaml_ng::from_str(&text).map_err(|error| {
@@ -161,21 +72,21 @@ impl Settings {
         Ok(settings)
     }
 
-    /// True if nobody gets in who is not known.
-    pub fn is_guarded(&self) -> bool {
+    /// True if every client needs a certificate or a password.
+    pub fn needs_credentials(&self) -> bool {
         self.needs_certificate || !self.users.is_empty()
     }
 
     /// # Errors
-    /// When `before` had TLS or let only known clients in, and this does not.
-    fn refuse_less_than(self, before: &Self, path: &Path) -> anyhow::Result<Self> {
-        let lost = match (before.tls.is_some(), before.is_guarded()) {
+    /// When `previous` required TLS or credentials, and this does not.
+    fn refuse_weaker_than(self, previous: &Self, path: &Path) -> anyhow::Result<Self> {
+        let removed = match (previous.tls.is_some(), previous.needs_credentials()) {
             (true, _) if self.tls.is_none() => "TLS (tls_server_config)",
-            (_, true) if !self.is_guarded() => "passwords (basic_auth_users) or client certificates",
+            (_, true) if !self.needs_credentials() => "passwords (basic_auth_users) or client certificates",
             _ => return Ok(self),
         };
         anyhow::bail!(
-            "{}: no longer asks for {lost}; put it back, or restart the server to serve without it",
+            "{}: no longer requires {removed}; restore the setting, or restart to serve without it",
             path.display()
         )
     }
@@ -190,14 +101,14 @@ impl Settings {
 }
 
 fn headers(section: Headers) -> anyhow::Result<Vec<(HeaderName, HeaderValue)>> {
-    let one_of = |name: &str, value: &Option<String>, allowed: &[&str]| match value {
+    let require_one_of = |name: &str, value: &Option<String>, allowed: &[&str]| match value {
         Some(value) if !allowed.contains(&&*value.to_ascii_lowercase()) => {
             anyhow::bail!("{name}: `{value}` is not one of {}", allowed.join(", "))
         }
         _ => Ok(()),
     };
-    one_of("X-Frame-Options", &section.frame_options, &["deny", "sameorigin"])?;
-    one_of(
+    require_one_of("X-Frame-Options", &section.frame_options, &["deny", "sameorigin"])?;
+    require_one_of(
         "X-Content-Type-Options",
         &section.content_type_options,
         &["nosniff"],
@@ -209,10 +120,9 @@ fn headers(section: Headers) -> anyhow::Result<Vec<(HeaderName, HeaderValue)>> {
         ("x-xss-protection", section.xss_protection),
         ("strict-transport-security", section.strict_transport_security),
     ];
-    let given = named
+    named
         .into_iter()
-        .filter_map(|(name, value)| Some((name, value.filter(|value| !value.is_empty())?)));
-    given
+        .filter_map(|(name, value)| Some((name, value.filter(|value| !value.is_empty())?)))
         .map(|(name, value)| {
             let value = HeaderValue::from_str(&value).with_context(|| name.to_owned())?;
             Ok((HeaderName::from_static(name), value))
@@ -220,7 +130,7 @@ fn headers(section: Headers) -> anyhow::Result<Vec<(HeaderName, HeaderValue)>> {
         .collect()
 }
 
-/// The settings as they are now: the file is read again when it, or a file that it names, has changed.
+/// The current settings: the file is read again when it, or a file that it names, has changed.
 #[derive(Debug)]
 pub struct WebConfig {
     path: Option<PathBuf>,
@@ -229,7 +139,7 @@ pub struct WebConfig {
 }
 
 impl WebConfig {
-    /// Reads the file; without one there is neither TLS nor a password.
+    /// Reads the file; without one there is no TLS and no password.
     ///
     /// # Errors
     /// As [`Settings::read`].
@@ -242,26 +152,27 @@ impl WebConfig {
         })
     }
 
-    /// True if it sets up TLS.
+    /// True if TLS is configured.
     pub fn has_tls(&self) -> bool {
         self.settings.tls.is_some()
     }
 
-    /// The settings of the newest file that could be used. One that cannot be read, or that takes away the protection which the
-    /// server was started with, changes nothing: a file that is being written is empty for a moment.
+    /// The settings of the newest valid file. A file that cannot be read, or that removes the protection with which the server
+    /// was started, changes nothing: while an editor writes the file, it is empty for a moment.
     pub fn current(&mut self) -> Arc<Settings> {
         let stamps = self.settings.stamps();
         if let Some(path) = &self.path
             && stamps != self.stamps
         {
             self.stamps = stamps;
-            match Settings::read(path).and_then(|settings| settings.refuse_less_than(&self.settings, path)) {
+            match Settings::read(path).and_then(|settings| settings.refuse_weaker_than(&self.settings, path))
+            {
                 Ok(settings) => {
                     self.stamps = settings.stamps();
                     self.settings = Arc::new(settings);
                 }
                 Err(error) => {
-                    eprintln!("loadprint-collect: {error:#}; the settings from before stay in force");
+                    eprintln!("loadprint-collect: warning: {error:#}; the previous settings stay in force");
                 }
             }
         }

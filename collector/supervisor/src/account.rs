@@ -1,5 +1,5 @@
-//! Users and groups by name or number, from the passwd(5) and group(5) files of the root the process will see.
-//! Other name services (LDAP, sssd) are not asked: a number works with those.
+//! Looks up users and groups by name or number in the passwd(5) and group(5) files of the process's root directory.
+//! Other name services (LDAP, sssd) are not queried; use numbers with them.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
-/// Who a process runs as.
+/// The user and the groups of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Account {
     pub uid: u32,
     pub gid: u32,
     /// Supplementary groups.
     pub groups: Vec<u32>,
-    /// Login name and home directory, where the user is in passwd.
+    /// Login name and home directory, if passwd has the user.
     pub login: Option<(String, String)>,
 }
 
@@ -27,7 +27,7 @@ struct User<'a> {
 }
 
 impl Account {
-    /// Looks up `USER[:GROUP]` below a root directory.
+    /// Looks up `USER[:GROUP]` in a root directory.
     pub fn resolve(spec: &str, root: &Path) -> Result<Self> {
         let (user, group) = match spec.split_once(':') {
             Some((user, group)) => (user, Some(group)),
@@ -40,8 +40,9 @@ impl Account {
         let groups = fs::read_to_string(&group_path).unwrap_or_default();
         Self::find(user, group, &passwd, &groups).with_context(|| {
             format!(
-                "--user {spec}: looked in {} and group beside it",
-                passwd_path.display()
+                "--user {spec}: not found in {} and {}",
+                passwd_path.display(),
+                group_path.display()
             )
         })
     }
@@ -51,10 +52,10 @@ impl Account {
             .lines()
             .filter_map(user_entry)
             .find(|entry| entry.name == user || user.parse() == Ok(entry.uid));
-        let (uid, own_gid) = match (&entry, user.parse::<u32>()) {
+        let (uid, primary_gid) = match (&entry, user.parse::<u32>()) {
             (Some(entry), _) => (entry.uid, Some(entry.gid)),
             (None, Ok(uid)) => (uid, None),
-            (None, Err(_)) => bail!("there is no user `{user}`"),
+            (None, Err(_)) => bail!("no user `{user}`"),
         };
         let gid = match group {
             Some(name) => match groups
@@ -63,11 +64,11 @@ impl Account {
                 .find(|entry| entry.0 == name)
             {
                 Some((_, gid, _)) => gid,
-                None => name
-                    .parse()
-                    .with_context(|| format!("there is no group `{name}`"))?,
+                None => name.parse().with_context(|| format!("no group `{name}`"))?,
             },
-            None => own_gid.with_context(|| format!("user {uid} has no passwd entry; write {uid}:GROUP"))?,
+            None => {
+                primary_gid.with_context(|| format!("user {uid} has no passwd entry; write {uid}:GROUP"))?
+            }
         };
         let name = entry.as_ref().map(|entry| entry.name);
         let is_member = |members: &str| members.split(',').any(|member| Some(member) == name);
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_brings_its_groups() {
+    fn a_user_name_selects_its_groups() {
         let account = find("mysql", None).unwrap();
         assert_eq!(
             (account.uid, account.gid, account.groups),
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_named() {
+    fn errors_name_unknown_users_and_groups() {
         assert!(find("mysqll", None).unwrap_err().to_string().contains("`mysqll`"));
         assert!(
             find("mysql", Some("nogroup"))

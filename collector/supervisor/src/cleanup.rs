@@ -1,5 +1,5 @@
-//! Removes what a supervisor holds: at its end, by its guard when it was killed, or by the next `start`.
-//! Nothing here stops at the first failure; what could not be removed is returned, a line for each.
+//! Removes the resources of a supervisor: at its end, by its guard after a kill, or by the next `start`.
+//! A failure does not stop the cleanup; each function returns one line per resource that it could not remove.
 
 use std::fs;
 use std::io;
@@ -29,17 +29,17 @@ use crate::netns::NetNs;
 use crate::procfs;
 use crate::procfs::ProcessId;
 use crate::spawn::TOKEN_VARIABLE;
-use crate::state_dir::Holdings;
+use crate::state_dir::OwnedResources;
 use crate::state_dir::StateDir;
 
-/// How long killed processes may take to vanish.
-const PATIENCE: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(5);
+/// How long killed processes may take to exit.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Kills what `find` returns until it returns nothing: what they fork meanwhile is found by the next look.
-/// `reap` is called between looks.
+/// Kills the processes of `find` until it returns none, including children that they fork meanwhile. Calls `reap` before each
+/// round.
 pub fn kill_all(find: impl Fn() -> Vec<ProcessId>, mut reap: impl FnMut()) -> Vec<String> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + KILL_TIMEOUT;
     loop {
         reap();
         let alive = find();
@@ -49,27 +49,27 @@ pub fn kill_all(find: impl Fn() -> Vec<ProcessId>, mut reap: impl FnMut()) -> Ve
         if Instant::now() >= deadline {
             return alive
                 .iter()
-                .map(|id| format!("process {} does not die", id.pid))
+                .map(|id| format!("process {} does not exit after SIGKILL", id.pid))
                 .collect();
         }
         for id in alive {
             id.signal(Signal::KILL);
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Removes what a supervisor that was killed has left at a state directory, whose lock the caller holds.
-/// What that was; null when it ended in order. `kept` stays whatever owned it.
-pub fn remove_what_was_left(dir: &StateDir, kept: &[&Path]) -> Result<Value> {
-    let Some(mut holdings) = dir.read_holdings()? else {
+/// Removes the resources that a killed supervisor left, by the state.json of `dir`, whose lock the caller holds. Returns a
+/// description of them, or null after a normal end. Does not remove the paths in `kept`.
+pub fn remove_by_state(dir: &StateDir, kept: &[&Path]) -> Result<Value> {
+    let Some(mut resources) = dir.read_resources()? else {
         return Ok(Value::Null);
     };
-    holdings.owned.retain(|path| !kept.contains(&path.as_path()));
-    let left = remove_leftovers(&holdings);
+    resources.owned.retain(|path| !kept.contains(&path.as_path()));
+    let left = remove_resources(&resources);
     if !left.is_empty() {
         bail!(
-            "an earlier supervisor at {} left: {}",
+            "cannot remove resources of an earlier supervisor at {}: {}",
             dir.path().display(),
             left.join("; ")
         );
@@ -77,47 +77,47 @@ pub fn remove_what_was_left(dir: &StateDir, kept: &[&Path]) -> Result<Value> {
     dir.remove("control.sock")
         .and_then(|()| dir.remove("state.json"))
         .context("state.json")?;
-    Ok(json!({"pid": holdings.pid, "interfaces": holdings.interfaces, "owned": holdings.owned}))
+    Ok(json!({"pid": resources.pid, "interfaces": resources.interfaces, "owned": resources.owned}))
 }
 
-/// Removes everything that a supervisor which was killed has left, its processes included.
-pub fn remove_leftovers(holdings: &Holdings) -> Vec<String> {
+/// Removes all resources of a killed supervisor, including its processes.
+pub fn remove_resources(resources: &OwnedResources) -> Vec<String> {
     let mut left = Vec::new();
-    // Pids, start times and interfaces of an earlier boot name nothing, or something else.
-    if procfs::boot_id().is_ok_and(|boot| boot == holdings.boot_id) {
-        left.extend(kill_all(|| leftover_processes(holdings), || ()));
-        left.extend(failures(holdings.interfaces.iter(), |name| {
+    // After a reboot, pids, start times and interface names may belong to others.
+    if procfs::boot_id().is_ok_and(|boot| boot == resources.boot_id) {
+        left.extend(kill_all(|| running_processes(resources), || ()));
+        left.extend(failures(resources.interfaces.iter(), |name| {
             netns::remove_interface(name)
         }));
     }
-    left.extend(unmount_all(&holdings.mounts));
-    left.extend(remove_owned(&holdings.owned));
+    left.extend(unmount_all(&resources.mounts));
+    left.extend(remove_owned(&resources.owned));
     left
 }
 
-fn leftover_processes(holdings: &Holdings) -> Vec<ProcessId> {
-    let mut found: Vec<ProcessId> = holdings
+fn running_processes(resources: &OwnedResources) -> Vec<ProcessId> {
+    let mut processes: Vec<ProcessId> = resources
         .processes
         .iter()
         .copied()
         .filter(|process| process.is_alive())
         .collect();
-    found.extend(
-        found
+    processes.extend(
+        processes
             .clone()
             .iter()
             .flat_map(|process| procfs::descendants(process.pid)),
     );
-    found.extend(procfs::with_environment(TOKEN_VARIABLE, &holdings.token));
-    found
+    processes.extend(procfs::with_environment(TOKEN_VARIABLE, &resources.token));
+    processes
 }
 
-/// Removes the veth pairs and lets go of the namespaces.
+/// Removes the veth pairs and closes the namespaces.
 pub fn remove_namespaces(namespaces: Vec<NetNs>) -> Vec<String> {
     failures(namespaces.iter(), NetNs::remove)
 }
 
-/// Unmounts in reverse order; what is not mounted in this namespace (any more) is fine.
+/// Unmounts in reverse order; ignores paths that are not mounted in this namespace.
 pub fn unmount_all(mounts: &[PathBuf]) -> Vec<String> {
     let undo = |path: &PathBuf| match mounts::below(path)?.contains(path) {
         true => mounts::undo(path),
@@ -126,16 +126,16 @@ pub fn unmount_all(mounts: &[PathBuf]) -> Vec<String> {
     failures(mounts.iter().rev(), undo)
 }
 
-/// Removes owned paths, the newest first; the mounts must have been undone before.
+/// Removes owned paths, the newest first. Call it after all mounts are undone.
 pub fn remove_owned(paths: &[PathBuf]) -> Vec<String> {
     failures(paths.iter().rev(), |path| remove_path(path))
 }
 
 fn remove_path(path: &Path) -> Result<()> {
-    // A bind mount below would have its *source* emptied.
+    // Removing files below a bind mount would remove those of its *source*.
     if let Some(point) = mounts::below(path)?.first() {
         bail!(
-            "{} is not removed: {} is mounted there",
+            "{} is not removed: {} is a mount point",
             path.display(),
             point.display()
         );
@@ -154,7 +154,7 @@ fn remove_path(path: &Path) -> Result<()> {
     }
 }
 
-/// Opens an absolute path, no part of which is a link: since it was resolved somebody may have put one there.
+/// Opens an absolute path without following links: another user may have inserted one since the path was resolved.
 fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut dir = openat(CWD, "/", flags, Mode::empty())?;
@@ -164,7 +164,7 @@ fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
     Ok(dir)
 }
 
-/// The path without links in its directories, as far as they exist.
+/// Resolves links in the path's existing directories.
 pub fn resolve(path: &Path) -> PathBuf {
     let real = |dir: &Path| Some(dir.canonicalize().ok()?.join(path.strip_prefix(dir).ok()?));
     path.ancestors()
@@ -173,25 +173,25 @@ pub fn resolve(path: &Path) -> PathBuf {
         .unwrap_or_else(|| path.to_owned())
 }
 
-/// Checks a path that is to be removed at the end: absolute, plain, deeper than the root's own folders, and with no
-/// mount in it but those of this supervisor (`ours`).
+/// Checks a path for removal at the end: it must be absolute, without `..`, not directly in the root directory, and without mount
+/// points other than those of this supervisor (`ours`).
 pub fn check_owned(path: &Path, ours: &[PathBuf]) -> Result<()> {
     if !path.is_absolute() {
         bail!("{} is not an absolute path", path.display());
     }
     if path.components().any(|part| part == Component::ParentDir) {
-        bail!("{} goes up with `..`; write it without", path.display());
+        bail!("{} contains `..`; write the path without it", path.display());
     }
     if path.components().count() < 3 {
         bail!(
-            "{} is too close to the root to be removed with all below it",
+            "{} is too close to the root directory to be removed with its contents; own a directory in it",
             path.display()
         );
     }
     let foreign = |point: &PathBuf| !ours.iter().any(|mount| point.starts_with(mount));
     if let Some(point) = mounts::below(path)?.into_iter().find(foreign) {
         bail!(
-            "{} holds the mount point {}; own what lies beside it",
+            "{} contains the mount point {}; own other paths in it separately",
             path.display(),
             point.display()
         );
@@ -219,14 +219,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_that_nobody_means_to_lose_are_refused() {
+    fn paths_close_to_the_root_are_refused() {
         for path in ["/", "/srv", "relative/path", "/srv/../etc"] {
             assert!(check_owned(Path::new(path), &[]).is_err(), "{path}");
         }
     }
 
     #[test]
-    fn a_link_is_removed_not_what_it_points_to() {
+    fn a_link_is_removed_without_its_target() {
         let dir = tempfile::tempdir().unwrap();
         let (target, link) = (dir.path().join("target"), dir.path().join("link"));
         fs::create_dir(&target).unwrap();
@@ -239,7 +239,7 @@ mod tests {
         assert!(target.join("file").exists());
         assert!(fs::symlink_metadata(&link).is_err());
 
-        // A directory above the owned path that has become a link since.
+        // A parent of the owned path that was replaced by a link.
         symlink(&target, &link).unwrap();
         assert_eq!(
             resolve(&link.join("file")),

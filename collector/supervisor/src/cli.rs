@@ -1,4 +1,4 @@
-//! The command line: one verb per thing a run needs, each answering with one JSON line on stdout.
+//! The command line. Each command prints one line of JSON.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,13 +26,12 @@ Examples:
   loadprint-supervise wait   --state /run/loadprint/one load --for 20s
   loadprint-supervise end    --state /run/loadprint/one
 
-Any command renews the lease. Only root may write the directory that holds the state directory; `start` makes it (0700) if it
-is missing. Keep it in memory (/run where that is a tmpfs, or /dev/shm/loadprint):
-status.json is rewritten every second, and on a disk that is a write a second on the machine under test.
-Errors are one line on stderr, with exit status 2.";
+Every command renews the lease. Only root may have write access to the parent of the state directory; `start` creates both
+(0700). Use a file system in memory (/run if it is a tmpfs, or /dev/shm/loadprint): status.json is rewritten every second,
+which would be disk I/O on the machine under test. Errors are one line on stderr, with exit status 2.";
 
 #[derive(Debug, Parser)]
-#[command(name = "loadprint-supervise", version, about = "Own the processes, mounts and network namespaces of one run; remove them when the lease ends", after_help = EXAMPLES)]
+#[command(name = "loadprint-supervise", version, about = "Owns the processes, mounts and network namespaces of one run; removes them when the lease expires", after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -44,21 +43,21 @@ enum Verb {
     Start(Start),
     /// Start a process, pinned before it executes
     Run(Box<Run>),
-    /// Wait for a process to end, for a slice of time, and say how it stands
+    /// Wait for a process to end, for a limited time, and print its state
     Wait(Wait),
-    /// Send a process its stop signal; kill its tree when the stop timeout has passed
+    /// Send a process its stop signal; kill its process tree after the stop timeout
     Stop(Named),
     /// Mount inside the supervisor's private mount namespace
     Mount(Mount),
     /// Undo a mount made with `mount`
     Unmount(Unmount),
-    /// Make a network namespace behind a veth pair
+    /// Create a network namespace with a veth pair
     Netns(Netns),
-    /// Remove this path, with all below it, at the end
+    /// Remove this path with its contents at the end
     Own(Own),
     /// Merge a JSON object into the note of status.json (null removes a key)
     Note(Note),
-    /// Print what status.json holds, as of now
+    /// Print the current status, as in status.json
     Status(Target),
     /// Stop everything in reverse order, remove everything, and exit
     End(Target),
@@ -77,10 +76,10 @@ struct Target {
 struct Start {
     #[command(flatten)]
     target: Target,
-    /// How long the supervisor lives without hearing a command
+    /// End after this time without a command
     #[arg(long, default_value = "60s", value_parser = duration)]
     lease: Duration,
-    /// End when this process is gone
+    /// End when this process exits
     #[arg(long, value_name = "PID")]
     controller_pid: Option<u32>,
 }
@@ -89,12 +88,12 @@ struct Start {
 struct Run {
     #[command(flatten)]
     target: Target,
-    /// The process's name in this supervisor; may be used again once that process has ended
+    /// Name of the process in this supervisor; reusable after the process has ended
     name: String,
-    /// CPUs it may run on, like 0-3,8
+    /// CPUs to pin it to, like 0-3,8
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
-    /// Network namespace made with `netns`
+    /// Network namespace created with `netns`
     #[arg(long, value_name = "NS")]
     netns: Option<String>,
     /// Root directory of the process
@@ -103,28 +102,28 @@ struct Run {
     /// User, and group after a colon; names are looked up inside the chroot
     #[arg(long, value_name = "USER[:GROUP]")]
     user: Option<String>,
-    /// Environment of the process, besides PATH, LANG and (with --user) HOME, USER; nothing else is inherited
+    /// Environment variable, in addition to PATH, LANG and (with --user) HOME, USER; nothing is inherited
     #[arg(long, value_name = "KEY=VALUE")]
     env: Vec<String>,
     /// Working directory, inside the chroot
     #[arg(long, value_name = "DIR", default_value = "/")]
     cwd: PathBuf,
-    /// File its output is appended to [default: DIR/NAME.stdout]
+    /// Append its standard output to this file [default: DIR/NAME.stdout]
     #[arg(long, value_name = "FILE")]
     stdout: Option<PathBuf>,
-    /// File its errors are appended to [default: DIR/NAME.stderr]
+    /// Append its standard error to this file [default: DIR/NAME.stderr]
     #[arg(long, value_name = "FILE")]
     stderr: Option<PathBuf>,
-    /// Signal that asks it to stop
+    /// Stop signal
     #[arg(long, value_name = "SIGNAL", default_value = "TERM")]
     stop_signal: String,
-    /// How long it may take to stop before it is killed
+    /// Kill it if it has not stopped after this time
     #[arg(long, default_value = "60s", value_parser = duration)]
     stop_timeout: Duration,
-    /// What it is to the run: server, load, recorder …; repeated in status.json
+    /// Its role in the run: server, load, recorder …; printed in status.json
     #[arg(long)]
     role: Option<String>,
-    /// Program and arguments. Other users can read them in /proc: secrets belong in files
+    /// Program and arguments. Other users can read them in /proc: store secrets in files
     #[arg(last = true, required = true)]
     argv: Vec<String>,
 }
@@ -135,8 +134,8 @@ struct Wait {
     target: Target,
     /// The process's name
     name: String,
-    /// Return after this time although it still runs. A wait holds the lease: on a remote target, where it may
-    /// outlive its playbook, keep it short
+    /// Return after this time even if it is running. A wait renews the lease; keep it short on a remote target, where it may
+    /// outlive its playbook
     #[arg(long = "for", default_value = "20s", value_parser = duration)]
     slice: Duration,
 }
@@ -160,13 +159,13 @@ struct Mount {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct MountKind {
-    /// Make SRC visible at DST (both exist, both directories or both files)
+    /// Bind-mount SRC at DST (both must exist and be directories, or both files)
     #[arg(long, num_args = 2, value_names = ["SRC", "DST"])]
     bind: Option<Vec<PathBuf>>,
     /// Mount proc
     #[arg(long, value_name = "DST")]
     proc: Option<PathBuf>,
-    /// Mount a small /dev: null, zero, full, random, urandom, tty, shm and the fd links
+    /// Mount a minimal /dev: null, zero, full, random, urandom, tty, shm and the fd links
     #[arg(long, value_name = "DST")]
     dev: Option<PathBuf>,
 }
@@ -185,10 +184,10 @@ struct Netns {
     target: Target,
     /// The namespace's name in this supervisor
     name: String,
-    /// Address and prefix length of the end in the host's namespace
+    /// Address and prefix length of the host's interface
     #[arg(long, value_name = "ADDRESS/LENGTH")]
     host_address: String,
-    /// Address and prefix length of the end inside the namespace
+    /// Address and prefix length of the interface in the namespace
     #[arg(long, value_name = "ADDRESS/LENGTH")]
     peer_address: String,
 }
@@ -217,7 +216,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}; write it like 20s or 2m"))
 }
 
-/// Parses the command line and does what it says.
+/// Parses the command line and runs the command.
 pub fn run() -> Result<()> {
     let (target, request) = match Cli::parse().verb {
         Verb::Start(start) => return launch::start(&start.into_options()?),
@@ -273,7 +272,7 @@ impl Run {
         for (index, pair) in self.env.iter().enumerate() {
             match pair.split_once('=') {
                 Some((key, value)) if !key.is_empty() => env.push((key.to_owned(), value.to_owned())),
-                // The text is not repeated: it may be a secret.
+                // Without the text: it may be a secret.
                 _ => bail!("--env number {} is not KEY=VALUE", index + 1),
             }
         }
@@ -320,13 +319,13 @@ impl Mount {
             } => Request::Dev {
                 destination: absolute(&destination)?,
             },
-            MountKind { .. } => bail!("say what to mount: --bind SRC DST, --proc DST or --dev DST"),
+            MountKind { .. } => bail!("nothing to mount; add --bind SRC DST, --proc DST or --dev DST"),
         };
         Ok((self.target, request))
     }
 }
 
-/// The daemon's working directory is not the caller's.
+/// Makes a path absolute, because the daemon has another working directory.
 fn absolute(path: &std::path::Path) -> Result<PathBuf> {
     std::path::absolute(path).with_context(|| format!("{}", path.display()))
 }

@@ -1,4 +1,4 @@
-//! The caller's side of the control socket.
+//! Sends requests to the supervisor's control socket.
 
 use std::fs;
 use std::io::BufRead;
@@ -24,22 +24,22 @@ use crate::protocol::Reply;
 use crate::protocol::Request;
 use crate::state_dir::StateDir;
 
-/// How often `end` looks at a supervisor that has the lock but no socket.
-const LOOK: Duration = Duration::from_millis(20);
-/// How long two processes that have let go of their lock may take to exit.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How often `end` polls a supervisor that has the lock but no socket.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How long the two processes may take to exit after they released their lock.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sends one request and prints the answer.
+/// Sends one request and prints the reply.
 pub fn ask(path: &Path, request: &Request) -> Result<()> {
     let dir = StateDir::open(path)?.ok_or_else(|| absent(path, None))?;
     let stream = dir.connect().map_err(|_| absent(path, Some(&dir)))?;
     let reply = send(&stream, request)
-        .with_context(|| format!("the supervisor at {} went away while answering", path.display()))?;
+        .with_context(|| format!("the supervisor at {} ended before it replied", path.display()))?;
     print(&reply.into_result()?)
 }
 
-/// Ends the supervisor and returns when its last process is gone. One that has gone already is no error; what it left
-/// if it was killed is removed here.
+/// Ends the supervisor and returns when its last process has exited. If it has ended before, this is no error; if it was killed,
+/// this removes its resources.
 pub fn end(path: &Path) -> Result<()> {
     let Some(dir) = StateDir::open(path)? else {
         return print(&json!({"ended": null, "was_running": false}));
@@ -54,23 +54,23 @@ pub fn end(path: &Path) -> Result<()> {
         if lock.try_take()? {
             break None;
         }
-        // It holds the lock without a socket: it is just starting or just ending.
-        thread::sleep(LOOK);
+        // A lock without a socket: the supervisor is starting or ending.
+        thread::sleep(POLL_INTERVAL);
     };
-    // The guard and the daemon share this lock until the last of them has exited.
+    // Guard and daemon share this lock until the last of them exits.
     lock.wait()?;
-    // A process lets go of its files before its namespaces, and with them the mounts.
-    let deadline = Instant::now() + PATIENCE;
+    // An exiting process closes its files before it leaves its namespaces and thereby its mounts.
+    let deadline = Instant::now() + EXIT_TIMEOUT;
     while Instant::now() < deadline && processes.iter().any(|process| process.is_alive()) {
         thread::sleep(Duration::from_millis(1));
     }
-    // Without an answer it was already exiting, or was killed.
+    // Without a reply it was exiting already, or was killed.
     if let Some(Ok(reply)) = reply {
         return print(&reply.into_result()?);
     }
     let ended = ended_reason(&dir);
-    let cleaned = cleanup::remove_what_was_left(&dir, &[])?;
-    if !dir.is_there() {
+    let cleaned = cleanup::remove_by_state(&dir, &[])?;
+    if !dir.exists() {
         dir.remove_empty_parent();
     }
     print(&json!({"ended": ended, "was_running": false, "cleaned": cleaned}))
@@ -78,21 +78,21 @@ pub fn end(path: &Path) -> Result<()> {
 
 /// Prints one line; a closed pipe is an error, not a panic.
 pub fn print(value: &Value) -> Result<()> {
-    writeln!(std::io::stdout(), "{value}").context("cannot print the answer")
+    writeln!(std::io::stdout(), "{value}").context("cannot print the reply")
 }
 
-/// The process that listens, and its parent.
+/// The process that listens on the socket, and its parent.
 fn daemon_and_guard(stream: &UnixStream) -> Vec<ProcessId> {
     let Ok(peer) = socket_peercred(stream) else {
         return Vec::new();
     };
     let daemon = peer.pid.as_raw_nonzero().get().unsigned_abs();
     let guard = read_stat(&format!("/proc/{daemon}/stat")).map(|stat| stat.parent);
-    // The guard may have been killed; then the parent is init, or a subreaper of somebody else's.
-    let is_ours = |pid: &u32| {
+    // After a kill of the guard, the parent is init or another subreaper.
+    let is_guard = |pid: &u32| {
         fs::read_link(format!("/proc/{pid}/exe")).ok() == fs::read_link(format!("/proc/{daemon}/exe")).ok()
     };
-    [Some(daemon), guard.filter(is_ours)]
+    [Some(daemon), guard.filter(is_guard)]
         .into_iter()
         .flatten()
         .filter_map(ProcessId::of)
@@ -106,23 +106,22 @@ fn send(stream: &UnixStream, request: &Request) -> Result<Reply> {
     let mut answer = String::new();
     BufReader::new(stream).read_line(&mut answer)?;
     if answer.is_empty() {
-        bail!("no answer");
+        bail!("no reply");
     }
-    serde_json::from_str(&answer).context("not understood; are both sides of one version?")
+    serde_json::from_str(&answer)
+        .context("the reply cannot be parsed; check that both programs have the same version")
 }
 
 fn absent(path: &Path, dir: Option<&StateDir>) -> anyhow::Error {
-    let before = match dir.and_then(ended_reason) {
+    let last = match dir.and_then(ended_reason) {
         Some(reason) => format!(" (the last one ended: {reason})"),
         None => String::new(),
     };
     let dir = path.display();
-    anyhow::anyhow!(
-        "no supervisor at {dir}{before}; start one with `loadprint-supervise start --state {dir}`"
-    )
+    anyhow::anyhow!("no supervisor at {dir}{last}; start one with `loadprint-supervise start --state {dir}`")
 }
 
-/// Why the supervisor that was here ended, from its status.json.
+/// Why the last supervisor of this directory ended, from its status.json.
 fn ended_reason(dir: &StateDir) -> Option<String> {
     let status: Value = dir.read_json("status.json").ok()??;
     Some(status.get("ended")?.as_str()?.to_owned())

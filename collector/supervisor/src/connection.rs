@@ -1,5 +1,5 @@
-//! One thread per connection: reads a request, answers it. What forks or changes the kernel's state goes to the
-//! main thread; waiting, stopping, notes and status are done here, so that they never hold up another caller.
+//! Answers requests on the control socket, with one thread per connection. Requests that fork or change kernel state are passed
+//! to the main thread; waits, stops, notes and status are handled here, so that they do not block other callers.
 
 use std::io::BufRead;
 use std::io::BufReader;
@@ -36,16 +36,16 @@ use crate::status;
 use crate::stop;
 
 const STACK: usize = 256 * 1024;
-/// A caller that connects sends its request at once.
-const REQUEST_PATIENCE: Duration = Duration::from_secs(5);
-/// How often a wait looks whether its caller is still there.
+/// Timeout of reading a request and of writing its reply.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a wait checks that its caller is connected.
 const HANGUP_CHECK: Duration = Duration::from_millis(500);
 
 /// Accepts connections until the process exits.
 pub fn accept_all(shared: &Arc<Shared>, listener: &UnixListener, dir: &Arc<PathBuf>) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
-            // Out of descriptors, most likely: others will be closed.
+            // Usually out of descriptors: wait until other connections close.
             thread::sleep(Duration::from_millis(100));
             continue;
         };
@@ -55,12 +55,12 @@ pub fn accept_all(shared: &Arc<Shared>, listener: &UnixListener, dir: &Arc<PathB
             .stack_size(STACK)
             .spawn(move || serve(&shared, &stream, &dir));
         if let Err(error) = spawned {
-            log::line(&format!("no thread for a request: {error}"));
+            log::line(&format!("cannot start a thread for a request: {error}"));
         }
     }
 }
 
-/// While one of these lives, the lease does not run out; it starts anew when it is dropped.
+/// Suspends the lease while it exists; dropping it restarts the lease.
 struct OpenRequest<'a>(&'a Shared);
 
 impl<'a> OpenRequest<'a> {
@@ -74,7 +74,7 @@ impl Drop for OpenRequest<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.open_requests -= 1;
-        state.last_heard = Instant::now();
+        state.last_request = Instant::now();
         drop(state);
         self.0.announce();
         self.0.wake_main();
@@ -87,22 +87,23 @@ fn serve(shared: &Shared, stream: &UnixStream, dir: &Path) {
     let reply = Reply::from(request.and_then(|request| answer(shared, request, stream, dir)));
     if let Ok(mut line) = serde_json::to_vec(&reply) {
         line.push(b'\n');
-        // The caller may have gone: what it asked for is done all the same.
+        // The caller may have disconnected; its request is done.
         drop((&mut &*stream).write_all(&line));
     }
     drop(open);
 }
 
-/// The outer error: nothing came, nobody to answer.
+/// Reads a request. The outer error means that no request arrived, so there is no reply.
 fn read_request(stream: &UnixStream) -> Result<Result<Request>> {
-    stream.set_read_timeout(Some(REQUEST_PATIENCE))?;
-    stream.set_write_timeout(Some(REQUEST_PATIENCE))?;
+    stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
+    stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
     let mut line = String::new();
     let read = BufReader::new(stream.take(REQUEST_LIMIT)).read_line(&mut line)?;
     if read == 0 {
         bail!("closed");
     }
-    Ok(serde_json::from_str(&line).context("the request is not understood; are both sides of one version?"))
+    Ok(serde_json::from_str(&line)
+        .context("the request cannot be parsed; check that both programs have the same version"))
 }
 
 fn answer(shared: &Shared, request: Request, stream: &UnixStream, dir: &Path) -> Result<Value> {
@@ -118,7 +119,7 @@ fn answer(shared: &Shared, request: Request, stream: &UnixStream, dir: &Path) ->
                 .lock()
                 .get(id)
                 .map(|process| process.report())
-                .context("the process was forgotten")
+                .context("another process has its name by now")
         }
         request => {
             if let Some(reason) = shared.lock().ending {
@@ -131,7 +132,7 @@ fn answer(shared: &Shared, request: Request, stream: &UnixStream, dir: &Path) ->
             shared.push_job(Job { request, reply });
             match answer
                 .recv()
-                .context("the supervisor ended before it came to this")?
+                .context("the supervisor ended before it handled this request")?
             {
                 Reply::Ok(value) => Ok(value),
                 Reply::Error(message) => bail!(message),
@@ -150,7 +151,7 @@ fn wait(shared: &Shared, name: &str, slice: Duration, stream: &UnixStream) -> Re
             return state
                 .get(id)
                 .map(|process| process.report())
-                .context("the process was forgotten");
+                .context("another process has its name by now");
         }
         state = shared.wait_change(state, left.min(HANGUP_CHECK));
     }
@@ -187,7 +188,7 @@ fn end(shared: &Shared) -> Result<Value> {
         state = shared.wait_change(state, Duration::from_secs(1));
     }
     if !state.left.is_empty() {
-        bail!("ended, but left behind: {}", state.left.join("; "));
+        bail!("ended, but could not remove: {}", state.left.join("; "));
     }
     Ok(json!({"ended": state.ending, "was_running": true}))
 }

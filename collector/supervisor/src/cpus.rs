@@ -1,12 +1,12 @@
-//! Sets of CPUs: the list notation of cpuset(7) (`0-3,8`), the CPUs that are online, and affinity calls that work
-//! beyond the 1024 CPUs of glibc's cpu_set_t.
+//! Sets of CPUs: parses the list format of cpuset(7) (`0-3,8`), reads the online CPUs, and sets affinities, also beyond the 1024
+//! CPUs of glibc's cpu_set_t.
 
 use std::fmt;
 use std::io;
 
 use thiserror::Error;
 
-/// CPUs the masks have room for.
+/// CPUs that a mask can hold.
 const CAPACITY: usize = 8192;
 const WORDS: usize = CAPACITY / 64;
 const ONLINE: &str = "/sys/devices/system/cpu/online";
@@ -14,13 +14,13 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// Why a CPU list cannot be used.
 #[derive(Debug, Error)]
 pub enum CpuListError {
-    /// Not the notation.
+    /// Not in the list format.
     #[error("CPU list `{0}` is not like 0-3,8")]
     Notation(String),
-    /// Names CPUs that are not online here.
-    #[error("CPU list {asked}: this host has no CPU {missing} (online: {online})")]
+    /// Contains CPUs that are not online.
+    #[error("CPU list {requested}: this host has no CPU {missing} (online: {online})")]
     Missing {
-        asked: String,
+        requested: String,
         missing: String,
         online: String,
     },
@@ -38,27 +38,24 @@ pub struct CpuSet {
 impl CpuSet {
     const EMPTY: Self = Self { words: [0; WORDS] };
 
-    /// Parses a list and checks that every CPU of it is online here.
+    /// Parses a list and checks that all its CPUs are online.
     pub fn parse_online(text: &str) -> Result<Self, CpuListError> {
-        let asked = Self::parse(text)?;
+        let requested = Self::parse(text)?;
         let online = Self::parse(
             std::fs::read_to_string(ONLINE)
                 .map_err(CpuListError::Online)?
                 .trim(),
         )?;
         let mut missing = Self::EMPTY;
-        for (word, (a, o)) in missing
-            .words
-            .iter_mut()
-            .zip(asked.words.iter().zip(&online.words))
-        {
-            *word = a & !o;
+        let pairs = requested.words.iter().zip(&online.words);
+        for (word, (requested, online)) in missing.words.iter_mut().zip(pairs) {
+            *word = requested & !online;
         }
         if missing == Self::EMPTY {
-            return Ok(asked);
+            return Ok(requested);
         }
         Err(CpuListError::Missing {
-            asked: text.to_owned(),
+            requested: text.to_owned(),
             missing: missing.to_string(),
             online: online.to_string(),
         })
@@ -95,10 +92,10 @@ impl CpuSet {
         self.words
             .iter()
             .zip(&other.words)
-            .all(|(mine, theirs)| mine & !theirs == 0)
+            .all(|(word, other)| word & !other == 0)
     }
 
-    /// The CPUs a thread may run on (`Cpus_allowed_list`, less what is offline); thread 0 is the caller.
+    /// The online CPUs that a thread may run on; thread 0 is the caller.
     pub fn of_thread(thread: u32) -> io::Result<Self> {
         let mut set = Self::EMPTY;
         // SAFETY: the kernel writes at most size_of_val bytes into the words, which any bit pattern may fill.
@@ -117,8 +114,8 @@ impl CpuSet {
         }
     }
 
-    /// Pins the calling thread. The kernel silently leaves out CPUs that a cpuset cgroup forbids, so the result is
-    /// read back; EINVAL when it differs. Async-signal-safe.
+    /// Pins the calling thread. The kernel silently omits CPUs that a cpuset cgroup forbids, so the affinity is read back; EINVAL
+    /// if it differs. Async-signal-safe.
     pub fn pin_self(&self) -> io::Result<()> {
         // SAFETY: the kernel reads size_of_val bytes of the words.
         let result = unsafe {
@@ -176,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_print_as_the_kernel_prints_them() {
+    fn lists_are_printed_in_the_kernels_format() {
         for (given, printed) in [
             ("0", "0"),
             ("0-3,8", "0-3,8"),
@@ -188,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_list_is_refused() {
+    fn invalid_lists_are_refused() {
         for text in ["", "a", "3-1", "0,", "-1", "0-9999", "1-2-3"] {
             assert!(CpuSet::parse(text).is_err(), "{text}");
         }
@@ -202,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_is_not_there_is_named() {
+    fn the_error_names_the_missing_cpu() {
         let error = CpuSet::parse_online("0,8000").unwrap_err().to_string();
         assert!(error.contains("no CPU 8000"), "{error}");
     }

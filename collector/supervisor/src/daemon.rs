@@ -1,5 +1,5 @@
-//! The daemon's main thread: forks, mounts and reaps, watches lease and controller, samples placement, writes
-//! status.json, and at the end removes everything in the reverse order of its making.
+//! The daemon's main thread: forks, mounts and reaps, checks lease and controller, samples placement, writes status.json, and
+//! finally removes all resources in reverse order.
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -28,50 +28,46 @@ use signal_hook::low_level::pipe;
 
 use crate::cleanup;
 use crate::connection;
-use crate::guard::say_ready;
 use crate::jobs;
 use crate::launch::Options;
 use crate::log;
+use crate::main_thread::MainThread;
 use crate::netns::NetNs;
 use crate::procfs;
 use crate::procfs::ProcessId;
 use crate::protocol::Reply;
+use crate::ready::report_ready;
 use crate::state::ProcessState;
 use crate::state::Reason;
 use crate::state::Shared;
-use crate::state_dir::Holdings;
 use crate::state_dir::StateDir;
 use crate::status;
 use crate::stop;
 
 const TICK: Duration = Duration::from_secs(1);
-/// Placement samples take at most 1/500 of the time: with many threads to look at they come less often than ticks.
+/// Placement samples use at most 1/500 of the time: with many threads they are less frequent than ticks.
 const PLACEMENT_SHARE: u32 = 500;
-/// How long callers may take to read their last answer.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long callers may take to read their last reply.
+const LAST_REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The main thread's own state.
+/// The daemon.
 #[derive(Debug)]
-pub struct Daemon<'a> {
-    pub shared: Arc<Shared>,
-    pub dir: &'a StateDir,
-    pub boot_id: String,
-    pub token: String,
-    pub namespaces_made: u32,
+struct Daemon<'a> {
+    main: MainThread<'a>,
     controller: Option<ProcessId>,
-    woken: UnixStream,
+    wakeup: UnixStream,
     terminated: Arc<AtomicBool>,
     next_tick: Instant,
     next_placement: Instant,
 }
 
-/// Serves until the end; returns when everything has been removed.
+/// Runs the daemon; returns when all resources are removed.
 pub fn serve(options: &Options, dir: &StateDir, cleaned: &Value) -> Result<()> {
     let mut daemon = Daemon::new(options, dir)?;
     let listener = dir.listen().context("cannot make the control socket")?;
-    daemon.write_holdings()?;
+    daemon.main.write_resources()?;
     daemon.write_status()?;
-    let (shared, path) = (Arc::clone(&daemon.shared), Arc::new(dir.path().to_owned()));
+    let (shared, path) = (Arc::clone(&daemon.main.shared), Arc::new(dir.path().to_owned()));
     thread::Builder::new()
         .name("accept".into())
         .spawn(move || connection::accept_all(&shared, &listener, &path))
@@ -81,12 +77,12 @@ pub fn serve(options: &Options, dir: &StateDir, cleaned: &Value) -> Result<()> {
         std::process::id(),
         options.lease
     ));
-    say_ready(&Reply::Ok(json!({
+    report_ready(&Reply::Ok(json!({
         "pid": std::process::id(), "state_dir": dir.path(), "lease_s": options.lease.as_secs_f64(), "cleaned": cleaned,
     })))?;
     loop {
-        daemon.turn();
-        let ending = daemon.shared.lock().ending;
+        daemon.step();
+        let ending = daemon.main.shared.lock().ending;
         if let Some(reason) = ending {
             daemon.end(reason);
             return Ok(());
@@ -96,8 +92,8 @@ pub fn serve(options: &Options, dir: &StateDir, cleaned: &Value) -> Result<()> {
 
 impl<'a> Daemon<'a> {
     fn new(options: &Options, dir: &'a StateDir) -> Result<Self> {
-        let (woken, wake) = UnixStream::pair().context("socketpair")?;
-        woken.set_nonblocking(true)?;
+        let (wakeup, wake) = UnixStream::pair().context("socketpair")?;
+        wakeup.set_nonblocking(true)?;
         wake.set_nonblocking(true)?;
         let terminated = Arc::new(AtomicBool::new(false));
         for signal in TERM_SIGNALS.iter().copied().chain([SIGHUP]) {
@@ -106,40 +102,42 @@ impl<'a> Daemon<'a> {
         }
         pipe::register(SIGCHLD, wake.try_clone()?).context("signal")?;
         let controller = match options.controller_pid {
-            Some(pid) => Some(ProcessId::of(pid).with_context(|| format!("controller {pid} is gone"))?),
+            Some(pid) => Some(ProcessId::of(pid).with_context(|| format!("controller {pid} has exited"))?),
             None => None,
         };
         let boot_id = procfs::boot_id().context("/proc/sys/kernel/random/boot_id")?;
-        let me = ProcessId::of(std::process::id()).context("/proc of the host is not mounted")?;
+        let this = ProcessId::of(std::process::id()).context("/proc of the host is not mounted")?;
         Ok(Self {
-            shared: Arc::new(Shared::new(options.lease, wake)),
-            dir,
-            token: format!("{boot_id}/{}/{}", me.pid, me.start_time),
-            boot_id,
-            namespaces_made: 0,
+            main: MainThread {
+                shared: Arc::new(Shared::new(options.lease, wake)),
+                dir,
+                token: format!("{boot_id}/{}/{}", this.pid, this.start_time),
+                boot_id,
+                namespaces_created: 0,
+            },
             controller,
-            woken,
+            wakeup,
             terminated,
             next_tick: Instant::now(),
             next_placement: Instant::now(),
         })
     }
 
-    /// Sleeps until something happens, then does what there is to do.
-    fn turn(&mut self) {
+    /// Waits for the next event and handles it.
+    fn step(&mut self) {
         let until_tick = self.next_tick.saturating_duration_since(Instant::now());
-        let lease_left = self.shared.lock().lease_left();
+        let lease_left = self.main.shared.lock().lease_left();
         self.sleep(until_tick.min(lease_left));
         self.reap();
-        while let Some(job) = self.shared.next_job() {
-            let reply = Reply::from(jobs::perform(self, job.request));
-            // A caller that has gone needs no answer.
+        while let Some(job) = self.main.shared.next_job() {
+            let reply = Reply::from(jobs::perform(&mut self.main, job.request));
+            // The caller may have disconnected.
             drop(job.reply.send(reply));
         }
         if self.terminated.load(Ordering::Relaxed) {
-            self.shared.begin_end(Reason::Signal);
-        } else if self.shared.lock().lease_left().is_zero() {
-            self.shared.begin_end(Reason::Lease);
+            self.main.shared.begin_end(Reason::Signal);
+        } else if self.main.shared.lock().lease_left().is_zero() {
+            self.main.shared.begin_end(Reason::Lease);
         }
         if Instant::now() >= self.next_tick {
             self.tick();
@@ -151,16 +149,16 @@ impl<'a> Daemon<'a> {
             tv_sec: time.as_secs() as i64,
             tv_nsec: i64::from(time.subsec_nanos()),
         };
-        // EINTR is as good as a wake-up.
-        poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], Some(&timeout)).ok();
+        // EINTR counts as a wake-up.
+        poll(&mut [PollFd::new(&self.wakeup, PollFlags::IN)], Some(&timeout)).ok();
         let mut bytes = [0; 256];
-        while matches!(self.woken.read(&mut bytes), Ok(read) if read == bytes.len()) {}
+        while matches!(self.wakeup.read(&mut bytes), Ok(read) if read == bytes.len()) {}
     }
 
     fn tick(&mut self) {
         let begin = Instant::now();
         if self.controller.is_some_and(|controller| !controller.is_alive()) {
-            self.shared.begin_end(Reason::Controller);
+            self.main.shared.begin_end(Reason::Controller);
         }
         if begin >= self.next_placement {
             self.sample_placement();
@@ -173,7 +171,7 @@ impl<'a> Daemon<'a> {
     }
 
     fn sample_placement(&self) {
-        for process in &mut self.shared.lock().processes {
+        for process in &mut self.main.shared.lock().processes {
             if let (ProcessState::Running, Some(cpus), Some(placement)) =
                 (process.state, &process.cpus, &mut process.placement)
             {
@@ -182,9 +180,9 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    /// Collects every child that has ended, adopted ones included.
+    /// Reaps every child that has ended, including adopted ones.
     fn reap(&self) {
-        let mut state = self.shared.lock();
+        let mut state = self.main.shared.lock();
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let pid = pid.as_raw_nonzero().get().unsigned_abs();
             let of_pid = |process: &&mut crate::state::Process| {
@@ -204,41 +202,17 @@ impl<'a> Daemon<'a> {
             ));
         }
         drop(state);
-        self.shared.announce();
-    }
-
-    /// Writes down what the next `start` must remove if this supervisor and its guard are killed.
-    pub fn write_holdings(&self) -> Result<()> {
-        let state = self.shared.lock();
-        let running = state
-            .processes
-            .iter()
-            .filter(|process| process.state == ProcessState::Running);
-        let holdings = Holdings {
-            boot_id: self.boot_id.clone(),
-            token: self.token.clone(),
-            pid: std::process::id(),
-            processes: running.map(|process| process.id).collect(),
-            mounts: state.mounts.clone(),
-            interfaces: state
-                .namespaces
-                .iter()
-                .map(|netns| netns.host_interface.clone())
-                .collect(),
-            owned: state.owned.clone(),
-        };
-        drop(state);
-        self.dir.write_json("state.json", &holdings)
+        self.main.shared.announce();
     }
 
     fn write_status(&self) -> Result<()> {
-        let document = status::document(&mut self.shared.lock(), self.dir.path());
-        self.dir.write_json("status.json", &document)
+        let document = status::document(&mut self.main.shared.lock(), self.main.dir.path());
+        self.main.dir.write_json("status.json", &document)
     }
 
     fn end(&mut self, reason: Reason) {
         log::line(&format!("ending: {reason:?}"));
-        let shared = Arc::clone(&self.shared);
+        let shared = Arc::clone(&self.main.shared);
         let stopper = thread::Builder::new().name("stop".into()).spawn(move || {
             stop::stop_all(&shared);
             shared.wake_main();
@@ -246,34 +220,34 @@ impl<'a> Daemon<'a> {
         match stopper {
             Ok(stopper) => {
                 while !stopper.is_finished() {
-                    self.turn();
+                    self.step();
                 }
             }
             Err(error) => log::line(&format!(
-                "no thread to stop processes in order: {error}; killing them"
+                "cannot start a thread to stop the processes in order: {error}; killing them"
             )),
         }
         let mut left = self.remove_all();
-        if let Err(error) = self.dir.remove("control.sock") {
+        if let Err(error) = self.main.dir.remove("control.sock") {
             left.push(format!("control.sock: {error}"));
         }
         for line in &left {
-            log::line(&format!("left behind: {line}"));
+            log::line(&format!("not removed: {line}"));
         }
-        let mut state = self.shared.lock();
+        let mut state = self.main.shared.lock();
         state.left = left;
         state.ended = true;
         drop(state);
         self.write_end();
-        self.shared.announce();
-        self.say_farewell();
+        self.main.shared.announce();
+        self.wait_for_last_replies();
         log::line("ended");
     }
 
     fn remove_all(&self) -> Vec<String> {
         let me = std::process::id();
         let mut left = cleanup::kill_all(|| procfs::descendants(me), || self.reap());
-        let mut state = self.shared.lock();
+        let mut state = self.main.shared.lock();
         let namespaces: Vec<NetNs> = state.namespaces.drain(..).collect();
         let mounts = std::mem::take(&mut state.mounts);
         let owned = std::mem::take(&mut state.owned);
@@ -284,15 +258,16 @@ impl<'a> Daemon<'a> {
         left
     }
 
-    /// The last status; state.json stays only where something was left. The directory itself may have been owned.
+    /// Writes the last status. state.json stays only if a resource could not be removed. The state directory itself may have been
+    /// owned and removed.
     fn write_end(&self) {
-        if !self.dir.is_there() {
-            self.dir.remove_empty_parent();
+        if !self.main.dir.exists() {
+            self.main.dir.remove_empty_parent();
             return;
         }
-        let nothing_left = self.shared.lock().left.is_empty();
+        let nothing_left = self.main.shared.lock().left.is_empty();
         let removed = if nothing_left {
-            self.dir.remove("state.json")
+            self.main.dir.remove("state.json")
         } else {
             Ok(())
         };
@@ -301,11 +276,11 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    fn say_farewell(&self) {
-        let deadline = Instant::now() + FAREWELL;
-        let mut state = self.shared.lock();
+    fn wait_for_last_replies(&self) {
+        let deadline = Instant::now() + LAST_REPLY_TIMEOUT;
+        let mut state = self.main.shared.lock();
         while state.open_requests > 0 && Instant::now() < deadline {
-            state = self.shared.wait_change(state, Duration::from_millis(50));
+            state = self.main.shared.wait_change(state, Duration::from_millis(50));
         }
     }
 }

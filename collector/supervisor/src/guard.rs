@@ -1,10 +1,7 @@
-//! The guard: takes the lock, removes what an earlier supervisor left, opens the private mount namespace, forks the
-//! daemon and sleeps. When the daemon is killed, its orphans fall to the guard (a child subreaper), which kills them
-//! and removes the rest. When the guard is killed, the daemon gets SIGTERM and ends in order.
+//! The guard: takes the lock, removes the resources of an earlier supervisor, opens the private mount namespace, forks the daemon
+//! and waits for it. When the daemon is killed, the guard (a child subreaper) adopts and kills its orphans and removes its other
+//! resources. When the guard is killed, the daemon gets SIGTERM and ends normally.
 
-use std::fs::File;
-use std::io::Write;
-use std::os::fd::AsRawFd;
 use std::process::exit;
 
 use anyhow::Context;
@@ -29,38 +26,40 @@ use crate::log;
 use crate::mounts;
 use crate::procfs::descendants;
 use crate::protocol::Reply;
+use crate::ready::close_pipe;
+use crate::ready::report_ready;
 use crate::state::Reason;
 use crate::state_dir::Lock;
 use crate::state_dir::StateDir;
 
-/// Runs guard and daemon; the first line on stdout is a [`Reply`] that says whether the socket answers.
+/// Runs guard and daemon. The first line on stdout is a [`Reply`]: the daemon accepts connections, or an error.
 pub fn serve(options: &Options) -> Result<()> {
     let (dir, lock, cleaned) = match prepare(options) {
         Ok(prepared) => prepared,
-        Err(error) => return say_ready(&Reply::Error(format!("{error:#}"))),
+        Err(error) => return report_ready(&Reply::Error(format!("{error:#}"))),
     };
     let guard = getpid();
-    // SAFETY: this process has one thread, so the child may go on as the parent could.
+    // SAFETY: this process has one thread, so the child can continue without restrictions.
     let child = unsafe { libc::fork() };
     if child < 0 {
         let error = std::io::Error::last_os_error();
-        return say_ready(&Reply::Error(format!("cannot fork: {error}")));
+        return report_ready(&Reply::Error(format!("cannot fork: {error}")));
     }
     if child > 0 {
         let outcome = watch(child, &dir);
         drop(lock);
         return outcome;
     }
-    // Of its own session, so that a signal to one process group never takes both.
+    // In another session, so that a signal to one process group never reaches both.
     setsid().context("setsid")?;
     set_parent_process_death_signal(Some(Signal::TERM)).context("PR_SET_PDEATHSIG")?;
     set_child_subreaper(Some(getpid())).context("PR_SET_CHILD_SUBREAPER")?;
     if getppid() != Some(guard) {
-        bail!("the guard died");
+        bail!("the guard has ended");
     }
     if let Err(error) = daemon::serve(options, &dir, &cleaned) {
         log::line(&format!("{error:#}"));
-        say_ready(&Reply::Error(format!("{error:#}")))?;
+        report_ready(&Reply::Error(format!("{error:#}")))?;
         exit(1);
     }
     exit(0);
@@ -68,47 +67,26 @@ pub fn serve(options: &Options) -> Result<()> {
 
 fn prepare(options: &Options) -> Result<(StateDir, Lock, Value)> {
     let dir = StateDir::open(&options.state_dir)?
-        .with_context(|| format!("{} has been removed", options.state_dir.display()))?;
+        .with_context(|| format!("{} was removed", options.state_dir.display()))?;
     let lock = dir.open_lock()?;
-    let before = || dir.read_holdings().ok().flatten();
     if !lock.try_take().context("cannot lock the state directory")? {
-        let pid = before()
-            .map(|holdings| format!(" (pid {})", holdings.pid))
+        let resources = dir.read_resources().ok().flatten();
+        let pid = resources
+            .map(|resources| format!(" (pid {})", resources.pid))
             .unwrap_or_default();
         let dir = dir.path().display();
         bail!("a supervisor runs at {dir}{pid}; end it with `loadprint-supervise end --state {dir}`");
     }
-    // The directory itself may be among it, and is used again.
-    let cleaned = cleanup::remove_what_was_left(&dir, &[dir.path()])?;
+    // The earlier supervisor may have owned its state directory, which is in use again.
+    let cleaned = cleanup::remove_by_state(&dir, &[dir.path()])?;
     dir.remove("status.json").context("status.json")?;
     mounts::enter_private_namespace()?;
     set_child_subreaper(Some(getpid())).context("PR_SET_CHILD_SUBREAPER")?;
     Ok((dir, lock, cleaned))
 }
 
-/// Tells `start`; it reads no more than this line.
-pub fn say_ready(reply: &Reply) -> Result<()> {
-    let mut stdout = std::io::stdout();
-    // `start` may have been killed; the lease will end what it began.
-    drop(writeln!(stdout, "{}", serde_json::to_string(reply)?));
-    detach_stdout()
-}
-
-/// Lets go of the pipe, so that `start` sees its end when the daemon dies before it is ready.
-fn detach_stdout() -> Result<()> {
-    let null = File::options()
-        .write(true)
-        .open("/dev/null")
-        .context("/dev/null")?;
-    // SAFETY: both descriptors are open; 1 is not owned by any value.
-    if unsafe { libc::dup2(null.as_raw_fd(), libc::STDOUT_FILENO) } < 0 {
-        return Err(std::io::Error::last_os_error()).context("dup2");
-    }
-    Ok(())
-}
-
 fn watch(daemon: i32, dir: &StateDir) -> Result<()> {
-    detach_stdout()?;
+    close_pipe()?;
     let status = loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == daemon => break status,
@@ -124,19 +102,19 @@ fn watch(daemon: i32, dir: &StateDir) -> Result<()> {
 
 fn clean_after(status: WaitStatus, dir: &StateDir) -> Result<()> {
     log::line(&format!(
-        "the daemon died ({}); removing what it held",
+        "the daemon ended unexpectedly ({}); removing its resources",
         describe(status)
     ));
     let me = getpid().as_raw_nonzero().get().unsigned_abs();
     let reap = || while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {};
     let mut left = cleanup::kill_all(|| descendants(me), reap);
-    if let Some(holdings) = dir.read_holdings()? {
-        left.extend(cleanup::remove_leftovers(&holdings));
+    if let Some(resources) = dir.read_resources()? {
+        left.extend(cleanup::remove_resources(&resources));
     }
     for line in &left {
-        log::line(&format!("left behind: {line}"));
+        log::line(&format!("not removed: {line}"));
     }
-    if !dir.is_there() {
+    if !dir.exists() {
         dir.remove_empty_parent();
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! The requests that only the main thread performs: processes, mounts, namespaces, owned paths. Each is written to
-//! state.json as soon as it holds something; a death before that is covered by what vanishes with the daemon.
+//! Performs the requests of the main thread: processes, mounts, namespaces, owned paths. Each new resource is written to
+//! state.json at once; a resource of a daemon that is killed before that disappears with the daemon.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -17,8 +17,8 @@ use serde_json::json;
 use crate::account::Account;
 use crate::cleanup;
 use crate::cpus::CpuSet;
-use crate::daemon::Daemon;
 use crate::log;
+use crate::main_thread::MainThread;
 use crate::mounts;
 use crate::netns::NetNs;
 use crate::netns::PEER_INTERFACE;
@@ -34,43 +34,43 @@ use crate::state::Process;
 use crate::state::ProcessState;
 use crate::state::State;
 
-/// Does one request and gives its answer.
-pub fn perform(daemon: &mut Daemon<'_>, request: Request) -> Result<Value> {
+/// Performs one request and returns its reply.
+pub fn perform(main: &mut MainThread<'_>, request: Request) -> Result<Value> {
     match request {
-        Request::Run(request) => run(daemon, *request),
+        Request::Run(request) => run(main, *request),
         Request::Bind { source, destination } => {
             mounts::bind(&source, &destination)?;
-            mounted(daemon, destination)
+            mounted(main, destination)
         }
         Request::Proc { destination } => {
             mounts::proc(&destination)?;
-            mounted(daemon, destination)
+            mounted(main, destination)
         }
         Request::Dev { destination } => {
             mounts::dev(&destination)?;
-            mounted(daemon, destination)
+            mounted(main, destination)
         }
-        Request::Unmount { destination } => unmount(daemon, &destination),
+        Request::Unmount { destination } => unmount(main, &destination),
         Request::Netns {
             name,
             host_address,
             peer_address,
-        } => netns(daemon, &name, &host_address, &peer_address),
-        Request::Own { path } => own(daemon, path),
+        } => netns(main, &name, &host_address, &peer_address),
+        Request::Own { path } => own(main, path),
         Request::Wait { .. }
         | Request::Stop { .. }
         | Request::Note { .. }
         | Request::Status
         | Request::End => {
-            bail!("this request is answered elsewhere")
+            bail!("not a request for the main thread; please report this")
         }
     }
 }
 
-fn run(daemon: &mut Daemon<'_>, request: RunRequest) -> Result<Value> {
+fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
     check_name(&request.name)?;
     let netns = {
-        let state = daemon.shared.lock();
+        let state = main.shared.lock();
         refuse_running(&state, &request.name)?;
         request
             .netns
@@ -93,12 +93,12 @@ fn run(daemon: &mut Daemon<'_>, request: RunRequest) -> Result<Value> {
         .as_deref()
         .map(|user| Account::resolve(user, root))
         .transpose()?;
-    let (stdout, stdout_file) = output(daemon, request.stdout.as_deref(), &request.name, "stdout")?;
-    let (stderr, stderr_file) = output(daemon, request.stderr.as_deref(), &request.name, "stderr")?;
+    let (stdout, stdout_file) = output(main, request.stdout.as_deref(), &request.name, "stdout")?;
+    let (stderr, stderr_file) = output(main, request.stderr.as_deref(), &request.name, "stderr")?;
     let spawn = Spawn {
         argv: request.argv,
         env: request.env,
-        token: daemon.token.clone(),
+        token: main.token.clone(),
         cpus,
         netns,
         chroot: request.chroot,
@@ -110,7 +110,7 @@ fn run(daemon: &mut Daemon<'_>, request: RunRequest) -> Result<Value> {
     let pid = spawn
         .start()
         .with_context(|| format!("cannot start `{}`", request.name))?;
-    // It cannot have been reaped yet, so its stat is there even if it has died.
+    // It was not reaped yet, so its stat file exists even if it has exited.
     let stat = read_stat(&format!("/proc/{pid}/stat")).with_context(|| format!("/proc/{pid}/stat"))?;
     log::line(&format!("started {} (pid {pid})", request.name));
     let process = Process {
@@ -129,22 +129,27 @@ fn run(daemon: &mut Daemon<'_>, request: RunRequest) -> Result<Value> {
         name: request.name,
     };
     let reply = json!({"name": process.name, "pid": pid});
-    let mut state = daemon.shared.lock();
+    let mut state = main.shared.lock();
     state.processes.retain(|earlier| earlier.name != process.name);
     state.processes.push(process);
     drop(state);
-    daemon.write_holdings()?;
+    main.write_resources()?;
     Ok(reply)
 }
 
-fn output(daemon: &Daemon<'_>, asked: Option<&Path>, name: &str, stream: &str) -> Result<(Output, fs::File)> {
+fn output(
+    main: &MainThread<'_>,
+    option: Option<&Path>,
+    name: &str,
+    stream: &str,
+) -> Result<(Output, fs::File)> {
     let flags = OFlags::CREATE | OFlags::APPEND | OFlags::RDWR;
-    let (path, opened) = match asked {
+    let (path, opened) = match option {
         Some(path) => (path.to_owned(), Output::open(path)),
         None => {
             let name = format!("{name}.{stream}");
-            let opened = daemon.dir.open_file(&name, flags).and_then(Output::new);
-            (daemon.dir.join(&name), opened)
+            let opened = main.dir.open_file(&name, flags).and_then(Output::new);
+            (main.dir.join(&name), opened)
         }
     };
     opened.with_context(|| format!("--{stream} {}", path.display()))
@@ -168,21 +173,24 @@ fn find_netns(state: &State, name: &str) -> Result<Arc<OwnedFd>> {
     }
     let names: Vec<&str> = state.namespaces.iter().map(|netns| netns.name.as_str()).collect();
     match names.as_slice() {
-        [] => bail!("no network namespace `{name}`: none was made here"),
-        _ => bail!("no network namespace `{name}`; there are: {}", names.join(", ")),
+        [] => bail!("no network namespace `{name}`: this supervisor has none; create it with `netns`"),
+        _ => bail!(
+            "no network namespace `{name}`; this supervisor has: {}",
+            names.join(", ")
+        ),
     }
 }
 
-fn mounted(daemon: &mut Daemon<'_>, destination: PathBuf) -> Result<Value> {
+fn mounted(main: &mut MainThread<'_>, destination: PathBuf) -> Result<Value> {
     log::line(&format!("mounted {}", destination.display()));
     let reply = json!({"mounted": destination});
-    daemon.shared.lock().mounts.push(destination);
-    daemon.write_holdings()?;
+    main.shared.lock().mounts.push(destination);
+    main.write_resources()?;
     Ok(reply)
 }
 
-fn unmount(daemon: &mut Daemon<'_>, destination: &Path) -> Result<Value> {
-    let position = daemon
+fn unmount(main: &mut MainThread<'_>, destination: &Path) -> Result<Value> {
+    let position = main
         .shared
         .lock()
         .mounts
@@ -193,55 +201,59 @@ fn unmount(daemon: &mut Daemon<'_>, destination: &Path) -> Result<Value> {
     };
     mounts::undo(destination)?;
     log::line(&format!("unmounted {}", destination.display()));
-    daemon.shared.lock().mounts.remove(position);
-    daemon.write_holdings()?;
+    main.shared.lock().mounts.remove(position);
+    main.write_resources()?;
     Ok(json!({"unmounted": destination}))
 }
 
-fn netns(daemon: &mut Daemon<'_>, name: &str, host: &str, peer: &str) -> Result<Value> {
+fn netns(main: &mut MainThread<'_>, name: &str, host: &str, peer: &str) -> Result<Value> {
     check_name(name)?;
-    if daemon
+    if main
         .shared
         .lock()
         .namespaces
         .iter()
         .any(|netns| netns.name == name)
     {
-        bail!("network namespace `{name}` exists in this supervisor; choose another name");
+        bail!("network namespace `{name}` already exists; choose another name");
     }
-    // Namespaces of other supervisors may have the same name; interfaces of the host may not (15 bytes at most).
-    let interface = format!("lp{}n{}", std::process::id(), daemon.namespaces_made);
-    daemon.namespaces_made += 1;
+    // Interface names are unique on the host, unlike the namespaces of several supervisors, and have at most 15 bytes.
+    let interface = format!("lp{}n{}", std::process::id(), main.namespaces_created);
+    main.namespaces_created += 1;
     let netns = NetNs::create(name, &interface, host, peer)?;
-    log::line(&format!("made network namespace {name} behind {interface}"));
+    log::line(&format!(
+        "created network namespace {name} with interface {interface}"
+    ));
     let reply = json!({
         "netns": name, "host_interface": interface, "peer_interface": PEER_INTERFACE,
         "host_address": host, "peer_address": peer,
     });
-    daemon.shared.lock().namespaces.push(netns);
-    daemon.write_holdings()?;
+    main.shared.lock().namespaces.push(netns);
+    main.write_resources()?;
     Ok(reply)
 }
 
-fn own(daemon: &mut Daemon<'_>, path: PathBuf) -> Result<Value> {
-    let mounts = daemon.shared.lock().mounts.clone();
+fn own(main: &mut MainThread<'_>, path: PathBuf) -> Result<Value> {
+    let mounts = main.shared.lock().mounts.clone();
     cleanup::check_owned(&path, &mounts)?;
     let path = cleanup::resolve(&path);
     let reply = json!({"owned": path});
-    let mut state = daemon.shared.lock();
+    let mut state = main.shared.lock();
     if !state.owned.contains(&path) {
         state.owned.push(path);
     }
     drop(state);
-    daemon.write_holdings()?;
+    main.write_resources()?;
     Ok(reply)
 }
 
-/// Names become file names and part of messages.
+/// Checks a name, which is used in file names and messages.
 fn check_name(name: &str) -> Result<()> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     if name.is_empty() || name.len() > 64 || name.starts_with(['.', '-']) || !name.bytes().all(plain) {
-        bail!("name `{name}` must be 1 to 64 letters, digits, `_`, `.` or `-`, not starting with `.` or `-`");
+        bail!(
+            "name `{name}` must have 1 to 64 letters, digits, `_`, `.` or `-`, and must not start with `.` or `-`"
+        );
     }
     Ok(())
 }

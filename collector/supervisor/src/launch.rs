@@ -1,5 +1,5 @@
-//! `start`: makes the state directory, starts the guard in a session of its own and returns when the daemon's socket
-//! answers, or with the one line that says why it does not.
+//! `start`: creates the state directory, starts the guard in a new session, and returns when the daemon accepts connections or has
+//! failed.
 
 use std::fs::File;
 use std::io;
@@ -21,27 +21,27 @@ use crate::procfs::ProcessId;
 use crate::protocol::Reply;
 use crate::state_dir::StateDir;
 
-/// What a supervisor is started with.
+/// Options of `start`.
 #[derive(Debug)]
 pub struct Options {
-    /// Absolute.
+    /// An absolute path.
     pub state_dir: PathBuf,
     pub lease: Duration,
     pub controller_pid: Option<u32>,
 }
 
-/// Starts a supervisor and prints what it is.
+/// Starts a supervisor and prints its pid, state directory and lease.
 pub fn start(options: &Options) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
-        bail!("needs root: it mounts, makes network namespaces and changes users");
+        bail!("needs root, to mount, create network namespaces and change users; use sudo");
     }
     if options.lease < Duration::from_secs(1) {
-        bail!("--lease is under a second");
+        bail!("--lease must be at least 1s");
     }
     if let Some(pid) = options.controller_pid
         && ProcessId::of(pid).is_none()
     {
-        bail!("--controller-pid {pid}: there is no such process");
+        bail!("--controller-pid {pid}: no such process");
     }
     let dir = StateDir::create(&options.state_dir)?;
     let log_path = dir.join("supervisor.log");
@@ -55,21 +55,20 @@ pub fn start(options: &Options) -> Result<()> {
     if let Some(stdout) = guard.stdout.take() {
         BufReader::new(stdout)
             .read_line(&mut line)
-            .context("cannot hear the supervisor")?;
+            .context("cannot read from the supervisor")?;
     }
     if line.is_empty() {
         bail!(
-            "the supervisor died before it was ready; see {}",
+            "the supervisor ended before it was ready; see {}",
             log_path.display()
         );
     }
-    let reply: Reply =
-        serde_json::from_str(&line).context("the supervisor's first line is not understood")?;
+    let reply: Reply = serde_json::from_str(&line).context("the supervisor's first line cannot be parsed")?;
     client::print(&reply.into_result()?)
 }
 
 fn guard_command(options: &Options, log: File) -> Result<Command> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let program = std::env::current_exe().context("cannot find this program's executable")?;
     let mut command = Command::new(program);
     command.arg("serve").arg("--state").arg(&options.state_dir);
     command
@@ -78,7 +77,7 @@ fn guard_command(options: &Options, log: File) -> Result<Command> {
     if let Some(pid) = options.controller_pid {
         command.arg("--controller-pid").arg(pid.to_string());
     }
-    // The caller's environment may hold secrets, and its working directory may be one to unmount.
+    // The caller's environment may contain secrets, and its working directory could block an unmount.
     command.env_clear().env(
         "PATH",
         "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -95,7 +94,7 @@ fn guard_command(options: &Options, log: File) -> Result<Command> {
                 return Err(io::Error::last_os_error());
             }
             libc::umask(0o077);
-            // An inherited pipe that stays open would keep its reader (ssh, ansible) waiting for ever.
+            // An inherited pipe that stays open would block its reader (ssh, ansible) forever.
             libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
             Ok(())
         });

@@ -1,10 +1,9 @@
-//! supervisor.log: what was started, stopped and removed, with times. Arguments and environments stay out of it:
-//! they may hold secrets.
+//! Writes supervisor.log: starts, stops and removals with times. It contains no arguments and environments, which may be secret.
 
 use std::io::Write;
 use std::time::SystemTime;
 
-/// Writes one line to stderr, which the daemon has open on supervisor.log. A full disk loses the line, nothing else.
+/// Writes one line to stderr, which is supervisor.log. A full disk only loses the line.
 pub fn line(text: &str) {
     let now = humantime::format_rfc3339_seconds(SystemTime::now());
     drop(writeln!(std::io::stderr(), "{now} {text}"));

@@ -1,13 +1,12 @@
-//! `loadprint-supervise`: owns the processes, mounts and network namespaces of one run on a target, and removes
-//! them when it is told to, when its lease runs out or when its controller is gone.
+//! `loadprint-supervise`: owns the processes, mounts and network namespaces of one run on a target host. It removes them on
+//! request, when its lease expires, or when its controller exits.
 //!
-//! Two processes make one supervisor. The *guard* opens a private mount namespace and forks the *daemon*, which
-//! does the work; when the daemon is killed outright its orphans fall to the guard, which ends them. A kill of both
-//! at once is left to PDEATHSIG for the direct children, and to the next `start` for the rest.
-//! It cannot see processes that something else starts on its behalf (a service manager, a container engine).
+//! A supervisor has two processes. The *guard* opens a private mount namespace and forks the *daemon*, which does the work. When
+//! the daemon is killed, the guard adopts and kills its orphans. When both are killed, PDEATHSIG kills the direct children, and
+//! the next `start` removes the rest. Processes that a service manager or a container engine starts on request are not covered.
 //!
-//! No capability is dropped: whoever opens the socket (0600, in a directory 0700) can have any program run as root,
-//! and a root child regains the bounding set when it executes, so a smaller set here would protect nothing.
+//! The supervisor drops no capability: a client of the socket (0600, in a directory 0700) can run any program as root, and a root
+//! child regains its capabilities at exec, so a smaller set would protect nothing.
 
 mod account;
 mod cleanup;
@@ -20,12 +19,14 @@ mod guard;
 mod jobs;
 mod launch;
 mod log;
+mod main_thread;
 mod mounts;
 mod netns;
 mod output;
 mod placement;
 mod procfs;
 mod protocol;
+mod ready;
 mod signals;
 mod spawn;
 mod state;

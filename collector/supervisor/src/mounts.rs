@@ -1,4 +1,4 @@
-//! Mounts inside the private mount namespace, where nobody else sees them and where they end with the supervisor.
+//! Mounts file systems in the supervisor's private mount namespace: they are invisible outside of it and end with it.
 
 use std::fs;
 use std::fs::File;
@@ -28,7 +28,7 @@ const LINKS: &[(&str, &str)] = &[
     ("stderr", "/proc/self/fd/2"),
 ];
 
-/// Moves the calling process, which has one thread, into a mount namespace that shares nothing with the host's.
+/// Moves the calling process, which has one thread, into a private mount namespace.
 pub fn enter_private_namespace() -> Result<()> {
     // SAFETY: a mount namespace leaves the descriptor table alone, which is what makes unshare unsafe.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }
@@ -37,13 +37,13 @@ pub fn enter_private_namespace() -> Result<()> {
         .context("cannot make the mounts private")
 }
 
-/// Makes `source` visible at `destination`.
+/// Bind-mounts `source` at `destination`.
 pub fn bind(source: &Path, destination: &Path) -> Result<()> {
     let source_meta = fs::metadata(source).with_context(|| format!("{}", source.display()))?;
     let destination_meta = existing(destination)?;
     if source_meta.is_dir() != destination_meta.is_dir() {
         bail!(
-            "{} and {} must both be directories or both be files",
+            "{} and {} must be both directories or both files",
             source.display(),
             destination.display()
         );
@@ -60,7 +60,7 @@ pub fn proc(destination: &Path) -> Result<()> {
         .with_context(|| format!("cannot mount proc at {}", destination.display()))
 }
 
-/// Mounts a tmpfs with the devices that a server needs; the host's other devices stay out of reach.
+/// Mounts a tmpfs with the devices that a server needs and no others.
 pub fn dev(destination: &Path) -> Result<()> {
     directory(destination)?;
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
@@ -76,17 +76,17 @@ fn fill_dev(destination: &Path) -> Result<()> {
         mount_bind(Path::new("/dev").join(name), &node)
             .with_context(|| format!("cannot bind /dev/{name} at {}", node.display()))?;
     }
-    for (name, goal) in LINKS {
-        symlink(goal, destination.join(name)).with_context(|| format!("/dev/{name}"))?;
+    for (name, target) in LINKS {
+        symlink(target, destination.join(name)).with_context(|| format!("/dev/{name}"))?;
     }
     let shm = destination.join("shm");
     fs::create_dir(&shm).and_then(|()| fs::set_permissions(&shm, PermissionsExt::from_mode(0o1777)))?;
-    // The daemon's umask is 077; an account other than root must be able to open the directory.
+    // The daemon's umask is 077, but other users must be able to open the directory.
     fs::set_permissions(destination, PermissionsExt::from_mode(0o755))?;
     Ok(())
 }
 
-/// Undoes a mount with all that is mounted below it; files still open keep it alive, out of sight.
+/// Unmounts a path with all mounts below it; the kernel completes this when the last open file is closed.
 pub fn undo(destination: &Path) -> Result<()> {
     unmount(destination, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
         .with_context(|| format!("cannot unmount {}", destination.display()))
@@ -115,7 +115,7 @@ fn mount_points(text: &str) -> impl Iterator<Item = PathBuf> {
 }
 
 fn existing(path: &Path) -> Result<fs::Metadata> {
-    fs::metadata(path).with_context(|| format!("mount point {} (make it first)", path.display()))
+    fs::metadata(path).with_context(|| format!("mount point {} must exist, create it first", path.display()))
 }
 
 fn directory(path: &Path) -> Result<()> {

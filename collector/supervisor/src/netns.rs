@@ -1,7 +1,7 @@
-//! Network namespaces behind a veth pair, made with `ip` (iproute2). A namespace has no name in /run/netns: only a
-//! descriptor of the daemon and its processes hold it, so nothing of it can be left over. To look inside:
-//! `nsenter --net=/proc/PID/ns/net`, or `ip netns attach NAME PID`. Both ends carry no IPv6 link-local address:
-//! its router solicitations would be counted as traffic of the load.
+//! Creates network namespaces with a veth pair by `ip` (iproute2). A namespace has no name in /run/netns: it exists as long as a
+//! descriptor of the daemon or a process in it, so it cannot be left over. To enter it: `nsenter --net=/proc/PID/ns/net`, or
+//! `ip netns attach NAME PID`. Neither interface has an IPv6 link-local address: its router solicitations would count as traffic
+//! of the load.
 
 use std::fs;
 use std::fs::File;
@@ -24,7 +24,7 @@ use serde_json::Value;
 /// The interface's name inside the namespace.
 pub const PEER_INTERFACE: &str = "veth0";
 
-/// A namespace that lives as long as this value or a process in it.
+/// A namespace; it exists as long as this value or a process in it.
 #[derive(Debug)]
 pub struct NetNs {
     pub name: String,
@@ -74,15 +74,15 @@ impl Cidr {
 }
 
 impl NetNs {
-    /// Makes the namespace and the pair; the host's end is called `host_interface`.
+    /// Creates the namespace and the pair; `host_interface` is the name of the interface on the host.
     pub fn create(name: &str, host_interface: &str, host: &str, peer: &str) -> Result<Self> {
         let (host_cidr, peer_cidr) = (Cidr::parse(host)?, Cidr::parse(peer)?);
         if host_cidr.address == peer_cidr.address || !host_cidr.overlaps(peer_cidr) {
-            bail!("{host} and {peer} must be two addresses of one network");
+            bail!("{host} and {peer} must be different addresses of the same network");
         }
-        refuse_taken(host_cidr, host)?;
+        refuse_address_in_use(host_cidr, host)?;
         let descriptor = Arc::new(new_namespace()?);
-        // `ip` takes a path where it takes a namespace's name.
+        // `ip` also accepts a path as the name of a namespace.
         let path = format!("/proc/{}/fd/{}", std::process::id(), descriptor.as_raw_fd());
         ip(
             None,
@@ -99,13 +99,15 @@ impl NetNs {
                 &path,
             ],
         )?;
-        let made = Self {
+        let netns = Self {
             name: name.to_owned(),
             host_interface: host_interface.to_owned(),
             descriptor,
         };
-        made.configure(host, peer).inspect_err(|_| drop(made.remove()))?;
-        Ok(made)
+        netns
+            .configure(host, peer)
+            .inspect_err(|_| drop(netns.remove()))?;
+        Ok(netns)
     }
 
     fn configure(&self, host: &str, peer: &str) -> Result<()> {
@@ -121,24 +123,24 @@ impl NetNs {
         ip(inside, &["link", "set", "lo", "up"])
     }
 
-    /// Removes the pair at once; the kernel would do so some time after the last process has left.
+    /// Removes the pair at once; the kernel removes it some time after the last process has exited.
     pub fn remove(&self) -> Result<()> {
         remove_interface(&self.host_interface)
     }
 }
 
-/// Removes a veth by the name of its host end; one that is gone already is fine.
+/// Removes a veth pair by the name of its interface on the host; it need not exist.
 pub fn remove_interface(name: &str) -> Result<()> {
-    let is_there = || fs::symlink_metadata(format!("/sys/class/net/{name}")).is_ok();
-    if !is_there() {
+    let exists = || fs::symlink_metadata(format!("/sys/class/net/{name}")).is_ok();
+    if !exists() {
         return Ok(());
     }
-    // The kernel may be faster: it removes the pair once the namespace's last process has gone.
+    // The kernel may remove the pair first, when the namespace's last process exits.
     ip(None, &["link", "delete", name, "type", "veth"])
-        .or_else(|error| if is_there() { Err(error) } else { Ok(()) })
+        .or_else(|error| if exists() { Err(error) } else { Ok(()) })
 }
 
-/// A thread of its own enters the new namespace and leaves its descriptor behind.
+/// Creates a namespace in a temporary thread and returns its descriptor.
 fn new_namespace() -> Result<OwnedFd> {
     let enter = || -> io::Result<OwnedFd> {
         // SAFETY: a network namespace leaves the descriptor table alone, which is what makes unshare unsafe.
@@ -146,12 +148,12 @@ fn new_namespace() -> Result<OwnedFd> {
         Ok(File::open("/proc/thread-self/ns/net")?.into())
     };
     match std::thread::spawn(enter).join() {
-        Ok(result) => result.context("cannot make a network namespace"),
-        Err(_) => bail!("cannot make a network namespace: its thread failed"),
+        Ok(result) => result.context("cannot create a network namespace"),
+        Err(_) => bail!("cannot create a network namespace: the thread panicked"),
     }
 }
 
-fn refuse_taken(wanted: Cidr, text: &str) -> Result<()> {
+fn refuse_address_in_use(wanted: Cidr, text: &str) -> Result<()> {
     let listing = ip_output(None, &["-json", "address", "show"])?;
     let interfaces: Value = serde_json::from_slice(&listing).context("`ip -json address` is not JSON")?;
     for interface in interfaces.as_array().into_iter().flatten() {
@@ -159,10 +161,10 @@ fn refuse_taken(wanted: Cidr, text: &str) -> Result<()> {
             let (Some(local), Some(length)) = (info["local"].as_str(), info["prefixlen"].as_u64()) else {
                 continue;
             };
-            let taken = format!("{local}/{length}");
-            if Cidr::parse(&taken).is_ok_and(|cidr| cidr.overlaps(wanted)) {
+            let other = format!("{local}/{length}");
+            if Cidr::parse(&other).is_ok_and(|cidr| cidr.overlaps(wanted)) {
                 let name = interface["ifname"].as_str().unwrap_or("?");
-                bail!("address {text} is taken: {taken} is on {name}; choose another network");
+                bail!("the network of {text} is in use: {name} has {other}; choose another network");
             }
         }
     }
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_with_a_length_is_refused() {
+    fn invalid_addresses_are_refused() {
         for text in [
             "",
             "198.18.0.1",

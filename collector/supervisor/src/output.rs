@@ -1,4 +1,4 @@
-//! The output files of a process: appended to, created 0600, and only their tails read back.
+//! Output files of a process: opened for appending with mode 0600; only their ends are read back.
 
 use std::fs::File;
 use std::io;
@@ -7,22 +7,22 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Bytes read from the end.
+/// Bytes that are read from the end.
 const TAIL_BYTES: u64 = 4096;
 const TAIL_LINES: usize = 20;
 
-/// One output file, from where this process began to write.
+/// An output file, from the offset at which this process began to write.
 #[derive(Debug)]
 pub struct Output {
     file: File,
     start: u64,
-    seen_length: u64,
+    last_length: u64,
     last_line: String,
 }
 
 impl Output {
-    /// Opens the file, creating it if needed; also gives the descriptor for the process. Its directory may be the process's own,
-    /// which runs under another account: a link there, or a file with a second name, is not one to write to.
+    /// Opens the file, or creates it; also returns the descriptor for the process. Another user may own the directory, so links and
+    /// files with hard links are refused.
     pub fn open(path: &Path) -> io::Result<(Self, File)> {
         let file = File::options()
             .create(true)
@@ -34,13 +34,13 @@ impl Output {
         let meta = file.metadata()?;
         if !meta.is_file() || meta.nlink() != 1 {
             return Err(io::Error::other(
-                "not a regular file of one name; remove it or name another",
+                "not a regular file without hard links; remove it or choose another",
             ));
         }
         Self::new(file)
     }
 
-    /// Takes a file that is open for reading and appending.
+    /// Uses a file that is open for reading and appending.
     pub fn new(file: File) -> io::Result<(Self, File)> {
         let for_process = file.try_clone()?;
         let start = file.metadata()?.len();
@@ -48,18 +48,18 @@ impl Output {
             Self {
                 file,
                 start,
-                seen_length: start,
+                last_length: start,
                 last_line: String::new(),
             },
             for_process,
         ))
     }
 
-    /// The last whole or partial line that is not blank; reads only when the file has grown.
+    /// The last line, complete or not, that is not blank; reads only if the file's size has changed.
     pub fn last_line(&mut self) -> &str {
-        let length = self.file.metadata().map_or(self.seen_length, |meta| meta.len());
-        if length != self.seen_length {
-            self.seen_length = length;
+        let length = self.file.metadata().map_or(self.last_length, |meta| meta.len());
+        if length != self.last_length {
+            self.last_length = length;
             let tail = self.read_tail(length);
             self.last_line = tail
                 .lines()
@@ -72,7 +72,7 @@ impl Output {
         &self.last_line
     }
 
-    /// The last lines, at most twenty and 4 KiB.
+    /// The last lines, at most 20 lines and 4 KiB.
     pub fn tail(&self) -> String {
         let text = self.read_tail(self.file.metadata().map_or(self.start, |meta| meta.len()));
         let text = text.trim_end();
@@ -84,7 +84,7 @@ impl Output {
     }
 
     fn read_tail(&self, length: u64) -> String {
-        // A file that somebody truncated has no "before" any more.
+        // After a truncation the start offset is meaningless.
         let start = if length < self.start { 0 } else { self.start };
         let from = start.max(length.saturating_sub(TAIL_BYTES));
         let mut bytes = vec![0; usize::try_from(length.saturating_sub(from)).unwrap_or(0)];
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_is_this_process_s_own() {
+    fn the_last_line_is_that_of_this_process() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out");
         std::fs::write(&path, "before\n").unwrap();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_is_bounded() {
+    fn the_tail_is_limited() {
         let dir = tempfile::tempdir().unwrap();
         let (output, mut file) = Output::open(&dir.path().join("out")).unwrap();
         for line in 0..1000 {

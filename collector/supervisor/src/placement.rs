@@ -1,7 +1,7 @@
-//! Checks that a pinned process stays where it was put: once a second (less often where that would take more than
-//! 1/500 of the time), every thread of it and of its descendants,
-//! by its allowed CPUs and the CPU it last ran on (field 39 of proc_pid_stat(5)). What a thread does between two
-//! samples is not seen; allowed CPUs come from sched_getaffinity(2), which leaves out CPUs that are offline.
+//! Checks that a pinned process stays on its CPUs. Samples every thread of the process and its descendants once a second, less
+//! often if that would use more than 1/500 of the time: its allowed CPUs and the CPU on which it last ran (field 39 of
+//! proc_pid_stat(5)). Changes between two samples are not detected. Allowed CPUs come from sched_getaffinity(2), which omits
+//! offline CPUs.
 
 use std::fs;
 
@@ -11,26 +11,26 @@ use crate::cpus::CpuSet;
 use crate::procfs::ProcessId;
 use crate::procfs::read_stat;
 
-/// Descendants are looked up again every so many samples (and at each of the first ones).
+/// Descendants are searched at each of the first samples and at every fifth one.
 const TREE_EVERY: u64 = 5;
 
-/// What the samples saw. The counts are (sample, thread) pairs.
+/// Totals of the samples. The counts are (sample, thread) pairs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Placement {
     pub cpus: String,
     pub samples: u64,
-    /// Most threads in one sample.
+    /// The largest number of threads in one sample.
     pub threads: u64,
-    /// Threads that were allowed to leave the set.
+    /// Threads whose allowed CPUs include others than the set.
     pub outside_allowed: u64,
-    /// Threads that last ran outside the set.
+    /// Threads that last ran on a CPU outside the set.
     pub outside_ran: u64,
     #[serde(skip)]
     tree: Vec<u32>,
 }
 
 impl Placement {
-    /// No samples yet.
+    /// Totals without samples.
     pub fn new(cpus: &CpuSet) -> Self {
         let cpus = cpus.to_string();
         Self {
@@ -48,8 +48,8 @@ impl Placement {
         if !process.is_alive() {
             return;
         }
-        let look_for_children = self.samples < TREE_EVERY || self.samples.is_multiple_of(TREE_EVERY);
-        if look_for_children {
+        let find_children = self.samples < TREE_EVERY || self.samples.is_multiple_of(TREE_EVERY);
+        if find_children {
             self.tree = vec![process.pid];
         }
         let mut threads = 0;
@@ -58,7 +58,7 @@ impl Placement {
             next += 1;
             for thread in threads_of(pid) {
                 threads += u64::from(self.check(pid, thread, cpus));
-                if look_for_children {
+                if find_children {
                     self.tree.extend(children_of(pid, thread));
                 }
             }
@@ -67,7 +67,7 @@ impl Placement {
         self.threads = self.threads.max(threads);
     }
 
-    /// Whether the thread was still there.
+    /// Checks one thread; false if it has exited.
     fn check(&mut self, pid: u32, thread: u32, cpus: &CpuSet) -> bool {
         let Some(stat) = read_stat(&format!("/proc/{pid}/task/{thread}/stat")) else {
             return false;
@@ -94,7 +94,7 @@ fn threads_of(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// proc_tid_children(5): space-separated pids of the children that this thread forked.
+/// The children that this thread forked (proc_tid_children(5)).
 fn children_of(pid: u32, thread: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).unwrap_or_default();
     text.split_ascii_whitespace()

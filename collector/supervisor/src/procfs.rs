@@ -1,5 +1,5 @@
-//! Processes as /proc shows them: identity that survives pid reuse, trees, and kills that hit nobody else.
-//! Needs /proc of the host's pid namespace.
+//! Reads processes from /proc: identities that are safe against pid reuse, process trees, and signals to exactly one process.
+//! Needs the /proc of the host's pid namespace.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,15 +14,15 @@ use rustix::process::pidfd_send_signal;
 use serde::Deserialize;
 use serde::Serialize;
 
-/// A process, told apart from a later one with the same pid by its start time
-/// (clock ticks after boot, field 22 of proc_pid_stat(5)).
+/// A process; the start time (clock ticks after boot, field 22 of proc_pid_stat(5)) distinguishes it from a later process with
+/// the same pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     pub pid: u32,
     pub start_time: u64,
 }
 
-/// The fields of /proc/PID/stat that are used here.
+/// Fields of /proc/PID/stat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// R, S, D, Z, T …
@@ -34,7 +34,7 @@ pub struct Stat {
 }
 
 impl ProcessId {
-    /// The process that has this pid now; `None` when there is none or only its zombie.
+    /// The process that has this pid now; `None` if there is none or it is a zombie.
     pub fn of(pid: u32) -> Option<Self> {
         let stat = read_stat(&format!("/proc/{pid}/stat"))?;
         (stat.state != b'Z').then_some(Self {
@@ -43,17 +43,17 @@ impl ProcessId {
         })
     }
 
-    /// Whether this very process still runs.
+    /// True if this process is running.
     pub fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
 
-    /// Sends a signal to this very process; `false` when it is gone.
+    /// Sends a signal to this process; false if it has exited.
     pub fn signal(self, signal: Signal) -> bool {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else {
             return false;
         };
-        // The descriptor pins the process; comparing the start time after opening it closes the window for reuse.
+        // The descriptor refers to one process; checking the start time after opening it excludes a reused pid.
         let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else {
             return false;
         };
@@ -61,16 +61,16 @@ impl ProcessId {
     }
 }
 
-/// Reads and parses a stat file of a process or thread; `None` when it is gone.
+/// Reads and parses the stat file of a process or thread; `None` if it has exited.
 pub fn read_stat(path: &str) -> Option<Stat> {
-    // One read: the kernel gives the whole line at once, and read_to_string would ask six times. The longest line
-    // (52 fields of 20 digits, a name of 64 bytes) fits.
+    // One read returns the whole line, for which read_to_string needs six. The longest line (52 fields of 20 digits, a name of 64
+    // bytes) fits into the buffer.
     let mut buffer = [0; 1280];
     let read = File::open(path).ok()?.read(&mut buffer).ok()?;
     parse_stat(&String::from_utf8_lossy(buffer.get(..read)?))
 }
 
-/// Parses `pid (comm) state ppid … starttime(22) … processor(39) …`; comm may hold blanks and parentheses.
+/// Parses `pid (comm) state ppid … starttime(22) … processor(39) …`; comm may contain blanks and parentheses.
 fn parse_stat(text: &str) -> Option<Stat> {
     let mut fields = text.get(text.rfind(')')? + 1..)?.split_ascii_whitespace();
     let state = *fields.next()?.as_bytes().first()?;
@@ -96,7 +96,7 @@ pub fn all_pids() -> Vec<u32> {
         .collect()
 }
 
-/// All living descendants of a process, nearest first, without itself.
+/// All running descendants of a process, without the process itself.
 pub fn descendants(root: u32) -> Vec<ProcessId> {
     let mut children: HashMap<u32, Vec<(ProcessId, bool)>> = HashMap::new();
     for pid in all_pids() {
@@ -111,37 +111,37 @@ pub fn descendants(root: u32) -> Vec<ProcessId> {
                 .push((id, stat.state != b'Z'));
         }
     }
-    let mut found = Vec::new();
-    let mut open = vec![root];
-    while let Some(parent) = open.pop() {
-        for (id, alive) in children.remove(&parent).unwrap_or_default() {
-            open.push(id.pid);
-            if alive {
-                found.push(id);
+    let mut descendants = Vec::new();
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        for (id, is_alive) in children.remove(&parent).unwrap_or_default() {
+            parents.push(id.pid);
+            if is_alive {
+                descendants.push(id);
             }
         }
     }
-    found
+    descendants
 }
 
-/// Processes whose environment at exec held `key=value`.
+/// Processes whose environment at exec contained `key=value`.
 pub fn with_environment(key: &str, value: &str) -> Vec<ProcessId> {
-    let wanted = format!("{key}={value}");
-    let holds = |pid: &u32| {
+    let variable = format!("{key}={value}");
+    let has_variable = |pid: &u32| {
         fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
             environ
                 .split(|&byte| byte == 0)
-                .any(|pair| pair == wanted.as_bytes())
+                .any(|pair| pair == variable.as_bytes())
         })
     };
     all_pids()
         .into_iter()
-        .filter(holds)
+        .filter(has_variable)
         .filter_map(ProcessId::of)
         .collect()
 }
 
-/// The kernel's identity of this boot; pids and start times mean nothing in another one.
+/// The kernel's ID of this boot; pids and start times are only valid within one boot.
 pub fn boot_id() -> std::io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?
         .trim()
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stat_with_blanks_and_parentheses_in_its_name() {
+    fn parses_a_name_with_blanks_and_parentheses() {
         // Linux 6.18, a program named `a) S 9` under `taskset -c 1`.
         let line = "27951 (a) S 9) R 27948 27948 20208 0 -1 4194304 178 0 1 0 0 0 0 0 20 0 1 0 245907 3133440 407 \
                     18446744073709551615 94363605397504 94363605417385 140723158969712 0 0 0 0 0 0 0 0 0 17 1 0 0 0 \
@@ -173,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_stat_is_no_process() {
+    fn an_incomplete_stat_line_is_refused() {
         assert_eq!(parse_stat("8 (a) S 1 8 8"), None);
         assert_eq!(parse_stat(""), None);
     }
 
     #[test]
-    fn a_wrong_start_time_is_another_process() {
+    fn another_start_time_means_another_process() {
         let me = ProcessId::of(std::process::id()).unwrap();
         let other = ProcessId {
             start_time: me.start_time + 1,

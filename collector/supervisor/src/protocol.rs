@@ -1,4 +1,4 @@
-//! What goes over the control socket: one JSON request line, one JSON reply line, one exchange per connection.
+//! The protocol of the control socket: one JSON request line and one JSON reply line per connection.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A request line longer than this is refused (bytes).
+/// Longest request line in bytes.
 pub const REQUEST_LIMIT: u64 = 1 << 20;
 
-/// One command. Paths are absolute, as the caller sees them.
+/// One command. Paths are absolute.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Request {
@@ -30,7 +30,7 @@ pub enum Request {
     Dev { destination: PathBuf },
     /// Undo a mount.
     Unmount { destination: PathBuf },
-    /// Make a network namespace.
+    /// Create a network namespace.
     Netns {
         name: String,
         host_address: String,
@@ -46,7 +46,7 @@ pub enum Request {
     End,
 }
 
-/// What `run` starts and how.
+/// The options of `run`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RunRequest {
     pub name: String,
@@ -64,13 +64,13 @@ pub struct RunRequest {
     pub argv: Vec<String>,
 }
 
-/// The answer: the JSON line to print, or the message that follows `loadprint-supervise: `.
+/// The reply: the JSON line to print, or the error message.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// Done.
+    /// The result.
     Ok(Value),
-    /// Not done, and why.
+    /// The error message.
     Error(String),
 }
 

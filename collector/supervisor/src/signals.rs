@@ -1,4 +1,4 @@
-//! Signals by the names that kill(1) takes.
+//! Converts signals to and from the names of kill(1).
 
 use rustix::process::Signal;
 
@@ -32,7 +32,7 @@ pub fn parse(text: &str) -> Option<Signal> {
         .map(|(_, signal)| *signal)
 }
 
-/// The name of a signal number, without `SIG`; the number where it has none here.
+/// The name of a signal number, without `SIG`; the number if this table has no name for it.
 pub fn name(number: i32) -> String {
     match NAMES.iter().find(|(_, signal)| signal.as_raw() == number) {
         Some((name, _)) => (*name).to_owned(),

@@ -1,5 +1,5 @@
-//! Starts one process: pinned, in its network namespace, root and account before it executes. Everything between
-//! fork and exec is plain system calls (signal-safety(7)); each has a step number, so that a failure is named.
+//! Starts one process. CPUs, network namespace, root directory and user are set between fork and exec, by system calls only
+//! (signal-safety(7)). Each has a step number, by which the parent reports a failure.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -20,11 +20,11 @@ use anyhow::anyhow;
 use crate::account::Account;
 use crate::cpus::CpuSet;
 
-/// The variable by which processes of a supervisor that was killed are known again.
+/// The environment variable by which the processes of a killed supervisor are found.
 pub const TOKEN_VARIABLE: &str = "LOADPRINT_SUPERVISOR";
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A process to start, all names resolved.
+/// A process to start, with all names resolved.
 #[derive(Debug)]
 pub struct Spawn {
     pub argv: Vec<String>,
@@ -53,7 +53,7 @@ enum Step {
     Descriptors,
 }
 
-/// What the child needs after fork, made ready before it: no allocation happens there.
+/// The data that the child needs after fork, prepared before it: the child must not allocate memory.
 struct Plan {
     cpus: Option<CpuSet>,
     netns: Option<Arc<OwnedFd>>,
@@ -64,8 +64,8 @@ struct Plan {
 }
 
 impl Spawn {
-    /// Forks and executes; returns the pid. The calling thread must live as long as the supervisor: PDEATHSIG is
-    /// sent when the *thread* that forked ends (PR_SET_PDEATHSIG(2const)).
+    /// Forks and executes; returns the pid. The calling thread must run as long as the supervisor: the kernel sends PDEATHSIG when
+    /// the *thread* that forked exits (PR_SET_PDEATHSIG(2const)).
     pub fn start(self) -> Result<u32> {
         let program = self.argv.first().cloned().unwrap_or_default();
         let root = self.chroot.clone();
@@ -100,7 +100,7 @@ impl Spawn {
             command.pre_exec(move || plan.enter());
         }
         match command.spawn() {
-            // Reaping is the daemon's, by waitpid: a Child that is dropped leaves the process alone.
+            // Dropping the Child does not affect the process; the daemon reaps it by waitpid.
             Ok(child) => Ok(child.id()),
             Err(error) => Err(explain(&error, &program, root.as_deref(), &cwd, cpus.as_ref())),
         }
@@ -111,11 +111,11 @@ impl Plan {
     fn enter(&self) -> io::Result<()> {
         // SAFETY: system calls without memory arguments.
         check(Step::Session, unsafe { libc::setsid() })?;
-        // The daemon's own umask is 077; a database's files should be what its own settings say.
+        // The daemon's umask is 077; the modes of a database's files must come from its own settings.
         // SAFETY: cannot fail, touches no memory.
         unsafe { libc::umask(0o022) };
         if let Some(netns) = &self.netns {
-            // SAFETY: the descriptor is open, the Arc in this plan holds it.
+            // SAFETY: the Arc in this plan keeps the descriptor open.
             check(Step::Netns, unsafe {
                 libc::setns(netns.as_raw_fd(), libc::CLONE_NEWNET)
             })?;
@@ -141,7 +141,7 @@ impl Plan {
             // SAFETY: no memory arguments.
             check(Step::User, unsafe { libc::setuid(*uid) })?;
         }
-        // After setuid: a change of credentials clears it. The parent may have died before it was set.
+        // After setuid, which clears it. The parent may have exited before it is set, hence the check below.
         // SAFETY: no memory arguments.
         check(Step::DeathSignal, unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
@@ -150,7 +150,7 @@ impl Plan {
         if unsafe { libc::getppid() } != self.parent {
             return Err(at(Step::DeathSignal, &io::Error::from_raw_os_error(libc::ESRCH)));
         }
-        // Marked, not closed: std still reports through a descriptor of its own when exec fails.
+        // Close-on-exec instead of close: std needs its own descriptor to report a failed exec.
         // SAFETY: no memory arguments.
         let marked =
             unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
@@ -162,7 +162,8 @@ impl Plan {
 }
 
 fn c_path(path: &Path) -> Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| anyhow!("{}: a path with a NUL", path.display()))
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| anyhow!("{}: the path contains a NUL byte", path.display()))
 }
 
 fn check(step: Step, result: i32) -> io::Result<()> {
@@ -173,7 +174,7 @@ fn check(step: Step, result: i32) -> io::Result<()> {
     }
 }
 
-/// Command::spawn carries one i32 from child to parent: the step rides above the error number.
+/// Command::spawn passes one i32 from child to parent: the upper half is the step, the lower half the error number.
 fn at(step: Step, error: &io::Error) -> io::Error {
     io::Error::from_raw_os_error((step as i32) << 16 | error.raw_os_error().unwrap_or(0))
 }
@@ -195,7 +196,7 @@ fn explain(
         0 => anyhow!("cannot execute {program}{inside}: {error}"),
         step if step == Step::Pin as i32 => {
             let cpus = cpus.map(CpuSet::to_string).unwrap_or_default();
-            anyhow!("cannot pin to CPUs {cpus}: {cause}; a cpuset cgroup may forbid some of them")
+            anyhow!("cannot pin to CPUs {cpus}: {cause}; check whether a cpuset cgroup forbids some of them")
         }
         step if step == Step::Chroot as i32 => anyhow!("cannot chroot{inside}: {cause}"),
         step if step == Step::Directory as i32 => {

@@ -1,5 +1,5 @@
-//! What the daemon's threads share: the processes, the lease, the reason to end, and the work that only the main
-//! thread may do (it forks, because PDEATHSIG follows the forking thread, and it alone reaps).
+//! State shared by the daemon's threads: processes, lease, reason to end, and the jobs for the main thread. Only the main thread
+//! forks, because PDEATHSIG follows the forking thread, and only it reaps.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -39,11 +39,11 @@ pub enum Reason {
     Controller,
     Signal,
     End,
-    /// The daemon was killed; its guard cleaned up.
+    /// The daemon was killed and the guard cleaned up.
     Killed,
 }
 
-/// How a process stands.
+/// The state of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessState {
     Running,
@@ -66,13 +66,13 @@ pub struct Process {
     pub state: ProcessState,
 }
 
-/// Everything under the lock.
+/// The state under the lock.
 #[derive(Debug)]
 pub struct State {
     pub started: SystemTime,
     pub lease: Duration,
-    pub last_heard: Instant,
-    /// Requests that are being answered; the lease does not run out under them.
+    pub last_request: Instant,
+    /// Requests in progress; they suspend the lease.
     pub open_requests: usize,
     pub note: Map<String, Value>,
     /// In start order.
@@ -82,11 +82,11 @@ pub struct State {
     pub owned: Vec<PathBuf>,
     pub ending: Option<Reason>,
     pub ended: bool,
-    /// What could not be removed.
+    /// Resources that could not be removed.
     pub left: Vec<String>,
 }
 
-/// Work for the main thread.
+/// A request for the main thread.
 #[derive(Debug)]
 pub struct Job {
     pub request: Request,
@@ -99,17 +99,17 @@ pub struct Shared {
     state: Mutex<State>,
     changed: Condvar,
     jobs: Mutex<VecDeque<Job>>,
-    /// A byte written here wakes the main thread.
+    /// Writing a byte wakes the main thread.
     wake: UnixStream,
 }
 
 impl Shared {
-    /// A supervisor that holds nothing yet.
+    /// The state of a new supervisor.
     pub fn new(lease: Duration, wake: UnixStream) -> Self {
         let state = State {
             started: SystemTime::now(),
             lease,
-            last_heard: Instant::now(),
+            last_request: Instant::now(),
             open_requests: 0,
             note: Map::new(),
             processes: Vec::new(),
@@ -128,12 +128,12 @@ impl Shared {
         }
     }
 
-    /// The state. A thread that panicked must not keep the others from cleaning up.
+    /// Locks the state, also after a panic of another thread: the cleanup must run.
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the lock up until something changes or the time has passed.
+    /// Releases the lock until a change or the end of the time.
     pub fn wait_change<'a>(&self, guard: MutexGuard<'a, State>, time: Duration) -> MutexGuard<'a, State> {
         self.changed
             .wait_timeout(guard, time)
@@ -146,12 +146,12 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Wakes the main thread. A full pipe means that it has been woken already.
+    /// Wakes the main thread. If the pipe is full, a wake-up is pending.
     pub fn wake_main(&self) {
         drop((&self.wake).write(&[0]));
     }
 
-    /// Hands work to the main thread.
+    /// Passes a job to the main thread.
     pub fn push_job(&self, job: Job) {
         self.jobs
             .lock()
@@ -160,7 +160,7 @@ impl Shared {
         self.wake_main();
     }
 
-    /// The oldest work there is.
+    /// Removes the oldest job.
     pub fn next_job(&self) -> Option<Job> {
         self.jobs
             .lock()
@@ -168,7 +168,7 @@ impl Shared {
             .pop_front()
     }
 
-    /// Begins the end, unless it has begun for another reason.
+    /// Starts the shutdown, unless it has started already.
     pub fn begin_end(&self, reason: Reason) {
         self.lock().ending.get_or_insert(reason);
         self.wake_main();
@@ -177,7 +177,7 @@ impl Shared {
 }
 
 impl State {
-    /// The process of that name; the newest where a name was used again.
+    /// The newest process of this name.
     pub fn find(&self, name: &str) -> Result<&Process> {
         if let Some(process) = self.processes.iter().rev().find(|process| process.name == name) {
             return Ok(process);
@@ -188,33 +188,33 @@ impl State {
             .map(|process| process.name.as_str())
             .collect();
         match names.as_slice() {
-            [] => bail!("no process `{name}`: none was started here"),
-            _ => bail!("no process `{name}`; there are: {}", names.join(", ")),
+            [] => bail!("no process `{name}`: this supervisor has none; start it with `run`"),
+            _ => bail!("no process `{name}`; this supervisor has: {}", names.join(", ")),
         }
     }
 
-    /// The very process, also after its name was used again.
+    /// The process with this ID.
     pub fn get(&self, id: ProcessId) -> Option<&Process> {
         self.processes.iter().find(|process| process.id == id)
     }
 
-    /// Whether the process has not been reaped.
+    /// True until the process is reaped.
     pub fn is_running(&self, id: ProcessId) -> bool {
         self.get(id)
             .is_some_and(|process| process.state == ProcessState::Running)
     }
 
-    /// Time left before the lease runs out.
+    /// Time until the lease expires.
     pub fn lease_left(&self) -> Duration {
         if self.open_requests > 0 {
             return self.lease;
         }
-        self.lease.saturating_sub(self.last_heard.elapsed())
+        self.lease.saturating_sub(self.last_request.elapsed())
     }
 }
 
 impl Process {
-    /// The answer of `wait` and `stop`.
+    /// The reply to `wait` and `stop`.
     pub fn report(&self) -> Value {
         let mut report = json!({"name": self.name, "pid": self.id.pid});
         self.state.describe(&mut report);
@@ -225,7 +225,7 @@ impl Process {
 }
 
 impl ProcessState {
-    /// Adds `state` and, where it has ended, `code` or `signal`.
+    /// Adds `state` and, after the end, `code` or `signal`.
     pub fn describe(self, report: &mut Value) {
         match self {
             Self::Running => report["state"] = json!("running"),

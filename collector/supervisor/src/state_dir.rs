@@ -1,8 +1,8 @@
-//! The state directory: control.sock, status.json, state.json, supervisor.log, the lock, and the outputs of the
-//! processes. state.json names everything that would outlive a kill, so that the next `start` can remove it.
+//! Opens the state directory: control.sock, status.json, state.json, supervisor.log, the lock, and the outputs of the processes.
+//! state.json lists the resources that survive a kill, so that the next `start` can remove them.
 //!
-//! Root trusts what it reads here, so that nobody else may put anything here: the directory lies in one that only the
-//! same user can write, both are checked whenever they are opened, and files are opened below the descriptor.
+//! Root trusts these files, so no other user may create them: only this user can write to the directory and its parent. Both are
+//! checked whenever they are opened, and files are opened relative to the directory's descriptor.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -40,9 +40,9 @@ use serde::de::DeserializeOwned;
 
 use crate::procfs::ProcessId;
 
-/// What a supervisor holds that does not vanish by itself.
+/// The resources of a supervisor that do not disappear when it is killed.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
-pub struct Holdings {
+pub struct OwnedResources {
     pub boot_id: String,
     /// The value of `LOADPRINT_SUPERVISOR` in the environment of every process it started.
     pub token: String,
@@ -66,9 +66,9 @@ pub struct StateDir {
 pub struct Lock(File);
 
 impl StateDir {
-    /// Makes the directory (0700) and, where it is missing, its parent; takes one that is there if it is ours alone.
+    /// Creates the directory (0700) and its parent; accepts an existing directory that only this user can access.
     pub fn create(path: &Path) -> Result<Self> {
-        // An empty parent may be removed by a supervisor that ends just now.
+        // Repeated, because a supervisor that is ending may remove an empty parent.
         for _ in 0..100 {
             match mkdirat(CWD, parent_of(path)?, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {}
@@ -85,13 +85,13 @@ impl StateDir {
                 Err(error) => return Err(refused(path, error)),
             }
         }
-        bail!("{} is removed again and again by another process", path.display())
+        bail!("{}: another process removes it repeatedly", path.display())
     }
 
-    /// Opens an existing directory; nothing where there is none.
+    /// Opens an existing directory; `None` if it does not exist.
     ///
     /// # Errors
-    /// When it, or a directory above it, is not safe from other users: what it holds could be anybody's.
+    /// When other users can change it or a directory above it.
     pub fn open(path: &Path) -> Result<Option<Self>> {
         if parent_of(path)?.symlink_metadata().is_err() {
             return Ok(None);
@@ -110,7 +110,7 @@ impl StateDir {
         let mode = stat.st_mode & 0o7777;
         if stat.st_uid != geteuid().as_raw() || mode & 0o077 != 0 {
             bail!(
-                "{} is open to other users (mode {mode:04o}, uid {}); give a directory that does not exist yet, or chown and chmod 700 it",
+                "{} is accessible to other users (mode {mode:04o}, uid {}); choose a directory that does not exist, or chown and chmod 700 it",
                 path.display(),
                 stat.st_uid
             );
@@ -121,32 +121,32 @@ impl StateDir {
         }))
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A path below it.
+    /// The path of a file in it.
     pub fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// True until it has been removed: it may be among what this supervisor owns.
-    pub fn is_there(&self) -> bool {
-        let there = openat(CWD, &self.path, DIRECTORY, Mode::empty()).and_then(fstat);
-        fstat(&self.handle).is_ok_and(|own| {
-            there.is_ok_and(|there| (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino))
+    /// True until it is removed: the supervisor may own it.
+    pub fn exists(&self) -> bool {
+        let current = openat(CWD, &self.path, DIRECTORY, Mode::empty()).and_then(fstat);
+        fstat(&self.handle).is_ok_and(|opened| {
+            current.is_ok_and(|current| (current.st_dev, current.st_ino) == (opened.st_dev, opened.st_ino))
         })
     }
 
-    /// Removes the directory above if it is empty and has the name that the playbooks give it.
+    /// Removes the parent directory if it is empty and has the playbooks' name for it.
     pub fn remove_empty_parent(&self) {
         if let Some(parent) = self.path.parent().filter(|parent| parent.ends_with(PARENT)) {
             unlinkat(CWD, parent, AtFlags::REMOVEDIR).ok();
         }
     }
 
-    /// sun_path has room for 107 bytes (unix(7)); through the descriptor any directory fits.
+    /// A path through the descriptor, because sun_path is limited to 107 bytes (unix(7)).
     fn socket(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}/control.sock", self.handle.as_raw_fd()))
     }
@@ -156,7 +156,7 @@ impl StateDir {
         UnixStream::connect(self.socket())
     }
 
-    /// Binds the control socket; the caller holds the lock, so a socket that is there is stale.
+    /// Binds the control socket; the caller holds the lock, so an existing socket is stale.
     pub fn listen(&self) -> io::Result<UnixListener> {
         self.remove("control.sock")?;
         UnixListener::bind(self.socket())
@@ -170,7 +170,7 @@ impl StateDir {
         ))
     }
 
-    /// Opens a file in it (0600), never through a link, and refuses what is no regular file of ours.
+    /// Opens a file in it (0600); refuses links and files that are not regular files of this user.
     pub fn open_file(&self, name: &str, flags: OFlags) -> io::Result<File> {
         let mode = Mode::RUSR | Mode::WUSR;
         let file = openat(&self.handle, name, FILE | flags, mode)?;
@@ -182,7 +182,7 @@ impl StateDir {
         Ok(file.into())
     }
 
-    /// Removes a file that may be absent.
+    /// Removes a file, which need not exist.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.handle, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -190,7 +190,7 @@ impl StateDir {
         }
     }
 
-    /// Replaces a file in one step, so that readers never see half of it.
+    /// Replaces a file in one step, so that readers never see a partial file.
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
         let mut text = serde_json::to_vec(value)?;
         text.push(b'\n');
@@ -204,7 +204,7 @@ impl StateDir {
         write().with_context(|| format!("cannot write {}", self.join(name).display()))
     }
 
-    /// A JSON file in it; nothing if there is none.
+    /// Reads a JSON file in it; `None` if it does not exist.
     pub fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         let place = || self.join(name).display().to_string();
         let file = match self.open_file(name, OFlags::RDONLY) {
@@ -216,10 +216,10 @@ impl StateDir {
         Ok(Some(value))
     }
 
-    /// The holdings a supervisor left; none when it ended in order.
-    pub fn read_holdings(&self) -> Result<Option<Holdings>> {
+    /// The resources of a killed supervisor; `None` after a normal end.
+    pub fn read_resources(&self) -> Result<Option<OwnedResources>> {
         self.read_json("state.json")
-            .context("remove what it names by hand, then the file")
+            .context("remove the resources that it lists by hand, then the file")
     }
 }
 
@@ -236,36 +236,36 @@ fn refused(path: &Path, error: Errno) -> anyhow::Error {
 fn parent_of(path: &Path) -> Result<&Path> {
     path.parent()
         .filter(|_| path.is_absolute())
-        .with_context(|| format!("{} is not a state directory", path.display()))
+        .with_context(|| format!("{} cannot be a state directory", path.display()))
 }
 
 fn name_of(path: &Path) -> Result<&OsStr> {
     path.file_name()
-        .with_context(|| format!("{} is not a state directory", path.display()))
+        .with_context(|| format!("{} cannot be a state directory", path.display()))
 }
 
-/// Opens the directory that holds the state directory. Only this user may write there, and nobody may exchange a directory above it:
-/// whoever could would decide what root reads as its state, and where it writes.
+/// Opens the parent of the state directory. Only this user may write to it, and no other user may replace a directory above it:
+/// such a user could forge the state that root reads, or redirect its writes.
 fn open_parent(path: &Path) -> Result<OwnedFd> {
     let parent = parent_of(path)?;
     let real = parent
         .canonicalize()
         .with_context(|| format!("cannot use the state directory {}", path.display()))?;
-    let own = geteuid().as_raw();
+    let this_uid = geteuid().as_raw();
     for dir in parent.ancestors().chain(real.ancestors()) {
         let meta = fs::symlink_metadata(dir).with_context(|| dir.display().to_string())?;
         let (mode, uid) = (meta.mode() & 0o7777, meta.uid());
-        let is_trusted = uid == own || uid == 0;
-        // In a sticky directory such as /tmp only the owner of an entry can rename it.
+        let is_trusted = uid == this_uid || uid == 0;
+        // In a sticky directory such as /tmp only an entry's owner can rename it.
         let is_safe = match meta.is_symlink() {
             true => is_trusted,
-            false if dir == real => uid == own && mode & 0o022 == 0,
+            false if dir == real => uid == this_uid && mode & 0o022 == 0,
             false => is_trusted && (mode & 0o022 == 0 || mode & 0o1000 != 0),
         };
         if !is_safe {
             bail!(
-                "the state directory {} is not safe from other users: {} has mode {mode:04o} and uid {uid}; name one in a directory that \
-                 only uid {own} can write, such as /run/{PARENT}/NAME",
+                "the state directory {} is not safe from other users: {} has mode {mode:04o} and uid {uid}; choose one in a directory that \
+                 only uid {this_uid} can write to, such as /run/{PARENT}/NAME",
                 path.display(),
                 dir.display()
             );
@@ -275,7 +275,7 @@ fn open_parent(path: &Path) -> Result<OwnedFd> {
 }
 
 impl Lock {
-    /// Takes the lock unless another supervisor has it.
+    /// Takes the lock; false if another supervisor has it.
     pub fn try_take(&self) -> io::Result<bool> {
         match flock(&self.0, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(true),
@@ -284,7 +284,7 @@ impl Lock {
         }
     }
 
-    /// Returns when nobody holds the lock.
+    /// Waits until the lock is free and takes it.
     pub fn wait(&self) -> io::Result<()> {
         Ok(flock(&self.0, FlockOperation::LockExclusive)?)
     }

@@ -1,4 +1,4 @@
-//! The status document: what a progress display needs, rewritten once a second.
+//! Builds the status document for progress displays, which is written once a second.
 
 use std::path::Path;
 use std::process;
@@ -9,10 +9,10 @@ use serde_json::json;
 use crate::netns::PEER_INTERFACE;
 use crate::state::State;
 
-/// The longest last line that is shown (characters).
+/// Limit on the characters of `last_line`.
 const LINE_LIMIT: usize = 400;
 
-/// The document as of now.
+/// The current document.
 pub fn document(state: &mut State, dir: &Path) -> Value {
     let processes: Vec<Value> = state
         .processes

@@ -1,4 +1,4 @@
-//! Stops processes as whole trees: the stop signal to the process itself, SIGKILL to what is left of its tree.
+//! Stops process trees: sends the stop signal to the process and SIGKILL to the rest of its tree.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::procfs::ProcessId;
 use crate::procfs::descendants;
 use crate::state::Shared;
 
-/// How often the tree is looked at while a process stops: what it forks meanwhile belongs to it as well.
-const LOOK: Duration = Duration::from_millis(200);
-/// How long a killed process may take to vanish (it may sit in an uninterruptible write).
-const KILL_PATIENCE: Duration = Duration::from_secs(10);
+/// How often the tree is read while a process stops, to include the children that it forks meanwhile.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// How long a killed process may take to exit, for example from an uninterruptible write.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Stops a process and its tree; returns when it has been reaped, or ten seconds after SIGKILL.
-/// Runs on any thread but the main one, which reaps.
+/// Stops a process and its tree; returns when it is reaped, or ten seconds after SIGKILL. Must not run on the main thread, which
+/// reaps.
 pub fn stop(shared: &Shared, id: ProcessId) {
     let Some((name, signal, timeout)) = shared
         .lock()
@@ -35,16 +35,16 @@ pub fn stop(shared: &Shared, id: ProcessId) {
     while wait_for_exit(
         shared,
         id,
-        LOOK.min(deadline.saturating_duration_since(Instant::now())),
+        POLL_INTERVAL.min(deadline.saturating_duration_since(Instant::now())),
     ) {
         tree.extend(descendants(id.pid));
         if Instant::now() >= deadline {
             log::line(&format!(
-                "{name} (pid {}) did not stop in {timeout:?}: killed",
+                "killed {name} (pid {}), which did not stop within {timeout:?}",
                 id.pid
             ));
             id.signal(Signal::KILL);
-            wait_for_exit(shared, id, KILL_PATIENCE);
+            wait_for_exit(shared, id, KILL_TIMEOUT);
             break;
         }
     }
@@ -53,7 +53,7 @@ pub fn stop(shared: &Shared, id: ProcessId) {
     }
 }
 
-/// Waits at most `time`; whether the process still runs.
+/// Waits at most `time`; true if the process is still running.
 fn wait_for_exit(shared: &Shared, id: ProcessId, time: Duration) -> bool {
     let deadline = Instant::now() + time;
     let mut state = shared.lock();
@@ -67,7 +67,7 @@ fn wait_for_exit(shared: &Shared, id: ProcessId, time: Duration) -> bool {
     false
 }
 
-/// Stops everything in reverse start order.
+/// Stops all processes in reverse order of their start.
 pub fn stop_all(shared: &Shared) {
     let ids: Vec<ProcessId> = shared
         .lock()

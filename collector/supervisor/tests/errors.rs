@@ -1,4 +1,4 @@
-//! Every mistake is one line that names the place and the mend, with exit status 2 (checked by the helper).
+//! Tests the errors: each is one line with the place and the fix, and exit status 2 (checked by `supervise`).
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -10,10 +10,10 @@ use std::os::unix::fs::PermissionsExt;
 use common::Supervisor;
 use common::supervise;
 
-/// A command line without `--state`, and what its error must hold.
+/// Command lines without `--state`, and text in their errors.
 const MISTAKES: &[(&str, &str)] = &[
-    ("wait sever", "no process `sever`; there are: server"),
-    ("stop load", "no process `load`; there are: server"),
+    ("wait sever", "no process `sever`; this supervisor has: server"),
+    ("stop load", "no process `load`; this supervisor has: server"),
     (
         "run x -- /no/such",
         "cannot start `x`: program not found: /no/such (or its interpreter)",
@@ -30,7 +30,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("run x --stop-signal STOPP -- true", "unknown signal `STOPP`"),
     (
         "run x --user nobodyy -- true",
-        "--user nobodyy: looked in /etc/passwd",
+        "--user nobodyy: not found in /etc/passwd and /etc/group: no user `nobodyy`",
     ),
     (
         "run x --cwd /nowhere -- true",
@@ -48,19 +48,22 @@ const MISTAKES: &[(&str, &str)] = &[
     ("run x --env hunter2 -- true", "--env number 1 is not KEY=VALUE"),
     (
         "run x --netns load -- true",
-        "no network namespace `load`: none was made here",
+        "no network namespace `load`: this supervisor has none",
     ),
     (
         "mount --proc /nowhere",
-        "mount point /nowhere (make it first): No such file",
+        "mount point /nowhere must exist, create it first: No such file",
     ),
     (
         "mount --bind /etc/passwd /usr",
-        "must both be directories or both be files",
+        "must be both directories or both files",
     ),
     ("unmount /usr", "/usr was not mounted by this supervisor"),
-    ("own /srv", "/srv is too close to the root to be removed"),
-    ("own /srv/x/../../etc", "goes up with `..`"),
+    (
+        "own /srv",
+        "/srv is too close to the root directory to be removed",
+    ),
+    ("own /srv/x/../../etc", "contains `..`"),
     ("own srv/x", "srv/x is not an absolute path"),
     ("note [1]", "a note is a JSON object"),
     ("note {", "the note is not JSON"),
@@ -71,7 +74,7 @@ const MISTAKES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn mistakes_of_a_command() {
+fn commands_report_mistakes() {
     let supervisor = Supervisor::start();
     supervisor.run_script("server", &[], "exec sleep 1000");
     for (line, expected) in MISTAKES {
@@ -85,7 +88,7 @@ fn mistakes_of_a_command() {
 }
 
 #[test]
-fn no_supervisor_there() {
+fn commands_report_a_missing_supervisor() {
     let scratch = common::scratch();
     let dir = scratch.path().join("state");
     for arguments in [
@@ -104,7 +107,7 @@ fn no_supervisor_there() {
 }
 
 #[test]
-fn mistakes_of_start() {
+fn start_reports_mistakes() {
     let scratch = common::scratch();
     let open = scratch.path().join("open");
     fs::create_dir(&open).unwrap();
@@ -117,15 +120,15 @@ fn mistakes_of_start() {
     fs::write(damaged.join("state.json"), "{\"boot_id\":").unwrap();
     let fresh = scratch.path().join("fresh");
     for (dir, arguments, expected) in [
-        (&open, &[][..], "is open to other users (mode 0755"),
+        (&open, &[][..], "is accessible to other users (mode 0755"),
         (&file, &[], "is not a directory"),
         (&damaged, &[], "state.json is damaged"),
         (
             &fresh,
             &["--controller-pid", "4194305"],
-            "--controller-pid 4194305: there is no such process",
+            "--controller-pid 4194305: no such process",
         ),
-        (&fresh, &["--lease", "10ms"], "--lease is under a second"),
+        (&fresh, &["--lease", "10ms"], "--lease must be at least 1s"),
     ] {
         let error = supervise("start", dir, arguments).unwrap_err();
         assert!(error.contains(expected), "{error}");

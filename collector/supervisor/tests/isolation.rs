@@ -1,4 +1,4 @@
-//! Mounts that nobody else sees, network namespaces behind a veth pair, CPU sets; and that they leave no trace.
+//! Tests private mounts, network namespaces and CPU sets, and their removal.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -24,7 +24,7 @@ use rustix::thread::move_into_link_name_space;
 use serde_json::Value;
 
 #[test]
-fn mounts_are_seen_inside_only_and_leave_their_source_alone() {
+fn mounts_are_private_and_their_sources_are_kept() {
     let supervisor = Supervisor::start();
     let (source, destination) = (
         supervisor.scratch.path().join("source"),
@@ -44,7 +44,7 @@ fn mounts_are_seen_inside_only_and_leave_their_source_alone() {
         &[],
         &format!("cat {}/ibdata1; exec sleep 1000", text(&destination)),
     );
-    until("the file seen inside", || {
+    until("the file is visible inside", || {
         (supervisor.output("inside") == "kept").then_some(())
     });
     assert!(!destination.join("ibdata1").exists());
@@ -81,7 +81,7 @@ fn the_guard_undoes_mounts_before_it_removes_owned_paths() {
 }
 
 #[test]
-fn unmount_takes_back_one_mount() {
+fn unmount_undoes_one_mount() {
     let supervisor = Supervisor::start();
     let destination = supervisor.scratch.path().join("proc");
     fs::create_dir(&destination).unwrap();
@@ -95,7 +95,7 @@ fn unmount_takes_back_one_mount() {
 }
 
 #[test]
-fn a_namespace_answers_through_its_veth_pair() {
+fn a_namespace_connects_through_its_veth_pair() {
     let network = Network::reserve();
     let supervisor = Supervisor::start();
     let netns = supervisor
@@ -112,7 +112,7 @@ fn a_namespace_answers_through_its_veth_pair() {
         .unwrap();
     let interface = netns["host_interface"].as_str().unwrap();
     let inside = supervisor.run_script("inside", &["--netns", "load"], "exec sleep 1000");
-    // The host end is the server's side, as in a campaign; the connection comes from inside.
+    // As in a campaign, the server is on the host and the client is in the namespace.
     let server = TcpListener::bind((network.address(1).as_str(), 0)).unwrap();
     let address = server.local_addr().unwrap();
     let (give, take) = channel();
@@ -141,7 +141,7 @@ fn a_namespace_answers_through_its_veth_pair() {
 }
 
 #[test]
-fn what_is_taken_is_refused() {
+fn names_and_networks_in_use_are_refused() {
     let (network, another) = (Network::reserve(), Network::reserve());
     let supervisor = Supervisor::start();
     let make = |name: &str, host: String, peer: String| {
@@ -149,16 +149,22 @@ fn what_is_taken_is_refused() {
     };
     make("load", network.cidr(1, 30), network.cidr(2, 30)).unwrap();
     let error = make("load", another.cidr(1, 30), another.cidr(2, 30)).unwrap_err();
-    assert!(error.contains("`load` exists"), "{error}");
+    assert!(error.contains("`load` already exists"), "{error}");
     let error = make("other", network.cidr(3, 29), network.cidr(2, 29)).unwrap_err();
-    let taken = format!("is taken: {} is on lp", network.cidr(1, 30));
-    assert!(error.contains(&taken), "{error}");
+    let in_use = format!("the network of {} is in use: lp", network.cidr(3, 29));
+    assert!(
+        error.contains(&in_use) && error.contains(&network.cidr(1, 30)),
+        "{error}"
+    );
     let error = make("other", another.cidr(1, 30), another.cidr(5, 30)).unwrap_err();
-    assert!(error.contains("two addresses of one network"), "{error}");
+    assert!(
+        error.contains("different addresses of the same network"),
+        "{error}"
+    );
     let error = supervisor
         .ask("run", &["x", "--netns", "lod", "--", "true"])
         .unwrap_err();
-    assert_eq!(error, "no network namespace `lod`; there are: load");
+    assert_eq!(error, "no network namespace `lod`; this supervisor has: load");
     assert_eq!(
         supervisor.ask("status", &[]).unwrap()["netns"]
             .as_array()
@@ -168,7 +174,7 @@ fn what_is_taken_is_refused() {
     );
 }
 
-/// The placement once so many samples were taken and what is waited for is among them.
+/// The placement after at least `samples` samples, once the condition is true.
 fn placement(supervisor: &Supervisor, samples: u64, is_so: impl Fn(&Value) -> bool) -> Value {
     until("samples of the placement", || {
         let report = supervisor.ask("wait", &["spinner", "--for", "100ms"]).unwrap();
@@ -182,7 +188,7 @@ fn a_pinned_process_is_pinned_before_it_executes() {
     let supervisor = Supervisor::start();
     let script = "grep Cpus_allowed_list /proc/self/status; (while :; do :; done) & while :; do :; done";
     supervisor.run_script("spinner", &["--cpus", "1"], script);
-    // The shell and its child, which comes a moment later.
+    // The shell and its child, which starts later.
     let placement = placement(&supervisor, 2, |placement| placement["threads"] == 2);
     assert_eq!(supervisor.output("spinner"), "Cpus_allowed_list:\t1\n");
     assert_eq!(placement["cpus"], "1");
@@ -195,11 +201,11 @@ fn a_child_that_leaves_its_cpus_is_counted() {
     let supervisor = Supervisor::start();
     let script = "sh -c 'taskset -pc 1 $$ > /dev/null; while :; do :; done' & wait";
     supervisor.run_script("spinner", &["--cpus", "0"], script);
-    // It leaves when taskset has run.
+    // It leaves the set when taskset has run.
     let placement = placement(&supervisor, 3, |placement| {
         placement["outside_allowed"].as_u64() > Some(0) && placement["outside_ran"].as_u64() > Some(0)
     });
     let count = |key: &str| placement[key].as_u64().unwrap();
-    // The shell that waits stays where it is.
+    // The waiting shell stays in the set.
     assert!(count("outside_allowed") <= count("samples"), "{placement}");
 }

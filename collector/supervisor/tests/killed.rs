@@ -1,4 +1,4 @@
-//! SIGKILL of the supervisor's own processes, and what the guard or the next `start` does about it.
+//! Tests SIGKILL of the supervisor's processes: the guard, the next `start` or `end` cleans up.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -86,15 +86,15 @@ fn the_daemon_ends_in_order_without_its_guard() {
     assert!(!has_interface(&held.interface) && !held.owned.exists());
 }
 
-/// Kills daemon and guard; what is left is what neither PDEATHSIG nor the kernel removes.
+/// Kills daemon and guard; PDEATHSIG and the kernel do not remove everything.
 fn kill_both(supervisor: &Supervisor, held: &Held) {
-    // The daemon cannot act on the SIGTERM that its guard's death sends while it is stopped.
+    // A stopped daemon does not handle the SIGTERM that the guard's exit sends.
     stop(supervisor.pid);
     signal(supervisor.guard, Signal::KILL);
     until_dead(supervisor.guard);
     signal(supervisor.pid, Signal::KILL);
     until_dead(supervisor.pid);
-    // Direct children die of PDEATHSIG.
+    // PDEATHSIG kills direct children.
     until_dead(held.child);
     assert!(is_alive(held.grandchild) && held.owned.exists());
 }
@@ -129,16 +129,16 @@ fn end_cleans_up_after_both() {
 }
 
 #[test]
-fn what_is_not_its_own_is_left_alone() {
+fn processes_of_others_are_not_killed() {
     let bystander = common::scratch();
     let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     let state_dir = bystander.path().join("state");
     fs::create_dir(&state_dir).unwrap();
     fs::set_permissions(&state_dir, PermissionsExt::from_mode(0o700)).unwrap();
-    // A state file from before: same boot and pid, but of a process that started at another time.
+    // A state file with the same boot ID and pid, but another start time.
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let left = serde_json::json!({
-        "boot_id": boot.trim(), "token": "of nobody", "pid": 1, "processes": [{"pid": other.id(), "start_time": 1}],
+        "boot_id": boot.trim(), "token": "none", "pid": 1, "processes": [{"pid": other.id(), "start_time": 1}],
         "mounts": [], "interfaces": ["lp1n0"], "owned": [],
     });
     fs::write(state_dir.join("state.json"), left.to_string()).unwrap();

@@ -1,4 +1,4 @@
-//! When a supervisor ends by itself: lease, controller, signal; and that nothing of a tree outlives it.
+//! Tests the ends of a supervisor: lease, controller, signal and command. No process of a tree may survive.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -18,14 +18,14 @@ use common::until;
 use common::until_dead;
 use rustix::process::Signal;
 
-/// Prints the pid of a grandchild in a session of its own, whose parent has gone.
+/// Prints the pid of a grandchild in another session, whose parent has exited.
 const ESCAPE: &str = "(setsid sh -c 'echo $$; exec sleep 1000' &) ; exec sleep 1000";
 
-/// Runs a test with a short lease. It gives nothing where the lease ended before all was in place, as on a machine that stood still
-/// for seconds; then it gets a longer one. A lease that ends too early does so whatever its length.
-fn with_a_lease_that_suffices(test: impl Fn(u64) -> Option<()>) {
-    let sufficed = [5, 20, 80].into_iter().find_map(test);
-    assert!(sufficed.is_some(), "every lease ended too early");
+/// Runs a test with a short lease. The test returns `None` if the lease expired during its setup, as on a machine that stalled for
+/// seconds, and is repeated with a longer one. A lease that always expires too early fails with every length.
+fn with_sufficient_lease(test: impl Fn(u64) -> Option<()>) {
+    let result = [5, 20, 80].into_iter().find_map(test);
+    assert!(result.is_some(), "every lease expired too early");
 }
 
 fn start_with_lease(seconds: u64) -> Supervisor {
@@ -34,14 +34,14 @@ fn start_with_lease(seconds: u64) -> Supervisor {
 
 #[test]
 fn the_lease_ends_a_whole_tree() {
-    with_a_lease_that_suffices(|lease| {
+    with_sufficient_lease(|lease| {
         let supervisor = start_with_lease(lease);
         let owned = supervisor.scratch.path().join("owned");
         fs::create_dir_all(owned.join("below")).unwrap();
         supervisor.ask("own", &[text(&owned)]).ok()?;
         let child = supervisor.ask("run", &["tree", "--", "sh", "-c", ESCAPE]).ok()?;
         let child = number(&child["pid"]);
-        // Whoever asks holds the lease: it must not end before there is a tree.
+        // Requests renew the lease until the tree exists.
         let grandchild = until("the grandchild's pid", || {
             if supervisor.ask("status", &[]).is_err() {
                 return Some(None);
@@ -59,8 +59,8 @@ fn the_lease_ends_a_whole_tree() {
 }
 
 #[test]
-fn waiting_holds_the_lease() {
-    with_a_lease_that_suffices(|lease| {
+fn a_wait_suspends_the_lease() {
+    with_sufficient_lease(|lease| {
         let supervisor = start_with_lease(lease);
         let script = format!("sleep {}; echo slept", 2 * lease);
         supervisor
@@ -77,8 +77,8 @@ fn waiting_holds_the_lease() {
 }
 
 #[test]
-fn a_waiter_that_was_killed_holds_nothing() {
-    with_a_lease_that_suffices(|lease| {
+fn a_killed_waiter_does_not_suspend_the_lease() {
+    with_sufficient_lease(|lease| {
         let supervisor = start_with_lease(lease);
         supervisor
             .ask("run", &["sleeper", "--", "sh", "-c", "exec sleep 1000"])
@@ -90,7 +90,7 @@ fn a_waiter_that_was_killed_holds_nothing() {
             .arg(&supervisor.dir)
             .args(["sleeper", "--for", "1000s"]);
         let mut waiter = waiter.stdout(Stdio::null()).spawn().unwrap();
-        // Its own answer shows that the socket is served; then only the waiter is left.
+        // The reply shows that the supervisor serves requests; then only the waiter remains.
         let answer = supervisor.ask("note", &["{}"]);
         waiter.kill().unwrap();
         waiter.wait().unwrap();
@@ -101,7 +101,7 @@ fn a_waiter_that_was_killed_holds_nothing() {
 }
 
 #[test]
-fn the_end_of_the_controller_is_the_end() {
+fn the_exit_of_the_controller_ends_it() {
     let mut controller = Command::new("sleep").arg("1000").spawn().unwrap();
     let supervisor = Supervisor::start_with(&[
         "--lease",
@@ -110,7 +110,7 @@ fn the_end_of_the_controller_is_the_end() {
         &controller.id().to_string(),
     ]);
     let child = supervisor.run_script("sleeper", &[], "exec sleep 1000");
-    // Not collected at once: a zombie controller has ended as well.
+    // Not reaped yet: a zombie controller counts as exited.
     controller.kill().unwrap();
     let status = supervisor.ended();
     controller.wait().unwrap();
@@ -119,7 +119,7 @@ fn the_end_of_the_controller_is_the_end() {
 }
 
 #[test]
-fn a_signal_ends_it_in_order() {
+fn a_signal_ends_it_normally() {
     for stop in [Signal::TERM, Signal::INT, Signal::HUP] {
         let supervisor = Supervisor::start();
         supervisor.run_script("first", &[], "trap 'exit 11' TERM; while :; do sleep 0.01; done");
@@ -132,7 +132,7 @@ fn a_signal_ends_it_in_order() {
 }
 
 #[test]
-fn end_stops_in_reverse_order_and_twice_is_fine() {
+fn end_stops_in_reverse_order_and_can_be_repeated() {
     let supervisor = Supervisor::start();
     let record = supervisor.scratch.path().join("order");
     for name in ["server", "load"] {
@@ -157,7 +157,7 @@ fn end_stops_in_reverse_order_and_twice_is_fine() {
 }
 
 #[test]
-fn many_may_ask_for_the_end_at_once() {
+fn concurrent_ends_all_succeed() {
     let supervisor = Supervisor::start();
     let child = supervisor.run_script("sleeper", &[], "exec sleep 1000");
     std::thread::scope(|scope| {

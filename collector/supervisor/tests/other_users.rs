@@ -1,4 +1,4 @@
-//! What an unprivileged user plants where root looks: links, directories, FIFOs and files in the place of the supervisor's own.
+//! Tests attacks by an unprivileged user: links, directories, FIFOs and files in place of the supervisor's files.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -39,7 +39,7 @@ fn run_as_nobody(place: &Path, script: &str) {
     assert!(as_nobody(place, script).status().unwrap().success(), "{script}");
 }
 
-/// A directory that everybody may write, as /dev/shm is, and what root has in another one.
+/// A world-writable directory like /dev/shm, and a directory with files of root.
 struct Shared {
     scratch: TempDir,
     dir: PathBuf,
@@ -76,7 +76,7 @@ impl Shared {
         assert_eq!(fs::read_to_string(self.tree.join("file")).unwrap(), "secret");
     }
 
-    /// A state of an earlier supervisor, as `nobody` would write it.
+    /// A forged state.json of an earlier supervisor.
     fn forged(&self) -> String {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
         json!({
@@ -86,7 +86,7 @@ impl Shared {
     }
 }
 
-/// The shell line that makes a state directory at `$1` which leads root to what it has elsewhere.
+/// A shell command that creates a state directory at `$1` with a link to root's file and a forged state.
 fn plant(shared: &Shared) -> String {
     format!(
         "mkdir -m 777 \"$1\" && ln -s {} \"$1/.status.json.new\" && printf %s '{}' >\"$1/state.json\"",
@@ -96,17 +96,17 @@ fn plant(shared: &Shared) -> String {
 }
 
 #[test]
-fn a_state_directory_that_somebody_else_made_or_could_exchange_is_refused() {
+fn a_state_directory_that_another_user_can_create_or_replace_is_refused() {
     let shared = Shared::new();
     let (direct, parent) = (shared.dir.join("direct"), shared.dir.join("loadprint"));
     run_as_nobody(&direct, &plant(&shared));
     run_as_nobody(&parent, "mkdir -m 755 \"$1\"");
     run_as_nobody(&parent.join("state"), &plant(&shared));
-    // It takes no mode away: a directory of root, but in one where everybody may rename it.
+    // A private directory of root in a world-writable one.
     let own = shared.dir.join("own");
     fs::create_dir(&own).unwrap();
     fs::set_permissions(&own, Permissions::from_mode(0o700)).unwrap();
-    // A link of nobody to a directory that would be safe.
+    // A link of `nobody` to a safe directory.
     let link = shared.dir.join("link");
     run_as_nobody(&link, &format!("ln -s {} \"$1\"", text(&shared.tree)));
     for dir in [&direct, &parent.join("state"), &own, &link.join("state")] {
@@ -119,7 +119,7 @@ fn a_state_directory_that_somebody_else_made_or_could_exchange_is_refused() {
             assert!(error.contains("such as /run/loadprint/NAME"), "{error}");
         }
     }
-    // In a safe place, but of another owner, a link, or no directory at all.
+    // In a safe directory, but of another owner, a link, or a FIFO.
     let safe = shared.scratch.path().join("safe");
     fs::create_dir(&safe).unwrap();
     fs::create_dir(safe.join("theirs")).unwrap();
@@ -134,7 +134,7 @@ fn a_state_directory_that_somebody_else_made_or_could_exchange_is_refused() {
             .success()
     );
     for (name, expected) in [
-        ("theirs", "is open to other users (mode 0700, uid 65534)"),
+        ("theirs", "is accessible to other users (mode 0700, uid 65534)"),
         ("link", "is not a directory"),
         ("fifo", "is not a directory"),
     ] {
@@ -145,7 +145,7 @@ fn a_state_directory_that_somebody_else_made_or_could_exchange_is_refused() {
     assert!(!shared.tree.join("state").exists());
 }
 
-/// Files that only root can have put there are opened with the same care: what is no file of root's is refused.
+/// Files in a safe directory are checked as well: files that are not regular files of root are refused.
 #[test]
 fn links_and_fifos_in_the_state_directory_are_not_opened() {
     let shared = Shared::new();
@@ -171,9 +171,9 @@ fn links_and_fifos_in_the_state_directory_are_not_opened() {
     }
 }
 
-/// Whatever the interleaving, no start uses what nobody made.
+/// No start uses a directory of `nobody`, whatever the interleaving.
 #[test]
-fn no_start_is_won_by_who_makes_the_directory_meanwhile() {
+fn start_is_safe_against_races_for_the_directory() {
     let shared = Shared::new();
     let parent = shared.dir.join("loadprint");
     let race = format!(
@@ -190,7 +190,7 @@ fn no_start_is_won_by_who_makes_the_directory_meanwhile() {
         ),
     );
     let mut racer = as_nobody(&shared.dir, &race).spawn().unwrap();
-    let mut won = 0;
+    let mut started = 0;
     for _ in 0..40 {
         assert!(supervise("start", &shared.dir.join("direct"), &[]).is_err());
         let dir = parent.join("state");
@@ -198,17 +198,17 @@ fn no_start_is_won_by_who_makes_the_directory_meanwhile() {
             assert_eq!(fs::symlink_metadata(&parent).unwrap().uid(), 0);
             supervise("end", &dir, &[]).unwrap();
             fs::remove_dir_all(&parent).unwrap();
-            won += 1;
+            started += 1;
         }
         shared.assert_untouched();
     }
     fs::write(shared.dir.join("stop"), "").unwrap();
     racer.wait().unwrap();
-    println!("{won} of 40 starts found the name free");
+    println!("{started} of 40 starts succeeded");
 }
 
 #[test]
-fn output_is_not_written_through_links_of_the_account_that_owns_the_directory() {
+fn output_is_not_written_through_links_of_another_user() {
     let shared = Shared::new();
     let supervisor = Supervisor::start();
     let account = shared.dir.join("account");
@@ -219,8 +219,8 @@ fn output_is_not_written_through_links_of_the_account_that_owns_the_directory() 
     fs::hard_link(&shared.file, &hard).unwrap();
     for (path, expected) in [
         (&link, "symbolic link"),
-        (&fifo, "not a regular file of one name"),
-        (&hard, "not a regular file of one name"),
+        (&fifo, "not a regular file without hard links"),
+        (&hard, "not a regular file without hard links"),
     ] {
         let error = supervisor.ask("run", &["x", "--stdout", text(path), "--", "echo", "planted"]);
         assert!(error.as_ref().unwrap_err().contains(expected), "{error:?}");
@@ -229,7 +229,7 @@ fn output_is_not_written_through_links_of_the_account_that_owns_the_directory() 
 }
 
 #[test]
-fn an_owned_path_is_not_removed_behind_a_link_that_was_put_above_it() {
+fn an_owned_path_is_not_removed_through_an_inserted_link() {
     let shared = Shared::new();
     let supervisor = Supervisor::start();
     let theirs = shared.dir.join("theirs");
@@ -242,9 +242,9 @@ fn an_owned_path_is_not_removed_behind_a_link_that_was_put_above_it() {
     shared.assert_untouched();
 }
 
-/// The playbooks let a supervisor own its own directory, in a directory of such: both go with it, also when it was killed.
+/// In playbooks a supervisor owns its state directory. Both this and its parent are removed at the end, also after a kill.
 #[test]
-fn its_own_directory_goes_and_comes_again() {
+fn an_owned_state_directory_is_removed_and_can_be_created_again() {
     let scratch = common::scratch();
     let dir = scratch.path().join("loadprint/execution");
     let start = || supervise("start", &dir, &["--lease", "600s"]).unwrap();

@@ -1,4 +1,4 @@
-//! Starting, waiting for and stopping processes, and how a process finds itself set up.
+//! Tests start, wait and stop of processes, and the environment of a process.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -18,7 +18,7 @@ use common::until_dead;
 use serde_json::json;
 
 #[test]
-fn a_process_that_dies_at_once_says_why() {
+fn the_report_of_a_failed_process_has_its_stderr() {
     let supervisor = Supervisor::start();
     supervisor.run_script(
         "brief",
@@ -32,7 +32,7 @@ fn a_process_that_dies_at_once_says_why() {
 }
 
 #[test]
-fn waiting_goes_in_slices_and_holds_up_nobody() {
+fn a_wait_has_a_limit_and_does_not_block_others() {
     let supervisor = Supervisor::start();
     let goal = supervisor.scratch.path().join("go");
     supervisor.run_script(
@@ -44,7 +44,7 @@ fn waiting_goes_in_slices_and_holds_up_nobody() {
     assert_eq!(slice["state"], "running");
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| supervisor.wait("long"));
-        // Answered while the other waits, or the file below would never be made.
+        // Must be answered during the wait, or the file is never created.
         let status = supervisor.ask("status", &[]).unwrap();
         assert_eq!(status["processes"][0]["state"], "running");
         fs::write(&goal, "").unwrap();
@@ -67,7 +67,7 @@ fn stop_sends_the_chosen_signal() {
 }
 
 #[test]
-fn what_does_not_stop_is_killed_with_its_tree() {
+fn a_process_that_does_not_stop_is_killed_with_its_tree() {
     let supervisor = Supervisor::start();
     let script = "trap '' TERM; setsid sh -c 'echo $$; exec sleep 1000' & while :; do sleep 0.01; done";
     supervisor.run_script("stubborn", &["--stop-timeout", "300ms"], script);
@@ -97,13 +97,13 @@ fn a_name_may_be_used_again_after_the_end() {
     assert_eq!(supervisor.wait("server")["code"], 0);
     let status = supervisor.ask("status", &[]).unwrap();
     assert_eq!(status["processes"].as_array().unwrap().len(), 1);
-    // The file holds both runs; the last line is the second one's own.
+    // The file contains the output of both; the last line is that of the second process.
     assert_eq!(status["processes"][0]["last_line"], "");
     assert_eq!(supervisor.output("server"), "first\n");
 }
 
 #[test]
-fn a_process_starts_with_nothing_of_its_caller() {
+fn a_process_inherits_nothing_from_its_caller() {
     let supervisor = Supervisor::start();
     let script = "env; echo fds $(ls /proc/self/fd | wc -w); echo in $(readlink /proc/self/fd/0); umask; \
                   echo session $(ps -o sid= -p $$) $$; cat /proc/self/oom_score_adj";
@@ -137,11 +137,11 @@ fn a_process_starts_with_nothing_of_its_caller() {
 }
 
 #[test]
-fn files_are_root_s_and_hold_no_arguments() {
+fn files_are_private_and_contain_no_arguments() {
     let supervisor = Supervisor::start();
     supervisor.run_script("secretive", &["--env", "TOKEN=hunter2"], ": hunter3; true");
     supervisor.wait("secretive");
-    until("a status that knows it", || {
+    until("its status", || {
         let status = fs::read_to_string(supervisor.dir.join("status.json")).unwrap_or_default();
         status.contains("secretive").then_some(())
     });
@@ -149,7 +149,7 @@ fn files_are_root_s_and_hold_no_arguments() {
     for entry in fs::read_dir(&supervisor.dir).unwrap() {
         let path = entry.unwrap().path();
         let Ok(about) = fs::metadata(&path) else {
-            // The next status was written beside the last one, and has its name by now.
+            // The temporary file of a status was renamed meanwhile.
             assert!(path.extension().is_none_or(|end| end != "json"), "{path:?}");
             continue;
         };
@@ -162,7 +162,7 @@ fn files_are_root_s_and_hold_no_arguments() {
 }
 
 #[test]
-fn chroot_and_user_are_those_of_the_root_given() {
+fn the_user_is_looked_up_in_the_chroot() {
     let supervisor = Supervisor::start();
     let root = supervisor.scratch.path().join("root");
     for dir in ["usr", "etc", "proc", "dev"] {
@@ -202,7 +202,7 @@ fn chroot_and_user_are_those_of_the_root_given() {
             &["x", "--chroot", text(&root), "--user", "root", "--", "true"],
         )
         .unwrap_err();
-    assert!(error.contains("there is no user `root`"), "{error}");
+    assert!(error.contains("no user `root`"), "{error}");
 }
 
 #[test]
@@ -212,14 +212,14 @@ fn a_setuid_process_dies_with_the_daemon_too() {
     supervisor.printed_pid("sleeper");
     common::stop(supervisor.guard);
     common::signal(supervisor.pid, rustix::process::Signal::KILL);
-    // The guard is stopped: this is PDEATHSIG alone.
+    // The guard is stopped, so PDEATHSIG killed the process.
     until_dead(child);
     common::signal(supervisor.guard, rustix::process::Signal::CONT);
     assert_eq!(supervisor.ended()["ended"], "killed");
 }
 
 #[test]
-fn two_supervisors_side_by_side() {
+fn two_supervisors_are_independent() {
     let (one, two) = (Supervisor::start(), Supervisor::start());
     let first = one.run_script("server", &[], "exec sleep 1000");
     let second = two.run_script("server", &[], "exec sleep 1000");
@@ -232,7 +232,7 @@ fn two_supervisors_side_by_side() {
 }
 
 #[test]
-fn one_of_many_starts_wins() {
+fn one_of_several_concurrent_starts_succeeds() {
     let scratch = common::scratch();
     let dir = scratch
         .path()

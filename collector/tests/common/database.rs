@@ -1,5 +1,5 @@
-//! Database servers of the tests' own, and a client: MySQL from the root directory of `tests/with-server`, MariaDB from the
-//! distribution's package. Each is a child of the test, to be stopped, killed and started again.
+//! Starts private database servers for tests: MySQL from the root directory of `tests/with-server`, MariaDB from the distribution's
+//! package. Each is a child process that a test can stop, kill and restart.
 
 use std::env;
 use std::fs;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::wait_for;
 
-/// The variable's value; a test without a server is a failure, not a pass.
+/// The variable's value; without it the test fails, because it needs a server.
 pub fn variable(name: &str) -> String {
     env::var(name)
         .unwrap_or_else(|_| panic!("{name} is not set: run ./test, which starts a server for these tests"))
@@ -36,7 +36,7 @@ pub fn client(socket: &Path, user: &str, password: &str) -> Client {
     Client::connect(&account).unwrap()
 }
 
-/// A client of the server that `tests/with-server` started, which may do everything.
+/// A client with all privileges on the server that `tests/with-server` started.
 pub fn shared() -> Client {
     let account = Account {
         option_file: Some(variable("LOADPRINT_TEST_DEFAULTS").into()),
@@ -70,7 +70,7 @@ pub fn rows(client: &mut Client, sql: &str) -> Vec<String> {
     rows
 }
 
-/// A server; it ends with this value.
+/// A server, which ends when this value is dropped.
 pub struct Database {
     dir: TempDir,
     /// Program and arguments up to the options.
@@ -81,7 +81,7 @@ pub struct Database {
 impl Database {
     /// MySQL, with an empty data directory; `root` has no password.
     pub fn mysql() -> Self {
-        // The program is run by the loader of its own root directory: no chroot, so that paths are what they are here.
+        // Run by the loader of its root directory instead of a chroot, so that paths are those of the host.
         let root = variable("LOADPRINT_TEST_ROOT");
         let libraries = format!("{root}/usr/lib/x86_64-linux-gnu:{root}/usr/lib/mysql/private");
         let loader = format!("{root}/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
@@ -154,7 +154,7 @@ impl Database {
         command
     }
 
-    /// Starts it on the data that are there, and waits until it answers.
+    /// Starts the server on its existing data, and waits until it accepts connections.
     pub fn start(&mut self, options: &[&str]) {
         let mut command = self.mysqld();
         command.arg(format!("--socket={}", self.socket().display()));
@@ -185,7 +185,7 @@ impl Database {
         );
     }
 
-    /// Kills it; it is gone when this returns.
+    /// Kills the server and waits for its exit.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();
@@ -198,7 +198,7 @@ impl Database {
         self.path("sock")
     }
 
-    /// A client that may do everything.
+    /// A client with all privileges.
     pub fn root(&self) -> Client {
         client(&self.socket(), "root", "")
     }

@@ -1,4 +1,4 @@
-//! Runs the real binary.
+//! Runs the real binary and reads its tables.
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(
     clippy::unwrap_used,
@@ -36,11 +36,11 @@ pub fn collect(arguments: &[&str]) -> Command {
     command
 }
 
-/// A recorder that is killed when the test ends, however it ends.
+/// A recorder that is killed at the end of the test.
 pub struct Recorder(pub Option<Child>);
 
 impl Recorder {
-    /// Starts `record --out RUN …` and waits for the pid file, which appears after the first sample.
+    /// Starts `record --out RUN …` and waits for the pid file, which appears after the first tick.
     pub fn start(run: &Path, arguments: &[&str]) -> Self {
         let pid_file = run.with_extension("pid");
         let mut command = collect(&[
@@ -85,20 +85,20 @@ impl Drop for Recorder {
     }
 }
 
-/// Copies a program and makes it everybody's to run. `cp` writes it: a file that this process writes may be open in a child
-/// that another test is just starting, and a program that is open for writing cannot be run (ETXTBSY).
+/// Copies a program by cp(1). If this process wrote the file, a child that another test is starting could hold it open for
+/// writing, and executing it would fail (ETXTBSY).
 pub fn copy_program(from: &str, to: &Path) {
     let copied = Command::new("cp").arg(from).arg(to).status().unwrap();
     assert!(copied.success());
 }
 
-/// Polls until `is_so`; the limit is far beyond what any machine needs.
-pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Polls until the condition is true; the deadline is far longer than any machine needs.
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !is_so() {
+    while !condition() {
         assert!(
             begun.elapsed() < Duration::from_secs(600),
-            "waited in vain for {what}"
+            "timeout waiting for {what}"
         );
         sleep(Duration::from_millis(5));
     }

@@ -1,7 +1,9 @@
-// loadprint-go-lookup looks rows up by primary key in sbtest tables with github.com/go-sql-driver/mysql, one connection per
-// goroutine: the Go side of a comparison of drivers. It prints a line per second and, at the end, one line of JSON.
+// loadprint-go-lookup selects rows of sbtest tables by primary key with
+// github.com/go-sql-driver/mysql, one connection per goroutine, for comparisons of drivers.
+// It prints a line per second and one line of JSON at the end.
 //
-// Two pitfalls of published comparisons are options: -gomaxprocs=1 and -new-connection-per-query.
+// The options -gomaxprocs=1 and -new-connection-per-query reproduce two mistakes of published
+// comparisons.
 package main
 
 import (
@@ -21,7 +23,7 @@ import (
 	"time"
 )
 
-// worker counts for itself; the padding keeps two of them off one cache line.
+// worker is the counter of a goroutine, padded to separate cache lines.
 type worker struct {
 	queries atomic.Uint64
 	_       [120]byte
@@ -49,12 +51,12 @@ func run(parsed options) error {
 	defer database.Close()
 	database.SetMaxOpenConns(parsed.threads)
 	database.SetMaxIdleConns(parsed.threads)
-	if parsed.fresh {
+	if parsed.newConnections {
 		database.SetMaxIdleConns(-1)
 	}
-	interruptible, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	interrupt, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	running, cancel := context.WithCancelCause(interruptible)
+	running, cancel := context.WithCancelCause(interrupt)
 	defer cancel(nil)
 	workers := make([]worker, parsed.threads)
 	var group sync.WaitGroup
@@ -62,7 +64,7 @@ func run(parsed options) error {
 		group.Add(1)
 		go func(number int) {
 			defer group.Done()
-			if err := look(running, database, parsed, number, &workers[number].queries); err != nil {
+			if err := lookUp(running, database, parsed, number, &workers[number].queries); err != nil {
 				cancel(err)
 			}
 		}(number)
@@ -71,7 +73,7 @@ func run(parsed options) error {
 	failure := context.Cause(running)
 	cancel(nil)
 	group.Wait()
-	if interruptible.Err() != nil {
+	if interrupt.Err() != nil {
 		return errors.New("interrupted")
 	}
 	if failure != nil {
@@ -80,8 +82,8 @@ func run(parsed options) error {
 	return report(parsed, counted, seconds)
 }
 
-// look runs lookups until the context ends.
-func look(running context.Context, database *sql.DB, parsed options, number int, queries *atomic.Uint64) error {
+// lookUp runs lookups until the context ends.
+func lookUp(running context.Context, database *sql.DB, parsed options, number int, queries *atomic.Uint64) error {
 	random := rand.New(rand.NewSource(parsed.seed + int64(number)))
 	var k int
 	for running.Err() == nil {
@@ -95,7 +97,8 @@ func look(running context.Context, database *sql.DB, parsed options, number int,
 	return nil
 }
 
-// measure prints a line per second, the warm-up's marked so, and gives the lookups of the measured seconds and how long they were.
+// measure prints a line per second and returns the lookups and the length of the measurement,
+// which excludes the warm-up.
 func measure(running context.Context, workers []worker, parsed options) (uint64, float64) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -143,7 +146,7 @@ func report(parsed options, counted uint64, seconds float64) error {
 		"threads":                  parsed.threads,
 		"gomaxprocs":               runtime.GOMAXPROCS(0),
 		"interpolate_params":       parsed.config.InterpolateParams,
-		"new_connection_per_query": parsed.fresh,
+		"new_connection_per_query": parsed.newConnections,
 		"go":                       runtime.Version(),
 	})
 }

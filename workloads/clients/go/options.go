@@ -13,44 +13,46 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// options are the settings of one run, from flags and, where no flag is given, from the environment of `loadprint-load`.
+// options are the settings of a run, from flags and from the environment that `loadprint-load`
+// sets. A flag has precedence.
 type options struct {
-	config    *mysql.Config
-	threads   int
-	tables    int
-	tableSize int
-	warmup    int
-	seconds   int
-	seed      int64
-	fresh     bool
+	config         *mysql.Config
+	threads        int
+	tables         int
+	tableSize      int
+	warmup         int
+	seconds        int
+	seed           int64
+	newConnections bool
 }
 
-// parse reads flags and the option file; the password is never a flag, which every user of the machine could read.
+// parse reads flags and the option file. There is no flag for the password, which every user of
+// the host could read.
 func parse(arguments []string) (options, error) {
 	var parsed options
 	flags := flag.NewFlagSet("loadprint-go-lookup", flag.ContinueOnError)
 	file := flags.String("defaults-file", os.Getenv("LOADPRINT_DEFAULTS_FILE"), "option file, group [client]: user, password, host, port, socket")
-	host := flags.String("host", "", "server, over the one of the option file")
+	host := flags.String("host", "", "host name; overrides the option file")
 	port := flags.String("port", "", "TCP port")
 	socket := flags.String("socket", "", "unix socket")
-	database := flags.String("database", fromEnvironment("LOADPRINT_DATABASE", "sbtest"), "database of the sbtest tables")
-	interpolate := flags.Bool("interpolate-params", true, "the driver puts values into the text; false: a prepare, an execute and a close for each query")
-	flags.IntVar(&parsed.threads, "threads", number("LOADPRINT_THREADS", 1), "goroutines, each with a connection")
-	flags.IntVar(&parsed.tables, "tables", 1, "sbtest tables")
-	flags.IntVar(&parsed.tableSize, "table-size", 10000, "rows of a table")
-	flags.IntVar(&parsed.warmup, "warmup", number("LOADPRINT_WARMUP_SECONDS", 0), "seconds that are not counted")
-	flags.IntVar(&parsed.seconds, "seconds", number("LOADPRINT_SECONDS", 10), "seconds that are counted")
-	flags.Int64Var(&parsed.seed, "seed", 1, "of the random keys")
-	flags.BoolVar(&parsed.fresh, "new-connection-per-query", false, "open and close a connection for each query")
-	processors := flags.Int("gomaxprocs", 0, "processors that Go runs on; 0: all")
+	database := flags.String("database", fromEnvironment("LOADPRINT_DATABASE", "sbtest"), "database with the sbtest tables")
+	interpolate := flags.Bool("interpolate-params", true, "the driver inserts values into the text; false: prepare, execute and close for each query")
+	flags.IntVar(&parsed.threads, "threads", number("LOADPRINT_THREADS", 1), "number of goroutines, each with a connection")
+	flags.IntVar(&parsed.tables, "tables", 1, "number of sbtest tables")
+	flags.IntVar(&parsed.tableSize, "table-size", 10000, "rows per table")
+	flags.IntVar(&parsed.warmup, "warmup", number("LOADPRINT_WARMUP_SECONDS", 0), "length of the warm-up in seconds, not counted")
+	flags.IntVar(&parsed.seconds, "seconds", number("LOADPRINT_SECONDS", 10), "length of the measurement in seconds")
+	flags.Int64Var(&parsed.seed, "seed", 1, "seed of the random keys")
+	flags.BoolVar(&parsed.newConnections, "new-connection-per-query", false, "open and close a connection for each query")
+	processors := flags.Int("gomaxprocs", 0, "GOMAXPROCS; 0: all CPUs")
 	if err := flags.Parse(arguments); err != nil {
 		return parsed, err
 	}
 	if flags.NArg() > 0 {
-		return parsed, fmt.Errorf("`%s` is not a flag", flags.Arg(0))
+		return parsed, fmt.Errorf("unexpected argument `%s`: give flags only", flags.Arg(0))
 	}
 	if parsed.threads < 1 || parsed.tables < 1 || parsed.tableSize < 1 || parsed.seconds < 1 || parsed.warmup < 0 {
-		return parsed, errors.New("threads, tables, table-size and seconds must be 1 or more, warmup 0 or more")
+		return parsed, errors.New("-threads, -tables, -table-size and -seconds must be at least 1, -warmup at least 0")
 	}
 	if *processors > 0 {
 		runtime.GOMAXPROCS(*processors)
@@ -80,7 +82,7 @@ func configure(settings map[string]string, database string, interpolate bool) *m
 	return config
 }
 
-// clientGroup reads the settings of group [client] of an option file; no file, no settings.
+// clientGroup reads the settings of group [client] of an option file; without a file there are none.
 func clientGroup(path string) (map[string]string, error) {
 	settings := map[string]string{}
 	if path == "" {

@@ -1,4 +1,5 @@
-//! Where to connect and as whom, from options, files and the environment; refuses secrets that others can read.
+//! Reads where to connect and as which user from options, files and the environment; refuses
+//! secrets that other users can read.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -15,24 +16,25 @@ use super::endpoint::endpoints;
 use super::tls;
 use crate::options::Values;
 
-/// Servers and an account. What is `None` comes from the option file, else from the library's defaults.
+/// Servers and an account. `None` leaves a value to the option file, else to the library's default.
 #[derive(Clone)]
 pub struct Account {
-    /// Where; at least one, used in turn by the connections.
+    /// Addresses, at least one; assigned to the connections round-robin.
     pub endpoints: Vec<Endpoint>,
     /// User name.
     pub user: Option<String>,
-    /// The secret; `None` leaves it to the option file and to MYSQL_PWD, which the library reads itself.
+    /// The password. `None` leaves it to the option file and to MYSQL_PWD, which the library reads
+    /// itself.
     pub password: Option<String>,
     /// Default database.
     pub database: Option<String>,
-    /// Read by the library, group `client`.
+    /// Option file that the library reads, group `client`.
     pub option_file: Option<PathBuf>,
-    /// TLS.
+    /// TLS settings.
     pub tls: Tls,
-    /// The protocol's own compression, zlib.
+    /// Compresses the protocol with zlib.
     pub compression: bool,
-    /// How long a server may take to answer a new connection.
+    /// Timeout for the server's answer to a new connection.
     pub answer_seconds: u32,
 }
 
@@ -56,7 +58,8 @@ impl Account {
             Some(file) => Some(read_password(Path::new(file))?),
             None => None,
         };
-        // With an option file its values stand unless the command line says otherwise; sysbench's defaults apply without one.
+        // Values of an option file are used unless the command line sets them. Without a file, the
+        // defaults of sysbench apply.
         let or_default = |name: &str, default: &str| -> Result<Option<String>> {
             Ok(match values.text(name)? {
                 Some(given) => Some(given.to_owned()),
@@ -84,12 +87,12 @@ impl Account {
         &self.endpoints[number % self.endpoints.len()]
     }
 
-    /// The servers in words, for messages and results.
+    /// The servers, for messages and results.
     pub fn describe(&self) -> String {
         self.addresses().join(", ")
     }
 
-    /// As [`Account::describe`], one by one.
+    /// As [`Account::describe`], one entry for each server.
     pub fn addresses(&self) -> Vec<String> {
         let unnamed = |endpoint: &Endpoint| endpoint.host.is_none() && endpoint.socket.is_none();
         let describe = |endpoint: &Endpoint| match &self.option_file {
@@ -105,13 +108,13 @@ fn read_password(path: &Path) -> Result<String> {
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Reads a file that holds a secret; one that group or others may read is refused.
+/// Reads a file that contains a secret; refuses a file that group or others may read.
 fn read_private(path: &Path, option: &str) -> Result<String> {
     let place = || format!("{option} {}", path.display());
     let mode = fs::metadata(path).with_context(place)?.mode();
     if mode & 0o077 != 0 {
         bail!(
-            "{option} {}: others may read it (mode {:04o}): chmod 600 {}",
+            "{option} {}: mode {:04o} lets other users read the secret: chmod 600 {}",
             path.display(),
             mode & 0o7777,
             path.display()
@@ -127,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_file_that_others_can_read_is_refused_with_the_mend() {
+    fn a_password_file_that_others_can_read_is_refused_with_the_fix() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("secret");
         fs::write(&path, "quite-secret\n").unwrap();

@@ -1,4 +1,5 @@
-//! A driver without a server, for tests: keeps each connection's statements as text and answers by their first word.
+//! Implements the driver of the unit tests: it logs each statement as text and derives the effect
+//! from the statement's first word.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -14,17 +15,17 @@ use super::StatementId;
 use super::Value;
 use super::template::Template;
 
-/// The statements of all connections, in the order of each; the key is the number of the connection.
+/// Number of the connection and statement, in the order of arrival.
 pub type Log = Arc<Mutex<Vec<(usize, String)>>>;
 
-/// Hands out numbered connections that write to one log.
+/// Opens numbered connections that write to one log.
 #[derive(Debug, Default)]
 pub struct DryRun {
-    /// What was sent.
+    /// The statements.
     pub log: Log,
-    /// The first so many `COMMIT`s fail with error 1213.
+    /// The first N `COMMIT`s fail with error 1213.
     pub deadlocks: Arc<Mutex<usize>>,
-    /// How many connections there were.
+    /// Number of connections opened.
     pub opened: Mutex<usize>,
 }
 

@@ -1,9 +1,9 @@
-//! The servers' addresses: lists of hosts, ports and sockets, which the connections use in turn.
+//! Parses the lists of hosts, ports and sockets into server addresses.
 
 use anyhow::Result;
 use anyhow::bail;
 
-/// One address. What is `None` comes from the option file, else from the library's defaults.
+/// One address. `None` leaves a value to the option file, else to the library's default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Endpoint {
     /// `localhost` means the unix socket.
@@ -15,7 +15,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// In words, for messages and results.
+    /// The address as text, for messages and results.
     pub fn describe(&self) -> String {
         match (&self.socket, &self.host) {
             (Some(socket), _) => socket.clone(),
@@ -25,16 +25,17 @@ impl Endpoint {
         }
     }
 
-    /// True if it is a unix socket by what the options say.
+    /// True if the options select a unix socket.
     pub fn is_local(&self) -> bool {
         self.socket.is_some() || self.host.as_deref() == Some("localhost")
     }
 }
 
-/// The addresses in sysbench's order: the sockets, or else every host with the first port, every host with the next one, and so on.
+/// The addresses in the order of sysbench: the sockets, or else all hosts with the first port, all
+/// hosts with the second port, and so on.
 ///
 /// # Errors
-/// An empty name in a list, or a port that is none.
+/// An empty name in a list, or an invalid port.
 pub fn endpoints(host: Option<&str>, port: Option<&str>, socket: Option<&str>) -> Result<Vec<Endpoint>> {
     if let Some(sockets) = socket {
         return names("mysql-socket", sockets)?
@@ -77,7 +78,7 @@ pub fn endpoints(host: Option<&str>, port: Option<&str>, socket: Option<&str>) -
 fn names(option: &str, list: &str) -> Result<Vec<String>> {
     let names: Vec<String> = list.split(',').map(|name| name.trim().to_owned()).collect();
     if names.iter().any(String::is_empty) {
-        bail!("--{option}={list}: an empty name in the list");
+        bail!("--{option}={list}: the list contains an empty name");
     }
     Ok(names)
 }
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_turn_faster_than_ports_and_sockets_win() {
+    fn hosts_vary_faster_than_ports_and_sockets_override_both() {
         assert_eq!(
             described(Some("a,b"), Some("1,2"), None),
             ["a:1", "b:1", "a:2", "b:2"]
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_list_says_where() {
+    fn an_invalid_list_is_refused() {
         let refusal = |host, port| endpoints(Some(host), Some(port), None).unwrap_err().to_string();
         assert!(refusal("a,,b", "1").contains("--mysql-host=a,,b"));
         assert!(refusal("a", "1,70000").contains("`70000`"));

@@ -1,37 +1,39 @@
-//! What a workload may ask of a database: statements with typed parameters, their effect, and errors in two classes.
-//! Knows no workload and no clock; `mysql` is the real implementation, `dry_run` the one of the tests.
+//! Defines the interface to a database: connections, statements with typed parameters, their
+//! effect, and errors. The driver depends on no workload. `mysql` implements it on libmysqlclient,
+//! `dry_run` for the unit tests.
 
 pub mod connect;
+mod connection;
 #[cfg(test)]
 pub mod dry_run;
 pub mod endpoint;
-mod linked;
-mod multiplexed;
+mod failure;
+mod library;
 pub mod mysql;
-mod named;
 mod open;
 pub mod protocol;
-mod socket;
+mod sql_prepare;
 mod statement;
 mod statements;
 mod template;
 mod text;
 pub mod tls;
 pub mod watchdog;
-mod wire;
 
-use protocol::Calls;
+pub use failure::DbError;
+pub use failure::Failure;
+use protocol::ProtocolCalls;
 
-/// The type of one parameter of a statement, as it goes over the wire.
+/// The type of a statement's parameter in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamType {
     /// Four bytes, sysbench's `INT`.
     Int,
     /// Eight bytes.
     BigInt,
-    /// Text of at most so many bytes.
+    /// Text of at most this many bytes.
     Char(usize),
-    /// Bytes of at most this number; a hexadecimal literal in text mode.
+    /// Bytes, at most this many; a hexadecimal literal in text mode.
     Binary(usize),
 }
 
@@ -46,83 +48,52 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
-/// What a statement did, by sysbench's rule.
+/// The effect of a statement, by the rule of sysbench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// A result set came back.
+    /// It returned a result set.
     Read,
-    /// So many rows were affected, at least one.
+    /// It affected this many rows, at least one.
     Write(u64),
-    /// Neither.
+    /// It did neither.
     Other,
+}
+
+impl Effect {
+    /// The effect of a statement without a result set.
+    fn of_rows(affected: u64) -> Self {
+        match affected {
+            // (my_ulonglong)-1 means an error or a result set; errors are handled before.
+            0 | u64::MAX => Self::Other,
+            rows => Self::Write(rows),
+        }
+    }
 }
 
 /// A prepared statement of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementId(pub usize);
 
-/// What the server or the client library said.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message} (error {errno}, SQLSTATE {sqlstate})")]
-pub struct Failure {
-    /// MySQL's error number; 2000-2999 come from the client library.
-    pub errno: u32,
-    /// The five characters of SQLSTATE.
-    pub sqlstate: String,
-    /// The server's words, on one line.
-    pub message: String,
-}
-
-/// A failed statement.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DbError {
-    /// Its number is in `--mysql-ignore-errors`: the event is run again and the error counted.
-    #[error(transparent)]
-    Ignorable(Failure),
-    /// Stops the run.
-    #[error(transparent)]
-    Fatal(Failure),
-}
-
-impl DbError {
-    /// The failure of either class.
-    pub fn failure(&self) -> &Failure {
-        match self {
-            Self::Ignorable(failure) | Self::Fatal(failure) => failure,
-        }
-    }
-
-    /// True if no server is there to connect to, or it cannot take the connection yet.
-    pub fn no_server_yet(&self) -> bool {
-        self.connection_lost() || matches!(self.failure().errno, 1040 | 1053 | 2002 | 2003)
-    }
-
-    /// True if the connection is gone, by the numbers that sysbench takes for it.
-    pub fn connection_lost(&self) -> bool {
-        matches!(self.failure().errno, 2006 | 2011 | 2013 | 2055)
-    }
-}
-
-/// When and how long connections are opened again.
+/// When a connection is reopened, and for how long that is retried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reconnects {
-    /// After so many events; 0: never.
+    /// After this many events; 0: never.
     pub every: u64,
-    /// How long to go on trying where no server answers, nanoseconds.
+    /// How long to retry while no server answers, nanoseconds.
     pub timeout_ns: i64,
 }
 
-/// Error numbers that only restart an event.
+/// Errors after which an event runs again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ignored {
-    /// Every one.
+    /// All errors.
     All,
-    /// These.
+    /// These error numbers.
     These(Vec<u32>),
 }
 
 impl Ignored {
-    /// True for this number.
+    /// True if this error is ignored.
     pub fn contains(&self, errno: u32) -> bool {
         match self {
             Self::All => true,
@@ -134,15 +105,17 @@ impl Ignored {
 /// One row of text, NULL as `None`.
 pub type Row = Vec<Option<String>>;
 
-/// A connection, used by the thread that opened it.
+/// A connection; only the thread that opened it uses it.
 pub trait Connection {
-    /// Makes a statement with `?` for each parameter; on the server or only in the client, as the driver was told.
+    /// Makes a statement with `?` for each parameter, on the server or only in the client, as the
+    /// protocol requires.
     fn prepare(&mut self, sql: &str, params: &[ParamType]) -> Result<StatementId, DbError>;
 
-    /// Runs it and reads its whole result.
+    /// Runs a statement and reads its whole result.
     fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Effect, DbError>;
 
-    /// Runs it and gives its rows; several result sets (of a CALL) one after the other in one list.
+    /// Runs a statement and appends its rows. The result sets of a CALL are appended one after the
+    /// other.
     fn fetch(
         &mut self,
         statement: StatementId,
@@ -150,96 +123,50 @@ pub trait Connection {
         rows: &mut Vec<Row>,
     ) -> Result<Effect, DbError>;
 
-    /// Runs a text; all its result sets are read.
+    /// Runs a text and reads all its result sets.
     fn query(&mut self, sql: &[u8]) -> Result<Effect, DbError>;
 
-    /// Runs a text now and after each reconnect.
+    /// Runs a text, and again after each reconnect.
     fn on_connect(&mut self, sql: &str) -> Result<(), DbError>;
 
-    /// Runs a text and gives its rows.
+    /// Runs a text and returns its rows.
     fn rows(&mut self, sql: &str) -> Result<Vec<Row>, DbError>;
 
-    /// When it is to be opened again.
+    /// When the connection is reopened.
     fn reconnects(&self) -> Reconnects {
         Reconnects::default()
     }
 
-    /// Opens the connection again, with the same statements under the same ids.
+    /// Reopens the connection, with the same statements under the same ids.
     fn reconnect(&mut self) -> Result<(), DbError>;
 
-    /// The text of a statement, with its holes.
+    /// The text of a statement, with `?` for its parameters.
     fn text_of(&self, _statement: StatementId) -> Option<String> {
         None
     }
 
-    /// What it sent so far to prepare, run and close statements.
-    fn calls(&self) -> Calls {
-        Calls::default()
+    /// Number of calls that prepared, ran and closed statements.
+    fn calls(&self) -> ProtocolCalls {
+        ProtocolCalls::default()
     }
 }
 
 /// Opens connections.
 pub trait Driver: Sync {
-    /// A connection with the database chosen.
+    /// Opens a connection with the default database.
     fn connect(&self) -> Result<Box<dyn Connection>, DbError>;
 
-    /// As [`Driver::connect`], for thread `number`: where there are several servers the threads take them in turn.
+    /// As [`Driver::connect`], for thread `number`: several servers are assigned to the threads
+    /// round-robin.
     fn connect_nth(&self, _number: usize) -> Result<Box<dyn Connection>, DbError> {
         self.connect()
     }
 
-    /// The server in words, for messages.
+    /// The server, for messages.
     fn describe(&self) -> String {
         "the server".to_owned()
     }
 
-    /// Shuts down the connections of all calls that wait for a server, also of those that log in.
-    fn cut_waiting(&self) {}
-}
-
-/// What a person can do about an error, by its number; nothing for numbers that say it themselves.
-pub fn mend(errno: u32) -> Option<&'static str> {
-    Some(match errno {
-        1044 | 1142 => "the account lacks this privilege: GRANT it, or give another --mysql-user",
-        1045 | 1698 => "check --mysql-user and --mysql-password-file, --defaults-file or MYSQL_PWD",
-        1203 | 1226 => {
-            "the account may not have more connections: ALTER USER ... WITH MAX_USER_CONNECTIONS, or lower --threads"
-        }
-        1040 => "raise max_connections on the server or lower --threads",
-        1049 => "`loadprint-load prepare WORKLOAD` creates it",
-        1050 => "`loadprint-load cleanup WORKLOAD` removes what an earlier prepare left",
-        1054 | 1146 => "run `loadprint-load prepare WORKLOAD` with the same options first",
-        1062 => "the data are not as prepared: run cleanup and prepare, or leave out --skip-trx",
-        1114 | 1021 | 3675 => "make room on the server's data device",
-        1227 => {
-            "the account lacks the privilege: for SET GLOBAL, GRANT SYSTEM_VARIABLES_ADMIN, or leave out what needs it"
-        }
-        1461 => "raise max_prepared_stmt_count, lower --threads or --tables, or use --protocol=text",
-        2002 | 2003 | 2005 => "is the server running? check --mysql-host and --mysql-port, or --mysql-socket",
-        2006 | 2013 | 2055 => "the server went away or hangs: see its error log",
-        2008 | 2020 => "no statement of this workload has such a result: is this a MySQL server?",
-        2026 => "check --mysql-ssl and its files against the server's TLS set-up",
-        2059 => {
-            "the account's authentication plugin is not in this client: use caching_sha2_password or mysql_native_password"
-        }
-        _ => return None,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_prints_words_number_and_state_on_one_line() {
-        let failure = Failure {
-            errno: 1213,
-            sqlstate: "40001".to_owned(),
-            message: "Deadlock found".to_owned(),
-        };
-        assert_eq!(
-            DbError::Ignorable(failure).to_string(),
-            "Deadlock found (error 1213, SQLSTATE 40001)"
-        );
-    }
+    /// Shuts down all connections that wait for a server, also during login.
+    fn shut_down_waiting(&self) {}
 }

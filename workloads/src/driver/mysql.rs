@@ -1,89 +1,39 @@
-//! A safe connection on libmysqlclient that runs statements by the protocol it was told.
-//! Result sets are read whole and not looked at, as sysbench does; rows are only kept by `fetch` and `rows`.
+//! Holds the settings of the driver on libmysqlclient, and classifies its errors.
+//! As in sysbench, result sets are read and discarded; only `fetch` and `rows` keep their rows.
 
-use std::ffi::CStr;
-use std::ffi::c_char;
-use std::ffi::c_uint;
 use std::time::Duration;
 
-use loadprint_mysqlclient::attach_thread;
-use mysqlclient_sys as sys;
+use anyhow::anyhow;
 
-use super::Connection;
-use super::DbError;
-use super::Driver;
-use super::Effect;
-use super::Failure;
 use super::Ignored;
-use super::ParamType;
 use super::Reconnects;
-use super::Row;
-use super::Value;
 use super::connect::Account;
-use super::linked::Linked;
-use super::linked::Login;
-use super::multiplexed::Multiplexed;
-use super::open::open;
-use super::protocol::Calls;
+use super::failure::DbError;
+use super::failure::Failure;
+use super::failure::hint;
 use super::protocol::Mode;
-use super::statement::ServerStatement;
-use super::statements::Link;
-use super::template::Template;
-use super::text::escape;
-use super::text::run_text;
 use super::watchdog::Watchdog;
-use super::watchdog::Watched;
-use crate::tasks;
-
-/// CR_UNKNOWN_ERROR, for what this driver says itself.
-const CR_UNKNOWN_ERROR: u32 = 2000;
 
 /// Opens connections to one server as one account.
 #[derive(Debug, Clone)]
 pub struct MysqlDriver {
-    /// Where and as whom.
+    /// Servers and account.
     pub account: Account,
-    /// How statements go to the server.
+    /// How statements are sent.
     pub mode: Mode,
-    /// When connections are opened again.
+    /// When connections are reopened.
     pub reconnects: Reconnects,
-    /// Error numbers that only restart the event.
+    /// Errors after which an event runs again.
     pub ignored: Ignored,
-    /// How long a statement may take; those that work on whole tables (ALTER TABLE and the like) may take any time.
+    /// Time limit of a statement. It does not apply to statements on whole tables, such as ALTER
+    /// TABLE.
     pub read_timeout: Option<Duration>,
     /// Ends calls that exceed a limit.
     pub watchdog: Watchdog,
 }
 
-impl Driver for MysqlDriver {
-    fn connect(&self) -> Result<Box<dyn Connection>, DbError> {
-        self.connect_nth(0)
-    }
-
-    fn connect_nth(&self, number: usize) -> Result<Box<dyn Connection>, DbError> {
-        // A task must not wait inside of the library.
-        if tasks::inside() {
-            return Ok(Box::new(Linked::<Multiplexed>::open(self, number, true)?));
-        }
-        Ok(Box::new(Linked::<Library>::open(self, number, true)?))
-    }
-
-    fn describe(&self) -> String {
-        self.account.describe()
-    }
-
-    fn cut_waiting(&self) {
-        self.watchdog.cut_waiting();
-    }
-}
-
 impl MysqlDriver {
-    /// A connection without a database, for `prepare` to create it.
-    pub fn connect_without_database(&self) -> Result<Box<dyn Connection>, DbError> {
-        Ok(Box::new(Linked::<Library>::open(self, 0, false)?))
-    }
-
-    /// Sorts a failure by `ignored`.
+    /// Classifies a failure by `ignored`.
     pub fn classify(&self, failure: Failure) -> DbError {
         if self.ignored.contains(failure.errno) {
             DbError::Ignorable(failure)
@@ -91,132 +41,16 @@ impl MysqlDriver {
             DbError::Fatal(failure)
         }
     }
-}
 
-/// A connection of libmysqlclient, open and of this thread.
-struct Library {
-    /// Texts are put together here.
-    text: Vec<u8>,
-    mysql: *mut sys::MYSQL,
-}
-
-impl Login for Library {
-    const CLOSES_HANDLES: bool = true;
-
-    fn open(
-        driver: &MysqlDriver,
-        number: usize,
-        with_database: bool,
-        watched: &Watched,
-    ) -> Result<Self, Failure> {
-        attach_thread();
-        Ok(Self {
-            text: Vec::new(),
-            mysql: open(driver, number, with_database, watched)?,
-        })
-    }
-}
-
-impl Link for Library {
-    type Handle = ServerStatement;
-
-    fn query(&mut self, sql: &[u8], rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure> {
-        // SAFETY: the connection is open and of this thread.
-        unsafe { run_text(self.mysql, sql, rows) }
-    }
-
-    fn fill(
-        &mut self,
-        template: &Template,
-        values: &[Value<'_>],
-        rows: Option<&mut Vec<Row>>,
-    ) -> Result<Effect, Failure> {
-        let mysql = self.mysql;
-        // SAFETY: as above.
-        unsafe {
-            template.fill(&mut self.text, values, |text, bytes| escape(mysql, text, bytes));
-            run_text(mysql, &self.text, rows)
-        }
-    }
-
-    fn prepare(&mut self, sql: &str, params: &[ParamType]) -> Result<ServerStatement, Failure> {
-        // SAFETY: as above; it is closed only after its statements.
-        unsafe { ServerStatement::prepare(self.mysql, sql, params) }
-    }
-
-    fn execute(
-        &mut self,
-        handle: &mut ServerStatement,
-        _params: &[ParamType],
-        values: &[Value<'_>],
-        rows: Option<&mut Vec<Row>>,
-    ) -> Result<Effect, Failure> {
-        handle.run(values, rows)
-    }
-
-    fn close(&mut self, calls: &mut Calls, handle: ServerStatement) -> Result<(), Failure> {
-        // On a connection that was lost no statement is closed: the server did that.
-        calls.closes += u64::from(handle.close());
-        Ok(())
-    }
-}
-
-impl Drop for Library {
-    fn drop(&mut self) {
-        // SAFETY: closed once, after its statements.
-        unsafe { sys::mysql_close(self.mysql) };
-    }
-}
-
-/// Sysbench's rule for a statement without a result set.
-pub fn effect_of(affected: u64) -> Effect {
-    match affected {
-        // (my_ulonglong)-1 is "an error or a result set"; errors have been dealt with.
-        0 | u64::MAX => Effect::Other,
-        rows => Effect::Write(rows),
-    }
-}
-
-/// A failure that this driver reports itself.
-pub fn local_failure(message: &str) -> Failure {
-    Failure {
-        errno: CR_UNKNOWN_ERROR,
-        sqlstate: "HY000".to_owned(),
-        message: message.to_owned(),
-    }
-}
-
-/// Copies an error of the library.
-///
-/// # Safety
-/// Both strings must be null or end with a zero byte.
-pub unsafe fn failure_from(errno: c_uint, sqlstate: *const c_char, message: *const c_char) -> Failure {
-    let copy = |text: *const c_char| {
-        if text.is_null() {
-            return String::new();
-        }
-        // SAFETY: not null, and zero-terminated by the contract of this function.
-        let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
-    };
-    Failure {
-        errno,
-        sqlstate: copy(sqlstate),
-        message: copy(message),
-    }
-}
-
-/// Copies the last error of a connection.
-///
-/// # Safety
-/// `mysql` must be a handle from mysql_init.
-pub unsafe fn failure_of(mysql: *mut sys::MYSQL) -> Failure {
-    // SAFETY: the strings belong to the handle and are copied at once.
-    unsafe {
-        failure_from(
-            sys::mysql_errno(mysql),
-            sys::mysql_sqlstate(mysql),
-            sys::mysql_error(mysql),
-        )
+    /// Adds the server and the hint to a database error.
+    pub fn explain(&self, error: anyhow::Error) -> anyhow::Error {
+        let Some(failure) = error
+            .downcast_ref::<DbError>()
+            .map(|error| error.failure().clone())
+        else {
+            return error;
+        };
+        let hint = hint(failure.errno).map_or_else(String::new, |hint| format!(": {hint}"));
+        anyhow!("{}: {error:#}{hint}", self.account.describe())
     }
 }

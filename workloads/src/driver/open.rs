@@ -1,4 +1,4 @@
-//! Opens a connection of libmysqlclient: library and thread set-up, options, transport.
+//! Opens a connection of libmysqlclient: sets its options and selects how it waits.
 
 use std::ffi::CStr;
 use std::ffi::CString;
@@ -10,48 +10,51 @@ use std::ptr;
 
 use mysqlclient_sys as sys;
 
-use super::Failure;
 use super::connect::Account;
 use super::endpoint::Endpoint;
+use super::failure::Failure;
+use super::failure::client_failure;
+use super::failure::failure_of;
 use super::mysql::MysqlDriver;
-use super::mysql::failure_of;
-use super::mysql::local_failure;
-use super::watchdog::Watched;
+use super::watchdog::WatchedConnection;
 
-/// CLIENT_MULTI_STATEMENTS of mysql_com.h: sysbench opens its connections with it.
+/// CLIENT_MULTI_STATEMENTS of mysql_com.h, which sysbench sets too.
 const CLIENT_MULTI_STATEMENTS: c_ulong = 1 << 16;
-/// With a read timeout below INT_MAX ms the library waits in poll(2), else in recv(2) (vio/viosocket.cc).
-/// 23 days: long enough never to end a statement.
+/// With a read timeout below INT_MAX ms the library waits in poll(2), else in recv(2)
+/// (vio/viosocket.cc). 23 days: no statement reaches it.
 const POLLED_SECONDS: c_uint = 2_000_000;
-/// Seconds by which the library's own limit for connecting exceeds that of the watchdog, which reports the option.
+/// Seconds by which the library's connect timeout exceeds that of the watchdog, whose message
+/// contains the option.
 const CONNECT_MARGIN: c_uint = 2;
-/// Largest packet that is read, in bytes, and largest description of a result's columns: the library takes memory for as many
-/// columns as the server announces.
+/// Limit of a packet and of the column descriptions of a result, in bytes: the library allocates
+/// memory for as many columns as the server announces.
 const MAX_PACKET: c_ulong = 64 << 20;
-/// Probes of a TCP connection that is idle: after so many seconds, in this interval, this number (tcp(7)).
+/// Keepalive of an idle TCP connection: seconds until the first probe, between probes, and number
+/// of probes (tcp(7)).
 const KEEPALIVE: [(c_int, c_int); 3] = [
     (libc::TCP_KEEPIDLE, 60),
     (libc::TCP_KEEPINTVL, 10),
     (libc::TCP_KEEPCNT, 6),
 ];
 
-/// Opens connection `number`, in turn to each address; it waits in the way that suits its transport.
+/// Opens connection `number` to its address, and selects how the library waits for replies.
 ///
-/// A unix socket is polled: a thread that blocks in recv(2) there is woken a first time when the server *takes* the query
-/// (`unix_write_space` of the kernel wakes every waiter, poll filters by event), measured as 1.7 context switches a query in place of 1.0.
-/// A TCP connection blocks in recv(2), which saves two system calls.
+/// On a unix socket it polls. A thread that blocks in recv(2) is woken a first time when the server
+/// *reads* the query: `unix_write_space` of the kernel wakes every waiter, and poll filters by
+/// event. Measured: 1.7 context switches a query against 1.0. On TCP it blocks in recv(2), which
+/// saves two system calls.
 pub fn open(
     driver: &MysqlDriver,
     number: usize,
     with_database: bool,
-    watched: &Watched,
+    watched: &WatchedConnection,
 ) -> Result<*mut sys::MYSQL, Failure> {
     let account = &driver.account;
     let endpoint = account.endpoint(number);
     let guess = endpoint.is_local();
     let mut mysql = connect(account, endpoint, with_database, guess, watched)?;
-    // An option file may say otherwise, which only the library has read.
-    // SAFETY: the handle is connected; the string is looked at before any further call.
+    // An option file, which only the library reads, may set another transport.
+    // SAFETY: the handle is connected; the string is read before any further call.
     let unix = unsafe {
         let info = sys::mysql_get_host_info(mysql);
         !info.is_null() && CStr::from_ptr(info).to_string_lossy().contains("UNIX socket")
@@ -69,11 +72,12 @@ pub fn open(
     Ok(mysql)
 }
 
-/// Where statements may take any time: a host that is gone ends the connection. The library has set SO_KEEPALIVE.
+/// Detects a dead host where statements have no time limit. The library has set SO_KEEPALIVE.
 fn keep_alive(socket: c_int) {
     for (option, value) in &KEEPALIVE {
         let length = size_of::<c_int>() as libc::socklen_t;
-        // SAFETY: pointer and length describe an int, which these options take. Refused by what is not TCP, which needs no probes.
+        // SAFETY: pointer and length describe an int, as these options require. The call fails
+        // without harm on a socket that is not TCP.
         unsafe {
             libc::setsockopt(
                 socket,
@@ -91,10 +95,10 @@ fn connect(
     endpoint: &Endpoint,
     with_database: bool,
     polled: bool,
-    watched: &Watched,
+    watched: &WatchedConnection,
 ) -> Result<*mut sys::MYSQL, Failure> {
     let text = |value: &Option<String>| -> Result<Option<CString>, Failure> {
-        let cut = |_| local_failure("a connection option holds a zero byte");
+        let cut = |_| client_failure("a connection option contains a zero byte");
         value.as_deref().map(CString::new).transpose().map_err(cut)
     };
     let host = text(&endpoint.host)?;
@@ -106,12 +110,13 @@ fn connect(
     // SAFETY: the library is initialised; null asks it to allocate the handle.
     let mysql = unsafe { sys::mysql_init(ptr::null_mut()) };
     if mysql.is_null() {
-        return Err(local_failure("mysql_init: out of memory"));
+        return Err(client_failure("mysql_init: out of memory"));
     }
     watched.set_handle(mysql);
     // SAFETY: the handle is fresh and not connected.
     let set = unsafe { set_options(mysql, account, polled) };
-    // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that outlives the call.
+    // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that outlives
+    // the call.
     let connected = set.is_ok()
         && !unsafe {
             sys::mysql_real_connect(
@@ -145,7 +150,7 @@ unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -
     use sys::mysql_option as option;
     if let Some(file) = &account.option_file {
         let path = CString::new(file.as_os_str().as_encoded_bytes())
-            .map_err(|_| local_failure("--defaults-file holds a zero byte"))?;
+            .map_err(|_| client_failure("--defaults-file contains a zero byte"))?;
         // SAFETY: the library copies the string.
         unsafe { sys::mysql_options(mysql, option::MYSQL_READ_DEFAULT_FILE, path.as_ptr().cast()) };
     }
@@ -166,12 +171,13 @@ unsafe fn set_options(mysql: *mut sys::MYSQL, account: &Account, polled: bool) -
             sys::mysql_options(mysql, option::MYSQL_OPT_READ_TIMEOUT, timeout);
         }
     }
-    // SAFETY: each option takes a pointer to the type given here (C API reference, mysql_options) and copies the value.
+    // SAFETY: each option takes a pointer to the type given here (C API reference, mysql_options)
+    // and copies the value.
     unsafe {
         account
             .tls
             .set(mysql)
-            .map_err(|error| local_failure(&error.to_string()))?;
+            .map_err(|error| client_failure(&error.to_string()))?;
         if account.compression {
             sys::mysql_options(mysql, option::MYSQL_OPT_COMPRESS, ptr::null());
         }

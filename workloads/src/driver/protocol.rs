@@ -1,27 +1,30 @@
-//! How statements go to the server: the protocol modes, and what was sent in the one chosen.
+//! Defines how statements are sent to the server: the protocol modes, and the counters of their
+//! calls.
 
 use anyhow::Result;
 
 use crate::options::Values;
 
-/// The way of a statement to the server.
+/// How a statement is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// A text put together anew for each call.
+    /// As text that is built for each call.
     Text,
-    /// A text from a template that was parsed once: prepared statements emulated by the client.
+    /// As text from a template that is parsed once: prepared statements emulated by the client.
     Emulated,
-    /// Prepared on the server when the thread starts, one handle per connection and statement: sysbench's way.
+    /// Prepared on the server when the thread starts, one handle per connection and statement, as
+    /// in sysbench.
     Ps,
-    /// Prepared at the first use and kept in a cache per connection, the least recently used one closed when it is full.
+    /// Prepared at first use and cached per connection; a full cache closes the least recently used
+    /// statement.
     PsCached,
     /// Prepared, executed and closed for each call.
     PsUncached,
-    /// `PREPARE` as a text once, then `SET @…` and `EXECUTE … USING @…` for each call.
+    /// `PREPARE` as text once, then `SET @…` and `EXECUTE … USING @…` for each call.
     SqlPrepare,
 }
 
-const WORDS: [(&str, Protocol); 6] = [
+const NAMES: [(&str, Protocol); 6] = [
     ("text", Protocol::Text),
     ("emulated", Protocol::Emulated),
     ("ps", Protocol::Ps),
@@ -31,30 +34,31 @@ const WORDS: [(&str, Protocol); 6] = [
 ];
 
 impl Protocol {
-    /// As `--protocol` takes it.
-    pub fn word(self) -> &'static str {
-        let word = WORDS.iter().find(|(_, protocol)| *protocol == self);
+    /// The name in `--protocol`.
+    pub fn name(self) -> &'static str {
+        let word = NAMES.iter().find(|(_, protocol)| *protocol == self);
         word.map_or("", |(word, _)| word)
     }
 }
 
-/// A protocol with the bounds of its cache.
+/// A protocol with the limits of its cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mode {
-    /// The way of a statement.
+    /// How a statement is sent.
     pub protocol: Protocol,
-    /// Statements kept per connection by [`Protocol::PsCached`].
+    /// Statements cached per connection by [`Protocol::PsCached`].
     pub cache_size: usize,
-    /// Longer statements, in bytes of their text, are not kept by [`Protocol::PsCached`]: they go as text.
+    /// Longer statements, in bytes of text, are not cached by [`Protocol::PsCached`] and are sent
+    /// as text.
     pub cache_sql_limit: usize,
 }
 
 impl Mode {
-    /// Reads `--protocol`, and the bounds of the cache. `auto` follows `--db-ps-mode`; where that is not given either, a
-    /// workload may have a protocol that is `natural` to it.
+    /// Reads `--protocol` and the limits of the cache. `auto` follows `--db-ps-mode`. If that is
+    /// not given either, the `natural` protocol of the workload applies.
     pub fn from_options(values: &Values, natural: Option<Protocol>) -> Result<Self> {
         let word = values.text("protocol")?;
-        let chosen = WORDS.iter().find(|(name, _)| Some(*name) == word);
+        let chosen = NAMES.iter().find(|(name, _)| Some(*name) == word);
         let natural = if values.given("db-ps-mode")? {
             None
         } else {
@@ -72,7 +76,7 @@ impl Mode {
         })
     }
 
-    /// How many of `statements` one connection keeps on the server at most.
+    /// Number of `statements` that a connection keeps open on the server, at most.
     pub fn handles(&self, statements: usize) -> usize {
         match self.protocol {
             Protocol::Text | Protocol::Emulated => 0,
@@ -83,28 +87,29 @@ impl Mode {
     }
 }
 
-/// What a connection sent to prepare, run and close statements, as commands of the protocol or as the texts `PREPARE` and `EXECUTE`.
+/// Number of calls that prepared, ran and closed statements, as protocol commands or as the texts
+/// `PREPARE` and `EXECUTE`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Calls {
-    /// Statements sent to be prepared, also those that the server refused.
+pub struct ProtocolCalls {
+    /// Prepare calls, including those that the server refused.
     pub prepares: u64,
-    /// Prepared statements run.
+    /// Execute calls.
     pub executes: u64,
-    /// Prepared statements closed; the end of a connection closes what is left without a call.
+    /// Close calls. The end of a connection closes statements without a call.
     pub closes: u64,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::COMMON;
+    use crate::options::COMMON;
 
     fn mode(given: &[(&str, &str)]) -> Mode {
         Mode::from_options(&Values::defaults(&[COMMON], given), None).unwrap()
     }
 
     #[test]
-    fn a_workload_s_own_protocol_gives_way_to_either_option() {
+    fn either_option_overrides_the_protocol_of_the_workload() {
         for (given, protocol) in [
             (&[][..], Protocol::Text),
             (&[("protocol", "auto")], Protocol::Text),
@@ -119,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn auto_follows_sysbench_s_option_and_a_word_overrides_it() {
+    fn auto_follows_db_ps_mode_and_a_protocol_overrides_it() {
         assert_eq!(mode(&[]).protocol, Protocol::Ps);
         assert_eq!(mode(&[("db-ps-mode", "disable")]).protocol, Protocol::Emulated);
         let both = [("db-ps-mode", "disable"), ("protocol", "ps_cached")];
@@ -127,16 +132,16 @@ mod tests {
     }
 
     #[test]
-    fn each_word_means_the_protocol_that_says_it() {
-        for (word, protocol) in WORDS {
-            assert_eq!(mode(&[("protocol", word)]).protocol.word(), word);
-            assert_eq!(protocol.word(), word);
+    fn names_and_protocols_correspond() {
+        for (word, protocol) in NAMES {
+            assert_eq!(mode(&[("protocol", word)]).protocol.name(), word);
+            assert_eq!(protocol.name(), word);
         }
     }
 
     #[test]
-    fn a_connection_keeps_as_many_statements_as_its_protocol_says() {
+    fn the_protocol_limits_the_open_statements() {
         let kept = |word| mode(&[("protocol", word)]).handles(90);
-        assert_eq!(WORDS.map(|(word, _)| kept(word)), [0, 0, 90, 25, 1, 90]);
+        assert_eq!(NAMES.map(|(word, _)| kept(word)), [0, 0, 90, 25, 1, 90]);
     }
 }

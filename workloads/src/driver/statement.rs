@@ -1,4 +1,5 @@
-//! One server-side prepared statement: parameters are bound once to buffers of this process, then only the buffers change.
+//! Wraps one server-side prepared statement. Its parameters are bound once to buffers, and each
+//! call changes only the buffers.
 
 use std::cell::Cell;
 use std::ffi::c_uint;
@@ -10,14 +11,15 @@ use std::ptr;
 use mysqlclient_sys as sys;
 
 use super::Effect;
-use super::Failure;
 use super::ParamType;
 use super::Row;
 use super::Value;
+use super::failure::Failure;
 
-/// The buffers of one parameter; the client library holds pointers into them, hence cells and a fixed address.
+/// The buffers of one parameter. The library keeps pointers to them, hence cells at a fixed
+/// address.
 #[derive(Debug)]
-struct Slot {
+struct ParameterBuffer {
     number: Cell<i64>,
     length: Cell<c_ulong>,
     is_null: Cell<sys::my_bool>,
@@ -25,10 +27,10 @@ struct Slot {
     kind: ParamType,
 }
 
-impl Slot {
+impl ParameterBuffer {
     fn new(kind: ParamType) -> Self {
         let capacity = match kind {
-            ParamType::Char(most) | ParamType::Binary(most) => most,
+            ParamType::Char(max_bytes) | ParamType::Binary(max_bytes) => max_bytes,
             ParamType::Int | ParamType::BigInt => 0,
         };
         Self {
@@ -42,7 +44,8 @@ impl Slot {
 
     fn bind(&self) -> sys::MYSQL_BIND {
         use sys::enum_field_types as field;
-        // SAFETY: all-zero bytes are a valid MYSQL_BIND: the C documentation asks for memset(bind, 0).
+        // SAFETY: all-zero bytes are a valid MYSQL_BIND: the C documentation asks for memset(bind,
+        // 0).
         let mut bind: sys::MYSQL_BIND = unsafe { mem::zeroed() };
         let (kind, buffer) = match self.kind {
             ParamType::Int => (field::MYSQL_TYPE_LONG, self.number.as_ptr().cast::<c_void>()),
@@ -58,7 +61,7 @@ impl Slot {
         bind
     }
 
-    /// Puts a value into the buffers; false if it does not fit the declared type.
+    /// Stores a value in the buffers; false if it does not fit the declared type.
     fn set(&self, value: Value<'_>) -> bool {
         self.is_null.set(if value == Value::Null {
             sys::TRUE
@@ -68,9 +71,10 @@ impl Slot {
         match (value, self.kind) {
             (Value::Null, _) => true,
             (Value::Int(number), ParamType::Int) => match i32::try_from(number) {
-                // The library reads the first four bytes, on either byte order.
+                // The library reads the first four bytes, in native byte order.
                 Ok(number) => {
-                    // SAFETY: an i64 cell has room and alignment for an i32; nobody else writes to it.
+                    // SAFETY: an i64 cell has room and alignment for an i32; no other code writes
+                    // to it.
                     unsafe { self.number.as_ptr().cast::<i32>().write(number) };
                     true
                 }
@@ -85,7 +89,8 @@ impl Slot {
                     return false;
                 }
                 let target = self.bytes.as_ptr().cast_mut().cast::<u8>();
-                // SAFETY: `target` has room for `self.bytes.len()` >= `bytes.len()` cells, and cells may be written through a shared reference.
+                // SAFETY: `target` has room for `self.bytes.len()` >= `bytes.len()` cells, and
+                // cells may be written through a shared reference.
                 unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
                 self.length.set(bytes.len() as c_ulong);
                 true
@@ -95,7 +100,7 @@ impl Slot {
     }
 }
 
-/// A column as text, without room for its value.
+/// Binds a column as text, with no buffer for its value.
 fn text_bind((length, null): (&Cell<c_ulong>, &Cell<sys::my_bool>)) -> sys::MYSQL_BIND {
     // SAFETY: all-zero bytes are a valid MYSQL_BIND: the C documentation asks for memset(bind, 0).
     let mut bind: sys::MYSQL_BIND = unsafe { mem::zeroed() };
@@ -110,7 +115,7 @@ fn text_bind((length, null): (&Cell<c_ulong>, &Cell<sys::my_bool>)) -> sys::MYSQ
 pub struct ServerStatement {
     mysql: *mut sys::MYSQL,
     handle: *mut sys::MYSQL_STMT,
-    slots: Box<[Slot]>,
+    parameters: Box<[ParameterBuffer]>,
 }
 
 impl ServerStatement {
@@ -122,10 +127,14 @@ impl ServerStatement {
         // SAFETY: `mysql` is an open connection by the contract of this function.
         let handle = unsafe { sys::mysql_stmt_init(mysql) };
         if handle.is_null() {
-            return Err(super::mysql::local_failure("mysql_stmt_init: out of memory"));
+            return Err(super::failure::client_failure("mysql_stmt_init: out of memory"));
         }
-        let slots: Box<[Slot]> = params.iter().copied().map(Slot::new).collect();
-        let statement = Self { mysql, handle, slots };
+        let parameters: Box<[ParameterBuffer]> = params.iter().copied().map(ParameterBuffer::new).collect();
+        let statement = Self {
+            mysql,
+            handle,
+            parameters,
+        };
         // SAFETY: `handle` is a fresh statement, the pointer and length describe `sql`.
         if unsafe { sys::mysql_stmt_prepare(handle, sql.as_ptr().cast(), sql.len() as c_ulong) } != 0 {
             return Err(statement.failure());
@@ -133,13 +142,15 @@ impl ServerStatement {
         // SAFETY: `handle` has been prepared.
         let wanted = unsafe { sys::mysql_stmt_param_count(handle) };
         if wanted != params.len() as c_ulong {
-            return Err(super::mysql::local_failure(&format!(
-                "the statement has {wanted} parameters, {} are declared: {sql}",
+            return Err(super::failure::client_failure(&format!(
+                "the statement has {wanted} parameters, but {} are declared: {sql}",
                 params.len()
             )));
         }
-        let mut binds: Vec<sys::MYSQL_BIND> = statement.slots.iter().map(Slot::bind).collect();
-        // SAFETY: there are as many binds as parameters; the library copies them, and the buffers they point to live as long as the handle.
+        let mut binds: Vec<sys::MYSQL_BIND> =
+            statement.parameters.iter().map(ParameterBuffer::bind).collect();
+        // SAFETY: there are as many binds as parameters; the library copies them, and the buffers
+        // they point to live as long as the handle.
         let refused = unsafe { sys::mysql_stmt_bind_param(handle, binds.as_mut_ptr()) };
         if refused != sys::FALSE {
             return Err(statement.failure());
@@ -147,18 +158,19 @@ impl ServerStatement {
         Ok(statement)
     }
 
-    /// Runs the statement. Each result set is read to its end; its rows are appended to `rows` where they are wanted, every value as text.
+    /// Runs the statement and reads all its result sets; appends their rows to `rows` if it is
+    /// given, every value as text.
     pub fn run(&self, values: &[Value<'_>], mut rows: Option<&mut Vec<Row>>) -> Result<Effect, Failure> {
-        for (position, (slot, value)) in self.slots.iter().zip(values).enumerate() {
-            if !slot.set(*value) {
-                return Err(super::mysql::local_failure(&format!(
+        for (position, (parameter, value)) in self.parameters.iter().zip(values).enumerate() {
+            if !parameter.set(*value) {
+                return Err(super::failure::client_failure(&format!(
                     "parameter {} does not fit its type {:?}",
                     position + 1,
-                    slot.kind
+                    parameter.kind
                 )));
             }
         }
-        // SAFETY: `handle` is prepared and bound to buffers of `self.slots`, which live.
+        // SAFETY: `handle` is prepared and bound to buffers of `self.parameters`, which are alive.
         unsafe {
             if sys::mysql_stmt_execute(self.handle) != 0 {
                 return Err(self.failure());
@@ -172,14 +184,14 @@ impl ServerStatement {
                     }
                     effect = Some(Effect::Read);
                 }
-                // 0: another result, of a CALL; -1: there was none, else an error.
+                // 0: another result, of a CALL; -1: no more results; else an error.
                 match sys::mysql_stmt_next_result(self.handle) {
                     0 => {}
                     -1 => break,
                     _ => return Err(self.failure()),
                 }
             }
-            let affected = || super::mysql::effect_of(sys::mysql_stmt_affected_rows(self.handle));
+            let affected = || Effect::of_rows(sys::mysql_stmt_affected_rows(self.handle));
             Ok(effect.unwrap_or_else(affected))
         }
     }
@@ -200,26 +212,30 @@ impl ServerStatement {
         }
     }
 
-    /// Reads a result set to its end without keeping a row: what the library does when a result is freed that nobody read.
+    /// Reads a result set to its end and discards it, as the library does when it frees an unread
+    /// result.
     ///
     /// # Safety
     /// A result set must be pending.
     unsafe fn drain(&self) -> Result<(), Failure> {
-        // SAFETY: the handle has been executed and its result set not been read; its connection is open.
+        // SAFETY: the handle has been executed and its result set not been read; its connection is
+        // open.
         unsafe {
             sys::mysql_stmt_free_result(self.handle);
-            // The library says nothing of an error among the rows, but keeps it with the connection, where the statement had left none.
+            // The call returns no error among the rows; the library stores it in the connection,
+            // where the statement left none.
             match sys::mysql_errno(self.mysql) {
                 0 => Ok(()),
-                _ => Err(super::mysql::failure_of(self.mysql)),
+                _ => Err(super::failure::failure_of(self.mysql)),
             }
         }
     }
 
-    /// Closes the statement; true if the server was told.
+    /// Closes the statement; true if the server received the call.
     pub fn close(mut self) -> bool {
         let handle = mem::replace(&mut self.handle, ptr::null_mut());
-        // SAFETY: closed once: `drop` leaves a null handle alone. The connection is still open, see `MysqlConnection`.
+        // SAFETY: closed once: `drop` ignores a null handle. The connection is still open, see
+        // `MysqlConnection`.
         unsafe { sys::mysql_stmt_close(handle) == sys::FALSE }
     }
 
@@ -230,9 +246,10 @@ impl ServerStatement {
         let columns = unsafe { sys::mysql_stmt_field_count(self.handle) } as usize;
         let lengths = vec![Cell::new(0 as c_ulong); columns];
         let nulls = vec![Cell::new(sys::FALSE); columns];
-        // No room at first: each fetch tells the lengths, then each column is copied by itself.
+        // No buffer at first: a fetch gives the lengths, then each column is copied separately.
         let mut binds: Vec<sys::MYSQL_BIND> = lengths.iter().zip(&nulls).map(text_bind).collect();
-        // SAFETY: there are as many binds as columns; the cells live until the end of this function, and all rows are fetched by then.
+        // SAFETY: there are as many binds as columns; the cells live until the end of this
+        // function, and all rows are fetched by then.
         if unsafe { sys::mysql_stmt_bind_result(self.handle, binds.as_mut_ptr()) } != sys::FALSE {
             return Err(self.failure());
         }
@@ -253,7 +270,7 @@ impl ServerStatement {
                 let mut bind = text_bind((length, null));
                 bind.buffer = text.as_mut_ptr().cast();
                 bind.buffer_length = text.len() as c_ulong;
-                // SAFETY: a row has been fetched, and the buffer has the room that the bind says.
+                // SAFETY: a row has been fetched, and the buffer has the length in the bind.
                 if unsafe { sys::mysql_stmt_fetch_column(self.handle, &raw mut bind, column as c_uint, 0) }
                     != 0
                 {
@@ -268,7 +285,7 @@ impl ServerStatement {
     fn failure(&self) -> Failure {
         // SAFETY: `handle` is a statement; the strings are copied before any further call.
         unsafe {
-            super::mysql::failure_from(
+            super::failure::failure_from(
                 sys::mysql_stmt_errno(self.handle),
                 sys::mysql_stmt_sqlstate(self.handle),
                 sys::mysql_stmt_error(self.handle),
@@ -280,7 +297,8 @@ impl ServerStatement {
 impl Drop for ServerStatement {
     fn drop(&mut self) {
         if !self.handle.is_null() {
-            // SAFETY: `handle` came from mysql_stmt_init and is closed once; its connection is still open, see `MysqlConnection`.
+            // SAFETY: `handle` came from mysql_stmt_init and is closed once; its connection is
+            // still open, see `MysqlConnection`.
             unsafe { sys::mysql_stmt_close(self.handle) };
         }
     }

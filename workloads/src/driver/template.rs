@@ -1,11 +1,12 @@
-//! A statement's text with a hole for each `?`, filled into a reused buffer: sysbench's emulation of prepared statements.
+//! Fills values into a statement's text at each `?`: the emulation of prepared statements, as in
+//! sysbench.
 
 use std::io::Write;
 
 use super::ParamType;
 use super::Value;
 
-/// The pieces of a statement between its parameters.
+/// The parts of a statement between its parameters.
 #[derive(Debug)]
 pub struct Template {
     pieces: Vec<Box<[u8]>>,
@@ -13,7 +14,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// Cuts `sql` at each `?` outside of quotes.
+    /// Splits `sql` at each `?` outside quotes.
     pub fn new(sql: &str, params: &[ParamType]) -> Self {
         let mut pieces = vec![Vec::new()];
         let mut quote = None;
@@ -36,7 +37,8 @@ impl Template {
         }
     }
 
-    /// Writes the statement into `text`, which is emptied first; `escape` appends bytes as they may stand between single quotes.
+    /// Writes the statement into `text`, which is cleared first. `escape` appends bytes in the form
+    /// required between single quotes.
     pub fn fill(
         &self,
         text: &mut Vec<u8>,
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn each_hole_is_filled_by_its_type() {
+    fn values_are_formatted_by_their_type() {
         let params = [
             ParamType::Char(9),
             ParamType::Int,
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_holes_stays_as_it_is() {
+    fn a_text_without_parameters_is_unchanged() {
         let mut text = Vec::new();
         Template::new("BEGIN", &[]).fill(&mut text, &[], plain);
         assert_eq!(text, b"BEGIN");

@@ -1,4 +1,4 @@
-//! Statements as text: runs one, reads all its result sets, escapes values.
+//! Runs statements as text, reads all their result sets, and escapes values.
 
 use std::ffi::c_char;
 use std::ffi::c_ulong;
@@ -7,18 +7,18 @@ use std::slice;
 use mysqlclient_sys as sys;
 
 use super::Effect;
-use super::Failure;
 use super::Row;
-use super::mysql::effect_of;
-use super::mysql::failure_of;
+use super::failure::Failure;
+use super::failure::failure_of;
 
-/// Appends `bytes` as they may stand between single quotes.
+/// Appends `bytes` in the form required between single quotes.
 ///
 /// # Safety
 /// `mysql` must be an open connection.
 pub unsafe fn escape(mysql: *mut sys::MYSQL, text: &mut Vec<u8>, bytes: &[u8]) {
     text.reserve(bytes.len() * 2 + 1);
-    // SAFETY: the library writes at most 2 n + 1 bytes, for which there is room behind the current end; it says how many.
+    // SAFETY: the library writes at most 2 n + 1 bytes behind the current end, where this many are
+    // reserved, and returns their number.
     unsafe {
         let end = text.as_mut_ptr().add(text.len()).cast::<c_char>();
         let written = sys::mysql_real_escape_string_quote(
@@ -32,7 +32,8 @@ pub unsafe fn escape(mysql: *mut sys::MYSQL, text: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Runs a text and reads all its result sets, into `rows` where they are wanted. Read if there was one, else by the rows affected.
+/// Runs a text and reads all its result sets, into `rows` if it is given. The effect is `Read` with
+/// a result set, else it depends on the affected rows.
 ///
 /// # Safety
 /// `mysql` must be an open connection of this thread.
@@ -41,7 +42,8 @@ pub unsafe fn run_text(
     sql: &[u8],
     mut rows: Option<&mut Vec<Row>>,
 ) -> Result<Effect, Failure> {
-    // SAFETY: pointer and length describe `sql`; each result is freed before the next one is asked for.
+    // SAFETY: pointer and length describe `sql`; each result is freed before the next one is
+    // requested.
     unsafe {
         if sys::mysql_real_query(mysql, sql.as_ptr().cast(), sql.len() as c_ulong) != 0 {
             return Err(failure_of(mysql));
@@ -49,7 +51,7 @@ pub unsafe fn run_text(
         let mut effect = None;
         let mut affected = 0;
         loop {
-            // A result that nobody wants is not kept: freed unread, the library reads it to its end.
+            // An unwanted result is not stored: the library reads it to its end when it is freed.
             let result = match &rows {
                 Some(_) => sys::mysql_store_result(mysql),
                 None => sys::mysql_use_result(mysql),
@@ -59,20 +61,21 @@ pub unsafe fn run_text(
                     read_rows(result, rows);
                 }
                 sys::mysql_free_result(result);
-                // An error among the rows is kept with the connection.
+                // The library stores an error among the rows in the connection.
                 if sys::mysql_errno(mysql) != 0 {
                     return Err(failure_of(mysql));
                 }
                 effect = Some(Effect::Read);
             } else if sys::mysql_errno(mysql) != 0 {
-                // Not by the number of fields: that is zero once the connection is lost among the rows of a stored result.
+                // Not by the number of fields, which is zero if the connection is lost within a
+                // stored result.
                 return Err(failure_of(mysql));
             } else {
                 affected += sys::mysql_affected_rows(mysql);
             }
-            // Asked first, because mysql_next_result clears the number of rows.
+            // Checked first, because mysql_next_result clears the number of rows.
             if sys::mysql_more_results(mysql) == sys::FALSE {
-                return Ok(effect.unwrap_or_else(|| effect_of(affected)));
+                return Ok(effect.unwrap_or_else(|| Effect::of_rows(affected)));
             }
             if sys::mysql_next_result(mysql) != 0 {
                 return Err(failure_of(mysql));
@@ -84,7 +87,8 @@ pub unsafe fn run_text(
 /// # Safety
 /// `result` must be a stored result of a connection of this thread.
 unsafe fn read_rows(result: *mut sys::MYSQL_RES, rows: &mut Vec<Row>) {
-    // SAFETY: a row is an array of as many pointers and lengths as there are fields; it is copied before the next fetch.
+    // SAFETY: a row is an array of as many pointers and lengths as there are fields; it is copied
+    // before the next fetch.
     unsafe {
         let fields = sys::mysql_num_fields(result) as usize;
         loop {

@@ -1,4 +1,4 @@
-//! TLS of a connection: what the `--mysql-ssl*` options say of it.
+//! Reads the `--mysql-ssl*` options.
 
 use std::path::Path;
 
@@ -26,22 +26,20 @@ pub fn from_options(values: &Values) -> Result<Tls> {
         cipher: text("mysql-ssl-cipher")?,
     };
     let verifies = matches!(tls.mode, SslMode::VerifyCa | SslMode::VerifyIdentity);
-    // An option file may name it, which only the library reads.
+    // The option file, which only the library reads, may set it.
     if verifies && tls.ca.is_none() && values.text("defaults-file")?.is_none() {
-        bail!(
-            "--mysql-ssl=verify_ca and verify_identity need --mysql-ssl-ca, the file of the authority's certificate"
-        );
+        bail!("--mysql-ssl=verify_ca and verify_identity need --mysql-ssl-ca, the CA certificate");
     }
     let files = [("ca", &tls.ca), ("cert", &tls.cert), ("key", &tls.key)];
     for (name, file) in files {
         if let Some(file) = file {
             if tls.mode == SslMode::Disabled {
                 bail!(
-                    "--mysql-ssl-{name} has no effect with --mysql-ssl=disabled: give --mysql-ssl=verify_ca, say"
+                    "--mysql-ssl-{name} has no effect with --mysql-ssl=disabled: give --mysql-ssl=required, verify_ca or verify_identity"
                 );
             }
             if !Path::new(file).is_file() {
-                bail!("--mysql-ssl-{name}={file}: there is no such file");
+                bail!("--mysql-ssl-{name}={file}: the file does not exist");
             }
         }
     }

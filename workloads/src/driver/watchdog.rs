@@ -1,8 +1,9 @@
-//! Time and memory limits of calls to a server. One thread checks four times a second in which call each connection waits, and
-//! shuts the socket down under a call that exceeds a limit; the call then returns an error.
+//! Limits time and memory of calls to the server. One thread checks four times a second in which
+//! call each connection waits, and shuts down the socket of a call that exceeds a limit; the call
+//! then returns an error.
 //!
-//! A connection pays two stores per call. The read timeout of libmysqlclient would cost a poll(2) per packet, and a server that
-//! sends one byte now and then never reaches it.
+//! This costs a connection two stores per call. The read timeout of libmysqlclient would cost a
+//! poll(2) per packet, and a server that sends a byte from time to time never reaches it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -25,22 +26,24 @@ use mysqlclient_sys as sys;
 
 /// Between two checks of all connections.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// After a signal, how long calls may still take; after as long again the process exits, whatever it waits for.
+/// How long calls may continue after a signal. After the same time again, the process exits even if
+/// a call still waits.
 const GRACE: Duration = Duration::from_secs(5);
-/// Resident memory of this process, in bytes, at which the results that are being read are given up.
+/// Resident memory of this process, in bytes, above which results that are being read are
+/// abandoned.
 const MEMORY: u64 = 1 << 30;
-/// What each connection adds to [`MEMORY`]: buffers, statements, stack.
+/// Added to [`MEMORY`] for each connection: buffers, statements, stack.
 const MEMORY_PER_CONNECTION: u64 = 256 << 10;
 
 /// Why the watchdog ended a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Cut {
-    /// It took longer than its limit.
+pub enum CutReason {
+    /// It exceeded its time limit.
     Time = 1,
-    /// The process used too much memory while it read the result.
+    /// The process used too much memory while the call read a result.
     Memory = 2,
-    /// The run was to end.
+    /// The run ends.
     End = 3,
 }
 
@@ -59,11 +62,11 @@ struct Shared {
 struct Entries {
     next: u64,
     by_id: HashMap<u64, Entry>,
-    /// When a signal came, and the exit status that it asks for.
+    /// Time of a signal, and the exit status for it.
     signal: Option<(Instant, i32)>,
 }
 
-/// A connection as the last check found it.
+/// A connection at the last check.
 #[derive(Debug)]
 struct Entry {
     connection: Arc<Connection>,
@@ -71,39 +74,44 @@ struct Entry {
     since: Instant,
 }
 
-/// What the connection and the watchdog share. On cache lines of its own, because each call writes it.
+/// State shared by a connection and the watchdog. It has its own cache lines, because each call
+/// writes it.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Connection {
     /// Odd while a call waits for the server; only the connection writes it.
     calls: AtomicU64,
-    /// Limit of the present call in milliseconds, 0 for none.
+    /// Time limit of the current call in milliseconds; 0: none.
     limit_ms: AtomicU64,
-    /// A [`Cut`], or 0.
-    cut: AtomicU8,
+    /// A [`CutReason`], or 0.
+    cut_reason: AtomicU8,
     handle: Mutex<Handle>,
 }
 
 #[derive(Debug)]
 struct Handle(*mut sys::MYSQL);
 
-// SAFETY: the watchdog only reads two fields of the handle, under the mutex through which it is withdrawn before it is closed.
+// SAFETY: the watchdog only reads two fields of the handle, under the mutex that withdraws the
+// handle before it is closed.
 unsafe impl Send for Handle {}
 
 impl Connection {
-    fn cut(&self, reason: Cut) {
-        // The first reason is the one that is reported.
-        self.cut.compare_exchange(0, reason as u8, Relaxed, Relaxed).ok();
+    fn shut_down(&self, reason: CutReason) {
+        // The first reason is reported.
+        self.cut_reason
+            .compare_exchange(0, reason as u8, Relaxed, Relaxed)
+            .ok();
         let handle = lock(&self.handle);
         if handle.0.is_null() {
             return;
         }
-        // SAFETY: the handle is not closed as long as it is here. Its thread may write these fields meanwhile: hence volatile reads
-        // of one word each, and no use of the descriptor unless there is a transport, which the library frees as it closes it.
+        // SAFETY: a handle that is stored here is not closed. Its thread may write these fields at
+        // the same time: hence volatile reads of one word each, and the descriptor is used only
+        // with a transport, which the library frees when it closes the descriptor.
         unsafe {
             let open = !ptr::read_volatile(&raw const (*handle.0).net.vio).is_null();
             let descriptor = ptr::read_volatile(&raw const (*handle.0).net.fd);
-            // Zero until the library has set it.
+            // Zero until the library sets it.
             if open && descriptor > 0 {
                 libc::shutdown(descriptor, libc::SHUT_RDWR);
             }
@@ -112,7 +120,7 @@ impl Connection {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Whole after each change: a panic elsewhere does not spoil it.
+    // The state is consistent after each change: a panic of another thread does not corrupt it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -120,16 +128,16 @@ impl Watchdog {
     /// Starts the thread, which ends with the process.
     ///
     /// # Errors
-    /// When there can be no further thread.
+    /// If no thread can be started.
     pub fn start() -> Result<Self> {
         let watchdog = Self::default();
-        let own = watchdog.clone();
+        let checker = watchdog.clone();
         thread::Builder::new()
             .name("watchdog".to_owned())
             .spawn(move || {
                 loop {
                     thread::sleep(INTERVAL);
-                    own.check(Instant::now(), resident_bytes);
+                    checker.check(Instant::now(), resident_bytes);
                 }
             })
             .context("start the watchdog thread")?;
@@ -137,11 +145,11 @@ impl Watchdog {
     }
 
     /// Adds a connection.
-    pub fn watch(&self) -> Watched {
+    pub fn watch(&self) -> WatchedConnection {
         let connection = Arc::new(Connection {
             calls: AtomicU64::new(0),
             limit_ms: AtomicU64::new(0),
-            cut: AtomicU8::new(0),
+            cut_reason: AtomicU8::new(0),
             handle: Mutex::new(Handle(ptr::null_mut())),
         });
         let mut entries = lock(&self.0.entries);
@@ -153,7 +161,7 @@ impl Watchdog {
             since: Instant::now(),
         };
         entries.by_id.insert(id, entry);
-        Watched {
+        WatchedConnection {
             connection,
             id,
             watchdog: self.clone(),
@@ -161,15 +169,16 @@ impl Watchdog {
     }
 
     /// Ends all calls that wait for a server.
-    pub fn cut_waiting(&self) {
+    pub fn shut_down_waiting(&self) {
         for entry in lock(&self.0.entries).by_id.values() {
             if entry.connection.calls.load(Relaxed) % 2 == 1 {
-                entry.connection.cut(Cut::End);
+                entry.connection.shut_down(CutReason::End);
             }
         }
     }
 
-    /// A signal came: calls that wait after a grace period are ended; a process that still waits then exits with this status.
+    /// Handles a signal: calls that wait longer than a grace period are ended. If a call still
+    /// waits, the process exits with `status`.
     pub fn interrupt(&self, status: i32) {
         lock(&self.0.entries)
             .signal
@@ -181,7 +190,7 @@ impl Watchdog {
         self.0.interrupted.load(Relaxed)
     }
 
-    /// One check.
+    /// Checks all connections once.
     fn check(&self, now: Instant, resident: impl FnOnce() -> u64) {
         let mut entries = lock(&self.0.entries);
         let signal = entries.signal;
@@ -198,24 +207,27 @@ impl Watchdog {
         for entry in &waiting {
             let limit = entry.connection.limit_ms.load(Relaxed);
             if limit > 0 && now.duration_since(entry.since) >= Duration::from_millis(limit) {
-                entry.connection.cut(Cut::Time);
+                entry.connection.shut_down(CutReason::Time);
             }
         }
-        // Read only while a call takes long: a result grows the memory for longer than that.
+        // Read only while a call waits long: memory grows over a longer time than that.
         if !waiting.is_empty() && resident() > MEMORY + connections * MEMORY_PER_CONNECTION {
-            waiting.iter().for_each(|entry| entry.connection.cut(Cut::Memory));
+            waiting
+                .iter()
+                .for_each(|entry| entry.connection.shut_down(CutReason::Memory));
         }
-        let Some((came, status)) = signal.filter(|(came, _)| now.duration_since(*came) >= GRACE) else {
+        let Some((received, status)) = signal.filter(|(received, _)| now.duration_since(*received) >= GRACE)
+        else {
             return;
         };
         for entry in &waiting {
             self.0.interrupted.store(true, Relaxed);
-            entry.connection.cut(Cut::End);
-            if now.duration_since(entry.since.max(came)) >= 2 * GRACE {
+            entry.connection.shut_down(CutReason::End);
+            if now.duration_since(entry.since.max(received)) >= 2 * GRACE {
                 eprintln!(
-                    "loadprint-load: interrupted; a call to the server does not end, results are not written"
+                    "loadprint-load: interrupted while a call to the server does not return; results are not written"
                 );
-                // Not std's exit: other threads use what its handlers would free.
+                // std's exit runs handlers that free memory which other threads use.
                 // SAFETY: ends the process at once and touches no memory.
                 unsafe { libc::_exit(status) };
             }
@@ -223,7 +235,7 @@ impl Watchdog {
     }
 }
 
-/// Of this process; 0 where /proc does not show it.
+/// Resident memory of this process; 0 if /proc is not readable.
 fn resident_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -231,21 +243,21 @@ fn resident_bytes() -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// A connection's side of the watchdog; the connection is forgotten when this is dropped.
+/// A connection's side of the watchdog. Dropping it removes the connection.
 #[derive(Debug)]
-pub struct Watched {
+pub struct WatchedConnection {
     connection: Arc<Connection>,
     id: u64,
     watchdog: Watchdog,
 }
 
-impl Watched {
-    /// The handle whose socket is shut down. Null before it is closed.
+impl WatchedConnection {
+    /// Sets the handle whose socket is shut down; null before the handle is closed.
     pub fn set_handle(&self, mysql: *mut sys::MYSQL) {
         *lock(&self.connection.handle) = Handle(mysql);
     }
 
-    /// Limit of the calls from now on.
+    /// Sets the time limit of all further calls.
     pub fn set_limit(&self, limit: Option<Duration>) {
         let milliseconds = limit.map_or(0, |limit| u64::try_from(limit.as_millis()).unwrap_or(0).max(1));
         self.connection.limit_ms.store(milliseconds, Relaxed);
@@ -260,16 +272,16 @@ impl Watched {
         result
     }
 
-    /// Why the last call was ended, once.
-    pub fn take_cut(&self) -> Option<Cut> {
-        [Cut::Time, Cut::Memory, Cut::End]
+    /// The reason why the last call was ended; returned once.
+    pub fn take_cut_reason(&self) -> Option<CutReason> {
+        [CutReason::Time, CutReason::Memory, CutReason::End]
             .into_iter()
-            .find(|cut| *cut as u8 == self.connection.cut.load(Relaxed))
-            .inspect(|_| self.connection.cut.store(0, Relaxed))
+            .find(|cut| *cut as u8 == self.connection.cut_reason.load(Relaxed))
+            .inspect(|_| self.connection.cut_reason.store(0, Relaxed))
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedConnection {
     fn drop(&mut self) {
         lock(&self.watchdog.0.entries).by_id.remove(&self.id);
     }
@@ -283,7 +295,7 @@ mod tests {
     const LARGE: fn() -> u64 = || 2 << 30;
 
     #[test]
-    fn a_call_is_ended_after_its_limit_and_the_next_one_has_its_own() {
+    fn each_call_has_its_own_time_limit() {
         let watchdog = Watchdog::default();
         let watched = watchdog.watch();
         watched.set_limit(Some(Duration::from_secs(60)));
@@ -292,35 +304,38 @@ mod tests {
         watched.call(|| {
             at(0);
             at(59);
-            assert_eq!(watched.take_cut(), None);
+            assert_eq!(watched.take_cut_reason(), None);
         });
         watched.call(|| {
             at(61);
             at(120);
-            assert_eq!(watched.take_cut(), None);
+            assert_eq!(watched.take_cut_reason(), None);
             at(121);
-            assert_eq!(watched.take_cut(), Some(Cut::Time));
+            assert_eq!(watched.take_cut_reason(), Some(CutReason::Time));
         });
         watched.set_limit(None);
         watched.call(|| {
             at(200);
             at(1_000_000);
-            assert_eq!(watched.take_cut(), None);
+            assert_eq!(watched.take_cut_reason(), None);
         });
     }
 
     #[test]
-    fn memory_ends_the_calls_that_wait_and_no_others() {
+    fn the_memory_limit_ends_only_waiting_calls() {
         let watchdog = Watchdog::default();
         let (reads, rests) = (watchdog.watch(), watchdog.watch());
         let now = Instant::now();
         reads.call(|| {
             watchdog.check(now, LARGE);
             watchdog.check(now, SMALL);
-            assert_eq!(reads.take_cut(), None);
+            assert_eq!(reads.take_cut_reason(), None);
             watchdog.check(now, LARGE);
         });
-        assert_eq!((reads.take_cut(), rests.take_cut()), (Some(Cut::Memory), None));
+        assert_eq!(
+            (reads.take_cut_reason(), rests.take_cut_reason()),
+            (Some(CutReason::Memory), None)
+        );
     }
 
     #[test]
@@ -328,14 +343,14 @@ mod tests {
         let watchdog = Watchdog::default();
         let watched = watchdog.watch();
         watchdog.interrupt(143);
-        let came = lock(&watchdog.0.entries).signal.unwrap().0;
+        let received = lock(&watchdog.0.entries).signal.unwrap().0;
         watched.call(|| {
-            watchdog.check(came, SMALL);
-            watchdog.check(came + GRACE / 2, SMALL);
-            assert!(!watchdog.interrupted() && watched.take_cut().is_none());
-            watchdog.check(came + GRACE, SMALL);
+            watchdog.check(received, SMALL);
+            watchdog.check(received + GRACE / 2, SMALL);
+            assert!(!watchdog.interrupted() && watched.take_cut_reason().is_none());
+            watchdog.check(received + GRACE, SMALL);
             assert!(watchdog.interrupted());
-            assert_eq!(watched.take_cut(), Some(Cut::End));
+            assert_eq!(watched.take_cut_reason(), Some(CutReason::End));
         });
     }
 }

@@ -1,79 +1,79 @@
-//! What waits in an open loop: arrivals that are due and not begun. Looked at ten times a second, never a reason to stop.
+//! Samples the backlog of an open loop ten times a second: arrivals that are due and not started.
 
 use super::Worker;
-use super::schedule::Lookout;
+use super::schedule::ArrivalCursor;
 
-/// At one moment.
+/// The backlog at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Due and not begun; sysbench's queue length.
+    /// Due and not started; sysbench's queue length.
     pub waiting: u64,
-    /// Begun and not ended; sysbench's concurrency.
+    /// Started and not ended; sysbench's concurrency.
     pub running: u64,
 }
 
-/// What became of the arrivals of `measure`.
+/// Arrivals of `measure`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Arrived {
-    /// Due until the time was over.
+pub struct ArrivalCounts {
+    /// Due before the time was over.
     pub due: u64,
-    /// Of these, begun.
-    pub begun: u64,
-    /// The most that were seen waiting.
-    pub most_waiting: u64,
+    /// Started.
+    pub started: u64,
+    /// Largest number that waited in a sample.
+    pub max_waiting: u64,
 }
 
-impl Arrived {
-    /// How many waited when the time was over; they were never run.
+impl ArrivalCounts {
+    /// Arrivals that waited when the time was over; they are never run.
     pub fn left(&self) -> u64 {
-        self.due.saturating_sub(self.begun)
+        self.due.saturating_sub(self.started)
     }
 
-    /// True if the server kept up: at the end no more than a hundredth of the arrivals waited, or a burst of ten.
-    pub fn held(&self) -> bool {
+    /// True if the server kept up: at the end at most 1 % of the arrivals waited, or ten.
+    pub fn rate_held(&self) -> bool {
         self.left() <= (self.due / 100).max(10)
     }
 }
 
-/// Follows the arrivals of one phase.
+/// Samples the backlog of one phase.
 #[derive(Debug)]
-pub struct Queue {
-    lookout: Lookout,
-    /// Of `--events`: later arrivals are never due.
-    most: u64,
-    begun_before: u64,
-    arrived: Arrived,
+pub struct BacklogMonitor {
+    cursor: ArrivalCursor,
+    /// Limit by `--events`: later arrivals are never due.
+    max_events: u64,
+    started_before: u64,
+    arrived: ArrivalCounts,
 }
 
-impl Queue {
-    /// From the phase's begin on, when nothing runs.
-    pub fn new(lookout: Lookout, events: Option<u64>, workers: &[Worker]) -> Self {
+impl BacklogMonitor {
+    /// Starts at the beginning of a phase, while no event runs.
+    pub fn new(cursor: ArrivalCursor, events: Option<u64>, workers: &[Worker]) -> Self {
         Self {
-            lookout,
-            most: events.unwrap_or(u64::MAX),
-            begun_before: workers.iter().map(Worker::begun).sum(),
-            arrived: Arrived::default(),
+            cursor,
+            max_events: events.unwrap_or(u64::MAX),
+            started_before: workers.iter().map(Worker::started).sum(),
+            arrived: ArrivalCounts::default(),
         }
     }
 
-    /// How it is now.
-    pub fn look(&mut self, workers: &[Worker], now_ns: i64) -> Backlog {
-        // In this order, so that neither difference can be negative for a thread that goes on meanwhile.
+    /// Takes a sample.
+    pub fn sample(&mut self, workers: &[Worker], now_ns: i64) -> Backlog {
+        // In this order, so that no difference is negative while a thread continues.
         let ended: u64 = workers.iter().map(Worker::ended).sum();
-        let begun: u64 = workers.iter().map(Worker::begun).sum();
-        let due = self.lookout.due_by(now_ns).min(self.most);
+        let started: u64 = workers.iter().map(Worker::started).sum();
+        let due = self.cursor.due_by(now_ns).min(self.max_events);
         self.arrived.due = due;
-        self.arrived.begun = begun - self.begun_before;
+        self.arrived.started = started - self.started_before;
         let waiting = self.arrived.left();
-        self.arrived.most_waiting = self.arrived.most_waiting.max(waiting);
+        self.arrived.max_waiting = self.arrived.max_waiting.max(waiting);
         Backlog {
             waiting,
-            running: begun.saturating_sub(ended),
+            running: started.saturating_sub(ended),
         }
     }
 
-    /// What has become of them by the last look.
-    pub fn arrived(&self) -> Arrived {
+    /// The arrivals by the last sample.
+    pub fn arrived(&self) -> ArrivalCounts {
         self.arrived
     }
 }
@@ -83,13 +83,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_held_when_hardly_anything_waits_at_the_end() {
-        let arrived = |due, begun| Arrived {
+    fn a_rate_is_held_when_at_most_one_percent_waits() {
+        let arrived = |due, started| ArrivalCounts {
             due,
-            begun,
-            most_waiting: due,
+            started,
+            max_waiting: due,
         };
-        assert!(arrived(100_000, 99_000).held() && !arrived(100_000, 98_999).held());
-        assert!(arrived(50, 40).held() && !arrived(50, 39).held());
+        assert!(arrived(100_000, 99_000).rate_held() && !arrived(100_000, 98_999).rate_held());
+        assert!(arrived(50, 40).rate_held() && !arrived(50, 39).rate_held());
     }
 }

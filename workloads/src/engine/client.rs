@@ -1,10 +1,11 @@
-//! A session's door to the database: runs statements and counts their effects, so that no workload can miscount.
+//! Runs a session's statements and counts their effects, so that a workload cannot miscount.
 
+use std::thread;
 use std::time::Duration;
 
 use loadprint_recording::clock::monotonic_ns;
 
-use super::Place;
+use super::FailurePlace;
 use super::Undo;
 use super::control::Control;
 use crate::driver::Connection;
@@ -16,15 +17,14 @@ use crate::driver::Reconnects;
 use crate::driver::Row;
 use crate::driver::StatementId;
 use crate::driver::Value;
-use crate::driver::protocol::Calls;
+use crate::driver::protocol::ProtocolCalls;
 use crate::stats::Counter;
 use crate::stats::ThreadStats;
-use crate::tasks;
 
-/// Between two attempts to reach a server that does not answer.
+/// Time between two attempts to reconnect.
 const RETRY_NS: i64 = 50_000_000;
 
-/// One thread's connection with its counters.
+/// A thread's connection with its counters.
 pub struct Client<'a> {
     connection: Box<dyn Connection>,
     stats: &'a ThreadStats,
@@ -34,24 +34,24 @@ pub struct Client<'a> {
     due_ns: Option<i64>,
     began_ns: i64,
     waited_ns: i64,
-    /// The statement that met an error.
+    /// The statement that failed.
     failed: Option<String>,
     rows: u64,
     commits: u64,
     rollbacks: u64,
-    /// What of the connection's calls has been counted.
-    calls: Calls,
+    /// Calls of the connection that are counted already.
+    calls: ProtocolCalls,
     reconnects: Reconnects,
     /// Events since the connection was opened.
-    since: u64,
+    events_since_connect: u64,
 }
 
 impl<'a> Client<'a> {
-    /// Counts into `stats`, and sleeps no longer than `control` lets it.
+    /// Counts in `stats`; `control` ends its sleeps.
     pub fn new(connection: Box<dyn Connection>, stats: &'a ThreadStats, control: &'a Control) -> Self {
         Self {
             reconnects: connection.reconnects(),
-            since: 0,
+            events_since_connect: 0,
             connection,
             stats,
             control,
@@ -63,21 +63,21 @@ impl<'a> Client<'a> {
             rows: 0,
             commits: 0,
             rollbacks: 0,
-            calls: Calls::default(),
+            calls: ProtocolCalls::default(),
         }
     }
 
-    /// Makes a statement; before the clock starts, not counted.
+    /// Makes a statement. Not counted.
     pub fn prepare(&mut self, sql: &str, params: &[ParamType]) -> Result<StatementId, DbError> {
         self.connection.prepare(sql, params)
     }
 
-    /// Sets up the session, now and after each reconnect; not counted.
+    /// Sets up the session, now and after each reconnect. Not counted.
     pub fn on_connect(&mut self, sql: &str) -> Result<(), DbError> {
         self.connection.on_connect(sql)
     }
 
-    /// Reads rows before the clock starts; not counted.
+    /// Reads rows. Not counted.
     pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
         self.connection.rows(sql)
     }
@@ -90,7 +90,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// As [`Client::execute`], and gives the rows, every value as text.
+    /// As [`Client::execute`], and returns the rows, every value as text.
     pub fn fetch(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
         let mut rows = Vec::new();
         let effect = self.connection.fetch(statement, values, &mut rows);
@@ -99,10 +99,10 @@ impl<'a> Client<'a> {
         Ok(rows)
     }
 
-    /// Runs a text and counts it; for statements that are never prepared.
+    /// Runs a text and counts it, for statements that are never prepared.
     pub fn query(&mut self, sql: &[u8]) -> Result<(), DbError> {
         let effect = self.connection.query(sql);
-        // Its first word: the rest holds values.
+        // Only the first word: the rest contains values.
         let word = sql.split(u8::is_ascii_whitespace).next().unwrap_or_default();
         let effect =
             effect.inspect_err(|_| self.failed = Some(String::from_utf8_lossy(word).into_owned()))?;
@@ -110,64 +110,67 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// As [`Client::query`], for a text that gives rows; every value as text.
+    /// As [`Client::query`], and returns the rows, every value as text.
     pub fn query_rows(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
         let rows = self.connection.rows(sql)?;
         self.count(Effect::Read);
         Ok(rows)
     }
 
-    /// The event ended in a transaction that the workload itself rolled back.
+    /// Counts a rollback that the workload itself made.
     pub fn rolled_back(&mut self) {
         self.rollbacks += 1;
     }
 
-    /// A commit that no statement of its own asked for, as inside a procedure.
+    /// Counts a commit without a COMMIT statement, as in a procedure.
     pub fn committed(&mut self) {
         self.commits += 1;
     }
 
-    /// As [`Client::execute`], for the statement that commits.
+    /// Runs the statement that commits, and counts the commit.
     pub fn commit(&mut self, statement: StatementId) -> Result<(), DbError> {
         self.execute(statement, &[])?;
         self.commits += 1;
         Ok(())
     }
 
-    /// A transaction of this type starts now; what the session did before was waiting for work. Without this call an event is of the first type.
+    /// Starts a transaction of this type; earlier time of the session is waiting time. Without this
+    /// call an event is of the first type.
     pub fn start(&mut self, kind: usize) {
         match self.due_ns {
-            // It was due at that moment, whatever the session waited for since.
+            // In an open loop it was due at that time, whatever the session waited for.
             Some(due_ns) => self.start_at(kind, due_ns),
             None => (self.kind, self.began_ns, self.waited_ns) = (kind, monotonic_ns(), 0),
         }
     }
 
-    /// As [`Client::start`], for a transaction that was due at this moment of CLOCK_MONOTONIC: its latency counts from there.
+    /// Starts a transaction that was due at this time of CLOCK_MONOTONIC; its latency counts from
+    /// there.
     pub fn start_at(&mut self, kind: usize, intended_ns: i64) {
         self.kind = kind;
         self.began_ns = intended_ns;
         self.waited_ns = (monotonic_ns() - intended_ns).max(0);
     }
 
-    /// An event begins that was due then, or that nobody asked for.
-    pub(super) fn arrive(&mut self, due_ns: Option<i64>) {
+    /// Starts an event, which was due at this time in an open loop.
+    pub(super) fn begin_event(&mut self, due_ns: Option<i64>) {
         self.due_ns = due_ns;
         self.start(0);
     }
 
-    /// The type of the transaction that runs.
+    /// The type of the current transaction.
     pub(super) fn kind(&self) -> usize {
         self.kind
     }
 
-    /// Where the last error was met.
-    pub(super) fn place(&self) -> Place {
-        Place::Event(self.kind, self.failed.clone())
+    /// The place of the last error.
+    pub(super) fn place(&self) -> FailurePlace {
+        FailurePlace::Event(self.kind, self.failed.clone())
     }
 
-    /// Sleeps until this moment of CLOCK_MONOTONIC, as a user who thinks or a schedule of the session's own;
-    /// false, and at once, when the phase is over: the session then gives `Step::Exhausted`.
+    /// Sleeps until this time of CLOCK_MONOTONIC, as a user who thinks or a schedule of the
+    /// session. Returns false at once when the phase is over; the session then returns
+    /// `Step::Exhausted`.
     pub fn pause_until(&mut self, moment_ns: i64) -> bool {
         self.control.sleep_until(moment_ns)
     }
@@ -184,8 +187,9 @@ impl<'a> Client<'a> {
         self.stats.add(self.kind, counter, 1);
     }
 
-    /// Brings the counters of what the connection sent up to date: before each wait, so that no event pays for it.
-    pub(super) fn rest(&mut self) {
+    /// Adds the connection's new calls to the counters. Done before each wait, so that no event
+    /// pays for it.
+    pub(super) fn flush_call_counts(&mut self) {
         let (now, before) = (self.connection.calls(), self.calls);
         self.stats
             .add(0, Counter::Prepares, now.prepares - before.prepares);
@@ -195,11 +199,12 @@ impl<'a> Client<'a> {
         self.calls = now;
     }
 
-    /// The event is over: its latency, including retries and the new connection where it is time for one, and what it did count now.
-    pub(super) fn succeed(&mut self, events: u64) -> Result<(), DbError> {
-        self.since += 1;
-        if self.since == self.reconnects.every {
-            self.since = 0;
+    /// Counts an event that succeeded, and its latency: retries and a reconnect by `--reconnect`
+    /// included.
+    pub(super) fn complete_event(&mut self, events: u64) -> Result<(), DbError> {
+        self.events_since_connect += 1;
+        if self.events_since_connect == self.reconnects.every {
+            self.events_since_connect = 0;
             self.reopen(Counter::Reopens)?;
         }
         let nanoseconds = monotonic_ns() - self.began_ns;
@@ -215,7 +220,8 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Opens the connection again. Where no server answers, as while it starts, this is tried again for the time that the options allow.
+    /// Reopens the connection. While no server answers, as during its start, it retries for the
+    /// time of `--reconnect-timeout`.
     fn reopen(&mut self, cause: Counter) -> Result<(), DbError> {
         let deadline_ns = monotonic_ns() + self.reconnects.timeout_ns;
         loop {
@@ -229,19 +235,20 @@ impl<'a> Client<'a> {
             };
             let now_ns = monotonic_ns();
             if now_ns >= deadline_ns {
-                return Err(gave_up(&error, self.reconnects.timeout_ns));
+                return Err(reconnect_timeout(&error, self.reconnects.timeout_ns));
             }
-            // Also an event that the end of the phase has caught waits for its connection; an abort ends the wait.
+            // An event also waits for its connection after the end of the phase; an abort ends the
+            // wait.
             if !self.control.sleep_until(now_ns + RETRY_NS) {
                 if self.control.aborted() {
                     return Ok(());
                 }
-                tasks::pause(Duration::from_nanos(RETRY_NS.unsigned_abs()));
+                thread::sleep(Duration::from_nanos(RETRY_NS.unsigned_abs()));
             }
         }
     }
 
-    /// An ignorable error: undo what the event did, so that nothing of it is committed by the next BEGIN.
+    /// Undoes an event after an ignored error, so that the next BEGIN commits nothing of it.
     pub(super) fn retry_after(&mut self, error: &DbError, undo: Undo) -> Result<(), DbError> {
         (self.rows, self.commits, self.rollbacks) = (0, 0, 0);
         self.stats.add(self.kind, Counter::Errors, 1);
@@ -251,7 +258,7 @@ impl<'a> Client<'a> {
         if undo == Undo::Rollback {
             match self.connection.query(b"ROLLBACK") {
                 Ok(effect) => self.count(effect),
-                // The event's first statement meets the same and decides.
+                // The first statement of the event meets the same error, which is handled there.
                 Err(lost) if lost.connection_lost() => {}
                 Err(error) => return Err(error),
             }
@@ -260,8 +267,8 @@ impl<'a> Client<'a> {
     }
 }
 
-/// The last error, and how long it was waited for.
-fn gave_up(error: &DbError, timeout_ns: i64) -> DbError {
+/// The last error with the timeout.
+fn reconnect_timeout(error: &DbError, timeout_ns: i64) -> DbError {
     let failure = error.failure();
     let seconds = timeout_ns as f64 / 1e9;
     DbError::Fatal(Failure {

@@ -1,5 +1,6 @@
-//! The switches of a run that every thread looks at between two events: go on, finish, abort, and how many events are left.
-//! A thread that sleeps until a moment sleeps on them, so that the end of the phase wakes it.
+//! Switches that every thread reads between two events: continue, finish or abort, and the number
+//! of events left. A thread that sleeps waits on the switches, so that the end of the phase wakes
+//! it.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::AtomicI64;
@@ -11,8 +12,6 @@ use loadprint_recording::clock::monotonic_ns;
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
-use crate::tasks;
-
 const GO: u32 = 0;
 const FINISH: u32 = 1;
 const ABORT: u32 = 2;
@@ -22,9 +21,7 @@ const ABORT: u32 = 2;
 #[repr(align(128))]
 pub struct Control {
     state: AtomicU32,
-    /// Tasks that sleep; threads sleep on `state`.
-    sleepers: tasks::Waiters,
-    /// Apart from the switches, because with `--events` every event writes it.
+    /// On other cache lines than the switches, because every event writes it with `--events`.
     budget: Budget,
 }
 
@@ -36,7 +33,7 @@ struct Budget {
 }
 
 impl Control {
-    /// A phase begins with so many events to run, or any number. An abort stays.
+    /// Starts a phase with this number of events, or without a limit. An abort stays.
     pub fn start(&self, events: Option<u64>) {
         let left = events.map_or(0, |events| i64::try_from(events).unwrap_or(i64::MAX));
         self.budget.left.store(left, Relaxed);
@@ -46,21 +43,20 @@ impl Control {
             .ok();
     }
 
-    /// The time is over: threads finish their event; a load that drains goes on until it is empty.
+    /// Ends the phase: threads finish their event; a load that drains continues until it is empty.
     pub fn finish(&self) {
         self.raise(FINISH);
     }
 
-    /// Threads finish their event and nothing more.
+    /// Aborts the run: threads finish their event.
     pub fn abort(&self) {
         self.raise(ABORT);
     }
 
     fn raise(&self, state: u32) {
         self.state.fetch_max(state, Relaxed);
-        // An address that nobody sleeps on is no error; there is no other one here.
+        // It is no error if no thread sleeps on the address; the call has no other errors here.
         futex::wake(&self.state, futex::Flags::PRIVATE, i32::MAX as u32).ok();
-        self.sleepers.notify_all();
     }
 
     /// True after [`Control::abort`].
@@ -68,7 +64,7 @@ impl Control {
         self.state.load(Relaxed) == ABORT
     }
 
-    /// True if a thread may try its event again.
+    /// True if a thread may retry its event.
     pub fn may_retry(&self, drains: bool) -> bool {
         match self.state.load(Relaxed) {
             GO => true,
@@ -77,32 +73,26 @@ impl Control {
         }
     }
 
-    /// True if a thread may begin another event; the event then counts against the budget.
-    pub fn may_go_on(&self, drains: bool) -> bool {
+    /// True if a thread may start another event, which then counts against the limit.
+    pub fn may_start_event(&self, drains: bool) -> bool {
         if !self.may_retry(drains) {
             return false;
         }
         self.budget.limited.load(Relaxed) == 0 || self.budget.left.fetch_sub(1, Relaxed) > 0
     }
 
-    /// Sleeps until this moment of CLOCK_MONOTONIC; false, and at once, when the phase is over or aborted.
+    /// Sleeps until this time of CLOCK_MONOTONIC; false at once when the phase is over or aborted.
     pub fn sleep_until(&self, moment_ns: i64) -> bool {
         while self.state.load(Relaxed) == GO {
             if monotonic_ns() >= moment_ns {
                 return true;
             }
-            if tasks::inside() {
-                self.sleepers.join();
-                if self.state.load(Relaxed) == GO {
-                    self.sleepers.wait(Some(moment_ns));
-                }
-                continue;
-            }
             let timeout = Timespec {
                 tv_sec: moment_ns / 1_000_000_000,
                 tv_nsec: moment_ns % 1_000_000_000,
             };
-            // Ends by time, by a change of the state or for no reason: the loop looks which. Unlike futex::wait, this takes a moment.
+            // Ends by time, by a change of the state or spuriously: the loop checks. Unlike
+            // futex::wait, it takes an absolute time.
             futex::wait_bitset(
                 &self.state,
                 futex::Flags::PRIVATE,
@@ -123,10 +113,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_allows_exactly_its_events() {
+    fn exactly_the_limited_number_of_events_starts() {
         let control = Control::default();
         control.start(Some(3));
-        assert_eq!((0..10).filter(|_| control.may_go_on(false)).count(), 3);
+        assert_eq!((0..10).filter(|_| control.may_start_event(false)).count(), 3);
     }
 
     #[test]
@@ -134,14 +124,14 @@ mod tests {
         let control = Control::default();
         control.start(None);
         control.finish();
-        assert!(!control.may_go_on(false) && control.may_go_on(true));
+        assert!(!control.may_start_event(false) && control.may_start_event(true));
         control.abort();
         control.start(None);
-        assert!(!control.may_go_on(true));
+        assert!(!control.may_start_event(true));
     }
 
     #[test]
-    fn a_sleeper_wakes_at_its_moment_and_at_the_end_of_the_phase() {
+    fn a_sleeper_wakes_at_its_time_and_at_the_end_of_the_phase() {
         let control = Control::default();
         let moment = monotonic_ns() + 2_000_000;
         assert!(control.sleep_until(moment) && monotonic_ns() >= moment);

@@ -1,5 +1,6 @@
-//! SIGINT and SIGTERM: the first one ends the run cleanly, and the runs that would follow it; a second one ends the process at once.
-//! Calls to a server that does not answer are ended by the watchdog some seconds after the first one.
+//! Handles SIGINT and SIGTERM. The first signal ends the current run cleanly and cancels the next
+//! ones; the second one ends the process. The watchdog ends calls that still wait some seconds
+//! after the first signal.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -13,17 +14,17 @@ use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
 
 use super::control::Control;
-use super::gate::Gate;
+use super::phase_barrier::PhaseBarrier;
 use crate::driver::watchdog::Watchdog;
 
-/// What came, and whom it concerns.
+/// The first signal, and the run that it aborts.
 #[derive(Debug, Default)]
 struct State {
     signal: Option<i32>,
-    run: Option<(Arc<Control>, Arc<Gate>)>,
+    run: Option<(Arc<Control>, Arc<PhaseBarrier>)>,
 }
 
-/// The signals of this process; shared by all runs of one command.
+/// The signals of this process; shared by all runs of a command.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupts {
     state: Arc<Mutex<State>>,
@@ -31,71 +32,72 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Takes the signals over from the system; `watchdog` has the connections.
+    /// Installs the signal handlers.
     ///
     /// # Errors
-    /// When the handlers cannot be set.
+    /// If the handlers cannot be installed.
     pub fn install(watchdog: &Watchdog) -> Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM]).context("set signal handlers")?;
         let interrupts = Self {
             watchdog: watchdog.clone(),
             ..Self::default()
         };
-        let told = interrupts.clone();
+        let handler = interrupts.clone();
         thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(move || signals.forever().for_each(|signal| told.came(signal)))
+            .spawn(move || signals.forever().for_each(|signal| handler.received(signal)))
             .context("start the signal thread")?;
         Ok(interrupts)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        // Whole after each change: a panic elsewhere does not spoil it.
+        // The state is consistent after each change: a panic of another thread does not corrupt it.
         act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn came(&self, signal: i32) {
+    fn received(&self, signal: i32) {
         self.with(|state| {
             if state.signal.is_some() {
                 std::process::exit(128 + signal);
             }
             state.signal = Some(signal);
             self.watchdog.interrupt(128 + signal);
-            if let Some((control, gate)) = &state.run {
+            if let Some((control, barrier)) = &state.run {
                 control.abort();
-                gate.nudge();
+                barrier.notify();
             }
         });
     }
 
-    /// A run that the signals abort until the guard is dropped; at once, if one has come before.
-    pub fn watch(&self, control: &Arc<Control>, gate: &Arc<Gate>) -> Watched {
+    /// Registers a run that signals abort until the guard is dropped; at once if a signal came
+    /// before.
+    pub fn watch(&self, control: &Arc<Control>, barrier: &Arc<PhaseBarrier>) -> InterruptGuard {
         self.with(|state| {
-            state.run = Some((Arc::clone(control), Arc::clone(gate)));
+            state.run = Some((Arc::clone(control), Arc::clone(barrier)));
             if state.signal.is_some() {
                 control.abort();
-                gate.nudge();
+                barrier.notify();
             }
         });
-        Watched(self.clone())
+        InterruptGuard(self.clone())
     }
 
-    /// The signal that came first.
+    /// The first signal.
     pub fn signal(&self) -> Option<i32> {
         self.with(|state| state.signal)
     }
 
-    /// The signal because of which calls to the server were ended: what they report follows from it.
+    /// The signal if it ended calls to the server: their errors follow from it.
     pub fn ended_calls(&self) -> Option<i32> {
         self.signal().filter(|_| self.watchdog.interrupted())
     }
 }
 
-/// A run that the signals concern.
+/// Unregisters the run when it is dropped.
 #[derive(Debug)]
-pub struct Watched(Interrupts);
+pub struct InterruptGuard(Interrupts);
 
-impl Drop for Watched {
+impl Drop for InterruptGuard {
     fn drop(&mut self) {
         self.0.with(|state| state.run = None);
     }
@@ -106,18 +108,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_ends_this_run_and_the_next_one_but_none_that_is_over() {
+    fn a_signal_aborts_the_current_and_the_next_run() {
         let interrupts = Interrupts::default();
-        let run = || (Arc::new(Control::default()), Arc::new(Gate::new(1)));
-        let ((over, its_gate), (this, gate), (next, next_gate)) = (run(), run(), run());
-        drop(interrupts.watch(&over, &its_gate));
-        let watched = interrupts.watch(&this, &gate);
+        let run = || (Arc::new(Control::default()), Arc::new(PhaseBarrier::new(1)));
+        let ((over, its_barrier), (this, barrier), (next, next_barrier)) = (run(), run(), run());
+        drop(interrupts.watch(&over, &its_barrier));
+        let guard = interrupts.watch(&this, &barrier);
         assert!(!this.aborted() && interrupts.signal().is_none());
-        interrupts.came(SIGTERM);
+        interrupts.received(SIGTERM);
         assert!(this.aborted() && !over.aborted());
         assert_eq!(interrupts.signal(), Some(SIGTERM));
-        drop(watched);
-        let _watched = interrupts.watch(&next, &next_gate);
+        drop(guard);
+        let _guard = interrupts.watch(&next, &next_barrier);
         assert!(next.aborted());
     }
 }

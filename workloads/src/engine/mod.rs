@@ -1,14 +1,16 @@
-//! Runs a load: one thread per connection, a closed loop or an open one, phases whose ends all threads share. Owns the clock.
-//! Between two phases every thread waits, so that counters of the server and of the client can be read at rest.
+//! Runs a load in a closed or an open loop: one thread per connection, phases that start and end
+//! for all threads together. All threads wait between two phases, so that counters of the server
+//! and of the client are read at rest.
 
 pub mod backlog;
 pub mod client;
 pub mod control;
-pub mod gate;
 pub mod interrupts;
+pub mod load;
 mod phase;
+pub mod phase_barrier;
 pub mod schedule;
-mod turnstile;
+mod semaphore;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -29,154 +31,156 @@ use crate::stats::Snapshot;
 use crate::stats::Stats;
 use crate::stats::ThreadStats;
 use crate::stats::Totals;
-use crate::workload::Load;
-use backlog::Arrived;
+use backlog::ArrivalCounts;
 use backlog::Backlog;
 use control::Control;
-use gate::Gate;
-use gate::Order;
 use interrupts::Interrupts;
+use load::Load;
+use phase_barrier::Order;
+use phase_barrier::PhaseBarrier;
 use schedule::Rate;
 use schedule::Schedule;
-use turnstile::Turnstile;
+use semaphore::Semaphore;
 use worker::Worker;
 
-/// Of a thread. Linux takes the pages when they are first used; the client library with TLS uses some 40 kB of them.
+/// Stack of a thread. Linux allocates pages at first use; the client library with TLS uses about 40
+/// kB.
 const STACK_BYTES: usize = 256 * 1024;
-/// Threads that may be connecting at once: more would overflow the listening socket's backlog, which the kernel refuses on a unix socket.
+/// Threads that connect at the same time. More would overflow the listen backlog, and the kernel
+/// then refuses unix sockets.
 const CONNECTING: usize = 32;
 
-/// How long and how wide.
+/// Length and width of a run.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Threads, each with one connection.
     pub threads: usize,
-    /// Length of `measure`, unless the events are used up before.
+    /// Length of `measure`, unless the events end before.
     pub time: Option<Duration>,
     /// Events of `measure`, all threads together.
     pub events: Option<u64>,
-    /// Length of `warmup`, which is not counted.
+    /// Length of `warmup`, not counted.
     pub warmup: Option<Duration>,
-    /// Threads that share the connections as tasks; without, each connection has a thread of its own.
-    pub workers: Option<usize>,
-    /// Length of `ramp`, in which one thread after the other begins to run events, not counted.
+    /// Length of `ramp`, in which the threads start one by one, not counted.
     pub ramp: Option<Duration>,
-    /// Open loop; without it every thread runs its events back to back.
+    /// Rate of an open loop; `None` for a closed loop.
     pub rate: Option<Rate>,
-    /// How an event that met an ignored error is undone.
+    /// How an event is undone after an ignored error.
     pub undo: Undo,
-    /// No further thread became ready for so long: the run gives up.
-    pub patience: Duration,
-    /// After the end of a phase no thread ended its event for so long: their connections are cut.
-    pub cut_after: Option<Duration>,
+    /// Gives up when no further thread became ready for this time.
+    pub init_timeout: Duration,
+    /// After the end of a phase, closes the connections when no thread ended its event for this
+    /// time.
+    pub disconnect_after: Option<Duration>,
 }
 
-/// What happens to the transaction of an event that met an ignored error, before the event runs again.
+/// What happens to the transaction of an event after an ignored error, before the event runs again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Undo {
-    /// It is rolled back.
+    /// Rolls it back.
     #[default]
     Rollback,
-    /// Nothing, as in sysbench: after a statement rollback (1205) the next BEGIN commits what was done before.
+    /// Nothing, as in sysbench: after a statement rollback (1205) the next BEGIN commits the
+    /// earlier statements.
     Nothing,
 }
 
-/// One interval of a phase, a second long except for the last one.
+/// One interval of a phase: a second, except the last one.
 #[derive(Debug)]
 pub struct Interval {
-    /// From 0.
+    /// Number, from 0.
     pub number: u32,
-    /// Nanoseconds since the phase began.
+    /// Start in nanoseconds since the start of the phase.
     pub from_ns: i64,
-    /// As `from_ns`, the end.
+    /// End in nanoseconds since the start of the phase.
     pub to_ns: i64,
     /// CLOCK_MONOTONIC of the end.
     pub monotonic_ns: i64,
     /// CLOCK_REALTIME of the end.
     pub realtime_ns: i64,
-    /// Per transaction type.
+    /// Totals per transaction type.
     pub totals: Vec<Totals>,
-    /// In an open loop, at the end.
+    /// Backlog at the end, in an open loop.
     pub backlog: Option<Backlog>,
 }
 
-/// Told of everything that happens around the events.
+/// Receives the events of a run.
 pub trait Observer {
-    /// So many of all threads are connected and prepared; called every second until they are.
-    fn connecting(&mut self, ready: usize, of: usize) -> Result<()>;
-    /// The time is over for so many seconds, and so many threads are still in an event; called now and then.
+    /// Called every second until all threads are connected and prepared.
+    fn connecting(&mut self, ready: usize, all: usize) -> Result<()>;
+    /// Called from time to time while threads are still in an event after the time is over.
     fn finishing(&mut self, seconds: u64, threads: usize) -> Result<()>;
-    /// All threads wait; the phase begins when this returns.
-    fn begins(&mut self, phase: &str) -> Result<()>;
-    /// An interval of the phase is over.
+    /// Called before a phase, while all threads wait.
+    fn phase_starts(&mut self, phase: &str) -> Result<()>;
+    /// Called after an interval.
     fn interval(&mut self, phase: &str, interval: Interval) -> Result<()>;
-    /// All threads wait again; called at once.
-    fn ended(&mut self, phase: &str) -> Result<()>;
-    /// Before `measure` begins, outside of every clock, nothing moving.
+    /// Called after a phase, as soon as all threads wait again.
+    fn phase_ended(&mut self, phase: &str) -> Result<()>;
+    /// Called before `measure`, outside its time, while all threads wait.
     fn at_rest_before(&mut self) -> Result<()>;
-    /// After `measure` has ended, as above.
+    /// Called after `measure`, as above.
     fn at_rest_after(&mut self) -> Result<()>;
 }
 
-/// What `measure` gave.
+/// The results of `measure`.
 #[derive(Debug, Default)]
 pub struct Measured {
-    /// From the release of the threads to the last one's arrival.
+    /// Time from the release of the threads to the arrival of the last one.
     pub seconds: f64,
-    /// The part of `seconds` after the time was over, for a load that drains.
+    /// Part of `seconds` after the time was over, of a load that drains.
     pub drain_seconds: f64,
-    /// Per transaction type.
+    /// Totals per transaction type.
     pub totals: Vec<Totals>,
-    /// Events and seconds of each thread.
+    /// Number of events and seconds of each thread.
     pub per_thread: Vec<(u64, f64)>,
-    /// In an open loop.
-    pub arrived: Option<Arrived>,
+    /// Arrivals of an open loop.
+    pub arrived: Option<ArrivalCounts>,
 }
 
-/// The error that ended a thread, and with it the run.
+/// The error that ended a thread and the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadFailure {
-    /// From 0.
+    /// Thread number, from 0.
     pub thread: usize,
-    /// Where it was.
-    pub place: Place,
-    /// What it met.
+    /// Where the error occurred.
+    pub place: FailurePlace,
+    /// The error.
     pub error: DbError,
 }
 
-/// Where a thread was.
+/// Where an error occurred.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// It opened its connection; so many threads were ready.
+pub enum FailurePlace {
+    /// While connecting, with the number of ready threads.
     Connecting(usize),
-    /// It set up its session.
+    /// While preparing its session.
     Preparing,
-    /// It ran a transaction of this type, and this statement where it is known.
+    /// In a transaction of this type, and in this statement if it is known.
     Event(usize, Option<String>),
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// `None` if it did not get as far as `measure`.
+    /// `None` if the run ended before `measure`.
     pub measured: Option<Measured>,
     /// The first fatal error of a thread.
     pub failure: Option<ThreadFailure>,
-    /// The signal that stopped it.
+    /// The signal that ended the run.
     pub signal: Option<i32>,
-    /// Why the run ended before its time, if nothing failed.
-    pub short: Option<String>,
-    /// Ignored errors by transaction type and number, `measure` only.
+    /// Why the run ended before its time without an error.
+    pub early_end: Option<String>,
+    /// Ignored errors of `measure`, by transaction type and number.
     pub errors: Errors,
 }
 
 /// Counts by transaction type and error number.
 pub type Errors = BTreeMap<(usize, u32), u64>;
 
-/// Runs `load` by `plan` and tells `observer`.
+/// Runs `load` by `plan` and reports to `observer`.
 ///
 /// # Errors
-/// From the observer, or when a thread cannot be started; errors of the database are in the outcome.
+/// Errors of the observer, or if a thread cannot be started. Database errors are in the outcome.
 pub fn run(
     load: &dyn Load,
     driver: &dyn Driver,
@@ -186,8 +190,8 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let control = Arc::new(Control::default());
-    let gate = Arc::new(Gate::new(plan.threads));
-    let _watched = interrupts.watch(&control, &gate);
+    let barrier = Arc::new(PhaseBarrier::new(plan.threads));
+    let _interrupt_guard = interrupts.watch(&control, &barrier);
     let stats = Stats::new(plan.threads, types);
     let workers: Vec<Worker> = (0..plan.threads).map(|_| Worker::default()).collect();
     let schedule = plan.rate.map(Schedule::new);
@@ -196,27 +200,23 @@ pub fn run(
         driver,
         plan,
         control: &control,
-        gate: &gate,
+        barrier: &barrier,
         stats: &stats,
         workers: &workers,
         errors: &Mutex::default(),
         schedule: schedule.as_ref(),
-        turnstile: &Turnstile::new(CONNECTING),
+        connecting: &Semaphore::new(CONNECTING),
         ramp_begin_ns: &AtomicI64::new(0),
     };
-    let (measured, short) = thread::scope(|scope| {
-        let started = match plan.workers {
-            None => worker::start(scope, run),
-            Some(workers) => worker::start_shared(scope, run, workers),
-        };
-        let result = match started {
+    let (measured, early_end) = thread::scope(|scope| {
+        let result = match worker::start(scope, run) {
             Ok(()) => run.phases(observer),
             Err((missing, error)) => {
-                (0..missing).for_each(|_| gate.leave(None));
+                (0..missing).for_each(|_| barrier.leave(None));
                 let all = plan.threads;
                 Err(error).with_context(|| {
                     format!(
-                        "start thread {} of {all}: lower --threads or raise the limit of tasks",
+                        "start thread {} of {all}: lower --threads or raise the limit of threads (ulimit -u, TasksMax=)",
                         all - missing
                     )
                 })
@@ -225,49 +225,49 @@ pub fn run(
         control.abort();
         load.stop();
         let stuck = run.wait_for_all();
-        gate.release(Order::Quit);
-        // Sessions end, each with what it still has to write.
+        barrier.release(Order::Quit);
+        // Sessions end, and write what they still have buffered.
         let stuck = run.wait_for_all().or(stuck);
-        result.map(|(measured, short)| (measured, stuck.or(short)))
+        result.map(|(measured, early_end)| (measured, stuck.or(early_end)))
     })?;
     Ok(Outcome {
         measured,
-        failure: gate.failure(),
+        failure: barrier.failure(),
         signal: interrupts.signal(),
-        short,
+        early_end,
         errors: run.errors().clone(),
     })
 }
 
-/// What the main thread and the workers share.
+/// State shared by the main thread and the workers.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     load: &'a dyn Load,
     driver: &'a dyn Driver,
     plan: &'a Plan,
     control: &'a Control,
-    gate: &'a Gate,
+    barrier: &'a PhaseBarrier,
     stats: &'a Stats,
     workers: &'a [Worker],
     errors: &'a Mutex<Errors>,
     schedule: Option<&'a Schedule>,
-    turnstile: &'a Turnstile,
-    /// CLOCK_MONOTONIC; zero but in `ramp`.
+    connecting: &'a Semaphore,
+    /// Start of `ramp` on CLOCK_MONOTONIC; zero in other phases.
     ramp_begin_ns: &'a AtomicI64,
 }
 
 impl Run<'_> {
     fn errors(&self) -> MutexGuard<'_, Errors> {
-        // Whole after each change: a panic elsewhere does not spoil it.
+        // The state is consistent after each change: a panic of another thread does not corrupt it.
         self.errors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn over(&self) -> bool {
-        self.gate.failure().is_some() || self.control.aborted()
+        self.barrier.failure().is_some() || self.control.aborted()
     }
 
     fn phases(&self, observer: &mut dyn Observer) -> Result<(Option<Measured>, Option<String>)> {
-        self.assemble(observer)?;
+        self.wait_until_ready(observer)?;
         for (name, length) in [("ramp", self.plan.ramp), ("warmup", self.plan.warmup)] {
             if length.is_some() && !self.over() {
                 self.phase(name, length, None, observer)?;
@@ -283,8 +283,8 @@ impl Run<'_> {
         let events_before: Vec<u64> = self.stats.threads().iter().map(events).collect();
         let passed = self.phase("measure", self.plan.time, self.plan.events, observer)?;
         let totals = Snapshot::take(self.stats).since(&before);
-        // A thread that hangs may hold what this would wait for.
-        if passed.short.is_none() {
+        // A hanging thread may hold locks for which this would wait.
+        if passed.early_end.is_none() {
             observer.at_rest_after()?;
         }
         let seconds = |ns: i64| ns as f64 / 1e9;
@@ -298,9 +298,6 @@ impl Run<'_> {
                 .collect(),
             arrived: passed.arrived,
         };
-        Ok((Some(measured), passed.short))
+        Ok((Some(measured), passed.early_end))
     }
 }
-
-#[cfg(test)]
-mod tests;

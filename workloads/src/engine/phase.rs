@@ -1,5 +1,5 @@
-//! One phase of a run as the main thread sees it: threads released, intervals cut, the end of the time, the last thread's return.
-//! A thread that does not return is cut off its connection in the end: nothing waits for ever.
+//! Runs one phase from the main thread: releases the threads, takes intervals, ends the phase and
+//! waits for the last thread. The connections of threads that do not return are closed in the end.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -13,60 +13,60 @@ use super::Interval;
 use super::Observer;
 use super::Run;
 use super::Worker;
-use super::backlog::Arrived;
+use super::backlog::ArrivalCounts;
 use super::backlog::Backlog;
-use super::backlog::Queue;
-use super::gate::Order;
-use super::gate::Wake;
+use super::backlog::BacklogMonitor;
+use super::phase_barrier::Order;
+use super::phase_barrier::Wake;
 use crate::stats::Snapshot;
 use crate::stats::Stats;
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How often an open loop's backlog is looked at.
-const LOOK: Duration = Duration::from_millis(100);
-/// How often a person is told that threads do not return.
-const REMIND: u64 = 10;
+/// Time between two samples of the backlog.
+const BACKLOG_INTERVAL: Duration = Duration::from_millis(100);
+/// Seconds between two reports about threads that do not return.
+const REMINDER_SECONDS: u64 = 10;
 
-/// A phase that is over.
-pub(super) struct Passed {
+/// The result of a phase.
+pub(super) struct PhaseResult {
     pub total_ns: i64,
-    /// The part of `total_ns` after the time was over, for a load that drains.
+    /// Part of `total_ns` after the time was over, of a load that drains.
     pub drain_ns: i64,
-    pub arrived: Option<Arrived>,
-    /// Why it ended before its time, if nothing failed.
-    pub short: Option<String>,
+    pub arrived: Option<ArrivalCounts>,
+    /// Why it ended before its time without an error.
+    pub early_end: Option<String>,
 }
 
 impl Run<'_> {
-    /// Waits until all threads are connected and prepared, or one of them failed.
+    /// Waits until all threads are connected and prepared, or one failed.
     ///
     /// # Errors
-    /// When no further thread became ready for as long as the plan's patience.
-    pub(super) fn assemble(&self, observer: &mut dyn Observer) -> Result<()> {
+    /// If no further thread became ready within the plan's `init_timeout`.
+    pub(super) fn wait_until_ready(&self, observer: &mut dyn Observer) -> Result<()> {
         let (mut ready, mut since) = (0, Instant::now());
-        let patience = self.plan.patience;
+        let init_timeout = self.plan.init_timeout;
         loop {
-            match self.gate.watch(Some(Instant::now() + INTERVAL)) {
+            match self.barrier.wait_for_threads(Some(Instant::now() + INTERVAL)) {
                 Wake::AllWaiting => return Ok(()),
-                Wake::Nudged => {
+                Wake::Notified => {
                     if self.over() {
                         return Ok(());
                     }
                 }
                 Wake::Deadline => {
-                    let now_ready = self.gate.waiting();
+                    let now_ready = self.barrier.waiting();
                     if now_ready > ready {
                         (ready, since) = (now_ready, Instant::now());
                     }
                     observer.connecting(ready, self.plan.threads)?;
-                    if since.elapsed() >= patience {
-                        self.cut();
+                    if since.elapsed() >= init_timeout {
+                        self.disconnect_threads();
                         bail!(
                             "{}: {ready} of {} threads were connected and prepared, and no further one in {} s: \
-                             look at the server's load and error log, or raise --thread-init-timeout",
+                             check the server's load and error log, or raise --thread-init-timeout",
                             self.driver.describe(),
                             self.plan.threads,
-                            patience.as_secs_f64()
+                            init_timeout.as_secs_f64()
                         );
                     }
                 }
@@ -81,79 +81,84 @@ impl Run<'_> {
         time: Option<Duration>,
         events: Option<u64>,
         observer: &mut dyn Observer,
-    ) -> Result<Passed> {
+    ) -> Result<PhaseResult> {
         let drains = self.drains();
         self.control.start(events.filter(|_| !self.load.drains()));
         self.load.begin(events);
-        let mut ticks = Ticks::new(self.stats);
-        observer.begins(name)?;
-        ticks.begin_ns = clock::monotonic_ns();
+        let mut intervals = IntervalCutter::new(self.stats);
+        observer.phase_starts(name)?;
+        intervals.begin_ns = clock::monotonic_ns();
         let begin = Instant::now();
         if name == "ramp" {
-            self.ramp_begin_ns.store(ticks.begin_ns, Relaxed);
+            self.ramp_begin_ns.store(intervals.begin_ns, Relaxed);
         }
-        let most = events.filter(|_| !self.load.drains());
-        let lookout = self.schedule.map(|schedule| schedule.begin(ticks.begin_ns));
-        ticks.queue = lookout.map(|lookout| Queue::new(lookout, most, self.workers));
-        self.gate.release(Order::Run);
+        let limit = events.filter(|_| !self.load.drains());
+        let cursor = self.schedule.map(|schedule| schedule.begin(intervals.begin_ns));
+        intervals.monitor = cursor.map(|cursor| BacklogMonitor::new(cursor, limit, self.workers));
+        self.barrier.release(Order::Run);
         let mut end = time.map(|time| begin + time);
         let mut due = begin + INTERVAL;
-        let mut finished: Option<Finishing> = None;
+        let mut ended_at: Option<PhaseEnd> = None;
         loop {
-            let look = ticks.queue.as_ref().map_or(due, |_| Instant::now() + LOOK);
-            let next = due.min(look).min(end.unwrap_or(due));
-            match self.gate.watch(Some(next)) {
+            let sample_at = intervals
+                .monitor
+                .as_ref()
+                .map_or(due, |_| Instant::now() + BACKLOG_INTERVAL);
+            let next = due.min(sample_at).min(end.unwrap_or(due));
+            match self.barrier.wait_for_threads(Some(next)) {
                 Wake::AllWaiting => break,
-                Wake::Nudged => {
+                Wake::Notified => {
                     self.control.abort();
                     self.load.stop();
-                    finished.get_or_insert_with(|| Finishing::new(ticks.arrived()));
+                    ended_at.get_or_insert_with(|| PhaseEnd::new(intervals.arrived()));
                 }
                 Wake::Deadline => {
-                    // Before the look: who is held up between the two must not leave out what was due before the end.
+                    // Read before the sample: a delay between the two must not exclude arrivals
+                    // that were due before the end.
                     let is_over = end.is_some_and(|end| end <= Instant::now());
-                    // Until the time is over: what is due later is nobody's backlog.
-                    if finished.is_none() {
-                        ticks.look(self.workers);
+                    // Arrivals that are due after the end do not belong to the backlog.
+                    if ended_at.is_none() {
+                        intervals.sample_backlog(self.workers);
                     }
                     if is_over {
                         self.control.finish();
                         self.load.stop();
-                        finished.get_or_insert_with(|| Finishing::new(ticks.arrived()));
-                        // The last interval takes the events in flight, unless they need another second.
+                        ended_at.get_or_insert_with(|| PhaseEnd::new(intervals.arrived()));
+                        // The last interval includes the running events, unless they take longer
+                        // than a second.
                         end = None;
                         due = Instant::now() + INTERVAL;
                     } else if due <= Instant::now() {
-                        observer.interval(name, ticks.take(self.stats))?;
+                        observer.interval(name, intervals.take(self.stats))?;
                         due += INTERVAL;
-                        if let Some(finishing) = &mut finished {
-                            self.see_to(finishing, observer)?;
+                        if let Some(phase_end) = &mut ended_at {
+                            self.check_stuck(phase_end, observer)?;
                         }
                     }
                 }
             }
         }
         let end_ns = clock::monotonic_ns();
-        observer.ended(name)?;
+        observer.phase_ended(name)?;
         self.ramp_begin_ns.store(0, Relaxed);
         self.load.stop();
-        if finished.is_none() {
-            ticks.look(self.workers);
+        if ended_at.is_none() {
+            intervals.sample_backlog(self.workers);
         }
-        observer.interval(name, ticks.take(self.stats))?;
-        let ran_out = finished.is_none() && !self.over() && events.is_none() && !self.load.ends();
-        let total_ns = end_ns - ticks.begin_ns;
-        Ok(Passed {
+        observer.interval(name, intervals.take(self.stats))?;
+        let ran_out = ended_at.is_none() && !self.over() && events.is_none() && !self.load.ends();
+        let total_ns = end_ns - intervals.begin_ns;
+        Ok(PhaseResult {
             total_ns,
-            drain_ns: finished
+            drain_ns: ended_at
                 .as_ref()
                 .filter(|_| drains)
-                .map_or(0, |finishing| end_ns - finishing.since_ns),
-            arrived: finished
+                .map_or(0, |phase_end| end_ns - phase_end.since_ns),
+            arrived: ended_at
                 .as_ref()
-                .map_or(ticks.arrived(), |finishing| finishing.arrived),
-            short: match (finished.and_then(|finishing| finishing.cut), time) {
-                (Some(cut), _) => Some(cut),
+                .map_or(intervals.arrived(), |phase_end| phase_end.arrived),
+            early_end: match (ended_at.and_then(|phase_end| phase_end.disconnect_reason), time) {
+                (Some(disconnect_reason), _) => Some(disconnect_reason),
                 (None, Some(time)) if ran_out => Some(format!(
                     "the workload ran out of work after {:.1} s of {} s",
                     total_ns as f64 / 1e9,
@@ -164,30 +169,30 @@ impl Run<'_> {
         })
     }
 
-    /// Once a second after the end of a phase's time.
-    fn see_to(&self, finishing: &mut Finishing, observer: &mut dyn Observer) -> Result<()> {
-        let threads = self.gate.running();
-        let seconds = finishing.since.elapsed().as_secs();
-        if seconds.is_multiple_of(REMIND) && seconds > 0 {
+    /// Checks for stuck threads, once a second after the end of a phase's time.
+    fn check_stuck(&self, phase_end: &mut PhaseEnd, observer: &mut dyn Observer) -> Result<()> {
+        let threads = self.barrier.running();
+        let seconds = phase_end.since.elapsed().as_secs();
+        if seconds.is_multiple_of(REMINDER_SECONDS) && seconds > 0 {
             observer.finishing(seconds, threads)?;
         }
-        if let Some(reason) = finishing.stuck(self) {
-            finishing.cut.get_or_insert(reason);
-            self.cut();
+        if let Some(reason) = phase_end.stuck(self) {
+            phase_end.disconnect_reason.get_or_insert(reason);
+            self.disconnect_threads();
         }
         Ok(())
     }
 
-    /// Waits for all threads, not for ever; a reason where some had to be cut off.
+    /// Waits for all threads; returns a reason if connections were closed.
     pub(super) fn wait_for_all(&self) -> Option<String> {
-        let mut finishing = Finishing::new(None);
-        while self.gate.watch(Some(Instant::now() + INTERVAL)) != Wake::AllWaiting {
-            if let Some(reason) = finishing.stuck(self) {
-                finishing.cut.get_or_insert(reason);
-                self.cut();
+        let mut phase_end = PhaseEnd::new(None);
+        while self.barrier.wait_for_threads(Some(Instant::now() + INTERVAL)) != Wake::AllWaiting {
+            if let Some(reason) = phase_end.stuck(self) {
+                phase_end.disconnect_reason.get_or_insert(reason);
+                self.disconnect_threads();
             }
         }
-        finishing.cut
+        phase_end.disconnect_reason
     }
 
     /// True if queued work is finished after the time is over; in an open loop it was not due.
@@ -195,81 +200,84 @@ impl Run<'_> {
         self.load.drains() && self.schedule.is_none()
     }
 
-    /// Ends the connections under threads that wait for their server.
-    fn cut(&self) {
+    /// Closes the connections of threads that wait for the server.
+    fn disconnect_threads(&self) {
         self.control.abort();
-        self.driver.cut_waiting();
+        self.driver.shut_down_waiting();
     }
 }
 
-/// The time after the end of a phase's time, while threads are in their last event.
-struct Finishing {
+/// The time after the end of a phase's time, while threads finish their last event.
+struct PhaseEnd {
     since: Instant,
     since_ns: i64,
-    arrived: Option<Arrived>,
-    /// Events ended, and when that last changed.
+    arrived: Option<ArrivalCounts>,
+    /// Number of ended events, number of running threads, and the time of the last change.
     progress: (u64, usize, Instant),
-    cut: Option<String>,
+    disconnect_reason: Option<String>,
 }
 
-impl Finishing {
-    fn new(arrived: Option<Arrived>) -> Self {
+impl PhaseEnd {
+    fn new(arrived: Option<ArrivalCounts>) -> Self {
         Self {
             since: Instant::now(),
             since_ns: clock::monotonic_ns(),
             arrived,
             progress: (0, 0, Instant::now()),
-            cut: None,
+            disconnect_reason: None,
         }
     }
 
-    /// A reason to cut connections: nothing ended for too long.
+    /// The reason to close connections, if no event ended for too long.
     fn stuck(&mut self, run: &Run<'_>) -> Option<String> {
         let ended = run.workers.iter().map(Worker::ended).sum();
-        let running = run.gate.running();
+        let running = run.barrier.running();
         if (ended, running) != (self.progress.0, self.progress.1) {
             self.progress = (ended, running, Instant::now());
         }
-        let limit = run.plan.cut_after?;
+        let limit = run.plan.disconnect_after?;
         (self.progress.2.elapsed() >= limit).then(|| {
             format!(
-                "{running} threads did not end their event in {} s after the time was over and were cut off: \
-                 does the server answer? --forced-shutdown says how long to wait",
+                "{running} threads did not end their event in {} s after the time was over and were disconnected: \
+                 check that the server answers, or raise --forced-shutdown",
                 limit.as_secs_f64()
             )
         })
     }
 }
 
-/// Cuts a phase into intervals.
-struct Ticks {
+/// Splits a phase into intervals.
+struct IntervalCutter {
     number: u32,
     begin_ns: i64,
     last_ns: i64,
     last: Snapshot,
-    queue: Option<Queue>,
+    monitor: Option<BacklogMonitor>,
     backlog: Option<Backlog>,
 }
 
-impl Ticks {
+impl IntervalCutter {
     fn new(stats: &Stats) -> Self {
         Self {
             number: 0,
             begin_ns: 0,
             last_ns: 0,
             last: Snapshot::take(stats),
-            queue: None,
+            monitor: None,
             backlog: None,
         }
     }
 
-    fn look(&mut self, workers: &[Worker]) {
+    fn sample_backlog(&mut self, workers: &[Worker]) {
         let now_ns = clock::monotonic_ns();
-        self.backlog = self.queue.as_mut().map(|queue| queue.look(workers, now_ns));
+        self.backlog = self
+            .monitor
+            .as_mut()
+            .map(|monitor| monitor.sample(workers, now_ns));
     }
 
-    fn arrived(&self) -> Option<Arrived> {
-        self.queue.as_ref().map(Queue::arrived)
+    fn arrived(&self) -> Option<ArrivalCounts> {
+        self.monitor.as_ref().map(BacklogMonitor::arrived)
     }
 
     fn take(&mut self, stats: &Stats) -> Interval {

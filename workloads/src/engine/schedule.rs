@@ -1,6 +1,6 @@
-//! The arrivals of an open loop: event n is due at a moment that depends on the seed and on nothing else. The moments are computed
-//! as they are needed: threads take the next one in turn, and a second reader of the same sequence counts how many were due by now.
-//! Nothing is queued, so a backlog takes no memory.
+//! Generates the arrival times of an open loop. The time of arrival n depends only on the seed.
+//! Threads take the next arrival in turn, and a cursor over the same sequence counts the arrivals
+//! that are due. Times are computed on demand: a backlog takes no memory.
 
 use std::sync::Mutex;
 use std::sync::MutexGuard;
@@ -8,18 +8,18 @@ use std::sync::PoisonError;
 
 use crate::random::Rng;
 
-/// How arrivals follow each other.
+/// Distribution of the arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrivals {
-    /// Independently: exponential gaps.
+    /// Independent: exponential intervals.
     Poisson,
-    /// Equal gaps.
+    /// Equal intervals.
     Constant,
 }
 
 impl Arrivals {
-    /// As `--arrivals` takes it.
-    pub fn word(self) -> &'static str {
+    /// The name in `--arrivals`.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Poisson => "poisson",
             Self::Constant => "constant",
@@ -27,12 +27,12 @@ impl Arrivals {
     }
 }
 
-/// Keeps the streams of arrivals apart from those of threads; one for each phase.
+/// Separates the random streams of arrivals from those of threads; one for each phase.
 const STREAM: u64 = 1 << 34;
 
-/// An endless sequence of moments, nanoseconds since the phase began.
+/// An endless sequence of times, nanoseconds since the start of the phase.
 #[derive(Debug, Clone)]
-struct Moments {
+struct ArrivalTimes {
     rng: Rng,
     arrivals: Arrivals,
     gap_ns: f64,
@@ -40,7 +40,7 @@ struct Moments {
     at_ns: f64,
 }
 
-impl Moments {
+impl ArrivalTimes {
     fn new(rate: &Rate, phase: u64) -> Self {
         Self {
             rng: Rng::new(rate.seed, STREAM + phase),
@@ -54,7 +54,7 @@ impl Moments {
     fn next(&mut self) -> i64 {
         match self.arrivals {
             Arrivals::Constant => self.at_ns = self.number as f64 * self.gap_ns,
-            // 1 − u lies in (0, 1]: the logarithm is finite.
+            // 1 − u is in (0, 1]: the logarithm is finite.
             Arrivals::Poisson => self.at_ns -= (1.0 - self.rng.unit()).ln() * self.gap_ns,
         }
         self.number += 1;
@@ -62,20 +62,20 @@ impl Moments {
     }
 }
 
-/// How many arrivals a second, and of which kind.
+/// Rate and distribution of the arrivals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
     /// Arrivals per second, all threads together; greater than zero.
     pub per_second: f64,
-    /// How they follow each other.
+    /// Distribution.
     pub arrivals: Arrivals,
-    /// The same seed gives the same moments.
+    /// The same seed gives the same times.
     pub seed: u64,
 }
 
 #[derive(Debug)]
 struct State {
-    moments: Moments,
+    times: ArrivalTimes,
     begin_ns: i64,
     phase: u64,
 }
@@ -88,12 +88,12 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Of this rate; [`Schedule::begin`] comes before the first arrival.
+    /// For this rate; [`Schedule::begin`] must be called before the first arrival.
     pub fn new(rate: Rate) -> Self {
         Self {
             rate,
             state: Mutex::new(State {
-                moments: Moments::new(&rate, 0),
+                times: ArrivalTimes::new(&rate, 0),
                 begin_ns: 0,
                 phase: 0,
             }),
@@ -101,48 +101,50 @@ impl Schedule {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whole after each change: a panic elsewhere does not spoil it.
+        // The state is consistent after each change: a panic of another thread does not corrupt it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A phase begins at this moment of CLOCK_MONOTONIC, with arrivals of its own; gives their second reader.
-    pub fn begin(&self, begin_ns: i64) -> Lookout {
+    /// Starts a phase at this time of CLOCK_MONOTONIC, with other arrivals than the phase before;
+    /// returns a cursor over them.
+    pub fn begin(&self, begin_ns: i64) -> ArrivalCursor {
         let mut state = self.lock();
         state.phase += 1;
         state.begin_ns = begin_ns;
-        state.moments = Moments::new(&self.rate, state.phase);
-        let mut moments = state.moments.clone();
-        let next_ns = begin_ns + moments.next();
-        Lookout {
-            moments,
+        state.times = ArrivalTimes::new(&self.rate, state.phase);
+        let mut times = state.times.clone();
+        let next_ns = begin_ns + times.next();
+        ArrivalCursor {
+            times,
             begin_ns,
             next_ns,
             due: 0,
         }
     }
 
-    /// When the next arrival that nobody has taken is due, on CLOCK_MONOTONIC; often in the future, in a backlog in the past.
+    /// Takes the next arrival; returns its time on CLOCK_MONOTONIC, which is in the past if there
+    /// is a backlog.
     pub fn take(&self) -> i64 {
         let mut state = self.lock();
-        state.begin_ns + state.moments.next()
+        state.begin_ns + state.times.next()
     }
 }
 
 /// Counts the arrivals of a phase as they become due.
 #[derive(Debug)]
-pub struct Lookout {
-    moments: Moments,
+pub struct ArrivalCursor {
+    times: ArrivalTimes,
     begin_ns: i64,
     next_ns: i64,
     due: u64,
 }
 
-impl Lookout {
-    /// How many were due by this moment of CLOCK_MONOTONIC, which never goes back.
+impl ArrivalCursor {
+    /// Number of arrivals due by this time of CLOCK_MONOTONIC, which must not decrease.
     pub fn due_by(&mut self, now_ns: i64) -> u64 {
         while self.next_ns <= now_ns {
             self.due += 1;
-            self.next_ns = self.begin_ns + self.moments.next();
+            self.next_ns = self.begin_ns + self.times.next();
         }
         self.due
     }
@@ -152,7 +154,7 @@ impl Lookout {
 mod tests {
     use super::*;
 
-    fn moments(arrivals: Arrivals, seed: u64, count: usize) -> Vec<i64> {
+    fn times(arrivals: Arrivals, seed: u64, count: usize) -> Vec<i64> {
         let schedule = Schedule::new(Rate {
             per_second: 1000.0,
             arrivals,
@@ -164,9 +166,9 @@ mod tests {
 
     #[test]
     fn constant_arrivals_do_not_drift() {
-        let moments = moments(Arrivals::Constant, 1, 1_000_001);
+        let times = times(Arrivals::Constant, 1, 1_000_001);
         assert_eq!(
-            (moments[0], moments[1], moments[1_000_000]),
+            (times[0], times[1], times[1_000_000]),
             (0, 1_000_000, 1_000_000_000_000)
         );
     }
@@ -174,11 +176,11 @@ mod tests {
     #[test]
     fn poisson_arrivals_have_exponential_gaps_and_are_those_of_the_seed() {
         let count = 200_000;
-        let moments_of = |seed| moments(Arrivals::Poisson, seed, count);
-        let moments = moments_of(7);
-        assert_eq!(moments, moments_of(7));
-        assert_ne!(moments, moments_of(8));
-        let gaps: Vec<f64> = moments
+        let times_of = |seed| times(Arrivals::Poisson, seed, count);
+        let times = times_of(7);
+        assert_eq!(times, times_of(7));
+        assert_ne!(times, times_of(8));
+        let gaps: Vec<f64> = times
             .windows(2)
             .map(|pair| (pair[1] - pair[0]) as f64 / 1e6)
             .collect();
@@ -191,17 +193,17 @@ mod tests {
     }
 
     #[test]
-    fn the_second_reader_counts_what_was_due() {
+    fn the_cursor_counts_due_arrivals() {
         let schedule = Schedule::new(Rate {
             per_second: 1e6,
             arrivals: Arrivals::Poisson,
             seed: 3,
         });
-        let mut lookout = schedule.begin(100);
+        let mut cursor = schedule.begin(100);
         let taken: Vec<i64> = (0..1000).map(|_| schedule.take()).collect();
         for now in [99, taken[0], taken[500], taken[999]] {
-            let due = taken.iter().filter(|moment| **moment <= now).count() as u64;
-            assert_eq!(lookout.due_by(now), due);
+            let due = taken.iter().filter(|time| **time <= now).count() as u64;
+            assert_eq!(cursor.due_by(now), due);
         }
         let mut warm = schedule.begin(100);
         assert_ne!(warm.next_ns, taken[0], "a phase has arrivals of its own");

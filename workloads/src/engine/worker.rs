@@ -1,4 +1,5 @@
-//! One thread of a run: connects, prepares, then in each phase runs events back to back, or as they become due.
+//! Runs one thread of a run: connects, prepares, then runs events in each phase, back to back or as
+//! they become due.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -11,28 +12,28 @@ use std::thread::Scope;
 use loadprint_recording::clock::monotonic_ns;
 use rustix::thread::set_current_timer_slack;
 
-use super::Place;
+use super::FailurePlace;
 use super::Run;
 use super::STACK_BYTES;
 use super::ThreadFailure;
 use super::client::Client;
-use super::gate::Order;
-use super::gate::Seat;
+use super::load::Session;
+use super::load::Step;
+use super::phase_barrier::Order;
+use super::phase_barrier::Participant;
 use crate::driver::DbError;
-use crate::driver::Failure;
-use crate::tasks;
-use crate::workload::Session;
-use crate::workload::Step;
 
-/// By how much a sleep may last longer, nanoseconds; 50,000 otherwise, which would stand in every latency of an open loop.
+/// Timer slack in nanoseconds. The default of 50,000 would be part of every latency of an open
+/// loop.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
-/// What the main thread reads of a worker. Apart from those of other threads, because each event writes it.
+/// Counters of a worker that the main thread reads. On separate cache lines, because each event
+/// writes them.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Worker {
     ran_ns: AtomicI64,
-    begun: AtomicU64,
+    started: AtomicU64,
     ended: AtomicU64,
 }
 
@@ -40,7 +41,7 @@ impl Default for Worker {
     fn default() -> Self {
         Self {
             ran_ns: AtomicI64::new(0),
-            begun: AtomicU64::new(0),
+            started: AtomicU64::new(0),
             ended: AtomicU64::new(0),
         }
     }
@@ -52,12 +53,12 @@ impl Worker {
         self.ran_ns.load(Relaxed)
     }
 
-    /// Events begun so far.
-    pub fn begun(&self) -> u64 {
-        self.begun.load(Relaxed)
+    /// Number of started events.
+    pub fn started(&self) -> u64 {
+        self.started.load(Relaxed)
     }
 
-    /// Events ended so far, also those that failed.
+    /// Number of ended events, failed ones included.
     pub fn ended(&self) -> u64 {
         self.ended.load(Relaxed)
     }
@@ -68,56 +69,24 @@ impl Worker {
     }
 }
 
-/// Starts a thread for each connection; the error comes with the number of connections that have none.
+/// Starts a thread for each connection. The error includes the number of threads that were not
+/// started.
 pub fn start<'scope>(scope: &'scope Scope<'scope, '_>, run: Run<'scope>) -> Result<(), (usize, io::Error)> {
     let all = run.plan.threads;
     (0..all).try_for_each(|number| {
         let named = thread::Builder::new().name(format!("client-{number}"));
         let spawned = named
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, move || work(run, number));
+            .spawn_scoped(scope, move || run_thread(run, number));
         spawned.map(drop).map_err(|error| (all - number, error))
     })
 }
 
-/// Starts so many threads, each with its share of the connections as tasks; the error is that of [`start`].
-pub fn start_shared<'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    run: Run<'scope>,
-    workers: usize,
-) -> Result<(), (usize, io::Error)> {
-    let share = move |worker: usize| (worker..run.plan.threads).step_by(workers);
-    (0..workers).try_for_each(|worker| {
-        let named = thread::Builder::new().name(format!("worker-{worker}"));
-        let spawned = named.spawn_scoped(scope, move || {
-            let task = |number| Box::new(move || work(run, number)) as Box<dyn FnOnce()>;
-            if let Err(error) = tasks::run(share(worker).map(task).collect()) {
-                let failed = |thread| ThreadFailure {
-                    thread,
-                    place: Place::Preparing,
-                    error: cannot_wait(&error),
-                };
-                share(worker).for_each(|thread| run.gate.leave(Some(failed(thread))));
-            }
-        });
-        let missing = || (worker..workers).map(|worker| share(worker).count()).sum();
-        spawned.map(drop).map_err(|error| (missing(), error))
-    })
-}
-
-fn cannot_wait(error: &io::Error) -> DbError {
-    DbError::Fatal(Failure {
-        errno: 2000,
-        sqlstate: "HY000".to_owned(),
-        message: format!("{error}: lower --threads or raise the limits of open files and of mappings"),
-    })
-}
-
-/// The body of a thread, or of a task.
-fn work(run: Run<'_>, number: usize) {
-    let seat = Seat::new(run.gate);
-    if let Err((place, error)) = serve(run, number) {
-        seat.fail(ThreadFailure {
+/// Body of a thread.
+fn run_thread(run: Run<'_>, number: usize) {
+    let participant = Participant::new(run.barrier);
+    if let Err((place, error)) = run_phases(run, number) {
+        participant.fail(ThreadFailure {
             thread: number,
             place,
             error,
@@ -125,32 +94,32 @@ fn work(run: Run<'_>, number: usize) {
     }
 }
 
-fn serve(run: Run<'_>, number: usize) -> Result<(), (Place, DbError)> {
+fn run_phases(run: Run<'_>, number: usize) -> Result<(), (FailurePlace, DbError)> {
     if run.schedule.is_some() {
-        // Refused only where the kernel has no such call: sleeps are then as coarse as everybody's.
+        // Fails only on kernels without this call: sleeps then have the default slack.
         set_current_timer_slack(Some(TIMER_SLACK_NS)).ok();
     }
-    let pass = run.turnstile.enter();
+    let permit = run.connecting.acquire();
     if run.control.aborted() {
         return Ok(());
     }
     let connection = run
         .driver
         .connect_nth(number)
-        .map_err(|error| (Place::Connecting(run.gate.waiting()), error))?;
-    drop(pass);
+        .map_err(|error| (FailurePlace::Connecting(run.barrier.waiting()), error))?;
+    drop(permit);
     let worker = &run.workers[number];
     let mut client = Client::new(connection, &run.stats.threads()[number], run.control);
     let session = run.load.session(number, &mut client);
-    let mut session = session.map_err(|error| (Place::Preparing, error))?;
+    let mut session = session.map_err(|error| (FailurePlace::Preparing, error))?;
     loop {
-        client.rest();
-        if run.gate.wait() != Order::Run {
+        client.flush_call_counts();
+        if run.barrier.wait() != Order::Run {
             let finished = session.finish(&mut client);
             return finished.map_err(|error| (client.place(), error));
         }
         let began = monotonic_ns();
-        let ended = events(&run, number, &mut client, session.as_mut());
+        let ended = run_events(&run, number, &mut client, session.as_mut());
         worker.ran_ns.store(monotonic_ns() - began, Relaxed);
         if let Err(error) = ended {
             return Err((client.place(), error));
@@ -158,40 +127,41 @@ fn serve(run: Run<'_>, number: usize) -> Result<(), (Place, DbError)> {
     }
 }
 
-fn events(
+fn run_events(
     run: &Run<'_>,
     number: usize,
     client: &mut Client<'_>,
     session: &mut dyn Session,
 ) -> Result<(), DbError> {
-    if !my_turn(run, number) {
+    if !wait_for_ramp(run, number) {
         return Ok(());
     }
     let drains = run.drains();
     let worker = &run.workers[number];
-    while run.control.may_go_on(drains) {
+    while run.control.may_start_event(drains) {
         match run.schedule {
-            None => client.arrive(None),
+            None => client.begin_event(None),
             Some(schedule) => {
                 let due_ns = schedule.take();
                 if !run.control.sleep_until(due_ns) {
                     return Ok(());
                 }
-                client.arrive(Some(due_ns));
+                client.begin_event(Some(due_ns));
             }
         }
-        Worker::count(&worker.begun);
-        let went_on = event(run, client, session);
+        Worker::count(&worker.started);
+        let has_more = run_event(run, client, session);
         Worker::count(&worker.ended);
-        if !went_on? {
+        if !has_more? {
             return Ok(());
         }
     }
     Ok(())
 }
 
-/// In `ramp`, threads begin one after the other; false if the phase was over before.
-fn my_turn(run: &Run<'_>, number: usize) -> bool {
+/// Waits for the start of this thread in `ramp`, where threads start one by one; false if the phase
+/// ended before.
+fn wait_for_ramp(run: &Run<'_>, number: usize) -> bool {
     let begin_ns = run.ramp_begin_ns.load(Relaxed);
     match run.plan.ramp {
         Some(ramp) if begin_ns > 0 => {
@@ -203,12 +173,12 @@ fn my_turn(run: &Run<'_>, number: usize) -> bool {
     }
 }
 
-/// One event with its retries; false when the thread has no more work in this phase.
-fn event(run: &Run<'_>, client: &mut Client<'_>, session: &mut dyn Session) -> Result<bool, DbError> {
+/// Runs one event with its retries; false when no work is left in this phase.
+fn run_event(run: &Run<'_>, client: &mut Client<'_>, session: &mut dyn Session) -> Result<bool, DbError> {
     loop {
         match session.event(client) {
             Ok(Step::Done(events)) => {
-                client.succeed(events)?;
+                client.complete_event(events)?;
                 return Ok(true);
             }
             Ok(Step::Exhausted) => return Ok(false),
@@ -217,7 +187,8 @@ fn event(run: &Run<'_>, client: &mut Client<'_>, session: &mut dyn Session) -> R
                 let errno = error.failure().errno;
                 *run.errors().entry((client.kind(), errno)).or_default() += 1;
                 client.retry_after(&error, run.plan.undo)?;
-                // An event that never succeeds, as behind a lock that nobody releases, does not outlive the time.
+                // An event that never succeeds, as behind a lock that is never released, ends with
+                // the phase.
                 if !run.control.may_retry(run.drains()) {
                     return Ok(false);
                 }

@@ -1,4 +1,4 @@
-//! Sysbench's distributions, and the keys of a table drawn by one of them.
+//! Draws keys of a table by one of sysbench's distributions.
 
 use anyhow::Result;
 
@@ -7,7 +7,7 @@ use super::scramble::Scramble;
 use super::zipf::Zipf;
 use crate::options::Values;
 
-/// How keys are drawn, whatever the range.
+/// The distribution of keys, independent of their range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Distribution {
     shape: Shape,
@@ -16,12 +16,12 @@ pub struct Distribution {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Shape {
-    /// All alike.
+    /// Equal probabilities.
     Uniform,
-    /// Mean of so many uniforms (Irwin-Hall).
+    /// Mean of this number of uniform random numbers (Irwin-Hall).
     Gaussian { iterations: u32 },
-    /// Sysbench 1.0: a share `res` % of draws falls into the middle `pct` % of the range. As there, one uniform chooses
-    /// the branch and the value, so that only a part of the middle is used.
+    /// Sysbench 1.0: `res` % of draws are in the middle `pct` % of the range. As in sysbench, one
+    /// random number selects the branch and the value, so that only a part of the middle is used.
     Special { iterations: u32, pct: f64, res: f64 },
     /// `u` to the power ln h / ln (1 − h).
     Pareto { power: f64 },
@@ -30,10 +30,7 @@ enum Shape {
 }
 
 impl Distribution {
-    /// By `--rand-type`, the `--rand-*` parameters and `--scramble`.
-    ///
-    /// # Errors
-    /// If the workload does not declare them.
+    /// From `--rand-type`, the `--rand-*` parameters and `--scramble`.
     pub fn from_options(values: &Values) -> Result<Self> {
         let iterations = u32::try_from(values.int("rand-spec-iter")?)?;
         let h = values.number("rand-pareto-h")?;
@@ -58,7 +55,7 @@ impl Distribution {
         })
     }
 
-    /// All alike, whatever the options say.
+    /// Equal probabilities, independent of the options.
     pub const fn uniform() -> Self {
         Self {
             shape: Shape::Uniform,
@@ -66,41 +63,41 @@ impl Distribution {
         }
     }
 
-    /// The keys from `least` to `most`, both included, fewer than 2³².
-    pub fn over(self, least: i64, most: i64) -> Keys {
-        let width = (most - least + 1) as f64;
+    /// The keys from `lowest` to `highest`, both included, fewer than 2³².
+    pub fn over(self, lowest: i64, highest: i64) -> Keys {
+        let width = (highest - lowest + 1) as f64;
         let exponent = match self.shape {
             Shape::Zipfian { exponent } => exponent,
             _ => 0.0,
         };
         Keys {
-            least,
-            last: most - least,
+            lowest,
+            last: highest - lowest,
             width,
             shape: self.shape,
             zipf: Zipf::new(width, exponent),
             scramble: self
                 .scramble
-                .then(|| Scramble::new(u64::try_from(most - least + 1).unwrap_or(1))),
+                .then(|| Scramble::new(u64::try_from(highest - lowest + 1).unwrap_or(1))),
         }
     }
 }
 
-/// A range of keys and how they are drawn.
+/// A range of keys and their distribution.
 #[derive(Debug, Clone, Copy)]
 pub struct Keys {
-    least: i64,
-    /// Distance from the least to the greatest key.
+    lowest: i64,
+    /// Distance from the lowest to the highest key.
     last: i64,
     width: f64,
     shape: Shape,
-    /// The constants of `Zipfian`; of no use to the others.
+    /// The constants of `Zipfian`; unused by the others.
     zipf: Zipf,
     scramble: Option<Scramble>,
 }
 
 impl Keys {
-    /// A key.
+    /// Draws a key.
     pub fn draw(&self, rng: &mut Rng) -> i64 {
         let offset = match self.shape {
             Shape::Uniform => rng.unit() * self.width,
@@ -114,7 +111,7 @@ impl Keys {
             None => offset,
             Some(scramble) => scramble.apply(offset as u64) as i64,
         };
-        self.least + offset
+        self.lowest + offset
     }
 }
 
@@ -145,7 +142,7 @@ mod tests {
         Distribution::from_options(&values).unwrap()
     }
 
-    /// How often each of the keys 1..=10,000 came in 400,000 draws.
+    /// The frequency of each of the keys 1..=10,000 in 400,000 draws.
     fn hits(distribution: Distribution) -> Vec<u32> {
         let keys = distribution.over(1, 10_000);
         let mut rng = Rng::new(1, 0);
@@ -156,7 +153,8 @@ mod tests {
         hits
     }
 
-    /// Shares of draws on the hottest 1 % and 10 % of 10,000 keys, measured on sysbench with 400,000 draws.
+    /// Shares of draws on the hottest 1 % and 10 % of 10,000 keys, measured on sysbench with
+    /// 400,000 draws.
     #[test]
     fn skew_is_that_of_sysbench_scrambled_or_not() {
         let targets = [
@@ -184,18 +182,19 @@ mod tests {
     }
 
     #[test]
-    fn special_uses_the_upper_part_of_its_window_only() {
+    fn special_uses_only_the_upper_part_of_its_window() {
         let hits = hits(distribution("special", "off"));
         let hot: Vec<usize> = (1..=10_000).filter(|key| hits[key - 1] > 500).collect();
         assert_eq!((hot.first(), hot.last()), (Some(&4975), Some(&5051)));
     }
 
     #[test]
-    fn scrambled_hot_keys_are_no_neighbours() {
+    fn scrambled_hot_keys_are_spread_evenly() {
         let hits = hits(distribution("special", "on"));
         let hot: Vec<usize> = (1..=10_000).filter(|key| hits[key - 1] > 500).collect();
         assert_eq!(hot.len(), 77);
-        // 10,000 ÷ 77 is 130; no gap of golden multiples is larger than about twice that or smaller than a third.
+        // 10,000 ÷ 77 is 130; no gap of golden multiples is larger than about twice that or smaller
+        // than a third.
         let gaps: Vec<usize> = hot.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(gaps.iter().all(|gap| (43..=260).contains(gap)), "{gaps:?}");
     }

@@ -1,5 +1,5 @@
-//! Random numbers: a seeded generator per thread, sysbench's distributions of keys, and ids that never repeat.
-//! One seed gives one stream per thread, whatever the scheduler does.
+//! Random numbers: a seeded generator per thread, sysbench's distributions of keys, and unique ids.
+//! One seed gives the same stream for each thread, independent of scheduling.
 
 mod keys;
 mod rng;
@@ -20,25 +20,25 @@ pub const OPTIONS: &[OptionSpec] = &[
         "rand-type",
         Kind::Choice(&["special", "uniform", "gaussian", "pareto", "zipfian"]),
         Some("special"),
-        "distribution of keys; special is the default of sysbench 1.0, uniform that of later ones",
+        "distribution of keys; special is the default of sysbench 1.0, uniform that of later versions",
     ),
     OptionSpec::new(
         "rand-spec-iter",
         Kind::Int(1, 1000),
         Some("12"),
-        "uniforms that gaussian and special add up",
+        "uniform random numbers per draw of gaussian and special",
     ),
     OptionSpec::new(
         "rand-spec-pct",
         Kind::Int(1, 100),
         Some("1"),
-        "percent of keys that are special",
+        "special: percentage of hot keys",
     ),
     OptionSpec::new(
         "rand-spec-res",
         Kind::Int(0, 99),
         Some("75"),
-        "percent of draws that are special",
+        "special: percentage of draws of hot keys",
     ),
     OptionSpec::new(
         "rand-pareto-h",
@@ -56,6 +56,6 @@ pub const OPTIONS: &[OptionSpec] = &[
         "scramble",
         Kind::Flag,
         Some("off"),
-        "spread the hot keys over the whole table; sysbench leaves them side by side, on few pages",
+        "spread the hot keys over the whole table; in sysbench they are adjacent, on few pages",
     ),
 ];

@@ -1,4 +1,5 @@
-//! The generator: xoroshiro128+ (Blackman and Vigna, prng.di.unimi.it), seeded per thread by splitmix64.
+//! The random number generator xoroshiro128+ (Blackman and Vigna, prng.di.unimi.it), seeded per
+//! thread by splitmix64.
 
 /// A generator owned by one thread.
 #[derive(Debug, Clone)]
@@ -41,12 +42,13 @@ impl Rng {
         (self.bits() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// Uniform whole number from `least` to `most`, both included.
-    pub fn uniform(&mut self, least: i64, most: i64) -> i64 {
-        least + (self.unit() * (most - least + 1) as f64) as i64
+    /// Uniform integer from `lowest` to `highest`, both included.
+    pub fn uniform(&mut self, lowest: i64, highest: i64) -> i64 {
+        lowest + (self.unit() * (highest - lowest + 1) as f64) as i64
     }
 
-    /// Groups of eleven random digits joined by `-`: sysbench's text columns; fills `text` (119 bytes give ten groups, 59 five).
+    /// Fills `text` with groups of eleven random digits joined by `-`, as in sysbench's text
+    /// columns: 119 bytes are ten groups, 59 are five.
     pub fn digits(&mut self, text: &mut [u8]) {
         let mut bits = 0u64;
         for (position, byte) in text.iter_mut().enumerate() {
@@ -70,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splitmix_gives_its_published_values() {
+    fn splitmix_returns_its_published_values() {
         // The first outputs for seed 1234567 of the reference implementation.
         let mut state = 1_234_567;
         let first: Vec<u64> = (0..3).map(|_| splitmix64(&mut state)).collect();
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_its_own_stream_and_keeps_it() {
+    fn each_thread_and_seed_has_a_separate_stream() {
         let draw = |seed, thread| {
             let mut rng = Rng::new(seed, thread);
             (0..8).map(|_| rng.bits()).collect::<Vec<_>>()
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn text_columns_have_sysbench_s_form() {
+    fn text_columns_have_the_form_of_sysbench() {
         let mut text = [0; 59];
         Rng::new(1, 1).digits(&mut text);
         let text = String::from_utf8(text.to_vec()).unwrap();

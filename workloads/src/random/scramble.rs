@@ -1,8 +1,9 @@
-//! A fixed permutation of a range of keys that takes neighbours far apart.
+//! A fixed permutation of a range of keys that separates adjacent keys.
 
-/// i ↦ i × step mod n, with a step near n ÷ golden ratio and prime to n: a bijection. Multiples of the golden ratio leave
-/// no large gap and no close pair (Knuth, TAOCP 3, 6.4), so that m hot keys that lay side by side lie about n ÷ m apart.
-/// It depends on n alone: every thread, run and seed has the same hot keys.
+/// i ↦ i × step mod n, a bijection: step is near n ÷ golden ratio and coprime to n. Multiples of
+/// the golden ratio leave no large gap and no close pair (Knuth, TAOCP 3, 6.4), so that m adjacent
+/// hot keys become about n ÷ m apart. It depends on n only: every thread, run and seed has the same
+/// hot keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scramble {
     keys: u64,
@@ -13,7 +14,7 @@ impl Scramble {
     /// For keys 0..`keys`, fewer than 2³².
     pub fn new(keys: u64) -> Self {
         let golden = (keys as f64 * 0.618_033_988_749_894_9) as u64;
-        // keys − 1 is prime to keys, so that the search ends.
+        // keys − 1 is coprime to keys, so that the search ends.
         let step = (golden.max(1)..keys).find(|step| gcd(*step, keys) == 1);
         Self {
             keys: keys.max(1),
@@ -21,7 +22,7 @@ impl Scramble {
         }
     }
 
-    /// Where a key goes.
+    /// The permuted key.
     pub fn apply(self, key: u64) -> u64 {
         key * self.step % self.keys
     }
@@ -36,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_is_taken_exactly_once() {
+    fn the_result_is_a_permutation() {
         for keys in (1..=300).chain([4096, 9973, 10_000, 99_991, 100_000]) {
             let scramble = Scramble::new(keys);
             let mut seen = vec![false; usize::try_from(keys).unwrap()];
@@ -48,9 +49,10 @@ mod tests {
         }
     }
 
-    /// The 77 ids that `special` prefers among 10,000: side by side they fill two pages of 75 rows, scrambled nearly each has its own.
+    /// The 77 hot ids of `special` among 10,000: adjacent, they are on two pages of 75 rows;
+    /// scrambled, almost each is on a different page.
     #[test]
-    fn hot_keys_lie_on_many_pages() {
+    fn hot_keys_are_on_many_pages() {
         let scramble = Scramble::new(10_000);
         let mut pages: Vec<u64> = (4974..4974 + 77).map(|key| scramble.apply(key) / 75).collect();
         pages.sort_unstable();

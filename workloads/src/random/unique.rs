@@ -1,14 +1,15 @@
-//! Numbers of 32 bits that do not repeat: the quadratic residues of a counter modulo the largest prime below 2³² that leaves 3
-//! divided by 4, as sysbench's sb_rand_unique draws them (src/sb_rand.c of 1.0.20, after preshing.com/20121224).
+//! Draws unique 32-bit numbers: the quadratic residues of a counter modulo the largest prime p <
+//! 2³² with p mod 4 = 3, like sb_rand_unique of sysbench (src/sb_rand.c of 1.0.20, after
+//! preshing.com/20121224).
 
 use super::Rng;
 
 const PRIME: u32 = 4_294_967_291;
-/// Keeps the start of the sequence apart from the streams of threads.
+/// Separates the start of the sequence from the random streams of threads.
 const UNIQUE_STREAM: u64 = 1 << 34;
 
-/// One thread's part of a sequence: with n threads, thread i takes the numbers i, i + n, i + 2 n, …, so that the numbers
-/// do not depend on the scheduler, as those of sysbench's shared counter do.
+/// One thread's part of a sequence: with n threads, thread i draws the numbers i, i + n, i + 2 n,
+/// …, so that they do not depend on scheduling, unlike those of sysbench's shared counter.
 #[derive(Debug, Clone)]
 pub struct Unique {
     counter: u32,
@@ -17,7 +18,7 @@ pub struct Unique {
 }
 
 impl Unique {
-    /// For thread `thread` of `threads`; all threads of a run give the same seed.
+    /// For thread `thread` of `threads`; all threads of a run use the same seed.
     pub fn new(seed: u64, thread: usize, threads: usize) -> Self {
         let bits = Rng::new(seed, UNIQUE_STREAM).bits();
         let start = permute(permute(bits as u32).wrapping_add(0x682f_0161));
@@ -29,7 +30,7 @@ impl Unique {
         }
     }
 
-    /// The next number. It repeats after 2³² of all threads together.
+    /// The next number. The sequence of all threads repeats after 2³² numbers.
     pub fn draw(&mut self) -> u32 {
         let index = self.counter;
         self.counter = index.wrapping_add(self.stride);
@@ -38,11 +39,12 @@ impl Unique {
 }
 
 fn permute(x: u32) -> u32 {
-    // The five numbers above the prime stay where they are.
+    // The five numbers from the prime on stay unchanged.
     if x >= PRIME { x } else { residue(x, PRIME) }
 }
 
-/// x² modulo the prime for the lower half, its negative for the upper half: a bijection of 0..prime for primes 4 m + 3.
+/// x² modulo the prime for the lower half, its negative for the upper half: a bijection of 0..prime
+/// for primes 4 m + 3.
 fn residue(x: u32, prime: u32) -> u32 {
     let residue = (u64::from(x) * u64::from(x) % u64::from(prime)) as u32;
     if x <= prime / 2 { residue } else { prime - residue }
@@ -65,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_comes_twice_among_the_threads() {
+    fn the_numbers_of_all_threads_are_unique() {
         let mut seen = HashSet::new();
         for thread in 0..3 {
             let mut unique = Unique::new(9, thread, 3);
@@ -76,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_same_numbers_again() {
+    fn the_same_seed_gives_the_same_numbers() {
         let first = |seed| Unique::new(seed, 1, 4).draw();
         assert_eq!(first(5), first(5));
         assert_ne!(first(5), first(6));

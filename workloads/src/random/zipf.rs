@@ -1,4 +1,5 @@
-//! Zipf's law by rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6(3), 1996), its constants worked out once.
+//! Draws from Zipf's law by rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6(3), 1996),
+//! with precomputed constants.
 
 use super::Rng;
 
@@ -28,7 +29,7 @@ impl Zipf {
         zipf
     }
 
-    /// A key, a whole number.
+    /// Draws a key, an integer.
     pub fn draw(&self, rng: &mut Rng) -> f64 {
         loop {
             let u = self.high + rng.unit() * (self.low - self.high);
@@ -69,9 +70,9 @@ impl Zipf {
 mod tests {
     use super::*;
 
-    /// The shares of the first keys against the law itself, for the exponents on both sides of one and one.
+    /// The shares of all keys against the law, for exponents below, at and above one.
     #[test]
-    fn keys_come_as_often_as_the_law_says() {
+    fn keys_have_the_frequencies_of_the_law() {
         for exponent in [0.0, 0.8, 1.0, 1.5] {
             let weights: Vec<f64> = (1..=50).map(|k| f64::from(k).powf(-exponent)).collect();
             let total: f64 = weights.iter().sum();
@@ -82,10 +83,10 @@ mod tests {
                 hits[zipf.draw(&mut rng) as usize - 1] += 1;
             }
             for (k, (hits, weight)) in hits.iter().zip(&weights).enumerate() {
-                let (share, wanted) = (f64::from(*hits) / 400_000.0, weight / total);
+                let (share, expected) = (f64::from(*hits) / 400_000.0, weight / total);
                 assert!(
-                    (share - wanted).abs() < 0.004,
-                    "{exponent}, {}: {share} {wanted}",
+                    (share - expected).abs() < 0.004,
+                    "{exponent}, {}: {share} {expected}",
                     k + 1
                 );
             }

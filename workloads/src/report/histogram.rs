@@ -1,27 +1,27 @@
-//! The latency histogram as sysbench prints it (sb_histogram.c of 1.0.20): 1024 buckets at equal distances of the logarithm
-//! from 0.001 to 100,000 ms, the fullest one forty stars wide.
+//! Prints the latency histogram as sysbench does (sb_histogram.c of 1.0.20): 1024 logarithmic
+//! buckets from 0.001 to 100,000 ms; the largest one is forty stars wide.
 
 use std::collections::BTreeMap;
 
 use crate::stats::histogram::Sparse;
 
 const BUCKETS: f64 = 1024.0;
-const LEAST_MS: f64 = 0.001;
-const MOST_MS: f64 = 100_000.0;
+const MIN_MS: f64 = 0.001;
+const MAX_MS: f64 = 100_000.0;
 const WIDTH: u64 = 40;
 
 fn bucket_of(ms: f64) -> u64 {
-    let step = (BUCKETS - 1.0) / (MOST_MS.ln() - LEAST_MS.ln());
-    let position = (ms.clamp(LEAST_MS, MOST_MS).ln() - LEAST_MS.ln()) * step;
+    let step = (BUCKETS - 1.0) / (MAX_MS.ln() - MIN_MS.ln());
+    let position = (ms.clamp(MIN_MS, MAX_MS).ln() - MIN_MS.ln()) * step;
     (position + 0.5).floor() as u64
 }
 
 fn value_of(bucket: u64) -> f64 {
-    let step = (MOST_MS.ln() - LEAST_MS.ln()) / (BUCKETS - 1.0);
-    (LEAST_MS.ln() + bucket as f64 * step).exp()
+    let step = (MAX_MS.ln() - MIN_MS.ln()) / (BUCKETS - 1.0);
+    (MIN_MS.ln() + bucket as f64 * step).exp()
 }
 
-/// The block; latencies in nanoseconds.
+/// Formats the histogram; latencies are in nanoseconds.
 pub fn histogram(latency: &Sparse) -> String {
     let mut buckets: BTreeMap<u64, u64> = BTreeMap::new();
     for (nanoseconds, count) in latency.iter() {
@@ -49,7 +49,7 @@ mod tests {
     use crate::stats::histogram::LiveHistogram;
 
     #[test]
-    fn values_lie_in_sysbench_s_buckets() {
+    fn values_are_in_the_buckets_of_sysbench() {
         let live = LiveHistogram::default();
         (0..8).for_each(|_| live.record(2_110_000));
         (0..2).for_each(|_| live.record(50_000_000));

@@ -1,4 +1,4 @@
-//! The table of several runs of one command.
+//! Formats the table of several runs of one command.
 
 use serde_json::Value as Json;
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_for_each_point_says_what_went_wrong() {
+    fn each_point_has_a_row_with_its_status() {
         let point = |name: &str, status: &str| {
             json!({"point": name, "threads": 8, "seconds": 2.0, "events": 10, "queries": 20, "errors": 1, "mode": "closed",
                 "latency_ms": {"mean": 1.0, "p95": 2.0, "p99": null}, "status": status})

@@ -1,5 +1,6 @@
-//! A latency histogram that some threads write and another reads while it is written: HdrHistogram's buckets as atomics.
-//! Three significant digits, nanoseconds, up to about an hour; a value beyond counts in the last bucket.
+//! A latency histogram that several threads write while another one reads it: HdrHistogram's
+//! buckets as atomics, in nanoseconds with three significant digits, up to about an hour. Larger
+//! values count in the last bucket.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,11 +11,11 @@ use hdrhistogram::RecordError;
 
 /// Significant decimal digits of a value.
 pub const DIGITS: u8 = 3;
-/// The greatest value that has its own bucket: 2^42 ns, 73 minutes.
-const MOST: u64 = (1 << 42) - 1;
-/// log2 of the buckets per power of two; 2^10 give three digits.
+/// The largest value: 2^42 ns, 73 minutes.
+const MAX_VALUE: u64 = (1 << 42) - 1;
+/// log2 of the buckets per power of two: 2^10 for three digits.
 const HALF_BITS: u32 = 10;
-const BUCKETS: usize = index_of(MOST) + 1;
+const BUCKETS: usize = index_of(MAX_VALUE) + 1;
 
 const fn index_of(value: u64) -> usize {
     if value >> (HALF_BITS + 1) == 0 {
@@ -24,7 +25,7 @@ const fn index_of(value: u64) -> usize {
     ((shift as usize) << HALF_BITS) + (value >> shift) as usize
 }
 
-/// The least value of a bucket.
+/// The lowest value of a bucket.
 const fn value_of(index: usize) -> u64 {
     if index >> (HALF_BITS + 1) == 0 {
         return index as u64;
@@ -33,7 +34,7 @@ const fn value_of(index: usize) -> u64 {
     ((index - (shift << HALF_BITS)) as u64) << shift
 }
 
-/// Counts per bucket, a quarter of a megabyte: shared by threads, so that thousands of them do not have one each.
+/// Counts per bucket, a quarter of a megabyte, which threads share to save memory.
 #[derive(Debug)]
 pub struct LiveHistogram {
     counts: Box<[AtomicU64]>,
@@ -50,7 +51,7 @@ impl Default for LiveHistogram {
 impl LiveHistogram {
     /// Counts a value.
     pub fn record(&self, nanoseconds: u64) {
-        self.counts[index_of(nanoseconds.min(MOST))].fetch_add(1, Relaxed);
+        self.counts[index_of(nanoseconds.min(MAX_VALUE))].fetch_add(1, Relaxed);
     }
 
     /// Adds the counts to `sums`.
@@ -61,7 +62,7 @@ impl LiveHistogram {
     }
 }
 
-/// Counts per bucket, at rest.
+/// A copy of the counts per bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buckets(Box<[u64]>);
 
@@ -72,41 +73,38 @@ impl Default for Buckets {
 }
 
 impl Buckets {
-    /// What was counted since `earlier`, bucket by bucket, empty ones left out.
+    /// The increase since `earlier` per bucket, without empty buckets.
     pub fn since(&self, earlier: &Self) -> Sparse {
         let pairs = self.0.iter().zip(&earlier.0).enumerate();
-        let grown = pairs.filter(|(_, (now, before))| now > before);
+        let increased = pairs.filter(|(_, (now, before))| now > before);
         Sparse(
-            grown
+            increased
                 .map(|(index, (now, before))| (index as u32, now - before))
                 .collect(),
         )
     }
 }
 
-/// The buckets that are not empty: (number, count).
+/// The buckets that are not empty, as (number, count).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sparse(Vec<(u32, u64)>);
 
 impl Sparse {
-    /// How many values were counted.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
-    /// As an HdrHistogram; the buckets are the same ones.
-    ///
-    /// # Errors
-    /// Does not happen for buckets of this module.
+    /// The same buckets as an HdrHistogram.
     pub fn to_hdr(&self) -> Result<Histogram<u64>, HistogramError> {
-        let mut histogram = Histogram::new_with_bounds(1, MOST, DIGITS)?;
+        let mut histogram = Histogram::new_with_bounds(1, MAX_VALUE, DIGITS)?;
         for (index, count) in &self.0 {
             histogram.record_n(value_of(*index as usize), *count)?;
         }
         Ok(histogram)
     }
 
-    /// Each bucket's least value and count, ascending.
+    /// The lowest value and count of each bucket, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         self.0
             .iter()
@@ -127,10 +125,10 @@ impl Sparse {
     }
 }
 
-/// HdrHistogram refused; its own words.
+/// An error of HdrHistogram.
 #[derive(Debug, thiserror::Error)]
 pub enum HistogramError {
-    /// On making one.
+    /// On creation.
     #[error("histogram: {0}")]
     Creation(#[from] CreationError),
     /// On adding a value.
@@ -143,12 +141,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_those_of_hdrhistogram() {
-        let hdr = Histogram::<u64>::new_with_bounds(1, MOST, DIGITS).unwrap();
+    fn buckets_equal_those_of_hdrhistogram() {
+        let hdr = Histogram::<u64>::new_with_bounds(1, MAX_VALUE, DIGITS).unwrap();
         let mut value = 1u64;
-        while value < MOST {
+        while value < MAX_VALUE {
             for near in [value - 1, value, value + 1, value + value / 3] {
-                let near = near.clamp(1, MOST);
+                let near = near.clamp(1, MAX_VALUE);
                 assert_eq!(value_of(index_of(near)), hdr.lowest_equivalent(near), "{near}");
             }
             value = value * 2 - value / 7;
@@ -169,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn merging_adds_counts_of_the_same_bucket() {
+    fn merge_adds_counts_of_equal_buckets() {
         let mut one = Sparse(vec![(1, 2), (5, 1)]);
         one.merge(&Sparse(vec![(0, 1), (5, 3)]));
         assert_eq!(one, Sparse(vec![(0, 1), (1, 2), (5, 4)]));
     }
 
     #[test]
-    fn a_value_beyond_the_range_is_counted() {
+    fn a_value_above_the_range_is_counted() {
         let live = LiveHistogram::default();
         live.record(u64::MAX);
         let mut sums = Buckets::default();

@@ -1,5 +1,6 @@
-//! What is counted: one block per thread and transaction type, written by its thread alone and added up by one reader.
-//! Latencies go to a few histograms that threads share; a histogram of its own would cost each thread more than its connection.
+//! Counts events, statements and latencies: one block of counters per thread and transaction type,
+//! written by that thread only and summed by one reader. Threads share a few latency histograms,
+//! because one per thread would need more memory than a connection.
 
 pub mod histogram;
 
@@ -16,17 +17,17 @@ use histogram::Sparse;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Counter {
-    /// Operations, as the workload declares them.
+    /// Operations, as declared by the workload.
     Events,
-    /// Statements that gave a result set.
+    /// Statements with a result set.
     Reads,
     /// Statements that affected rows.
     Writes,
-    /// Statements that did neither.
+    /// All other statements.
     Others,
     /// Explicit COMMITs of events that succeeded.
     Commits,
-    /// Transactions that the workload rolled back by its own rules.
+    /// Transactions rolled back by the rules of the workload.
     Rollbacks,
     /// Rows written by events that succeeded.
     Rows,
@@ -34,26 +35,28 @@ pub enum Counter {
     Errors,
     /// Connections opened again after an error.
     Reconnects,
-    /// Connections opened again because `--reconnect` asks for it.
+    /// Connections opened again by `--reconnect`.
     Reopens,
-    /// Statements sent to be prepared; this counter and the next two are brought up to date when a phase is over.
+    /// Prepares sent. This counter and the next two are updated at the end of a phase.
     Prepares,
     /// Prepared statements run.
     Executes,
     /// Prepared statements closed.
     Closes,
-    /// The part of the latencies before the first statement, from the intended to the real start, nanoseconds.
+    /// Sum of the waits from the intended to the actual start, which the latencies include, in
+    /// nanoseconds.
     WaitNs,
-    /// Latencies added up, nanoseconds.
+    /// Sum of the latencies in nanoseconds.
     LatencyNs,
 }
 
 const COUNTERS: usize = Counter::LatencyNs as usize + 1;
 
-/// Histograms of one kind; with more, threads on many CPUs meet less often on a bucket.
-const MOST_SHARDS: usize = 8;
+/// Maximum number of histograms per transaction type. More of them reduce contention between CPUs.
+const MAX_SHARDS: usize = 8;
 
-/// Counters of one thread and transaction type; aligned so that threads share no cache line (two, as they are fetched in pairs).
+/// Counters of one thread and transaction type. Aligned to two cache lines, which CPUs fetch in
+/// pairs, against false sharing.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Block {
@@ -63,7 +66,7 @@ struct Block {
 /// One histogram per transaction type.
 type Latencies = Arc<[LiveHistogram]>;
 
-/// All that one thread counts.
+/// The counters and histograms of one thread.
 #[derive(Debug)]
 pub struct ThreadStats {
     blocks: Box<[Block]>,
@@ -78,36 +81,36 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// For so many threads of a workload with so many transaction types.
+    /// For these numbers of threads and transaction types.
     pub fn new(threads: usize, types: usize) -> Self {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
-        let shards = cpus.min(threads).clamp(1, MOST_SHARDS);
+        let shards = cpus.min(threads).clamp(1, MAX_SHARDS);
         let histograms = |_| (0..types).map(|_| LiveHistogram::default()).collect();
         let shards: Vec<Latencies> = (0..shards).map(histograms).collect();
-        let of = |latencies: &Latencies| ThreadStats {
+        let thread_stats = |latencies: &Latencies| ThreadStats {
             blocks: (0..types).map(|_| Block::default()).collect(),
             latencies: Arc::clone(latencies),
         };
         Self {
-            threads: shards.iter().cycle().take(threads).map(of).collect(),
+            threads: shards.iter().cycle().take(threads).map(thread_stats).collect(),
             shards,
         }
     }
 
-    /// Of each thread.
+    /// The counters of each thread.
     pub fn threads(&self) -> &[ThreadStats] {
         &self.threads
     }
 }
 
 impl ThreadStats {
-    /// Adds to a counter; only the owner may call it, so that no locked instruction is needed.
+    /// Adds to a counter without a locked instruction: only the owning thread may call it.
     pub fn add(&self, kind: usize, counter: Counter, amount: u64) {
         let count = &self.blocks[kind].counts[counter as usize];
         count.store(count.load(Relaxed) + amount, Relaxed);
     }
 
-    /// Counts a latency; as [`ThreadStats::add`].
+    /// Counts a latency, like [`ThreadStats::add`].
     pub fn latency(&self, kind: usize, nanoseconds: u64) {
         self.latencies[kind].record(nanoseconds);
         self.add(kind, Counter::LatencyNs, nanoseconds);
@@ -127,7 +130,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Adds up what the threads have counted so far.
+    /// Sums the counters of all threads.
     pub fn take(stats: &Stats) -> Self {
         let types = stats.shards.first().map_or(0, |shard| shard.len());
         let mut sums = vec![([0; COUNTERS], Buckets::default()); types];
@@ -146,7 +149,7 @@ impl Snapshot {
         Self { types: sums }
     }
 
-    /// What was counted since an earlier snapshot of the same threads.
+    /// The increase since an earlier snapshot of the same threads.
     pub fn since(&self, earlier: &Self) -> Vec<Totals> {
         let pairs = self.types.iter().zip(&earlier.types);
         pairs
@@ -158,7 +161,7 @@ impl Snapshot {
     }
 }
 
-/// What was counted for one transaction type between two snapshots.
+/// The increase of one transaction type between two snapshots.
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
     counts: [u64; COUNTERS],
@@ -177,12 +180,12 @@ impl Totals {
         self.get(Counter::Reads) + self.get(Counter::Writes) + self.get(Counter::Others)
     }
 
-    /// Connections opened again, for whatever cause.
+    /// Connections opened again for any reason.
     pub fn reconnects(&self) -> u64 {
         self.get(Counter::Reconnects) + self.get(Counter::Reopens)
     }
 
-    /// Adds another.
+    /// Adds the counts of another.
     pub fn merge(&mut self, other: &Self) {
         for (sum, count) in self.counts.iter_mut().zip(&other.counts) {
             *sum += count;
@@ -203,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_of_snapshots_is_what_happened_between_them() {
+    fn a_difference_of_snapshots_has_only_the_counts_between_them() {
         let stats = Stats::new(2, 2);
         let threads = stats.threads();
         threads[0].add(0, Counter::Reads, 3);

@@ -1,10 +1,11 @@
-//! Lookups by primary key on sysbench's tables, each a text built for the call: the statement of a plain client program, for
-//! sweeps over connections and protocols.
+//! The workload `lookup`: one SELECT by primary key on sysbench's tables, as a text built for each
+//! call, like a simple client program. For sweeps over connections and protocols.
 
 use anyhow::Result;
 
 use crate::driver::Connection;
 use crate::driver::protocol::Protocol;
+use crate::engine::load::Load;
 use crate::options::Values;
 use crate::random::Distribution;
 use crate::suite::oltp::session::Groups;
@@ -18,13 +19,12 @@ use crate::suite::sbtest::preflight;
 use crate::suite::sbtest::schema;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
-use crate::workload::Load;
 use crate::workload::Setup;
 use crate::workload::Workload;
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "lookup",
-    summary: "SELECT k by primary key, table and id uniform, as text unless another protocol is asked for",
+    summary: "SELECT k by primary key with uniform table and id, as text unless --protocol is given",
     operation: "lookup (one SELECT by primary key)",
     types: &["lookup"],
     options: &[TABLES],

@@ -1,4 +1,4 @@
-//! The workloads themselves, one folder per suite.
+//! The built-in workloads, one folder per suite.
 
 pub mod arm;
 pub mod insert_benchmark;

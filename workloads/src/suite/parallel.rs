@@ -1,4 +1,5 @@
-//! Work on numbered things (tables, warehouses) by several connections: thing i goes to thread (i − 1) mod threads, as in sysbench.
+//! Distributes numbered tables or warehouses over several connections: number i to thread (i − 1)
+//! mod threads, as in sysbench.
 
 use std::thread;
 
@@ -7,10 +8,10 @@ use anyhow::Result;
 use crate::driver::Connection;
 use crate::workload::Setup;
 
-/// Calls `work` for 1..=count, spread over the threads of `setup`; the first error ends it.
+/// Calls `work` for 1..=count on the threads of `setup`. A thread ends at its first error.
 ///
 /// # Errors
-/// Of a connection or of `work`.
+/// The first error of a connection or of `work`.
 pub fn for_each(
     setup: &Setup<'_>,
     count: usize,
@@ -28,7 +29,7 @@ pub fn for_each(
         let handles: Vec<_> = (1..=threads)
             .map(|first| scope.spawn(move || body(first)))
             .collect();
-        // All are joined before the first error is passed on.
+        // Joins all threads before it returns the first error.
         let results: Vec<_> = handles
             .into_iter()
             .map(|handle| {

@@ -1,36 +1,36 @@
-//! From options to the engine's plan and to the error policy.
+//! Converts options into the engine's plan and the error policy.
 
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
-use crate::cli::Verb;
 use crate::driver::Ignored;
 use crate::engine::Plan;
 use crate::engine::Undo;
 use crate::engine::schedule::Arrivals;
 use crate::engine::schedule::Rate;
 use crate::options::Values;
+use crate::verb::Verb;
 
 /// Longer than any run.
 const LONGEST_SECONDS: f64 = 1e9;
-/// Six times the default of innodb_lock_wait_timeout: no statement of a run waits for that long on a server that works.
+/// Six times the default of innodb_lock_wait_timeout: no statement of a run waits that long on a
+/// working server.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 fn span(seconds: f64) -> Option<Duration> {
     (seconds > 0.0).then(|| Duration::from_secs_f64(seconds.min(LONGEST_SECONDS)))
 }
 
-/// What the engine does by these options; `rate` still counts operations.
+/// Makes the plan; `rate` still counts operations.
 ///
 /// # Errors
-/// Names the option.
+/// The invalid option.
 pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
     let events = Some(u64::try_from(values.int("events")?)?).filter(|events| *events > 0);
-    // A fixed count is not cut short by a limit that nobody asked for.
+    // The default of --time does not limit a fixed number of events.
     let limited = events.is_none() || values.given("time")?;
     let per_second = values.number("rate")?;
     let rate = Rate {
@@ -46,22 +46,22 @@ pub fn plan(values: &Values, seed: u64) -> Result<Plan> {
         time: span(values.number("time")?).filter(|_| limited),
         events,
         warmup: span(values.number("warmup-time")?),
-        workers: workers(values)?,
         ramp: span(values.number("ramp-time")?),
         rate: (per_second > 0.0).then_some(rate),
         undo: match values.text("compat")? {
             Some("sysbench") => Undo::Nothing,
             _ => Undo::Rollback,
         },
-        patience: Duration::from_secs_f64(values.number("thread-init-timeout")?.min(LONGEST_SECONDS)),
-        cut_after: cut_after(values)?,
+        init_timeout: Duration::from_secs_f64(values.number("thread-init-timeout")?.min(LONGEST_SECONDS)),
+        disconnect_after: disconnect_after(values)?,
     })
 }
 
-/// How long a statement may take. Without the option only those of `run` are limited: the other verbs read whole tables.
+/// Time limit of a statement. By default it applies to `run` only: the other verbs read whole
+/// tables.
 ///
 /// # Errors
-/// When the option is not declared.
+/// If the option is not declared.
 pub fn read_timeout(verb: Verb, values: &Values) -> Result<Option<Duration>> {
     if values.given("mysql-read-timeout")? {
         return Ok(span(values.number("mysql-read-timeout")?));
@@ -69,42 +69,27 @@ pub fn read_timeout(verb: Verb, values: &Values) -> Result<Option<Duration>> {
     Ok((verb == Verb::Run).then_some(READ_TIMEOUT))
 }
 
-/// Threads that serve all connections, where those have none of their own.
-fn workers(values: &Values) -> Result<Option<usize>> {
-    if !values.flag("multiplex")? {
-        if values.given("workers")? {
-            bail!("--workers is the number of threads of --multiplex=on, which is off");
-        }
-        return Ok(None);
-    }
-    if values.given("workers")? {
-        return Ok(Some(values.count("workers")?));
-    }
-    let cpus = available_parallelism().context("count this process's CPUs: give --workers")?;
-    Ok(Some(cpus.get()))
-}
-
-fn cut_after(values: &Values) -> Result<Option<Duration>> {
+fn disconnect_after(values: &Values) -> Result<Option<Duration>> {
     match values.text("forced-shutdown")?.unwrap_or("off") {
         "off" => Ok(None),
         text => {
             let seconds = text.parse::<f64>().ok();
             match seconds.filter(|seconds| (0.0..=LONGEST_SECONDS).contains(seconds)) {
                 Some(seconds) => Ok(Some(Duration::from_secs_f64(seconds))),
-                None => bail!("--forced-shutdown={text} takes seconds or off"),
+                None => bail!("--forced-shutdown={text} is not a number of seconds or off"),
             }
         }
     }
 }
 
-/// The errors that only restart an event.
+/// Parses `--mysql-ignore-errors`.
 ///
 /// # Errors
-/// Names the word that is no error number.
+/// The word that is not an error number.
 pub fn ignored(values: &Values) -> Result<Ignored> {
     let text = values.text("mysql-ignore-errors")?.unwrap_or_default();
     let number = |word: &str| {
-        let wrong = || format!("--mysql-ignore-errors={text}: `{word}` is not an error number");
+        let wrong = || format!("--mysql-ignore-errors={text}: `{word}` is not an error number, all or none");
         word.trim().parse().with_context(wrong)
     };
     Ok(match text {
@@ -120,7 +105,7 @@ pub fn ignored(values: &Values) -> Result<Ignored> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::COMMON;
+    use crate::options::COMMON;
 
     fn values(given: &[(&str, &str)]) -> Values {
         Values::defaults(&[COMMON], given)
@@ -152,16 +137,16 @@ mod tests {
 
     #[test]
     fn ignored_errors_are_numbers_or_all_or_none() {
-        let of = |text| ignored(&values(&[("mysql-ignore-errors", text)]));
-        assert!(of("all").unwrap().contains(1) && !of("none").unwrap().contains(1213));
-        assert!(of("1213, 1205").unwrap().contains(1205));
+        let parsed = |text| ignored(&values(&[("mysql-ignore-errors", text)]));
+        assert!(parsed("all").unwrap().contains(1) && !parsed("none").unwrap().contains(1213));
+        assert!(parsed("1213, 1205").unwrap().contains(1205));
         assert!(
-            of("1213,deadlock")
+            parsed("1213,deadlock")
                 .unwrap_err()
                 .to_string()
                 .contains("`deadlock`")
         );
-        let forced = |text| plan(&values(&[("forced-shutdown", text)]), 1).map(|plan| plan.cut_after);
+        let forced = |text| plan(&values(&[("forced-shutdown", text)]), 1).map(|plan| plan.disconnect_after);
         assert_eq!(forced("off").unwrap(), None);
         assert_eq!(forced("2").unwrap(), Some(Duration::from_secs(2)));
         assert!(forced("soon").is_err());

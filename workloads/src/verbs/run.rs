@@ -1,4 +1,4 @@
-//! One run of the verb `run`: engine, lines, run directory and exit status together.
+//! Runs the native generator once: checks, engine, printed report, run directory, exit status.
 
 use std::path::Path;
 
@@ -7,37 +7,35 @@ use anyhow::anyhow;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use super::budget;
-use super::budget::Needs;
-use super::explain;
-use super::options_json;
+use super::limits;
+use super::limits::Requirements;
 use crate::driver::Driver;
 use crate::driver::mysql::MysqlDriver;
 use crate::engine;
+use crate::engine::FailurePlace;
 use crate::engine::Interval;
 use crate::engine::Measured;
 use crate::engine::Observer;
 use crate::engine::Outcome;
-use crate::engine::Place;
 use crate::engine::Plan;
 use crate::engine::ThreadFailure;
 use crate::engine::interrupts::Interrupts;
+use crate::engine::load::Load;
+use crate::engine::load::Moment;
 use crate::options::Values;
 use crate::output::Output;
-use crate::recording::About;
 use crate::recording::Recording;
+use crate::recording::RunInfo;
 use crate::report;
 use crate::result;
 use crate::server::Server;
 use crate::stats::Counter;
 use crate::stats::Totals;
-use crate::workload::Load;
-use crate::workload::Moment;
 use crate::workload::Workload;
 
-/// Everything one run was asked for.
-pub struct Invocation<'a> {
-    /// Its name among several; empty if it is the only one.
+/// The settings of one run.
+pub struct NativeRun<'a> {
+    /// Its name; empty if the command has one run.
     pub point: &'a str,
     pub workload: &'a dyn Workload,
     pub values: &'a Values,
@@ -48,43 +46,44 @@ pub struct Invocation<'a> {
     pub interrupts: &'a Interrupts,
 }
 
-/// How a run ended.
-pub struct Ended {
-    /// The content of `result.json`, also of a run that failed in `measure`.
+/// The end of a run.
+pub struct RunEnd {
+    /// Content of `result.json`, also of a run that failed in `measure`.
     pub result: Option<Json>,
-    /// The exit status, or one line.
+    /// Exit status, or an error of one line.
     pub status: Result<u8>,
 }
 
-impl Invocation<'_> {
-    /// Runs, prints, writes.
-    pub fn run(&self) -> Ended {
+impl NativeRun<'_> {
+    /// Runs, prints and records.
+    pub fn run(&self) -> RunEnd {
         let mut result = None;
         let status = self.try_run(&mut result);
-        Ended { result, status }
+        RunEnd { result, status }
     }
 
     fn try_run(&self, result: &mut Option<Json>) -> Result<u8> {
         let values = self.values;
         let load = self.workload.load(values, self.plan.threads, self.seed)?;
-        // Before the run directory is made: a server that does not answer, or tables that do not fit, leave nothing behind.
+        // Before the run directory is created: a server that does not answer, or tables that do not
+        // match, leave no files.
         let server = self.driver.connect().and_then(Server::read);
-        let mut server = server.map_err(|error| explain(error.into(), self.driver))?;
-        let fits = self
+        let mut server = server.map_err(|error| self.driver.explain(error.into()))?;
+        let preflight = self
             .workload
             .preflight(values, self.plan.threads, server.connection());
-        fits.map_err(|error| explain(error, self.driver))?;
+        preflight.map_err(|error| self.driver.explain(error))?;
         let connections = load.connections(self.plan.threads);
-        budget::of_files(connections)?;
-        // The numbers of the first server hold for the others, between which the connections are shared.
-        let needs = Needs {
+        limits::raise_file_limit(connections)?;
+        // The limits of the first server are used for all, among which the connections are divided.
+        let requirements = Requirements {
             connections: connections.div_ceil(self.driver.account.endpoints.len()),
             handles: self.driver.mode.handles(load.handles()),
         };
-        let afforded = budget::of_server(needs, server.connection());
-        afforded.map_err(|error| explain(error, self.driver))?;
+        let within_limits = limits::check_server(requirements, server.connection());
+        within_limits.map_err(|error| self.driver.explain(error))?;
         let types = self.workload.descriptor().types;
-        let mut watch = Watch {
+        let mut observer = RunObserver {
             load: load.as_ref(),
             server,
             recording: values
@@ -99,11 +98,10 @@ impl Invocation<'_> {
             pending_ns: 0,
         };
         self.output.line(&format!(
-            "Running {} on {} with {} threads{}, seed {}",
+            "Running {} on {} with {} threads, seed {}",
             self.workload.descriptor().name,
             self.driver.account.describe(),
             self.plan.threads,
-            self.multiplexed(),
             self.seed
         ));
         let mut plan = self.plan.clone();
@@ -117,16 +115,16 @@ impl Invocation<'_> {
             types.len(),
             &plan,
             self.interrupts,
-            &mut watch,
+            &mut observer,
         );
-        self.conclude(outcome, load.as_ref(), &mut watch, result)
+        self.conclude(outcome, load.as_ref(), &mut observer, result)
     }
 
     fn conclude(
         &self,
         outcome: Result<Outcome>,
         load: &dyn Load,
-        watch: &mut Watch<'_>,
+        observer: &mut RunObserver<'_>,
         result: &mut Option<Json>,
     ) -> Result<u8> {
         let (outcome, error) = match outcome {
@@ -134,26 +132,27 @@ impl Invocation<'_> {
             Err(error) => (Outcome::default(), Some(error)),
         };
         let failure = outcome.failure.as_ref().map(|failure| self.describe(failure));
-        let short = outcome.short.clone().map(|reason| anyhow!(reason));
+        let early_end = outcome.early_end.clone().map(|reason| anyhow!(reason));
         let signal = outcome.signal.or_else(|| self.interrupts.ended_calls());
         // Threads that did not end their event after a signal.
-        let cut_off = signal.is_some() && short.is_some();
-        // What a thread met comes before what followed from it; one that was cut off met only that.
-        let error = short
+        let cut_off = signal.is_some() && early_end.is_some();
+        // The first error of a thread has precedence over its consequences; a closed connection has
+        // precedence over both.
+        let error = early_end
             .or(failure)
-            .or_else(|| error.map(|error| explain(error, self.driver)))
+            .or_else(|| error.map(|error| self.driver.explain(error)))
             .filter(|_| !(self.interrupts.ended_calls().is_some() || cut_off));
         let interrupted = signal.map(|signal| anyhow!("interrupted by signal {signal}"));
         let reason = error
             .as_ref()
             .or(interrupted.as_ref())
             .map(|error| format!("{error:#}"));
-        self.write(&outcome, load, watch, reason.as_deref(), result)?;
+        self.write(&outcome, load, observer, reason.as_deref(), result)?;
         match (error, signal) {
             (Some(error), _) => Err(error),
             (None, Some(signal)) => {
                 eprintln!(
-                    "loadprint-load: interrupted by signal {signal}: the results hold what was measured until then"
+                    "loadprint-load: interrupted by signal {signal}: the results contain the part of the run before it"
                 );
                 Ok(u8::try_from(128 + signal).unwrap_or(2))
             }
@@ -161,32 +160,32 @@ impl Invocation<'_> {
         }
     }
 
-    /// For a protocol that was asked for: what an event cost on the wire.
-    fn print_traffic(&self, measured: &Measured, watch: &Watch<'_>) -> Result<()> {
+    /// Prints the traffic per event, if --protocol is given.
+    fn print_traffic(&self, measured: &Measured, observer: &RunObserver<'_>) -> Result<()> {
         let account = &self.driver.account;
         if self.values.text("protocol")? == Some("auto") {
             return Ok(());
         }
         let events = Totals::sum(&measured.totals).get(Counter::Events);
-        let protocol = self.driver.mode.protocol.word();
+        let protocol = self.driver.mode.protocol.name();
         if account.endpoints.len() > 1 {
             let (all, first) = (account.endpoints.len(), account.endpoint(0).describe());
             self.output.line(&format!(
-                "Counters of the server are those of {first}, the first of {all} addresses"
+                "Server counters are those of {first}, the first of {all} addresses"
             ));
-        } else if let Some(lines) = watch.server.traffic(protocol, events) {
+        } else if let Some(lines) = observer.server.traffic(protocol, events) {
             self.output.line(&lines);
         }
         Ok(())
     }
 
-    /// The thread that failed first, where it was, and the mend.
+    /// Adds thread, place and hint to the first error of a thread.
     fn describe(&self, failure: &ThreadFailure) -> anyhow::Error {
         let types = self.workload.descriptor().types;
         let place = match &failure.place {
-            Place::Connecting(ready) => format!("connecting ({ready} threads were ready)"),
-            Place::Preparing => "setting up its session".to_owned(),
-            Place::Event(kind, statement) => {
+            FailurePlace::Connecting(ready) => format!("connecting ({ready} threads were ready)"),
+            FailurePlace::Preparing => "preparing its session".to_owned(),
+            FailurePlace::Event(kind, statement) => {
                 let kind = types.get(*kind).copied().unwrap_or_default();
                 match statement {
                     Some(statement) => format!("{kind}, `{statement}`"),
@@ -195,79 +194,70 @@ impl Invocation<'_> {
             }
         };
         let error = anyhow::Error::from(failure.error.clone());
-        explain(
-            error.context(format!("thread {}, {place}", failure.thread)),
-            self.driver,
-        )
+        self.driver
+            .explain(error.context(format!("thread {}, {place}", failure.thread)))
     }
 
-    /// What is said of connections that share threads.
-    fn multiplexed(&self) -> String {
-        let words = |workers| format!(" multiplexed on {workers} workers");
-        self.plan.workers.map_or_else(String::new, words)
-    }
-
-    /// Prints first: a full disk does not cost the figures.
+    /// Prints before it writes: a full disk does not lose the figures.
     fn write(
         &self,
         outcome: &Outcome,
         load: &dyn Load,
-        watch: &mut Watch<'_>,
+        observer: &mut RunObserver<'_>,
         reason: Option<&str>,
         result: &mut Option<Json>,
     ) -> Result<()> {
         let descriptor = self.workload.descriptor();
-        let options = options_json(self.values, self.seed);
+        let options = self.values.to_json_with_seed(self.seed);
         if let Some(measured) = &outcome.measured {
-            let invocation = result::Invocation {
+            let context = result::ResultContext {
                 point: self.point,
                 descriptor,
                 operation: load.operation().unwrap_or(descriptor.operation),
                 options: &options,
                 threads: self.plan.threads,
                 rate: self.plan.rate,
-                percentile: watch.percentile,
+                percentile: observer.percentile,
                 seed: self.seed,
                 server: &self.driver.account.describe(),
                 servers: &self.driver.account.addresses(),
-                tls: json!({"mode": self.driver.account.tls.mode.word(), "cipher": watch.server.cipher()}),
+                tls: json!({"mode": self.driver.account.tls.mode.word(), "cipher": observer.server.cipher()}),
                 compression: self.driver.account.compression,
-                protocol: self.driver.mode.protocol.word(),
+                protocol: self.driver.mode.protocol.name(),
                 unseen: load.unseen(),
-                workers: self.plan.workers,
             };
             let details = load.details(measured.seconds);
-            let json = result::result_json(&invocation, outcome, measured, details, reason)?;
+            let json = result::result_json(&context, outcome, measured, details, reason)?;
             self.output.line("");
             if self.values.flag("histogram")? {
                 let latency = Totals::sum(&measured.totals).latency;
                 self.output.line(&report::histogram(&latency));
             }
-            self.output.line(&report::summary(&json, watch.percentile));
-            self.print_traffic(measured, watch)?;
+            self.output.line(&report::summary(&json, observer.percentile));
+            self.print_traffic(measured, observer)?;
             *result = Some(json);
         }
-        let Some(recording) = &mut watch.recording else {
+        let Some(recording) = &mut observer.recording else {
             return Ok(());
         };
-        recording.write_server(&watch.server.to_json())?;
+        recording.write_server(&observer.server.to_json())?;
         if let Some(json) = result {
             recording.write_result(json)?;
         }
-        recording.finish(&About {
+        recording.finish(&RunInfo {
             generator: "native",
             workload: descriptor.name,
             parameters: &options,
             seed: self.seed,
             operation: load.operation().unwrap_or(descriptor.operation),
-            server: watch.server.version(),
+            server: observer.server.version(),
             reason,
         })
     }
 }
 
-/// Prints lines, keeps intervals, stamps phases, reads the server at rest.
-struct Watch<'a> {
+/// Prints interval lines, records intervals and phases, reads the server at rest.
+struct RunObserver<'a> {
     load: &'a dyn Load,
     server: Server,
     recording: Option<Recording>,
@@ -275,17 +265,17 @@ struct Watch<'a> {
     threads: usize,
     report_every: u32,
     percentile: u8,
-    /// Intervals since the last line.
+    /// Totals since the last printed line.
     pending: Totals,
     pending_ns: i64,
 }
 
-impl Watch<'_> {
+impl RunObserver<'_> {
     fn report(&mut self, interval: &Interval) -> Result<()> {
         self.pending.merge(&Totals::sum(&interval.totals));
         self.pending_ns += interval.to_ns - interval.from_ns;
         let wanted = i64::from(self.report_every) * 1_000_000_000;
-        // A last interval of some milliseconds gets no line, one of nearly the whole length does.
+        // A last interval of some milliseconds gets no line; one of nearly full length gets one.
         if self.report_every == 0 || self.pending_ns < wanted * 9 / 10 {
             return Ok(());
         }
@@ -307,20 +297,20 @@ impl Watch<'_> {
     }
 }
 
-impl Observer for Watch<'_> {
-    fn connecting(&mut self, ready: usize, of: usize) -> Result<()> {
-        self.output.line(&format!("{ready} of {of} connections"));
+impl Observer for RunObserver<'_> {
+    fn connecting(&mut self, ready: usize, all: usize) -> Result<()> {
+        self.output.line(&format!("{ready} of {all} connections"));
         Ok(())
     }
 
     fn finishing(&mut self, seconds: u64, threads: usize) -> Result<()> {
         self.output.line(&format!(
-            "The time is over since {seconds} s, {threads} threads are still in an event"
+            "The time was over {seconds} s ago; {threads} threads are still in an event"
         ));
         Ok(())
     }
 
-    fn begins(&mut self, phase: &str) -> Result<()> {
+    fn phase_starts(&mut self, phase: &str) -> Result<()> {
         self.output.line(match phase {
             "ramp" => "Starting the threads one by one (not counted)",
             "warmup" => "Warming up (not counted)",
@@ -329,11 +319,11 @@ impl Observer for Watch<'_> {
         self.pending = Totals::default();
         self.pending_ns = 0;
         if phase != "measure" {
-            self.server.warm_up()?;
+            self.server.read_before_warmup()?;
         }
         self.recording
             .as_mut()
-            .map_or(Ok(()), |recording| recording.begins(phase))
+            .map_or(Ok(()), |recording| recording.start_phase(phase))
     }
 
     fn interval(&mut self, phase: &str, interval: Interval) -> Result<()> {
@@ -344,19 +334,19 @@ impl Observer for Watch<'_> {
         Ok(())
     }
 
-    fn ended(&mut self, phase: &str) -> Result<()> {
+    fn phase_ended(&mut self, phase: &str) -> Result<()> {
         self.recording
             .as_mut()
-            .map_or(Ok(()), |recording| recording.ended(phase))
+            .map_or(Ok(()), |recording| recording.end_phase(phase))
     }
 
     fn at_rest_before(&mut self) -> Result<()> {
         self.load.at_rest(Moment::Before, self.server.connection())?;
-        Ok(self.server.begin()?)
+        Ok(self.server.read_before_measure()?)
     }
 
     fn at_rest_after(&mut self) -> Result<()> {
-        self.server.end();
+        self.server.read_after_measure();
         Ok(self.load.at_rest(Moment::After, self.server.connection())?)
     }
 }

@@ -1,4 +1,4 @@
-//! The verb `run`: every number of `--threads` with every point of the workload, one run after the other, and a table of them.
+//! Runs every combination of `--threads` and points, one after the other, and prints their table.
 
 use std::path::Path;
 
@@ -8,31 +8,31 @@ use serde_json::Value as Json;
 
 use super::driver_of;
 use super::plan::plan;
-use super::run::Ended;
-use super::run::Invocation;
-use crate::cli::Verb;
+use super::run::NativeRun;
+use super::run::RunEnd;
 use crate::driver::mysql::MysqlDriver;
 use crate::driver::watchdog::Watchdog;
 use crate::engine::Plan;
 use crate::engine::interrupts::Interrupts;
-use crate::guest;
-use crate::guest::Guest;
-use crate::guest::Job;
-use crate::guest::Run as GuestRun;
+use crate::external;
+use crate::external::ExternalGenerator;
+use crate::external::ExternalRun;
+use crate::external::Job;
 use crate::options::Values;
 use crate::output::Output;
 use crate::recording;
 use crate::report;
+use crate::verb::Verb;
 use crate::workload::Workload;
 
 /// One of the runs.
-struct Planned {
-    /// Empty if it is the only one.
+struct PlannedRun {
+    /// Empty if the command has one run.
     name: String,
     values: Values,
 }
 
-/// Runs all points in their order; the first one that fails or is interrupted is the last one.
+/// Runs all points in order; stops at the first one that fails or is interrupted.
 ///
 /// # Errors
 /// One line, also for a run that failed after its results were written.
@@ -43,7 +43,7 @@ pub fn run(
     output: &Output,
     (interrupts, watchdog): (&Interrupts, &Watchdog),
 ) -> Result<u8> {
-    let points = planned(workload, values)?;
+    let points = planned_runs(workload, values)?;
     refuse_results(&points)?;
     let several = points.len() > 1;
     let mut results = Vec::new();
@@ -52,9 +52,9 @@ pub fn run(
         if several {
             output.line(&format!("\nPoint {number} of {}: {}", points.len(), point.name));
         }
-        let ended = one(workload, point, seed, output, (interrupts, watchdog));
-        results.extend(ended.result);
-        status = match ended.status {
+        let run = run_point(workload, point, seed, output, (interrupts, watchdog));
+        results.extend(run.result);
+        status = match run.status {
             Err(error) if several => Err(error.context(format!("point {}", point.name))),
             other => other,
         };
@@ -76,23 +76,25 @@ pub fn run(
     status
 }
 
-fn one(
+fn run_point(
     workload: &dyn Workload,
-    point: &Planned,
+    point: &PlannedRun,
     seed: u64,
     output: &Output,
     (interrupts, watchdog): (&Interrupts, &Watchdog),
-) -> Ended {
+) -> RunEnd {
     let values = &point.values;
-    let of_options =
+    let driver_and_plan =
         driver_of(Verb::Run, workload, values, watchdog).and_then(|driver| Ok((driver, plan(values, seed)?)));
-    let of_guest = of_options.and_then(|(driver, plan)| {
-        let guest = guest::chosen(workload.descriptor().name, values)?;
-        Ok((driver, plan, guest))
+    let choice = driver_and_plan.and_then(|(driver, plan)| {
+        let generator = external::selected(workload.descriptor().name, values)?;
+        Ok((driver, plan, generator))
     });
-    match of_guest {
-        Ok((driver, plan, Some(guest))) => with_guest(guest, workload, point, seed, output, (&driver, &plan)),
-        Ok((driver, plan, None)) => Invocation {
+    match choice {
+        Ok((driver, plan, Some(generator))) => {
+            run_external(generator, workload, point, seed, output, (&driver, &plan))
+        }
+        Ok((driver, plan, None)) => NativeRun {
             point: &point.name,
             workload,
             values,
@@ -103,26 +105,26 @@ fn one(
             interrupts,
         }
         .run(),
-        Err(error) => Ended {
+        Err(error) => RunEnd {
             result: None,
             status: Err(error),
         },
     }
 }
 
-/// The same by another generator, whose process gets the signals from its own part.
-fn with_guest(
-    guest: &dyn Guest,
+/// Runs an external generator, which handles signals itself.
+fn run_external(
+    generator: &dyn ExternalGenerator,
     workload: &dyn Workload,
-    point: &Planned,
+    point: &PlannedRun,
     seed: u64,
     output: &Output,
     (driver, plan): (&MysqlDriver, &Plan),
-) -> Ended {
-    let seed = match guest.seed(&point.values, seed) {
+) -> RunEnd {
+    let seed = match generator.seed(&point.values, seed) {
         Ok(seed) => seed,
         Err(error) => {
-            return Ended {
+            return RunEnd {
                 result: None,
                 status: Err(error),
             };
@@ -137,20 +139,20 @@ fn with_guest(
         output,
     };
     let point = &point.name;
-    let (result, status) = GuestRun {
+    let (result, status) = ExternalRun {
         point,
-        guest,
+        generator,
         job: &job,
         driver,
     }
     .run();
-    Ended { result, status }
+    RunEnd { result, status }
 }
 
-/// Threads outside, points inside, so that the steps of a benchmark follow each other.
-fn planned(workload: &dyn Workload, values: &Values) -> Result<Vec<Planned>> {
+/// Threads in the outer loop, so that the steps of a benchmark follow each other.
+fn planned_runs(workload: &dyn Workload, values: &Values) -> Result<Vec<PlannedRun>> {
     let threads = values.ints("threads")?;
-    let mut all: Vec<Planned> = Vec::new();
+    let mut all: Vec<PlannedRun> = Vec::new();
     for count in &threads {
         let values = values.with(&[("threads", count.to_string())])?;
         for point in workload.points(&values)? {
@@ -160,9 +162,9 @@ fn planned(workload: &dyn Workload, values: &Values) -> Result<Vec<Planned>> {
             ];
             let name = parts.into_iter().flatten().collect::<Vec<_>>().join("-");
             if all.iter().any(|other| other.name == name) {
-                bail!("point `{name}` twice: give each number of --threads once");
+                bail!("--threads: point `{name}` occurs twice: give each number once");
             }
-            all.push(Planned {
+            all.push(PlannedRun {
                 name,
                 values: values.with(&point.options)?,
             });
@@ -179,8 +181,8 @@ fn planned(workload: &dyn Workload, values: &Values) -> Result<Vec<Planned>> {
     Ok(all)
 }
 
-/// Before the first point runs: the last one would be a late moment to find out.
-fn refuse_results(points: &[Planned]) -> Result<()> {
+/// Checked before the first point runs.
+fn refuse_results(points: &[PlannedRun]) -> Result<()> {
     for point in points {
         if let Some(out) = point.values.text("out")? {
             recording::refuse_results(Path::new(out))?;

@@ -1,4 +1,5 @@
-//! A server that misbehaves at a chosen moment: a proxy in front of the real one, on TCP, that understands packets.
+//! A server that misbehaves at a chosen moment: a proxy on TCP in front of the real server that
+//! parses packets.
 
 use std::io;
 use std::io::Read;
@@ -18,17 +19,19 @@ use std::time::Duration;
 pub const PREPARE: u8 = 0x16;
 pub const EXECUTE: u8 = 0x17;
 const COM_QUERY: u8 = 0x03;
-/// Bytes of an endless reply: without a limit the client would use several times as much memory, with one it never gets them all.
+/// Bytes of an endless reply: several times the client's memory limit, so that a client with a
+/// limit never reads all of them.
 const ENDLESS_BYTES: usize = 6 << 30;
-/// Mebibytes of an endless reply that are sent in a second at most.
-const ENDLESS_RATE: usize = 256;
+/// Mebibytes of an endless reply that are sent per second. The client checks its memory four times
+/// a second.
+const ENDLESS_RATE: usize = 512;
 
-/// When it misbehaves.
+/// When the server misbehaves.
 #[derive(Clone, Copy, Debug)]
 pub enum Moment {
     /// A client has connected.
     Connected,
-    /// The server's greeting has been passed on.
+    /// The server's greeting has been forwarded.
     Greeted,
     /// A command of this number (any for None) that contains this text.
     Command(Option<u8>, &'static str),
@@ -39,22 +42,22 @@ pub fn query(text: &'static str) -> Moment {
     Moment::Command(Some(COM_QUERY), text)
 }
 
-/// What it does.
+/// What the server does then.
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
-    /// Nothing more, on an open connection.
+    /// Sends nothing more and keeps the connection open.
     Silence,
-    /// Passes on so many bytes of the server's reply, then nothing.
+    /// Forwards this number of bytes of the server's reply, then nothing.
     Cut(usize),
-    /// One column and rows without end.
+    /// Sends one column and rows without end.
     Rows,
-    /// Announces a packet of 16 MB and sends a byte now and then.
+    /// Announces a packet of 16 MB and sends ten bytes per second of it.
     Drip,
-    /// Announces 65,535 columns and describes them at length.
+    /// Announces 65,535 columns with descriptions of 64 KiB each.
     Columns,
     /// Announces this number of columns.
     ManyColumns(u64),
-    /// A packet of this content.
+    /// Sends a packet of this content.
     Packet(&'static [u8]),
 }
 
@@ -65,7 +68,8 @@ pub struct Hostile {
 }
 
 impl Hostile {
-    /// In front of the server at a unix socket. Connections before number `first` (from 0) are left alone.
+    /// Starts in front of the server at a unix socket. Connections before number `first` (from 0)
+    /// work normally.
     pub fn start(back: &str, first: usize, moment: Moment, act: Act) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -76,14 +80,14 @@ impl Hostile {
                 let server = UnixStream::connect(&back).unwrap();
                 let moment = (number >= first).then_some(moment);
                 let flag = Arc::clone(&flag);
-                // An error is the client's or the server's end.
+                // An error means that the client or the server has ended.
                 thread::spawn(move || serve(client, server, moment, act, &flag).ok());
             }
         });
         Self { port, acted }
     }
 
-    /// The address as arguments of the generator, which override those before them.
+    /// The address as arguments of the generator; they override earlier ones.
     pub fn address(&self) -> [String; 3] {
         [
             "--mysql-host=127.0.0.1".to_owned(),
@@ -98,7 +102,7 @@ impl Hostile {
         self.port
     }
 
-    /// Has it misbehaved?
+    /// True once the server has misbehaved.
     pub fn has_acted(&self) -> bool {
         self.acted.load(SeqCst)
     }
@@ -118,7 +122,7 @@ fn is(packet: &[u8], moment: Moment) -> bool {
     let Moment::Command(number, text) = moment else {
         return false;
     };
-    // A command begins a sequence; packets of the login do not.
+    // A command starts a sequence; packets of the login do not.
     packet[3] == 0
         && number.is_none_or(|number| packet.get(4) == Some(&number))
         && (text.is_empty() || packet.windows(text.len()).any(|part| part == text.as_bytes()))
@@ -165,14 +169,15 @@ fn serve(
     }
 }
 
-/// Passes on the server's replies, as many bytes as are allowed; reads the others too, so that the server is not held up.
+/// Forwards the allowed number of bytes of the server's replies; reads the others too, so that the
+/// server does not block.
 fn pass(from: &mut UnixStream, to: &mut TcpStream, allowed: &AtomicUsize) -> io::Result<()> {
     let mut buffer = [0; 8192];
     loop {
         let length = from.read(&mut buffer)?;
         let left = allowed.load(SeqCst);
         if length == 0 {
-            // A client that was promised silence must not learn of the end.
+            // After Act::Cut the client must see silence, not the end of the connection.
             return if left == usize::MAX {
                 to.shutdown(Shutdown::Write)
             } else {

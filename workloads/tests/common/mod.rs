@@ -1,14 +1,17 @@
-//! A database of its own per test on the server that `./test` starts, and the generator's binary.
+//! A separate database per test on the server that `./test` starts, the generator's binary, and
+//! waits with a deadline.
 
 pub mod hostile;
 pub mod mysqld;
 pub mod proxy;
+pub mod running;
 pub mod sql;
 
 use std::env;
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
+use std::process::Child;
 use std::process::Command;
 use std::process::Output;
 use std::process::Stdio;
@@ -16,17 +19,23 @@ use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
 use std::thread;
+use std::time::Duration;
+use std::time::Instant;
 
 use serde_json::Value;
 use sql::Sql;
 use tempfile::TempDir;
 
-/// The server counts for all its clients: one test at a time, so that counters can be compared exactly.
+/// The server counts for all its clients: one test at a time, so that counters can be compared
+/// exactly.
 static SERVER: Mutex<()> = Mutex::new(());
+/// Limit of every wait: what a test waits for comes within seconds, except on a machine that
+/// stalls.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// A scratch directory and a database, both gone at the end of the test.
+/// A scratch directory and a database, both removed at the end of the test.
 pub struct Bench {
-    watch: Sql,
+    sql: Sql,
     _turn: MutexGuard<'static, ()>,
     dir: TempDir,
     database: String,
@@ -43,11 +52,11 @@ impl Bench {
     pub fn new(name: &str) -> Self {
         variable("LOADPRINT_TEST_SOCKET");
         let turn = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
-        let watch = Sql::shared(None);
-        // What it asks between two loads is not theirs.
-        watch.rows("SET SESSION sql_log_off = ON");
+        let sql = Sql::shared(None);
+        // The statements that it sends between two loads do not belong to them.
+        sql.rows("SET SESSION sql_log_off = ON");
         Self {
-            watch,
+            sql,
             _turn: turn,
             dir: TempDir::new().unwrap(),
             database: format!("loadprint_{name}"),
@@ -64,7 +73,7 @@ impl Bench {
         &self.database
     }
 
-    /// Where the server is and as whom, as arguments of the generator.
+    /// Address and account of the server, as arguments of the generator.
     pub fn connection(&self) -> Vec<String> {
         let mut arguments = vec![format!("--mysql-socket={}", variable("LOADPRINT_TEST_SOCKET"))];
         match env::var("LOADPRINT_TEST_DEFAULTS") {
@@ -79,33 +88,35 @@ impl Bench {
         self.command(words).output().unwrap()
     }
 
-    /// As [`Bench::load`], to be started and left to run. What came before it is over on the server's side too.
+    /// As [`Bench::load`], for the caller to start. Waits first until the server has closed all
+    /// earlier connections.
     pub fn command(&self, words: &str) -> Command {
-        // After a failure a load may be running still, and the failure is what is to be told.
+        // After a failure a load may still run; the failure must be reported without a wait for its
+        // end.
         if !thread::panicking() {
-            self.watch.wait_until_let_go();
+            self.sql.wait_until_disconnected();
         }
-        let mut command = Command::new(env!("CARGO_BIN_EXE_loadprint-load"));
-        command.args(words.split_whitespace());
+        let mut command = generator(words);
         command
             .args(self.connection())
             .arg(format!("--mysql-db={}", self.database));
-        command.stdin(Stdio::null());
         command
     }
 
     /// Runs the generator and expects success; gives its standard output.
     pub fn succeed(&self, words: &str) -> String {
         let output = self.load(words);
-        assert!(
-            output.status.success(),
-            "{words}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert_succeeded(&output, words);
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// As [`Bench::succeed`] with a run directory of this name; gives its `result.json` and `server.json`.
+    /// Runs the generator and expects the message of [`assert_refused`].
+    pub fn refused(&self, words: &str, parts: &[&str]) {
+        assert_refused(&self.load(words), parts);
+    }
+
+    /// As [`Bench::succeed`] with a run directory of this name; gives its `result.json` and
+    /// `server.json`.
     pub fn recorded(&self, words: &str, name: &str) -> (Value, Value) {
         let run = self.path(name);
         self.succeed(&format!("{words} --out={}", run.display()));
@@ -118,7 +129,7 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // Tables of all workloads; the empty database is left to the server's end.
+        // Tables of all workloads; the empty database stays until the server ends.
         for words in [
             "cleanup oltp_read_write --tables=8",
             "cleanup arm_insert",
@@ -130,12 +141,40 @@ impl Drop for Bench {
     }
 }
 
+/// The generator with these arguments.
+pub fn generator(words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_loadprint-load"));
+    command.args(words.split_whitespace()).stdin(Stdio::null());
+    command
+}
+
+/// Expects exit status 0.
+pub fn assert_succeeded(output: &Output, words: &str) {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words}: {error}");
+}
+
+/// Expects exit status 2 and one line on standard error that contains these parts.
+pub fn assert_refused(output: &Output, parts: &[&str]) {
+    let line = only_line(output);
+    assert_eq!(output.status.code(), Some(2), "{line}");
+    for part in parts {
+        assert!(line.contains(part), "`{part}` is not in: {line}");
+    }
+}
+
 /// The one line on standard error.
 pub fn only_line(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(text.lines().count(), 1, "one line is wanted: {text}");
+    assert_eq!(text.lines().count(), 1, "not one line: {text}");
     assert!(text.starts_with("loadprint-load: "), "{text}");
     text.trim_end().to_owned()
+}
+
+/// Standard output as JSON, of a run that succeeded.
+pub fn printed_json(output: &Output) -> Value {
+    assert_succeeded(output, "--format=json");
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// A JSON file.
@@ -143,8 +182,37 @@ pub fn json(path: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// By how much a status counter grew over `measure`.
+/// A whole number of a JSON object.
+pub fn number(object: &Value, key: &str) -> u64 {
+    object[key]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{key}: {}", object[key]))
+}
+
+/// Growth of a status counter over `measure`.
 pub fn growth(server: &Value, name: &str) -> u64 {
     let at = |when: &str| -> u64 { server[when][name].as_str().unwrap().parse().unwrap() };
     at("status_end") - at("status_begin")
+}
+
+/// Polls until the condition is true.
+pub fn wait_until(awaited: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "not within {TIMEOUT:?}: {awaited}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits for the end of a process that writes little.
+pub fn wait_for_end(mut child: Child, name: &str) -> Output {
+    wait_until(name, || child.try_wait().unwrap().is_some());
+    child.wait_with_output().unwrap()
+}
+
+/// Sends a signal, by its name without SIG.
+pub fn signal(child: &Child, name: &str) {
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args([&format!("-{name}"), &id]).status();
+    assert!(sent.unwrap().success());
 }

@@ -1,10 +1,12 @@
-//! A server of the test's own, with TCP and certificates, that may be killed and started again.
+//! A separate server of one test, with TCP and certificates, that the test may kill and start
+//! again.
 
 use std::fs;
 use std::io::Read;
 use std::net::Ipv4Addr;
 use std::net::TcpListener;
 use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::chown;
 use std::path::Path;
@@ -12,17 +14,19 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
-use std::time::Instant;
 
 use tempfile::TempDir;
 
+use super::assert_succeeded;
+use super::generator;
 use super::sql::Sql;
 use super::variable;
+use super::wait_until;
 
 /// The account of the server, which every test server of this repository runs as.
 const UID: u32 = 64033;
 
-/// The server; it ends with this value, and with the test's process.
+/// The server; it ends when this value is dropped or the test's process ends.
 pub struct Mysqld {
     dir: TempDir,
     port: u16,
@@ -30,8 +34,8 @@ pub struct Mysqld {
 }
 
 impl Mysqld {
-    /// Initialises a data directory, which takes some seconds, and starts on a free port of the loopback interface.
-    /// The account `tester` has no password and may come from anywhere.
+    /// Starts on a new data directory and a free port of the loopback interface.
+    /// The account `tester` has no password and may log in from any host.
     pub fn start() -> Self {
         let port = free_port();
         let server = Self {
@@ -39,12 +43,12 @@ impl Mysqld {
             port,
             root: variable("LOADPRINT_TEST_ROOT"),
         };
-        let own = std::process::id().to_string();
-        server.supervise("start", &["--lease", "24h", "--controller-pid", &own]);
+        let id = std::process::id().to_string();
+        server.supervise("start", &["--lease", "24h", "--controller-pid", &id]);
         let home = server.path("home");
         fs::create_dir(&home).unwrap();
         chown(&home, Some(UID), Some(UID)).unwrap();
-        // Others pass through to the home; nothing secret is here.
+        // The server's account must reach its home; nothing here is secret.
         open_directory(server.dir.path());
         let sql = "CREATE USER tester; GRANT ALL ON *.* TO tester; CREATE DATABASE sbtest;\n";
         fs::write(home.join("init.sql"), sql).unwrap();
@@ -53,14 +57,34 @@ impl Mysqld {
         server.supervise("mount", &["--dev", &format!("{root}/dev")]);
         let media = format!("{root}/media");
         server.supervise("mount", &["--bind", &home.display().to_string(), &media]);
-        server.mysqld("initialise", &["--initialize-insecure"]);
-        server.supervise("wait", &["initialise", "--for", "600s"]);
+        server.initialise();
         server.mysqld("server", &["--init-file=/media/init.sql"]);
-        server.await_answer();
+        server.wait_for_greeting();
         server
     }
 
-    /// SIGKILL; the server is gone when this returns.
+    /// Copies the data directory that an earlier test initialised with this program, or initialises
+    /// one, which takes seconds.
+    fn initialise(&self) {
+        let program = fs::metadata(format!("{}/usr/sbin/mysqld", self.root)).unwrap();
+        let template =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mysqld-data-{}", program.mtime()));
+        let data = self.path("home/data");
+        if template.exists() {
+            copy(&template, &data);
+            return;
+        }
+        self.mysqld("initialise", &["--initialize-insecure"]);
+        self.supervise("wait", &["initialise", "--for", "600s"]);
+        let unfinished = template.with_extension(std::process::id().to_string());
+        copy(&data, &unfinished);
+        // Another process may have been first; its copy is as good.
+        if fs::rename(&unfinished, &template).is_err() {
+            fs::remove_dir_all(&unfinished).unwrap();
+        }
+    }
+
+    /// Sends SIGKILL and waits for the end of the server.
     pub fn kill(&self) {
         let pid = fs::read_to_string(self.path("home/mysqld.pid")).unwrap();
         let killed = Command::new("kill").args(["-9", pid.trim()]).status().unwrap();
@@ -68,28 +92,35 @@ impl Mysqld {
         self.supervise_any("wait", &["server", "--for", "600s"]);
     }
 
-    /// Starts it on the data that the last one left.
+    /// Starts it again on its data.
     pub fn start_again(&self) {
         self.mysqld("server", &[]);
-        self.await_answer();
+        self.wait_for_greeting();
     }
 
-    /// Where it is and as whom, over TCP, as arguments of the generator.
-    pub fn connection(&self) -> [String; 3] {
-        [
+    /// The generator with these arguments on this server, over TCP.
+    pub fn command(&self, words: &str) -> Command {
+        let mut command = generator(words);
+        command.env_remove("MYSQL_PWD").args([
             format!("--mysql-host={}", address()),
             format!("--mysql-port={}", self.port),
             "--mysql-user=tester".to_owned(),
-        ]
+        ]);
+        command
     }
 
-    /// A connection of the test's own, by the unix socket.
+    /// Runs the generator and expects success.
+    pub fn succeed(&self, words: &str) {
+        assert_succeeded(&self.command(words).output().unwrap(), words);
+    }
+
+    /// A connection of the test by the unix socket.
     pub fn sql(&self) -> Sql {
         let socket = self.path("home/mysql.sock");
         Sql::connect(socket.to_str().unwrap(), Some("tester"), None, Some("sbtest"))
     }
 
-    /// The certificate of the authority that the server made for itself.
+    /// The certificate of the authority that the server generated.
     pub fn authority(&self) -> PathBuf {
         self.path("home/data/ca.pem")
     }
@@ -127,50 +158,55 @@ impl Mysqld {
     }
 
     fn supervise_any(&self, verb: &str, arguments: &[&str]) -> bool {
-        let beside = Path::new(env!("CARGO_BIN_EXE_loadprint-load")).with_file_name("loadprint-supervise");
-        let mut command = Command::new(beside);
+        let generator = Path::new(env!("CARGO_BIN_EXE_loadprint-load"));
+        let mut command = Command::new(generator.with_file_name("loadprint-supervise"));
         command.arg(verb).arg("--state").arg(self.path("state"));
         let output = command.args(arguments).output().unwrap();
         output.status.success()
     }
 
-    fn await_answer(&self) {
-        // Its port is open before it serves anybody: it speaks first, once it does.
-        let greets = || {
+    fn wait_for_greeting(&self) {
+        // Its port is open before it serves clients; then it sends a greeting.
+        wait_until("the server's greeting", || {
             let stream = TcpStream::connect((address(), self.port));
             stream.is_ok_and(|mut stream| {
-                // One that never greets must not keep the deadline from being looked at.
+                // Without a greeting, the wait must still reach its deadline.
                 stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
                 stream.read(&mut [0]).is_ok_and(|length| length == 1)
             })
-        };
-        let deadline = Instant::now() + Duration::from_secs(600);
-        while !greets() {
-            let log = || fs::read_to_string(self.path("state/server.stderr")).unwrap_or_default();
-            assert!(Instant::now() < deadline, "the server does not answer: {}", log());
-            thread::sleep(Duration::from_millis(20));
-        }
+        });
     }
 }
 
 impl Drop for Mysqld {
     fn drop(&mut self) {
+        if thread::panicking() {
+            let log = fs::read_to_string(self.path("state/server.stderr"));
+            eprintln!("the server's log: {}", log.unwrap_or_default());
+        }
         self.supervise_any("end", &[]);
     }
 }
 
-/// An address of the loopback interface for this process alone: a port that is free on it stays free until the server has it.
+/// A loopback address that only this process uses: a port that is free on it stays free until the
+/// server binds it.
 fn address() -> Ipv4Addr {
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     // Process numbers have 22 bits.
     Ipv4Addr::new(127, 64 + high, middle, low)
 }
 
-/// A free port, none of those that the kernel gives to whoever connects (ip_local_port_range of ip(7), 32768 and up), as one of
-/// those may be gone by the time the server is initialised, or between its death and its next start.
+/// A free port below those that the kernel gives to clients (ip_local_port_range of ip(7), 32768
+/// and up): a client could take one of those before the server is initialised, or between its death
+/// and its next start.
 fn free_port() -> u16 {
     let is_free = |port: &u16| TcpListener::bind((address(), *port)).is_ok();
     (20_000..30_000).find(is_free).unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(copied.unwrap().success());
 }
 
 fn open_directory(path: &Path) {

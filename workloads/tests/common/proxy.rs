@@ -1,4 +1,5 @@
-//! A unix socket in front of the server's that can be cut: for the client, the server is then gone.
+//! A proxy on a unix socket in front of the server's that can close all its connections, as a
+//! server that dies does.
 
 use std::io;
 use std::io::Read;
@@ -16,7 +17,8 @@ pub struct Proxy {
     streams: Arc<Mutex<Vec<UnixStream>>>,
 }
 
-/// How many bytes of answers the first connection that gets so many may have; it ends in the middle of them. Shared by all.
+/// Bytes of replies after which a connection is closed, in the middle of a reply. Applies to the
+/// first connection that reaches it; shared by all.
 type Limit = Arc<Mutex<Option<usize>>>;
 
 impl Proxy {
@@ -25,8 +27,8 @@ impl Proxy {
         Self::start_with(front, back, None)
     }
 
-    /// As [`Proxy::start`]; the first connection that is answered with more than `bytes` is cut in the middle of an answer.
-    /// That comes at a place of the work and not at a time, so that it comes on every machine.
+    /// As [`Proxy::start`]; closes the first connection with more than `bytes` of replies in the
+    /// middle of a reply. The same amount of work leads to it on every machine, unlike a time.
     pub fn cutting_after(front: &Path, back: &str, bytes: usize) -> Self {
         Self::start_with(front, back, Some(bytes))
     }
@@ -40,26 +42,27 @@ impl Proxy {
             for client in listener.incoming().map_while(Result::ok) {
                 let server = UnixStream::connect(&back).unwrap();
                 let both = || (client.try_clone().unwrap(), server.try_clone().unwrap());
-                // Known before its first byte comes through: whoever has been answered is counted and can be cut.
+                // Before the first byte is forwarded: a client that has a reply is counted and can
+                // be cut.
                 kept.lock().unwrap().extend(<[_; 2]>::from(both()));
-                let (mut questions, mut asked) = both();
+                let (mut requests, mut server_side) = both();
                 thread::spawn(move || {
-                    io::copy(&mut questions, &mut asked).ok();
-                    asked.shutdown(Shutdown::Write).ok();
+                    io::copy(&mut requests, &mut server_side).ok();
+                    server_side.shutdown(Shutdown::Write).ok();
                 });
-                let (limit, (told, answers)) = (Arc::clone(&limit), both());
-                thread::spawn(move || answer(answers, told, &limit).ok());
+                let (limit, (client_side, replies)) = (Arc::clone(&limit), both());
+                thread::spawn(move || forward(replies, client_side, &limit).ok());
             }
         });
         Self { streams }
     }
 
-    /// Connections that came, also those that ended.
+    /// Connections so far, including closed ones.
     pub fn accepted(&self) -> usize {
         self.streams.lock().unwrap().len() / 2
     }
 
-    /// Ends every connection.
+    /// Closes every connection.
     pub fn cut(&self) {
         for stream in self.streams.lock().unwrap().iter() {
             stream.shutdown(Shutdown::Both).ok();
@@ -67,8 +70,8 @@ impl Proxy {
     }
 }
 
-/// Hands the server's bytes on until one of the two ends, or the limit is reached.
-fn answer(mut from: UnixStream, mut to: UnixStream, limit: &Limit) -> io::Result<()> {
+/// Forwards the server's bytes until one side closes or the limit is reached.
+fn forward(mut from: UnixStream, mut to: UnixStream, limit: &Limit) -> io::Result<()> {
     let (mut buffer, mut passed) = ([0; 8192], 0);
     loop {
         let length = from.read(&mut buffer)?;
@@ -78,7 +81,7 @@ fn answer(mut from: UnixStream, mut to: UnixStream, limit: &Limit) -> io::Result
         passed += length;
         let mut limit = limit.lock().unwrap();
         if limit.is_some_and(|limit| passed > limit) {
-            // These bytes are not handed on: the client is waiting for them.
+            // These bytes are not forwarded: the client waits for them.
             *limit = None;
             to.shutdown(Shutdown::Both)?;
             return from.shutdown(Shutdown::Both);

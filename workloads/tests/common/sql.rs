@@ -1,4 +1,4 @@
-//! A connection of the test's own, to look at tables and to hold locks.
+//! The test's connection to a server, with which it reads tables and holds locks.
 
 use std::env;
 use std::ffi::CStr;
@@ -8,16 +8,14 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::SeqCst;
-use std::thread::sleep;
-use std::time::Duration;
-use std::time::Instant;
 
 use mysqlclient_sys as sys;
 
 use super::Bench;
 use super::variable;
+use super::wait_until;
 
-/// Connections of this process to the tests' server, all of them this type's.
+/// Open connections of this type to the tests' server.
 static OPEN: AtomicI64 = AtomicI64::new(0);
 
 /// An open connection.
@@ -48,13 +46,14 @@ impl Sql {
         sql
     }
 
-    /// Connects to the server at a socket; the account comes from the option file where no user is given.
+    /// Connects to the server at a socket; without a user, the account comes from the option file.
     pub fn connect(socket: &str, user: Option<&str>, defaults: Option<&str>, database: Option<&str>) -> Self {
         let text = |text: &str| CString::new(text).unwrap();
         let (socket, user) = (text(socket), user.map(text));
         let (defaults, database) = (defaults.map(text), database.map(text));
         let pointer = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
-        // SAFETY: each pointer is null or a zero-terminated string that outlives the calls; the handle is checked by `Sql::expect`.
+        // SAFETY: each pointer is null or a zero-terminated string that outlives the calls; the
+        // handle is checked by `Sql::expect`.
         unsafe {
             let mysql = sys::mysql_init(ptr::null_mut());
             if let Some(file) = &defaults {
@@ -80,16 +79,17 @@ impl Sql {
         }
     }
 
-    fn expect(&self, fine: bool, what: &str) {
+    fn expect(&self, is_success: bool, action: &str) {
         // SAFETY: the handle is from mysql_init, and its message ends with a zero byte.
         let message = unsafe { CStr::from_ptr(sys::mysql_error(self.mysql)) };
-        assert!(fine, "{what}: {}", message.to_string_lossy());
+        assert!(is_success, "{action}: {}", message.to_string_lossy());
     }
 
     /// Runs a statement and gives its rows, NULL as `None`.
     pub fn rows(&self, sql: &str) -> Vec<Vec<Option<String>>> {
         let mut rows = Vec::new();
-        // SAFETY: the connection is open; a row is an array of as many pointers and lengths as there are fields, copied at once.
+        // SAFETY: the connection is open; a row is an array of as many pointers and lengths as
+        // there are fields, copied at once.
         unsafe {
             let sent = sys::mysql_real_query(self.mysql, sql.as_ptr().cast(), sql.len() as c_ulong);
             self.expect(sent == 0, sql);
@@ -121,9 +121,9 @@ impl Sql {
         unsafe { sys::mysql_real_query(self.mysql, sql.as_ptr().cast(), sql.len() as c_ulong) };
     }
 
-    /// Empties the general log, a table, and has everything logged until [`Sql::stop_log`].
+    /// Empties the general log, a table, and logs all statements until [`Sql::stop_log`].
     pub fn start_log(&self) {
-        self.wait_until_let_go();
+        self.wait_until_disconnected();
         for statement in [
             "SET GLOBAL general_log = OFF",
             "SET GLOBAL log_output = 'TABLE'",
@@ -134,32 +134,29 @@ impl Sql {
         }
     }
 
-    /// Nothing is logged any more.
+    /// Ends logging.
     pub fn stop_log(&self) {
         self.rows("SET GLOBAL general_log = OFF");
     }
 
-    /// Waits until the server has let go of every connection but this process's own. Nobody answers the last commands of a
-    /// connection (COM_STMT_CLOSE, COM_QUIT): a busy server counts them (`Questions`) some time after its client has ended,
-    /// perhaps in the next load's measurement, and until then the next connection may be one too many.
-    pub fn wait_until_let_go(&self) {
+    /// Waits until the server has closed every connection except this process's. The server does
+    /// not answer the last commands of a connection (COM_STMT_CLOSE, COM_QUIT): a busy server
+    /// counts them (`Questions`) some time after its client has ended, perhaps in the next load's
+    /// measurement. Until then, the next connection may exceed a limit.
+    pub fn wait_until_disconnected(&self) {
         self.wait_until(
-            "the server has clients beside this test: it cannot be counted exactly",
+            "the server has no other clients, so that its counters are exact",
             "SELECT COUNT(*) FROM performance_schema.threads WHERE name = 'thread/sql/one_connection'",
             |connections| connections <= OPEN.load(SeqCst),
         );
     }
 
-    /// Asks for a number again and again until it is as wanted.
-    pub fn wait_until(&self, else_said: &str, sql: &str, wanted: impl Fn(i64) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(300);
-        while !wanted(self.number(sql)) {
-            assert!(Instant::now() < deadline, "{else_said}: {sql}");
-            sleep(Duration::from_millis(1));
-        }
+    /// Repeats a query of one number until the condition is true for it.
+    pub fn wait_until(&self, awaited: &str, sql: &str, condition: impl Fn(i64) -> bool) {
+        wait_until(&format!("{awaited}: {sql}"), || condition(self.number(sql)));
     }
 
-    /// The one number that a statement gives.
+    /// The result of a query of one number.
     pub fn number(&self, sql: &str) -> i64 {
         let rows = self.rows(sql);
         let cell = rows.first().and_then(|row| row.first()?.as_deref());

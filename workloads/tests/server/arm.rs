@@ -1,14 +1,17 @@
-//! ARM inserts: statements by the server's counters for every mode and scenario, rows in the tables, retries without duplicates.
+//! ARM inserts: statements by the server's counters for every mode and scenario, rows in the
+//! tables, retries without duplicates.
 
-use std::io::BufRead;
-use std::io::BufReader;
 use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::common::Bench;
+use crate::common::assert_succeeded;
 use crate::common::growth;
-use crate::common::only_line;
+use crate::common::json;
+use crate::common::number;
+use crate::common::printed_json;
+use crate::common::running::Running;
 use crate::common::sql::Sql;
 
 /// Name, parent, metrics, contexts.
@@ -25,13 +28,7 @@ const SCENARIOS: [(&str, bool, u64, u64); 8] = [
 const EVENTS: u64 = 230;
 const PER_COMMIT: u64 = 50;
 
-fn number(result: &Value, key: &str) -> u64 {
-    result[key]
-        .as_u64()
-        .unwrap_or_else(|| panic!("{key}: {}", result[key]))
-}
-
-/// Statements that insert, for all records of a run.
+/// The INSERTs of a run.
 fn inserts(mode: &str, metrics: u64, contexts: u64) -> u64 {
     match mode {
         "row" => EVENTS * (1 + metrics + contexts),
@@ -45,7 +42,7 @@ fn run(bench: &Bench, name: &str, words: &str) -> (Value, Value) {
 }
 
 #[test]
-fn every_mode_and_scenario_sends_the_statements_it_says() {
+fn every_mode_and_scenario_sends_its_number_of_statements() {
     let bench = Bench::new("arm_modes");
     bench.succeed("prepare arm_insert");
     let sql = Sql::open(&bench);
@@ -106,7 +103,7 @@ fn every_mode_and_scenario_sends_the_statements_it_says() {
 }
 
 #[test]
-fn long_bulk_statements_are_cut_and_their_details_still_belong_to_their_records() {
+fn details_of_split_bulk_statements_belong_to_their_records() {
     let bench = Bench::new("arm_cut");
     bench.succeed("prepare arm_insert");
     for ids in ["client", "server"] {
@@ -117,7 +114,8 @@ fn long_bulk_statements_are_cut_and_their_details_still_belong_to_their_records(
                 "--scenario=ctx5 --arm-mode=bulk --ids={ids} --threads=2 --events=20000 --records-per-commit=10000"
             ),
         );
-        // 10,000 records of more than 100 bytes each are more than one statement of 512 KiB; their 50,000 details more than four.
+        // 10,000 records of more than 100 bytes each are more than one statement of 512 KiB; their
+        // 50,000 details more than four.
         assert_eq!(number(&result, "commits"), 2);
         assert!(growth(&server, "Com_insert") > 2 * (2 + 4), "{ids}");
         bench.succeed("check arm_insert --check-strict --scenario=ctx5");
@@ -127,7 +125,7 @@ fn long_bulk_statements_are_cut_and_their_details_still_belong_to_their_records(
 }
 
 #[test]
-fn a_mix_is_drawn_record_by_record_and_a_list_is_several_runs() {
+fn a_mix_draws_the_scenario_of_each_record() {
     let bench = Bench::new("arm_mix");
     bench.succeed("prepare arm_insert");
     let (result, _) = run(
@@ -138,7 +136,8 @@ fn a_mix_is_drawn_record_by_record_and_a_list_is_several_runs() {
     assert_eq!(result["details"]["verified"], true);
     let sql = Sql::open(&bench);
     let with = |table: &str| sql.number(&format!("SELECT COUNT(DISTINCT tran_id) FROM {table}"));
-    // Six standard deviations of a binomial with p = 1/5: which thread stores how many of its records is not in the seed.
+    // Six standard deviations of a binomial with p = 1/5: the seed does not determine how many
+    // records each thread stores.
     assert!((293..508).contains(&with("arm_ctx")) && (293..508).contains(&with("arm_metric")));
     bench.succeed("check arm_insert --check-strict --mix=simple,ctx5,custom --metrics=2");
     let broken = bench.load("check arm_insert --check-strict --scenario=simple");
@@ -146,7 +145,7 @@ fn a_mix_is_drawn_record_by_record_and_a_list_is_several_runs() {
 }
 
 #[test]
-fn check_finds_details_without_a_record() {
+fn check_reports_details_without_a_record() {
     let bench = Bench::new("arm_orphans");
     bench.succeed("prepare arm_insert");
     run(&bench, "run", "--scenario=ctx5 --events=100");
@@ -157,12 +156,12 @@ fn check_finds_details_without_a_record() {
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stdout).unwrap();
     for part in [
-        "holds   each row of arm_metric belongs to a record",
+        "passes  each row of arm_metric belongs to a record",
         "BROKEN  each row of arm_ctx belongs to a record: 5 do not",
-        "BROKEN  details of a record are numbered without gaps: not so in 1 records",
+        "BROKEN  details of a record are numbered without gaps: gaps in 1 records",
         "1 records with parent 0, metrics 0, contexts 4",
     ] {
-        assert!(text.contains(part), "{part} is not in {text}");
+        assert!(text.contains(part), "`{part}` is not in: {text}");
     }
 }
 
@@ -174,29 +173,22 @@ fn a_lock_wait_writes_the_buffer_again_without_duplicates() {
         let sql = Sql::open(&bench);
         let before = sql.number("SELECT COUNT(*) FROM arm_ctx");
         let timeout = sql.number("SELECT @@global.innodb_lock_wait_timeout");
-        // New connections wait one second; the gap behind the last row is locked, so that every insert of a detail waits.
+        // New connections wait one second. The gap after the last row is locked, so that every
+        // INSERT of a detail waits.
         sql.rows("SET GLOBAL innodb_lock_wait_timeout = 1");
         sql.rows("BEGIN");
         sql.rows("SELECT * FROM arm_ctx WHERE tran_id >= 0 FOR UPDATE");
-        let mut child = bench
-            .command(&format!(
-                "run arm_insert --scenario=ctx5 --arm-mode={mode} --ids={ids} --events=100 --records-per-commit=10 --format=json"
-            ))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stderr.as_mut().unwrap()).lines();
-        // A line per second tells the errors of that second.
-        let hit = lines
-            .map(Result::unwrap)
-            .find(|line| line.contains("err/s: ") && !line.contains("err/s: 0.00"));
+        let run = bench.path(mode);
+        let words = format!(
+            "run arm_insert --scenario=ctx5 --arm-mode={mode} --ids={ids} --events=100 --records-per-commit=10 --out={}",
+            run.display()
+        );
+        let mut running = Running::start(bench.command(&words));
+        running.wait_for_line(|line| line.contains("err/s: ") && !line.contains("err/s: 0.00"));
         sql.rows("ROLLBACK");
         sql.rows(&format!("SET GLOBAL innodb_lock_wait_timeout = {timeout}"));
-        assert!(hit.is_some(), "no lock wait was met");
-        let output = child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{mode} {ids}");
-        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_succeeded(&running.end(), &words);
+        let result = json(&run.join("load/result.json"));
         assert_eq!(number(&result, "events"), 100, "{mode} {ids}");
         assert_eq!(
             result["errors_by_code"]["1205"],
@@ -218,7 +210,7 @@ fn a_deadlock_writes_the_buffer_again_without_duplicates() {
     bench.succeed("prepare arm_insert");
     let sql = Sql::open(&bench);
     sql.rows("BEGIN");
-    // Fifty changed rows weigh more than the writer's one: the writer is the victim.
+    // Fifty changed rows against the writer's one: InnoDB chooses the writer as the victim.
     sql.rows("UPDATE arm_tran_def SET name = CONCAT(name, '!')");
     sql.rows("SELECT * FROM arm_ctx WHERE tran_id >= 0 FOR UPDATE");
     let child = bench
@@ -227,65 +219,58 @@ fn a_deadlock_writes_the_buffer_again_without_duplicates() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // It has inserted its first record and waits for the gap of its details.
-    // (innodb_trx would not do: it is read anew only when nobody has asked for a tenth of a second.)
+    // The writer has inserted its first record and waits for the gap of its details. (innodb_trx
+    // would not show this: the server caches it until no query has read it for 0.1 s.)
     sql.wait_until(
-        "the writer never waits",
+        "the writer waits for a lock",
         "SELECT COUNT(*) FROM performance_schema.data_lock_waits",
         |waits| waits > 0,
     );
     sql.rows("SELECT * FROM arm_tran FOR UPDATE");
     sql.rows("ROLLBACK");
-    let output = child.wait_with_output().unwrap();
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let result = printed_json(&child.wait_with_output().unwrap());
     assert_eq!(result["errors_by_code"]["1213"], 1);
     assert_eq!(number(&result, "events"), 100);
     assert_eq!(sql.number("SELECT COUNT(*) FROM arm_ctx"), 500);
-    // The same ids as before the deadlock: none is left out.
+    // The same ids as before the deadlock, without a gap.
     assert_eq!(sql.number("SELECT MAX(id) FROM arm_tran"), 100);
     bench.succeed("check arm_insert --check-strict --scenario=ctx5");
 }
 
 #[test]
-fn buffers_filled_in_time_are_written_afterwards_and_that_time_counts() {
+fn buffers_filled_within_the_time_are_written_after_it_and_counted() {
     let bench = Bench::new("arm_drain");
     bench.succeed("prepare arm_insert");
-    // 16 buffers of 200 records with 21 rows each are full before the first of them is written; also in what is left of the time
-    // where the machine stalls in it.
+    // 16 buffers of 50 records with 21 rows each are full before the first one is written, even
+    // where the machine stalls.
     let (result, server) = run(
         &bench,
         "run",
-        "--scenario=ctx20 --arm-mode=row --threads=1 --time=3 --records-per-commit=200 --arm-buffers=16",
+        "--scenario=ctx20 --arm-mode=row --threads=1 --time=3 --records-per-commit=50 --arm-buffers=16",
     );
-    let of = |key: &str| result[key].as_f64().unwrap();
-    assert!(of("drain_seconds") > 0.0 && of("seconds") - of("drain_seconds") >= 3.0);
+    let seconds = |key: &str| result[key].as_f64().unwrap();
+    assert!(seconds("drain_seconds") > 0.0 && seconds("seconds") - seconds("drain_seconds") >= 3.0);
     assert!(
-        result["per_thread"][0]["seconds"].as_f64().unwrap() <= of("seconds"),
-        "the last commit is inside"
+        result["per_thread"][0]["seconds"].as_f64().unwrap() <= seconds("seconds"),
+        "the last commit is inside the measurement"
     );
     let sql = Sql::open(&bench);
     let records = sql.number("SELECT COUNT(*) FROM arm_tran") as u64;
     assert_eq!(number(&result, "events"), records);
-    assert!(records >= 16 * 200, "the drain was counted: {records}");
-    assert_eq!(growth(&server, "Com_commit"), records / 200);
+    assert!(records >= 16 * 50, "the drain is counted: {records}");
+    assert_eq!(growth(&server, "Com_commit"), records / 50);
     assert_eq!(result["details"]["producer_bound"], false);
     assert!(result["details"]["queue_full_seconds"].as_f64().unwrap() > 0.0);
 }
 
 #[test]
-fn wrong_tables_and_options_are_told_before_anything_runs() {
+fn wrong_tables_and_options_are_refused_before_the_run() {
     let bench = Bench::new("arm_wrong");
     bench.succeed("prepare oltp_read_write --table-size=10");
-    let refused = |words: &str, part: &str| {
-        let output = bench.load(words);
-        assert_eq!(output.status.code(), Some(2), "{words}");
-        let line = only_line(&output);
-        assert!(line.contains(part), "`{part}` is not in: {line}");
-    };
-    refused("run arm_insert", "prepare arm_insert");
+    bench.refused("run arm_insert", &["prepare arm_insert"]);
     bench.succeed("prepare arm_insert");
-    refused("run arm_insert --metrics=3", "--scenario=custom");
-    refused("run arm_insert --scenario=ctx7", "`ctx7` is not a scenario");
+    bench.refused("run arm_insert --metrics=3", &["--scenario=custom"]);
+    bench.refused("run arm_insert --scenario=ctx7", &["`ctx7` is not a scenario"]);
     Sql::open(&bench).rows("ALTER TABLE arm_ctx DROP COLUMN val");
-    refused("run arm_insert", "arm_ctx has the columns tran_id, pos, pdef;");
+    bench.refused("run arm_insert", &["arm_ctx has the columns tran_id, pos, pdef;"]);
 }

@@ -1,41 +1,22 @@
-//! Connections: TLS and compression over TCP, several sockets in turn, connections opened again as asked for and after a server's death.
-
-use std::io::BufRead;
-use std::io::BufReader;
-use std::process::Child;
-use std::process::Command;
-use std::process::Output;
-use std::process::Stdio;
+//! Connections: TLS and compression over TCP, several sockets in turn, reconnects by option and
+//! after the server's death.
 
 use crate::common::Bench;
+use crate::common::assert_refused;
 use crate::common::growth;
 use crate::common::json;
 use crate::common::mysqld::Mysqld;
 use crate::common::only_line;
+use crate::common::printed_json;
 use crate::common::proxy::Proxy;
+use crate::common::running::Running;
 use crate::common::variable;
-use serde_json::Value;
-
-/// The generator on a server of the test's own.
-fn command(server: &Mysqld, words: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_loadprint-load"));
-    command.args(words.split_whitespace()).args(server.connection());
-    command.env_remove("MYSQL_PWD").stdin(Stdio::null());
-    command
-}
-
-fn result(output: &Output) -> Value {
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{error}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 #[test]
 fn tls_is_used_verified_and_recorded() {
     let bench = Bench::new("tls");
     let server = Mysqld::start();
-    let prepared = command(&server, "prepare oltp_read_write --table-size=1000").output();
-    assert!(prepared.unwrap().status.success());
+    server.succeed("prepare oltp_read_write --table-size=1000");
     let words = "run oltp_point_select --table-size=1000 --threads=2 --events=100 --format=json";
     let authority = server.authority().display().to_string();
     for (number, (options, mode)) in [
@@ -54,7 +35,7 @@ fn tls_is_used_verified_and_recorded() {
     {
         let run = bench.path(&format!("run-{number}"));
         let words = format!("{words} {options} --out={}", run.display());
-        let result = result(&command(&server, &words).output().unwrap());
+        let result = printed_json(&server.command(&words).output().unwrap());
         assert_eq!(result["tls"]["mode"], mode);
         let cipher = result["tls"]["cipher"].as_str().unwrap();
         assert!(cipher.starts_with("TLS_"), "{cipher}");
@@ -66,28 +47,29 @@ fn tls_is_used_verified_and_recorded() {
         let finished: usize = finished.as_str().unwrap().parse().unwrap();
         assert_eq!(finished, 3 * (number + 1));
     }
-    let plain = result(&command(&server, words).output().unwrap());
+    let plain = printed_json(&server.command(words).output().unwrap());
     assert_eq!(
         plain["tls"],
         serde_json::json!({"mode": "disabled", "cipher": null})
     );
 
-    // The server's own certificate names no host, and a file that is no authority of it does not verify.
-    let refused = |options: &str| {
-        let output = command(&server, &format!("{words} {options}")).output().unwrap();
-        assert_eq!(output.status.code(), Some(2));
-        let line = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(line.lines().count(), 1, "{line}");
-        line
-    };
-    let identity = refused(&format!("--mysql-ssl=verify_identity --mysql-ssl-ca={authority}"));
-    assert!(identity.contains("error 2026"), "{identity}");
-    assert!(refused("--mysql-ssl=verify_ca").contains("--mysql-ssl-ca"));
-    assert!(refused("--mysql-ssl=verify_ca --mysql-ssl-ca=/nonexistent").contains("no such file"));
+    // The server's certificate names no host.
+    let identity = format!("--mysql-ssl=verify_identity --mysql-ssl-ca={authority}");
+    for (options, part) in [
+        (identity.as_str(), "error 2026"),
+        ("--mysql-ssl=verify_ca", "--mysql-ssl-ca"),
+        (
+            "--mysql-ssl=verify_ca --mysql-ssl-ca=/nonexistent",
+            "does not exist",
+        ),
+    ] {
+        let output = server.command(&format!("{words} {options}")).output().unwrap();
+        assert_refused(&output, &[part]);
+    }
 }
 
 #[test]
-fn compression_shrinks_what_the_server_sends() {
+fn compression_reduces_the_bytes_that_the_server_sends() {
     let bench = Bench::new("compression");
     bench.succeed("prepare oltp_read_write --table-size=1000");
     let sent = |option: &str| {
@@ -107,7 +89,7 @@ fn compression_shrinks_what_the_server_sends() {
 }
 
 #[test]
-fn sockets_are_taken_in_turn() {
+fn threads_connect_to_the_sockets_in_turn() {
     let bench = Bench::new("sockets");
     bench.succeed("prepare oltp_read_write --table-size=1000");
     let (one, two) = (bench.path("one.sock"), bench.path("two.sock"));
@@ -117,7 +99,7 @@ fn sockets_are_taken_in_turn() {
         bench.command("run oltp_point_select --table-size=1000 --threads=5 --events=100 --format=json");
     // The later option wins.
     command.arg(format!("--mysql-socket={},{}", one.display(), two.display()));
-    let result = result(&command.output().unwrap());
+    let result = printed_json(&command.output().unwrap());
     assert_eq!(
         result["servers"],
         serde_json::json!([one.display().to_string(), two.display().to_string()])
@@ -127,7 +109,7 @@ fn sockets_are_taken_in_turn() {
 }
 
 #[test]
-fn a_connection_is_opened_again_as_often_as_asked_for_and_its_statements_with_it() {
+fn reconnect_opens_the_connection_and_prepares_its_statements_again() {
     let bench = Bench::new("reopen");
     bench.succeed("prepare oltp_read_write --table-size=1000");
     for (every, times) in [(1, 60), (20, 3)] {
@@ -137,7 +119,8 @@ fn a_connection_is_opened_again_as_often_as_asked_for_and_its_statements_with_it
         );
         assert_eq!(growth(&server, "Connections"), times);
         assert_eq!(growth(&server, "Com_stmt_prepare"), times);
-        // Nobody answers a close: the server counts some of them after the generator has read its counters.
+        // A close has no reply: the server counts some of them after the generator has read its
+        // counters.
         assert!(growth(&server, "Com_stmt_close") <= times);
         assert_eq!(result["protocol_calls"]["closes"], times);
         assert_eq!(growth(&server, "Com_stmt_execute"), 60);
@@ -152,115 +135,67 @@ fn a_connection_is_opened_again_as_often_as_asked_for_and_its_statements_with_it
     }
 }
 
-/// Starts the generator and gives the lines that it prints.
-fn spawn(server: &Mysqld, words: &str) -> (Child, impl Iterator<Item = String>) {
-    let mut child = command(server, words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let printed = BufReader::new(child.stdout.take().unwrap());
-    (child, printed.lines().map(Result::unwrap))
-}
-
-/// A line of a second with transactions: on a machine that stalls not every second has some.
-fn something_was_done(line: &str) -> bool {
-    line.contains(" tps: ") && !line.contains(" tps: 0.00 ")
-}
-
-/// Reads lines until one has what is wanted.
-fn await_line(lines: &mut impl Iterator<Item = String>, wanted: impl Fn(&str) -> bool) {
-    let mut seen = Vec::new();
-    for line in lines {
-        if wanted(&line) {
-            return;
-        }
-        seen.push(line);
-    }
-    panic!("the wanted line did not come: {seen:#?}");
-}
-
 #[test]
-fn a_server_killed_in_mid_run_and_started_again_is_used_on() {
+fn threads_reconnect_to_a_killed_server_that_starts_again() {
     let bench = Bench::new("restart");
     let server = Mysqld::start();
-    let prepared = command(&server, "prepare oltp_read_write --table-size=1000").output();
-    assert!(prepared.unwrap().status.success());
+    server.succeed("prepare oltp_read_write --table-size=1000");
     let run = bench.path("run");
     let words = format!(
         "run oltp_read_write --table-size=1000 --threads=3 --time=600 --mysql-ignore-errors=1213,1205,1020,2006,2013 \
          --reconnect-timeout=600 --out={}",
         run.display()
     );
-    let (child, mut lines) = spawn(&server, &words);
-    await_line(&mut lines, something_was_done);
+    let mut running = Running::start(server.command(&words));
+    running.wait_for_transactions();
     server.kill();
-    await_line(&mut lines, |line| line.contains(" tps: 0.00 "));
+    running.wait_for_line(|line| line.contains(" tps: 0.00 "));
     server.start_again();
-    // All three are back, and have changed something since.
-    let at_work = "SELECT COUNT(*) FROM performance_schema.status_by_thread \
+    // All three have connected again and changed rows.
+    let updating = "SELECT COUNT(*) FROM performance_schema.status_by_thread \
                    WHERE variable_name = 'Handler_update' AND variable_value > 0";
     let sql = server.sql();
-    sql.wait_until("the threads do not come back", at_work, |threads| threads == 3);
+    sql.wait_until("all threads update rows", updating, |threads| threads == 3);
     drop(sql);
-    await_line(&mut lines, something_was_done);
-    let ended = Command::new("kill")
-        .args(["-TERM", &child.id().to_string()])
-        .status();
-    assert!(ended.unwrap().success());
-    let rest: Vec<String> = lines.collect();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(143),
-        "{}: {rest:?}",
-        only_line(&output)
-    );
+    running.wait_for_transactions();
+    running.signal("TERM");
+    let output = running.end();
+    assert_eq!(output.status.code(), Some(143), "{}", only_line(&output));
     let result = json(&run.join("load/result.json"));
     assert_eq!(
         result["reconnects_by_cause"],
         serde_json::json!({"asked": 0, "error": 3})
     );
     let counts = json(&run.join("load/server.json"));
-    assert!(counts["status_end"].is_null(), "counters of another life");
+    assert!(counts["status_end"].is_null(), "counters of another process");
     assert_eq!(counts["restarted"], true);
 
-    // One that does not come back is waited for as long as asked, then named.
+    // A server that does not start again ends the run after --reconnect-timeout.
     let words = format!("{words}-gone").replace("--reconnect-timeout=600", "--reconnect-timeout=1");
-    let (child, mut lines) = spawn(&server, &words);
-    await_line(&mut lines, something_was_done);
+    let mut running = Running::start(server.command(&words));
+    running.wait_for_transactions();
     server.kill();
-    let rest: Vec<String> = lines.collect();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{rest:?}");
-    let line = only_line(&output);
-    // Refused, or lost in the middle of a greeting by a process that takes longer than that to go.
-    for part in ["within 1 s (--reconnect-timeout)", "error 20"] {
-        assert!(line.contains(part), "{part} is not in {line}");
-    }
+    // Refused, or lost in the middle of the greeting of a process that takes longer to die.
+    assert_refused(&running.end(), &["within 1 s (--reconnect-timeout)", "error 20"]);
 }
 
 #[test]
-fn a_server_killed_in_mid_run_ends_the_run_with_its_thread_and_place() {
+fn a_killed_server_ends_the_run_with_thread_and_place() {
     let bench = Bench::new("killed_for_good");
     let server = Mysqld::start();
-    let prepared = command(&server, "prepare oltp_read_write --table-size=1000").output();
-    assert!(prepared.unwrap().status.success());
+    server.succeed("prepare oltp_read_write --table-size=1000");
     let run = bench.path("run");
     let words = format!(
         "run oltp_read_write --table-size=1000 --threads=8 --time=600 --rate=200 --out={}",
         run.display()
     );
-    let (child, mut lines) = spawn(&server, &words);
-    await_line(&mut lines, something_was_done);
+    let mut running = Running::start(server.command(&words));
+    running.wait_for_transactions();
     server.kill();
-    lines.for_each(drop);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let line = only_line(&output);
-    for part in ["thread ", "oltp_read_write", "error 20", "the server"] {
-        assert!(line.contains(part), "`{part}` is not in: {line}");
-    }
+    assert_refused(
+        &running.end(),
+        &["thread ", "oltp_read_write", "error 20", "the server"],
+    );
     let result = json(&run.join("load/result.json"));
     assert_eq!(
         (&result["status"], &result["mode"]),

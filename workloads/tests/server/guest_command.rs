@@ -1,4 +1,4 @@
-//! Any program as a load: this generator itself and the Go client as commands, and programs that misbehave.
+//! Commands as external generators: this generator, the Go client, and programs that misbehave.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ fn prepared(name: &str) -> Bench {
 }
 
 #[test]
-fn operations_come_from_its_output_and_the_server_agrees() {
+fn operations_of_the_output_agree_with_the_server() {
     let bench = prepared("command_output");
     let words = "--command=PROGRAM run oltp_point_select --defaults-file={defaults_file} --mysql-db={database} --tables=2 \
                  --table-size=2000 --threads={threads} --events=3000 --protocol=text";
@@ -55,13 +55,13 @@ fn operations_come_from_its_output_and_the_server_agrees() {
     assert!(result["queries"].is_null() && result["latency_ms"]["p95"].is_null());
     assert_eq!(json(&out.join("run.json"))["generator"], "command");
     assert!(result["details"]["sockets"]["after"]["tcp_time_wait"].is_u64());
-    // All of its statements, and a few dozen of its own about the server.
+    // Its 3000 statements, and a few dozen that read the server's settings.
     let questions = growth(&json(&out.join("load/server.json")), "Questions");
     assert!((3000..3200).contains(&questions), "{questions}");
 }
 
 #[test]
-fn the_server_counts_for_a_program_without_an_end() {
+fn the_server_counts_the_operations_of_a_program_without_end() {
     let bench = prepared("command_questions");
     let words = "--command=PROGRAM run oltp_point_select --defaults-file={defaults_file} --mysql-db={database} --tables=2 \
                  --table-size=2000 --time=0";
@@ -75,31 +75,32 @@ fn the_server_counts_for_a_program_without_an_end() {
     let questions = growth(&json(&out.join("load/server.json")), "Questions");
     assert_eq!(result["events"].as_u64(), Some(questions));
     assert!(questions > 0);
-    window_is_stamped(&out, &result);
+    assert_window(&out, &result);
 }
 
-/// The window is not shorter than asked for, by its stamps and as it is told; the host may be late to see its end.
-fn window_is_stamped(out: &Path, result: &Value) {
+/// Expects a window of at least the given time in the phases and in the result; a busy host sees
+/// its end late.
+fn assert_window(out: &Path, result: &Value) {
     let text = std::fs::read_to_string(out.join("load/phases.jsonl")).unwrap();
-    let stamps = text
+    let moments = text
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .filter(|line| line["phase"] == "measure")
         .map(|line| line["monotonic_ns"].as_i64().unwrap());
-    let stamps: Vec<i64> = stamps.collect();
-    let [begin, end] = stamps[..] else {
+    let moments: Vec<i64> = moments.collect();
+    let [begin, end] = moments[..] else {
         panic!("{text}")
     };
-    let seconds = result["details"]["window_seconds"].as_f64().unwrap();
-    let stamped = (end - begin) as f64 / 1e9;
+    let reported = result["details"]["window_seconds"].as_f64().unwrap();
+    let recorded = (end - begin) as f64 / 1e9;
     assert!(
-        seconds >= 1.9 && stamped >= 1.9,
-        "{seconds} s, {stamped} s stamped"
+        reported >= 1.9 && recorded >= 1.9,
+        "{reported} s reported, {recorded} s recorded"
     );
 }
 
 #[test]
-fn marks_make_the_window_and_intervals_its_series() {
+fn marks_limit_the_window_and_intervals_are_its_series() {
     let bench = Bench::new("command_marks");
     let script =
         "--command=echo 5 ops; echo go; echo 7 ops; echo 8 ops; echo stop; echo 9 ops; echo noise >&2";
@@ -115,7 +116,7 @@ fn marks_make_the_window_and_intervals_its_series() {
 }
 
 #[test]
-fn programs_that_fail_or_hang_or_say_nothing_are_failures() {
+fn programs_that_fail_or_hang_or_print_nothing_fail_the_run() {
     let bench = Bench::new("command_faults");
     for (words, more, part) in [
         (
@@ -131,10 +132,10 @@ fn programs_that_fail_or_hang_or_say_nothing_are_failures() {
         (
             "--time=600",
             "--command=true",
-            "nothing in the command's output gave a number of operations",
+            "no line of the command's output contained a number of operations",
         ),
         ("--time=5", "--command=/no/such/program", "start /no/such/program"),
-        ("--time=5", "--command=echo 'open", "a quote is not closed"),
+        ("--time=5", "--command=echo 'open", "missing closing quote"),
     ] {
         let (output, out) = run(&bench, words, &[more, "--operations-regex=([0-9]+) ops"]);
         assert_eq!(output.status.code(), Some(2), "{more}");
@@ -145,7 +146,7 @@ fn programs_that_fail_or_hang_or_say_nothing_are_failures() {
     }
 }
 
-/// Builds the Go client; without Go there is none, as ./setup says.
+/// Builds the Go client; none without Go.
 fn go_client(bench: &Bench) -> Option<PathBuf> {
     let program = bench.path("loadprint-go-lookup");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/go");
@@ -167,7 +168,7 @@ fn go_client(bench: &Bench) -> Option<PathBuf> {
 }
 
 #[test]
-fn the_go_client_is_a_load_with_its_pitfalls() {
+fn the_go_client_runs_with_and_without_its_pitfalls() {
     let bench = prepared("command_go");
     let Some(program) = go_client(&bench) else {
         return;
@@ -195,19 +196,20 @@ fn the_go_client_is_a_load_with_its_pitfalls() {
         std::fs::remove_dir_all(&out).unwrap();
         files
     };
-    // Server's counters beside server's counters: a machine that stalls moves the client's window against the server's.
+    // Only server counters are compared with each other: a stall moves the client's window against
+    // the server's.
     let (result, server) = lookups("");
     assert!(result["events"].as_u64() > Some(0), "{result}");
     assert!(result["seconds"].as_f64() >= Some(1.9), "{result}");
     assert!(growth(&server, "Com_select") > 0);
-    assert_eq!(growth(&server, "Com_stmt_prepare"), 0, "values stand in the text");
+    assert_eq!(growth(&server, "Com_stmt_prepare"), 0, "values are in the text");
     let (_, server) = lookups("-interpolate-params=false -new-connection-per-query -gomaxprocs=1");
     let counts = ["Com_select", "Com_stmt_prepare", "Connections"].map(|name| growth(&server, name));
     let [selects, prepares, connections] = counts;
-    // But for the lookups of both threads that are under way at either end.
+    // Except the lookups of both threads that are in progress at either end.
     assert!(prepares.abs_diff(selects) <= 4, "{counts:?}");
-    // The server adds up the commands of its threads and reads the number of connections after that, in the same statement: the
-    // threads go on in between, for as long as it is held up there.
+    // Within one statement the server first adds up the commands of its threads, then reads the
+    // number of connections. The threads continue in between.
     assert!(
         2 * connections >= selects && connections <= 2 * selects,
         "{counts:?}"

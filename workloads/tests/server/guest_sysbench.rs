@@ -1,12 +1,10 @@
-//! The real sysbench as a guest: its figures in our run directory, and what becomes of runs that it spoils.
+//! The real sysbench as an external generator: its figures in our run directory, and runs that it
+//! fails.
 
 use std::fs;
 use std::path::Path;
 use std::process::Output;
 use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
-use std::time::Instant;
 
 use serde_json::Value;
 
@@ -14,8 +12,10 @@ use crate::common::Bench;
 use crate::common::growth;
 use crate::common::json;
 use crate::common::only_line;
+use crate::common::signal;
+use crate::common::wait_until;
 
-const GUEST: &str = "--generator=sysbench --tables=2 --table-size=2000 --threads=2 --rand-type=uniform";
+const SYSBENCH: &str = "--generator=sysbench --tables=2 --table-size=2000 --threads=2 --rand-type=uniform";
 
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
@@ -39,20 +39,22 @@ fn phases(run: &Path) -> Vec<(String, String, i64)> {
 }
 
 #[test]
-fn a_run_of_sysbench_is_a_run_like_ours() {
+fn a_run_of_sysbench_has_the_files_of_our_runs() {
     let bench = Bench::new("guest_run");
-    bench.succeed(&format!("prepare oltp_read_write {GUEST}"));
-    // Two programs look at their clocks: one that the machine holds up for a moment sees another window. Not ten times in a row.
-    let agreed = (0..10).any(|round| sysbench_s_window_is_ours(&bench, &format!("run-{round}")));
+    bench.succeed(&format!("prepare oltp_read_write {SYSBENCH}"));
+    // Two programs read their clocks: a program that stalls sees another window. Ten such stalls in
+    // a row fail the test.
+    let agreed = (0..10).any(|round| windows_agree(&bench, &format!("run-{round}")));
     assert!(agreed, "the windows never agreed");
-    bench.succeed(&format!("cleanup oltp_read_write {GUEST}"));
+    bench.succeed(&format!("cleanup oltp_read_write {SYSBENCH}"));
 }
 
-/// One run; true if the window that sysbench tells, the one that was stamped and what the server counted in it are the same.
-fn sysbench_s_window_is_ours(bench: &Bench, name: &str) -> bool {
+/// Runs sysbench once; true if the window that it reports, the recorded one and the server's count
+/// of transactions agree.
+fn windows_agree(bench: &Bench, name: &str) -> bool {
     let run = bench.path(name);
     bench.succeed(&format!(
-        "run oltp_read_write {GUEST} --warmup-time=1 --time=3 --histogram --out={}",
+        "run oltp_read_write {SYSBENCH} --warmup-time=1 --time=3 --histogram --out={}",
         run.display()
     ));
     let result = json(&run.join("load/result.json"));
@@ -64,15 +66,12 @@ fn sysbench_s_window_is_ours(bench: &Bench, name: &str) -> bool {
     assert_eq!(json(&run.join("run.json"))["generator"], "sysbench");
     let count = |name: &str| result[name].as_u64().unwrap();
     let events = count("events");
-    // 20 client statements a transaction, some more for one that met a lock and began anew; sysbench's counters are read while its
-    // threads run.
-    let begun = events + count("errors");
+    // 20 client statements a transaction, some more for one that a lock error repeats. sysbench
+    // reads its counters while its threads run.
+    let started = events + count("errors");
     for (name, each) in [("queries", 20), ("reads", 14), ("writes", 4)] {
-        let told = count(name);
-        assert!(
-            (each * events).saturating_sub(40) <= told && told <= each * begun + 40,
-            "{name}: {result}"
-        );
+        let expected = (each * events).saturating_sub(40)..=each * started + 40;
+        assert!(expected.contains(&count(name)), "{name}: {result}");
     }
     assert!(result["commits"].is_null() && result["protocol"].is_null());
     let seconds = result["seconds"].as_f64().unwrap();
@@ -90,7 +89,8 @@ fn sysbench_s_window_is_ours(bench: &Bench, name: &str) -> bool {
     );
     let measured = (stamps[3].2 - stamps[2].2) as f64 / 1e9;
     assert!(run.join("load/throughput.parquet").exists() && run.join("load/latency.hlog").exists());
-    // The server's own count of the window: the two statuses were read while sysbench ran. The warm-up is not in it.
+    // The server's count in the window, without the warm-up: both statuses were read while sysbench
+    // ran.
     let commits = growth(&json(&run.join("load/server.json")), "Com_commit") as f64;
     (2.9..3.2).contains(&seconds)
         && (measured - seconds).abs() < 0.3
@@ -98,12 +98,12 @@ fn sysbench_s_window_is_ours(bench: &Bench, name: &str) -> bool {
 }
 
 #[test]
-fn our_tables_serve_it_and_a_fixed_number_of_events_is_all_of_it() {
+fn sysbench_runs_a_fixed_number_of_events_on_our_tables() {
     let bench = Bench::new("guest_events");
     bench.succeed("prepare oltp_read_write --tables=2 --table-size=2000");
     let run = bench.path("run");
     bench.succeed(&format!(
-        "run oltp_point_select {GUEST} --events=500 --out={}",
+        "run oltp_point_select {SYSBENCH} --events=500 --out={}",
         run.display()
     ));
     let result = json(&run.join("load/result.json"));
@@ -119,7 +119,7 @@ fn our_tables_serve_it_and_a_fixed_number_of_events_is_all_of_it() {
 }
 
 #[test]
-fn what_sysbench_cannot_do_is_refused_before_anything_runs() {
+fn options_that_sysbench_lacks_are_refused_before_the_run() {
     let bench = Bench::new("guest_refusals");
     bench.succeed("prepare oltp_read_write --tables=2 --table-size=2000");
     let run = bench.path("run");
@@ -127,43 +127,49 @@ fn what_sysbench_cannot_do_is_refused_before_anything_runs() {
         ("--time=1.5", "whole seconds"),
         ("--protocol=sql_prepare", "--protocol=sql_prepare"),
         ("--sysbench-path=/bin/echo", "is not sysbench"),
-        ("--rand-seed=3000000000", "no seed above 2147483647"),
+        ("--rand-seed=3000000000", "seeds up to 2147483647"),
     ] {
         let output = bench.load(&format!(
-            "run oltp_read_write {GUEST} {words} --out={}",
+            "run oltp_read_write {SYSBENCH} {words} --out={}",
             run.display()
         ));
         assert_eq!(output.status.code(), Some(2), "{words}");
-        let said = text(&output);
-        assert!(said.lines().last().unwrap().contains(part), "{words}: {said}");
+        let printed = text(&output);
+        assert!(
+            printed.lines().last().unwrap().contains(part),
+            "{words}: {printed}"
+        );
         assert!(!run.join("load/result.json").exists());
         fs::remove_dir_all(&run).ok();
     }
 }
 
 #[test]
-fn a_run_that_sysbench_gives_up_fails_with_its_own_words() {
+fn a_fatal_error_of_sysbench_is_reported() {
     let bench = Bench::new("guest_fatal");
     bench.succeed("prepare oltp_read_write --tables=1 --table-size=2000");
     let run = bench.path("run");
-    // The second table is not there, which sysbench finds out by itself when preflight is not asked about it.
+    // The second table is missing; sysbench reports it, as there is no preflight.
     let output = bench.load(&format!(
-        "run oltp_read_write {GUEST} --time=2 --out={}",
+        "run oltp_read_write {SYSBENCH} --time=2 --out={}",
         run.display()
     ));
     assert_eq!(output.status.code(), Some(2));
-    let said = text(&output);
-    assert!(said.contains("sbtest2") && !said.contains("panicked"), "{said}");
+    let printed = text(&output);
+    assert!(
+        printed.contains("sbtest2") && !printed.contains("panicked"),
+        "{printed}"
+    );
     assert!(!run.join("load/result.json").exists());
 }
 
 #[test]
-fn an_interrupted_run_leaves_no_sysbench_behind() {
+fn an_interrupted_run_ends_sysbench() {
     let bench = Bench::new("guest_signal");
     bench.succeed("prepare oltp_read_write --tables=2 --table-size=2000");
     let run = bench.path("run");
     let mut command = bench.command(&format!(
-        "run oltp_read_write {GUEST} --time=600 --out={}",
+        "run oltp_read_write {SYSBENCH} --time=600 --out={}",
         run.display()
     ));
     let child = command
@@ -171,25 +177,20 @@ fn an_interrupted_run_leaves_no_sysbench_behind() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let id = i32::try_from(child.id()).unwrap();
+    let id = child.id();
     let children = format!("/proc/{id}/task/{id}/children");
-    let stamped =
-        || fs::read_to_string(run.join("load/phases.jsonl")).is_ok_and(|text| text.contains("measure"));
-    let limit = Instant::now() + Duration::from_secs(300);
-    while !stamped() {
-        assert!(Instant::now() < limit, "it never measured");
-        thread::sleep(Duration::from_millis(10));
-    }
-    let guest = fs::read_to_string(&children).unwrap().trim().to_owned();
-    assert!(!guest.is_empty());
-    // SAFETY: a signal to a child of this test.
-    assert_eq!(unsafe { libc::kill(id, libc::SIGINT) }, 0);
+    wait_until("the phase measure", || {
+        fs::read_to_string(run.join("load/phases.jsonl")).is_ok_and(|text| text.contains("measure"))
+    });
+    let sysbench = fs::read_to_string(&children).unwrap().trim().to_owned();
+    assert!(!sysbench.is_empty());
+    signal(&child, "INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output));
     assert!(only_line(&output).contains("interrupted by signal 2"));
     assert!(
-        !Path::new(&format!("/proc/{guest}/cmdline")).exists(),
-        "{guest} is still there"
+        !Path::new(&format!("/proc/{sysbench}/cmdline")).exists(),
+        "{sysbench} still runs"
     );
     assert_eq!(json(&run.join("run.json"))["status"], "failed");
 }

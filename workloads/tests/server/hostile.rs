@@ -1,17 +1,15 @@
-//! A server that hangs or sends nonsense: each call ends at its limit with one line that names the place, memory is bounded, and a
-//! signal ends the generator.
+//! Tests with a server that hangs or sends malformed packets: each call ends at its limit with one
+//! line that names the place, memory is bounded, and a signal ends the generator.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
-use std::process::Command;
 use std::process::Output;
 use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
-use std::time::Instant;
 
 use crate::common::Bench;
+use crate::common::assert_refused;
+use crate::common::generator;
 use crate::common::hostile::Act;
 use crate::common::hostile::EXECUTE;
 use crate::common::hostile::Hostile;
@@ -20,92 +18,133 @@ use crate::common::hostile::PREPARE;
 use crate::common::hostile::query;
 use crate::common::json;
 use crate::common::only_line;
+use crate::common::signal;
 use crate::common::variable;
+use crate::common::wait_for_end;
+use crate::common::wait_until;
 
-/// Seconds that a limit is set to. No healthy statement takes that long on a machine that these tests can run on.
-const LIMIT: u64 = 20;
+/// Seconds for which the option under test is set. A healthy call takes longer than the first only
+/// where the machine stalls: cases that fail with it run again with the second.
+const LIMITS: [u64; 2] = [2, 20];
 const RUN: &str = "run oltp_read_write --table-size=100 --threads=2 --time=600 --report-interval=0";
 
-/// A generator in front of a server that misbehaves.
+/// A call of the generator, how its server misbehaves, and what the error message must contain.
+/// `LIMIT` in `words` and `parts` stands for the seconds of [`LIMITS`].
 struct Case {
+    words: String,
+    /// The first connection that the server treats badly: 0 reads counters, the others run events.
+    first: usize,
+    moment: Moment,
+    act: Act,
+    parts: Vec<String>,
+}
+
+impl Case {
+    fn new(words: impl Into<String>, first: usize, moment: Moment, act: Act, parts: &[&str]) -> Self {
+        Self {
+            words: words.into(),
+            first,
+            moment,
+            act,
+            parts: parts.iter().map(|&part| part.to_owned()).collect(),
+        }
+    }
+
+    fn start(&self, bench: &Bench, limit: u64) -> Started {
+        let words = with_limit(&self.words, limit);
+        let server = Hostile::start(
+            &variable("LOADPRINT_TEST_SOCKET"),
+            self.first,
+            self.moment,
+            self.act,
+        );
+        let account = bench.connection().into_iter();
+        let child = generator(&words)
+            .args(account.filter(|argument| !argument.starts_with("--mysql-socket=")))
+            .arg(format!("--mysql-db={}", bench.database()))
+            .args(server.address())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let name = format!(
+            "{words}: {:?} at {:?} from connection {} on",
+            self.act, self.moment, self.first
+        );
+        Started { name, server, child }
+    }
+
+    /// The reason if the generator did not fail as it should.
+    fn judge(&self, started: Started, limit: u64) -> Result<(), String> {
+        let address = format!("127.0.0.1:{}", started.server.port());
+        let (name, has_acted, output) = started.end();
+        let text = String::from_utf8_lossy(&output.stderr);
+        let parts = self.parts.iter().map(|part| with_limit(part, limit));
+        let missing: Vec<String> = parts
+            .chain([address])
+            .filter(|part| !text.contains(part))
+            .collect();
+        let is_refusal = output.status.code() == Some(2) && text.lines().count() == 1;
+        match is_refusal && missing.is_empty() && has_acted {
+            true => Ok(()),
+            false => Err(format!("{name}: {}, without {missing:?}: {text}", output.status)),
+        }
+    }
+}
+
+fn with_limit(text: &str, limit: u64) -> String {
+    text.replace("LIMIT", &limit.to_string())
+}
+
+/// Runs all cases at the same time, because each waits for its limit, and expects exit status 2 and
+/// one line with the address and the parts.
+fn all_refused(bench: &Bench, cases: Vec<Case>) {
+    let mut cases = cases;
+    let mut failures = Vec::new();
+    for limit in LIMITS {
+        let started: Vec<(Case, Started)> = cases
+            .into_iter()
+            .map(|case| {
+                let started = case.start(bench, limit);
+                (case, started)
+            })
+            .collect();
+        (cases, failures) = started
+            .into_iter()
+            .filter_map(|(case, started)| {
+                let failure = case.judge(started, limit).err()?;
+                Some((case, failure))
+            })
+            .unzip();
+        if cases.is_empty() {
+            return;
+        }
+    }
+    panic!("{}", failures.join("\n"));
+}
+
+/// A generator in front of a server that misbehaves.
+struct Started {
     name: String,
     server: Hostile,
     child: Child,
 }
 
-/// Starts the generator; `first` is the first connection that the server treats badly (0 reads counters, the others run events).
-fn start(bench: &Bench, words: &str, first: usize, moment: Moment, act: Act) -> Case {
-    let server = Hostile::start(&variable("LOADPRINT_TEST_SOCKET"), first, moment, act);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_loadprint-load"));
-    let account = bench.connection().into_iter();
-    let child = command
-        .args(words.split_whitespace())
-        .args(account.filter(|argument| !argument.starts_with("--mysql-socket=")))
-        .arg(format!("--mysql-db={}", bench.database()))
-        .args(server.address())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    Case {
-        name: format!("{words}: {act:?} at {moment:?} from connection {first} on"),
-        server,
-        child,
-    }
-}
-
-impl Case {
-    /// Waits until the server has misbehaved.
-    fn acted(&mut self) {
-        while !self.server.has_acted() {
+impl Started {
+    /// Waits until the server has misbehaved, then ends the generator.
+    fn terminate_after_act(&mut self) {
+        wait_until(&self.name, || {
             let ended = self.child.try_wait().unwrap();
-            assert!(
-                ended.is_none(),
-                "{}: ended before the server did anything",
-                self.name
-            );
-            thread::sleep(Duration::from_millis(10));
-        }
+            assert!(ended.is_none(), "{}: ended before the server acted", self.name);
+            self.server.has_acted()
+        });
+        signal(&self.child, "TERM");
     }
 
-    fn terminate(&self) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status();
-        assert!(sent.unwrap().success());
-    }
-
-    /// Waits for the end, which comes far before this deadline.
-    fn end(mut self) -> (String, Output) {
-        let deadline = Instant::now() + Duration::from_secs(600);
-        while self.child.try_wait().unwrap().is_none() {
-            if Instant::now() > deadline {
-                self.child.kill().unwrap();
-                panic!("{}: still runs after 600 s", self.name);
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        assert!(self.server.has_acted(), "{}: nothing happened", self.name);
-        (self.name, self.child.wait_with_output().unwrap())
-    }
-
-    /// Expects exit status 2 and one line with these parts.
-    fn refused(self, parts: &[&str]) {
-        let port = self.server.port();
-        let (name, output) = self.end();
-        let line = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{name}: {line}");
-        let line = only_line(&output);
-        for part in parts.iter().chain(&[format!("127.0.0.1:{port}").as_str()]) {
-            assert!(line.contains(part), "{name}: `{part}` is not in: {line}");
-        }
-    }
-}
-
-/// Runs cases side by side, as each waits for its limit.
-fn all_refused(cases: Vec<(Case, Vec<String>)>) {
-    for (case, parts) in cases {
-        case.refused(&parts.iter().map(String::as_str).collect::<Vec<_>>());
+    /// The name, whether the server has misbehaved, and what the generator printed.
+    fn end(self) -> (String, bool, Output) {
+        let output = wait_for_end(self.child, &self.name);
+        (self.name, self.server.has_acted(), output)
     }
 }
 
@@ -114,81 +153,69 @@ fn prepared(bench: &Bench) {
 }
 
 #[test]
-fn a_login_that_does_not_end_is_given_up() {
+fn a_login_without_end_is_given_up() {
     let bench = Bench::new("hostile_login");
     prepared(&bench);
     let mut cases = Vec::new();
-    for (moment, act) in [
-        (Moment::Connected, Act::Silence),
-        (Moment::Connected, Act::Drip),
-        (Moment::Greeted, Act::Silence),
-        (Moment::Greeted, Act::Drip),
-    ] {
-        for (first, words) in [
-            (0, RUN.to_owned()),
-            (1, RUN.to_owned()),
-            (1, format!("{RUN} --multiplex=on --workers=1")),
-            (0, "prepare oltp_insert".to_owned()),
-            (0, "cleanup oltp_insert".to_owned()),
-        ] {
-            let words = format!("{words} --thread-init-timeout={LIMIT}");
-            cases.push((
-                start(&bench, &words, first, moment, act),
-                vec!["--thread-init-timeout".to_owned()],
-            ));
+    for moment in [Moment::Connected, Moment::Greeted] {
+        for act in [Act::Silence, Act::Drip] {
+            for (first, words) in [
+                (0, RUN),
+                (1, RUN),
+                (0, "prepare oltp_insert"),
+                (0, "cleanup oltp_insert"),
+            ] {
+                let words = format!("{words} --thread-init-timeout=LIMIT");
+                cases.push(Case::new(words, first, moment, act, &["--thread-init-timeout"]));
+            }
         }
     }
-    all_refused(cases);
+    all_refused(&bench, cases);
 }
 
 #[test]
 fn a_statement_without_an_answer_is_given_up_and_named() {
     let bench = Bench::new("hostile_statement");
     prepared(&bench);
-    let silent = |verb: &str, first: usize, moment, act| {
-        let words = format!("{verb} --mysql-read-timeout={LIMIT}");
-        start(&bench, &words, first, moment, act)
+    let case = |words: &str, first, moment, act, place: &str| {
+        let words = format!("{words} --mysql-read-timeout=LIMIT");
+        let limit = "for LIMIT s (--mysql-read-timeout)";
+        Case::new(words, first, moment, act, &[limit, place])
     };
-    let limit = format!("for {LIMIT} s (--mysql-read-timeout)");
     let mut cases = Vec::new();
-    for driver in ["", "--multiplex=on --workers=1"] {
-        // None of them leaves a row locked, for which another case would wait.
-        for (workload, protocol, moment, place) in [
-            (
-                "oltp_read_only",
-                "text",
-                query("SELECT c FROM"),
-                "`SELECT c FROM sbtest1",
-            ),
-            ("oltp_read_only", "text", query("COMMIT"), "`COMMIT`"),
-            (
-                "oltp_update_non_index",
-                "emulated",
-                query("UPDATE"),
-                "`UPDATE sbtest1",
-            ),
-            (
-                "oltp_read_only",
-                "ps",
-                Moment::Command(Some(PREPARE), ""),
-                "setting up its session",
-            ),
-            (
-                "oltp_point_select",
-                "ps",
-                Moment::Command(Some(EXECUTE), ""),
-                "`SELECT c FROM sbtest1",
-            ),
-        ] {
-            let words = format!(
-                "run {workload} --table-size=100 --threads=2 --time=600 --report-interval=0 --protocol={protocol} {driver}"
-            );
-            for act in [Act::Silence, Act::Cut(3), Act::Drip] {
-                cases.push((
-                    silent(&words, 1, moment, act),
-                    vec![limit.clone(), place.to_owned()],
-                ));
-            }
+    // None of them leaves a row locked, for which another case would wait.
+    for (workload, protocol, moment, place) in [
+        (
+            "oltp_read_only",
+            "text",
+            query("SELECT c FROM"),
+            "`SELECT c FROM sbtest1",
+        ),
+        ("oltp_read_only", "text", query("COMMIT"), "`COMMIT`"),
+        (
+            "oltp_update_non_index",
+            "emulated",
+            query("UPDATE"),
+            "`UPDATE sbtest1",
+        ),
+        (
+            "oltp_read_only",
+            "ps",
+            Moment::Command(Some(PREPARE), ""),
+            "preparing its session",
+        ),
+        (
+            "oltp_point_select",
+            "ps",
+            Moment::Command(Some(EXECUTE), ""),
+            "`SELECT c FROM sbtest1",
+        ),
+    ] {
+        let words = format!(
+            "run {workload} --table-size=100 --threads=2 --time=600 --report-interval=0 --protocol={protocol}"
+        );
+        for act in [Act::Silence, Act::Cut(3), Act::Drip] {
+            cases.push(case(&words, 1, moment, act, place));
         }
     }
     // The connection that reads counters, and those of other verbs.
@@ -197,69 +224,57 @@ fn a_statement_without_an_answer_is_given_up_and_named() {
         ("warmup oltp_read_write --table-size=100", "SELECT AVG(id)"),
         ("check oltp_read_write --table-size=100", "SELECT"),
     ] {
-        cases.push((
-            silent(words, 0, query(text), Act::Silence),
-            vec![limit.clone(), format!("`{text}")],
-        ));
+        cases.push(case(words, 0, query(text), Act::Silence, &format!("`{text}")));
     }
-    all_refused(cases);
+    all_refused(&bench, cases);
 }
 
 #[test]
 fn threads_that_do_not_become_ready_end_the_run() {
     let bench = Bench::new("hostile_assembly");
     prepared(&bench);
-    let cases = ["", "--multiplex=on --workers=1"].map(|driver| {
-        let words = format!("{RUN} {driver} --mysql-read-timeout=0 --thread-init-timeout={LIMIT}");
-        let moment = Moment::Command(Some(PREPARE), "SELECT");
-        (
-            start(&bench, &words, 1, moment, Act::Silence),
-            vec![
-                "0 of 2 threads were connected and prepared".to_owned(),
-                "--thread-init-timeout".to_owned(),
-            ],
-        )
-    });
-    all_refused(cases.into());
+    let words = format!("{RUN} --mysql-read-timeout=0 --thread-init-timeout=LIMIT");
+    let moment = Moment::Command(Some(PREPARE), "SELECT");
+    let parts = [
+        "0 of 2 threads were connected and prepared",
+        "--thread-init-timeout",
+    ];
+    all_refused(&bench, vec![Case::new(words, 1, moment, Act::Silence, &parts)]);
 }
 
 #[test]
-fn what_no_server_sends_is_refused_with_bounded_memory() {
+fn replies_that_no_server_sends_are_refused_with_bounded_memory() {
     let bench = Bench::new("hostile_replies");
     prepared(&bench);
-    bench.succeed("prepare arm_insert");
-    let words = format!("{RUN} --mysql-read-timeout=300");
-    // The library takes some of the malformed packets for an answer; the server answers nothing after them.
-    let short = format!("{RUN} --mysql-read-timeout={LIMIT}");
-    let arm = "run arm_insert --arm-mode=bulk --threads=1 --time=600 --report-interval=0 --multiplex=on --workers=1 \
-               --mysql-read-timeout=300";
     let variables = query("SHOW GLOBAL VARIABLES");
-    let limits = query("SELECT @@max_allowed_packet");
-    let cases = [
-        (words.as_str(), 0, variables, Act::Rows, "1 GiB"),
-        (arm, 1, limits, Act::Rows, "1 GiB"),
-        // The library keeps descriptions of columns up to the largest packet.
-        (&words, 0, variables, Act::Columns, "error 20"),
-        (&words, 0, variables, Act::ManyColumns(1 << 27), "error 2008"),
-        (&short, 0, variables, Act::ManyColumns(1 << 60), "error 20"),
-        (arm, 1, limits, Act::ManyColumns(1 << 27), "error 2027"),
-        (&short, 0, variables, Act::Packet(b"\xff"), "error 20"),
-        (&short, 0, variables, Act::Packet(b"\x00\xfe\x01"), "error 20"),
-        (arm, 1, limits, Act::Packet(b"\xff"), "error 2027"),
-        (arm, 1, limits, Act::Packet(b"\x00\xfe\x01"), "error 2027"),
-        (arm, 1, limits, Act::Packet(b""), "error 2027"),
-        (
-            &short,
-            1,
-            Moment::Command(Some(PREPARE), ""),
-            Act::Packet(b"\x00\x01"),
-            // Either limit may come first.
-            " s",
-        ),
-    ];
-    // One after the other: each of the endless ones uses a gigabyte.
-    for (words, first, moment, act, part) in cases {
-        start(&bench, words, first, moment, act).refused(&[part]);
+    // libmysqlclient takes some of the malformed packets for an answer; the server answers nothing
+    // after them.
+    let words = format!("{RUN} --mysql-read-timeout=LIMIT");
+    let case = |first, moment, act, part| Case::new(words.clone(), first, moment, act, &[part]);
+    all_refused(
+        &bench,
+        vec![
+            case(0, variables, Act::ManyColumns(1 << 60), "error 20"),
+            case(0, variables, Act::Packet(b"\xff"), "error 20"),
+            case(0, variables, Act::Packet(b"\x00\xfe\x01"), "error 20"),
+            case(
+                1,
+                Moment::Command(Some(PREPARE), ""),
+                Act::Packet(b"\x00\x01"),
+                // Either limit may come first.
+                " s",
+            ),
+        ],
+    );
+    // One after the other: each of the endless replies uses a gigabyte.
+    let words = format!("{RUN} --mysql-read-timeout=300");
+    for (act, part) in [
+        (Act::Rows, "1 GiB"),
+        // libmysqlclient keeps descriptions of columns up to the largest packet.
+        (Act::Columns, "error 20"),
+        (Act::ManyColumns(1 << 27), "error 2008"),
+    ] {
+        all_refused(&bench, vec![Case::new(words.clone(), 0, variables, act, &[part])]);
     }
 }
 
@@ -268,33 +283,31 @@ fn a_signal_ends_a_generator_whose_server_is_silent() {
     let bench = Bench::new("hostile_signal");
     prepared(&bench);
     let mut cases = Vec::new();
-    for driver in ["", "--multiplex=on --workers=1"] {
-        for (number, (first, moment)) in [
-            (0, Moment::Connected),
-            (0, Moment::Greeted),
-            (0, query("SHOW GLOBAL VARIABLES")),
-            (1, Moment::Greeted),
-            (1, Moment::Command(Some(PREPARE), "")),
-            (1, Moment::Command(Some(EXECUTE), "")),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let run = bench.path(&format!("run-{number}{}", driver.len()));
-            let words = format!(
-                "{RUN} {driver} --mysql-read-timeout=0 --thread-init-timeout=3600 --forced-shutdown=off --out={}",
-                run.display()
-            );
-            let measured = matches!(moment, Moment::Command(Some(EXECUTE), _)).then_some(run);
-            cases.push((start(&bench, &words, first, moment, Act::Silence), measured));
-        }
+    for (number, (first, moment)) in [
+        (0, Moment::Connected),
+        (0, Moment::Greeted),
+        (0, query("SHOW GLOBAL VARIABLES")),
+        (1, Moment::Greeted),
+        (1, Moment::Command(Some(PREPARE), "")),
+        (1, Moment::Command(Some(EXECUTE), "")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let run = bench.path(&format!("run-{number}"));
+        let words = format!(
+            "{RUN} --mysql-read-timeout=0 --thread-init-timeout=3600 --forced-shutdown=off --out={}",
+            run.display()
+        );
+        let measured = matches!(moment, Moment::Command(Some(EXECUTE), _)).then_some(run);
+        let case = Case::new(words, first, moment, Act::Silence, &[]);
+        cases.push((case.start(&bench, 0), measured));
     }
-    for (case, _) in &mut cases {
-        case.acted();
-        case.terminate();
+    for (started, _) in &mut cases {
+        started.terminate_after_act();
     }
-    for (case, measured) in cases {
-        let (name, output) = case.end();
+    for (started, measured) in cases {
+        let (name, _, output) = started.end();
         let line = only_line(&output);
         assert_eq!(output.status.code(), Some(143), "{name}: {line}");
         assert!(line.contains("interrupted by signal 15"), "{name}: {line}");
@@ -305,27 +318,22 @@ fn a_signal_ends_a_generator_whose_server_is_silent() {
             assert!(phases.contains("measure"), "{name}: {phases}");
         }
     }
-    // The other verbs keep the system's way with signals.
+    // The other verbs do not handle signals.
     let words = "prepare oltp_insert --tables=3 --mysql-read-timeout=0";
-    let mut case = start(&bench, words, 1, Moment::Greeted, Act::Silence);
-    case.acted();
-    case.terminate();
-    assert_eq!(case.end().1.status.signal(), Some(15));
+    let mut started = Case::new(words, 1, Moment::Greeted, Act::Silence, &[]).start(&bench, 0);
+    started.terminate_after_act();
+    assert_eq!(started.end().2.status.signal(), Some(15));
 }
 
 #[test]
 fn events_that_do_not_end_are_cut_off_after_the_time() {
     let bench = Bench::new("hostile_shutdown");
     prepared(&bench);
-    for driver in ["", "--multiplex=on --workers=1"] {
-        let words = format!(
-            "run oltp_point_select --table-size=100 --threads=2 --time=1 --report-interval=0 {driver} --mysql-read-timeout=0 \
-             --forced-shutdown=1"
-        );
-        let moment = Moment::Command(Some(EXECUTE), "");
-        let (name, output) = start(&bench, &words, 1, moment, Act::Silence).end();
-        let line = only_line(&output);
-        assert_eq!(output.status.code(), Some(2), "{name}: {line}");
-        assert!(line.contains("did not end their event"), "{name}: {line}");
-    }
+    let words = "run oltp_point_select --table-size=100 --threads=2 --time=1 --report-interval=0 --mysql-read-timeout=0 \
+                 --forced-shutdown=1";
+    let moment = Moment::Command(Some(EXECUTE), "");
+    let case = Case::new(words, 1, moment, Act::Silence, &[]);
+    let (_, has_acted, output) = case.start(&bench, 0).end();
+    assert!(has_acted);
+    assert_refused(&output, &["did not end their event"]);
 }

@@ -1,26 +1,21 @@
-//! The insert benchmark: rows, indexes and statements of each step, the promised rate, and variables set back in every case.
+//! The insert benchmark: rows, indexes and statements of each step, the promised rate, and restored
+//! server variables.
 
 use std::process::Child;
-use std::process::Command;
 use std::process::Stdio;
-use std::thread::sleep;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::common::Bench;
 use crate::common::growth;
 use crate::common::json;
-use crate::common::only_line;
+use crate::common::number;
+use crate::common::printed_json;
+use crate::common::signal;
 use crate::common::sql::Sql;
+use crate::common::wait_until;
 
 const SIZES: &str = "--rows-i0=2030 --rows-i1=1030 --rows-i2=52";
-
-fn number(result: &Value, key: &str) -> u64 {
-    result[key]
-        .as_u64()
-        .unwrap_or_else(|| panic!("{key}: {}", result[key]))
-}
 
 fn step(bench: &Bench, step: &str, words: &str) -> (Value, Value) {
     let run = bench.path(step);
@@ -39,7 +34,7 @@ fn rows(sql: &Sql, table: &str) -> u64 {
 }
 
 #[test]
-fn each_step_leaves_the_rows_and_indexes_that_it_should() {
+fn each_step_leaves_its_rows_and_indexes() {
     let bench = Bench::new("ib_steps");
     bench.succeed("prepare insert_benchmark --threads=2");
     let sql = Sql::open(&bench);
@@ -72,7 +67,7 @@ fn each_step_leaves_the_rows_and_indexes_that_it_should() {
             "{name}"
         );
         assert_eq!(number(&result["details"], "connections"), 4, "{name}");
-        // As many came as went, at the other end.
+        // Rows are inserted at the high end of the key and the same number deleted at the low end.
         assert_eq!((rows(&sql, "pi1"), rows(&sql, "pi2")), (2130, 2130), "{name}");
     }
     for table in ["pi1", "pi2"] {
@@ -87,9 +82,10 @@ fn each_step_leaves_the_rows_and_indexes_that_it_should() {
     }
 
     for (name, kind) in [("qr100", "range_query"), ("qp100", "point_query")] {
-        // A machine that stands still for half a second does not hold the promise, and is told so; not ten times in a row.
+        // On a machine that stalls for half a second the rate is not held, and the result must
+        // report it. Ten such stalls in a row fail the test.
         let held = (0..10).any(|_| query_step(&bench, name, kind));
-        assert!(held, "{name}: the promise was never held");
+        assert!(held, "{name}: the promised rate was never held");
     }
     bench.succeed(&format!("check insert_benchmark --threads=2 {SIZES}"));
     bench.succeed("cleanup insert_benchmark");
@@ -99,7 +95,7 @@ fn each_step_leaves_the_rows_and_indexes_that_it_should() {
     );
 }
 
-/// One step of queries beside inserts and deletes; true if the promised rate was held.
+/// One step of queries next to inserts and deletes; true if the promised rate was held.
 fn query_step(bench: &Bench, name: &str, kind: &str) -> bool {
     let (result, server) = step(bench, name, "--threads=2 --time=2");
     let events = number(&result, "events");
@@ -110,11 +106,11 @@ fn query_step(bench: &Bench, name: &str, kind: &str) -> bool {
     let (inserted, deleted) = (number(details, "rows_inserted"), number(details, "rows_deleted"));
     assert_eq!(growth(&server, "Com_insert") * 50, inserted);
     assert_eq!(growth(&server, "Com_delete") * 50, deleted);
-    // Two clients of 100 rows a second, a transaction of each behind.
+    // Two clients with 100 rows per second each; one transaction of each may be late.
     let due = 200.0 * result["seconds"].as_f64().unwrap();
     let held = (inserted + 100) as f64 >= 0.97 * due;
     assert_eq!(details["promise_held"], held, "{name}: {result}");
-    // Every half second from the first moment on; more only where the end came late.
+    // A transaction every half second from the start on; more only where the run ended late.
     assert!(!held || inserted >= 2 * 4 * 50 - 100, "{inserted}");
     held && events > 0
 }
@@ -129,12 +125,7 @@ fn one_table_for_all_clients_and_several_steps_in_one_command() {
          --rand-seed=7 --format=json --out={}",
         out.display()
     ));
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let printed = printed_json(&output);
     let names = ["l.i0", "l.x", "l.i1", "l.i2", "settle", "qr500"];
     for (position, name) in names.into_iter().enumerate() {
         let result = json(&out.join(name).join("load/result.json"));
@@ -145,11 +136,12 @@ fn one_table_for_all_clients_and_several_steps_in_one_command() {
     assert_ne!(printed[0]["operation"], printed[5]["operation"]);
     assert_eq!(printed[1]["events"], 3 * 2030 + 100);
     let sql = Sql::open(&bench);
-    // What the last step inserted it has deleted as well, but for the transactions under way at its end.
-    let moved = |what: &str| number(&printed[5]["details"], what);
+    // The last step deletes as many rows as it inserts, except in the transactions in progress at
+    // its end.
+    let details = &printed[5]["details"];
     assert_eq!(
-        rows(&sql, "pi1") + moved("rows_deleted"),
-        3 * 2030 + 100 + moved("rows_inserted")
+        rows(&sql, "pi1") + number(details, "rows_deleted"),
+        3 * 2030 + 100 + number(details, "rows_inserted")
     );
     bench.succeed(&format!(
         "check insert_benchmark --threads=3 --shared-table {SIZES}"
@@ -157,7 +149,7 @@ fn one_table_for_all_clients_and_several_steps_in_one_command() {
 }
 
 #[test]
-fn queries_are_covered_by_the_index_that_they_name() {
+fn range_queries_are_covered_by_their_index() {
     let bench = Bench::new("ib_explain");
     bench.succeed("prepare insert_benchmark");
     let sql = Sql::open(&bench);
@@ -165,8 +157,8 @@ fn queries_are_covered_by_the_index_that_they_name() {
         "run insert_benchmark --steps=l.i0,l.x {SIZES} --report-interval=0"
     ));
     sql.rows("TRUNCATE TABLE performance_schema.events_statements_summary_by_digest");
-    // What the server itself saw, with its values: four queries. A second is long enough for all of them where the machine does not
-    // stall in it; ten are everywhere.
+    // Four queries, with their values, as the server recorded them. A second is enough for all of
+    // them unless the machine stalls; ten seconds are enough on every machine.
     let mut seen = Vec::new();
     for _ in 0..10 {
         bench.succeed(
@@ -185,16 +177,16 @@ fn queries_are_covered_by_the_index_that_they_name() {
     for statement in seen.into_iter().flatten().flatten() {
         let plan = sql.rows(&format!("EXPLAIN FORMAT=TRADITIONAL {statement}"));
         assert_eq!(plan.len(), 1, "{statement}");
-        let of = |column: usize| plan[0][column].clone().unwrap_or_default();
         // Columns of EXPLAIN: … 4 type, 6 key, 11 Extra.
-        assert_eq!(of(4), "range", "{statement}");
-        if of(6) == "PRIMARY" {
+        let [access, key, extra] = [4, 6, 11].map(|column| plan[0][column].clone().unwrap_or_default());
+        assert_eq!(access, "range", "{statement}");
+        if key == "PRIMARY" {
             assert!(statement.contains("transactionid IN ("));
         } else {
-            assert!(of(11).contains("Using index"), "{statement}: {}", of(11));
-            assert!(!of(11).contains("filesort"), "{statement}: {}", of(11));
+            assert!(extra.contains("Using index"), "{statement}: {extra}");
+            assert!(!extra.contains("filesort"), "{statement}: {extra}");
         }
-        keys.push(of(6));
+        keys.push(key);
     }
     keys.sort();
     assert_eq!(
@@ -204,7 +196,7 @@ fn queries_are_covered_by_the_index_that_they_name() {
 }
 
 #[test]
-fn a_promise_that_cannot_be_held_is_told() {
+fn a_missed_insert_rate_is_reported() {
     let bench = Bench::new("ib_promise");
     bench.succeed("prepare insert_benchmark");
     bench.succeed(&format!(
@@ -220,7 +212,7 @@ fn a_promise_that_cannot_be_held_is_told() {
     let details = json(&run.join("load/result.json"))["details"].clone();
     assert_eq!(details["promise_held"], false);
     assert!(details["insert_rate_share"].as_f64().unwrap() < 0.97);
-    // The same rate with nothing promised.
+    // The same rate without a promise.
     let again = bench.path("again");
     bench.succeed(&format!(
         "run insert_benchmark --steps=qr1000000 --time=1 --rate-promise=0 --out={}",
@@ -231,15 +223,15 @@ fn a_promise_that_cannot_be_held_is_told() {
 }
 
 #[test]
-fn a_step_out_of_order_names_the_one_to_run_first() {
+fn a_step_out_of_order_is_refused_with_the_step_to_run_first() {
     let bench = Bench::new("ib_order");
     let refused = |step: &str, words: &str, part: &str| {
-        let output = bench.load(&format!("run insert_benchmark --steps={step} {SIZES} {words}"));
-        assert_eq!(output.status.code(), Some(2), "{step}");
-        let line = only_line(&output);
-        assert!(line.contains(part), "`{part}` is not in: {line}");
+        bench.refused(
+            &format!("run insert_benchmark --steps={step} {SIZES} {words}"),
+            &[part],
+        );
     };
-    // Makes the database.
+    // Creates the database.
     bench.succeed("prepare arm_insert");
     refused("qr100", "", "prepare insert_benchmark --threads=1");
     bench.succeed("prepare insert_benchmark");
@@ -250,7 +242,7 @@ fn a_step_out_of_order_names_the_one_to_run_first() {
     bench.succeed(&format!("run insert_benchmark --steps=l.i0 {SIZES}"));
     refused("l.i1", "", "run the step l.x first");
     refused("l.i0", "", "has rows already");
-    refused("qr100", "--time=0", "needs an end");
+    refused("qr100", "--time=0", "needs a time limit");
     bench.succeed(&format!("run insert_benchmark --steps=l.x {SIZES}"));
     refused("l.x", "", "has secondary indexes already");
     Sql::open(&bench).rows("ALTER TABLE pi1 DROP COLUMN data");
@@ -270,8 +262,8 @@ fn variables(sql: &Sql) -> [String; 3] {
     })
 }
 
-/// Settles for ten minutes unless it is stopped; returns once the variables are forced.
-fn settling(bench: &Bench, sql: &Sql) -> Child {
+/// Starts a `settle` of ten minutes; returns once it has set the variables.
+fn start_settle(bench: &Bench, sql: &Sql) -> Child {
     let mut child = bench
         .command(&format!(
             "run insert_benchmark --steps=settle --settle-time=600 {SIZES}"
@@ -280,15 +272,15 @@ fn settling(bench: &Bench, sql: &Sql) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    while variables(sql) != ["1", "1", "100"] {
-        sleep(Duration::from_millis(1));
-        assert!(child.try_wait().unwrap().is_none(), "it ended before it settled");
-    }
+    wait_until("settle sets the variables", || {
+        assert!(child.try_wait().unwrap().is_none(), "settle ended");
+        variables(sql) == ["1", "1", "100"]
+    });
     child
 }
 
 #[test]
-fn settle_sets_the_variables_back_also_when_it_is_stopped_or_loses_its_connection() {
+fn settle_restores_the_variables_after_a_signal_and_a_lost_connection() {
     let bench = Bench::new("ib_settle");
     bench.succeed("prepare insert_benchmark");
     bench.succeed(&format!("run insert_benchmark --steps=l.i0 {SIZES}"));
@@ -304,10 +296,10 @@ fn settle_sets_the_variables_back_also_when_it_is_stopped_or_loses_its_connectio
     for (name, value) in VARIABLES {
         sql.rows(&format!("SET GLOBAL {name} = {value}"));
     }
-    let wanted = ["77", "7", "55"];
+    let expected = ["77", "7", "55"];
 
     let (result, _) = step(&bench, "settle", "--settle-time=1");
-    assert_eq!(variables(&sql), wanted);
+    assert_eq!(variables(&sql), expected);
     assert!(result["seconds"].as_f64() >= Some(1.0));
     assert_eq!(
         (number(&result, "events"), &result["status"]),
@@ -316,20 +308,17 @@ fn settle_sets_the_variables_back_also_when_it_is_stopped_or_loses_its_connectio
     assert!(result["details"]["dirty_pages_after"].is_u64());
 
     for kill_connection in [false, true] {
-        let child = settling(&bench, &sql);
+        let child = start_settle(&bench, &sql);
         if kill_connection {
-            // The session's own connection, by the last thing that it said; the one that reads counters stays.
+            // The connection of the session, by its last statement, and not the one that reads
+            // counters.
             let id = sql.number(
                 "SELECT t.processlist_id FROM performance_schema.threads t \
                  JOIN performance_schema.events_statements_current s USING (thread_id) WHERE s.sql_text LIKE 'SET GLOBAL%1, innodb%'",
             );
             sql.rows(&format!("KILL {id}"));
         }
-        let killed = Command::new("kill")
-            .args(["-TERM", &child.id().to_string()])
-            .status()
-            .unwrap();
-        assert!(killed.success());
+        signal(&child, "TERM");
         let output = child.wait_with_output().unwrap();
         assert_eq!(
             output.status.code(),
@@ -337,7 +326,7 @@ fn settle_sets_the_variables_back_also_when_it_is_stopped_or_loses_its_connectio
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        assert_eq!(variables(&sql), wanted, "connection killed: {kill_connection}");
+        assert_eq!(variables(&sql), expected, "connection killed: {kill_connection}");
     }
     for ((name, _), value) in VARIABLES.iter().zip(before) {
         sql.rows(&format!("SET GLOBAL {name} = {value}"));

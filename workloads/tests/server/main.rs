@@ -1,5 +1,6 @@
-//! The generator's binary against a real server, which `./test` starts and names in LOADPRINT_TEST_SOCKET (and, where the account
-//! needs a password, LOADPRINT_TEST_DEFAULTS). Without it every test fails and says so.
+//! Tests of the generator's binary with a real server, which `./test` starts. Its socket is in
+//! LOADPRINT_TEST_SOCKET and, where the account needs a password, an option file in
+//! LOADPRINT_TEST_DEFAULTS. Without them every test fails.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +21,6 @@ mod guest_hammerdb;
 mod guest_sysbench;
 mod hostile;
 mod insert_benchmark;
-mod multiplexed;
 mod oltp;
 mod protocols;
 mod statements;

@@ -1,15 +1,15 @@
-//! Every protocol mode against what the server counted: prepares, executes, closes and questions, to the last one.
+//! Every protocol mode against the server's counters: exact numbers of prepares, executes, closes
+//! and questions.
 
-use std::process::Command;
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
 use crate::common::Bench;
+use crate::common::assert_refused;
 use crate::common::growth;
 use crate::common::json;
 use crate::common::mysqld::Mysqld;
-use crate::common::only_line;
 
 /// What the server counted for one event of a run.
 struct PerEvent {
@@ -21,12 +21,12 @@ struct PerEvent {
 }
 
 fn point_selects(bench: &Bench, name: &str, options: &str) -> (serde_json::Value, serde_json::Value) {
-    let words = "run oltp_point_select --table-size=1000 --threads=2 --warmup-time=1 --events=3000";
+    let words = "run oltp_point_select --table-size=1000 --threads=2 --warmup-time=0.2 --events=3000";
     bench.recorded(&format!("{words} {options}"), name)
 }
 
 #[test]
-fn each_protocol_costs_the_calls_that_it_says() {
+fn each_protocol_sends_its_number_of_calls() {
     let bench = Bench::new("protocols");
     bench.succeed("prepare oltp_point_select --table-size=1000");
     let text = PerEvent {
@@ -44,7 +44,7 @@ fn each_protocol_costs_the_calls_that_it_says() {
         questions: 1,
         queries: 3,
     };
-    // The server counts the text EXECUTE as it counts the command; SET is a question of its own.
+    // The server counts the text EXECUTE like the command; SET is a separate question.
     let sql = PerEvent {
         executes: 1,
         questions: 2,
@@ -82,7 +82,8 @@ fn each_protocol_costs_the_calls_that_it_says() {
             ("Queries", per_event.queries * 3000 + 1),
             ("Com_select", 3000),
         ] {
-            // A close has no reply: the last one of either thread may be counted just after a reading.
+            // A close has no reply: the last one of each thread may be counted after the counters
+            // are read.
             let late = if per_event.closes > 0 && matches!(counter, "Com_stmt_close" | "Queries") {
                 2
             } else {
@@ -98,7 +99,7 @@ fn each_protocol_costs_the_calls_that_it_says() {
 }
 
 #[test]
-fn a_cache_that_is_too_small_closes_the_least_recently_used() {
+fn a_full_cache_closes_the_least_recently_used_statement() {
     let bench = Bench::new("cache");
     bench.succeed("prepare oltp_read_write --tables=2 --table-size=1000");
     let words = "run oltp_read_write --tables=2 --table-size=1000 --rand-type=uniform --threads=1 --events=200 --protocol=ps_cached";
@@ -106,24 +107,26 @@ fn a_cache_that_is_too_small_closes_the_least_recently_used() {
         let (_, server) = bench.recorded(&format!("{words} {options}"), name);
         ["prepare", "execute", "close"].map(|call| growth(&server, &format!("Com_stmt_{call}")))
     };
-    // Nine statements for each of two tables and COMMIT fit; BEGIN cannot be prepared, which is found out once. COMMIT can.
+    // Nine statements for each of two tables and COMMIT fit; BEGIN cannot be prepared, which one
+    // attempt per connection shows.
     let [prepares, executes, closes] = counts("", "fits");
     assert_eq!((prepares, executes, closes), (9 * 2 + 2, 19 * 200, 0));
-    // Room for one: each change of the statement, ten in a transaction and one to the next, prepares and closes.
+    // A cache of one: each change of the statement, ten in a transaction, prepares one and closes
+    // one.
     let [prepares, executes, closes] = counts("--ps-cache-size=1", "one");
     assert_eq!(executes, 19 * 200);
     assert!(
         (1..=2).contains(&(prepares - closes - 1)),
-        "all but BEGIN and the one in the cache are closed, {closes} of {prepares}; the last close may come late"
+        "all except BEGIN and the cached one are closed, {closes} of {prepares}; the last close may be counted late"
     );
     assert_eq!(prepares, 10 * 200 + 1);
-    // A limit below every statement's length but COMMIT's and BEGIN's: the rest goes as text.
+    // A limit that only COMMIT and BEGIN meet: all other statements are sent as text.
     let [prepares, executes, closes] = counts("--ps-cache-sql-limit=10", "short");
     assert_eq!((prepares, executes, closes), (2, 200, 0));
 }
 
 #[test]
-fn the_summary_tells_the_round_trips_that_questions_hide() {
+fn the_summary_prints_the_calls_that_questions_do_not_count() {
     let bench = Bench::new("traffic");
     bench.succeed("prepare oltp_read_write --table-size=1000");
     let text = |protocol: &str| {
@@ -136,9 +139,10 @@ fn the_summary_tells_the_round_trips_that_questions_hide() {
         "prepare / execute / close:           1.00 / 1.00 / 1.00",
         "questions:                           1.00",
     ] {
-        assert!(uncached.contains(part), "{part} is not in {uncached}");
+        assert!(uncached.contains(part), "`{part}` is not in: {uncached}");
     }
-    // 31 characters before the number, which has three digits but for ids below 100 and 1000; a header of 4, the command, 2 bytes of query attributes.
+    // 31 characters, then the id, mostly of three digits; a header of 4 bytes, the command, 2 bytes
+    // of query attributes.
     let text = text("text");
     let received = text
         .lines()
@@ -166,49 +170,32 @@ fn the_summary_tells_the_round_trips_that_questions_hide() {
 fn an_error_among_the_rows_is_an_error() {
     let bench = Bench::new("among_rows");
     let server = Mysqld::start();
-    let command = |words: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_loadprint-load"));
-        command.args(words.split_whitespace()).args(server.connection());
-        command.env_remove("MYSQL_PWD").stdin(Stdio::null());
-        command.stdout(Stdio::null()).stderr(Stdio::piped());
-        command
-    };
     let size = "--table-size=200000 --range-size=200000";
-    let prepared = command(&format!("prepare oltp_read_only {size} --threads=1"))
-        .output()
-        .unwrap();
-    assert!(
-        prepared.status.success(),
-        "{}",
-        String::from_utf8_lossy(&prepared.stderr)
-    );
+    server.succeed(&format!("prepare oltp_read_only {size} --threads=1"));
     let sql = server.sql();
     let selecting = "SELECT id FROM performance_schema.processlist WHERE info LIKE 'SELECT c FROM sbtest%'";
     for protocol in ["ps", "text"] {
         let run = bench.path(protocol);
-        let mut child = command(&format!(
-            "run oltp_read_only {size} --point-selects=0 --sum-ranges=0 --order-ranges=0 --distinct-ranges=0 --simple-ranges=1 \
-             --time=600 --report-interval=0 --protocol={protocol} --out={}",
-            run.display()
-        ))
-        .spawn()
-        .unwrap();
-        // The server takes most of its time to send the rows: a statement that is ended is ended among them.
+        let mut child = server
+            .command(&format!(
+                "run oltp_read_only {size} --point-selects=0 --sum-ranges=0 --order-ranges=0 --distinct-ranges=0 \
+                 --simple-ranges=1 --time=600 --report-interval=0 --protocol={protocol} --out={}",
+                run.display()
+            ))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The server sends rows for most of the time: KILL QUERY ends the statement among them.
         while child.try_wait().unwrap().is_none() {
             for row in sql.rows(selecting) {
                 let id = row[0].as_deref().unwrap();
-                // The connection may be gone by now.
+                // The connection may have ended.
                 sql.attempt(&format!("KILL QUERY {id}"));
             }
             sleep(Duration::from_millis(20));
         }
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{protocol}");
-        assert!(
-            only_line(&output).contains("error 1317"),
-            "{}",
-            only_line(&output)
-        );
+        assert_refused(&child.wait_with_output().unwrap(), &["error 1317"]);
         assert_eq!(json(&run.join("load/result.json"))["status"], "failed");
     }
 }

@@ -1,4 +1,5 @@
-//! Every script against the real sysbench, in the server's general log: the same commands with the same text, equally often.
+//! Every script against the real sysbench, by the server's general log: the same commands, texts
+//! and counts.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +7,16 @@ use crate::common::Bench;
 use crate::common::sql::Sql;
 use crate::sysbench::sysbench;
 
-/// Command and text, and how often they were sent.
+/// The number of times that each command and text was sent.
 type Statements = BTreeMap<(String, String), usize>;
 
-/// What goes to the server while `act` runs, without the connection on which the generator reads the server's counters and tables.
-fn logged(sql: &Sql, exact: bool, act: impl FnOnce()) -> Statements {
+/// The statements that the server receives while `load` runs, without those of the connection on
+/// which the generator reads the server's counters and tables.
+fn logged(sql: &Sql, exact: bool, load: impl FnOnce()) -> Statements {
     sql.start_log();
-    act();
-    // Nobody waits for the reply to a close, there is none: the server is done when the connections are gone.
-    sql.wait_until_let_go();
+    load();
+    // A close has no reply: the log is complete when the connections are closed.
+    sql.wait_until_disconnected();
     sql.stop_log();
     let rows = sql.rows(
         "SELECT command_type, CONVERT(argument USING utf8mb4) FROM mysql.general_log \
@@ -32,7 +34,7 @@ fn logged(sql: &Sql, exact: bool, act: impl FnOnce()) -> Statements {
     statements
 }
 
-/// Every number as `#`; the sign of an id is part of it.
+/// Replaces every number by `#`, with the sign of an id.
 fn normalised(text: &str) -> String {
     let mut shape = String::new();
     for character in text.chars() {
@@ -49,15 +51,15 @@ fn normalised(text: &str) -> String {
     shape
 }
 
-/// Runs the verb of both and compares.
-fn same(bench: &Bench, sql: &Sql, exact: bool, verb: &str, words: &str) -> Statements {
+/// Runs the verb of both programs and compares their statements.
+fn assert_same(bench: &Bench, sql: &Sql, exact: bool, verb: &str, words: &str) -> Statements {
     let theirs = match verb {
         "run" => format!("{words} --time=0 --rand-seed=1 run"),
         "warmup" => format!("{words} prewarm"),
         other => format!("{words} {other}"),
     };
     let theirs = logged(sql, exact, || drop(sysbench(bench, &theirs)));
-    // What the first one made must not stand in the way of the second.
+    // The second program must start from the same tables as the first.
     match verb {
         "prepare" => drop(sysbench(bench, &format!("{words} cleanup"))),
         "run" if words.starts_with("bulk") => {
@@ -72,7 +74,7 @@ fn same(bench: &Bench, sql: &Sql, exact: bool, verb: &str, words: &str) -> State
     ours
 }
 
-/// Long texts by their length and their ends, so that a failure can be read.
+/// Shortens long texts to their ends and their length, for a readable failure.
 fn short(statements: &Statements) -> Vec<(String, usize)> {
     let text = |text: &str| match text.len() {
         0..=400 => text.to_owned(),
@@ -87,11 +89,11 @@ fn short(statements: &Statements) -> Vec<(String, usize)> {
 #[test]
 fn runs_send_what_sysbench_sends() {
     let bench = Bench::new("same_runs");
-    // Makes the database.
+    // Creates the database.
     bench.succeed("prepare arm_insert");
     let sql = Sql::open(&bench);
     for mode in ["auto", "disable"] {
-        // Anew for each: deletes come last and leave gaps.
+        // New tables for each mode: the deletes at the end leave gaps.
         bench.succeed("cleanup oltp_read_write --tables=2");
         bench.succeed("prepare oltp_read_write --tables=2 --table-size=500");
         for script in [
@@ -115,16 +117,16 @@ fn runs_send_what_sysbench_sends() {
                 "{script} --table-size=500 --threads=1 --events=20 --db-ps-mode={mode} --rand-type=uniform"
             );
             if script.contains("--tables=2") {
-                same_over_tables(&bench, &sql, &words);
+                assert_same_over_tables(&bench, &sql, &words);
             } else {
-                same(&bench, &sql, false, "run", &words);
+                assert_same(&bench, &sql, false, "run", &words);
             }
         }
     }
 }
 
-/// With two tables each draws its own: the statements of both are added up, those that are prepared at the start must be the same.
-fn same_over_tables(bench: &Bench, sql: &Sql, words: &str) {
+/// With two tables the two programs draw different ones: compares the sums over both tables.
+fn assert_same_over_tables(bench: &Bench, sql: &Sql, words: &str) {
     let whole = |statements: Statements| {
         let mut whole = Statements::new();
         for ((command, text), count) in statements {
@@ -142,11 +144,11 @@ fn same_over_tables(bench: &Bench, sql: &Sql, words: &str) {
 }
 
 #[test]
-fn unique_ids_and_full_packets_are_sysbench_s() {
+fn unique_ids_and_full_packets_equal_those_of_sysbench() {
     let bench = Bench::new("same_inserts");
     bench.succeed("prepare oltp_insert --auto-inc=off");
     let sql = Sql::open(&bench);
-    let inserts = same(
+    let inserts = assert_same(
         &bench,
         &sql,
         false,
@@ -157,7 +159,7 @@ fn unique_ids_and_full_packets_are_sysbench_s() {
     bench.succeed("cleanup oltp_insert");
     bench.succeed("prepare bulk_insert");
     // Two packets and a part of a third, byte for byte.
-    let packets = same(
+    let packets = assert_same(
         &bench,
         &sql,
         true,
@@ -170,9 +172,9 @@ fn unique_ids_and_full_packets_are_sysbench_s() {
 }
 
 #[test]
-fn tables_are_made_warmed_up_and_dropped_as_by_sysbench() {
+fn prepare_warmup_and_cleanup_send_what_sysbench_sends() {
     let bench = Bench::new("same_tables");
-    // Makes the database.
+    // Creates the database.
     bench.succeed("prepare arm_insert");
     let sql = Sql::open(&bench);
     for words in [
@@ -183,16 +185,16 @@ fn tables_are_made_warmed_up_and_dropped_as_by_sysbench() {
         "select_random_points --table-size=20",
         "bulk_insert --threads=2",
     ] {
-        same(&bench, &sql, false, "prepare", words);
+        assert_same(&bench, &sql, false, "prepare", words);
         if words.contains("--tables=2") {
-            same(&bench, &sql, false, "warmup", words);
+            assert_same(&bench, &sql, false, "warmup", words);
         }
-        same(&bench, &sql, false, "cleanup", words);
+        assert_same(&bench, &sql, false, "cleanup", words);
     }
 }
 
 #[test]
-fn lookups_are_one_text_each_unless_another_protocol_is_asked_for() {
+fn lookups_are_one_text_each_without_the_protocol_option() {
     let bench = Bench::new("lookups");
     bench.succeed("prepare lookup --tables=3 --table-size=200");
     let sql = Sql::open(&bench);
@@ -214,7 +216,7 @@ fn lookups_are_one_text_each_unless_another_protocol_is_asked_for() {
         "{prepared:?}"
     );
     assert!(!prepared.contains_key(&text), "{prepared:?}");
-    // Table and id are uniform: all three tables, and by far not one id.
+    // Table and id are uniform: all three tables and many ids occur.
     let exact = logged(&sql, true, || {
         drop(bench.succeed("run lookup --tables=3 --table-size=200 --events=90"));
     });

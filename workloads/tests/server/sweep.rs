@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use crate::common::Bench;
 use crate::common::json;
-use crate::common::only_line;
+use crate::common::printed_json;
 
 #[test]
-fn a_list_of_threads_is_a_run_for_each_number() {
+fn a_list_of_threads_gives_one_run_per_number() {
     let bench = Bench::new("sweep");
     bench.succeed("prepare oltp_read_write --table-size=1000");
     let out = bench.path("sweep");
@@ -16,9 +16,8 @@ fn a_list_of_threads_is_a_run_for_each_number() {
         out.display()
     );
     let output = bench.load(&words);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{told}");
-    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let printed = printed_json(&output);
+    let table = String::from_utf8_lossy(&output.stderr);
     for (position, (name, threads)) in [("t1", 1), ("t3", 3)].into_iter().enumerate() {
         let result = json(&out.join(name).join("load/result.json"));
         assert_eq!(printed[position], result);
@@ -33,7 +32,7 @@ fn a_list_of_threads_is_a_run_for_each_number() {
             "complete",
             "{name}"
         );
-        let row = told
+        let row = table
             .lines()
             .find(|line| line.starts_with(&format!("{name} ")))
             .unwrap();
@@ -42,8 +41,6 @@ fn a_list_of_threads_is_a_run_for_each_number() {
     assert!(!out.join("load").exists());
     // The second point has a result: refused before the first one runs.
     std::fs::remove_dir_all(out.join("t1")).unwrap();
-    let again = bench.load(&words);
-    assert_eq!(again.status.code(), Some(2));
-    assert!(only_line(&again).contains("new directory"));
+    bench.refused(&words, &["new directory"]);
     assert!(!out.join("t1").exists());
 }

@@ -1,4 +1,5 @@
-//! The real sysbench beside this generator: data prepared by one serve the other, for every script and in both directions.
+//! The real sysbench and this generator run every script on the tables that the other program
+//! prepared.
 
 use std::env;
 use std::fs;
@@ -8,7 +9,7 @@ use std::process::Command;
 use crate::common::Bench;
 use crate::common::variable;
 
-/// The scripts that work on the same tables, with what they need beside `--tables` and `--table-size`. Deletes come last.
+/// The scripts that use the same tables. Deletes come last.
 const SCRIPTS: [&str; 10] = [
     "oltp_read_write",
     "oltp_read_only",
@@ -22,7 +23,8 @@ const SCRIPTS: [&str; 10] = [
     "oltp_delete",
 ];
 
-/// Runs sysbench on the test's database and expects success without a FATAL. The account goes in a file that only this user reads.
+/// Runs sysbench on the test's database and expects success without a FATAL. The account is in a
+/// file of mode 0600.
 pub fn sysbench(bench: &Bench, words: &str) -> String {
     let mut account = vec![("user".to_owned(), "root".to_owned())];
     if let Ok(file) = env::var("LOADPRINT_TEST_DEFAULTS") {
@@ -56,7 +58,7 @@ pub fn sysbench(bench: &Bench, words: &str) -> String {
     text
 }
 
-/// What each script needs: the random selects know one table only.
+/// The table options of a script: the random selects use one table only.
 fn tables(script: &str) -> &'static str {
     match script.starts_with("select") {
         true => "--table-size=2000 --threads=2 --rand-type=uniform",
@@ -65,7 +67,7 @@ fn tables(script: &str) -> &'static str {
 }
 
 #[test]
-fn sysbench_runs_every_script_on_our_tables() {
+fn scripts_of_sysbench_run_on_our_tables() {
     let bench = Bench::new("ours_to_sysbench");
     bench.succeed(&format!("prepare {} {}", SCRIPTS[0], tables(SCRIPTS[0])));
     for script in SCRIPTS {
@@ -79,14 +81,14 @@ fn sysbench_runs_every_script_on_our_tables() {
         );
     }
     sysbench(&bench, &format!("{} {} cleanup", SCRIPTS[0], tables(SCRIPTS[0])));
-    // Nothing is left: we can prepare again.
+    // No table is left: prepare succeeds again.
     bench.succeed(&format!("prepare {} {}", SCRIPTS[0], tables(SCRIPTS[0])));
 }
 
 #[test]
-fn every_script_of_ours_runs_on_sysbench_s_tables() {
+fn our_scripts_run_on_tables_of_sysbench() {
     let bench = Bench::new("sysbench_to_ours");
-    // Makes the database, which sysbench does not.
+    // Creates the database, which sysbench does not.
     bench.succeed("prepare arm_insert");
     sysbench(&bench, &format!("{} {} prepare", SCRIPTS[0], tables(SCRIPTS[0])));
     let checked = bench.succeed(&format!("check {} {}", SCRIPTS[0], tables(SCRIPTS[0])));
@@ -101,12 +103,12 @@ fn every_script_of_ours_runs_on_sysbench_s_tables() {
     }
     bench.succeed("run lookup --tables=2 --table-size=2000 --events=40");
     bench.succeed(&format!("cleanup {} {}", SCRIPTS[0], tables(SCRIPTS[0])));
-    // Nothing is left: sysbench can prepare again.
+    // No table is left: sysbench can prepare again.
     sysbench(&bench, &format!("{} {} prepare", SCRIPTS[0], tables(SCRIPTS[0])));
 }
 
 #[test]
-fn scripts_with_tables_of_their_own_exchange_them_too() {
+fn scripts_with_separate_tables_exchange_them_too() {
     let bench = Bench::new("own_tables");
     let insert = "oltp_insert --auto-inc=off --tables=2 --threads=2";
     let bulk = "bulk_insert --threads=2";
@@ -117,7 +119,7 @@ fn scripts_with_tables_of_their_own_exchange_them_too() {
         sysbench(&bench, &format!("{script} prepare"));
         bench.succeed(&format!("run {script} --events={events}"));
         if script == bulk {
-            // The rows of the buffers that were not full have been sent too, each with k = id from 1 on.
+            // The rows of partly filled buffers are stored too, each with k = id from 1 on.
             let checked = bench.succeed(&format!("check {script}"));
             assert!(!checked.contains("BROKEN"), "{checked}");
         }

@@ -14,7 +14,7 @@ from loadprint.commands.ab.keeper import start_time
 from loadprint.errors import InputError
 
 SERVING = re.compile(r"serving http://127\.0\.0\.1:(\d+)/metrics\n")
-BESIDE = Path(__file__).parents[3] / "target" / "release" / "loadprint-collect"
+BESIDE = Path(__file__).parents[4] / "target" / "release" / "loadprint-collect"
 
 
 def collector(given: Path | None) -> Path:

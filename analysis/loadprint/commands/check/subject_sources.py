@@ -48,7 +48,7 @@ def live(
 
 def _collector() -> Path:
     """The recorder of this checkout, else the one in PATH."""
-    built = Path(__file__).resolve().parents[3] / "target" / "release" / COLLECTOR
+    built = Path(__file__).resolve().parents[4] / "target" / "release" / COLLECTOR
     found = built if built.is_file() else shutil.which(COLLECTOR)
     if found is None:
         raise InputError(COLLECTOR, "is not built", "run ./setup, or name it: --collector")

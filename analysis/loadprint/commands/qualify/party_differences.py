@@ -34,6 +34,9 @@ FOLLOWS = (
     "host_cache_size",
 )
 
+# options of recordings of older generators, with the values that mean what every generator does without them
+REMOVED_OPTIONS = (("multiplex", False), ("workers", None))
+
 
 @dataclass(frozen=True)
 class Configuration:
@@ -88,7 +91,11 @@ def _work(run: Run, part: Part) -> dict[str, str]:
         "operation": result.get("operation") or run.meta.get("operation"),
         "generator": run.meta.get("generator"),
         "share of the maximum": part.fraction,
-        **{f"option {name}": value for name, value in (run.meta.get("parameters") or {}).items()},
+        **{
+            f"option {name}": value
+            for name, value in (run.meta.get("parameters") or {}).items()
+            if (name, value) not in REMOVED_OPTIONS
+        },
     }
     return {name: str(value) for name, value in asked.items()}
 

@@ -1,5 +1,5 @@
-"""The command `report`: an execution as one HTML file that people open, read and send on.
+"""`loadprint report`: a comparison, run, sweep or A/B as one HTML page.
 
-`data.py` is what a report shows, as plain values; `collect.py` and its neighbours gather them, `page.py` lays
-them out, and the scripts beside it draw. Figures for papers are drawn from the same values.
+`collect.py`, `sweep_report.py` and `ab_report.py` gather the values of `rendering/report_data.py`; `page.py`
+and the templates write the page, the scripts draw the charts. `figure_files.py` writes them as figures.
 """

@@ -1,4 +1,4 @@
-"""The report of an A/B on a live server: what was found, every window, and what the server did meanwhile."""
+"""Gathers the report of an A/B on a live server: effects, windows, charts over time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WIDTH, HEIGHT = 1000.0, 200.0  # of the drawing, in its own units
 
 @dataclass(frozen=True)
 class Box:
-    """A window as a bar over its time: its height says queries per CPU-second; `out`: it does not count."""
+    """A window as a bar over time; its height is queries per CPU-second; `out`: it does not count."""
 
     left: float
     width: float
@@ -31,16 +31,16 @@ class Box:
     height: float
     treatment: bool
     out: bool
-    told: str
+    label: str
 
 
 def is_experiment(words: Sequence[str]) -> bool:
-    """Whether the words name one run directory that `loadprint ab run` made."""
+    """Whether the operand is a run directory of `loadprint ab run`."""
     return len(words) == 1 and (Path(words[0]) / "load" / "experiment.json").is_file()
 
 
 def collect_experiment(path: Path) -> Report:
-    """Report of one experiment. Raises InputError naming the file that cannot be used."""
+    """Report of one experiment. Raises InputError with the file that cannot be used."""
     found = result(path)
     run = open_run(path)
     store = Store()
@@ -91,7 +91,7 @@ def _box(found: Result, window: Window, value: float, most: tuple[float, float, 
     scale = WIDTH / max(end - begin, 1e-9)
     height = HEIGHT * value / highest
     out = window.number in found.excluded
-    told = f"{window.name}: {figure(value)} queries per CPU-second{', not counted' if out else ''}"
+    label = f"{window.name}: {figure(value)} queries per CPU-second{', not counted' if out else ''}"
     return Box(
         round(scale * (window.begin_s - begin), 1),
         round(scale * (window.end_s - window.begin_s), 1),
@@ -99,5 +99,5 @@ def _box(found: Result, window: Window, value: float, most: tuple[float, float, 
         round(height, 1),
         window.variant == TREATMENT,
         out,
-        told,
+        label,
     )

@@ -1,4 +1,4 @@
-"""Histograms of many fine buckets as fewer ones that the eye can tell apart on a logarithmic axis."""
+"""Merges fine histogram buckets into wider ones for a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def every_other(edges: Floats, low: float, high: float) -> Floats:
 def onto(histograms: Sequence[Fine | None], edges: Floats) -> Shares:
     """Shares float64[m] of each histogram between `edges` float64[m + 1], None where there is none; totals.
 
-    A fine bucket across an edge is divided by width; what lies outside goes to the first or the last bucket.
+    A fine bucket across an edge is divided by width; values outside go to the first or the last bucket.
     """
     shares: list[Floats | None] = []
     for histogram in histograms:

@@ -1,4 +1,4 @@
-"""What a chart shows in words, for who cannot see it and for who does not point at it."""
+"""Summaries of charts as text, for screen readers and for reading without a pointer."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from loadprint.rendering.report_data import Course, Distribution, Floats, Percen
 DIGITS = 3
 QUANTILES = (0.5, 0.99)
 TIMES = (("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9))
-SAME = 0.01  # seconds: the generator stamps the end of its last interval and of the phase one after the other
-ALMOST = 0.9995  # of a unit is written as one
+SAME = 0.01  # seconds between the generator's stamps of its last interval and of the phase
+ALMOST = 0.9995  # of a unit is rounded up to it
 
 
 def figure(value: float, digits: int = DIGITS) -> str:
-    """A number in a few significant digits, with thousands separators: 0.0123, 4.56, 1,230."""
+    """A number with `digits` significant digits and thousands separators: 0.0123, 4.56, 1,230."""
     if value == 0 or not np.isfinite(value):
         return "0" if value == 0 else "–"
     places = digits - 1 - int(np.floor(np.log10(abs(value))))
@@ -24,7 +24,7 @@ def figure(value: float, digits: int = DIGITS) -> str:
 
 def of_course(course: Course, report: Report) -> tuple[tuple[int, str], ...]:
     """Per side: median and range within the measure phases of its runs, or the medians of a stack's parts."""
-    told = []
+    summaries = []
     for side in range(len(report.sides)):
         runs = set(report.runs_of(side))
         if course.parts:
@@ -43,16 +43,16 @@ def of_course(course: Course, report: Report) -> tuple[tuple[int, str], ...]:
                 else ""
             )
         if text:
-            told.append((side, text))
-    return tuple(told)
+            summaries.append((side, text))
+    return tuple(summaries)
 
 
 def _inside(course: Course, report: Report, runs: set[int], part: str) -> Floats:
-    """Values of all lines of some runs within their windows; of the whole run where it has none.
+    """Values of the lines of `runs` within their windows; all values of a run without a window.
 
-    What was counted between two reads is within if both are: the table's window is made of the same ticks.
+    A value between two reads is within the window if both reads are, as in the table.
     """
-    found = [np.empty(0)]
+    values = [np.empty(0)]
     for line in course.lines:
         if line.run in runs and line.part == part:
             window = report.runs[line.run].window
@@ -60,13 +60,13 @@ def _inside(course: Course, report: Report, runs: set[int], part: str) -> Floats
             if window is not None:
                 inside &= line.seconds - line.half >= window.begin_s - SAME
                 inside &= line.seconds + line.half <= window.end_s + SAME
-            found.append(line.values[inside])
-    return np.concatenate(found)
+            values.append(line.values[inside])
+    return np.concatenate(values)
 
 
 def of_percentiles(chart: Percentiles, report: Report) -> tuple[tuple[int, str], ...]:
     """Per side: p50 and p99 of each run, in milliseconds."""
-    told = []
+    summaries = []
     for side in range(len(report.sides)):
         curves = [curve for curve in chart.curves if report.runs[curve.run].side == side]
         texts = []
@@ -76,12 +76,12 @@ def of_percentiles(chart: Percentiles, report: Report) -> tuple[tuple[int, str],
             ]
             texts.append(f"p{100 * share:g} {' / '.join(near)} ms")
         if curves:
-            told.append((side, ", ".join(texts)))
-    return tuple(told)
+            summaries.append((side, ", ".join(texts)))
+    return tuple(summaries)
 
 
 def _sized(value: float, chart: Distribution) -> str:
-    """A value with its unit; a time in the unit that it is short in: 2 ms, and not 2,000 µs."""
+    """A value with its unit; a time in its largest unit: 2 ms, not 2,000 µs."""
     name, factor = chart.shown, chart.factor
     if name in dict(TIMES) and value > 0:
         name, factor = next(((n, f) for n, f in TIMES if value * f >= ALMOST), TIMES[-1])
@@ -89,8 +89,8 @@ def _sized(value: float, chart: Distribution) -> str:
 
 
 def of_distribution(chart: Distribution) -> tuple[tuple[int, str], ...]:
-    """Per side: where most values lie, and how many there are."""
-    told = []
+    """Per side: the number of values and the range of the middle 80 %."""
+    summaries = []
     for side, shares in enumerate(chart.shares):
         if shares is None or not chart.totals[side]:
             continue
@@ -98,5 +98,5 @@ def of_distribution(chart: Distribution) -> tuple[tuple[int, str], ...]:
         low, high = (int(np.searchsorted(below, share)) for share in (0.1, 0.9))
         ends = [float(chart.edges[place]) for place in (low, min(high + 1, len(shares)))]
         spread = " – ".join(_sized(end, chart) for end in ends)
-        told.append((side, f"n {chart.totals[side]:,}, 80 % in {spread}"))
-    return tuple(told)
+        summaries.append((side, f"n {chart.totals[side]:,}, 80 % in {spread}"))
+    return tuple(summaries)

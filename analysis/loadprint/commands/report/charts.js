@@ -24,7 +24,7 @@ function firstOf(side) {
   return [...visible].sort((a, b) => a - b).find((run) => report.runs[run].side === side);
 }
 
-// What lies outside of the measured window is shaded.
+// Shades the phases outside of the measured window.
 function shade(chart, runs) {
   const run = runs.find((one) => one !== undefined && report.runs[one].phases.length);
   if (run === undefined) return;
@@ -136,9 +136,9 @@ function lineChart(figure, course) {
       const { idx } = chart.cursor;
       if (idx === null || idx === undefined) { readout.clear(); return; }
       const parts = report.sides.map((_, side) => {
-        const told = course.lines.flatMap((line, place) =>
+        const texts = course.lines.flatMap((line, place) =>
           (report.runs[line.run].side === side && visible.has(line.run) ? [written(values[place][idx])] : []));
-        return [`side-${side % 8}`, told.join("  ")];
+        return [`side-${side % 8}`, texts.join("  ")];
       });
       readout.show(clock(times[idx], report.grid.step), parts.filter(([, text]) => text));
     }],

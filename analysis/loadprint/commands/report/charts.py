@@ -1,6 +1,6 @@
-"""Which charts over time a report has: their titles, units, and the series that they are drawn from.
+"""Declares the charts over time of a report: titles, units and series.
 
-A chart is declared as an entry here; `courses.py` fills it. `{disk}` and `{nic}` stand for a device.
+`time_charts.py` fills them. `{disk}` and `{nic}` are replaced by the name of a device.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ KB, MIB = 1024.0, 1048576.0  # bytes: kB as sar prints it, and as the table does
 
 
 def total(*parts: Floats) -> Floats:
-    """Sum of some series, NaN where one of them has none."""
-    found: Floats = np.sum(parts, axis=0)
-    return found
+    """Sum of series, NaN where one of them is missing."""
+    values: Floats = np.sum(parts, axis=0)
+    return values
 
 
 def share(part: Floats, whole: Floats) -> Floats:
-    """One series by another; NaN where the other is 0."""
-    found: Floats = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
-    return found
+    """One series divided by another; NaN where the divisor is 0."""
+    values: Floats = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+    return values
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A chart of one line per run: the sum of the series `needs`, or what `recipe` makes of them."""
+    """A chart with a line per run: the sum of the series `needs`, or the result of `recipe`."""
 
     key: str
     section: str
@@ -44,7 +44,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Stack:
-    """A chart of parts that lie on top of each other: part → the series that it sums."""
+    """A chart of stacked parts: part → the series of its sum."""
 
     key: str
     section: str
@@ -59,7 +59,7 @@ SECTIONS: dict[str, str] = {
     "disk": "Disk",
     "network": "Network",
     "kernel": "Switches and interrupts",
-    "waiting": "Where threads wait, by eBPF",
+    "waiting": "Off-CPU and run queue, by eBPF",
     "memory": "Memory",
     "pressure": "Pressure stalls",
     "mysql": "Inside MySQL",
@@ -67,7 +67,7 @@ SECTIONS: dict[str, str] = {
 
 
 def _states(side: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Parts of busy and lost CPU time, what idles left out; guest is inside user."""
+    """Parts of busy and lost CPU time, without idle; guest is part of user."""
     names = {
         "user": ("user", "nice"),
         "system": ("system",),
@@ -93,7 +93,7 @@ LINES = (
         ("load.latency_p95",),
         note="of the slowest transaction type",
     ),
-    Wanted("backlog", "throughput", "Due and not begun", "", 1.0, ("load.backlog",)),
+    Wanted("backlog", "throughput", "Backlog: due, not started", "", 1.0, ("load.backlog",)),
 )
 DISK = (
     Wanted("read", "disk", "Read", "kB/s", 1 / KB, ("disk.{disk}.read_sectors",)),
@@ -133,8 +133,17 @@ MORE = (
     Wanted(
         "wait_cpu", "waiting", "Server threads waiting for a CPU", "", 1.0, ("sched.server.run queue.sum",)
     ),
-    Wanted("wait_lock", "waiting", "Server threads in a lock (futex)", "", 1.0, ("sched.server.lock.sum",)),
-    Wanted("wait_io", "waiting", "Server threads in block I/O", "", 1.0, ("sched.server.block I/O.sum",)),
+    Wanted(
+        "wait_lock",
+        "waiting",
+        "Server threads waiting for a lock (futex)",
+        "",
+        1.0,
+        ("sched.server.lock.sum",),
+    ),
+    Wanted(
+        "wait_io", "waiting", "Server threads waiting for block I/O", "", 1.0, ("sched.server.block I/O.sum",)
+    ),
     Wanted("rss", "memory", "Server process, resident", "MiB", 1 / MIB, ("process.server.rss",)),
     Wanted("dirty", "memory", "Dirty page cache", "MiB", 1 / MIB, ("memory.Dirty",)),
     Wanted("writeback", "memory", "Page cache in writeback", "MiB", 1 / MIB, ("memory.Writeback",)),

@@ -1,4 +1,4 @@
-"""Gathers all that a report shows: the table first, then what its runs did over time, and how it was made."""
+"""Gathers the content of a report: table, charts over time, histograms, settings, provenance."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from loadprint.tables import views
 from loadprint.tables.table import Table
 
 WHY = {
-    "Over time": "no recorder's table and no series of the generator reach over time",
+    "Over time": "no recorder's table and no generator's series cover the window",
     "Latency": "no generator wrote latencies",
     "Histograms by eBPF": "no eBPF probe was recorded; it needs root, or CAP_BPF and CAP_PERFMON",
-    "Throughput over threads": "the sides were not run at several numbers of threads",
-    "A/B blocks": "this is no A/B on a live server",
+    "Throughput over threads": "the sides ran at one number of threads",
+    "A/B blocks": "this is not an A/B on a live server",
 }
-OF_SEVERAL = ("Throughput over threads", "A/B blocks")  # what no report of one side has anyway
+OF_SEVERAL = ("Throughput over threads", "A/B blocks")  # never in a report of one side
 
 
 def collect(sides: Sequence[Side], reference: str | None) -> Report:
-    """Report of sides beside each other. Raises InputError naming the file that cannot be used."""
+    """Report of a comparison. Raises InputError with the file that cannot be used."""
     store = Store()
     runs, placed = runs_of(sides)
     complete = (run for side in sides for run in side.runs)
@@ -51,7 +51,7 @@ def collect(sides: Sequence[Side], reference: str | None) -> Report:
     curves = scaled(_swept(sides, measured))
     return Report(
         title=_title(sides),
-        compared=" beside ".join(side.label for side in sides),
+        compared=" and ".join(side.label for side in sides),
         sides=tuple(
             SideOf(side.name, side.label, own[0].operation) for side, own in zip(sides, measured, strict=True)
         ),
@@ -83,18 +83,18 @@ def _flat(measured: Sequence[Sequence[Measured]]) -> list[Measured]:
 
 def runs_of(sides: Sequence[Side]) -> tuple[tuple[RunOf, ...], list[tuple[int, int]]]:
     """All repeats, missing ones after the others, and (place, side) of each complete one."""
-    found: list[RunOf] = []
+    repeats: list[RunOf] = []
     placed: list[tuple[int, int]] = []
     for position, side in enumerate(sides):
         for number, run in enumerate(side.runs, start=1):
-            placed.append((len(found), position))
+            placed.append((len(repeats), position))
             repeat = run.meta.get("repeat")
             phases = tuple(
                 Span(span.name, span.begin_s, span.end_s)
                 for span in series.phases(run)
                 if span.end_s is not None
             )
-            found.append(
+            repeats.append(
                 RunOf(
                     run.id,
                     position,
@@ -104,39 +104,39 @@ def runs_of(sides: Sequence[Side]) -> tuple[tuple[RunOf, ...], list[tuple[int, i
                 )
             )
     for position, side in enumerate(sides):
-        found += [RunOf(name, position, 0, "missing", reason) for name, reason in side.missing]
-    return tuple(found), placed
+        repeats += [RunOf(name, position, 0, "missing", reason) for name, reason in side.missing]
+    return tuple(repeats), placed
 
 
 def with_spikes(runs: Sequence[RunOf], sampled: Sequence[time_charts.Sampled]) -> tuple[RunOf, ...]:
-    """Runs with the checkpoint spikes that their series show."""
-    found = list(runs)
+    """Runs with the checkpoint spikes of their series."""
+    marked = list(runs)
     for run in sampled:
-        told = tuple(
+        spans = tuple(
             Span(spike.what, spike.begin_s, spike.end_s, spike.throughput_drop)
             for spike in spikes.find(run.series)
         )
-        found[run.place] = replace(found[run.place], spikes=told)
-    return tuple(found)
+        marked[run.place] = replace(marked[run.place], spikes=spans)
+    return tuple(marked)
 
 
 def sets_of(measured: Sequence[Sequence[Measured]]) -> dict[str, tuple[str, float | None]]:
-    """What the CPU sets are called, and their cores; nothing where the sides differ."""
-    found: dict[str, tuple[str, float | None]] = {}
+    """Names of the CPU sets and their cores; empty where the sides differ."""
+    names: dict[str, tuple[str, float | None]] = {}
     for side in ("server", "load"):
         sets = {run.server_cpus if side == "server" else run.load_cpus for run in _flat(measured)}
         if len(sets) == 1:
             (cpus,) = sets
             if cpus is not None:
-                found[side] = (cpusets.named(cpus), float(len(cpus)))
-    return found
+                names[side] = (cpusets.named(cpus), float(len(cpus)))
+    return names
 
 
 def _title(sides: Sequence[Side]) -> str:
-    """The campaign's title, or what is beside each other; one side is called by its name, a run by its id."""
+    """The campaign's title, or the sides; one side with its name, a single run with its id."""
     title = str(_campaign(sides).get("title") or "")
     if len(sides) > 1:
-        return title or " beside ".join(side.label for side in sides)
+        return title or " and ".join(side.label for side in sides)
     (side,) = sides
     runs = side.runs[0].id if len(side.runs) == 1 and not side.missing else ""
     return ": ".join(dict.fromkeys(each for each in (title, side.label, runs) if each))
@@ -144,17 +144,17 @@ def _title(sides: Sequence[Side]) -> str:
 
 def _campaign(sides: Sequence[Side]) -> Mapping[str, Any]:
     execution = next((side.execution for side in sides if side.execution), None) or {}
-    found = execution.get("campaign")
-    return found if isinstance(found, dict) else {}
+    campaign = execution.get("campaign")
+    return campaign if isinstance(campaign, dict) else {}
 
 
 def absent_of(sections: Mapping[str, Sequence[Any]]) -> tuple[Absent, ...]:
-    """Sections that have nothing to show, with the reason."""
+    """Empty sections, with the reason."""
     return tuple(Absent(title, WHY[title]) for title, shown in sections.items() if not shown)
 
 
 def _swept(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Swept | None:
-    """The sides as cells of their execution, where they are of one."""
+    """The sides as cells of their execution, if they are all of one."""
     execution = sides[0].execution
     parents = {run.run.path.parent for run in _flat(measured)}
     if execution is None or len(parents) > 1 or any(side.execution != execution for side in sides):
@@ -168,7 +168,7 @@ def _swept(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Swe
 
 
 def made(sides: Sequence[Side], table: Table | None) -> tuple[tuple[str, str], ...]:
-    """How the figures came about, as (label, text): method, versions, campaign, seed, files."""
+    """Method and provenance as (label, text): method, versions, campaign, seed, files."""
     execution = next((side.execution for side in sides if side.execution), None) or {}
     campaign = _campaign(sides)
     runs = [run for side in sides for run in side.runs]
@@ -177,10 +177,10 @@ def made(sides: Sequence[Side], table: Table | None) -> tuple[tuple[str, str], .
         for run in runs
         for name, version in (run.meta.get("versions") or {}).items()
     }
-    files = [(name, told) for run in runs for name, told in ((run.manifest or {}).get("files") or {}).items()]
-    size = sum(int(told.get("bytes") or 0) for _, told in files)
-    found = [("method", "\n".join(table.method))] if table else []
-    found += [
+    files = [entry for run in runs for entry in ((run.manifest or {}).get("files") or {}).values()]
+    size = sum(int(entry.get("bytes") or 0) for entry in files)
+    lines = [("method", "\n".join(table.method))] if table else []
+    lines += [
         ("campaign", f"{campaign.get('name')}, hash {execution.get('hash')}" if campaign else ""),
         ("when", " to ".join(str(execution[key]) for key in ("started", "ended") if execution.get(key))),
         ("seed", str(execution.get("seed") or "")),
@@ -188,4 +188,4 @@ def made(sides: Sequence[Side], table: Table | None) -> tuple[tuple[str, str], .
         ("directories", ", ".join(dict.fromkeys(str(run.path.resolve().parent) for run in runs))),
         ("files", f"{len(files):,} in {len(runs)} runs, {size / MIB:,.1f} MiB" if files else ""),
     ]
-    return tuple((label, text) for label, text in found if text)
+    return tuple((label, text) for label, text in lines if text)

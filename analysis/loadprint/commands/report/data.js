@@ -79,13 +79,13 @@ function axis(more) {
   };
 }
 
-// The width that numbers beside an axis need.
+// The width of the numbers next to an axis.
 function beside(chart, values) {
   const longest = (values || []).reduce((most, text) => Math.max(most, (text || "").length), 0);
   return Math.max(56, 14 + longest * 6.4);
 }
 
-// What is said beside a title when nobody points at the chart, and what replaces it.
+// The summary next to a title, and the values under the pointer that replace it.
 class Readout {
   constructor(figure) {
     this.place = figure.querySelector(".readout");
@@ -98,9 +98,9 @@ class Readout {
     this.pointed = true;
     const shown = [element("span", "at", at)];
     for (const [name, text] of parts) {
-      const told = element("span", "told");
-      told.append(element("i", `swatch ${name}`), element("b", "", text));
-      shown.push(told);
+      const summary = element("span", "summary");
+      summary.append(element("i", `swatch ${name}`), element("b", "", text));
+      shown.push(summary);
     }
     this.place.replaceChildren(...shown);
   }

@@ -1,4 +1,4 @@
-"""The eBPF histograms over the measure phase, per side, all repeats together."""
+"""eBPF histograms over the measure phase, per side, all repeats added up."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from loadprint.reading.histograms import Histogram
 from loadprint.rendering.report_data import Distribution
 
 NANO = 1e-9
-LEAST = 20  # values that a shape can be seen in
+LEAST = 20  # values for a meaningful shape
 MOST = 14
 LEAST_EDGES = 4
 
 
 @dataclass(frozen=True)
 class _Source:
-    """A table, its entity columns, the fixed values of some of them, and the title of what is left."""
+    """A table, its entity columns, fixed values of some of them, and the title of a histogram."""
 
     probe: str
     keys: tuple[str, ...]
@@ -57,7 +57,7 @@ OFF_CPU = "off-CPU: "
 
 
 def distributions(measured: Sequence[Sequence[Measured]]) -> tuple[Distribution, ...]:
-    """Histograms of all tables that the runs of each side have."""
+    """Histograms of all eBPF tables of the runs."""
     return tuple(chart for source in SOURCES for chart in _charts(source, measured))
 
 
@@ -77,7 +77,7 @@ def _charts(source: _Source, measured: Sequence[Sequence[Measured]]) -> list[Dis
 
 
 def _chart(source: _Source, title: str, sums: Sequence[Histogram | None]) -> Distribution | None:
-    """None where all values are in one or two buckets: a number would say as much."""
+    """None where all values are in one or two buckets."""
     fine = [None if one is None else (one.counts, one.bounds * source.unit) for one in sums]
     ends = buckets.span(fine)
     bounds_of = next(one.bounds for one in sums if one)
@@ -96,7 +96,7 @@ def _total(found: Sequence[Histogram | None]) -> int:
 
 
 def _of_run(source: _Source, run: Measured) -> dict[str, Histogram]:
-    """Histograms of one run by title, of what happened in its window."""
+    """Histograms of one run's window by title."""
     found: dict[str, Histogram] = {}
     for (probe, *names), histogram in run.quantities.histograms.items():
         entity = dict(zip(source.keys, names, strict=False))

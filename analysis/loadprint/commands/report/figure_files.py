@@ -1,4 +1,4 @@
-"""All figures of a report as files for a paper: each as SVG and as PNG."""
+"""Writes the figures of a report as SVG and PNG files."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ PANELS = 4  # on a page
 
 
 def write(report: Report, directory: Path, formats: tuple[str, ...] = FORMATS) -> tuple[Path, ...]:
-    """Write every figure that the report has values for; the files in order. Raises InputError."""
+    """Write every figure with values; return the files in order. Raises InputError."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         what = (error.strerror or "cannot be made").lower()
-        raise InputError(directory, what, "name a directory that can be written to") from error
+        raise InputError(directory, what, "name a writable directory") from error
     files = []
     with style.styled():
         for name, drawn in figures(report):
             for ending in formats:
                 files.append(directory / f"{name}.{ending}")
                 style.save(drawn, files[-1])
-                drawn.set_layout_engine("none")  # found once, the layout is that of every format
+                drawn.set_layout_engine("none")  # every format has the layout of the first
     return tuple(files)
 
 

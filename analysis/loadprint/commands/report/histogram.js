@@ -10,7 +10,7 @@ function shared(figure, more) {
   };
 }
 
-// Lines with abscissae of their own on one common axis: null where a line has no point.
+// Lines with different abscissae on one common axis: null where a line has no point.
 function joined(lines) {
   const every = [...new Set(lines.flatMap((line) => line.x))].sort((a, b) => a - b);
   const places = new Map(every.map((x, place) => [x, place]));
@@ -53,7 +53,7 @@ function sized(value, unit) {
 function percentileChart(figure, data) {
   const readout = new Readout(figure);
   const joinedData = joined(data.curves);
-  const told = (x) => `${Number((100 * (1 - 10 ** -x)).toFixed(x < 2 ? 1 : Math.ceil(x)))} %`;
+  const percent = (x) => `${Number((100 * (1 - 10 ** -x)).toFixed(x < 2 ? 1 : Math.ceil(x)))} %`;
   return new uPlot(shared(figure, {
     scales: { x: { time: false }, y: { distr: 3 } },
     axes: [
@@ -69,7 +69,7 @@ function percentileChart(figure, data) {
           const texts = data.curves.flatMap((curve, place) => (report.runs[curve.run].side === side ? [written(joinedData[place + 1][idx])] : []));
           return [`side-${side % 8}`, texts.join("  ")];
         });
-        readout.show(`below ${told(joinedData[0][idx])}`, parts.filter(([, text]) => text));
+        readout.show(`below ${percent(joinedData[0][idx])}`, parts.filter(([, text]) => text));
       }],
     },
   }), joinedData, figure.querySelector(".canvas"));

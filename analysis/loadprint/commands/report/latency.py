@@ -26,8 +26,8 @@ def latency(
 ) -> tuple[tuple[Percentiles, ...], tuple[Distribution, ...]]:
     """Curves and histograms of `runs`, (place, side, run) each. Raises InputError of a broken log."""
     logs = {place: _log(run) for place, _, run in runs}
-    told = {place: (run.result or {}).get("transactions") or {} for place, _, run in runs}
-    kinds = dict.fromkeys(kind for found in (*logs.values(), *told.values()) for kind in found)
+    reported = {place: (run.result or {}).get("transactions") or {} for place, _, run in runs}
+    kinds = dict.fromkeys(kind for found in (*logs.values(), *reported.values()) for kind in found)
     percentiles, distributions = [], []
     for kind in kinds:
         curves, sources = [], set()
@@ -35,7 +35,7 @@ def latency(
             if kind in logs[place] and logs[place][kind].total:
                 curves.append(_curve(place, logs[place][kind]))
                 sources.add("latency.hlog")
-            elif found := _told(place, told[place].get(kind) or {}):
+            elif found := _from_result(place, reported[place].get(kind) or {}):
                 curves.append(found)
                 sources.add("result.json, a few quantiles")
         if curves:
@@ -59,7 +59,7 @@ def _curve(place: int, counted: Counted) -> Curve:
     return Curve(place, shares, counted.quantiles(shares))
 
 
-def _told(place: int, kind: Mapping[str, Any]) -> Curve | None:
+def _from_result(place: int, kind: Mapping[str, Any]) -> Curve | None:
     quantiles = kind.get("latency_ms") or {}
     known = {share: quantiles.get(name) for name, share in QUANTILES.items()}
     found = {share: value / MILLI for share, value in known.items() if isinstance(value, int | float)}
@@ -69,7 +69,7 @@ def _told(place: int, kind: Mapping[str, Any]) -> Curve | None:
 
 
 def _distribution(kind: str, found: Sequence[tuple[int, Counted | None]], sides: int) -> Distribution | None:
-    """Histogram of all repeats of each side, in buckets that the eye can tell apart."""
+    """Histogram of all repeats of each side, in buckets wide enough to see."""
     sums: list[Counted | None] = [None] * sides
     for side, counted in found:
         if counted is not None and counted.total:

@@ -2,7 +2,7 @@
 
 Where a line has more points than a screen can show, each bucket of the grid keeps its least and its greatest
 value, in the order in which they came; of a stack, the ticks at which its sum was least and greatest. The
-grid has a bounded number of cells: stamps that lie far apart make them wider.
+grid has a bounded number of cells: time stamps far apart make them wider.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from loadprint.reading import bounds
 from loadprint.rendering.report_data import Course, Floats, Line
 
 MOST_VALUES = 600_000  # of all charts together: 1.6 MB of the page
-FEWEST, MOST = 240, 2400  # values that a line may have, whatever the budget
+FEWEST, MOST = 240, 2400  # limits of the number of values of a line
 STEPS = 65_534
 NOTHING = 65_535
 DIGITS = 6
@@ -103,10 +103,10 @@ def thinned(stack: Floats, keep: int) -> Floats:
     buckets = -(-cells // keep)
     padded = np.full((lines, buckets * keep), np.nan)
     padded[:, :cells] = stack
-    told = padded.sum(axis=0).reshape(buckets, keep)
-    hidden = np.isnan(told)
-    least = np.where(hidden, np.inf, told).argmin(axis=1)
-    greatest = np.where(hidden, -np.inf, told).argmax(axis=1)
+    sums = padded.sum(axis=0).reshape(buckets, keep)
+    hidden = np.isnan(sums)
+    least = np.where(hidden, np.inf, sums).argmin(axis=1)
+    greatest = np.where(hidden, -np.inf, sums).argmax(axis=1)
     order = np.sort(np.stack([least, greatest], axis=1), axis=1)
     chosen = (order + np.arange(buckets)[:, None] * keep).ravel()
     return padded[:, chosen]
@@ -164,5 +164,5 @@ def _sparse(course: Course, grid: Grid) -> bool:
 
 
 def rounded(values: Floats, digits: int = DIGITS) -> list[float | None]:
-    """Floats for JSON in so many significant digits; None where there is none."""
+    """Floats for JSON with `digits` significant digits; None for NaN."""
     return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values.tolist()]

@@ -1,7 +1,7 @@
-"""The page: template, style and scripts in one file that asks nothing of any network.
+"""Renders a report as one HTML file without references to the network.
 
-All text of a recording is escaped by the template, or lies in a JSON block that no tag can end. The policy in
-the page's head allows its own scripts and style, by their hashes, and nothing else.
+The template escapes all text of a recording; the JSON block has no character that could end it. The content
+security policy allows only the page's own scripts and style, by their hashes.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ EBPF_TITLES = {
     "ebpf_syscall_latency": "System calls of the server",
     "ebpf_statements": "Statements, inside the server",
 }
-UNITS = "kB is 1,024 B, as sar prints it, in charts and table alike; MiB is 1,024 kB."
+UNITS = "kB is 1,024 B, as sar prints it, in charts and table; MiB is 1,024 kB."
 SOUND = {"comparable": "yes", "client-bound": "no", "pinned": "yes", "observer": "small", "disturbed": "no"}
-# what could end a script element, or a line in old parsers of JavaScript
+# characters that could end a script element, or a line in old JavaScript parsers
 ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart's place on the page: its key in the data, heading, unit, and what it shows in words."""
+    """A chart on the page: its key in the data, heading, unit, and a text summary for each side."""
 
     key: str
     title: str
     shown: str
-    told: tuple[tuple[int, str], ...]
+    summaries: tuple[tuple[int, str], ...]
     note: str = ""
 
 
@@ -61,7 +61,7 @@ class Block:
 
 
 def page(report: Report) -> str:
-    """Return the whole page. Raises nothing: whatever the values are, they are text."""
+    """The whole page as HTML."""
     grid = pack.grid_of(report.courses)
     early, late, style = (_asset(names) for names in (EARLY, LATE, STYLES))
     environment = Environment(
@@ -87,7 +87,7 @@ def page(report: Report) -> str:
         said=_said(report),
         head=report.table or report.pivots,
         units=UNITS,
-        trust="May they be compared?" if len(report.sides) > 1 else "May it be relied on?",
+        trust="Comparability" if len(report.sides) > 1 else "Validity",
         verdicts=report.table.verdicts if report.table else (),
         doubted=_doubted(report),
         spikes=_spikes(report),
@@ -104,8 +104,8 @@ def page(report: Report) -> str:
 
 
 def table_page(table: Table) -> str:
-    """The table alone, as a page of the same making."""
-    from loadprint.commands.report.standalone_table import report_of  # noqa: PLC0415  only `compare --format html` needs it
+    """A page with the table alone."""
+    from loadprint.commands.report.standalone_table import report_of  # noqa: PLC0415  of compare --format html
 
     return page(report_of(table))
 
@@ -117,7 +117,7 @@ def _asset(names: Sequence[str]) -> str:
 
 
 def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """Content Security Policy: nothing may be loaded, and no script or style but these may run."""
+    """Content Security Policy: nothing is loaded, and only these scripts and styles run."""
     allowed = " ".join(_hash(text) for text in scripts)
     return (
         f"default-src 'none'; script-src {allowed}; style-src {' '.join(_hash(text) for text in styles)}; "
@@ -126,7 +126,7 @@ def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
 
 
 def _hash(text: str) -> str:
-    """Hash of an element's text as browsers take it; the template adds nothing around it."""
+    """Hash of an element's text as browsers compute it; the template adds no white space around it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -180,7 +180,7 @@ def _distribution(chart: Distribution) -> dict[str, Any]:
 
 
 def _doubted(report: Report) -> frozenset[str]:
-    """Verdicts whose answer is not the one that lets a comparison be believed."""
+    """Verdicts whose answer makes the comparison doubtful."""
     verdicts = report.table.verdicts if report.table else ()
     return frozenset(verdict.key for verdict in verdicts if verdict.answer != SOUND.get(verdict.key))
 
@@ -195,7 +195,7 @@ def _said(report: Report) -> tuple[table_section.Said, ...]:
 
 
 def _spikes(report: Report) -> tuple[dict[str, Any], ...]:
-    """Spikes of all runs as texts."""
+    """Checkpoint spikes of all runs as texts."""
     return tuple(
         {
             "side": run.side,
@@ -221,12 +221,13 @@ def _times(report: Report) -> tuple[Block, ...]:
 
 
 def _figures(course: Course, report: Report) -> tuple[Figure, ...]:
-    """A figure per chart; a stack has one per side, for stacks of several runs cannot lie on one another."""
-    told = chart_text.of_course(course, report)
+    """A figure per chart; of a stack one per side, because stacks of several runs cannot overlap."""
+    summaries = chart_text.of_course(course, report)
     if not course.parts:
-        return (Figure(course.key, course.title, course.shown, told, course.note),)
+        return (Figure(course.key, course.title, course.shown, summaries, course.note),)
     return tuple(
-        Figure(f"{course.key}@{side}", course.title, course.shown, ((side, text),)) for side, text in told
+        Figure(f"{course.key}@{side}", course.title, course.shown, ((side, text),))
+        for side, text in summaries
     )
 
 
@@ -254,20 +255,20 @@ def _kernels(report: Report) -> tuple[Block, ...]:
 
 
 def _scaling(report: Report) -> tuple[dict[str, Any], ...]:
-    """Curves over threads: the figure, what is to be said of it, the tables of its fit."""
-    found = []
+    """Curves over threads: the figure, its conclusions, the tables of its fit."""
+    sections = []
     for place, each in enumerate(report.scaled):
-        told = ", ".join(
+        rates_text = ", ".join(
             f"{threads}: {chart_text.figure(sum(rates) / len(rates))}"
             for threads, rates in zip(each.threads, each.rates, strict=True)
         )
-        figure = Figure(scaling_section.key(place), each.name, each.unit, ((place, told),))
-        found.append({"figure": figure, "told": each.told, "blocks": scaling_section.blocks(each)})
-    return tuple(found)
+        figure = Figure(scaling_section.key(place), each.name, each.unit, ((place, rates_text),))
+        sections.append({"figure": figure, "conclusions": each.told, "blocks": scaling_section.blocks(each)})
+    return tuple(sections)
 
 
 def _experiment(report: Report) -> dict[str, Any]:
-    """What the section of an A/B shows: rows of texts, and windows as bars."""
+    """Content of the A/B section: rows of texts, and windows as bars."""
     if report.ab is None:
         return {"ab": None}
     from loadprint.commands.ab import ab_text  # noqa: PLC0415  few reports are of an experiment
@@ -286,7 +287,7 @@ def _experiment(report: Report) -> dict[str, Any]:
 
 def _histograms(report: Report, section: str, title: str) -> Block:
     figures = tuple(
-        # its axis says the unit at every number
+        # the axis has the unit at every number
         Figure(chart.key, chart.title, "", chart_text.of_distribution(chart))
         for chart in report.distributions
         if chart.section == section

@@ -1,4 +1,4 @@
-"""The command `report`: its arguments, and where the page goes."""
+"""The command `report`: its arguments and its output."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 from loadprint import options
 from loadprint.printable import printable
 
-EXAMPLES = """SIDE is what `compare` takes: an EXECUTION (all its sides), EXECUTION:side, a run directory,
-or a file of sysstat. One alone is enough: its page has no ratios. The page needs no network and
-no other file.
+EXAMPLES = """SIDE is an EXECUTION (all its sides), EXECUTION:side, a run directory, or a file of sysstat, as
+of `compare`. A page of one side has no ratios. The page is one file and needs no network.
 
 examples:
   loadprint report runs/quick/latest -o report.html
@@ -26,9 +25,7 @@ examples:
 
 def add_report(subparsers: Any) -> None:
     """Register `report`."""
-    parser = options.command(
-        subparsers, "report", "one HTML page of a comparison or of one run, to read and to send on", EXAMPLES
-    )
+    parser = options.command(subparsers, "report", "write a comparison or a run as one HTML page", EXAMPLES)
     options.add_sides(parser, "EXECUTION|SIDE")
     parser.add_argument(
         "-o",
@@ -38,14 +35,12 @@ def add_report(subparsers: Any) -> None:
         default=Path("report.html"),
         help="the page (default: report.html)",
     )
-    parser.add_argument(
-        "--plots", type=Path, metavar="DIR", help="write its figures for a paper too, as SVG and PNG"
-    )
+    parser.add_argument("--plots", type=Path, metavar="DIR", help="also write its figures as SVG and PNG")
     parser.set_defaults(run=run_report)
 
 
 def run_report(arguments: argparse.Namespace) -> int:
-    """Write the page, and say where it is."""
+    """Write the page and print its path."""
     from loadprint.commands.operands import resolve
     from loadprint.commands.report.ab_report import collect_experiment, is_experiment
     from loadprint.commands.report.collect import collect

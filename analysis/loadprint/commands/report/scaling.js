@@ -4,7 +4,7 @@ function scalingChart(figure, data) {
   const lines = data.curves.map((curve) => ({ x: curve.n, y: curve.x }));
   const [chief] = data.curves;
   if (chief?.low) lines.push({ x: chief.n, y: chief.low }, { x: chief.n, y: chief.high });
-  // repeats at one number of threads are lines of their own, for an abscissa holds one value
+  // repeats at one number of threads are separate lines: an abscissa has one value
   const repeats = [];
   data.n.forEach((n, place) => {
     const free = repeats.find((one) => !one.x.includes(n));

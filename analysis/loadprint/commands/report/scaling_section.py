@@ -1,4 +1,4 @@
-"""Throughput over threads of an execution that swept them: measured points, the fits, and what they say."""
+"""Throughput over threads of a sweep: measured points, fits and their conclusions."""
 
 from __future__ import annotations
 
@@ -16,56 +16,56 @@ DIGITS = 5
 
 
 def scaled(swept: Swept | None) -> tuple[Scaled, ...]:
-    """One curve for each column of the matrix; none where threads were not varied."""
+    """One curve for each column of the matrix; none where the thread count is the same."""
     if swept is None:
         return ()
     from loadprint.commands.usl import points_execution  # noqa: PLC0415  only a sweep needs a fit
-    from loadprint.commands.usl.usl_summary import tell  # noqa: PLC0415
+    from loadprint.commands.usl.usl_summary import summarise  # noqa: PLC0415
 
     try:
         points = points_execution.of(swept)
     except InputError:
         return ()
     try:
-        columns = {column.name: column for column in tell(points).columns}
+        columns = {column.name: column for column in summarise(points).columns}
     except InputError:
-        columns = {}  # too few numbers of threads for any fit: the points are shown
-    found = []
+        columns = {}  # too few thread counts for any fit: the points are shown
+    curves = []
     for column in points.columns:
         levels = sorted(set(column.n))
         rates = tuple(
             tuple(x for n, x in zip(column.n, column.x, strict=True) if n == level) for level in levels
         )
-        told = columns.get(column.name)
-        fit = told.fit if told else None
-        said = tuple(verdict.text for verdict in fit.verdicts) if fit else ()
-        refused = (told.refused,) if told and told.refused else ()
-        grown = told.growth.sentences if told and told.growth else ()
-        found.append(
+        summary = columns.get(column.name)
+        fit = summary.fit if summary else None
+        conclusions = tuple(verdict.text for verdict in fit.verdicts) if fit else ()
+        refused = (summary.refused,) if summary and summary.refused else ()
+        growth = summary.growth.sentences if summary and summary.growth else ()
+        curves.append(
             Scaled(
                 column.name,
                 tuple(int(level) for level in levels),
                 rates,
                 fit,
                 unit=column.unit,
-                told=(*said, *refused, *grown, *column.notes),
+                told=(*conclusions, *refused, *growth, *column.notes),
             )
         )
-    return tuple(found)
+    return tuple(curves)
 
 
 def blocks(each: Scaled) -> tuple[Block, ...]:
     """The tables of a fit, as `loadprint usl` prints them."""
     if each.fit is None:
         return ()
-    from loadprint.commands.usl.usl_cells import blocks as laid_out  # noqa: PLC0415  as above
-    from loadprint.commands.usl.usl_summary import ColumnTold  # noqa: PLC0415
+    from loadprint.commands.usl.usl_cells import blocks as as_blocks  # noqa: PLC0415  as above
+    from loadprint.commands.usl.usl_summary import ColumnSummary  # noqa: PLC0415
 
-    return laid_out(ColumnTold(each.name, each.unit, each.fit), "threads")
+    return as_blocks(ColumnSummary(each.name, each.unit, each.fit), "threads")
 
 
 def key(place: int) -> str:
-    """What the figure of the curve at `place` is called."""
+    """Name of the figure of the curve at `place`."""
     return f"scaling-{place}"
 
 
@@ -83,8 +83,8 @@ def packed(each: Scaled, place: int) -> dict[str, Any]:
     if each.fit is not None:
         from loadprint.commands.usl.panels import panel  # noqa: PLC0415  as above
 
-        found = panel(each.fit, each.name, "threads", each.unit)
-        data["optimum"] = found.optimum
+        drawn = panel(each.fit, each.name, "threads", each.unit)
+        data["optimum"] = drawn.optimum
         data["curves"] = [
             {
                 "label": curve.label,
@@ -94,6 +94,6 @@ def packed(each: Scaled, place: int) -> dict[str, Any]:
                 "low": None if curve.low is None else rounded(curve.low, DIGITS),
                 "high": None if curve.high is None else rounded(curve.high, DIGITS),
             }
-            for curve in found.curves
+            for curve in drawn.curves
         ]
     return data

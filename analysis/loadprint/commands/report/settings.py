@@ -1,4 +1,4 @@
-"""Facts of hosts, servers and generators, one text per side: what differs first, then everything."""
+"""Facts of hosts, servers and generators, one text per side: differences first."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ ORDER = ("material", "varied", "harmless", "same")
 
 
 def settings(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> tuple[Setting, ...]:
-    """All facts that any side has, by what a difference in them means."""
-    found = [
+    """All facts of all sides, ordered by the meaning of a difference."""
+    facts = [
         Setting(each.group, each.name, each.kind, tuple(_cut(value) for value in each.values))
         for each in comparability.settings(sides, measured)
     ]
-    return tuple(sorted(found, key=lambda setting: ORDER.index(setting.kind)))
+    return tuple(sorted(facts, key=lambda setting: ORDER.index(setting.kind)))
 
 
 def _cut(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A report of nothing but a table, for `compare --format html`."""
+"""A report with the table alone, for `compare --format html`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from loadprint.tables.table import Table
 def report_of(table: Table) -> Report:
     """The table's own sides, sentences and facts; no charts."""
     return Report(
-        title=" beside ".join(side.label for side in table.sides),
-        compared=" beside ".join(side.name for side in table.sides),
+        title=" and ".join(side.label for side in table.sides),
+        compared=" and ".join(side.name for side in table.sides),
         sides=tuple(SideOf(side.name, side.label, side.operation) for side in table.sides),
         runs=tuple(
             RunOf(run, position, number, "complete")

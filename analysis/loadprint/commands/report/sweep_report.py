@@ -18,11 +18,11 @@ from loadprint.reading.sides import Side, side_of
 from loadprint.rendering.report_data import Report, SideOf
 
 CHARTED = ("load", "cpu.server", "cpu.load", "threads.server", "host", "pressure", "mysql")
-MOST_CHARTED = 6  # sides whose runs are drawn over time; the page of all would be read by nobody
+MOST_CHARTED = 6  # sides whose runs are drawn over time; more are unreadable
 
 
 def collect_sweep(path: Path) -> Report:
-    """Report of a whole execution. Raises InputError where it swept nothing."""
+    """Report of a whole execution. Raises InputError where it has no matrix of sides."""
     swept = cells.read(path)
     pivots = sweep_pivots.of(swept)
     sides = _sides(swept)
@@ -69,7 +69,7 @@ def collect_sweep(path: Path) -> Report:
 
 
 def is_sweep(words: Sequence[str]) -> bool:
-    """Whether the words name one whole execution with more sides than stand beside each other."""
+    """Whether the operand is an execution with too many sides for one table."""
     path = Path(words[0])
     if len(words) != 1 or not (path / "execution.json").is_file():
         return False

@@ -102,7 +102,7 @@ if (rows) {
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") untell(); });
 }
 
-// The contents: open beside the page, folded above it; the section in view is marked.
+// The contents: open next to the page, folded above it; the section in view is marked.
 const contents = document.querySelector("#contents details");
 const wide = window.matchMedia("(min-width: 78rem)");
 const fold = () => { contents.open = wide.matches; };

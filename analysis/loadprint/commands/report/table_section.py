@@ -1,4 +1,4 @@
-"""The comparison's table as a page lays it out: texts, links and the places of bars. Decides nothing."""
+"""The comparison's table as texts, links and positions of bars, for the page's template."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loadprint.tables import views
 from loadprint.tables.table import Cell, Row, Table, Versus
 
 SCALES = (2.0, 4.0, 10.0, 100.0, 1000.0)  # how far the axis of ratios may reach to either side
-MOST_BEYOND = 0.1  # share of ratios that may lie outside of it
+MOST_BEYOND = 0.1  # share of ratios that may be outside of it
 HALF = 50.0  # of the bar's width, in its own units
 KINDS = ("headline", "usual", "further")
 BETTER = {"higher": "higher is better", "lower": "lower is better"}
@@ -24,7 +24,8 @@ BETTER = {"higher": "higher is better", "lower": "lower is better"}
 class Bar:
     """A ratio and its interval on a logarithmic axis from −50 to 50, 0 being a ratio of 1.
 
-    `beyond` says on which sides the interval leaves the axis; `low` and `high` are None without an interval.
+    `beyond`: whether the interval leaves the axis on the left and on the right. `low` and `high` are None
+    without an interval.
     """
 
     centre: float
@@ -35,7 +36,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class CellText:
-    """A side's value, its footnotes, each repeat's value for who asks, and its shares of what is possible."""
+    """A side's value, its footnotes, the values of its repeats, and its shares of the ceilings."""
 
     text: str
     notes: tuple[int, ...]
@@ -145,7 +146,7 @@ def _counts(groups: Sequence[GroupText]) -> tuple[int, int, int]:
 
 
 def said(table: Table) -> tuple[Said, ...]:
-    """Sentences with links to their rows; what stands in brackets behind a sentence becomes the links."""
+    """Sentences with links to their rows: the citations in brackets become the links."""
     labels = {row.key: row.label for row in table.rows}
     found = []
     for sentence in table.sentences:
@@ -213,7 +214,7 @@ def _bar(versus: Versus | None, scale: float) -> Bar | None:
 
 
 def _scale(table: Table) -> float:
-    """How far the axis reaches: the least scale that nine in ten ratios lie within."""
+    """Scale of the axis: the least one that contains nine in ten ratios."""
     sizes = sorted(
         math.exp(abs(math.log(versus.centre)))
         for group in table.groups

@@ -1,4 +1,4 @@
-"""Fills the charts over time from the series of every run; what is zero throughout is named, not drawn."""
+"""Fills the charts over time from the series of every run; series of zeros are listed, not drawn."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Of = dict[str, Series]
 
 @dataclass(frozen=True)
 class Sampled:
-    """One run with its series: its place among the report's runs, and its side's."""
+    """A run's series, its position among the report's runs, and that of its side."""
 
     place: int
     side: int
@@ -50,9 +50,9 @@ def courses(
     nics: Sequence[Device],
     sets: Mapping[str, tuple[str, float | None]],
 ) -> tuple[tuple[Course, ...], tuple[str, ...]]:
-    """All charts that have something to show, and the titles of those that are zero throughout.
+    """All charts with values, and the titles of those that are zero throughout.
 
-    `sets` tells of `server` and `load` what their CPU set is called, and how many cores it has.
+    `sets` has the name and number of cores of the CPU sets `server` and `load`.
     """
     drawn: list[Course] = []
     still: list[str] = []
@@ -98,14 +98,14 @@ def _of_device(
             lines.append(line)
     title = chart.title if alone else f"{device.name}: {chart.title}"
     key = f"{kind}_{device.name}_{chart.key}"
-    found = _lines(replace(chart, needs=()), ())
-    return replace(found, key=key, title=title, lines=tuple(lines))
+    empty = _lines(replace(chart, needs=()), ())
+    return replace(empty, key=key, title=title, lines=tuple(lines))
 
 
 def _line(chart: Wanted, needs: Sequence[str], run: Sampled) -> Line | None:
-    found = [run.series.get(need) for need in needs]
-    known = [series for series in found if series is not None]
-    if not known or len(known) < len(found) or len({len(series.values) for series in known}) > 1:
+    needed = [run.series.get(need) for need in needs]
+    known = [series for series in needed if series is not None]
+    if not known or len(known) < len(needed) or len({len(series.values) for series in known}) > 1:
         return None
     values = chart.recipe(*(series.values for series in known))
     return Line(run.place, known[0].seconds, values, half=known[0].half)
@@ -115,10 +115,10 @@ def _stacked(stack: Stack, sampled: Sequence[Sampled], named: str, cores: float 
     lines = []
     for run in sampled:
         for part, needs in stack.parts:
-            found = [series for need in needs if (series := run.series.get(need))]
-            if found:
-                values = np.sum([series.values for series in found], axis=0)
-                lines.append(Line(run.place, found[0].seconds, values, part, found[0].half))
+            summed = [series for need in needs if (series := run.series.get(need))]
+            if summed:
+                values = np.sum([series.values for series in summed], axis=0)
+                lines.append(Line(run.place, summed[0].seconds, values, part, summed[0].half))
     title = f"{stack.title} ({named})" if named else stack.title
     names = tuple(part for part, _ in stack.parts)
     return Course(stack.key, stack.section, title, "cores", 1.0, tuple(lines), names, cores)

@@ -1,4 +1,4 @@
-"""What the recorders could not read: probes that were unavailable or failed, each reason once."""
+"""Lists the probes that were unavailable or failed, each reason once."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from loadprint.metrics.gather import Measured
 
-OFF = "off"  # what nobody asked for is not missing
+OFF = "off"  # a probe that was not requested is not missing
 
 
 def lost(names: Sequence[str], measured: Sequence[Sequence[Measured]]) -> tuple[tuple[str, str], ...]:
-    """(probe, reason) of all runs; with the sides' names where not all sides lack it."""
+    """(probe, reason) of all runs, with the names of the sides where not all sides have the reason."""
     found: dict[tuple[str, str], set[str]] = {}
     for name, runs in zip(names, measured, strict=True):
         for run in runs:

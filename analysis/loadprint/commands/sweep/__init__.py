@@ -1,1 +1,1 @@
-"""Executions that swept something: their cells, as pivot tables."""
+"""`loadprint sweep`: executions with a matrix of sides as pivot tables."""

@@ -1,4 +1,4 @@
-"""The cells of an execution that swept something: each column with its repeats, measured briefly."""
+"""The cells of a sweep: each side of an execution with its repeats and few quantities."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Cell:
 
     @property
     def operation(self) -> str:
-        """What one operation is."""
+        """The name of the counted operation."""
         return self.runs[0].operation if self.runs else str(self.plan.get("operation") or "event")
 
     def mean(self, figure: Callable[[Measured], float | None]) -> float | None:
@@ -45,7 +45,7 @@ class Cell:
 class Swept:
     """An execution's cells in the plan's order; `missing` lists runs that are not complete, with reasons.
 
-    `notes`: what a reader of several executions put together is to be warned of.
+    `notes` are warnings on executions that were merged.
     """
 
     path: Path
@@ -56,14 +56,14 @@ class Swept:
 
     @property
     def reference(self) -> str:
-        """Name of the cell that others are put in relation to."""
+        """Name of the reference cell."""
         return str(self.execution.get("reference"))
 
 
 def read(path: Path) -> Swept:
-    """Read an execution. Raises InputError where there is none, or no run of it is complete."""
+    """Read an execution. Raises InputError where there is none, or none of its runs is complete."""
     if not (path / "execution.json").is_file():
-        raise InputError(path, "holds no execution.json", "give the directory of an execution")
+        raise InputError(path, "contains no execution.json", "give the directory of an execution")
     execution = read_object(path / "execution.json")
     store = Store()
     cells: list[Cell] = []
@@ -73,29 +73,29 @@ def read(path: Path) -> Swept:
         runs = tuple(gather(run, store, brief=True) for run in side.runs)
         cells.append(Cell(side.name, execution["sides"][side.name] or {}, runs))
     if not any(cell.runs for cell in cells):
-        raise InputError(path, "no run of it is complete", "run the campaign again, it resumes")
+        raise InputError(path, "none of its runs is complete", "run the campaign again, it resumes")
     return Swept(path, execution, tuple(cells), tuple(missing))
 
 
 def rate(name: str) -> Callable[[Measured], float | None]:
-    """Figure: one quantity as it is."""
+    """Figure: one quantity."""
 
     def figure(run: Measured) -> float | None:
-        found = run.quantities.get(name)
-        return None if found is None else found.rate
+        quantity = run.quantities.get(name)
+        return None if quantity is None else quantity.rate
 
     return figure
 
 
 def per_operation(*names: str) -> Callable[[Measured], float | None]:
-    """Figure: the sum of some quantities for each operation."""
+    """Figure: the sum of some quantities per operation."""
 
     def figure(run: Measured) -> float | None:
-        found = [run.quantities.get(name) for name in names]
+        quantities = [run.quantities.get(name) for name in names]
         events = run.quantities.get("load.events")
-        if any(each is None for each in found) or events is None or events.rate <= 0:
+        if any(each is None for each in quantities) or events is None or events.rate <= 0:
             return None
-        return math.fsum(each.rate for each in found if each) / events.rate
+        return math.fsum(each.rate for each in quantities if each) / events.rate
 
     return figure
 

@@ -1,9 +1,9 @@
-"""Which of two columns is ahead at which concurrency: where their order changes, and is known to.
+"""Crossovers: connection counts between which the order of two columns changes significantly.
 
 At each connection count the ratio of throughputs has Student's t interval over repeats, as in `compare`. A
-crossover is claimed only where one sign is significant at one count and the other at another. A pair whose
-order never changes has one side to err on. With p at most 0.1 / k at each of k counts (0.05 / k one-sided)
-it is called a crossover in at most one case out of twenty (Bonferroni). Below three repeats nothing is.
+crossover needs one significant sign at one count and the opposite one at another. The test uses p ≤ 0.1 / k
+at each of k counts (0.05 / k one-sided), so that a pair whose order never changes is reported as a crossover
+in at most one case in twenty (Bonferroni). With fewer than three repeats no crossover is reported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from loadprint.metrics.gather import Measured
 from loadprint.statistics import stats
 
 Grid = Mapping[tuple[str, str], Cell]
-Verdict = Literal["crossover", "cannot tell", "none"]
+Verdict = Literal["crossover", "inconclusive", "none"]
 ERROR = 0.1  # two-sided, over all counts
 
 
@@ -28,7 +28,7 @@ ERROR = 0.1  # two-sided, over all counts
 class At:
     """Two columns at one connection count: the ratio of throughputs, its 95 % interval and p (None: too few).
 
-    `sign` is 1 or -1 where it is significant, else 0 with the reason in `why`; `more` repeats would do.
+    `sign` is 1 or -1 where it is significant, else 0 with the reason in `why`; `more` repeats would decide.
     """
 
     row: str
@@ -43,7 +43,7 @@ class At:
 
 @dataclass(frozen=True)
 class Crossover:
-    """One column beside another; `between`: neighbouring counts with significant, opposite signs."""
+    """One column compared with another; `between`: neighbouring counts with opposite significant signs."""
 
     column: str
     against: str
@@ -55,47 +55,47 @@ class Crossover:
 def crossovers(
     grid: Grid, rows: Sequence[str], columns: Sequence[str], against: str
 ) -> tuple[Crossover, ...]:
-    """Put every other column of a sweep over connections beside the column `against`.
+    """Compare every other column of a sweep over connections with the column `against`.
 
-    Columns that count another operation are left out, and pairs that share fewer than two counts.
+    Columns that count another operation, and pairs that share fewer than two counts, are left out.
     """
-    found = []
+    pairs_of_columns = []
     for column in columns:
         pairs = [
             (row, grid[row, column], grid[row, against])
             for row in rows
-            if column != against and _alike(grid.get((row, column)), grid.get((row, against)))
+            if column != against and _same_operation(grid.get((row, column)), grid.get((row, against)))
         ]
         at = [each for row, *pair in pairs if (each := _at(row, *pair, count=len(pairs))) is not None]
         if len(at) > 1:
-            found.append(_judged(column, against, at))
-    return tuple(found)
+            pairs_of_columns.append(_judged(column, against, at))
+    return tuple(pairs_of_columns)
 
 
-def _alike(cell: Cell | None, other: Cell | None) -> bool:
+def _same_operation(cell: Cell | None, other: Cell | None) -> bool:
     return cell is not None and other is not None and cell.operation == other.operation
 
 
 def _at(row: str, cell: Cell, other: Cell, *, count: int) -> At | None:
-    x, y, paired = _together(cell.runs, other.runs)
+    x, y, paired = _throughputs(cell.runs, other.runs)
     if not x or not y or min(*x, *y) <= 0:
         return None
-    found = stats.ratio(x, y, paired=paired)
+    estimate = stats.ratio(x, y, paired=paired)
     bound = [each.name for each in (cell, other) if each.client_bound]
     more = None
-    if found.p is None:
+    if estimate.p is None:
         why = f"fewer than {stats.LEAST_REPEATS} repeats"
     elif bound:
         why = f"{' and '.join(bound)} client-bound"
-    elif found.p > min(ERROR / count, 1 - stats.LEVEL):
+    elif estimate.p > min(ERROR / count, 1 - stats.LEVEL):
         why, more = "not significant", stats.repeats_to_decide(x, y, paired=paired)
     else:
         why = ""
-    sign = 0 if why else 1 if found.centre > 1 else -1
-    return At(row, found.centre, found.low, found.high, found.p, sign, why, more)
+    sign = 0 if why else 1 if estimate.centre > 1 else -1
+    return At(row, estimate.centre, estimate.low, estimate.high, estimate.p, sign, why, more)
 
 
-def _together(own: Sequence[Measured], other: Sequence[Measured]) -> tuple[list[float], list[float], bool]:
+def _throughputs(own: Sequence[Measured], other: Sequence[Measured]) -> tuple[list[float], list[float], bool]:
     """Throughputs of both, and whether equal positions are of one block of one execution."""
     sides = [
         [(run, rate) for run in blocks.ordered(runs) if (rate := cells.operations(run)) is not None]
@@ -108,55 +108,55 @@ def _together(own: Sequence[Measured], other: Sequence[Measured]) -> tuple[list[
 def _judged(column: str, against: str, at: Sequence[At]) -> Crossover:
     known = [each for each in at if each.sign]
     between = tuple((one.row, other.row) for one, other in pairwise(known) if one.sign != other.sign)
-    seen = {each.ratio > 1 for each in at}
-    verdict: Verdict = "crossover" if between else "cannot tell" if len(seen) > 1 else "none"
+    signs = {each.ratio > 1 for each in at}
+    verdict: Verdict = "crossover" if between else "inconclusive" if len(signs) > 1 else "none"
     return Crossover(column, against, verdict, between, tuple(at))
 
 
-def sentences(found: Sequence[Crossover]) -> tuple[str, ...]:
-    """Say each change of sign, and in one sentence where there is none."""
-    said = [_SAID[each.verdict](each) for each in found if each.verdict != "none"]
-    none = [each for each in found if each.verdict == "none"]
+def sentences(pairs: Sequence[Crossover]) -> tuple[str, ...]:
+    """One sentence for each change of sign, and one for all pairs without one."""
+    texts = [_SENTENCES[each.verdict](each) for each in pairs if each.verdict != "none"]
+    none = [each for each in pairs if each.verdict == "none"]
     if len(none) == 1:
-        said.append(_without(none[0]))
+        texts.append(_without(none[0]))
     elif none:
-        said.append(
+        texts.append(
             f"No change of sign against {none[0].against}: {', '.join(each.column for each in none)}."
         )
-    return tuple(said)
+    return tuple(texts)
 
 
-def _crossing(found: Crossover) -> str:
-    places = ", ".join(f"{one} and {other}" for one, other in found.between)
+def _crossing(pair: Crossover) -> str:
+    places = ", ".join(f"{one} and {other}" for one, other in pair.between)
     return (
-        f"Crossover between {places} connections: {_ratios(found)}. Which one is ahead depends on the "
-        "concurrency."
+        f"Crossover between {places} connections: {_ratios(pair)}. Which one has the higher throughput "
+        "depends on the concurrency."
     )
 
 
-def _untold(found: Crossover) -> str:
+def _inconclusive(pair: Crossover) -> str:
     reasons: dict[str, list[str]] = {}
-    for each in found.at:
+    for each in pair.at:
         if each.why:
-            more = f" ({each.more} more repeats would do)" if each.more else ""
+            more = f" ({each.more} more repeats would decide)" if each.more else ""
             reasons.setdefault(each.why, []).append(each.row + more)
-    said = [f"{why} at {', '.join(rows)}" for why, rows in reasons.items()]
-    return f"A crossover cannot be told, {'; '.join(said)}: {_ratios(found)}."
+    texts = [f"{why} at {', '.join(rows)}" for why, rows in reasons.items()]
+    return f"Crossover inconclusive, {'; '.join(texts)}: {_ratios(pair)}."
 
 
-def _without(found: Crossover) -> str:
-    ahead = found.column if found.at[0].ratio > 1 else found.against
-    open_ = [each.row for each in found.at if not each.sign]
+def _without(pair: Crossover) -> str:
+    ahead = pair.column if pair.at[0].ratio > 1 else pair.against
+    open_ = [each.row for each in pair.at if not each.sign]
     but = f"; not significantly at {', '.join(open_)}" if open_ else ""
-    return f"No crossover: {ahead} is ahead at every connection count{but}: {_ratios(found)}."
+    return f"No crossover: {ahead} has the higher throughput at every connection count{but}: {_ratios(pair)}."
 
 
-def _ratios(found: Crossover) -> str:
+def _ratios(pair: Crossover) -> str:
     def one(each: At) -> str:
         interval = "" if each.low is None else f" [{each.low:.3g}, {each.high:.3g}]"
         return f"{each.ratio:.3g}{interval} at {each.row}"
 
-    return f"{found.column} / {found.against} is " + ", ".join(map(one, found.at))
+    return f"{pair.column} / {pair.against} is " + ", ".join(map(one, pair.at))
 
 
-_SAID = {"crossover": _crossing, "cannot tell": _untold}
+_SENTENCES = {"crossover": _crossing, "inconclusive": _inconclusive}

@@ -1,4 +1,4 @@
-"""Several executions of one sweep as one, with the server as one more dimension: versions side by side."""
+"""Merges several executions of one sweep, with the server as one more dimension."""
 
 from __future__ import annotations
 
@@ -11,49 +11,53 @@ from loadprint.commands.sweep import cells
 from loadprint.commands.sweep.cells import Cell, Swept
 from loadprint.errors import InputError
 
-# what must be alike for the server to be what differs
-ASKED = ("mode", "phases", "state", "placement", "data", "sides", "scale", "variables")
+# parts of a campaign that must be equal for the server to be the only difference
+COMPARED = ("mode", "phases", "state", "placement", "data", "sides", "scale", "variables")
 NOT_INTERLEAVED = (
-    "these are executions after one another, not runs in random order: what changed on the host meanwhile "
-    "counts as a difference; a third execution, of the first server again, tells"
+    "the executions ran one after the other, not in random order: a change of the host between them appears "
+    "as a difference; to detect one, run a third execution with the first server"
 )
 
 
 def read(paths: Sequence[Path]) -> Swept:
-    """Read executions; each one's cells get `server`, its version, as a dimension.
+    """Read executions; the server's version becomes the dimension `server` of their cells.
 
     Raises InputError where one is unusable, of mode equal-load, or counts as the same server as another.
     """
     if len(paths) == 1:
         return cells.read(paths[0])
-    found = [cells.read(path) for path in paths]
-    for each in found:
+    executions = [cells.read(path) for path in paths]
+    for each in executions:
         if (each.execution.get("campaign") or {}).get("mode") == "equal-load":
-            mend = f"`loadprint compare {each.path}:@70 …` lays the sides of several executions side by side"
-            raise InputError(each.path, "is of mode equal-load, whose rates are its own", mend)
-    labels = [_server(each) for each in found]
+            fix = f"compare sides of several executions with `loadprint compare {each.path}:@70 …`"
+            raise InputError(each.path, "is of mode equal-load: its rates depend on its own sides", fix)
+    labels = [_server(each) for each in executions]
     if len(set(labels)) < len(labels):
-        # the same server twice: told apart by when
-        labels = [each.path.resolve().name for each in found]
+        # the same server twice: named by time
+        labels = [each.path.resolve().name for each in executions]
     if len(set(labels)) < len(labels):
-        raise InputError(found[-1].path, "is given twice", "name each execution once")
-    first = found[0]
+        raise InputError(executions[-1].path, "is given twice", "name each execution once")
+    first = executions[0]
     return Swept(
         first.path,
         first.execution | {"reference": _named(first.reference, labels[0])},
-        tuple(_cell(cell, label) for each, label in zip(found, labels, strict=True) for cell in each.cells),
-        tuple((f"{each.path.name}/{run}", why) for each in found for run, why in each.missing),
-        (NOT_INTERLEAVED, *_differences(found)),
+        tuple(
+            _cell(cell, label) for each, label in zip(executions, labels, strict=True) for cell in each.cells
+        ),
+        tuple((f"{each.path.name}/{run}", why) for each in executions for run, why in each.missing),
+        (NOT_INTERLEAVED, *_differences(executions)),
     )
 
 
 def _server(swept: Swept) -> str:
-    """Flavour and version of the server, as the campaign's runs have it."""
+    """Flavour and version of the server, as recorded by the runs."""
     for cell in swept.cells:
         for run in cell.runs:
-            told = (run.run.meta.get("versions") or {}).get("server") or (run.run.server or {}).get("version")
-            if told:
-                return str(told)
+            version = (run.run.meta.get("versions") or {}).get("server") or (run.run.server or {}).get(
+                "version"
+            )
+            if version:
+                return str(version)
     return swept.path.resolve().name
 
 
@@ -62,24 +66,24 @@ def _named(name: str, label: str) -> str:
 
 
 def _cell(cell: Cell, label: str) -> Cell:
-    own = cell.plan.get("cell") or {}
-    plan = cell.plan | {"cell": {**own, "server": label}}
+    dimensions = cell.plan.get("cell") or {}
+    plan = cell.plan | {"cell": {**dimensions, "server": label}}
     return replace(cell, name=_named(cell.name, label), plan=plan)
 
 
-def _differences(found: Sequence[Swept]) -> list[str]:
-    """Parts of the campaign, and hosts, in which the executions differ beside the server's source."""
-    first, said = _asked(found[0]), []
-    for each in found[1:]:
-        own = _asked(each)
-        keys = [key for key in first if own[key] != first[key]]
+def _differences(executions: Sequence[Swept]) -> list[str]:
+    """Parts of the campaign, and hosts, in which the executions differ, apart from the server's source."""
+    first, texts = _compared(executions[0]), []
+    for each in executions[1:]:
+        parts = _compared(each)
+        keys = [key for key in first if parts[key] != first[key]]
         if keys:
-            said.append(f"{each.path} differs from {found[0].path} in {', '.join(keys)} too")
-    return said
+            texts.append(f"{each.path} also differs from {executions[0].path} in {', '.join(keys)}")
+    return texts
 
 
-def _asked(swept: Swept) -> dict[str, Any]:
+def _compared(swept: Swept) -> dict[str, Any]:
     campaign = swept.execution.get("campaign") or {}
     server = {key: value for key, value in (campaign.get("server") or {}).items() if key != "source"}
     roles = [run.run.meta.get("roles") for cell in swept.cells for run in cell.runs]
-    return {key: campaign.get(key) for key in ASKED} | {"server": server, "hosts or CPUs": roles[:1]}
+    return {key: campaign.get(key) for key in COMPARED} | {"server": server, "hosts or CPUs": roles[:1]}

@@ -11,7 +11,7 @@ from loadprint import options
 SWEEP_EXAMPLES = """examples:
   loadprint sweep runs/insert-scaling/latest
   loadprint sweep runs/lookup-scaling/latest --base text-t1 --format markdown -o sweep.md
-  loadprint sweep runs/versions/EXECUTION runs/versions/latest      one campaign on two servers: a crossover?
+  loadprint sweep runs/versions/EXECUTION runs/versions/latest      one campaign on two servers
 """
 SHAPE_EXAMPLES = """examples:
   loadprint shape runs/insert-scaling/latest
@@ -26,20 +26,24 @@ def add_sweep(subparsers: Any) -> None:
     parser.add_argument(
         "others", nargs="*", type=Path, metavar="EXECUTION", help="the same campaign on other servers"
     )
-    parser.add_argument("--base", metavar="SIDE", help="the cell that throughput is related to")
+    parser.add_argument(
+        "--base",
+        metavar="SIDE",
+        help="the cell that relative throughput refers to (default: the campaign's reference)",
+    )
     parser.set_defaults(run=run_sweep)
 
 
 def add_shape(subparsers: Any) -> None:
     """Register `shape`."""
     parser = _report_parser(
-        subparsers, "shape", "an insert-scaling campaign against the published table", SHAPE_EXAMPLES
+        subparsers, "shape", "compare an insert-scaling execution with the published table", SHAPE_EXAMPLES
     )
     parser.set_defaults(run=run_shape)
 
 
-def _report_parser(subparsers: Any, name: str, told: str, examples: str) -> argparse.ArgumentParser:
-    parser = options.command(subparsers, name, told, examples)
+def _report_parser(subparsers: Any, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
+    parser = options.command(subparsers, name, summary, examples)
     parser.add_argument("execution", type=Path, metavar="EXECUTION")
     options.add_output(parser)
     return parser
@@ -56,7 +60,7 @@ def run_sweep(arguments: argparse.Namespace) -> int:
 
 
 def run_shape(arguments: argparse.Namespace) -> int:
-    """Print how an execution agrees with the published table; disagreement is no failure."""
+    """Print how an execution agrees with the published table; disagreement is not a failure."""
     from loadprint.commands.sweep.published_shape import shape
     from loadprint.rendering.render_pivot import RENDERERS
 

@@ -1,6 +1,6 @@
-"""Pivot tables of mode equal-load: what the same load costs each side, and how long it makes wait.
+"""Pivot tables of mode equal-load: costs and latencies of each side at the same load.
 
-Only sides that count the same operation share a table, because only they were driven at the same rate.
+Only sides that count the same operation share a table, because only these ran at the same rate.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SATURATED = "saturated"
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure of a run and how it is shown: multiplied with `factor`, in `unit`."""
+    """A figure of a run and its presentation: multiplied by `factor`, in `unit`."""
 
     key: str
     title: str
@@ -35,18 +35,18 @@ COSTS = (
     Shown("load_cpu", "Load CPU per operation", "µs", cells.load_cpu, MICRO),
     Shown("switches", "Context switches of the server's threads per operation", "", cells.switches),
 )
-QUANTILES = (("p50", "median"), ("p95", "p95"), ("p99", "p99"), ("max", "largest"))
+QUANTILES = (("p50", "median"), ("p95", "p95"), ("p99", "p99"), ("max", "max"))
 
 
 def pivots(swept: Swept) -> tuple[tuple[Pivot, ...], tuple[str, ...]]:
-    """One set of tables for every operation."""
-    found: list[Pivot] = []
-    said: list[str] = []
+    """One set of tables for each operation."""
+    tables: list[Pivot] = []
+    texts: list[str] = []
     for operation in dict.fromkeys(cell.operation for cell in swept.cells if cell.runs):
         group = [cell for cell in swept.cells if cell.operation == operation]
-        found += _of_operation(operation, group)
-        said += _held(group)
-    return tuple(found), tuple(said)
+        tables += _of_operation(operation, group)
+        texts += _rates(group)
+    return tuple(tables), tuple(texts)
 
 
 def _of_operation(operation: str, group: list[Cell]) -> list[Pivot]:
@@ -58,8 +58,8 @@ def _of_operation(operation: str, group: list[Cell]) -> list[Pivot]:
     def pivot(shown: Shown, rows: list[str]) -> Pivot:
         def value(row: str, column: str) -> float | None:
             cell = by_place.get((row, column))
-            found = cell.mean(shown.figure) if cell else None
-            return None if found is None else found * shown.factor
+            mean = cell.mean(shown.figure) if cell else None
+            return None if mean is None else mean * shown.factor
 
         body = tuple(tuple(value(row, column) for column in columns) for row in rows)
         return Pivot(shown.key, f"{shown.title}; {short}", shown.unit, "load", tuple(rows), columns, body)
@@ -67,9 +67,9 @@ def _of_operation(operation: str, group: list[Cell]) -> list[Pivot]:
     tables = [pivot(shown, [*levels, SATURATED]) for shown in COSTS]
     kinds = dict.fromkeys(kind for cell in group for run in cell.runs for kind in _transactions(run))
     for kind in kinds:
-        own = "" if len(kinds) == 1 else f" of {kind}"
+        subject = "" if len(kinds) == 1 else f" of {kind}"
         for name, word in QUANTILES:
-            title = f"Latency{own}, {word}"
+            title = f"Latency{subject}, {word}"
             tables.append(pivot(Shown(f"latency_{kind}_{name}", title, "ms", _latency(kind, name)), levels))
     return tables
 
@@ -95,20 +95,20 @@ def _saturated(cell: Cell) -> str:
     return str(cell.plan.get("saturated") or cell.name)
 
 
-def _held(group: list[Cell]) -> list[str]:
-    """What the loads were, and which side did not hold its rate."""
-    said = []
+def _rates(group: list[Cell]) -> list[str]:
+    """The rates of the loads, and the sides that did not reach theirs."""
+    texts = []
     drives = [run.run.meta.get("drive") or {} for cell in group for run in cell.runs]
     drive = next((drive for drive in drives if drive.get("maximum")), None)
     if drive:
-        said.append(
+        texts.append(
             f"Loads are shares of {drive['maximum']:,.0f} transactions/s, the maximum of {drive['slowest']}, "
             "the slowest side at saturation."
         )
     for cell in group:
         late = [run.run.id for run in cell.runs if (run.run.result or {}).get("rate_held") is False]
         if late:
-            said.append(
-                f"{cell.name} did not hold its rate in {', '.join(late)}: its latencies hold the backlog."
+            texts.append(
+                f"{cell.name} did not reach its rate in {', '.join(late)}: its latencies include the backlog."
             )
-    return said
+    return texts

@@ -1,7 +1,7 @@
 """The command `sweep`: pivot tables of an execution with a matrix of sides, or of mode equal-load.
 
-Rows are connections (or shares of the load), columns the other dimension. Latency is shown for open-loop runs
-only: in a closed loop it is connections over throughput, not a second finding.
+Rows are connections (or shares of the load), columns the other dimensions. Latency is shown for open-loop
+runs only: in a closed loop it is connections divided by throughput, not a separate result.
 """
 
 from __future__ import annotations
@@ -23,43 +23,43 @@ Grid = dict[tuple[str, str], Cell]
 
 
 def sweep(path: Path, base: str | None = None, *others: Path) -> Report:
-    """Lay an execution out as pivot tables; `base` is the cell that relative throughput is taken to.
+    """Pivot tables of an execution; `base` is the cell that relative throughput refers to.
 
     With `others`, executions of the same campaign on other servers, the server is one more dimension. Raises
-    InputError where the execution swept nothing or there is no such cell.
+    InputError where the execution has no matrix or there is no such cell.
     """
     return of(merge_executions.read([path, *others]), base)
 
 
 def of(swept: Swept, base: str | None = None) -> Report:
-    """Lay out an execution that has been read. Raises InputError as `sweep` does."""
+    """Pivot tables of an execution that is already read. Raises InputError as `sweep` does."""
     base = base or swept.reference
     names = [cell.name for cell in swept.cells]
     if base not in names:
-        raise InputError(f"--base {base}", "is no side of it", f"name one of {', '.join(names)}")
-    found: tuple[Crossover, ...] = ()
+        raise InputError(f"--base {base}", "is not one of its sides", f"name one of {', '.join(names)}")
+    crossovers: tuple[Crossover, ...] = ()
     if swept.execution.get("campaign", {}).get("mode") == "equal-load":
         pivots, sentences = sweep_load.pivots(swept)
     else:
-        pivots, sentences, found = _by_matrix(swept, base)
+        pivots, sentences, crossovers = _by_matrix(swept, base)
     return Report(
         sweep_text.title(swept),
         sweep_text.facts(swept),
         pivots,
-        (*sentences, *crossover.sentences(found)),
+        (*sentences, *crossover.sentences(crossovers)),
         sweep_text.warnings(swept),
-        found,
+        crossovers,
     )
 
 
 def dimensions(swept: Swept) -> tuple[str, Callable[[Cell], str], Callable[[Cell], str]]:
-    """Which dimension makes the rows, and how a cell says its row and its column. Raises InputError."""
+    """The dimension of the rows, and the functions from a cell to its row and column. Raises InputError."""
     cells_of = [_cell(cell) for cell in swept.cells]
     keys = list(dict.fromkeys(key for cell in cells_of for key in cell))
     varying = [key for key in keys if len({str(cell.get(key)) for cell in cells_of}) > 1]
     if not varying or all(not cell.plan.get("cell") for cell in swept.cells):
         raise InputError(
-            swept.path, "has no matrix of sides", f"`loadprint compare {swept.path}` lays them side by side"
+            swept.path, "has no matrix of sides", f"`loadprint compare {swept.path}` compares its sides"
         )
     rows = "threads" if "threads" in varying else varying[0]
     others = [key for key in varying if key != rows]
@@ -68,9 +68,9 @@ def dimensions(swept: Swept) -> tuple[str, Callable[[Cell], str], Callable[[Cell
         return str(_cell(cell).get(rows))
 
     def column(cell: Cell) -> str:
-        own = _cell(cell)
-        said = "-".join(str(own[key]) for key in others if own.get(key) is not None)
-        return said or str(cell.plan.get("workload") or cell.name)
+        values = _cell(cell)
+        name = "-".join(str(values[key]) for key in others if values.get(key) is not None)
+        return name or str(cell.plan.get("workload") or cell.name)
 
     return rows, row, column
 
@@ -98,13 +98,13 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
         )
 
     def relative(cell: Cell) -> float | None:
-        own = cell.mean(cells.operations)
-        return own / divisor if own is not None and divisor and cell.operation == whole.operation else None
+        mean = cell.mean(cells.operations)
+        return mean / divisor if mean is not None and divisor and cell.operation == whole.operation else None
 
     def speed_up(cell: Cell) -> float | None:
         first = grid.get((rows[0], column(cell)))
-        least, own = first.mean(cells.operations) if first else None, cell.mean(cells.operations)
-        return own / least if own is not None and least else None
+        least, mean = first.mean(cells.operations) if first else None, cell.mean(cells.operations)
+        return mean / least if mean is not None and least else None
 
     pivots = [
         pivot("throughput", "Throughput, operations", "/s", _scaled(cells.operations, 1)),
@@ -121,11 +121,11 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
                 speed_up,
             )
         )
-        found, best = sweep_text.best(swept, grid, rows, columns)
-        pivots.append(found)
+        best_counts, best = sweep_text.best(swept, grid, rows, columns)
+        pivots.append(best_counts)
         crossed = crossover.crossovers(grid, rows, columns, column(whole))
         if crossed:
-            pivots.append(_beside(crossed, column(whole)))
+            pivots.append(_to_base(crossed, column(whole)))
     pivots += [
         pivot("server_cpu", "Server CPU per operation", "µs", _scaled(cells.server_cpu, MICRO)),
         pivot("load_cpu", "Load CPU per operation", "µs", _scaled(cells.load_cpu, MICRO)),
@@ -139,8 +139,8 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
     return tuple(pivots), best, crossed
 
 
-def _beside(crossed: tuple[Crossover, ...], base: str) -> Pivot:
-    """Every column over the base's, at the same number of connections."""
+def _to_base(crossed: tuple[Crossover, ...], base: str) -> Pivot:
+    """Throughput of every column divided by the base's, at the same number of connections."""
     rows = tuple(dict.fromkeys(at.row for each in crossed for at in each.at))
     ratios = {(at.row, each.column): at.ratio for each in crossed for at in each.at}
     columns = tuple(each.column for each in crossed)
@@ -150,8 +150,8 @@ def _beside(crossed: tuple[Crossover, ...], base: str) -> Pivot:
 
 def _scaled(figure: Figure, factor: float) -> Callable[[Cell], float | None]:
     def value(cell: Cell) -> float | None:
-        found = cell.mean(figure)
-        return None if found is None else found * factor
+        mean = cell.mean(figure)
+        return None if mean is None else mean * factor
 
     return value
 

@@ -1,4 +1,4 @@
-"""The words of a sweep: what was swept, where, what is missing, and which connection count was best."""
+"""Texts of a sweep: its dimensions, host, missing runs and best connection counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loadprint.commands.sweep import cells
 from loadprint.commands.sweep.cells import Cell, Swept
 from loadprint.rendering.pivot import Pivot
 
-NEARLY = 0.95  # of the best: fewer connections that reach it are worth knowing
+NEARLY = 0.95  # of the best throughput
 
 
 def title(swept: Swept) -> str:
@@ -20,7 +20,7 @@ def title(swept: Swept) -> str:
 
 
 def facts(swept: Swept) -> tuple[tuple[str, str], ...]:
-    """What was measured, where, how often."""
+    """What was measured, where and how often."""
     campaign = swept.execution.get("campaign") or {}
     operations = dict.fromkeys(cell.operation.partition(" (")[0] for cell in swept.cells if cell.runs)
     server, load = server_cpus(swept), _cpus(swept, "load")
@@ -28,36 +28,36 @@ def facts(swept: Swept) -> tuple[tuple[str, str], ...]:
     variables = ", ".join(f"{name} {value}" for name, value in (campaign.get("variables") or {}).items())
     profile = (campaign.get("server") or {}).get("profile")
     repeats = sorted({len(cell.runs) for cell in swept.cells})
-    said = [
+    lines = [
         ("operation", " | ".join(operations)),
         ("variables", variables),
         ("server", f"{_version(swept)}, profile {profile}, on {cpus}; load on {load or '?'}"),
         (
             "repeats",
             " to ".join(str(count) for count in dict.fromkeys((repeats[0], repeats[-1])))
-            + " a cell, means are shown",
+            + " per cell, means are shown",
         ),
         ("warm-up", str(swept.execution.get("warm_promise") or "none declared")),
         ("missing", "; ".join(f"{run} ({reason})" for run, reason in swept.missing)),
     ]
-    return tuple((label, text) for label, text in said if text)
+    return tuple((label, text) for label, text in lines if text)
 
 
 def warnings(swept: Swept) -> tuple[str, ...]:
-    """Which cells say more about the load generator than about the server, and what was put together."""
+    """Warnings: client-bound cells, and those of merged executions."""
     bound = [cell.name for cell in swept.cells if cell.client_bound]
-    said = (f"client-bound, their server may be able to do more: {', '.join(bound)}",) if bound else ()
-    return (*swept.notes, *said)
+    texts = (f"client-bound, the server may be capable of more: {', '.join(bound)}",) if bound else ()
+    return (*swept.notes, *texts)
 
 
 def best(
     swept: Swept, grid: Mapping[tuple[str, str], Cell], rows: list[str], columns: list[str]
 ) -> tuple[Pivot, tuple[str, ...]]:
-    """The best connection count of every column, beside the server's CPUs."""
+    """The best connection count of every column, and its ratio to the number of the server's CPUs."""
     cores = server_cpus(swept)
     heads = ("best connections", "operations /s", f"fewest within {100 - 100 * NEARLY:.0f} %", "best / CPU")
     body: list[tuple[float | None, ...]] = []
-    said = []
+    texts = []
     for column in columns:
         # an execution's plan may call a cell anything
         reached = {
@@ -73,10 +73,12 @@ def best(
         top = max(reached, key=lambda count: reached[count])
         fewest = min(count for count, value in reached.items() if value >= NEARLY * reached[top])
         body.append((float(top), reached[top], float(fewest), top / cores if cores else None))
-        near = "" if fewest == top else f"; within 5 % at {fewest} too"
-        said.append(f"{column} {top} ({numbers.number(reached[top], 0)}/s{near})")
-    where = f"on {cores} CPU{'s' if cores != 1 else ''} of the server" if cores else "CPUs not given"
-    sentence = f"Best connection count {where}: {'; '.join(said)}."
+        near = "" if fewest == top else f"; within 5 % from {fewest} on"
+        texts.append(f"{column} {top} ({numbers.number(reached[top], 0)}/s{near})")
+    where = (
+        f"on {cores} CPU{'s' if cores != 1 else ''} of the server" if cores else "number of CPUs not recorded"
+    )
+    sentence = f"Best connection count {where}: {'; '.join(texts)}."
     pivot = Pivot(
         "best", "Best connection count", "", "", tuple(columns), heads, tuple(body), columns_differ=True
     )
@@ -84,21 +86,21 @@ def best(
 
 
 def server_cpus(swept: Swept) -> int | None:
-    """How many CPUs the server had; None where nobody said."""
+    """Number of the server's CPUs; None where it is not recorded."""
     return _cpus(swept, "server")
 
 
 def _cpus(swept: Swept, role: str) -> int | None:
     for cell in swept.cells:
         for run in cell.runs:
-            found = run.server_cpus if role == "server" else run.load_cpus
-            if found:
-                return len(found)
+            cpus = run.server_cpus if role == "server" else run.load_cpus
+            if cpus:
+                return len(cpus)
     return None
 
 
 def host_cpus(swept: Swept) -> int | None:
-    """How many CPUs the server's host has, by its fingerprint."""
+    """Number of CPUs of the server's host, by its fingerprint."""
     for cell in swept.cells:
         for run in cell.runs:
             listed = (run.run.fingerprint("server").get("cpus") or {}).get("list")
@@ -108,10 +110,10 @@ def host_cpus(swept: Swept) -> int | None:
 
 
 def _version(swept: Swept) -> str:
-    found = dict.fromkeys(
+    versions = dict.fromkeys(
         str((run.run.server or {}).get("version"))
         for cell in swept.cells
         for run in cell.runs
         if run.run.server
     )
-    return " / ".join(found) or "server not recorded"
+    return " / ".join(versions) or "server not recorded"

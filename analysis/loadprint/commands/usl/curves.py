@@ -1,4 +1,4 @@
-"""The two shapes that throughput by concurrency is given, and their gradients. Pure functions.
+"""The curves that are fitted to throughput by concurrency, and their gradients. Pure functions.
 
 USL: X(N) = λN / (1 + σ(N−1) + κN(N−1)) (Gunther, Guerrilla Capacity Planning, 2007; the R package usl calls
 the three gamma, alpha, beta). Saturation: X(N) = a (1 − exp(−N/b)).
@@ -43,15 +43,15 @@ def saturating_gradient(n: Floats, p: Sequence[float] | Floats) -> Floats:
 
 
 def peak(sigma: float, kappa: float) -> float:
-    """Concurrency at which the law turns: infinite without κ, 1 where throughput falls from the first."""
+    """Concurrency of the largest throughput: infinite without κ, 1 where it declines from N = 1 on."""
     if sigma >= 1:
         return 1.0
     return max(1.0, math.sqrt((1 - sigma) / kappa)) if kappa > 0 else math.inf
 
 
 def knee(sigma: float, kappa: float) -> float:
-    """Where the law has left its straight line: 1/σ, at which λN meets λ/σ, or its peak where that is before.
+    """Concurrency at which the curve has left its straight line: 1/σ, where λN meets λ/σ, or an earlier peak.
 
-    1/σ is what the R package calls optimal.scalability. Only points beyond it tell σ from κ.
+    The R package usl calls 1/σ optimal.scalability. Only points beyond it separate σ from κ.
     """
     return min(1 / sigma if sigma > 0 else math.inf, peak(sigma, kappa))

@@ -9,7 +9,7 @@ from loadprint.commands.usl.models import Model
 
 @dataclass(frozen=True)
 class Verdict:
-    """One sentence. `key` says what about; `warning`: a reader should be held up by it."""
+    """One sentence. `key` is its subject; a `warning` is printed first."""
 
     key: str
     text: str
@@ -18,10 +18,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Point:
-    """A measured point against the headline fit.
+    """A measured point and the headline fit.
 
-    `residual` is predicted / measured − 1. `deleted_t` holds the point's N against the fit of the others, in
-    standard errors of that difference; `reached_at` is the N at which that fit has this throughput.
+    `residual` is predicted / measured − 1. `deleted_t` is the deviation of the point's N from the fit of the
+    others, in standard errors; `reached_at` is the N at which that fit has this throughput.
     """
 
     n: float
@@ -30,12 +30,12 @@ class Point:
     residual: float | None
     deleted_t: float | None = None
     reached_at: float | None = None
-    stands_out: bool = False
+    outlier: bool = False
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What the headline fit says when one N is left out at a time: least and largest of each."""
+    """Leave-one-out: peaks and predictions of the headline fit without each N in turn."""
 
     n: tuple[float, ...]
     peaks: tuple[float, ...]
@@ -53,7 +53,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class LackOfFit:
-    """F test of what the fit leaves against the spread of repeats (Draper & Smith, chapter 2)."""
+    """F test of the residuals against the spread of repeats (Draper & Smith, chapter 2)."""
 
     f: float
     p: float
@@ -62,7 +62,7 @@ class LackOfFit:
 
 @dataclass(frozen=True)
 class Hindcast:
-    """What the fit of the N up to half of the largest says of the largest: predicted / measured − 1."""
+    """Prediction of the largest N by the fit of the N up to half of it: predicted / measured − 1."""
 
     up_to: float
     at: float
@@ -71,11 +71,10 @@ class Hindcast:
 
 @dataclass(frozen=True)
 class Fit:
-    """One column: its points, every fit, and what may be said of them.
+    """One column: its points, every fit, and the conclusions.
 
-    `preferred` is the key among `usl`, `amdahl`, `saturating` with the least AICc, None where it cannot be
-    told. `optimum` is N_max where it may be called one. `terms` are those that may be named: contention (σ),
-    coherency (κ).
+    `preferred` is the key of the model with the least AICc, None where fewer than two have one. `optimum` is
+    N_max where the data support it. `terms` are the supported terms: contention (σ), coherency (κ).
     """
 
     points: tuple[Point, ...]
@@ -95,9 +94,9 @@ class Fit:
 
     @property
     def headline(self) -> Model:
-        """The three-parameter fit; it may have `failed`."""
+        """USL; it may have `failed`."""
         return self.models[0]
 
     def model(self, key: str) -> Model:
-        """A fit by key. Raises StopIteration where there is no such method."""
+        """A fit by key. Raises StopIteration where there is no such fit."""
         return next(model for model in self.models if model.key == key)

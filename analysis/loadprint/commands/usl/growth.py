@@ -1,7 +1,7 @@
-"""What the kernel saw grow with concurrency, beside the fit, and which of it agrees with the named terms.
+"""The kernel's figures by concurrency, and whether they agree with the terms that a fit supports.
 
-Contention shows as threads that wait for locks, coherency as more CPU for the same operation; a run queue
-that grows on busy CPUs says that there are no more CPUs, whatever a term is called.
+Contention appears as threads that wait for locks, coherency as more CPU for the same operation. A run queue
+that grows on busy CPUs means that the CPUs are the limit, regardless of the terms.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from loadprint.statistics.rank import rank_correlation
 
 GROWS = 1.5  # × from the least to the largest N
 STEADILY = 0.7  # rank correlation with N
-WAITING = 0.1  # of the connections that were added
+WAITING = 0.1  # of the added connections
 BUSY = 90.0
 MICRO = 1e6
 
@@ -28,7 +28,7 @@ MICRO = 1e6
 class Figure:
     """A figure by N: `values` in `unit`, in the order of the N, None where it was not recorded.
 
-    `factor` is last over first, None without both; `grows` says whether it rises with N.
+    `factor` is last over first, None without both; `grows`: it rises with N.
     """
 
     key: str
@@ -43,7 +43,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Growth:
-    """All figures of a column by N, and what they say of its terms."""
+    """All figures of a column by N, and the conclusions on its terms."""
 
     n: tuple[float, ...]
     figures: tuple[Figure, ...]
@@ -65,7 +65,7 @@ def _busy(run: Measured) -> float | None:
     return 100 * (1 - not_busy / math.fsum(times))
 
 
-# key, head of its column, label, unit, value, factor to the unit, quantity that is asked why there is none
+# key, header, label, unit, value, factor to the unit, quantity that has the reason for a missing value
 FIGURES: tuple[tuple[str, str, str, str, Callable[[Measured], float | None], float, str], ...] = (
     (
         "runq_p99",
@@ -109,7 +109,7 @@ FIGURES: tuple[tuple[str, str, str, str, Callable[[Measured], float | None], flo
 
 
 def growth(measured: Mapping[float, Cell], terms: Sequence[str]) -> Growth | None:
-    """Figures of the cells by N, and which agree with the `terms` that a fit names; None without cells."""
+    """Figures of the cells by N and their agreement with a fit's `terms`; None without cells."""
     if not measured:
         return None
     n = tuple(sorted(measured))
@@ -125,7 +125,7 @@ def growth(measured: Mapping[float, Cell], terms: Sequence[str]) -> Growth | Non
 
 def _why(measured: Mapping[float, Cell], quantity: str) -> str:
     run = next((run for cell in measured.values() for run in cell.runs), None)
-    return "no run is there" if run is None else run.quantities.why(quantity)
+    return "there is no run" if run is None else run.quantities.why(quantity)
 
 
 def _trend(n: Sequence[float], values: Sequence[float | None]) -> tuple[float | None, bool]:
@@ -137,57 +137,59 @@ def _trend(n: Sequence[float], values: Sequence[float | None]) -> tuple[float | 
     return factor, factor >= GROWS and steady is not None and steady >= STEADILY
 
 
-def _sentences(told: Growth, terms: Sequence[str]) -> list[str]:
-    grown = [
+def _sentences(by_n: Growth, terms: Sequence[str]) -> list[str]:
+    growing = [
         f"{figure.label} {number(figure.factor)} ×"
-        for figure in told.figures
+        for figure in by_n.figures
         if figure.grows and figure.factor
     ]
-    span = f"from N = {told.n[0]:g} to {told.n[-1]:g}"
-    said = [f"Grows {span}: {', '.join(grown)}." if grown else f"None of these figures grows {span}."]
-    absent = [figure.label for figure in told.figures if figure.reason]
+    span = f"from N = {by_n.n[0]:g} to {by_n.n[-1]:g}"
+    sentences = [
+        f"Grows {span}: {', '.join(growing)}." if growing else f"None of these figures grows {span}."
+    ]
+    absent = [figure.label for figure in by_n.figures if figure.reason]
     if absent:
-        said.append(f"Not recorded: {', '.join(absent)}.")
-    waiting, cpu = _added(told), told.figure("cpu")
+        sentences.append(f"Not recorded: {', '.join(absent)}.")
+    waiting, cpu = _waiting_share(by_n), by_n.figure("cpu")
     if "contention" in terms:
-        said.append(_contention(told, waiting))
+        sentences.append(_contention(by_n, waiting))
     if "coherency" in terms:
         agrees = (
-            f"agrees: an operation costs {number(cpu.factor or 0)} × the CPU" if cpu.grows else _silent(cpu)
+            f"agrees: an operation uses {number(cpu.factor or 0)} × the CPU"
+            if cpu.grows
+            else _unconfirmed(cpu)
         )
-        said.append(f"Coherency {agrees}.")
+        sentences.append(f"Coherency {agrees}.")
     if not terms:
-        said.append("No term is named, so that none of this has to agree with one.")
-    if _saturated(told):
-        said.append(
-            "The server's CPUs are busy and its run queue grows: throughput levels off for want of CPUs."
-        )
-    return said
+        sentences.append("The fit supports no term, so there is nothing to agree with.")
+    if _saturated(by_n):
+        sentences.append("The server's CPUs are busy and its run queue grows: throughput is limited by CPU.")
+    return sentences
 
 
-def _contention(told: Growth, waiting: float | None) -> str:
-    lock, switches = told.figure("lock"), told.figure("switches")
+def _contention(by_n: Growth, waiting: float | None) -> str:
+    lock, switches = by_n.figure("lock"), by_n.figure("switches")
     if waiting is not None and waiting >= WAITING:
-        return f"Contention agrees: of the connections added, {100 * waiting:.0f} % wait for a lock."
+        return f"Contention agrees: {100 * waiting:.0f} % of the added connections wait for a lock."
     if lock.reason:
-        hint = "; switches / op grow, as they do where locks are handed over" if switches.grows else ""
-        return f"Contention cannot be held against lock waits, which were not recorded{hint}."
-    return "Contention is not borne out by lock waits, which do not grow with N."
+        hint = "; switches per operation grow, as they do with lock handovers" if switches.grows else ""
+        return f"Contention cannot be compared with lock waits, which were not recorded{hint}."
+    return "Contention is not confirmed by lock waits, which do not grow with N."
 
 
-def _silent(figure: Figure) -> str:
-    return f"cannot be checked: {figure.reason}" if figure.reason else "is not borne out by CPU per operation"
+def _unconfirmed(figure: Figure) -> str:
+    return f"cannot be checked: {figure.reason}" if figure.reason else "is not confirmed by CPU per operation"
 
 
-def _added(told: Growth) -> float | None:
-    """Share of the connections added since the least N that wait for a lock, the server's own set aside."""
-    lock = told.figure("lock").values
-    if lock[0] is None or lock[-1] is None or told.n[-1] <= told.n[0]:
+def _waiting_share(by_n: Growth) -> float | None:
+    """Share of the connections added since the least N that wait for a lock."""
+    lock = by_n.figure("lock").values
+    if lock[0] is None or lock[-1] is None or by_n.n[-1] <= by_n.n[0]:
         return None
-    return (lock[-1] - lock[0]) / (told.n[-1] - told.n[0])
+    return (lock[-1] - lock[0]) / (by_n.n[-1] - by_n.n[0])
 
 
-def _saturated(told: Growth) -> bool:
-    busy = told.figure("busy").values[-1]
-    queued = told.figure("runq").grows or told.figure("runq_p99").grows
+def _saturated(by_n: Growth) -> bool:
+    busy = by_n.figure("busy").values[-1]
+    queued = by_n.figure("runq").grows or by_n.figure("runq_p99").grows
     return busy is not None and busy >= BUSY and queued

@@ -1,4 +1,4 @@
-"""The fits of one column side by side: parameters with intervals, how well they fit, what they predict."""
+"""A fit as a plain value: parameters with intervals, goodness of fit, predictions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,9 @@ from loadprint.commands.usl.curves import Floats
 NAMES = ("lambda", "sigma", "kappa")
 LABELS = {
     "usl": "USL",
-    "usl_x1": "USL, λ = X(1)",
-    "linear": "USL, linear regression",
-    "log": "USL, log residuals",
     "amdahl": "Amdahl (κ = 0)",
     "saturating": "saturation",
 }
-RIVALS = ("usl", "amdahl", "saturating")  # fitted by one criterion, so that AICc may choose
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Throughput at a concurrency, in the data's unit; `half` is that of its 95 % interval (delta method)."""
+    """Throughput at a concurrency, in the data's unit; `half`: half of its 95 % interval (delta method)."""
 
     n: float
     value: float
@@ -47,10 +43,9 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Model:
-    """One fit. Where it `failed` there is nothing but the reason.
+    """One fit. A fit that `failed` has a reason and nothing else.
 
-    `covariance` is that of `parameters` in their order, zero for what was not estimated. `aicc` and `rse` are
-    over throughput residuals whatever was minimised; `r2` of `linear` is that of its own regression.
+    `covariance` is that of `parameters` in their order, zero where a parameter was not estimated.
     `peak` (N_max) may be infinite; `limit` is λ/σ or a.
     """
 
@@ -71,7 +66,7 @@ class Model:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The estimates alone."""
+        """The estimates."""
         return tuple(parameter.value for parameter in self.parameters)
 
     def parameter(self, name: str) -> Parameter:
@@ -102,44 +97,43 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a fit found: its parameters, (JᵀJ)⁻¹ of the estimated ones, and the variance that scales it.
+class Estimate:
+    """The solution of a fit: its parameters, and (JᵀJ)⁻¹ of the `estimated` ones.
 
-    `counted`: how many parameters came from the data, estimated or taken.
+    `counted`: how many parameters AICc counts, those at a bound among them.
     """
 
     parameters: Floats
-    inverse: Floats | None
-    variance: float
+    inverse: Floats
     estimated: tuple[bool, ...]
     counted: int
 
 
-def model(key: str, found: Found, n: Floats, x: Floats) -> Model:
-    """Lay out a fit of throughputs `x` at concurrencies `n`."""
+def model(key: str, estimate: Estimate, n: Floats, x: Floats) -> Model:
+    """The fit of throughputs `x` at concurrencies `n` as a Model."""
     usl = key != "saturating"
-    parameters = found.parameters
+    parameters = estimate.parameters
     curve = curves.usl if usl else curves.saturating
     rss = float(((x - curve(n, parameters)) ** 2).sum())
-    chosen = np.array(found.estimated, dtype=bool)
-    freedom = len(n) - int(chosen.sum())
-    full = None
-    if found.inverse is not None and freedom > 0:
-        full = np.zeros((len(chosen), len(chosen)))
-        full[np.ix_(chosen, chosen)] = found.inverse * found.variance
+    estimated = np.array(estimate.estimated, dtype=bool)
+    freedom = len(n) - int(estimated.sum())
+    covariance = None
+    if freedom > 0:
+        covariance = np.zeros((len(estimated), len(estimated)))
+        covariance[np.ix_(estimated, estimated)] = estimate.inverse * rss / freedom
     sigma, kappa = (float(parameters[1]), float(parameters[2])) if usl else (0.0, 0.0)
     peak = curves.peak(sigma, kappa) if usl else math.inf
     limit = float(parameters[0]) if not usl else float(parameters[0]) / sigma if sigma > 0 else math.inf
     return Model(
         key,
         LABELS[key],
-        _parameters(NAMES if usl else ("a", "b"), parameters, full, chosen, freedom),
-        None if full is None else tuple(tuple(map(float, row)) for row in full),
+        _parameters(NAMES if usl else ("a", "b"), parameters, covariance, estimated, freedom),
+        None if covariance is None else tuple(tuple(map(float, row)) for row in covariance),
         freedom,
         rss,
         math.sqrt(rss / freedom) if freedom > 0 else None,
         _r2(x, rss),
-        aicc(rss, len(n), found.counted),
+        aicc(rss, len(n), estimate.counted),
         peak,
         float(curve(np.array([peak]), parameters)[0]) if math.isfinite(peak) else limit,
         limit,
@@ -170,9 +164,9 @@ def _r2(x: Floats, rss: float) -> float | None:
 
 
 def aicc(rss: float, points: int, parameters: int) -> float | None:
-    """Akaike's criterion for small samples (Hurvich & Tsai 1989), normal errors: their variance counts too.
+    """Akaike's criterion for small samples (Hurvich & Tsai 1989); the error variance counts as a parameter.
 
-    None with too few points for so many parameters, or where the fit is exact.
+    None with too few points for the number of parameters, or where the fit is exact.
     """
     counted = parameters + 1
     if points - counted - 1 <= 0 or rss <= 0:

@@ -1,4 +1,4 @@
-"""The fits as panels of a figure: curves from the least N to the furthest that was asked for."""
+"""Fits as panels of a figure: curves from the least N to the largest prediction."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import numpy as np
 
 from loadprint.commands.usl.fitted import Fit
 from loadprint.commands.usl.models import Model
-from loadprint.commands.usl.usl_summary import Told
+from loadprint.commands.usl.usl_summary import Summary
 from loadprint.plotting.scaling_plot import Curve, Panel
 
 STEPS = 200
-DRAWN = ("usl", "saturating", "amdahl")
+DRAWN = ("usl", "saturating", "amdahl")  # the first one is emphasised
 
 
-def panels(told: Told) -> tuple[Panel, ...]:
+def panels(summary: Summary) -> tuple[Panel, ...]:
     """One panel for each column that could be fitted."""
     return tuple(
-        panel(column.fit, column.name, told.concurrency, column.unit)
-        for column in told.columns
+        panel(column.fit, column.name, summary.concurrency, column.unit)
+        for column in summary.columns
         if column.fit is not None
     )
 
 
-def panel(found: Fit, name: str, concurrency: str, unit: str) -> Panel:
+def panel(fit: Fit, name: str, concurrency: str, unit: str) -> Panel:
     """One column as a panel."""
-    n = np.array([point.n for point in found.points])
-    asked = [each.n for model in found.models for each in model.predictions]
-    right = max([found.largest, *asked])
+    n = np.array([point.n for point in fit.points])
+    predicted = [each.n for model in fit.models for each in model.predictions]
+    right = max([fit.largest, *predicted])
     axis = np.geomspace(float(n.min()), right, STEPS)
-    usable = [model for key in DRAWN if not (model := found.model(key)).failed]
-    x = np.array([point.x for point in found.points])
+    usable = [model for key in DRAWN if not (model := fit.model(key)).failed]
+    x = np.array([point.x for point in fit.points])
     return Panel(
         name,
         concurrency,
@@ -39,7 +39,7 @@ def panel(found: Fit, name: str, concurrency: str, unit: str) -> Panel:
         n,
         x,
         tuple(_curve(model, axis, chief=place == 0) for place, model in enumerate(usable)),
-        found.optimum,
+        fit.optimum,
     )
 
 
@@ -47,6 +47,6 @@ def _curve(model: Model, axis: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
     values, half = model.at(axis), model.half_width(axis)
     name = model.label.partition(" (")[0]
     label = name if model.aicc is None or not math.isfinite(model.aicc) else f"{name} (AICc {model.aicc:.1f})"
-    if half is None or model.key == "amdahl":  # three bands over each other cannot be read
+    if half is None or model.key == "amdahl":  # three overlapping bands are not readable
         return Curve(label, axis, values, chief=chief)
     return Curve(label, axis, values, np.maximum(0, values - half), values + half, chief=chief)

@@ -1,4 +1,4 @@
-"""Points to fit: throughputs by concurrency in columns, from a file or from an execution."""
+"""Reads throughputs by concurrency from a CSV file or from an execution."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def read(
     columns: tuple[str, ...] = (),
     at: Mapping[float, float] | None = None,
 ) -> Points:
-    """Read a CSV file or an execution; `at` says at which N some of its N were measured in truth.
+    """Read a CSV file or an execution; `at` maps a labelled N to the N at which it was measured.
 
     Raises InputError.
     """
-    found = points_execution.read(path) if path.is_dir() else points_csv.read(path, concurrency, columns)
-    return _corrected(_chosen(found, columns), at or {})
+    points = points_execution.read(path) if path.is_dir() else points_csv.read(path, concurrency, columns)
+    return _corrected(_chosen(points, columns), at or {})
 
 
 def _chosen(points: Points, names: tuple[str, ...]) -> Points:
@@ -39,7 +39,9 @@ def _chosen(points: Points, names: tuple[str, ...]) -> Points:
 def _corrected(points: Points, at: Mapping[float, float]) -> Points:
     for n in at:
         if not any(n in column.n for column in points.columns):
-            raise InputError(f"--at {n:g}={at[n]:g}", f"{points.source} has no N = {n:g}", "name an N of it")
+            raise InputError(
+                f"--at {n:g}={at[n]:g}", f"{points.source} has no N = {n:g}", "name one of its N"
+            )
     if not at:
         return points
     columns = tuple(
@@ -53,5 +55,7 @@ def _corrected(points: Points, at: Mapping[float, float]) -> Points:
         )
         for column in points.columns
     )
-    said = ", ".join(f"{n:g} taken as {truly:g}" for n, truly in at.items())
-    return Points(points.source, points.title, points.concurrency, columns, (*points.facts, ("N", said)))
+    corrections = ", ".join(f"{n:g} corrected to {measured:g}" for n, measured in at.items())
+    return Points(
+        points.source, points.title, points.concurrency, columns, (*points.facts, ("N", corrections))
+    )

@@ -1,4 +1,4 @@
-"""Points of a CSV file: a column that says the concurrency, and one or more of throughput."""
+"""Reads points from a CSV file: a column of concurrency, and one or more of throughput."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONCURRENCY = (
     "cpus",
     "cores",
 )
-# words of a column's name by which it is no throughput, unless somebody asks for it
+# words in the name of a column that is not a throughput; --column reads it anyway
 OTHER = frozenset(
     (
         *("repeat", "run", "block", "seed", "side", "latency", "lat", "response", "time", "duration", "ms"),
@@ -42,11 +42,11 @@ EMPTY = ("", "-", "n/a", "na", "nan", "null", "none")
 Rows = list[tuple[int, list[str]]]  # with the number of their line
 
 
-def read(path: Path, concurrency: str | None = None, asked: Sequence[str] = ()) -> Points:
-    """Read a file whose first line names its columns; lines that begin with # are comments.
+def read(path: Path, concurrency: str | None = None, requested: Sequence[str] = ()) -> Points:
+    """Read a file whose first line names its columns; lines that start with # are comments.
 
-    A cell that is empty or n/a was not measured. A column whose name is that of a latency, an error or the
-    like is read only if it is `asked` for. Raises InputError with file and line.
+    A cell that is empty or n/a was not measured. A column named as a latency, an error or the like is read
+    only if `requested`. Raises InputError with file and line.
     """
     heads, rows = _table(path)
     place = _place(path, heads, concurrency)
@@ -56,16 +56,14 @@ def read(path: Path, concurrency: str | None = None, asked: Sequence[str] = ()) 
         cells = [row[other] for _, row in rows]
         if other == place or not any(_is_number(cell) for cell in cells):
             continue
-        if name in asked or not OTHER & set(re.split(r"[^a-z0-9]+", name.lower())):
+        if name in requested or not OTHER & set(re.split(r"[^a-z0-9]+", name.lower())):
             columns.append(_column(path, name, numbers, [(line, row[other]) for line, row in rows]))
         else:
             left_out.append(name)
     if not columns:
-        raise InputError(
-            path, f"has no column of throughput beside `{heads[place]}`", "add one, with its name"
-        )
+        raise InputError(path, f"has no column of throughput next to `{heads[place]}`", "add a named column")
     facts = (
-        (("left out", f"{', '.join(left_out)}: no throughput by name (--column fits it)"),)
+        (("left out", f"{', '.join(left_out)}: not named as a throughput (--column fits it)"),)
         if left_out
         else ()
     )
@@ -82,10 +80,10 @@ def _column(
             missing += 1
             continue
         if value <= 0:
-            what = f"{name} {cell.strip()} is no throughput above 0"
+            what = f"{name} {cell.strip()} is not a throughput above 0"
             raise InputError(f"{path}:{line}", what, "leave the cell empty if it was not measured")
         if at <= 0:
-            raise InputError(f"{path}:{line}", f"{at:g} is no concurrency", "leave the line out")
+            raise InputError(f"{path}:{line}", f"{at:g} is not a concurrency", "leave the line out")
         n.append(at)
         x.append(value)
     note = (f"{missing} line{'s' if missing > 1 else ''} without a value left out",) if missing else ()
@@ -98,14 +96,14 @@ def _table(path: Path) -> tuple[list[str], Rows]:
     lines = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
     if len(lines) < 2:
         raise InputError(
-            path, "has no lines below its heads", "give a CSV file whose first line names columns"
+            path, "has no lines below its header", "give a CSV file whose first line names columns"
         )
     delimiter = max(",;\t", key=lines[0][1].count)
     try:
         reader = csv.reader((line for _, line in lines), delimiter=delimiter, strict=True)
         parsed = [list(map(printable, line)) for line in reader]
     except csv.Error as error:
-        raise InputError(path, f"is no CSV file ({error})", "write it as RFC 4180 says") from error
+        raise InputError(path, f"is not a CSV file ({error})", "write it as RFC 4180 describes") from error
     heads = [head.strip() for head in parsed[0]]
     rows = list(zip([number for number, _ in lines[1:]], parsed[1:], strict=False))
     for number, row in rows:
@@ -117,20 +115,20 @@ def _table(path: Path) -> tuple[list[str], Rows]:
     return heads, rows
 
 
-def _place(path: Path, heads: Sequence[str], asked: str | None) -> int:
-    """Which column is the concurrency: the one asked for, else the first with a usual name."""
+def _place(path: Path, heads: Sequence[str], requested: str | None) -> int:
+    """Which column is the concurrency: the requested one, else the first with a usual name."""
     lower = [head.lower() for head in heads]
-    if asked is not None:
-        if asked.lower() in lower:
-            return lower.index(asked.lower())
+    if requested is not None:
+        if requested.lower() in lower:
+            return lower.index(requested.lower())
         raise InputError(
-            f"--concurrency {asked}", f"is no column of {path}", f"name one of {', '.join(heads)}"
+            f"--concurrency {requested}", f"is not a column of {path}", f"name one of {', '.join(heads)}"
         )
     for place, head in enumerate(lower):
         if head in CONCURRENCY:
             return place
     raise InputError(
-        path, f"no column says the concurrency ({', '.join(heads)})", "name it with --concurrency NAME"
+        path, f"has no column of concurrency ({', '.join(heads)})", "name it with --concurrency NAME"
     )
 
 
@@ -143,11 +141,13 @@ def _is_number(text: str) -> bool:
 
 
 def _number(path: Path, line: int, name: str, text: str) -> float | None:
-    """A number, with or without separators of thousands; None where the cell says that there is none."""
+    """A number, with or without thousands separators; None for a cell without one."""
     if text.strip().lower() in EMPTY:
         return None
     if not _is_number(text):
         raise InputError(
-            f"{path}:{line}", f"{name} {text.strip()!r} is no number", "write it as 1234.5, or nothing"
+            f"{path}:{line}",
+            f"{name} {text.strip()!r} is not a number",
+            "write it as 1234.5, or leave it empty",
         )
     return float(text.replace(",", ""))

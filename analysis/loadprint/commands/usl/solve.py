@@ -11,7 +11,7 @@ from loadprint.commands.usl.curves import Floats
 from loadprint.statistics import student
 
 LEVEL = 0.95
-WORST_CONDITION = 1e8  # of the Jacobian with unit columns: beyond it the parameters cannot be told apart
+WORST_CONDITION = 1e8  # of the Jacobian with unit columns: beyond it the parameters are not separable
 
 Function = Callable[[Floats], Floats]
 
@@ -30,10 +30,10 @@ def least_squares(residuals: Function, jacobian: Function, starts: Iterable[Floa
     from scipy.optimize import least_squares as minimise  # noqa: PLC0415  half a second to import
 
     best: Solution | None = None
-    with np.errstate(all="ignore"):  # a start may lie where the curve has a pole
+    with np.errstate(all="ignore"):  # a start may be at a pole of the curve
         for start in starts:
             try:
-                found = minimise(
+                solution = minimise(
                     residuals,
                     start,
                     jac=jacobian,
@@ -44,15 +44,15 @@ def least_squares(residuals: Function, jacobian: Function, starts: Iterable[Floa
                     gtol=1e-14,
                 )
             except (ValueError, FloatingPointError, np.linalg.LinAlgError):
-                continue  # residuals that are not finite at this start
-            rss = float(found.fun @ found.fun)
-            if found.status > 0 and np.isfinite(rss) and (best is None or rss < best.rss):
-                best = Solution(np.asarray(found.x, dtype=float), rss, inverse(jacobian(found.x)))
+                continue  # residuals are not finite at this start
+            rss = float(solution.fun @ solution.fun)
+            if solution.status > 0 and np.isfinite(rss) and (best is None or rss < best.rss):
+                best = Solution(np.asarray(solution.x, dtype=float), rss, inverse(jacobian(solution.x)))
     return best
 
 
 def inverse(jacobian: Floats) -> Floats | None:
-    """(JᵀJ)⁻¹, None where columns of J cannot be told apart."""
+    """(JᵀJ)⁻¹, None where columns of J are not separable."""
     if not np.isfinite(jacobian).all():
         return None
     length = np.sqrt((jacobian**2).sum(axis=0))
@@ -66,5 +66,5 @@ def inverse(jacobian: Floats) -> Floats | None:
 
 
 def t_quantile(freedom: int) -> float:
-    """Half width of a 95 % interval in standard errors: Student's t, as confint of R's nls by its se."""
+    """Half width of a 95 % interval in standard errors: Student's t, as R's confint for nls."""
     return student.t_quantile(0.5 + LEVEL / 2, freedom)

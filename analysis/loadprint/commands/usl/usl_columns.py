@@ -1,4 +1,4 @@
-"""What a fit is of: throughputs by concurrency, column by column."""
+"""Throughputs by concurrency as plain values, column by column: the input of a fit."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from loadprint.commands.sweep.cells import Cell
 
 @dataclass(frozen=True)
 class Column:
-    """One curve: concurrencies and throughputs (`unit`), repeats as points of their own.
+    """One curve: concurrencies and throughputs (`unit`), repeats as separate points.
 
-    `cells` are what an execution measured at each N; `notes` what a reader should know of the points.
+    `cells` are the measurements of an execution at each N; `notes` are remarks on the points.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Points:
-    """All columns of one source; `concurrency` is what N counts there."""
+    """All columns of one source; `concurrency` is the name of N."""
 
     source: Path
     title: str

@@ -1,4 +1,4 @@
-"""`usl` of a file or an execution as one plain value: every column's fit, and what grew beside it."""
+"""Fits every column of a file or an execution, with the kernel's figures by concurrency, as a plain value."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from loadprint.commands.usl.growth import Growth, growth
 from loadprint.commands.usl.usl_columns import Points
 from loadprint.errors import InputError
 
-NEARBY = 0.25  # of N: where a point that stands out may have been measured instead
+NEARBY = 0.25  # of N: how far an outlier may be from the N at which it was measured
 
 
 @dataclass(frozen=True)
-class ColumnTold:
-    """One column. `fit` is None where it was `refused`, with the reason."""
+class ColumnSummary:
+    """One column. Where `fit` is None, `refused` is the reason."""
 
     name: str
     unit: str
@@ -28,56 +28,56 @@ class ColumnTold:
 
 
 @dataclass(frozen=True)
-class Told:
+class Summary:
     """All columns of one source."""
 
     source: str
     title: str
     concurrency: str
     facts: tuple[tuple[str, str], ...]
-    columns: tuple[ColumnTold, ...]
+    columns: tuple[ColumnSummary, ...]
     warnings: tuple[str, ...] = ()
 
 
-def tell(points: Points, *, predict: Sequence[float] = (), bounded: bool = True) -> Told:
+def summarise(points: Points, *, predict: Sequence[float] = (), bounded: bool = True) -> Summary:
     """Fit every column. Raises InputError where none can be fitted."""
     columns, refusals = [], []
     for column in points.columns:
         try:
-            found = fit(column.n, column.x, bounded=bounded, predict=predict)
+            fitted = fit(column.n, column.x, bounded=bounded, predict=predict)
         except InputError as error:
             refusals.append(
                 InputError(f"{points.source}: {column.name}", f"{error.place} {error.what}", error.mend)
             )
             refused = f"{error.place} {error.what}; {error.mend}"
-            columns.append(ColumnTold(column.name, column.unit, None, notes=column.notes, refused=refused))
+            columns.append(ColumnSummary(column.name, column.unit, None, notes=column.notes, refused=refused))
             continue
-        grown = growth(column.cells, found.terms)
-        columns.append(ColumnTold(column.name, column.unit, found, grown, column.notes))
+        by_n = growth(column.cells, fitted.terms)
+        columns.append(ColumnSummary(column.name, column.unit, fitted, by_n, column.notes))
     if len(refusals) == len(columns):
         raise refusals[0]
     warnings = _misplaced([column for column in columns if column.fit])
-    return Told(
+    return Summary(
         str(points.source), points.title, points.concurrency, points.facts, tuple(columns), tuple(warnings)
     )
 
 
-def _misplaced(columns: Sequence[ColumnTold]) -> list[str]:
-    """An N that stands out of every column the same way was perhaps not measured at that N."""
-    outs = [[point for point in column.fit.points if point.stands_out] for column in columns if column.fit]
-    if not outs or not all(outs) or len({out[0].n for out in outs}) > 1:
+def _misplaced(columns: Sequence[ColumnSummary]) -> list[str]:
+    """Warn of an N that is an outlier of every column: perhaps it was measured at another N."""
+    outliers = [[point for point in column.fit.points if point.outlier] for column in columns if column.fit]
+    if not outliers or not all(outliers) or len({out[0].n for out in outliers}) > 1:
         return []
-    reached = [out[0].reached_at for out in outs]
-    n = outs[0][0].n
+    reached = [out[0].reached_at for out in outliers]
+    n = outliers[0][0].n
     known = [each for each in reached if each is not None]
     if len(known) < len(reached) or len({each > n for each in known}) > 1:
         return []
     near = round(sum(known) / len(known))
     if near == n or near < 1 or abs(near / n - 1) > NEARBY:
         return []
-    told = " and ".join(numbers.ratio(each) for each in known)
+    listed = " and ".join(numbers.ratio(each) for each in known)
     where = "every column" if len(columns) > 1 else "the column"
     return [
-        f"N = {n:g} stands out of {where}: the other points reach its throughput at {told}. "
-        f"If it was measured at {near}, say so: --at {n:g}={near}"
+        f"N = {n:g} is an outlier of {where}: the other points reach its throughput at {listed}. "
+        f"If it was measured at {near}, correct it with --at {n:g}={near}"
     ]

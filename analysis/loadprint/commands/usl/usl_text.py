@@ -1,4 +1,4 @@
-"""The told fits as text, Markdown, CSV (long form) or JSON."""
+"""Fits as text, Markdown, CSV (long form) or JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from loadprint.commands.usl.models import Model
 from loadprint.commands.usl.usl_cells import Block, blocks, heading
-from loadprint.commands.usl.usl_summary import ColumnTold, Told
+from loadprint.commands.usl.usl_summary import ColumnSummary, Summary
 from loadprint.rendering import escape
 from loadprint.rendering.grid import grid
 
@@ -21,26 +21,28 @@ HEAD = ("column", "fit", "quantity", "n", "value", "error", "low", "high", "note
 Line = tuple[Any, ...]
 
 
-def text(told: Told) -> str:
-    """Return the report for a terminal, in at most 100 columns."""
-    lines = [f"Throughput by {told.concurrency}: {told.title}", ""]
-    for label, said in (*told.facts, *(("warning", said) for said in told.warnings)):
-        lines += textwrap.wrap(f"{label:<10}{said}", WIDTH, subsequent_indent=" " * 10)
-    for column in told.columns:
-        title = heading(column, told.concurrency)
+def text(summary: Summary) -> str:
+    """The report for a terminal, in at most 100 columns."""
+    lines = [f"Throughput by {summary.concurrency}: {summary.title}", ""]
+    for label, fact in (*summary.facts, *(("warning", warning) for warning in summary.warnings)):
+        lines += textwrap.wrap(f"{label:<10}{fact}", WIDTH, subsequent_indent=" " * 10)
+    for column in summary.columns:
+        title = heading(column, summary.concurrency)
         lines += ["", title, "=" * len(title)]
         lines += [
-            line for said in _said(column) for line in textwrap.wrap(said, WIDTH, subsequent_indent="  ")
+            line
+            for text in _conclusions(column)
+            for line in textwrap.wrap(text, WIDTH, subsequent_indent="  ")
         ]
-        for block in blocks(column, told.concurrency):
+        for block in blocks(column, summary.concurrency):
             lines += ["", f"{block.title}", *_table(block)]
             for note in block.notes:
                 lines += textwrap.wrap(note, WIDTH, initial_indent="  ", subsequent_indent="    ")
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _said(column: ColumnTold) -> list[str]:
-    """What is said of a column, what holds a reader up first."""
+def _conclusions(column: ColumnSummary) -> list[str]:
+    """Conclusions on a column, warnings first."""
     if column.fit is None:
         return [f"! no fit: {column.refused}", *(f"! {note}" for note in column.notes)]
     verdicts = sorted(column.fit.verdicts, key=lambda verdict: not verdict.warning)
@@ -54,15 +56,15 @@ def _table(block: Block) -> list[str]:
     return [f"  {line}" for line in grid((block.heads, *block.rows), left=1)]
 
 
-def markdown(told: Told) -> str:
-    """Return one Markdown table a block."""
-    lines = [f"# Throughput by {escape.markdown(told.concurrency)}: {escape.markdown(told.title)}", ""]
-    lines += [f"- **{label}** {escape.markdown(said)}" for label, said in told.facts]
-    lines += [f"- **warning** {escape.markdown(said)}" for said in told.warnings]
-    for column in told.columns:
-        lines += ["", f"## {escape.markdown(heading(column, told.concurrency))}", ""]
-        lines += [f"- {escape.markdown(said)}" for said in _said(column)]
-        for block in blocks(column, told.concurrency):
+def markdown(summary: Summary) -> str:
+    """One Markdown table for each block."""
+    lines = [f"# Throughput by {escape.markdown(summary.concurrency)}: {escape.markdown(summary.title)}", ""]
+    lines += [f"- **{label}** {escape.markdown(fact)}" for label, fact in summary.facts]
+    lines += [f"- **warning** {escape.markdown(warning)}" for warning in summary.warnings]
+    for column in summary.columns:
+        lines += ["", f"## {escape.markdown(heading(column, summary.concurrency))}", ""]
+        lines += [f"- {escape.markdown(text)}" for text in _conclusions(column)]
+        for block in blocks(column, summary.concurrency):
             lines += ["", f"### {block.title}", "", f"| {' | '.join(map(escape.markdown, block.heads))} |"]
             lines.append("|:--|" + "--:|" * (len(block.heads) - 1))
             lines += [f"| {' | '.join(map(escape.markdown, row))} |" for row in block.rows]
@@ -70,23 +72,23 @@ def markdown(told: Told) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_csv(told: Told) -> str:
-    """Return a line per figure, raw numbers; what is infinite or absent is empty."""
+def as_csv(summary: Summary) -> str:
+    """One line for each figure, raw numbers; an infinite or absent value is empty."""
     out = io.StringIO()
     writer = escape.CsvWriter(out)
     writer.writerow(HEAD)
-    for column in told.columns:
+    for column in summary.columns:
         for line in _lines(column):
             writer.writerow([column.name, *(_plain(cell) for cell in line)])
     return out.getvalue()
 
 
-def _lines(column: ColumnTold) -> Iterator[Line]:
+def _lines(column: ColumnSummary) -> Iterator[Line]:
     if column.fit is None:
         yield ("", "refused", None, None, None, None, None, column.refused)
         return
     for point in column.fit.points:
-        note = "stands out" if point.stands_out else ""
+        note = "outlier" if point.outlier else ""
         yield ("measured", "throughput", point.n, point.x, None, None, None, note)
     for model in column.fit.models:
         yield from _of_model(model)
@@ -111,14 +113,14 @@ def _of_model(model: Model) -> Iterator[Line]:
     figures = (("r2", model.r2), ("aicc", model.aicc), ("rse", model.rse), ("N_max", model.peak))
     for name, value in (*figures, ("X_max", model.x_peak), ("limit", model.limit)):
         yield (model.key, name, None, value, None, None, None, "")
-    for told in model.predictions:
-        low, high = (None, None) if told.half is None else (told.value - told.half, told.value + told.half)
-        yield (model.key, "prediction", told.n, told.value, None, low, high, "")
+    for at in model.predictions:
+        low, high = (None, None) if at.half is None else (at.value - at.half, at.value + at.half)
+        yield (model.key, "prediction", at.n, at.value, None, low, high, "")
 
 
-def as_json(told: Told) -> str:
-    """Return one JSON object; what is infinite (N_max without κ) or not a number is null."""
-    value = {"format_version": 1, **_finite(asdict(told))}
+def as_json(summary: Summary) -> str:
+    """One JSON object; a value that is infinite (N_max without κ) or not a number is null."""
+    value = {"format_version": 1, **_finite(asdict(summary))}
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -1,4 +1,4 @@
-//! One probe's rows of a whole recording as columns, sorted by (entity, tick) and handed out in batches.
+//! Collects one probe's rows of a whole recording as columns, sorts them by (entity, tick), and returns them in batches.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -28,9 +28,9 @@ use crate::schema::Shape;
 use crate::schema::Type;
 use crate::table::Layout;
 
-/// Enough rows for the encodings, few enough to be modest in memory.
+/// Rows per batch: enough for the encodings without much memory.
 const BATCH: usize = 64 * 1024;
-/// A row with a list is some hundred times longer.
+/// A row with a list is about a hundred times longer.
 const LIST_BATCH: usize = 1024;
 
 #[derive(Debug)]
@@ -43,11 +43,11 @@ pub(super) struct Columns {
     row_key: Vec<u32>,
     tick: Vec<u32>,
     nulls: Vec<u64>,
-    /// Bits, or the number of a text or the place of a list, per column and row.
+    /// Per column and row: the bits of a number, the number of a text, or the offset of a list.
     cells: Vec<Vec<u64>>,
     texts: Vec<String>,
     text_numbers: HashMap<Box<[u8]>, u64>,
-    /// Lists one after the other, as short as the journal has them: an hour of them does not fit memory otherwise.
+    /// All lists in the journal's encoding: an hour of decoded lists does not fit into memory.
     lists: Vec<u8>,
     /// Row numbers in order of (entity, tick).
     sorted: Vec<u32>,
@@ -81,7 +81,7 @@ impl Columns {
         self.tick.len()
     }
 
-    /// How series this long lie in their file.
+    /// The file layout for series of this length.
     pub(super) fn layout(&self) -> Layout {
         Layout::for_series(self.len(), self.keys.len(), self.has_lists())
     }
@@ -90,7 +90,7 @@ impl Columns {
         self.values.iter().any(|(_, storage)| *storage == Type::Buckets)
     }
 
-    /// True if the first entity column ever was `name`.
+    /// True if the first entity column of any row is `name`.
     pub(super) fn has_entity(&self, name: &str) -> bool {
         self.keys
             .iter()
@@ -119,9 +119,9 @@ impl Columns {
                     Value::Bits(bits) => bits,
                     Value::Text(text) => self.text_number(text),
                     Value::List(list) => {
-                        let place = self.lists.len() as u64;
+                        let offset = self.lists.len() as u64;
                         body::encode_list(&mut vec![], list, &mut self.lists);
-                        place
+                        offset
                     }
                 };
                 self.cells[column].push(cell);
@@ -134,14 +134,14 @@ impl Columns {
         if let Some(&number) = self.text_numbers.get(text) {
             return number;
         }
-        // A process may call itself anything; Parquet strings are UTF-8.
+        // The kernel does not restrict process names to UTF-8, Parquet does.
         self.texts.push(String::from_utf8_lossy(text).into_owned());
         let number = self.texts.len() as u64 - 1;
         self.text_numbers.insert(text.into(), number);
         number
     }
 
-    /// Brings the rows into order of (entity, tick); they arrive in order of tick.
+    /// Sorts the rows by (entity, tick); they arrive sorted by tick.
     pub(super) fn sort(&mut self) {
         let mut by_name: Vec<u32> = (0..self.keys.len() as u32).collect();
         by_name.sort_by_cached_key(|&key| {
@@ -150,8 +150,8 @@ impl Columns {
                 .collect::<Vec<_>>()
         });
         let mut rank = vec![0; by_name.len()];
-        for (place, &key) in by_name.iter().enumerate() {
-            rank[key as usize] = place;
+        for (index, &key) in by_name.iter().enumerate() {
+            rank[key as usize] = index;
         }
         self.sorted = (0..self.len() as u32).collect();
         self.sorted
@@ -177,7 +177,7 @@ impl Columns {
         Arc::new(arrow_schema::Schema::new(fields))
     }
 
-    /// The table in batches; `path` is for the error message.
+    /// The table in batches; `path` appears in error messages.
     pub(super) fn batches(&self, path: &Path) -> impl Iterator<Item = Result<RecordBatch>> {
         let schema = self.schema();
         let batch = if self.has_lists() { LIST_BATCH } else { BATCH };
@@ -240,11 +240,10 @@ impl Columns {
                 let mut builder = ListBuilder::new(UInt64Builder::new()).with_field(list_item());
                 let mut list = vec![];
                 for cell in cells {
-                    if let Some(place) = cell {
+                    if let Some(offset) = cell {
                         list.clear();
-                        // What was encoded above decodes.
-                        let whole = body::take_list(&mut list, &mut &self.lists[place as usize..]);
-                        debug_assert!(whole.is_some());
+                        let decoded = body::take_list(&mut list, &mut &self.lists[offset as usize..]);
+                        debug_assert!(decoded.is_some());
                         builder.values().append_slice(&list);
                     }
                     builder.append(cell.is_some());

@@ -1,6 +1,7 @@
-//! `finish`: journal to tables. Works on a torn journal, verifies what it wrote, and only then removes the journal.
+//! Converts a journal to tables, verifies the tables, and then removes the journal. A torn journal is converted up to its last
+//! whole tick.
 //!
-//! The journal is read once per probe, so that memory holds one probe's columns at a time and not the recording.
+//! The journal is read once per probe, so that memory contains the columns of one probe at a time.
 
 mod columns;
 mod ticks;
@@ -13,7 +14,6 @@ use serde_json::json;
 
 use crate::Error;
 use crate::Result;
-use crate::elsewhere;
 use crate::files::Directory;
 use crate::files::RunFile;
 use crate::journal::Decoder;
@@ -21,22 +21,23 @@ use crate::journal::End;
 use crate::journal::Ended;
 use crate::journal::Frame;
 use crate::journal::Header;
+use crate::journal::ProbeStatus;
 use crate::journal::Reader;
-use crate::journal::Standing;
 use crate::manifest;
 use crate::rows::Rows;
+use crate::staging;
 use crate::table;
 use columns::Columns;
 
-/// The journal's name in its role's directory: a file, or a link to where `--journal-dir` put it.
+/// The journal's name in its role's directory: a file, or a link into `--journal-dir`.
 pub const JOURNAL: &str = "journal";
 
-/// What `finish` found in a journal.
+/// Summary of a finished recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// The role that it recorded.
+    /// The role.
     pub role: String,
-    /// When it began, CLOCK_REALTIME.
+    /// Start of the recording (CLOCK_REALTIME).
     pub started_realtime_ns: i64,
     /// Ticks taken.
     pub ticks: u64,
@@ -50,10 +51,10 @@ pub struct Finished {
     pub tables: Vec<(String, u64)>,
 }
 
-/// Finishes every leftover journal of a run directory and rewrites its manifest. Does no harm when there is nothing to do.
+/// Finishes every journal of a run directory and writes its manifest again. Safe to repeat.
 ///
 /// # Errors
-/// When `run_dir` is not a directory, or at the first journal that cannot be finished; that journal stays as it is.
+/// When `run_dir` is not a directory, or a journal cannot be finished; that journal stays unchanged.
 pub fn run(run_dir: &Path) -> Result<Vec<Finished>> {
     let run = Directory::open(run_dir)?;
     let mut finished = Vec::new();
@@ -69,17 +70,17 @@ pub fn run(run_dir: &Path) -> Result<Vec<Finished>> {
     Ok(finished)
 }
 
-/// Turns the journal of a role into the tables of the role's directory, and removes it.
+/// Converts the journal of a role to tables in the role's directory, and removes it.
 ///
 /// # Errors
-/// When it cannot be read, or the tables cannot be written or do not read back; the journal then stays.
+/// When the journal cannot be read, or a table cannot be written or read back; the journal then stays.
 pub fn journal(role: &Directory) -> Result<Finished> {
-    let journal = elsewhere::locate(role, JOURNAL)?.unwrap_or_else(|| role.file(JOURNAL));
+    let journal = staging::locate(role, JOURNAL)?.unwrap_or_else(|| role.file(JOURNAL));
     let survey = Survey::of(&journal)?;
     let header = &survey.header;
     let mut tables = vec![];
     for (index, probe) in header.probes.iter().enumerate() {
-        if probe.status == Standing::Running {
+        if probe.status == ProbeStatus::Running {
             let columns = collect(&journal, index, header)?;
             let file = role.file(format!("{}.parquet", probe.name));
             let mut meta = metadata(
@@ -105,14 +106,14 @@ pub fn journal(role: &Directory) -> Result<Finished> {
     tables.push(("ticks".to_owned(), rows));
     for (name, rows) in &tables {
         let file = role.file(format!("{name}.parquet"));
-        let found = table::count_rows(&file)?;
-        if found != *rows {
+        let read_back = table::count_rows(&file)?;
+        if read_back != *rows {
             let message =
-                format!("{found} rows read back of {rows} written; the journal is kept, run finish again");
+                format!("read back {read_back} of {rows} rows; the journal is kept, run finish again");
             return Err(Error::format(&file.path(), message));
         }
     }
-    elsewhere::remove(role, JOURNAL, &journal)?;
+    staging::remove(role, JOURNAL, &journal)?;
     Ok(Finished {
         role: header.role.clone(),
         started_realtime_ns: header.started_realtime_ns,
@@ -124,7 +125,7 @@ pub fn journal(role: &Directory) -> Result<Finished> {
     })
 }
 
-/// What one reading of the whole journal tells.
+/// Totals of a whole journal.
 struct Survey {
     header: Header,
     end: Option<End>,
@@ -143,10 +144,10 @@ impl Survey {
                     ticks += 1;
                     missed += u64::from(tick.stamp.missed);
                 }
-                Frame::End(found) => end = Some(found),
+                Frame::End(frame) => end = Some(frame),
             }
         }
-        // Ticks that were missed after the last one that was taken are known to the end frame alone.
+        // Only the end frame counts ticks that were missed after the last taken one.
         let missed = end.as_ref().map_or(missed, |end: &End| end.missed.max(missed));
         Ok(Self {
             header: reader.header().clone(),
@@ -158,7 +159,7 @@ impl Survey {
     }
 }
 
-/// Calls `take` for each tick's rows of one probe.
+/// Reads the rows of one probe from the whole journal.
 fn collect(journal: &RunFile, probe: usize, header: &Header) -> Result<Columns> {
     let schema = &header.probes[probe].schema;
     let mut columns = Columns::new(schema);
@@ -168,10 +169,10 @@ fn collect(journal: &RunFile, probe: usize, header: &Header) -> Result<Columns> 
     while let Some(frame) = reader.next_frame()? {
         let Frame::Tick(mut tick) = frame else { continue };
         if tick.is_key {
-            decoder.forget();
+            decoder.reset();
         }
         let number = tick.stamp.tick;
-        let malformed = || Error::format(&journal.path(), format!("tick {number} does not decode"));
+        let malformed = || Error::format(&journal.path(), format!("tick {number} cannot be decoded"));
         while let Some(section) = tick.next_section() {
             let section = section.map_err(|()| malformed())?;
             if section.probe == probe {
@@ -184,7 +185,7 @@ fn collect(journal: &RunFile, probe: usize, header: &Header) -> Result<Columns> 
     Ok(columns)
 }
 
-/// The part of the metadata that all tables share.
+/// The metadata that all tables have.
 fn metadata(header: &Header, name: &str, shape: Value, entity: Value) -> Value {
     json!({
         "format_version": header.format_version,

@@ -1,4 +1,4 @@
-//! `ticks.parquet`: one row per tick and probe, sorted by (probe, tick), the only place for stamps and failures.
+//! Writes `ticks.parquet`: times and status of each read, one row per probe and tick, sorted by (probe, tick).
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ fn collect(journal: &RunFile, probe: usize) -> Result<Stamps> {
         let mut first = true;
         while let Some(section) = tick.next_section() {
             let malformed =
-                |()| Error::format(&journal.path(), format!("tick {} does not decode", stamp.tick));
+                |()| Error::format(&journal.path(), format!("tick {} cannot be decoded", stamp.tick));
             let section = section.map_err(malformed)?;
             if section.probe == probe {
                 stamps.push(&stamp, &section, first);

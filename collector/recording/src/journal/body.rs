@@ -1,4 +1,4 @@
-//! The rows of one probe at one tick as bytes: differences from the tick before. The grammar is in `tick.rs`.
+//! Encodes and decodes the rows of one probe at one tick as differences from the previous tick. `tick.rs` has the grammar.
 
 use std::collections::HashMap;
 
@@ -12,15 +12,15 @@ use crate::schema::Type;
 
 const SAME_KEYS: u8 = 1;
 const SAME_NULLS: u8 = 2;
-/// The longest list that a reader believes in.
+/// The longest list that a reader accepts.
 const MAX_LIST: usize = 1 << 16;
 
-/// What encoder and decoder both remember of a probe between ticks, since the last key tick.
+/// State that encoder and decoder keep of a probe since the last key tick.
 #[derive(Debug, Default)]
-struct Memory {
+struct State {
     /// Encoded entities by number.
     keys: Vec<Box<[u8]>>,
-    /// Key numbers of the rows of the tick before.
+    /// Key numbers of the previous tick's rows.
     order: Vec<u32>,
     /// Missing cells by key number, one bit per column.
     nulls: Vec<u64>,
@@ -32,7 +32,7 @@ struct Memory {
     texts: Vec<Box<[u8]>>,
 }
 
-impl Memory {
+impl State {
     fn clear(&mut self) {
         self.keys.clear();
         self.order.clear();
@@ -50,22 +50,22 @@ impl Memory {
     }
 }
 
-/// Turns the rows of one probe into bytes.
+/// Encodes the rows of one probe.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
-    memory: Memory,
+    state: State,
     numbers: HashMap<Box<[u8]>, u32>,
     text_numbers: HashMap<Box<[u8]>, u32>,
     order: Vec<u32>,
     nulls: Vec<u64>,
-    /// Of the rows of the tick before; 0 after a key tick.
+    /// Generation of the previous tick's rows; 0 after a key tick.
     generation: u64,
-    /// True if any row of `memory` has a missing cell.
+    /// True if any row of `state` has a missing cell.
     has_nulls: bool,
 }
 
 impl Encoder {
-    /// Appends the body of `rows` to `out`; every row has `width` cells.
+    /// Appends the encoded `rows` to `out`; every row has `width` cells.
     pub(super) fn encode(&mut self, rows: &Rows, width: usize, out: &mut Vec<u8>) {
         if rows.is_empty() {
             return;
@@ -78,12 +78,12 @@ impl Encoder {
         if self.encode_nulls(rows, width, out) {
             out[flags] |= SAME_NULLS;
         }
-        // Most cells are a byte each.
+        // Most cells need one byte.
         out.reserve(rows.len() * width * 2);
         for (row, &number) in self.order.iter().enumerate() {
             let first = number as usize * width;
             if rows.are_numbers() {
-                let before = &mut self.memory.values[first..first + width];
+                let before = &mut self.state.values[first..first + width];
                 for (bits, before) in rows.numbers(row, width).zip(before) {
                     if let Some(bits) = bits {
                         varint::put_signed(out, bits.wrapping_sub(*before).cast_signed());
@@ -97,39 +97,39 @@ impl Encoder {
                 match rows.value(row, column, width) {
                     Value::Null => {}
                     Value::Bits(bits) => {
-                        let before = &mut self.memory.values[slot];
+                        let before = &mut self.state.values[slot];
                         varint::put_signed(out, bits.wrapping_sub(*before).cast_signed());
                         *before = bits;
                     }
                     Value::Text(text) => {
-                        encode_text(&mut self.memory, &mut self.text_numbers, slot, text, out);
+                        encode_text(&mut self.state, &mut self.text_numbers, slot, text, out);
                     }
                     Value::List(list) => {
-                        encode_list(self.memory.lists.entry(slot).or_default(), list, out);
+                        encode_list(self.state.lists.entry(slot).or_default(), list, out);
                     }
                 }
             }
         }
-        std::mem::swap(&mut self.order, &mut self.memory.order);
+        std::mem::swap(&mut self.order, &mut self.state.order);
     }
 
-    /// Starts from nothing, as at every key tick.
-    pub(super) fn forget(&mut self) {
+    /// Discards the state, for a key tick.
+    pub(super) fn reset(&mut self) {
         self.generation = 0;
         self.has_nulls = false;
-        self.memory.clear();
+        self.state.clear();
         self.numbers.clear();
         self.text_numbers.clear();
     }
 
-    /// Fills `self.order`; writes nothing and returns true if the rows are those of the tick before.
+    /// Fills `self.order`; writes nothing and returns true if the entities are those of the previous tick.
     fn encode_keys(&mut self, rows: &Rows, width: usize, out: &mut Vec<u8>) -> bool {
-        let memory = &mut self.memory;
-        let as_before = self.generation == rows.generation() && memory.order.len() == rows.len();
+        let state = &mut self.state;
+        let is_unchanged = self.generation == rows.generation() && state.order.len() == rows.len();
         self.generation = rows.generation();
         self.order.clear();
-        if as_before {
-            self.order.extend_from_slice(&memory.order);
+        if is_unchanged {
+            self.order.extend_from_slice(&state.order);
             return true;
         }
         varint::put(out, rows.len() as u64);
@@ -143,7 +143,7 @@ impl Encoder {
                 None => {
                     varint::put(out, 0);
                     out.extend_from_slice(key);
-                    let number = memory.add_key(key, width);
+                    let number = state.add_key(key, width);
                     self.numbers.insert(key.into(), number);
                     number
                 }
@@ -153,7 +153,7 @@ impl Encoder {
         false
     }
 
-    /// Writes nothing and returns true if the same cells are missing as before.
+    /// Writes nothing and returns true if the same cells are missing as in the previous tick.
     fn encode_nulls(&mut self, rows: &Rows, width: usize, out: &mut Vec<u8>) -> bool {
         if !rows.has_nulls() && !self.has_nulls {
             return true;
@@ -163,46 +163,46 @@ impl Encoder {
         let mut same = true;
         for (row, &number) in self.order.iter().enumerate() {
             let mask = rows.missing(row, width);
-            same &= self.memory.nulls[number as usize] == mask;
+            same &= self.state.nulls[number as usize] == mask;
             self.nulls.push(mask);
         }
         if !same {
             for (&number, &mask) in self.order.iter().zip(&self.nulls) {
                 varint::put(out, mask);
-                self.memory.nulls[number as usize] = mask;
+                self.state.nulls[number as usize] = mask;
             }
         }
         same
     }
 }
 
-/// Texts are numbered as they appear; `slot` remembers number + 1 of the cell's last text.
+/// Texts are numbered in the order of their first occurrence; `slot` has number + 1 of the cell's last text.
 fn encode_text(
-    memory: &mut Memory,
+    state: &mut State,
     numbers: &mut HashMap<Box<[u8]>, u32>,
     slot: usize,
     text: &[u8],
     out: &mut Vec<u8>,
 ) {
-    let before = memory.values[slot];
-    if before > 0 && *memory.texts[before as usize - 1] == *text {
+    let before = state.values[slot];
+    if before > 0 && *state.texts[before as usize - 1] == *text {
         varint::put(out, before);
         return;
     }
     if let Some(&number) = numbers.get(text) {
-        memory.values[slot] = u64::from(number) + 1;
+        state.values[slot] = u64::from(number) + 1;
         varint::put(out, u64::from(number) + 1);
         return;
     }
     varint::put(out, 0);
     varint::put(out, text.len() as u64);
     out.extend_from_slice(text);
-    numbers.insert(text.into(), memory.texts.len() as u32);
-    memory.texts.push(text.into());
-    memory.values[slot] = memory.texts.len() as u64;
+    numbers.insert(text.into(), state.texts.len() as u32);
+    state.texts.push(text.into());
+    state.values[slot] = state.texts.len() as u64;
 }
 
-/// A list is its length and then, until its end, how many buckets are as before, how many are not, and the differences of those.
+/// Encodes a list: its length, then runs of the count of unchanged buckets, the count of changed ones, and their differences.
 pub(crate) fn encode_list(before: &mut Vec<u64>, list: &[u64], out: &mut Vec<u8>) {
     varint::put(out, list.len() as u64);
     before.resize(list.len(), 0);
@@ -221,7 +221,7 @@ pub(crate) fn encode_list(before: &mut Vec<u64>, list: &[u64], out: &mut Vec<u8>
     }
 }
 
-/// How many buckets from `place` on are as before, or are not.
+/// The number of buckets from `place` on that are unchanged (`same`), or changed.
 fn run(place: usize, list: &[u64], before: &[u64], same: bool) -> usize {
     let pairs = list[place..].iter().zip(&before[place..]);
     pairs
@@ -229,10 +229,10 @@ fn run(place: usize, list: &[u64], before: &[u64], same: bool) -> usize {
         .count()
 }
 
-/// Adds the differences of a list to what it was before; `None` if the bytes are not those of a writer.
+/// Adds the differences of a list to its previous values; `None` if the bytes are invalid.
 pub(crate) fn take_list(list: &mut Vec<u64>, body: &mut &[u8]) -> Option<()> {
     let length = usize::try_from(varint::take(body)?).ok()?;
-    // A damaged length must not make this allocate: no writer has lists this long.
+    // A damaged length must not allocate state.
     if length > MAX_LIST {
         return None;
     }
@@ -254,10 +254,10 @@ pub(crate) fn take_list(list: &mut Vec<u64>, body: &mut &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Turns the bodies of one probe back into rows, tick by tick from a key tick on.
+/// Decodes the rows of one probe, tick by tick from a key tick on.
 #[derive(Debug)]
 pub struct Decoder {
-    memory: Memory,
+    state: State,
     entities: usize,
     types: Vec<Type>,
     row_nulls: Vec<u64>,
@@ -273,19 +273,19 @@ impl Decoder {
             .map(|column: &Column| column.storage)
             .collect();
         Self {
-            memory: Memory::default(),
+            state: State::default(),
             entities: schema.entity.len(),
             types,
             row_nulls: vec![],
         }
     }
 
-    /// Starts from nothing; to be called at every key tick, before its sections are decoded.
-    pub fn forget(&mut self) {
-        self.memory.clear();
+    /// Discards the state. Call it at every key tick before decoding its sections.
+    pub fn reset(&mut self) {
+        self.state.clear();
     }
 
-    /// Replaces `rows` by the rows of `section`; `None` if the bytes are not those of a writer.
+    /// Replaces `rows` by the rows of `section`; `None` if the bytes are invalid.
     pub fn decode(&mut self, section: &Section<'_>, rows: &mut Rows) -> Option<()> {
         rows.clear();
         let mut body = section.body;
@@ -297,14 +297,14 @@ impl Decoder {
             self.take_keys(&mut body)?;
         }
         self.row_nulls.clear();
-        for &number in &self.memory.order {
-            let nulls = &mut self.memory.nulls[number as usize];
+        for &number in &self.state.order {
+            let nulls = &mut self.state.nulls[number as usize];
             if flags & SAME_NULLS == 0 {
                 *nulls = varint::take(&mut body)?;
             }
             self.row_nulls.push(*nulls);
         }
-        for row in 0..self.memory.order.len() {
+        for row in 0..self.state.order.len() {
             self.take_row(row, &mut body, rows)?;
         }
         body.is_empty().then_some(())
@@ -312,7 +312,7 @@ impl Decoder {
 
     fn take_keys(&mut self, body: &mut &[u8]) -> Option<()> {
         let count = varint::take(body)?;
-        self.memory.order.clear();
+        self.state.order.clear();
         for _ in 0..count {
             let number = match varint::take(body)? {
                 0 => {
@@ -321,23 +321,23 @@ impl Decoder {
                         let length = varint::take(body)?;
                         varint::take_bytes(body, length)?;
                     }
-                    self.memory
+                    self.state
                         .add_key(&start[..start.len() - body.len()], self.types.len())
                 }
                 number => u32::try_from(number - 1).ok()?,
             };
-            if number as usize >= self.memory.keys.len() {
+            if number as usize >= self.state.keys.len() {
                 return None;
             }
-            self.memory.order.push(number);
+            self.state.order.push(number);
         }
         Some(())
     }
 
     fn take_row(&mut self, row: usize, body: &mut &[u8], rows: &mut Rows) -> Option<()> {
-        let memory = &mut self.memory;
-        let number = memory.order[row] as usize;
-        rows.row_encoded(&memory.keys[number]);
+        let state = &mut self.state;
+        let number = state.order[row] as usize;
+        rows.row_encoded(&state.keys[number]);
         for (column, storage) in self.types.iter().enumerate() {
             let slot = number * self.types.len() + column;
             if self.row_nulls[row] & 1 << column != 0 {
@@ -346,21 +346,21 @@ impl Decoder {
             }
             match storage {
                 Type::Uint64 | Type::Int64 | Type::Double => {
-                    let value = memory.values[slot].wrapping_add(varint::take_signed(body)?.cast_unsigned());
-                    memory.values[slot] = value;
+                    let value = state.values[slot].wrapping_add(varint::take_signed(body)?.cast_unsigned());
+                    state.values[slot] = value;
                     rows.uint(value);
                 }
                 Type::Text => {
                     let mut text = varint::take(body)?;
                     if text == 0 {
                         let length = varint::take(body)?;
-                        memory.texts.push(varint::take_bytes(body, length)?.into());
-                        text = memory.texts.len() as u64;
+                        state.texts.push(varint::take_bytes(body, length)?.into());
+                        text = state.texts.len() as u64;
                     }
-                    rows.text(memory.texts.get(usize::try_from(text - 1).ok()?)?);
+                    rows.text(state.texts.get(usize::try_from(text - 1).ok()?)?);
                 }
                 Type::Buckets => {
-                    let list = memory.lists.entry(slot).or_default();
+                    let list = state.lists.entry(slot).or_default();
                     take_list(list, body)?;
                     rows.list(list);
                 }

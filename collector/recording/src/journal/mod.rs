@@ -1,6 +1,6 @@
-//! The journal: one append-only file of checksummed frames, written while recording and turned into tables by `finish`.
+//! Reads and writes the journal: one append-only file of checksummed frames, which `finish` converts to tables.
 //!
-//! The grammar is in `docs/recording-format.md`. The writer makes one `write` per tick and keeps its buffers.
+//! `docs/recording-format.md` has the grammar. The writer makes one `write` per tick and reuses its buffers.
 
 pub(crate) mod body;
 mod reader;
@@ -19,43 +19,43 @@ pub use tick::Section;
 pub use tick::Tick;
 pub use writer::Writer;
 
-/// The first bytes of every journal; the last of them is the version of the frame grammar.
+/// The first bytes of every journal; the last byte is the version of the frame grammar.
 pub const MAGIC: &[u8; 8] = b"LPJRNL\0\x01";
 
-/// A tick that repeats all keys and values comes after this many.
+/// Every 64th tick repeats all keys and values.
 pub const KEY_TICK_EVERY: u64 = 64;
 
-/// Frames larger than this are refused when read: no recorder writes them, so the length is damaged.
+/// A larger length is damaged: no recorder writes such frames.
 const MAX_FRAME: u32 = 1 << 30;
 
-/// How a probe stood when the recording started.
+/// The status of a probe at the start of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Standing {
-    /// It is read at every tick (or every n-th).
+pub enum ProbeStatus {
+    /// Read at every tick, or every nth.
     Running,
-    /// It was not asked for.
+    /// Not selected.
     Off,
-    /// It cannot be read on this host; the reason says why and what would make it work.
+    /// Cannot be read on this host; the reason contains the cause and the fix.
     Unavailable,
 }
 
-/// What happened to a probe at a tick.
+/// The result of a probe's read at a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {
-    /// It was read.
+    /// Read.
     Ok = 0,
-    /// It could not be read; the reason says why. There are no rows.
+    /// Failed, with a reason and without rows.
     Failed = 1,
-    /// It cannot be read on this host; at the first tick only.
+    /// Cannot be read on this host; at the first tick only.
     Unavailable = 2,
-    /// It is read every n-th tick, and this is another one.
+    /// Not due at this tick, or the read has not ended yet.
     Skipped = 3,
 }
 
 impl Status {
-    /// The word in `ticks.parquet`.
+    /// The value in `ticks.parquet`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -76,17 +76,17 @@ impl Status {
 /// One probe in the header.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProbeHeader {
-    /// Its name, which is the table's name.
+    /// The name of the probe and of its table.
     pub name: String,
-    /// How it stood at the start.
-    pub status: Standing,
+    /// The status at the start.
+    pub status: ProbeStatus,
     /// Why it is not running.
     pub reason: Option<String>,
-    /// What its rows mean.
+    /// The schema of its rows.
     pub schema: Schema,
 }
 
-/// The first frame: everything that does not change while recording.
+/// The first frame: facts that do not change during the recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// [`crate::FORMAT_VERSION`].
@@ -95,15 +95,15 @@ pub struct Header {
     pub role: String,
     /// The time between ticks.
     pub interval_ns: i64,
-    /// The boot within which monotonic stamps may be compared.
+    /// The boot ID; times of CLOCK_MONOTONIC are comparable within one boot.
     pub boot_id: String,
     /// Program and version.
     pub writer: String,
-    /// Both clocks when the header was written.
+    /// CLOCK_MONOTONIC at the start.
     pub started_monotonic_ns: i64,
-    /// Both clocks when the header was written.
+    /// CLOCK_REALTIME at the start.
     pub started_realtime_ns: i64,
-    /// All probes, also those that are not running.
+    /// All probes, including those that are not running.
     pub probes: Vec<ProbeHeader>,
 }
 
@@ -113,36 +113,36 @@ pub struct Header {
 pub enum Ended {
     /// SIGTERM or SIGINT.
     Signal,
-    /// `--duration` was over.
+    /// The end of `--duration`.
     Duration,
-    /// `--deadline` was reached.
+    /// The `--deadline`.
     Deadline,
-    /// There is no end frame: the recorder was killed, or the disk was full.
+    /// Unknown, without an end frame: the recorder was killed, or the disk was full.
     Torn,
 }
 
-/// The last frame of a recording that ended in order.
+/// The last frame of a recording that was not killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     /// Why it ended.
     pub ended: Ended,
-    /// Number of the last tick; `None` if there was none.
+    /// Number of the last tick; `None` without ticks.
     pub last_tick: Option<u32>,
-    /// Ticks missed over the whole recording.
+    /// Ticks missed in the whole recording.
     pub missed: u64,
 }
 
-/// The stamps of one tick.
+/// The number and the times of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Its number from 0; missed ticks have numbers too.
+    /// Number from 0; missed ticks have numbers, too.
     pub tick: u32,
-    /// When it was due, CLOCK_MONOTONIC.
+    /// Due time (CLOCK_MONOTONIC).
     pub intended_ns: i64,
-    /// When reading began, CLOCK_MONOTONIC.
+    /// Start of the reads (CLOCK_MONOTONIC).
     pub start_ns: i64,
-    /// CLOCK_REALTIME, read with `start_ns`.
+    /// Start of the reads (CLOCK_REALTIME).
     pub realtime_ns: i64,
-    /// Ticks missed since the one before.
+    /// Ticks missed directly before this one.
     pub missed: u32,
 }

@@ -1,4 +1,4 @@
-//! Reads a journal frame by frame; what does not hold its checksum ends it and is counted, not guessed at.
+//! Reads a journal frame by frame. The first frame with a wrong checksum ends it; the bytes from there on are counted as torn.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -25,25 +25,25 @@ pub struct Reader {
     file: BufReader<File>,
     path: PathBuf,
     header: Header,
-    /// Bytes of the file when it was opened.
+    /// Size of the file when it was opened.
     total: u64,
-    /// Bytes of whole frames so far.
-    good: u64,
+    /// Bytes of the valid frames so far.
+    valid: u64,
     payload: Vec<u8>,
     before: Option<Stamp>,
 }
 
-/// What a frame after the header holds.
+/// A frame after the header.
 #[derive(Debug)]
 pub enum Frame<'a> {
     /// A tick.
     Tick(Tick<'a>),
-    /// The recording ended in order.
+    /// The end of a recording that was not killed.
     End(End),
 }
 
 impl Reader {
-    /// Opens `path`, which is no link, and reads its header.
+    /// Opens the journal at `path`, which must not be a link, and reads its header.
     ///
     /// # Errors
     /// As [`Reader::of`].
@@ -51,10 +51,10 @@ impl Reader {
         Self::of(&RunFile::at(path)?)
     }
 
-    /// Opens `file` and reads its header.
+    /// Opens the journal `file` and reads its header.
     ///
     /// # Errors
-    /// When the file cannot be read, is not a journal, is of another version, or its header is damaged.
+    /// When the file cannot be read, is not a journal, has another version, or its header is damaged.
     pub fn of(file: &RunFile) -> Result<Self> {
         let (path, file) = (&*file.path(), file.open()?);
         let total = file.metadata().at(path)?.len();
@@ -65,19 +65,19 @@ impl Reader {
             .read_to_end(&mut magic)
             .at(path)?;
         if magic.is_empty() {
-            return Err(Error::format(path, "empty: nothing was recorded; remove it"));
+            return Err(Error::format(path, "empty file without a recording; remove it"));
         }
         if magic != MAGIC {
             let known = magic.len() == MAGIC.len() && magic[..7] == MAGIC[..7];
-            let what = if known {
+            let message = if known {
                 "a journal of another version; use the loadprint-collect that wrote it"
             } else {
                 "not a journal"
             };
-            return Err(Error::format(path, what));
+            return Err(Error::format(path, message));
         }
         let mut payload = Vec::new();
-        let damaged = || Error::format(path, "the journal's header is damaged: nothing of it can be read");
+        let damaged = || Error::format(path, "the journal's header is damaged; the recording is lost");
         if !read_frame(&mut file, &mut payload, total - MAGIC.len() as u64).at(path)? {
             return Err(damaged());
         }
@@ -85,18 +85,18 @@ impl Reader {
         let header: Header = serde_json::from_slice(json).map_err(|_| damaged())?;
         if header.format_version != FORMAT_VERSION {
             let message = format!(
-                "format version {}, this program reads {FORMAT_VERSION}",
+                "format version {}, but this program reads {FORMAT_VERSION}; use the loadprint-collect that wrote it",
                 header.format_version
             );
             return Err(Error::format(path, message));
         }
-        let good = (MAGIC.len() + 8 + payload.len()) as u64;
+        let valid = (MAGIC.len() + 8 + payload.len()) as u64;
         Ok(Self {
             file,
             path: path.to_owned(),
             header,
             total,
-            good,
+            valid,
             payload,
             before: None,
         })
@@ -108,17 +108,22 @@ impl Reader {
         &self.header
     }
 
-    /// The next frame, or `None` where the whole frames end.
+    /// The next frame, or `None` after the last valid one.
     ///
     /// # Errors
-    /// When the file cannot be read, or a frame with a good checksum is not one that a writer makes.
+    /// When the file cannot be read, or a frame with a correct checksum cannot be decoded.
     pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>> {
-        if !read_frame(&mut self.file, &mut self.payload, self.total - self.good).at(&self.path)? {
+        if !read_frame(&mut self.file, &mut self.payload, self.total - self.valid).at(&self.path)? {
             return Ok(None);
         }
-        let place = self.good;
-        self.good += 8 + self.payload.len() as u64;
-        let malformed = || Error::format(&self.path, format!("the frame at byte {place} does not decode"));
+        let offset = self.valid;
+        self.valid += 8 + self.payload.len() as u64;
+        let malformed = || {
+            Error::format(
+                &self.path,
+                format!("the frame at byte {offset} cannot be decoded"),
+            )
+        };
         if let Some(json) = self.payload.strip_prefix(b"E") {
             return serde_json::from_slice(json)
                 .map(|end| Some(Frame::End(end)))
@@ -129,14 +134,14 @@ impl Reader {
         Ok(Some(Frame::Tick(tick)))
     }
 
-    /// Bytes behind the last whole frame that was read; final once [`Reader::next_frame`] has returned `None`.
+    /// Bytes after the last valid frame that was read; final once [`Reader::next_frame`] has returned `None`.
     #[must_use]
     pub fn torn_bytes(&self) -> u64 {
-        self.total - self.good
+        self.total - self.valid
     }
 }
 
-/// Reads one frame's payload; false if there is no whole frame with a good checksum in the `left` bytes.
+/// Reads one frame's payload; false if the `left` bytes do not start with a valid frame.
 fn read_frame(file: &mut impl Read, payload: &mut Vec<u8>, left: u64) -> std::io::Result<bool> {
     payload.clear();
     let mut head = [0; 8];
@@ -147,7 +152,7 @@ fn read_frame(file: &mut impl Read, payload: &mut Vec<u8>, left: u64) -> std::io
     }
     let [l0, l1, l2, l3, c0, c1, c2, c3] = head;
     let length = u32::from_le_bytes([l0, l1, l2, l3]);
-    // A length of zero would be a run of zero bytes, which file systems leave behind after a power loss.
+    // A file system may fill the end of the file with zero bytes after a power loss.
     if length == 0 || length > MAX_FRAME || u64::from(length) + 8 > left {
         return Ok(false);
     }

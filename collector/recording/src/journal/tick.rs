@@ -1,4 +1,4 @@
-//! One tick's payload: stamps, then a section per probe whose rows are differences from the tick before.
+//! Encodes and decodes one tick: its times, then a section per probe with differences from the previous tick.
 //!
 //! ```text
 //! tick    := 'T' flags varint(tick) varint(missed) zigzag(intended) zigzag(start - intended) zigzag(realtime) section*
@@ -8,8 +8,8 @@
 //! cell    := zigzag(value - before) | text | varint(buckets) zigzag(value - before)*
 //! text    := 0 varint(length) bytes | varint(number + 1)
 //! ```
-//! A reason is there unless the status is ok or skipped. `intended` and `realtime` are differences from the tick before,
-//! in a key tick from 0.
+//! A section has a reason unless the status is ok or skipped. `intended` and `realtime` are differences from the previous tick, in
+//! a key tick from 0.
 
 use super::Stamp;
 use super::Status;
@@ -17,29 +17,29 @@ use super::varint;
 
 pub(super) const KEY_TICK: u8 = 1;
 
-/// One tick as it lies in the journal.
+/// An encoded tick.
 #[derive(Debug)]
 pub struct Tick<'a> {
-    /// Its stamps.
+    /// Number and times.
     pub stamp: Stamp,
-    /// True if decoding may start here.
+    /// True if decoding can start here.
     pub is_key: bool,
     rest: &'a [u8],
     end_before: i64,
 }
 
-/// What the journal holds of one probe at one tick.
+/// The section of one probe.
 #[derive(Clone, Copy, Debug)]
 pub struct Section<'a> {
     /// Index of the probe in the header.
     pub probe: usize,
-    /// What happened.
+    /// The result of the read.
     pub status: Status,
-    /// When its read began, CLOCK_MONOTONIC.
+    /// Start of the read (CLOCK_MONOTONIC).
     pub start_ns: i64,
-    /// When its read ended, CLOCK_MONOTONIC.
+    /// End of the read (CLOCK_MONOTONIC).
     pub end_ns: i64,
-    /// Why it is not `ok`.
+    /// Why the read failed.
     pub reason: Option<&'a str>,
     pub(super) body: &'a [u8],
 }
@@ -56,7 +56,7 @@ pub(super) fn put_stamp(out: &mut Vec<u8>, stamp: &Stamp, before: Option<&Stamp>
 }
 
 impl<'a> Tick<'a> {
-    /// Reads the stamps of a tick's payload; `before` are those of the tick before.
+    /// Decodes number and times of a payload; `before` are those of the previous tick.
     pub(super) fn parse(payload: &'a [u8], before: Option<&Stamp>) -> Option<Self> {
         let mut rest = payload.strip_prefix(b"T")?;
         let is_key = varint::take_bytes(&mut rest, 1)?[0] & KEY_TICK != 0;
@@ -85,7 +85,10 @@ impl<'a> Tick<'a> {
         })
     }
 
-    /// The next probe's section: `Some(Ok)`, `None` at the end, `Some(Err)` if the bytes are not those of a writer.
+    /// The next section, or `None` at the end.
+    ///
+    /// # Errors
+    /// When the bytes are invalid.
     pub fn next_section(&mut self) -> Option<Result<Section<'a>, ()>> {
         if self.rest.is_empty() {
             return None;

@@ -1,6 +1,6 @@
-//! LEB128 integers and the zigzag map from signed to unsigned.
+//! Encodes and decodes integers as LEB128, signed ones after zigzag mapping.
 
-/// Appends `value`, seven bits a byte, low bits first.
+/// Appends `value`, seven bits per byte, low bits first.
 #[inline]
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     if value < 0x80 {
@@ -20,7 +20,7 @@ pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, ((value << 1) ^ (value >> 63)).cast_unsigned());
 }
 
-/// Takes an integer from the front of `bytes`; `None` if it is cut off or longer than 64 bits.
+/// Removes an integer from the front of `bytes`; `None` if it is incomplete or longer than 64 bits.
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     let mut shift = 0;
@@ -39,12 +39,12 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     }
 }
 
-/// The inverse of [`put_signed`].
+/// Reverses [`put_signed`].
 pub(crate) fn take_signed(bytes: &mut &[u8]) -> Option<i64> {
     take(bytes).map(|value| (value >> 1).cast_signed() ^ -(value & 1).cast_signed())
 }
 
-/// Takes `length` bytes from the front.
+/// Removes `length` bytes from the front.
 pub(crate) fn take_bytes<'a>(bytes: &mut &'a [u8], length: u64) -> Option<&'a [u8]> {
     let (front, rest) = bytes.split_at_checked(usize::try_from(length).ok()?)?;
     *bytes = rest;
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extremes_come_back() {
+    fn extreme_values_round_trip() {
         for value in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
             let mut bytes = Vec::new();
             put(&mut bytes, value);
@@ -69,11 +69,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_too_long_is_refused() {
+    fn incomplete_and_too_long_integers_are_refused() {
         assert_eq!(take(&mut [0x80].as_slice()), None);
         assert_eq!(take(&mut [0xff; 10].as_slice()), None);
         assert_eq!(take(&mut [].as_slice()), None);
-        // Examples of LEB128 and zigzag as in the Protocol Buffers encoding guide.
+        // Examples of the Protocol Buffers encoding guide.
         assert_eq!(take(&mut [0x96, 0x01].as_slice()), Some(150));
         assert_eq!(take_signed(&mut [0x03].as_slice()), Some(-2));
     }

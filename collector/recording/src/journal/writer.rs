@@ -1,4 +1,4 @@
-//! Writes a journal: one buffer, one `write` per tick, nothing allocated per value.
+//! Writes a journal with one `write` per tick and without an allocation per value.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,12 +23,12 @@ use crate::files::RunFile;
 use crate::rows::Rows;
 use crate::schema::Schema;
 
-/// A journal that is being written.
+/// An open journal.
 #[derive(Debug)]
 pub struct Writer {
     file: File,
     path: PathBuf,
-    /// Bytes of whole frames in the file.
+    /// Size of the complete frames in the file.
     length: u64,
     frame: Vec<u8>,
     body: Vec<u8>,
@@ -40,10 +40,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates the journal with its header; it appears under its name whole or not at all.
+    /// Creates the journal with its header in one step.
     ///
     /// # Errors
-    /// When the file cannot be written, or a probe has more columns than the format can mark as missing.
+    /// When the file cannot be written, or a probe has more than [`Schema::MAX_COLUMNS`] columns.
     pub fn create(file: &RunFile, header: &Header) -> Result<Self> {
         let path = &*file.path();
         for probe in &header.probes {
@@ -90,13 +90,13 @@ impl Writer {
         })
     }
 
-    /// Begins a tick; its probes follow, then [`Writer::commit`].
+    /// Begins a tick. Calls of [`Writer::probe`] follow, then [`Writer::commit`].
     pub fn begin(&mut self, stamp: Stamp) {
         self.frame.clear();
         self.frame.extend_from_slice(&[0; 8]);
         let is_key_tick = self.written.is_multiple_of(KEY_TICK_EVERY);
         if is_key_tick {
-            self.probes.iter_mut().for_each(|(_, encoder)| encoder.forget());
+            self.probes.iter_mut().for_each(|(_, encoder)| encoder.reset());
         }
         let before = self.before.as_ref().filter(|_| !is_key_tick);
         put_stamp(&mut self.frame, &stamp, before);
@@ -104,9 +104,9 @@ impl Writer {
         self.end_before = stamp.start_ns;
     }
 
-    /// Appends what happened to probe number `probe` of the header between `start_ns` and `end_ns`.
+    /// Appends the result of a read: `probe` is the index in the header.
     ///
-    /// `reason` is kept where the status is failed or unavailable, `rows` where it is ok.
+    /// `reason` is written if the status is failed or unavailable, `rows` if it is ok.
     pub fn probe(
         &mut self,
         probe: usize,
@@ -137,10 +137,10 @@ impl Writer {
         frame.extend_from_slice(&self.body);
     }
 
-    /// Writes the tick with one `write`. After an error the file ends with the tick before and takes no more.
+    /// Writes the tick with one `write`. After an error the file ends with the previous tick.
     ///
     /// # Errors
-    /// When the file cannot take the whole frame.
+    /// When the frame cannot be written completely.
     pub fn commit(&mut self) -> Result<()> {
         seal(&mut self.frame);
         self.append()?;
@@ -152,7 +152,7 @@ impl Writer {
     /// Writes the end frame and closes the journal.
     ///
     /// # Errors
-    /// When the file cannot take it; the journal then counts as torn, with all its ticks.
+    /// When the frame cannot be written; the journal then counts as torn but has all ticks.
     pub fn end(mut self, end: &End) -> Result<()> {
         self.frame.clear();
         put_json(&mut self.frame, b'E', &self.path, end)?;
@@ -161,7 +161,7 @@ impl Writer {
 
     fn append(&mut self) -> Result<()> {
         if let Err(error) = self.file.write_all(&self.frame) {
-            // A part of the frame may be there. Were this refused too, the reader would drop it by its checksum.
+            // Remove a partial frame. If this fails as well, the reader drops the frame by its checksum.
             drop(self.file.set_len(self.length));
             return Err(error).at(&self.path);
         }
@@ -170,7 +170,7 @@ impl Writer {
     }
 }
 
-/// Appends a whole frame: the tag and `value` as JSON.
+/// Appends a frame: the tag and `value` as JSON.
 fn put_json(frame: &mut Vec<u8>, tag: u8, path: &Path, value: &impl Serialize) -> Result<()> {
     frame.extend_from_slice(&[0; 8]);
     frame.push(tag);
@@ -179,7 +179,7 @@ fn put_json(frame: &mut Vec<u8>, tag: u8, path: &Path, value: &impl Serialize) -
     Ok(())
 }
 
-/// Fills in length and checksum before the payload.
+/// Sets the length and the checksum of the payload.
 fn seal(frame: &mut [u8]) {
     let (head, payload) = frame.split_at_mut(8);
     head[..4].copy_from_slice(&(payload.len() as u32).to_le_bytes());

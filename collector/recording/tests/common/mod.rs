@@ -1,4 +1,4 @@
-//! A small recording with every shape and type, and a seeded source of random ones.
+//! Makes a small recording with every shape and type, and seeded random recordings.
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
@@ -10,8 +10,8 @@ use loadprint_recording::journal::End;
 use loadprint_recording::journal::Ended;
 use loadprint_recording::journal::Header;
 use loadprint_recording::journal::ProbeHeader;
+use loadprint_recording::journal::ProbeStatus;
 use loadprint_recording::journal::Stamp;
-use loadprint_recording::journal::Standing;
 use loadprint_recording::journal::Status;
 use loadprint_recording::journal::Writer;
 use loadprint_recording::rows::Rows;
@@ -48,12 +48,12 @@ static DISK: &[Column] = &[
     Column::counter("reads", Unit::One, "reads completed", "/proc/diskstats field 4"),
     Column::counter("cutime", Unit::Tick, "signed", "/proc/PID/stat").stored(Type::Int64),
     Column::gauge("avg10", Unit::Percent, "average", "/proc/pressure").stored(Type::Double),
-    Column::info("model", "what it calls itself", "/sys"),
+    Column::info("model", "model name", "/sys"),
 ];
 static DISK_ENTITY: &[Text] = &[text("device"), text("queue")];
 static TEXTS: &[Column] = &[
     Column::gauge("value", Unit::One, "as printed", "see metrics").stored(Type::Int64),
-    Column::info("text", "where it is not a number", "see metrics"),
+    Column::info("text", "values that are not numbers", "see metrics"),
 ];
 static KNOWN: &[Column] = &[Column::gauge("Dirty", Unit::Kibibyte, "waiting", "/proc/meminfo")];
 static LATENCY_ENTITY: &[Text] = &[text("device")];
@@ -78,7 +78,7 @@ pub fn schemas() -> Vec<Schema> {
 pub fn header(schemas: &[Schema]) -> Header {
     let probe = |(name, schema): (&str, &Schema)| ProbeHeader {
         name: name.to_owned(),
-        status: Standing::Running,
+        status: ProbeStatus::Running,
         reason: None,
         schema: schema.clone(),
     };
@@ -110,7 +110,7 @@ pub fn stamp(random: &mut Random, tick: u32) -> Stamp {
     }
 }
 
-/// Rows that come, go and change places, with cells of every kind, extreme values and missing ones.
+/// Appends rows whose entities and order vary, with cells of every type, extreme values and missing ones.
 pub fn random_rows(random: &mut Random, schema: &Schema, rows: &mut Rows) {
     for _ in 0..random.below(6) {
         let name = ["vda", "nvme0n1", "", "dm-0", "\u{e9}"][random.below(5) as usize];
@@ -138,7 +138,7 @@ pub fn random_rows(random: &mut Random, schema: &Schema, rows: &mut Rows) {
     }
 }
 
-/// A recording of `ticks` ticks; returns the file's length after the header, each tick, and the end frame.
+/// Writes a recording of `ticks` ticks; returns the file's length after the header, each tick, and the end frame.
 pub fn write_journal(path: &Path, ticks: u32) -> Vec<u64> {
     let length = || path.metadata().unwrap().len();
     let mut writer = Writer::create(&RunFile::at(path).unwrap(), &header(&schemas())).unwrap();
@@ -201,8 +201,8 @@ pub fn write_journal(path: &Path, ticks: u32) -> Vec<u64> {
     ends
 }
 
-/// All rows in words.
-pub fn words(rows: &Rows, width: usize) -> Vec<String> {
+/// Formats all rows.
+pub fn row_texts(rows: &Rows, width: usize) -> Vec<String> {
     let row = |row| {
         let entity: Vec<_> = rows
             .entity(row)

@@ -1,5 +1,5 @@
-//! A supervisor of its own for each test: the real binary, as root, in a fresh state directory. Conditions are polled
-//! under one deadline; nothing is slept through. What a test starts ends with it, also when it fails.
+//! Starts the real binary as root in a new state directory for each test, and ends it with the test. Conditions are polled with one
+//! deadline; no test sleeps for a fixed time.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 #![allow(dead_code, reason = "each test file uses its own part")]
@@ -17,7 +17,7 @@ use std::time::Instant;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The deadline of everything that is waited for, far beyond what any machine needs.
+/// The deadline of every wait, far longer than any machine needs.
 pub const DEADLINE: Duration = Duration::from_secs(300);
 
 /// A started supervisor.
@@ -31,7 +31,7 @@ pub struct Supervisor {
     pub pid: u32,
     /// The daemon's parent.
     pub guard: u32,
-    /// What `start` said.
+    /// The reply of `start`.
     pub ready: Value,
 }
 
@@ -46,7 +46,7 @@ impl Supervisor {
         Self::start_in(scratch(), options)
     }
 
-    /// Starts one in a scratch directory that may hold what another left.
+    /// Starts one in a scratch directory that may contain resources of an earlier one.
     pub fn start_in(scratch: TempDir, options: &[&str]) -> Self {
         let dir = scratch.path().join("state");
         let ready = supervise("start", &dir, options).unwrap();
@@ -60,12 +60,12 @@ impl Supervisor {
         }
     }
 
-    /// Runs a verb; the printed JSON, or the one line of the error.
+    /// Runs a command; returns the printed JSON, or the line of the error.
     pub fn ask(&self, verb: &str, arguments: &[&str]) -> Result<Value, String> {
         supervise(verb, &self.dir, arguments)
     }
 
-    /// Starts a shell script under a name; its pid.
+    /// Starts a shell script under a name; returns its pid.
     pub fn run_script(&self, name: &str, options: &[&str], script: &str) -> u32 {
         let mut arguments = vec![name];
         arguments.extend(options);
@@ -73,7 +73,7 @@ impl Supervisor {
         number(&self.ask("run", &arguments).unwrap()["pid"])
     }
 
-    /// Waits until the process has ended; its report.
+    /// Waits until the process has ended; returns its report.
     pub fn wait(&self, name: &str) -> Value {
         let report = self.ask("wait", &[name, "--for", "300s"]).unwrap();
         assert_ne!(report["state"], "running", "{report}");
@@ -85,7 +85,7 @@ impl Supervisor {
         fs::read_to_string(self.dir.join(format!("{name}.stdout"))).unwrap_or_default()
     }
 
-    /// Waits for a whole line of output that is a pid.
+    /// Waits for a line of output with a pid.
     pub fn printed_pid(&self, name: &str) -> u32 {
         until("a pid in the output", || {
             let output = self.output(name);
@@ -104,7 +104,7 @@ impl Supervisor {
         })
     }
 
-    /// Leaves everything as it is and gives the scratch directory to a successor.
+    /// Leaves the supervisor's resources and returns the scratch directory for the next one.
     pub fn into_scratch(mut self) -> TempDir {
         self.dir = PathBuf::new();
         std::mem::replace(&mut self.scratch, scratch())
@@ -119,7 +119,7 @@ impl Drop for Supervisor {
     }
 }
 
-/// A scratch directory; its path is short enough and only root's.
+/// A scratch directory of root.
 pub fn scratch() -> TempDir {
     assert!(
         rustix::process::geteuid().is_root(),
@@ -159,19 +159,19 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Polls until the process is gone (or a zombie that its parent has yet to collect).
+/// Polls until the process has exited (it may be a zombie).
 pub fn until_dead(pid: u32) {
     until(&format!("process {pid} is gone"), || {
         (!is_alive(pid)).then_some(())
     });
 }
 
-/// Whether the pid is a process that is not a zombie.
+/// True if the pid is a process and not a zombie.
 pub fn is_alive(pid: u32) -> bool {
     stat_field(pid, 3).is_some_and(|state| state != "Z")
 }
 
-/// Sends SIGSTOP and waits until it has stopped: until then the process may do anything still.
+/// Sends SIGSTOP and waits until the process has stopped.
 pub fn stop(pid: u32) {
     signal(pid, rustix::process::Signal::STOP);
     until("it has stopped", || {
@@ -195,7 +195,7 @@ fn stat_field(pid: u32, number: usize) -> Option<String> {
     )
 }
 
-/// SIGKILL and the like.
+/// Sends a signal.
 pub fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::kill_process(pid, signal).unwrap();
@@ -206,12 +206,12 @@ pub fn number(value: &Value) -> u32 {
     u32::try_from(value.as_u64().unwrap()).unwrap()
 }
 
-/// Whether the host has a network interface of this name.
+/// True if the host has a network interface of this name.
 pub fn has_interface(name: &str) -> bool {
     fs::symlink_metadata(format!("/sys/class/net/{name}")).is_ok()
 }
 
-/// A network 198.19.N.0/24 that no other test on this machine has while this value lives. Campaigns take theirs from 198.18 on.
+/// A network 198.19.N.0/24, reserved for one test of this machine. Campaigns use networks in 198.18.
 #[derive(Debug)]
 pub struct Network {
     number: u8,

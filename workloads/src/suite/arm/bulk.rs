@@ -1,5 +1,5 @@
-//! The mode `bulk`: multi-row INSERTs of a whole buffer as text, each no longer than 512 KiB. They are never prepared, as no two
-//! buffers need the same statement.
+//! The mode `bulk`: writes a whole buffer as text in multi-row INSERTs of at most 512 KiB. They are
+//! not prepared, because the statements of two buffers differ.
 
 use std::io::Write;
 use std::str;
@@ -11,15 +11,15 @@ use super::statements::metric_definition;
 use crate::driver::DbError;
 use crate::engine::client::Client;
 
-/// The longest statement, unless max_allowed_packet is smaller.
-const LONGEST: usize = 512 * 1024;
-/// Room that a packet needs beside the statement.
+/// Bytes of the longest statement, unless max_allowed_packet is smaller.
+const MAX_STATEMENT_BYTES: usize = 512 * 1024;
+/// Bytes of a packet in addition to the statement.
 const PACKET_HEADER: usize = 1024;
 
-/// Composes the statements of one connection.
+/// Builds the statements of one connection.
 pub struct Bulk {
     server_ids: bool,
-    /// From one id of a statement to the next, where the server gives them.
+    /// Distance of two ids of a statement, where the server assigns them.
     step: i64,
     longest: usize,
     text: Vec<u8>,
@@ -27,26 +27,26 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// Asks the server how long a statement may be and how far apart its ids are.
+    /// Reads the limit of a statement and the distance of ids from the server.
     pub fn open(client: &mut Client<'_>, server_ids: bool) -> Result<Self, DbError> {
         let rows = client.rows("SELECT @@max_allowed_packet, @@auto_increment_increment")?;
         let number = |column: usize| -> Option<i64> { rows.first()?.get(column)?.as_deref()?.parse().ok() };
         let packet = number(0).and_then(|bytes| usize::try_from(bytes).ok());
-        let room = packet.map_or(LONGEST, |bytes| bytes.saturating_sub(PACKET_HEADER));
+        let room = packet.map_or(MAX_STATEMENT_BYTES, |bytes| bytes.saturating_sub(PACKET_HEADER));
         Ok(Self {
             server_ids,
             step: number(1).unwrap_or(1),
-            longest: room.min(LONGEST),
+            longest: room.min(MAX_STATEMENT_BYTES),
             text: Vec::new(),
             row: Vec::new(),
         })
     }
 
-    /// Writes a buffer whose records are numbered from `first`; the number of statements.
+    /// Writes a buffer whose records are numbered from `first`; returns the number of statements.
     ///
-    /// Each INSERT into `arm_tran` is followed by the detail rows of its records: they may then refer to LAST_INSERT_ID(), which is the
-    /// first id of that statement; InnoDB numbers the rows of an INSERT with a known number of rows one after the other in every
-    /// innodb_autoinc_lock_mode.
+    /// The detail rows follow the INSERT of their records into `arm_tran`, so that they can refer
+    /// to LAST_INSERT_ID(), the first id of that statement. InnoDB assigns consecutive ids to the
+    /// rows of an INSERT with a known number of rows in every innodb_autoinc_lock_mode.
     pub fn store(&mut self, client: &mut Client<'_>, buffer: &Buffer, first: i64) -> Result<u64, DbError> {
         let records: Vec<_> = buffer.each().collect();
         let (mut done, mut statements) = (0, 0);
@@ -141,7 +141,8 @@ impl Bulk {
         self.text.extend_from_slice(head.as_bytes());
     }
 
-    /// Adds the row to the statement; false if it is full. The first row always fits: a packet has at least 1 KiB of room for it.
+    /// Adds the row to the statement; false if the statement is full. The first row always fits: a
+    /// packet is at least 1 KiB.
     fn append(&mut self) -> bool {
         let first = self.text.ends_with(b"VALUES ");
         if !first && self.text.len() + 1 + self.row.len() > self.longest {

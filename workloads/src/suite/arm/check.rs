@@ -1,4 +1,4 @@
-//! Whether the tables are there, and whether what stands in them is what the scenarios write.
+//! Checks the tables before a run, and their rows for the verb `check`.
 
 use anyhow::Context;
 use anyhow::Result;
@@ -6,14 +6,14 @@ use anyhow::bail;
 
 use super::mix::Mix;
 use super::mix::named;
-use super::record::SCENARIOS;
-use super::record::Scenario;
+use super::scenario::SCENARIOS;
+use super::scenario::Scenario;
 use crate::driver::Connection;
 use crate::workload::Finding;
 use crate::workload::Setup;
 
-/// The columns that the statements name.
-const WANTED: [(&str, &str); 3] = [
+/// The columns that the statements use.
+const COLUMNS: [(&str, &str); 3] = [
     (
         "arm_tran",
         "id, def_id, app_id, user_id, start_us, resp_ns, status, corr, parent_corr",
@@ -22,21 +22,21 @@ const WANTED: [(&str, &str); 3] = [
     ("arm_ctx", "tran_id, pos, pdef, val"),
 ];
 
-/// Judges the tables before a run.
+/// Expects the tables with their columns.
 pub fn preflight(connection: &mut dyn Connection) -> Result<()> {
-    for (table, columns) in WANTED {
-        let found = connection.rows(&format!(
+    for (table, columns) in COLUMNS {
+        let rows = connection.rows(&format!(
             "SELECT column_name FROM information_schema.columns \
              WHERE table_schema = DATABASE() AND table_name = '{table}' ORDER BY ordinal_position"
         ))?;
-        let found: Vec<String> = found.into_iter().flatten().flatten().collect();
-        if found.is_empty() {
-            bail!("table {table} is missing: run `loadprint-load prepare arm_insert` first");
+        let present: Vec<String> = rows.into_iter().flatten().flatten().collect();
+        if present.is_empty() {
+            bail!("table {table} is missing: run `loadprint-load prepare arm_insert`");
         }
-        let found = found.join(", ");
-        if found != columns {
+        let present = present.join(", ");
+        if present != columns {
             bail!(
-                "table {table} has the columns {found}; arm_insert writes {columns}: run cleanup and prepare, or give another --mysql-db"
+                "table {table} has the columns {present}; arm_insert writes {columns}: run cleanup and prepare, or give another --mysql-db"
             );
         }
     }
@@ -50,7 +50,8 @@ const RECORDS: &str = "SELECT parent, metrics, contexts, COUNT(*), SUM(gaps) FRO
      LEFT JOIN (SELECT tran_id, COUNT(*) AS n, MAX(pos) AS last FROM arm_ctx GROUP BY tran_id) c ON c.tran_id = t.id \
      ) AS records GROUP BY parent, metrics, contexts ORDER BY parent, metrics, contexts";
 
-/// The rules; a record may be of any scenario of the study, or with `--check-strict` of those named alone.
+/// Checks the rules. A record may be of any scenario of the study; with `--check-strict`, only of
+/// the named ones.
 pub fn findings(setup: &Setup<'_>) -> Result<Vec<Finding>> {
     let mut connection = setup.driver.connect()?;
     preflight(connection.as_mut())?;
@@ -65,32 +66,32 @@ pub fn findings(setup: &Setup<'_>) -> Result<Vec<Finding>> {
         findings.push(Finding {
             rule: format!("each row of {table} belongs to a record"),
             broken: (cell(0) != "0")
-                .then(|| format!("{} do not, the first with tran_id {}", cell(0), cell(1))),
+                .then(|| format!("{} do not, the first one with tran_id {}", cell(0), cell(1))),
         });
     }
     let mut counts = Vec::new();
-    let (mut strange, mut gaps) = (Vec::new(), 0);
+    let (mut unknown, mut gaps) = (Vec::new(), 0);
     for row in connection.rows(RECORDS)? {
         let cell = |column: usize| -> Option<u64> { row.get(column)?.as_deref()?.parse().ok() };
         let [parent, metrics, contexts, count] = [0, 1, 2, 3].map(|column| cell(column).unwrap_or_default());
         gaps += cell(4).unwrap_or_default();
-        let same = |scenario: &&Scenario| {
+        let matches = |scenario: &&Scenario| {
             (
                 u64::from(scenario.parent),
                 scenario.metrics as u64,
                 scenario.contexts as u64,
             ) == (parent, metrics, contexts)
         };
-        match allowed.iter().find(same) {
+        match allowed.iter().find(matches) {
             Some(scenario) => counts.push(format!("{count} {}", scenario.name)),
-            None => strange.push(format!(
+            None => unknown.push(format!(
                 "{count} records with parent {parent}, metrics {metrics}, contexts {contexts}"
             )),
         }
     }
     findings.push(Finding {
         rule: "details of a record are numbered without gaps".to_owned(),
-        broken: (gaps > 0).then(|| format!("not so in {gaps} records")),
+        broken: (gaps > 0).then(|| format!("gaps in {gaps} records")),
     });
     let names: Vec<&str> = allowed.iter().map(|scenario| scenario.name).collect();
     let counts = if counts.is_empty() {
@@ -100,7 +101,7 @@ pub fn findings(setup: &Setup<'_>) -> Result<Vec<Finding>> {
     };
     findings.push(Finding {
         rule: format!("each record has the details of {} ({counts})", names.join(" or ")),
-        broken: (!strange.is_empty()).then(|| strange.join(", ")),
+        broken: (!unknown.is_empty()).then(|| unknown.join(", ")),
     });
     Ok(findings)
 }
@@ -114,7 +115,7 @@ fn allowed(setup: &Setup<'_>) -> Result<Vec<Scenario>> {
     if values.flag("check-strict")? {
         return Ok(named);
     }
-    // Earlier runs may have written any of the seven into the same tables.
+    // Earlier runs may have written any of the seven scenarios.
     let others = named.into_iter().filter(|scenario| scenario.name == "custom");
     Ok(SCENARIOS.into_iter().chain(others).collect())
 }

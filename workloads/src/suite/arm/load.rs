@@ -1,4 +1,5 @@
-//! The workload with its options fixed: what its writers share, and the facts it tells at the end.
+//! The load of `arm_insert`: sets up queue and writers by the options and reports the details of
+//! the result.
 
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ use super::mix::Mix;
 use super::queue::Queue;
 use super::record::Full;
 use super::record::Source;
+use super::shared::Mode;
+use super::shared::Shared;
 use super::statements::handles;
 use super::tally::Sums;
 use super::tally::Tally;
@@ -19,53 +22,18 @@ use super::writer::Writer;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::engine::client::Client;
+use crate::engine::load::Load;
+use crate::engine::load::Moment;
+use crate::engine::load::Session;
 use crate::options::Values;
 use crate::random::Rng;
-use crate::workload::Load;
-use crate::workload::Moment;
-use crate::workload::Session;
 
-/// The buffers of the published study.
+/// Buffers in the published study.
 const STUDY_BUFFERS: usize = 1024;
-/// Keeps the producer's stream apart from those of threads.
+/// Separates the producer's random stream from those of the threads.
 const PRODUCER_STREAM: u64 = 1 << 33;
-/// Writers that wait for a longer part of their time are not the limit.
+/// Above this share of idle time the writers are not the bottleneck.
 const IDLE_SHARE: f64 = 0.05;
-
-/// How a buffer becomes statements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// One row.
-    Row,
-    /// All detail rows of a record.
-    Multi,
-    /// All rows of a buffer.
-    Bulk,
-}
-
-impl Mode {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Row => "row",
-            Self::Multi => "multi",
-            Self::Bulk => "bulk",
-        }
-    }
-}
-
-/// What all writers use.
-pub struct Shared {
-    /// Between producer and writers.
-    pub queue: Arc<Queue>,
-    /// What the records carry.
-    pub mix: Mix,
-    /// How a buffer becomes statements.
-    pub mode: Mode,
-    /// Ids by AUTO_INCREMENT.
-    pub server_ids: bool,
-    /// What was committed.
-    pub tally: Tally,
-}
 
 /// The load.
 pub struct ArmLoad {
@@ -78,14 +46,13 @@ pub struct ArmLoad {
 
 impl ArmLoad {
     /// By the options.
-    ///
-    /// # Errors
-    /// Of the options.
     pub fn new(values: &Values, threads: usize, seed: u64) -> Result<Self> {
         let mix = Mix::of(values)?;
         for option in ["parent", "metrics", "contexts"] {
             if values.given(option)? && !mix.scenarios().any(|scenario| scenario.name == "custom") {
-                bail!("--{option} belongs to the scenario custom: add --scenario=custom, or custom to --mix");
+                bail!(
+                    "--{option} applies to the scenario custom only: add --scenario=custom, or custom to --mix"
+                );
             }
         }
         let full = match values.count("records-per-commit")? {
@@ -127,7 +94,7 @@ impl Load for ArmLoad {
     fn handles(&self) -> usize {
         match self.shared.mode {
             Mode::Bulk => 1,
-            // COMMIT is one too.
+            // One for COMMIT.
             mode => 1 + handles(&self.shared.mix, mode == Mode::Row),
         }
     }
@@ -171,33 +138,34 @@ impl Load for ArmLoad {
         let (full_seconds, idle_seconds) = (waits.producer_ns as f64 / 1e9, waits.writers_ns as f64 / 1e9);
         let idle = idle_seconds > IDLE_SHARE * seconds * self.threads as f64;
         let mut details = Map::new();
-        let mut tell = |name: &str, value: Json| drop(details.insert(name.to_owned(), value));
-        tell("scenario", json!(shared.mix.label()));
-        tell("arm_mode", json!(shared.mode.name()));
-        tell("ids", json!(if shared.server_ids { "server" } else { "client" }));
-        tell("threads", json!(self.threads));
-        tell("record_bytes", json!(shared.mix.record_bytes()));
-        tell(
+        let mut add = |name: &str, value: Json| drop(details.insert(name.to_owned(), value));
+        add("scenario", json!(shared.mix.label()));
+        add("arm_mode", json!(shared.mode.name()));
+        add("ids", json!(if shared.server_ids { "server" } else { "client" }));
+        add("threads", json!(self.threads));
+        add("record_bytes", json!(shared.mix.record_bytes()));
+        add(
             "records_per_commit",
             records_per_commit(self.full, &shared.mix, sums),
         );
-        tell("buffers", json!(self.buffers));
-        tell("rows_per_second", json!(per_second(sums.rows)));
-        tell("statements_per_second", json!(per_second(sums.statements)));
-        tell("queue_full_seconds", json!(full_seconds));
-        tell("writers_idle_seconds", json!(idle_seconds));
-        // Not when buffers were lacking as well: then both sides waited for something else, such as one long commit.
-        let waited = full_seconds > IDLE_SHARE * seconds;
-        tell("producer_bound", json!(idle && !waited));
+        add("buffers", json!(self.buffers));
+        add("rows_per_second", json!(per_second(sums.rows)));
+        add("statements_per_second", json!(per_second(sums.statements)));
+        add("queue_full_seconds", json!(full_seconds));
+        add("writers_idle_seconds", json!(idle_seconds));
+        // False when the producer waited too: then both sides waited for something else, such as a
+        // long commit.
+        let producer_waited = full_seconds > IDLE_SHARE * seconds;
+        add("producer_bound", json!(idle && !producer_waited));
         if let Some(growth) = shared.tally.growth() {
-            tell("rows_counted", json!(growth));
-            tell("verified", json!(growth == sums.rows));
+            add("rows_counted", json!(growth));
+            add("verified", json!(growth == sums.rows));
         }
         details
     }
 }
 
-/// What fits into a buffer; the mean of the run where buffers of one size hold records of several.
+/// Records of a buffer; the mean of the run where record sizes differ.
 fn records_per_commit(full: Full, mix: &Mix, sums: Sums) -> Json {
     match full {
         Full::Records(records) => json!(records),

@@ -1,12 +1,12 @@
-//! Which scenarios a run writes, and how often each: one scenario, one of the user's own, or a mix drawn record by record.
+//! The scenarios of a run: one scenario, a custom one, or a weighted mix drawn record by record.
 
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
-use super::record::SCENARIOS;
-use super::record::Scenario;
-use super::record::scenario;
+use super::scenario::SCENARIOS;
+use super::scenario::Scenario;
+use super::scenario::scenario;
 use crate::options::Values;
 use crate::random::Rng;
 
@@ -14,12 +14,12 @@ use crate::random::Rng;
 #[derive(Debug, Clone)]
 pub struct Mix {
     label: String,
-    /// With the sum of all weights up to and including its own.
+    /// Each with the cumulative weight.
     parts: Vec<(Scenario, i64)>,
 }
 
 impl Mix {
-    /// Every record of this scenario.
+    /// A mix of one scenario.
     pub fn only(scenario: Scenario) -> Self {
         Self {
             label: scenario.name.to_owned(),
@@ -27,42 +27,37 @@ impl Mix {
         }
     }
 
-    /// By `--mix`, or `--scenario` where that names one.
-    ///
-    /// # Errors
-    /// Names the option and the word.
+    /// From `--mix`, or `--scenario` with one name.
     pub fn of(values: &Values) -> Result<Self> {
         let custom = custom(values)?;
         if let Some(text) = values.text("mix")? {
             if values.given("scenario")? {
-                bail!("--mix and --scenario exclude each other: a mix names its scenarios itself");
+                bail!("--mix and --scenario exclude each other: give one of them");
             }
             return Self::parse(text, Some(custom));
         }
         match scenarios(values)?.as_slice() {
             [name] => Ok(Self::only(find(name, Some(custom)).with_context(unknown(name))?)),
-            _ => bail!("--scenario: a list is several runs, one after the other"),
+            _ => bail!("--scenario: one scenario per run"),
         }
     }
 
-    /// `simple:50,ctx5:50`; a scenario without a number weighs 1.
-    ///
-    /// # Errors
-    /// Names the word.
+    /// Parses `simple:50,ctx5:50`; the default weight is 1.
     pub fn parse(text: &str, custom: Option<Scenario>) -> Result<Self> {
         let mut parts = Vec::new();
         let mut sum = 0;
         for word in text.split(',').map(str::trim) {
             let (name, weight) = word.split_once(':').unwrap_or((word, "1"));
-            let found = find(name, custom).with_context(|| format!("--mix={text}: {}", unknown(name)()))?;
+            let scenario =
+                find(name, custom).with_context(|| format!("--mix={text}: {}", unknown(name)()))?;
             match weight.parse::<i32>() {
                 Ok(weight) if weight > 0 => sum += i64::from(weight),
-                _ => bail!("--mix={text}: `{weight}` is no weight: give a whole number from 1"),
+                _ => bail!("--mix={text}: `{weight}` is not a weight: give an integer from 1"),
             }
             if parts.iter().any(|(part, _): &(Scenario, i64)| part.name == name) {
-                bail!("--mix={text}: {name} stands twice");
+                bail!("--mix={text}: {name} is given twice");
             }
-            parts.push((found, sum));
+            parts.push((scenario, sum));
         }
         Ok(Self {
             label: text.to_owned(),
@@ -70,7 +65,7 @@ impl Mix {
         })
     }
 
-    /// As it was given.
+    /// As given on the command line.
     pub fn label(&self) -> &str {
         &self.label
     }
@@ -80,7 +75,7 @@ impl Mix {
         self.parts.iter().map(|(scenario, _)| *scenario)
     }
 
-    /// The scenario of the next record; nothing is drawn where there is no choice.
+    /// The scenario of the next record. A single scenario needs no random number.
     pub fn draw(&self, rng: &mut Rng) -> Scenario {
         let (last, sum) = self.parts[self.parts.len() - 1];
         if self.parts.len() == 1 {
@@ -102,10 +97,7 @@ impl Mix {
     }
 }
 
-/// The names in `--scenario`; `all` is the seven of the study.
-///
-/// # Errors
-/// Names the word that is no scenario.
+/// The names in `--scenario`; `all` stands for the seven of the study.
 pub fn scenarios(values: &Values) -> Result<Vec<String>> {
     let text = values.text("scenario")?.unwrap_or_default();
     if text == "all" {
@@ -124,9 +116,6 @@ pub fn scenarios(values: &Values) -> Result<Vec<String>> {
 }
 
 /// The scenarios that `--scenario` names.
-///
-/// # Errors
-/// As [`scenarios`].
 pub fn named(values: &Values) -> Result<Vec<Scenario>> {
     let custom = custom(values)?;
     let names = scenarios(values)?;
@@ -169,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_kept_and_the_size_is_their_mean() {
+    fn scenarios_are_drawn_by_weight_and_sizes_are_averaged() {
         let mix = mix(&[("mix", "simple:3,custom"), ("metrics", "2"), ("parent", "on")]).unwrap();
         assert!((mix.record_bytes() - (3.0 * 96.0 + 160.0) / 4.0).abs() < 1e-9);
         let mut rng = Rng::new(7, 7);
@@ -181,10 +170,10 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_word_is_named() {
+    fn an_invalid_word_is_reported() {
         for (given, part) in [
             (vec![("scenario", "ctx7")], "`ctx7` is not a scenario"),
-            (vec![("mix", "simple:0")], "`0` is no weight"),
+            (vec![("mix", "simple:0")], "`0` is not a weight"),
             (vec![("mix", "simple,simple")], "twice"),
             (
                 vec![("mix", "simple"), ("scenario", "ctx1")],
@@ -197,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_the_study() {
+    fn all_is_the_seven_scenarios_of_the_study() {
         let values = Values::defaults(&[OPTIONS], &[("scenario", "all")]);
         assert_eq!(scenarios(&values).unwrap().len(), 7);
         let values = Values::defaults(&[OPTIONS], &[("scenario", "ctx1, custom")]);

@@ -1,5 +1,6 @@
-//! Inserts of Application Response Measurement records, as a monitoring data path writes them: one producer fills buffers,
-//! writer threads store each buffer as one database transaction. Scenarios differ in the detail rows per record.
+//! The workload `arm_insert` inserts Application Response Measurement records like a monitoring
+//! system: one producer fills buffers, and writer threads store each buffer as one database
+//! transaction. Scenarios differ in the detail rows per record.
 
 mod bulk;
 mod check;
@@ -7,7 +8,9 @@ mod load;
 mod mix;
 mod queue;
 mod record;
+mod scenario;
 mod schema;
+mod shared;
 mod statements;
 mod tally;
 mod writer;
@@ -15,12 +18,12 @@ mod writer;
 use anyhow::Result;
 
 use crate::driver::Connection;
+use crate::engine::load::Load;
 use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
-use crate::workload::Load;
 use crate::workload::Point;
 use crate::workload::Setup;
 use crate::workload::Workload;
@@ -30,8 +33,8 @@ const OPTIONS: &[OptionSpec] = &[
         "scenario",
         Kind::Text("LIST"),
         Some("simple"),
-        "detail of a record: simple, parent (a correlator), metrics (3), ctx1, ctx5, ctx10, ctx20 (context values), custom; \
-         a list or `all`: one run after the other",
+        "details of a record: simple, parent (a correlator), metrics (3), ctx1, ctx5, ctx10, ctx20 (context values), custom; \
+         a list or `all`: one run each",
     ),
     OptionSpec::new(
         "mix",
@@ -43,32 +46,32 @@ const OPTIONS: &[OptionSpec] = &[
         "parent",
         Kind::Flag,
         Some("off"),
-        "of the scenario custom: records have a parent correlator",
+        "scenario custom: records have a parent correlator",
     ),
     OptionSpec::new(
         "metrics",
         Kind::Int(0, 127),
         Some("0"),
-        "of the scenario custom: rows in arm_metric per record",
+        "scenario custom: rows in arm_metric per record",
     ),
     OptionSpec::new(
         "contexts",
         Kind::Int(0, 127),
         Some("0"),
-        "of the scenario custom: rows in arm_ctx per record",
+        "scenario custom: rows in arm_ctx per record",
     ),
     OptionSpec::new(
         "arm-mode",
         Kind::Choice(&["multi", "row", "bulk"]),
         Some("multi"),
         "multi: one INSERT per record and one multi-row INSERT per detail table; row: one INSERT per row; \
-         bulk: multi-row INSERTs of a whole buffer into each table, as text, at most 512 KiB each",
+         bulk: multi-row INSERTs of a whole buffer into each table, as text of at most 512 KiB",
     ),
     OptionSpec::new(
         "ids",
         Kind::Choice(&["client", "server"]),
         Some("client"),
-        "client: thread << 40 | sequence; server: AUTO_INCREMENT and LAST_INSERT_ID(), one right edge for all",
+        "client: thread << 40 | sequence; server: AUTO_INCREMENT and LAST_INSERT_ID(), all threads insert at the end of the key",
     ),
     OptionSpec::new(
         "arm-buffer-bytes",
@@ -80,25 +83,25 @@ const OPTIONS: &[OptionSpec] = &[
         "records-per-commit",
         Kind::Int(0, 10_000_000),
         Some("0"),
-        "records in a buffer; 0: by its bytes and the size of a record",
+        "records in a buffer; 0: --arm-buffer-bytes divided by the size of a record",
     ),
     OptionSpec::new(
         "arm-buffers",
         Kind::Int(0, 65_536),
         Some("0"),
-        "buffers between producer and writers; 0: 1024 with --events, else two per thread, so that the drain stays short",
+        "buffers between producer and writers; 0: 1024 with --events, else two per thread for a short drain",
     ),
     OptionSpec::new(
         "verify",
         Kind::Flag,
         Some("off"),
-        "count the rows of all tables before and after the measurement and compare with what was committed",
+        "count the rows of all tables before and after the measurement and compare with the committed rows",
     ),
     OptionSpec::new(
         "check-strict",
         Kind::Flag,
         Some("off"),
-        "check: each record has the details of --scenario or --mix; off: or of any of the seven scenarios",
+        "check: records must have the details of --scenario or --mix; off: of any scenario",
     ),
     OptionSpec::new(
         "parent-key",
@@ -110,7 +113,7 @@ const OPTIONS: &[OptionSpec] = &[
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "arm_insert",
-    summary: "response-time records inserted buffer by buffer, with detail rows in their own tables",
+    summary: "response-time records inserted buffer by buffer, with detail rows in separate tables",
     operation: "ARM transaction (one committed record with its detail rows)",
     types: &["arm_commit"],
     options: &[OPTIONS],
@@ -131,9 +134,7 @@ impl Workload for ArmInsert {
     }
 
     fn warmup(&self, setup: &Setup<'_>) -> Result<()> {
-        setup
-            .output
-            .line("arm_insert reads nothing: there is nothing to warm up");
+        setup.output.line("arm_insert reads no data: nothing to warm up");
         Ok(())
     }
 

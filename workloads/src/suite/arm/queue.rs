@@ -1,7 +1,9 @@
-//! The producer and the bounded set of buffers between it and the writers. Locked once per buffer, not per record.
+//! The queue of buffers between the producer and the writers, and the producer's thread. Locked
+//! once per buffer, not per record.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::Condvar;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
@@ -12,14 +14,13 @@ use loadprint_recording::clock::monotonic_ns;
 
 use super::record::Buffer;
 use super::record::Source;
-use crate::tasks::Condvar;
 
-/// Who waited how long for the other side, since the phase began.
+/// The times that the two sides waited for each other since the phase started.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Waits {
-    /// The producer, because all buffers were full: the writers are the limit.
+    /// Of the producer, because all buffers were full: the writers are the bottleneck.
     pub producer_ns: i64,
-    /// All writers together, because no buffer was full: the producer is the limit.
+    /// Of all writers together, because no buffer was full: the producer is the bottleneck.
     pub writers_ns: i64,
 }
 
@@ -32,7 +33,7 @@ struct State {
     waits: Waits,
 }
 
-/// Buffers, full and empty.
+/// Full and empty buffers.
 #[derive(Debug)]
 pub struct Queue {
     state: Mutex<State>,
@@ -42,7 +43,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// So many buffers, filled from `source`.
+    /// This number of buffers, filled from `source`.
     pub fn new(source: Source, buffers: usize) -> Self {
         let state = State {
             empty: (0..buffers).map(|_| Buffer::default()).collect(),
@@ -58,11 +59,11 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whole after each change: a panic elsewhere does not spoil it.
+        // Every change leaves the state consistent: a panic elsewhere does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the producer; with `records` it ends by itself after so many.
+    /// Starts the producer, which ends after `records` records if a number is given.
     pub fn start(queue: &Arc<Self>, records: Option<u64>) {
         queue.stop();
         let mut state = queue.lock();
@@ -71,12 +72,12 @@ impl Queue {
         let named = thread::Builder::new().name("producer".to_owned());
         match named.spawn(move || producer.produce(records)) {
             Ok(handle) => *queue.producer.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle),
-            // Writers find the queue closed and end: the run then shows no events instead of hanging.
+            // The writers end at the closed queue: the run reports no events instead of hanging.
             Err(_) => state.closed = true,
         }
     }
 
-    /// Ends the producer; full buffers stay for the writers.
+    /// Ends the producer; full buffers remain for the writers.
     pub fn stop(&self) {
         self.lock().stopping = true;
         self.changed.notify_all();
@@ -86,7 +87,7 @@ impl Queue {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(handle) = handle {
-            // A panic of the producer has been printed by then, and the writers find the queue closed.
+            // A panic of the producer is already printed, and the writers end at the closed queue.
             drop(handle.join());
             self.close();
         }
@@ -114,32 +115,33 @@ impl Queue {
 
     fn take_empty(&self) -> Option<Buffer> {
         let mut state = self.lock();
-        let began = monotonic_ns();
+        let start = monotonic_ns();
         while state.empty.is_empty() && !state.stopping {
-            state = self.changed.wait(&self.state, state);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.waits.producer_ns += monotonic_ns() - began;
+        state.waits.producer_ns += monotonic_ns() - start;
         if state.stopping { None } else { state.empty.pop() }
     }
 
-    /// The oldest full buffer; waits for one; `None` when the producer has ended and all is taken.
+    /// Waits for a full buffer and returns the oldest; none when the producer has ended and the
+    /// queue is empty.
     pub fn pop(&self) -> Option<Buffer> {
         let mut state = self.lock();
-        let began = monotonic_ns();
+        let start = monotonic_ns();
         while state.full.is_empty() && !state.closed {
-            state = self.changed.wait(&self.state, state);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.waits.writers_ns += monotonic_ns() - began;
+        state.waits.writers_ns += monotonic_ns() - start;
         state.full.pop_front()
     }
 
-    /// Gives a buffer back.
+    /// Returns a buffer to the producer.
     pub fn give_back(&self, buffer: Buffer) {
         self.lock().empty.push(buffer);
         self.changed.notify_all();
     }
 
-    /// Who waited how long.
+    /// The times that the sides waited.
     pub fn waits(&self) -> Waits {
         self.lock().waits
     }
@@ -149,7 +151,7 @@ impl Queue {
 mod tests {
     use super::super::mix::Mix;
     use super::super::record::Full;
-    use super::super::record::SCENARIOS;
+    use super::super::scenario::SCENARIOS;
     use super::*;
     use crate::random::Rng;
 
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_count_comes_out_whole_with_a_smaller_last_buffer() {
+    fn a_fixed_count_ends_with_a_smaller_buffer() {
         let queue = queue(10, 2);
         Queue::start(&queue, Some(35));
         let mut sizes = Vec::new();
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_produced_before_stop_is_still_there_and_a_new_phase_starts_afresh() {
+    fn full_buffers_remain_after_stop_and_a_new_phase_restarts_the_count() {
         let queue = queue(10, 3);
         Queue::start(&queue, None);
         let first = queue.pop().unwrap();

@@ -1,48 +1,8 @@
-//! ARM records and the buffers they travel in. The values are random, their sizes and cardinalities fixed.
+//! Generates ARM records into buffers, with random values of fixed sizes and cardinalities.
 
 use super::mix::Mix;
+use super::scenario::Scenario;
 use crate::random::Rng;
-
-/// What a record carries beside its fixed columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scenario {
-    /// As on the command line.
-    pub name: &'static str,
-    /// A parent correlator.
-    pub parent: bool,
-    /// Rows in `arm_metric`.
-    pub metrics: usize,
-    /// Rows in `arm_ctx`.
-    pub contexts: usize,
-}
-
-/// A scenario of this name.
-pub const fn scenario(name: &'static str, parent: bool, metrics: usize, contexts: usize) -> Scenario {
-    Scenario {
-        name,
-        parent,
-        metrics,
-        contexts,
-    }
-}
-
-/// The seven scenarios of the study.
-pub const SCENARIOS: [Scenario; 7] = [
-    scenario("simple", false, 0, 0),
-    scenario("parent", true, 0, 0),
-    scenario("metrics", false, 3, 0),
-    scenario("ctx1", false, 0, 1),
-    scenario("ctx5", false, 0, 5),
-    scenario("ctx10", false, 0, 10),
-    scenario("ctx20", false, 0, 20),
-];
-
-impl Scenario {
-    /// Size of a record in a buffer.
-    pub const fn record_bytes(self) -> usize {
-        96 + 16 * self.parent as usize + 24 * self.metrics + 48 * self.contexts
-    }
-}
 
 /// Rows of `arm_tran_def`, `arm_metric_def` and `arm_ctx_def`.
 pub const DEFINITIONS: [(&str, usize); 3] =
@@ -51,7 +11,7 @@ pub const DEFINITIONS: [(&str, usize); 3] =
 /// A correlator.
 pub type Correlator = [u8; 16];
 
-/// A record: its columns in `arm_tran`, and how many detail rows belong to it.
+/// A record: its columns in `arm_tran`, and the numbers of its detail rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
     pub def_id: i64,
@@ -66,7 +26,7 @@ pub struct Record {
     pub contexts: usize,
 }
 
-/// A buffer: records, and the detail rows of all of them one after the other.
+/// A buffer: records, and the detail rows of all records in order.
 #[derive(Debug, Default)]
 pub struct Buffer {
     pub records: Vec<Record>,
@@ -84,37 +44,38 @@ impl Buffer {
     pub fn each(&self) -> impl Iterator<Item = (&Record, &[i64], &[[u8; 32]])> {
         let (mut metrics, mut contexts) = (self.metrics.as_slice(), self.contexts.as_slice());
         self.records.iter().map(move |record| {
-            let (of_record, rest) = metrics.split_at(record.metrics);
+            let (record_metrics, rest) = metrics.split_at(record.metrics);
             metrics = rest;
             let (values, rest) = contexts.split_at(record.contexts);
             contexts = rest;
-            (record, of_record, values)
+            (record, record_metrics, values)
         })
     }
 }
 
-/// When a buffer is full.
+/// The limit of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Full {
-    /// With so many records.
+    /// A number of records.
     Records(usize),
-    /// When the next record would make it larger than this; a buffer holds at least one.
+    /// A number of bytes; a buffer has at least one record.
     Bytes(usize),
 }
 
-/// Makes records.
+/// Generates records.
 #[derive(Debug)]
 pub struct Source {
     mix: Mix,
     full: Full,
-    /// Drawn for a buffer in which it found no room.
+    /// Drawn for the previous buffer, which had no room for it.
     next: Option<Scenario>,
     rng: Rng,
     now_us: i64,
 }
 
 impl Source {
-    /// The stream of `rng`; the first record starts at a fixed moment, so that the same seed gives the same rows.
+    /// Draws from `rng`. The time of the first record is fixed, so that the same seed gives the
+    /// same rows.
     pub fn new(mix: Mix, full: Full, rng: Rng) -> Self {
         Self {
             mix,
@@ -125,13 +86,13 @@ impl Source {
         }
     }
 
-    /// Fills a buffer, with no more than `most` records.
-    pub fn fill(&mut self, buffer: &mut Buffer, most: usize) {
+    /// Fills a buffer with at most `limit` records.
+    pub fn fill(&mut self, buffer: &mut Buffer, limit: usize) {
         buffer.records.clear();
         buffer.metrics.clear();
         buffer.contexts.clear();
         let mut bytes = 0;
-        while buffer.records.len() < most {
+        while buffer.records.len() < limit {
             let scenario = match self.next.take() {
                 Some(scenario) => scenario,
                 None => self.mix.draw(&mut self.rng),
@@ -200,6 +161,7 @@ fn correlator(rng: &mut Rng) -> Correlator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suite::arm::scenario::SCENARIOS;
 
     fn filled(mix: Mix, full: Full) -> Buffer {
         let mut buffer = Buffer::default();
@@ -210,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn commit_sizes_are_those_of_the_record_model() {
+    fn buffers_have_the_record_counts_of_the_study() {
         let sizes = SCENARIOS.map(|scenario| filled(Mix::only(scenario), Full::Bytes(196_608)).records.len());
         assert_eq!(sizes, [2048, 1755, 1170, 1365, 585, 341, 186]);
         assert_eq!(
@@ -221,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_holds_the_details_of_each_record() {
+    fn a_buffer_contains_the_details_of_each_record() {
         for scenario in SCENARIOS {
             let buffer = filled(Mix::only(scenario), Full::Records(7));
             assert_eq!(buffer.records.len(), 7);
@@ -237,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_without_room_comes_first_in_the_next_buffer() {
+    fn a_record_without_room_is_the_first_of_the_next_buffer() {
         let mix = Mix::parse("simple:1,ctx20:1", None).unwrap();
         let mut source = Source::new(mix.clone(), Full::Bytes(2000), Rng::new(3, 3));
         let (mut split, mut whole) = (Vec::new(), Buffer::default());
@@ -247,13 +209,15 @@ mod tests {
             split.extend_from_slice(&buffer.records);
         }
         Source::new(mix, Full::Records(100), Rng::new(3, 3)).fill(&mut whole, 100);
-        let carried = |records: &[Record]| {
+        let with_contexts = |records: &[Record]| {
             records[..100]
                 .iter()
                 .filter(|record| record.contexts == 20)
                 .count()
         };
-        assert!((30..70).contains(&carried(&split)) && (30..70).contains(&carried(&whole.records)));
+        assert!(
+            (30..70).contains(&with_contexts(&split)) && (30..70).contains(&with_contexts(&whole.records))
+        );
         assert!(split.iter().all(|record| record.contexts % 20 == 0));
     }
 }

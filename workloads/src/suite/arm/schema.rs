@@ -1,4 +1,5 @@
-//! The tables of `arm_insert`: records, two detail tables, and definitions that nothing changes afterwards. No foreign keys.
+//! Creates and drops the tables of `arm_insert`: records, two detail tables, and constant
+//! definitions, without foreign keys.
 
 use anyhow::Context;
 use anyhow::Result;

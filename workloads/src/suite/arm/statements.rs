@@ -1,4 +1,5 @@
-//! The statements of the modes `row` and `multi`: made once per connection, run record by record.
+//! The statements of the modes `row` and `multi`: prepared once per connection, run record by
+//! record.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +21,8 @@ const TRAN_TYPES: [ParamType; 9] = [BigInt, Int, Int, Int, BigInt, BigInt, Int, 
 
 /// The statements of one connection.
 pub struct Statements {
-    /// The server gives the ids: no id is sent, and detail rows refer to LAST_INSERT_ID().
+    /// The server assigns the ids: statements contain none, and detail rows refer to
+    /// LAST_INSERT_ID().
     server_ids: bool,
     /// One row per statement.
     single: bool,
@@ -29,11 +31,11 @@ pub struct Statements {
     contexts: Detail,
 }
 
-/// INSERTs into one detail table: at `n`, the one with n rows.
+/// INSERTs into one detail table: the one with n rows at index n.
 struct Detail(Vec<Option<StatementId>>);
 
 impl Statements {
-    /// Prepares what the scenarios of `mix` need.
+    /// Prepares the statements of the scenarios of `mix`.
     pub fn prepare(
         client: &mut Client<'_>,
         mix: &Mix,
@@ -55,7 +57,7 @@ impl Statements {
             } else {
                 ("(?, ?, ?, ?)", vec![BigInt, Int, Int, value])
             };
-            let mut statements = vec![None; rows.last().map_or(0, |most| most + 1)];
+            let mut statements = vec![None; rows.last().map_or(0, |largest| largest + 1)];
             for count in rows {
                 let sql = format!("INSERT INTO {table} VALUES {}", vec![row; count].join(", "));
                 statements[count] = Some(client.prepare(&sql, &types.repeat(count))?);
@@ -72,7 +74,7 @@ impl Statements {
         })
     }
 
-    /// Writes a buffer whose records are numbered from `first`; the number of statements.
+    /// Writes a buffer whose records are numbered from `first`; returns the number of statements.
     pub fn store(&self, client: &mut Client<'_>, buffer: &Buffer, first: i64) -> Result<u64, DbError> {
         let mut values = Vec::new();
         let mut statements = 0;
@@ -121,8 +123,8 @@ fn sizes(mix: &Mix, single: bool) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let size = |rows: usize| if single { rows.min(1) } else { rows };
     let metrics = mix.scenarios().map(|scenario| size(scenario.metrics));
     let contexts = mix.scenarios().map(|scenario| size(scenario.contexts));
-    let some = |rows: &usize| *rows > 0;
-    (metrics.filter(some).collect(), contexts.filter(some).collect())
+    let any = |rows: &usize| *rows > 0;
+    (metrics.filter(any).collect(), contexts.filter(any).collect())
 }
 
 /// Statements that one connection prepares.

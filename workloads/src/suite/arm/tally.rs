@@ -1,4 +1,5 @@
-//! What was committed in a phase, and by how much the tables grew: figures of the result beside the engine's counters.
+//! Counts committed records, rows and statements of a phase, and the growth of the tables, in
+//! addition to the engine's counters.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -7,16 +8,16 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::driver::Connection;
 use crate::driver::DbError;
-use crate::workload::Moment;
+use crate::engine::load::Moment;
 
-/// Sums over all writers since the phase began; added to once per commit.
+/// Sums over all writers since the start of the phase, updated once per commit.
 #[derive(Debug, Default)]
 pub struct Tally {
     records: AtomicU64,
     rows: AtomicU64,
     statements: AtomicU64,
     commits: AtomicU64,
-    /// Rows in all tables before `measure` and after it, where they are counted.
+    /// Rows in all tables before and after `measure`, with `--verify`.
     counted: Mutex<(Option<u64>, Option<u64>)>,
 }
 
@@ -34,14 +35,14 @@ pub struct Sums {
 }
 
 impl Tally {
-    /// A phase begins.
+    /// Starts a phase.
     pub fn reset(&self) {
         for counter in [&self.records, &self.rows, &self.statements, &self.commits] {
             counter.store(0, Relaxed);
         }
     }
 
-    /// One buffer is in the tables.
+    /// Adds one committed buffer.
     pub fn committed(&self, records: u64, rows: u64, statements: u64) {
         self.records.fetch_add(records, Relaxed);
         self.rows.fetch_add(rows, Relaxed);
@@ -59,7 +60,7 @@ impl Tally {
         }
     }
 
-    /// Counts the rows of all tables, which reads an index of each from end to end.
+    /// Counts the rows of all tables, which scans an index of each.
     pub fn count(&self, moment: Moment, connection: &mut dyn Connection) -> Result<(), DbError> {
         let rows = connection.rows(
             "SELECT (SELECT COUNT(*) FROM arm_tran) + (SELECT COUNT(*) FROM arm_metric) + (SELECT COUNT(*) FROM arm_ctx)",
@@ -73,7 +74,7 @@ impl Tally {
         Ok(())
     }
 
-    /// By how many rows the tables grew over `measure`, if that was counted.
+    /// The growth of the tables over `measure` in rows, with `--verify`.
     pub fn growth(&self) -> Option<u64> {
         let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted.1?.checked_sub(counted.0?)

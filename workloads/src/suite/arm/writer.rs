@@ -1,31 +1,32 @@
-//! One writer: takes a buffer and stores it as one database transaction.
+//! A writer: takes a buffer and stores it as one database transaction.
 
 use std::sync::Arc;
 
 use super::bulk::Bulk;
-use super::load::Mode;
-use super::load::Shared;
 use super::record::Buffer;
+use super::shared::Mode;
+use super::shared::Shared;
 use super::statements::Statements;
 use crate::driver::DbError;
 use crate::driver::StatementId;
 use crate::engine::client::Client;
-use crate::workload::Session;
-use crate::workload::Step;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 
-/// A writer numbers its records from `thread << 40`, so that writers do not meet at one edge of the primary key.
+/// A writer numbers its records from `thread << 40`, so that writers insert at different places of
+/// the primary key.
 const ID_BITS: u32 = 40;
 
-enum How {
+enum Statement {
     Prepared(Statements),
     Bulk(Bulk),
 }
 
-/// A buffer that is not yet committed: an ignored error writes it again, under the same ids.
+/// An uncommitted buffer. After an ignored error it is written again with the same ids.
 struct Taken {
     buffer: Buffer,
     first: i64,
-    /// The connection broke: the server may have committed it all the same.
+    /// The connection was lost, perhaps after the server committed.
     in_doubt: bool,
 }
 
@@ -33,13 +34,13 @@ struct Taken {
 pub struct Writer {
     shared: Arc<Shared>,
     next_id: i64,
-    how: How,
+    statement: Statement,
     commit: StatementId,
     taken: Option<Taken>,
 }
 
 impl Writer {
-    /// Prepares the statements of the mix and finds the first free id of this thread.
+    /// Prepares the statements of the mix and reads the first free id of this thread.
     pub fn open(shared: Arc<Shared>, thread: usize, client: &mut Client<'_>) -> Result<Self, DbError> {
         let first = (thread as i64) << ID_BITS;
         let last = first | ((1 << ID_BITS) - 1);
@@ -48,46 +49,47 @@ impl Writer {
         ))?;
         let used: Option<i64> = used.first().and_then(|row| row.first()?.as_deref()?.parse().ok());
         let server_ids = shared.server_ids;
-        let how = match shared.mode {
-            Mode::Bulk => How::Bulk(Bulk::open(client, server_ids)?),
+        let statement = match shared.mode {
+            Mode::Bulk => Statement::Bulk(Bulk::open(client, server_ids)?),
             mode => {
                 let single = mode == Mode::Row;
-                How::Prepared(Statements::prepare(client, &shared.mix, server_ids, single)?)
+                Statement::Prepared(Statements::prepare(client, &shared.mix, server_ids, single)?)
             }
         };
         let commit = client.prepare("COMMIT", &[])?;
-        // After the SELECT, which would otherwise open a transaction that lasts until the first COMMIT.
+        // After the SELECT, which would otherwise start a transaction until the first COMMIT.
         client.on_connect("SET autocommit=0")?;
         Ok(Self {
             shared,
             next_id: used.unwrap_or(first) + 1,
-            how,
+            statement,
             commit,
             taken: None,
         })
     }
 
-    /// Writes and commits; the number of statements.
+    /// Writes and commits; returns the number of statements.
     fn store(&mut self, client: &mut Client<'_>, taken: &Taken) -> Result<u64, DbError> {
         if taken.in_doubt && self.committed(client, taken.first)? {
             client.committed();
             return Ok(0);
         }
-        let statements = match &mut self.how {
-            How::Prepared(statements) => statements.store(client, &taken.buffer, taken.first)?,
-            How::Bulk(bulk) => bulk.store(client, &taken.buffer, taken.first)?,
+        let statements = match &mut self.statement {
+            Statement::Prepared(statements) => statements.store(client, &taken.buffer, taken.first)?,
+            Statement::Bulk(bulk) => bulk.store(client, &taken.buffer, taken.first)?,
         };
         client.commit(self.commit)?;
         Ok(statements + 1)
     }
 
-    /// Whether a buffer whose COMMIT got no answer is in the tables; with ids of the server nobody can tell.
+    /// True if a buffer whose COMMIT got no reply is in the tables. Not known with ids of the
+    /// server.
     fn committed(&self, client: &mut Client<'_>, first: i64) -> Result<bool, DbError> {
         if self.shared.server_ids {
             return Ok(false);
         }
-        let found = client.rows(&format!("SELECT id FROM arm_tran WHERE id = {first}"))?;
-        Ok(!found.is_empty())
+        let rows = client.rows(&format!("SELECT id FROM arm_tran WHERE id = {first}"))?;
+        Ok(!rows.is_empty())
     }
 }
 

@@ -1,4 +1,5 @@
-//! Rules of the data after any step: indexes that agree with the rows, and a size that inserts and deletes keep.
+//! The rules of the data after any step, for the verb `check`: indexes agree with the rows, and
+//! inserts equal deletes.
 
 use anyhow::Result;
 
@@ -9,10 +10,10 @@ use crate::driver::Connection;
 use crate::workload::Finding;
 use crate::workload::Setup;
 
-/// Rows of the largest statement of a step that deletes.
+/// Rows of the largest DELETE of any step.
 const LARGEST: u64 = 50;
 
-/// The rules, table by table.
+/// Checks the rules of each table.
 pub fn findings(setup: &Setup<'_>) -> Result<Vec<Finding>> {
     let mut connection = setup.driver.connect()?;
     let mut findings = Vec::new();
@@ -27,20 +28,20 @@ pub fn findings(setup: &Setup<'_>) -> Result<Vec<Finding>> {
             broken: (!indexed && !indexes.is_empty()).then(|| format!("it has {}", indexes.len())),
         });
         for (index, _) in &indexes {
-            let found = count(connection.as_mut(), &name, index)?;
+            let entries = count(connection.as_mut(), &name, index)?;
             findings.push(Finding {
                 rule: format!("{index} has an entry for each row"),
-                broken: (found != rows).then(|| format!("{found} entries, {rows} rows")),
+                broken: (entries != rows).then(|| format!("{entries} entries, {rows} rows")),
             });
         }
         let loaded = u64::try_from(setup.values.int("rows-i0")?)?;
         let before_indexes = if indexed { ROWS_BEFORE_INDEXES } else { 0 };
-        // l.x has one client per table.
-        let wanted = loaded * clients + before_indexes;
-        let apart = if indexed { AHEAD * LARGEST * clients } else { 0 };
+        // l.x inserts with one client per table.
+        let expected = loaded * clients + before_indexes;
+        let tolerance = if indexed { AHEAD * LARGEST * clients } else { 0 };
         findings.push(Finding {
-            rule: format!("{name} has {wanted} rows, give or take {apart} between inserts and deletes"),
-            broken: (rows.abs_diff(wanted) > apart).then(|| format!("{rows} rows")),
+            rule: format!("{name} has {expected} rows (± {tolerance} between inserts and deletes)"),
+            broken: (rows.abs_diff(expected) > tolerance).then(|| format!("{rows} rows")),
         });
     }
     Ok(findings)

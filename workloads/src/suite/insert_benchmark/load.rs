@@ -1,4 +1,5 @@
-//! One step as a load: which connection does what, and whether the promised insert rate was held.
+//! Runs one step: assigns a role to each connection and reports whether the promised insert rate
+//! was held.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,10 +21,10 @@ use super::writers::Inserter;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::engine::client::Client;
+use crate::engine::load::Load;
+use crate::engine::load::Moment;
+use crate::engine::load::Session;
 use crate::options::Values;
-use crate::workload::Load;
-use crate::workload::Moment;
-use crate::workload::Session;
 
 /// One step with its options.
 pub struct StepLoad {
@@ -34,10 +35,7 @@ pub struct StepLoad {
 }
 
 impl StepLoad {
-    /// For so many clients.
-    ///
-    /// # Errors
-    /// Of the options.
+    /// A step with this number of clients.
     pub fn new(values: &Values, step: Step, clients: usize, seed: u64) -> Result<Self> {
         let tables = table::names(values, clients)?;
         let rows = step.rows(values)?;
@@ -83,7 +81,7 @@ impl Load for StepLoad {
     }
 
     fn handles(&self) -> usize {
-        // Two sizes and the smallest id, or three range queries.
+        // Statements of two sizes and one for the smallest id, or three range queries.
         3
     }
 
@@ -116,43 +114,43 @@ impl Load for StepLoad {
         let (inserted, deleted) = (shared.inserted.load(Relaxed), shared.deleted.load(Relaxed));
         let per_second = |rows: u64| if seconds > 0.0 { rows as f64 / seconds } else { 0.0 };
         let mut details = Map::new();
-        let mut tell = |name: &str, value: Json| drop(details.insert(name.to_owned(), value));
-        tell("step", json!(step.name()));
-        tell("clients", json!(shared.clients));
-        tell("connections_per_client", json!(step.connections()));
-        tell("connections", json!(self.connections(shared.clients)));
-        tell("tables", json!(shared.tables.len()));
+        let mut add = |name: &str, value: Json| drop(details.insert(name.to_owned(), value));
+        add("step", json!(step.name()));
+        add("clients", json!(shared.clients));
+        add("connections_per_client", json!(step.connections()));
+        add("connections", json!(self.connections(shared.clients)));
+        add("tables", json!(shared.tables.len()));
         if step == Step::Settle {
-            let (dirty, wait) = self.settling.told();
-            tell("settle_wait_seconds", json!(wait));
-            tell("dirty_pages_before", json!(dirty[0]));
-            tell("dirty_pages_after", json!(dirty[1]));
+            let (dirty, wait) = self.settling.results();
+            add("settle_wait_seconds", json!(wait));
+            add("dirty_pages_before", json!(dirty[0]));
+            add("dirty_pages_after", json!(dirty[1]));
             return details;
         }
-        tell("rows_per_commit", json!(step.rows_per_commit()));
-        tell("rows_inserted", json!(inserted));
-        tell("rows_deleted", json!(deleted));
-        tell("inserts_per_second", json!(per_second(inserted)));
-        tell("deletes_per_second", json!(per_second(deleted)));
+        add("rows_per_commit", json!(step.rows_per_commit()));
+        add("rows_inserted", json!(inserted));
+        add("rows_deleted", json!(deleted));
+        add("inserts_per_second", json!(per_second(inserted)));
+        add("deletes_per_second", json!(per_second(deleted)));
         if let Step::Query { rate, .. } = step {
             let target = (rate * shared.clients as u64) as f64;
             let share = per_second(inserted) / target;
-            // A statement that is due as the step ends is nobody's fault.
-            let granted = step.rows_per_commit() * shared.clients as u64;
+            // A statement that is due when the step ends is not counted as late.
+            let allowed = step.rows_per_commit() * shared.clients as u64;
             let held = share >= self.promise
-                || (inserted + granted) as f64 >= self.promise * target * seconds && inserted > granted;
-            tell("insert_rate_target", json!(target));
-            tell("insert_rate_share", json!(share));
-            tell("rate_promise", json!(self.promise));
-            tell("promise_held", json!(held));
+                || (inserted + allowed) as f64 >= self.promise * target * seconds && inserted > allowed;
+            add("insert_rate_target", json!(target));
+            add("insert_rate_share", json!(share));
+            add("rate_promise", json!(self.promise));
+            add("promise_held", json!(held));
             if !held {
-                let said = format!(
-                    "NOT HELD: {:.1} of {target} rows per second inserted ({:.1} %): do not rank the queries of {}",
+                let message = format!(
+                    "NOT HELD: {:.1} of {target} rows per second inserted ({:.1} %); do not compare the queries of {}",
                     per_second(inserted),
                     100.0 * share,
                     step.name()
                 );
-                tell("promise", json!(said));
+                add("promise", json!(message));
             }
         }
         details

@@ -1,5 +1,6 @@
-//! The insert benchmark (Tokutek's iibench as Mark Callaghan runs it): a load in key order, secondary indexes, inserts with as many
-//! deletes, and queries beside inserts and deletes at a promised rate. Each step is a run of its own.
+//! The insert benchmark (Tokutek's iibench as Mark Callaghan runs it): a load in key order,
+//! secondary indexes, equal numbers of inserts and deletes, and queries during inserts and deletes
+//! at a promised rate. Each step is a separate run.
 
 mod check;
 mod load;
@@ -18,12 +19,12 @@ use anyhow::bail;
 
 use crate::driver::Connection;
 use crate::driver::protocol::Protocol;
+use crate::engine::load::Load;
 use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
-use crate::workload::Load;
 use crate::workload::Point;
 use crate::workload::Setup;
 use crate::workload::Workload;
@@ -34,14 +35,14 @@ const OPTIONS: &[OptionSpec] = &[
         "steps",
         Kind::Text("LIST"),
         Some("l.i0,l.x,l.i1,l.i2,settle,qr100,qp100,qr500,qp500,qr1000,qp1000"),
-        "what to run, in this order: l.i0 loads, l.x adds the indexes, l.i1 and l.i2 insert and delete, settle writes back, \
-         qrN and qpN query (by range, by primary key) beside N rows per second inserted and deleted, for --time (here 60)",
+        "steps in order: l.i0 loads, l.x adds the indexes, l.i1 and l.i2 insert and delete, settle waits for the writeback of \
+         dirty pages, qrN and qpN run range and point queries during N inserts and deletes per second, for --time [default: 60]",
     ),
     OptionSpec::new(
         "shared-table",
         Kind::Flag,
         Some("off"),
-        "one table for all clients (--threads) instead of one each",
+        "one table for all clients (--threads) instead of one per client",
     ),
     OptionSpec::new(
         "rows-i0",
@@ -65,22 +66,22 @@ const OPTIONS: &[OptionSpec] = &[
         "settle-time",
         Kind::Duration,
         Some("60"),
-        "wait of the step settle; longer by this time per 60 million rows, at most twenty times as long",
+        "wait of the step settle, plus this time per 60 million rows, at most twenty times this time",
     ),
     OptionSpec::new(
         "rate-promise",
         Kind::Number(0.0, 1.0),
         Some("0.97"),
-        "part of the rows per second that a step with queries must insert for its queries to count",
+        "share of the insert rate that a step with queries must reach for its queries to be comparable",
     ),
 ];
 
-/// Length of a step with queries, unless --time is given.
+/// Length of a step with queries without --time.
 const QUERY_SECONDS: &str = "60";
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "insert_benchmark",
-    summary: "the insert benchmark: load, indexes, inserts with deletes, queries beside a promised insert rate",
+    summary: "the insert benchmark: load, indexes, inserts with deletes, queries at a promised insert rate",
     operation: "insert benchmark row or query, by the step",
     types: &[
         "insert",
@@ -102,7 +103,7 @@ impl InsertBenchmark {
     fn step(values: &Values) -> Result<Step> {
         match Step::list(values)?.as_slice() {
             [step] => Ok(*step),
-            _ => bail!("--steps: a list is several runs, one after the other"),
+            _ => bail!("--steps: one step per run"),
         }
     }
 }
@@ -121,8 +122,8 @@ impl Workload for InsertBenchmark {
         for table in table::names(setup.values, setup.threads)? {
             setup.output.line(&format!("Reading table '{table}'..."));
             let mut indexes = vec!["PRIMARY".to_owned()];
-            let found = table::indexes(connection.as_mut(), &table)?;
-            indexes.extend(found.into_iter().map(|(name, _)| name));
+            let secondary = table::indexes(connection.as_mut(), &table)?;
+            indexes.extend(secondary.into_iter().map(|(name, _)| name));
             for index in indexes {
                 connection.rows(&format!("SELECT COUNT(*) FROM {table} FORCE INDEX (`{index}`)"))?;
             }
@@ -137,12 +138,10 @@ impl Workload for InsertBenchmark {
 
     fn points(&self, values: &Values) -> Result<Vec<Point>> {
         if values.int("events")? > 0 {
-            bail!(
-                "--events: the steps of insert_benchmark end by --rows-i0, --rows-i1, --rows-i2 and --time"
-            );
+            bail!("--events: not used by insert_benchmark; give --rows-i0, --rows-i1, --rows-i2 or --time");
         }
         if values.number("rate").is_ok_and(|rate| rate > 0.0) {
-            bail!("--rate: the rate of a step stands in its name, such as qr500");
+            bail!("--rate: the name of a step contains its rate, such as qr500");
         }
         let mut points = Vec::new();
         for step in Step::list(values)? {
@@ -150,11 +149,11 @@ impl Workload for InsertBenchmark {
             match step {
                 Step::Query { .. } if values.given("time")? => {
                     if values.number("time")? <= 0.0 {
-                        bail!("--time=0: step {} needs an end", step.name());
+                        bail!("--time=0: step {} needs a time limit", step.name());
                     }
                 }
                 Step::Query { .. } => options.push(("time", QUERY_SECONDS.to_owned())),
-                // These end by their rows, all of which count.
+                // These end after their rows, all of which are measured.
                 _ => options.extend(["time", "warmup-time", "ramp-time"].map(|name| (name, "0".to_owned()))),
             }
             points.push(Point {

@@ -1,15 +1,15 @@
-//! Keeps the inserts and the deletes of one client near each other: neither is more than eight statements ahead.
+//! Synchronizes the inserts and the deletes of one client: neither side is more than eight
+//! statements ahead.
 
+use std::sync::Condvar;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
 
-use crate::tasks::Condvar;
-
 /// Statements that one side may be ahead of the other.
 pub const AHEAD: u64 = 8;
 
-/// One of the two.
+/// One side of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The connection that inserts.
@@ -24,7 +24,7 @@ struct State {
     over: bool,
 }
 
-/// The statements of both sides since the phase began.
+/// The number of statements of both sides since the phase started.
 #[derive(Debug, Default)]
 pub struct Pair {
     state: Mutex<State>,
@@ -33,32 +33,32 @@ pub struct Pair {
 
 impl Pair {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whole after each change: a panic elsewhere does not spoil it.
+        // Every change leaves the state consistent: a panic elsewhere does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A phase begins.
+    /// Starts a phase.
     pub fn begin(&self) {
         *self.lock() = State::default();
     }
 
-    /// The phase is over: nobody waits any longer.
+    /// Ends the phase: both sides stop waiting.
     pub fn end(&self) {
         self.lock().over = true;
         self.changed.notify_all();
     }
 
-    /// Blocks until this side may run its next statement; false when the phase is over.
-    pub fn turn(&self, side: Side) -> bool {
+    /// Blocks until this side may run its next statement; false after the end of the phase.
+    pub fn wait_turn(&self, side: Side) -> bool {
         let mut state = self.lock();
-        let (own, other) = (side as usize, 1 - side as usize);
-        while state.done[own] >= state.done[other] + AHEAD && !state.over {
-            state = self.changed.wait(&self.state, state);
+        let (this, other) = (side as usize, 1 - side as usize);
+        while state.done[this] >= state.done[other] + AHEAD && !state.over {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         !state.over
     }
 
-    /// A statement of this side is committed.
+    /// Counts a committed statement of this side.
     pub fn done(&self, side: Side) {
         self.lock().done[side as usize] += 1;
         self.changed.notify_all();
@@ -79,7 +79,7 @@ mod tests {
                 let pair = &pair;
                 scope.spawn(move || {
                     for _ in 0..5000 {
-                        assert!(pair.turn(side));
+                        assert!(pair.wait_turn(side));
                         let done = pair.lock().done;
                         assert!(done[side as usize] < done[1 - side as usize] + AHEAD);
                         pair.done(side);
@@ -91,12 +91,12 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_phase_wakes_the_side_that_waits() {
+    fn the_end_of_a_phase_wakes_a_waiting_side() {
         let pair = Pair::default();
         thread::scope(|scope| {
             let ahead = scope.spawn(|| {
                 let mut statements = 0;
-                while pair.turn(Side::Insert) {
+                while pair.wait_turn(Side::Insert) {
                     pair.done(Side::Insert);
                     statements += 1;
                 }
@@ -109,6 +109,6 @@ mod tests {
             assert_eq!(ahead.join().unwrap(), AHEAD);
         });
         pair.begin();
-        assert!(pair.turn(Side::Insert));
+        assert!(pair.wait_turn(Side::Insert));
     }
 }

@@ -1,4 +1,5 @@
-//! The connection that queries as fast as it can: by one of the three secondary indexes, or by primary key.
+//! The session that queries without pauses: by one of the three secondary indexes, or by primary
+//! key.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,14 +16,14 @@ use crate::driver::ParamType;
 use crate::driver::StatementId;
 use crate::driver::Value;
 use crate::engine::client::Client;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 use crate::random::Rng;
-use crate::workload::Session;
-use crate::workload::Step;
 
-/// Rows of a query: its LIMIT, or its ids.
+/// Rows of a query: its LIMIT or its number of ids.
 const ROWS: usize = 10;
 
-/// Text, and the values of its parameter: 0 to one less than this.
+/// The text of each query and the number of values of its parameter, from 0 on.
 fn range_queries(table: &str) -> [(String, i64); 3] {
     let query = |columns: &str, index: &str, first: &str| {
         format!(
@@ -46,15 +47,15 @@ fn range_queries(table: &str) -> [(String, i64); 3] {
     ]
 }
 
-/// The connection.
+/// The session.
 pub struct Reader {
     shared: Arc<Shared>,
     number: usize,
     rng: Rng,
-    how: How,
+    query: Query,
 }
 
-enum How {
+enum Query {
     Range(Vec<(StatementId, i64)>),
     Point(StatementId),
 }
@@ -69,40 +70,40 @@ impl Reader {
     ) -> Result<Self, DbError> {
         shared.read_span(number, client)?;
         let table = &shared.table(number).name;
-        let how = match queries {
+        let query = match queries {
             Queries::Range => {
                 let mut statements = Vec::new();
                 for (sql, values) in range_queries(table) {
                     statements.push((client.prepare(&sql, &[ParamType::Int])?, values));
                 }
-                How::Range(statements)
+                Query::Range(statements)
             }
             Queries::Point => {
                 let ids = ["?"; ROWS].join(", ");
                 let sql = format!(
                     "SELECT transactionid, productid, data FROM {table} WHERE transactionid IN ({ids})"
                 );
-                How::Point(client.prepare(&sql, &[ParamType::BigInt; ROWS])?)
+                Query::Point(client.prepare(&sql, &[ParamType::BigInt; ROWS])?)
             }
         };
         Ok(Self {
             rng: shared.rng(number, 2),
             shared,
             number,
-            how,
+            query,
         })
     }
 }
 
 impl Session for Reader {
     fn event(&mut self, client: &mut Client<'_>) -> Result<Step, DbError> {
-        match &self.how {
-            How::Range(statements) => {
+        match &self.query {
+            Query::Range(statements) => {
                 client.start(RANGE_QUERY);
                 let (statement, values) = statements[self.rng.uniform(0, 2) as usize];
                 client.execute(statement, &[Value::Int(self.rng.uniform(0, values - 1))])?;
             }
-            How::Point(statement) => {
+            Query::Point(statement) => {
                 client.start(POINT_QUERY);
                 let table = self.shared.table(self.number);
                 let lowest = table.lowest.load(Relaxed);

@@ -1,18 +1,18 @@
-//! Rows to insert: uniform values, and a text of which half is random.
+//! Draws the rows to insert: uniform numbers, and a text of which half is random.
 
 use crate::driver::ParamType;
 use crate::driver::Value;
 use crate::random::Rng;
 
-/// Values of cashregisterid; they begin at 0.
+/// Number of values of cashregisterid, from 0 on.
 pub const CASH_REGISTERS: i64 = 1000;
-/// Values of productid.
+/// Number of values of productid.
 pub const PRODUCTS: i64 = 10_000;
-/// Values of customerid.
+/// Number of values of customerid.
 const CUSTOMERS: i64 = 100_000;
-/// Values of price.
+/// Number of values of price.
 pub const PRICES: i64 = 500;
-/// Bytes of data, both ends included.
+/// Smallest and largest number of bytes of data.
 const DATA: (i64, i64) = (10, 20);
 
 const TYPES: [ParamType; 5] = [
@@ -23,7 +23,7 @@ const TYPES: [ParamType; 5] = [
     ParamType::Char(DATA.1 as usize),
 ];
 
-/// One row without its id and its time, which the server gives.
+/// One row without its id and its time, which the server assigns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     numbers: [i64; 4],
@@ -56,7 +56,7 @@ impl Row {
 
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// An INSERT of so many rows, and the types of its parameters.
+/// An INSERT of this number of rows, and the types of its parameters.
 pub fn insert(table: &str, rows: usize) -> (String, Vec<ParamType>) {
     let row = "(NOW(), ?, ?, ?, ?, ?)";
     let sql = format!(
@@ -71,20 +71,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_lie_in_their_ranges_and_half_of_the_text_is_random() {
+    fn values_are_in_their_ranges_and_half_of_the_text_is_random() {
         let mut rng = Rng::new(1, 1);
         let mut largest = [0; 4];
         for _ in 0..200_000 {
             let row = Row::draw(&mut rng);
-            for (most, number) in largest.iter_mut().zip(row.numbers) {
+            for (maximum, number) in largest.iter_mut().zip(row.numbers) {
                 assert!(number >= 0);
-                *most = number.max(*most);
+                *maximum = number.max(*maximum);
             }
             assert!((10..=20).contains(&row.length));
             let fixed = row.length - row.length / 2;
             assert!(row.data[..fixed].iter().all(|byte| *byte == b'a'));
         }
-        // Of 200,000 draws the largest is the last value, but for customers with probability 0.14: then it lies near.
+        // The largest of 200,000 draws is the last value; for customers it is near the last value
+        // with probability 0.14.
         assert_eq!([largest[0], largest[2], largest[3]], [999, 9999, 499]);
         assert!((99_900..100_000).contains(&largest[1]));
     }

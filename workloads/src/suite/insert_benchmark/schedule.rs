@@ -1,4 +1,5 @@
-//! When a statement is due in a step with a promised rate: at equal distances from the begin of the phase.
+//! The due times of statements in a step with a promised rate: at equal intervals from the start of
+//! the phase.
 
 use loadprint_recording::clock::monotonic_ns;
 
@@ -6,14 +7,15 @@ use loadprint_recording::clock::monotonic_ns;
 #[derive(Debug)]
 pub struct Schedule {
     period_ns: i64,
-    /// So that clients do not all begin at the same moment.
+    /// Spreads the first statements of the clients over a period.
     offset_ns: i64,
     phase: u64,
     next_ns: i64,
 }
 
 impl Schedule {
-    /// `rows` at a time, `rate` rows per second; client `client` of `clients` begins that part of a period later.
+    /// `rows` per statement, `rate` rows per second; client `client` of `clients` starts that
+    /// fraction of a period later.
     pub fn new(rows: u64, rate: u64, client: usize, clients: usize) -> Self {
         let period_ns = (rows as f64 / rate as f64 * 1e9) as i64;
         Self {
@@ -24,7 +26,8 @@ impl Schedule {
         }
     }
 
-    /// The moment of CLOCK_MONOTONIC of the next statement; `phase` counts the phases of the run.
+    /// Due time of the next statement on CLOCK_MONOTONIC; `phase` is the number of the phase in the
+    /// run.
     pub fn due(&mut self, phase: u64) -> i64 {
         if self.phase != phase {
             self.phase = phase;
@@ -33,7 +36,7 @@ impl Schedule {
         self.next_ns
     }
 
-    /// The statement that was due is done.
+    /// Moves to the next statement.
     pub fn advance(&mut self) {
         self.next_ns += self.period_ns;
     }
@@ -51,6 +54,9 @@ mod tests {
         assert_eq!(schedule.due(1) - first, 500_000_000);
         assert_eq!(schedule.offset_ns, 250_000_000);
         let before = monotonic_ns();
-        assert!(schedule.due(2) >= before + 250_000_000, "a phase begins afresh");
+        assert!(
+            schedule.due(2) >= before + 250_000_000,
+            "a new phase restarts the schedule"
+        );
     }
 }

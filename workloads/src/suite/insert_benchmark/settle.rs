@@ -1,5 +1,6 @@
-//! The step between loading and querying: statistics are computed, and InnoDB is told to write its dirty pages back for a while.
-//! Its variables are set back in every case: by the session itself, or else by the connection that reads the server at rest.
+//! The step `settle` between loading and querying: computes statistics and makes InnoDB write its
+//! dirty pages back for some time. The changed variables are always restored: by the session, or
+//! else by the connection that reads the server after the run.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -15,22 +16,23 @@ use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::driver::Failure;
 use crate::engine::client::Client;
-use crate::workload::Moment;
-use crate::workload::Session;
-use crate::workload::Step;
+use crate::engine::load::Moment;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 
-/// Name, and value while settling. In this order; set back in the other one, as the low-water mark must not lie above the limit.
-const FORCED: [(&str, &str); 3] = [
+/// Variables and their values during the step. Set in this order and restored in reverse, because
+/// the low-water mark must not exceed the limit.
+const VARIABLES: [(&str, &str); 3] = [
     ("innodb_max_dirty_pages_pct_lwm", "1"),
     ("innodb_max_dirty_pages_pct", "1"),
     ("innodb_idle_flush_pct", "100"),
 ];
-/// Rows for which the wait becomes twice as long.
+/// Rows for which the wait doubles.
 const ROWS_PER_WAIT: f64 = 60e6;
-/// The wait is never longer than so many times `--settle-time`.
-const LONGEST: f64 = 20.0;
+/// The longest wait as a multiple of `--settle-time`.
+const MAX_WAITS: f64 = 20.0;
 
-/// What was changed on the server, and how much it wrote.
+/// The changes to the server and the dirty pages before and after.
 #[derive(Debug, Default)]
 pub struct Settling(Mutex<State>);
 
@@ -43,30 +45,30 @@ struct State {
 
 impl Settling {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whole after each change: a panic elsewhere does not spoil it.
+        // Every change leaves the state consistent: a panic elsewhere does no harm.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Dirty pages before and after, and the seconds waited between.
-    pub fn told(&self) -> ([Option<u64>; 2], f64) {
+    /// Dirty pages before and after, and the seconds of the wait.
+    pub fn results(&self) -> ([Option<u64>; 2], f64) {
         let state = self.lock();
         (state.dirty, state.wait_seconds)
     }
 
-    /// Counts the dirty pages; afterwards, sets back what the session could not.
+    /// Counts the dirty pages. After the run, restores variables that the session could not
+    /// restore.
     pub fn at_rest(&self, moment: Moment, connection: &mut dyn Connection) -> Result<(), DbError> {
         let rows = connection.rows("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'")?;
         let pages = rows.first().and_then(|row| row.get(1)?.as_deref()?.parse().ok());
         let mut state = self.lock();
         state.dirty[moment as usize] = pages;
         if moment == Moment::After {
-            set_back(&mut state, |sql| connection.query(sql.as_bytes()).map(drop)).map_err(|error| {
-                // The statement is the mend.
+            restore(&mut state, |sql| connection.query(sql.as_bytes()).map(drop)).map_err(|error| {
                 let failure = error.failure();
                 let sql = state.restore.as_deref().unwrap_or_default();
                 DbError::Fatal(Failure {
                     message: format!(
-                        "{}: settle could not undo its changes: run `{sql}`",
+                        "{}: settle cannot restore the server's variables: run `{sql}`",
                         failure.message
                     ),
                     ..failure.clone()
@@ -77,7 +79,7 @@ impl Settling {
     }
 }
 
-fn set_back(state: &mut State, run: impl FnOnce(&str) -> Result<(), DbError>) -> Result<(), DbError> {
+fn restore(state: &mut State, run: impl FnOnce(&str) -> Result<(), DbError>) -> Result<(), DbError> {
     if let Some(sql) = state.restore.as_deref() {
         run(sql)?;
         state.restore = None;
@@ -94,7 +96,7 @@ pub struct Settler {
 }
 
 impl Settler {
-    /// Waits for `base_seconds` and a little longer per row.
+    /// Waits for `base_seconds`, longer for more rows.
     pub fn open(
         shared: Arc<Shared>,
         settling: Arc<Settling>,
@@ -107,7 +109,7 @@ impl Settler {
             let table = shared.table(number);
             rows += table.highest.load(Relaxed) - table.lowest.load(Relaxed);
         }
-        let seconds = base_seconds * (1.0 + rows as f64 / ROWS_PER_WAIT).min(LONGEST);
+        let seconds = base_seconds * (1.0 + rows as f64 / ROWS_PER_WAIT).min(MAX_WAITS);
         settling.lock().wait_seconds = seconds;
         Ok(Self {
             shared,
@@ -117,26 +119,26 @@ impl Settler {
         })
     }
 
-    /// Sets the variables that this server has, and keeps the statement that sets them back.
-    fn force(&self, client: &mut Client<'_>) -> Result<(), DbError> {
-        let names = FORCED.map(|(name, _)| format!("'{name}'")).join(", ");
-        let found = client.rows(&format!("SHOW GLOBAL VARIABLES WHERE variable_name IN ({names})"))?;
-        let present = |name: &str| -> Option<String> {
-            let row = found.iter().find(|row| row[0].as_deref() == Some(name))?;
+    /// Sets the variables that this server has, and stores the statement that restores them.
+    fn set_variables(&self, client: &mut Client<'_>) -> Result<(), DbError> {
+        let names = VARIABLES.map(|(name, _)| format!("'{name}'")).join(", ");
+        let variables = client.rows(&format!("SHOW GLOBAL VARIABLES WHERE variable_name IN ({names})"))?;
+        let current = |name: &str| -> Option<String> {
+            let row = variables.iter().find(|row| row[0].as_deref() == Some(name))?;
             row.get(1)?.clone()
         };
         let mut change = Vec::new();
         let mut restore = Vec::new();
-        for (name, forced) in FORCED {
-            if let Some(value) = present(name) {
-                change.push(format!("{name} = {forced}"));
+        for (name, settling) in VARIABLES {
+            if let Some(value) = current(name) {
+                change.push(format!("{name} = {settling}"));
                 restore.insert(0, format!("{name} = {value}"));
             }
         }
         if change.is_empty() {
             return Ok(());
         }
-        // Kept before the change: also when its answer is lost, it is undone.
+        // Stored before the change, so that a change whose reply is lost is undone too.
         self.settling.lock().restore = Some(format!("SET GLOBAL {}", restore.join(", ")));
         let changed = client.query(format!("SET GLOBAL {}", change.join(", ")).as_bytes());
         if changed.as_ref().is_err_and(|error| !error.connection_lost()) {
@@ -155,13 +157,13 @@ impl Session for Settler {
         for table in &self.shared.tables {
             client.query(format!("ANALYZE TABLE {}", table.name).as_bytes())?;
         }
-        self.force(client)?;
+        self.set_variables(client)?;
         let waited = client.pause_until(monotonic_ns() + self.wait_ns);
         self.done = true;
         let mut state = self.settling.lock();
-        // What fails here is done again, and told, when the server is read at rest.
-        let undone = set_back(&mut state, |sql| client.query(sql.as_bytes()));
-        Ok(if waited && undone.is_ok() {
+        // After an error here, `at_rest` tries again and reports the error.
+        let restored = restore(&mut state, |sql| client.query(sql.as_bytes()));
+        Ok(if waited && restored.is_ok() {
             Step::Done(0)
         } else {
             Step::Exhausted

@@ -1,4 +1,5 @@
-//! What all connections of a step know: tables, pairs, and the rows inserted and deleted so far.
+//! The state that all connections of a step share: tables, pairs, and the rows inserted and deleted
+//! so far.
 
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::AtomicU64;
@@ -10,7 +11,7 @@ use crate::driver::DbError;
 use crate::engine::client::Client;
 use crate::random::Rng;
 
-/// Transaction types, by their position in the descriptor.
+/// Index of a transaction type in the descriptor.
 pub const INSERT: usize = 0;
 /// As above.
 pub const DELETE: usize = 1;
@@ -23,17 +24,17 @@ pub const CREATE_INDEX: usize = 4;
 /// As above.
 pub const SETTLE: usize = 5;
 
-/// Keeps the streams of this suite apart from those of threads and other suites.
+/// Separates the random streams of this suite from those of threads and other suites.
 const STREAMS: u64 = 1 << 40;
 
-/// A table, with the ends of its ids as far as this process knows.
+/// A table, with the range of its ids that this process maintains.
 #[derive(Debug)]
 pub struct Table {
     /// Its name.
     pub name: String,
-    /// Where the next DELETE begins: no row has a smaller id.
+    /// Start of the next DELETE: no row has a smaller id.
     pub lowest: AtomicI64,
-    /// No row has a larger id, but for gaps that failed statements left.
+    /// The largest id, without the gaps that failed statements leave.
     pub highest: AtomicI64,
 }
 
@@ -48,13 +49,13 @@ pub struct Shared {
     pub tables: Vec<Table>,
     /// One per client.
     pub pairs: Vec<Pair>,
-    /// Rows that one client inserts, if that is what ends the step.
+    /// Rows that one client inserts, in a step that ends after them.
     pub rows: Option<u64>,
     /// Counts the phases of the run.
     pub phase: AtomicU64,
-    /// Rows inserted since the phase began.
+    /// Rows inserted since the phase started.
     pub inserted: AtomicU64,
-    /// Rows deleted since the phase began.
+    /// Rows deleted since the phase started.
     pub deleted: AtomicU64,
     /// The master seed.
     pub seed: u64,
@@ -92,7 +93,7 @@ impl Shared {
         Rng::new(self.seed, STREAMS + (self.step.stream() << 16) + place)
     }
 
-    /// Reads the ends of a table's ids; before the clock starts.
+    /// Reads the range of a table's ids, before the measurement.
     pub fn read_span(&self, client_number: usize, client: &mut Client<'_>) -> Result<(), DbError> {
         let table = self.table(client_number);
         let rows = client.rows(&format!(

@@ -1,4 +1,4 @@
-//! The steps of the benchmark: what each one does, with how many rows per statement and how many connections per client.
+//! The steps of the benchmark: names, operations, rows per statement and connections per client.
 
 use anyhow::Context;
 use anyhow::Result;
@@ -6,13 +6,13 @@ use anyhow::bail;
 
 use crate::options::Values;
 
-/// Rows that l.x inserts before it makes the indexes.
+/// Rows that l.x inserts before it creates the indexes.
 pub const ROWS_BEFORE_INDEXES: u64 = 100;
 
-/// What the queries of a step read.
+/// The kind of the queries of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queries {
-    /// One of the three secondary indexes, which cover the query.
+    /// Range of one of the three secondary indexes, which covers the query.
     Range,
     /// Ten rows by primary key.
     Point,
@@ -21,31 +21,28 @@ pub enum Queries {
 /// One step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// l.i0: rows in the order of the primary key, no other index.
+    /// l.i0: inserts in the order of the primary key, without other indexes.
     Load,
-    /// l.x: the three secondary indexes.
+    /// l.x: creates the three secondary indexes.
     Index,
-    /// l.i1 and l.i2: rows into all indexes, as many deleted.
+    /// l.i1 and l.i2: inserts and the same number of deletes, with all indexes.
     Churn {
         /// 1 or 2.
         number: u64,
     },
-    /// settle: statistics, and dirty pages written back.
+    /// settle: computes statistics and writes dirty pages back.
     Settle,
-    /// qr… and qp…: queries beside inserts and deletes at a promised rate.
+    /// qr… and qp…: queries during inserts and deletes at a promised rate.
     Query {
-        /// What they read.
+        /// Their kind.
         queries: Queries,
-        /// Rows inserted, and as many deleted, per second and client.
+        /// Rows inserted, and rows deleted, per second and client.
         rate: u64,
     },
 }
 
 impl Step {
     /// Parses `l.i0`, `l.x`, `l.i1`, `l.i2`, `settle`, `qr100`, `qp100`, …
-    ///
-    /// # Errors
-    /// Says what is taken.
     pub fn parse(word: &str) -> Result<Self> {
         let query = |queries, rate: &str| {
             let rate = rate.parse().ok().filter(|rate| (1..=1_000_000).contains(rate));
@@ -71,16 +68,13 @@ impl Step {
     }
 
     /// The steps of `--steps`, each once.
-    ///
-    /// # Errors
-    /// Names the word.
     pub fn list(values: &Values) -> Result<Vec<Self>> {
         let text = values.text("steps")?.unwrap_or_default();
         let mut steps = Vec::new();
         for word in text.split(',').map(str::trim) {
             let step = Self::parse(word).with_context(|| format!("--steps={text}"))?;
             if steps.contains(&step) {
-                bail!("--steps={text}: {word} stands twice");
+                bail!("--steps={text}: {word} is given twice");
             }
             steps.push(step);
         }
@@ -101,7 +95,7 @@ impl Step {
         }
     }
 
-    /// What one event is.
+    /// The operation that one event counts as.
     pub const fn operation(self) -> &'static str {
         match self {
             Self::Load | Self::Churn { .. } => "insert benchmark row (inserted)",
@@ -118,7 +112,7 @@ impl Step {
         }
     }
 
-    /// Connections per client: inserts, deletes and queries have their own.
+    /// Connections per client: separate ones for inserts, deletes and queries.
     pub const fn connections(self) -> usize {
         match self {
             Self::Load | Self::Index | Self::Settle => 1,
@@ -127,7 +121,7 @@ impl Step {
         }
     }
 
-    /// Rows of one INSERT or DELETE; never more than a second's.
+    /// Rows of one INSERT or DELETE; at most those of one second.
     pub fn rows_per_commit(self) -> u64 {
         match self {
             Self::Load | Self::Index | Self::Settle => 100,
@@ -137,10 +131,7 @@ impl Step {
         }
     }
 
-    /// Rows that one client inserts; none for steps that last for a time.
-    ///
-    /// # Errors
-    /// Of the options.
+    /// Rows that one client inserts; none for steps with a time limit.
     pub fn rows(self, values: &Values) -> Result<Option<u64>> {
         let of = |option: &str| anyhow::Ok(Some(u64::try_from(values.int(option)?)?));
         match self {
@@ -153,7 +144,7 @@ impl Step {
         }
     }
 
-    /// Tells the random streams of the steps apart.
+    /// Number of the random stream of a step.
     pub const fn stream(self) -> u64 {
         match self {
             Self::Load => 1,
@@ -174,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_that_were_parsed() {
+    fn a_name_parses_to_its_step() {
         for name in [
             "l.i0", "l.x", "l.i1", "l.i2", "settle", "qr100", "qp100", "qr500", "qp1000",
         ] {

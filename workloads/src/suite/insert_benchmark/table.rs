@@ -1,4 +1,4 @@
-//! The tables: pi1, pi2, … one per client, or pi1 for all; made, looked at before a step, and dropped.
+//! The tables pi1, pi2, …, one per client, or pi1 for all clients: creates, checks and drops them.
 
 use anyhow::Context;
 use anyhow::Result;
@@ -12,17 +12,14 @@ use crate::workload::Setup;
 const COLUMNS: &str = "transactionid BIGINT NOT NULL AUTO_INCREMENT, dateandtime DATETIME, cashregisterid INT NOT NULL, \
      customerid INT NOT NULL, productid INT NOT NULL, price INT NOT NULL, data VARCHAR(4000), PRIMARY KEY (transactionid)";
 const NAMES: &str = "transactionid, dateandtime, cashregisterid, customerid, productid, price, data";
-/// Names behind the table's, and columns.
+/// Suffix of the name and columns of each secondary index.
 pub const INDEXES: [(&str, &str); 3] = [
     ("marketsegment", "productid, customerid, price"),
     ("registersegment", "cashregisterid, customerid, price"),
     ("pdc", "price, dateandtime, customerid"),
 ];
 
-/// The names of the tables for so many clients.
-///
-/// # Errors
-/// Of the options.
+/// The names of the tables for this number of clients.
 pub fn names(values: &Values, clients: usize) -> Result<Vec<String>> {
     let tables = if values.flag("shared-table")? { 1 } else { clients };
     Ok((1..=tables).map(|number| format!("pi{number}")).collect())
@@ -34,10 +31,7 @@ pub fn alter(table: &str) -> String {
     format!("ALTER TABLE {table} {}", add.join(", "))
 }
 
-/// The smallest and the largest transactionid; nothing if the table is empty.
-///
-/// # Errors
-/// Of the server.
+/// The smallest and the largest transactionid; none if the table is empty.
 pub fn span(connection: &mut dyn Connection, table: &str) -> Result<Option<(i64, i64)>> {
     let rows = connection.rows(&format!(
         "SELECT MIN(transactionid), MAX(transactionid) FROM {table}"
@@ -60,7 +54,7 @@ pub fn prepare(setup: &Setup<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Drops the tables of any number of clients: those of this database with such a name and these columns.
+/// Drops the tables of any number of clients, recognized by name and column.
 pub fn cleanup(setup: &Setup<'_>) -> Result<()> {
     let mut connection = setup.driver.connect()?;
     let tables = connection.rows(
@@ -74,10 +68,7 @@ pub fn cleanup(setup: &Setup<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The secondary indexes that a table has, as (name, columns).
-///
-/// # Errors
-/// Of the server.
+/// The secondary indexes of a table, as (name, columns).
 pub fn indexes(connection: &mut dyn Connection, table: &str) -> Result<Vec<(String, String)>> {
     let rows = connection.rows(&format!(
         "SELECT index_name, GROUP_CONCAT(column_name ORDER BY seq_in_index SEPARATOR ', ') FROM information_schema.statistics \
@@ -90,20 +81,20 @@ pub fn indexes(connection: &mut dyn Connection, table: &str) -> Result<Vec<(Stri
     Ok(rows.into_iter().filter_map(pair).collect())
 }
 
-/// True if all three indexes are there.
-pub fn indexed(found: &[(String, String)], table: &str) -> bool {
-    let there = |(name, columns): (&str, &str)| {
-        found
+/// True if all three indexes exist.
+pub fn indexed(indexes: &[(String, String)], table: &str) -> bool {
+    let exists = |(name, columns): (&str, &str)| {
+        indexes
             .iter()
-            .any(|(index, of)| *index == format!("{table}_{name}") && of == columns)
+            .any(|(index, indexed)| *index == format!("{table}_{name}") && indexed == columns)
     };
-    INDEXES.into_iter().all(there)
+    INDEXES.into_iter().all(exists)
 }
 
-/// Judges whether the tables are in the state that `step` begins with.
+/// Checks that the tables are in the state from which `step` starts.
 ///
 /// # Errors
-/// Says which step, or `prepare`, is missing.
+/// The step, or `prepare`, to run first.
 pub fn preflight(connection: &mut dyn Connection, values: &Values, clients: usize, step: Step) -> Result<()> {
     let name = step.name();
     for table in names(values, clients)? {
@@ -114,7 +105,7 @@ pub fn preflight(connection: &mut dyn Connection, values: &Values, clients: usiz
         let columns: Vec<String> = columns.into_iter().flatten().flatten().collect();
         if columns.is_empty() {
             bail!(
-                "table {table} is missing: run `loadprint-load prepare insert_benchmark --threads={clients}` with the same options first"
+                "table {table} is missing: run `loadprint-load prepare insert_benchmark --threads={clients}` with the same options"
             );
         }
         if columns.join(", ") != NAMES {
@@ -124,17 +115,17 @@ pub fn preflight(connection: &mut dyn Connection, values: &Values, clients: usiz
             );
         }
         let empty = span(connection, &table)?.is_none();
-        let found = indexes(connection, &table)?;
+        let present = indexes(connection, &table)?;
         match step {
             Step::Load if !empty => bail!(
                 "step {name}: table {table} has rows already: run cleanup and prepare, or leave {name} out of --steps"
             ),
-            Step::Load | Step::Index if !found.is_empty() => bail!(
+            Step::Load | Step::Index if !present.is_empty() => bail!(
                 "step {name}: table {table} has secondary indexes already: run cleanup and prepare, or leave {name} out of --steps"
             ),
             Step::Load => {}
             _ if empty => bail!("step {name}: table {table} has no rows: run the step l.i0 first"),
-            Step::Churn { .. } | Step::Query { .. } if !indexed(&found, &table) => {
+            Step::Churn { .. } | Step::Query { .. } if !indexed(&present, &table) => {
                 bail!("step {name}: table {table} lacks secondary indexes: run the step l.x first")
             }
             _ => {}

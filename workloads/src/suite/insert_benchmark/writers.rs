@@ -1,4 +1,4 @@
-//! The connections that insert and delete, and the one that makes the indexes.
+//! The sessions of the connections that insert, delete and create the indexes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,14 +18,14 @@ use crate::driver::ParamType;
 use crate::driver::StatementId;
 use crate::driver::Value;
 use crate::engine::client::Client;
+use crate::engine::load;
+use crate::engine::load::Session;
 use crate::random::Rng;
-use crate::workload;
-use crate::workload::Session;
 
 /// DELETEs after which the smallest id is read again.
 const DELETES_PER_MIN: u64 = 1000;
 
-/// What is left for one connection to do, statement by statement.
+/// The remaining statements of one connection, and when each is due.
 struct Work {
     shared: Arc<Shared>,
     client: usize,
@@ -60,7 +60,8 @@ impl Work {
         }
     }
 
-    /// Rows of the next statement, once it may run; none when there is nothing left or the phase is over.
+    /// Waits until the next statement may run and returns its number of rows; none at the end of
+    /// the rows or of the phase.
     fn next(&mut self, client: &mut Client<'_>) -> Option<u64> {
         let rows = self
             .shared
@@ -80,11 +81,11 @@ impl Work {
             }
             None => None,
         };
-        if self.shared.step.connections() > 1 && !self.shared.pairs[self.client].turn(self.side) {
+        if self.shared.step.connections() > 1 && !self.shared.pairs[self.client].wait_turn(self.side) {
             return None;
         }
         match due {
-            // What is late counts from when it was due.
+            // The latency of a late statement counts from its due time.
             Some(due) => client.start_at(self.kind, due),
             None => client.start(self.kind),
         }
@@ -99,7 +100,7 @@ impl Work {
         self.shared.pairs[self.client].done(self.side);
     }
 
-    /// Sizes of the statements: the usual one, and the last one where the rows do not divide.
+    /// Rows of a statement, and of a smaller last one where the rows do not divide.
     fn sizes(&self) -> (u64, Option<u64>) {
         let usual = self.shared.step.rows_per_commit();
         let rest = self.left.map_or(0, |rows| rows % usual);
@@ -107,7 +108,7 @@ impl Work {
     }
 }
 
-/// A statement for the usual number of rows, and one for the rest.
+/// A statement for the usual number of rows, and one for the remainder.
 struct Statements {
     usual: (u64, StatementId),
     rest: Option<(u64, StatementId)>,
@@ -138,7 +139,7 @@ pub struct Inserter {
     work: Work,
     statements: Statements,
     rng: Rng,
-    /// Not yet committed: an ignored error inserts them again.
+    /// Not yet committed: inserted again after an ignored error.
     rows: Vec<Row>,
 }
 
@@ -161,10 +162,10 @@ impl Inserter {
 }
 
 impl Session for Inserter {
-    fn event(&mut self, client: &mut Client<'_>) -> Result<workload::Step, DbError> {
+    fn event(&mut self, client: &mut Client<'_>) -> Result<load::Step, DbError> {
         if self.rows.is_empty() {
             let Some(rows) = self.work.next(client) else {
-                return Ok(workload::Step::Exhausted);
+                return Ok(load::Step::Exhausted);
             };
             self.rows.extend((0..rows).map(|_| Row::draw(&mut self.rng)));
         }
@@ -181,7 +182,7 @@ impl Session for Inserter {
             .fetch_add(rows as i64, Relaxed);
         let counts = matches!(shared.step, Step::Load | Step::Churn { .. });
         self.work.done(rows);
-        Ok(workload::Step::Done(if counts { rows } else { 0 }))
+        Ok(load::Step::Done(if counts { rows } else { 0 }))
     }
 }
 
@@ -191,12 +192,12 @@ pub struct Deleter {
     statements: Statements,
     smallest: StatementId,
     deletes: u64,
-    /// Not yet committed: an ignored error deletes them again.
+    /// Not yet committed: deleted again after an ignored error.
     rows: Option<u64>,
 }
 
 impl Deleter {
-    /// Prepares the DELETEs and finds the smallest id.
+    /// Prepares the DELETEs and reads the smallest id.
     pub fn open(shared: Arc<Shared>, number: usize, client: &mut Client<'_>) -> Result<Self, DbError> {
         shared.read_span(number, client)?;
         let work = Work::new(shared, number, Side::Delete);
@@ -217,19 +218,19 @@ impl Deleter {
 }
 
 impl Session for Deleter {
-    fn event(&mut self, client: &mut Client<'_>) -> Result<workload::Step, DbError> {
+    fn event(&mut self, client: &mut Client<'_>) -> Result<load::Step, DbError> {
         let rows = match self.rows {
             Some(again) => again,
             None => match self.work.next(client) {
                 Some(rows) => *self.rows.insert(rows),
-                None => return Ok(workload::Step::Exhausted),
+                None => return Ok(load::Step::Exhausted),
             },
         };
         let shared = &self.work.shared;
         let table = shared.table(self.work.client);
         if self.deletes > 0 && self.deletes.is_multiple_of(DELETES_PER_MIN) {
-            let found = client.fetch(self.smallest, &[])?;
-            if let Some(smallest) = found
+            let result = client.fetch(self.smallest, &[])?;
+            if let Some(smallest) = result
                 .first()
                 .and_then(|row| row.first()?.as_deref()?.parse().ok())
             {
@@ -241,11 +242,11 @@ impl Session for Deleter {
         client.committed();
         self.rows = None;
         self.deletes += 1;
-        // Added, not stored: with one table for all, other clients have deleted as many from the same end.
+        // Added, not stored: with one table for all, other clients delete from the same end.
         table.lowest.fetch_add(rows as i64, Relaxed);
         shared.deleted.fetch_add(rows, Relaxed);
         self.work.done(rows);
-        Ok(workload::Step::Done(0))
+        Ok(load::Step::Done(0))
     }
 }
 
@@ -258,7 +259,7 @@ pub struct Indexer {
 }
 
 impl Indexer {
-    /// Counts the rows that the indexes will have.
+    /// Counts the rows of the new indexes.
     pub fn open(shared: Arc<Shared>, number: usize, client: &mut Client<'_>) -> Result<Self, DbError> {
         let table = shared.table(number).name.clone();
         let rows = client.rows(&format!("SELECT COUNT(*) FROM {table}"))?;
@@ -273,13 +274,13 @@ impl Indexer {
 }
 
 impl Session for Indexer {
-    fn event(&mut self, client: &mut Client<'_>) -> Result<workload::Step, DbError> {
+    fn event(&mut self, client: &mut Client<'_>) -> Result<load::Step, DbError> {
         match self.inserter.event(client)? {
-            workload::Step::Exhausted if !self.done => {
+            load::Step::Exhausted if !self.done => {
                 client.start(CREATE_INDEX);
                 client.query(self.alter.as_bytes())?;
                 self.done = true;
-                Ok(workload::Step::Done(self.rows))
+                Ok(load::Step::Done(self.rows))
             }
             other => Ok(other),
         }

@@ -1,5 +1,6 @@
-//! bulk_insert: each thread appends rows to its own table through a buffer of 512 KiB. One event is one row appended to the buffer,
-//! so that most events send nothing; the statement counts say how many were sent.
+//! The script bulk_insert: each thread appends rows to its own table through a buffer of 512 KiB.
+//! One event appends one row to the buffer. Most events send nothing; the statement counts are the
+//! INSERTs sent.
 
 use std::io::Write;
 
@@ -8,6 +9,9 @@ use anyhow::Result;
 use crate::driver::Connection;
 use crate::driver::DbError;
 use crate::engine::client::Client;
+use crate::engine::load::Load;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 use crate::options::Values;
 use crate::suite::parallel;
 use crate::suite::sbtest::bulk::Bulk;
@@ -17,15 +21,12 @@ use crate::suite::sbtest::preflight;
 use crate::suite::sbtest::schema;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
-use crate::workload::Load;
-use crate::workload::Session;
 use crate::workload::Setup;
-use crate::workload::Step;
 use crate::workload::Workload;
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "bulk_insert",
-    summary: "sysbench's bulk insert: one table per thread, rows of two numbers gathered into INSERTs of 512 KiB",
+    summary: "sysbench's bulk insert: one table per thread, rows of two integers in INSERTs of 512 KiB",
     operation: "sysbench event (one row appended to the buffer)",
     types: &["bulk_insert"],
     options: &[],
@@ -54,9 +55,7 @@ impl Workload for BulkInsert {
     }
 
     fn warmup(&self, setup: &Setup<'_>) -> Result<()> {
-        setup
-            .output
-            .line("bulk_insert reads nothing: there is nothing to warm up");
+        setup.output.line("bulk_insert reads no data: nothing to warm up");
         Ok(())
     }
 
@@ -68,7 +67,7 @@ impl Workload for BulkInsert {
     fn check(&self, setup: &Setup<'_>) -> Result<Vec<Finding>> {
         let rules = [
             Rule::new(
-                "ids begin at 1 and have no gap",
+                "ids start at 1 without gaps",
                 "SELECT COALESCE(MAX(id), 0) - COUNT(*) + COALESCE(MIN(id), 1) - 1 FROM sbtest%u",
             ),
             Rule::new("k is the id", "SELECT COUNT(*) FROM sbtest%u WHERE k <> id"),
@@ -114,7 +113,7 @@ impl Session for BulkSession {
             client.query(insert)?;
             self.bulk.clear();
         }
-        // Only now: after an ignored error the event runs again and leaves no gap.
+        // After the statement: an event repeated after an ignored error leaves no gap.
         self.bulk.push(&self.row);
         self.appended = id;
         Ok(Step::Done(1))

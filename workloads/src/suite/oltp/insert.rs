@@ -1,4 +1,4 @@
-//! oltp_insert: one row per event, as text, whatever the protocol.
+//! The script oltp_insert: one row per event, as text with every protocol.
 
 use std::io::Write;
 
@@ -6,14 +6,14 @@ use anyhow::Result;
 
 use crate::driver::DbError;
 use crate::engine::client::Client;
+use crate::engine::load::Load;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 use crate::options::Values;
 use crate::random::Distribution;
 use crate::random::Keys;
 use crate::random::Rng;
 use crate::random::Unique;
-use crate::workload::Load;
-use crate::workload::Session;
-use crate::workload::Step;
 
 /// The script with its options.
 #[derive(Debug)]
@@ -27,9 +27,6 @@ pub struct Inserts {
 
 impl Inserts {
     /// By the options.
-    ///
-    /// # Errors
-    /// If the workload does not declare one.
     pub fn new(distribution: Distribution, values: &Values, threads: usize, seed: u64) -> Result<Self> {
         Ok(Self {
             tables: values.int("tables")?,
@@ -58,7 +55,7 @@ impl Load for Inserts {
 struct InsertSession {
     tables: i64,
     keys: Keys,
-    /// None: the server counts ids, for which the statement says 0.
+    /// None: the statement contains 0 and the server assigns the id.
     ids: Option<Unique>,
     rng: Rng,
     text: Vec<u8>,
@@ -72,7 +69,7 @@ impl Session for InsertSession {
         let k = self.keys.draw(&mut self.rng);
         self.rng.digits(&mut self.c);
         self.rng.digits(&mut self.pad);
-        // All numbers of 32 bits onto the signed INT, as in sysbench.
+        // Maps 32-bit numbers to the signed INT, as sysbench does.
         let id = self
             .ids
             .as_mut()

@@ -1,4 +1,5 @@
-//! Sysbench's SQL scripts, statement for statement (src/lua/ of sysbench 1.0.20). Data prepared by either tool serve the other.
+//! Sysbench's SQL scripts, statement by statement (src/lua/ of sysbench 1.0.20). Each tool runs on
+//! the data that the other one prepared.
 
 pub mod bulk_insert;
 mod insert;
@@ -12,6 +13,7 @@ use anyhow::Result;
 use anyhow::bail;
 
 use crate::driver::Connection;
+use crate::engine::load::Load;
 use crate::options::Values;
 use crate::random::Distribution;
 use crate::suite::sbtest::check;
@@ -19,7 +21,6 @@ use crate::suite::sbtest::preflight;
 use crate::suite::sbtest::schema;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
-use crate::workload::Load;
 use crate::workload::Setup;
 use crate::workload::Workload;
 use insert::Inserts;
@@ -34,12 +35,12 @@ pub struct Oltp {
     event: Event,
 }
 
-/// What one event of a script runs.
+/// The statements of one event of a script.
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// Groups of statements between BEGIN and COMMIT, without them by `--skip-trx`.
+    /// Groups of statements between BEGIN and COMMIT, unless `--skip-trx` is on.
     Transaction(&'static [Group]),
-    /// Groups of statements, each committed by itself.
+    /// Groups of autocommitted statements.
     Groups(&'static [Group]),
     /// A text INSERT.
     Insert,
@@ -50,12 +51,12 @@ enum Event {
 }
 
 impl Oltp {
-    /// The tables it works on; two scripts know one only.
+    /// The number of tables; two scripts use only one.
     fn tables(&self, values: &Values) -> Result<usize> {
         match (self.event, values.count("tables")?) {
             (Event::RandomPoints | Event::RandomRanges, tables) if tables > 1 => {
                 bail!(
-                    "--tables={tables}: {} works on one table, sbtest1: leave --tables out",
+                    "--tables={tables}: {} uses one table, sbtest1: leave --tables out",
                     self.descriptor.name
                 )
             }
@@ -63,7 +64,8 @@ impl Oltp {
         }
     }
 
-    /// True if ids come from the client and could meet those of `prepare`: then there are none.
+    /// True if the client chooses ids, which could equal those of `prepare`: then `prepare` inserts
+    /// no rows.
     fn starts_empty(&self, values: &Values) -> Result<bool> {
         Ok(matches!(self.event, Event::Insert) && !values.flag("auto-inc")?)
     }
@@ -96,7 +98,7 @@ impl Workload for Oltp {
         let (name, tables) = (self.descriptor.name, self.tables(values)?);
         preflight::tables(connection, name, tables, preflight::OLTP)?;
         match self.event {
-            // Needs no rows, adds its own.
+            // Inserts need no rows.
             Event::Insert => Ok(()),
             _ => preflight::rows(connection, name, tables, values.int("table-size")?),
         }

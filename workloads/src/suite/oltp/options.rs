@@ -1,4 +1,5 @@
-//! The options of sysbench's OLTP scripts that change statements. As in sysbench every script takes all of them.
+//! The options of sysbench's OLTP scripts that change statements. Every script accepts all of them,
+//! as in sysbench.
 
 use crate::options::Kind;
 use crate::options::OptionSpec;
@@ -14,12 +15,7 @@ pub const STATEMENTS: &[OptionSpec] = &[
         Some("10"),
         "point selects per transaction; 1 in oltp_point_select",
     ),
-    OptionSpec::new(
-        "range-selects",
-        Kind::Flag,
-        Some("on"),
-        "off leaves out all range selects",
-    ),
+    OptionSpec::new("range-selects", Kind::Flag, Some("on"), "off: no range selects"),
     OptionSpec::new(
         "simple-ranges",
         Kind::Int(0, MANY),
@@ -66,11 +62,11 @@ pub const STATEMENTS: &[OptionSpec] = &[
         "skip-trx",
         Kind::Flag,
         Some("off"),
-        "no BEGIN and COMMIT: every statement commits itself",
+        "no BEGIN and COMMIT: every statement is autocommitted",
     ),
 ];
 
-/// Of `select_random_points`.
+/// Options of `select_random_points`.
 pub const POINTS: &[OptionSpec] = &[OptionSpec::new(
     "random-points",
     Kind::Int(1, 10_000),
@@ -78,7 +74,7 @@ pub const POINTS: &[OptionSpec] = &[OptionSpec::new(
     "values in the IN () of a SELECT",
 )];
 
-/// Of `select_random_ranges`.
+/// Options of `select_random_ranges`.
 pub const RANGES: &[OptionSpec] = &[
     OptionSpec::new(
         "number-of-ranges",

@@ -1,4 +1,5 @@
-//! select_random_points and select_random_ranges: one statement with many parameters, each thread in its slice of `sbtest1`.
+//! The scripts select_random_points and select_random_ranges: one statement with many parameters;
+//! each thread reads its slice of `sbtest1`.
 
 use anyhow::Result;
 
@@ -7,20 +8,20 @@ use crate::driver::ParamType;
 use crate::driver::StatementId;
 use crate::driver::Value;
 use crate::engine::client::Client;
+use crate::engine::load::Load;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 use crate::options::Values;
 use crate::random::Distribution;
 use crate::random::Keys;
 use crate::random::Rng;
-use crate::workload::Load;
-use crate::workload::Session;
-use crate::workload::Step;
 
-/// Either script with its options.
+/// One of the two scripts with its options.
 #[derive(Debug)]
 pub struct RandomSelect {
     sql: String,
     draws: usize,
-    /// The other end of each range; nothing for points.
+    /// Distance to the end of each range; none for points.
     delta: Option<i64>,
     table_size: i64,
     distribution: Distribution,
@@ -30,14 +31,11 @@ pub struct RandomSelect {
 
 impl RandomSelect {
     /// SELECT … WHERE k IN (…).
-    ///
-    /// # Errors
-    /// If the workload does not declare an option.
     pub fn points(distribution: Distribution, values: &Values, threads: usize, seed: u64) -> Result<Self> {
         let draws = values.count("random-points")?;
         let list = vec!["?"; draws].join(", ");
         Ok(Self {
-            // With the blanks of the script, so that the bytes sent are the same.
+            // With the spaces of the script, so that the same bytes are sent.
             sql: format!(
                 "        SELECT id, k, c, pad\n          FROM sbtest1\n          WHERE k IN ({list})\n        "
             ),
@@ -51,9 +49,6 @@ impl RandomSelect {
     }
 
     /// SELECT … WHERE k BETWEEN … OR ….
-    ///
-    /// # Errors
-    /// If the workload does not declare an option.
     pub fn ranges(distribution: Distribution, values: &Values, threads: usize, seed: u64) -> Result<Self> {
         let draws = values.count("number-of-ranges")?;
         let list = vec!["k BETWEEN ? AND ?"; draws].join(" OR ");
@@ -68,7 +63,8 @@ impl RandomSelect {
         })
     }
 
-    /// The keys of a thread: as in sysbench from `size ÷ threads × thread` to one slice further, both included, 0 among them.
+    /// The keys of a thread, as in sysbench: `size ÷ threads × thread` to one slice further, both
+    /// included; they start at 0.
     fn slice(&self, thread: usize) -> Keys {
         let width = self.table_size as f64 / self.threads as f64;
         let least = width * thread as f64;
@@ -130,7 +126,7 @@ mod tests {
     use crate::suite::sbtest::TABLES;
 
     #[test]
-    fn the_slices_of_threads_meet_and_cover_the_table() {
+    fn the_slices_of_the_threads_cover_the_table() {
         let values = Values::defaults(
             &[TABLES, POINTS, OPTIONS],
             &[("table-size", "1000"), ("rand-type", "uniform")],

@@ -1,4 +1,5 @@
-//! The scripts. A new one of groups of statements is an entry here and a line in the list of workloads.
+//! The table of scripts. A new script of groups of statements is an entry here and a line in the
+//! list of workloads.
 
 use super::Event;
 use super::Oltp;
@@ -76,7 +77,7 @@ pub static WRITE_ONLY: Oltp = Oltp {
     event: Event::Transaction(&[INDEX_UPDATES, NON_INDEX_UPDATES, DELETE_INSERTS]),
 };
 
-/// One SELECT by primary key, committed by itself.
+/// One autocommitted SELECT by primary key.
 pub static POINT_SELECT: Oltp = Oltp {
     descriptor: Descriptor {
         name: "oltp_point_select",
@@ -93,7 +94,7 @@ pub static POINT_SELECT: Oltp = Oltp {
 pub static UPDATE_INDEX: Oltp = Oltp {
     descriptor: Descriptor {
         name: "oltp_update_index",
-        summary: "sysbench's update of an indexed column, committed by itself",
+        summary: "sysbench's autocommitted update of an indexed column",
         operation: "sysbench event (--index-updates updates)",
         types: &["oltp_update_index"],
         options: OPTIONS,
@@ -106,7 +107,7 @@ pub static UPDATE_INDEX: Oltp = Oltp {
 pub static UPDATE_NON_INDEX: Oltp = Oltp {
     descriptor: Descriptor {
         name: "oltp_update_non_index",
-        summary: "sysbench's update of a column without index, committed by itself",
+        summary: "sysbench's autocommitted update of a column without index",
         operation: "sysbench event (--non-index-updates updates)",
         types: &["oltp_update_non_index"],
         options: OPTIONS,
@@ -115,11 +116,11 @@ pub static UPDATE_NON_INDEX: Oltp = Oltp {
     event: Event::Groups(&[NON_INDEX_UPDATES]),
 };
 
-/// One DELETE by primary key; rows run out.
+/// One DELETE by primary key, until the table is empty.
 pub static DELETE: Oltp = Oltp {
     descriptor: Descriptor {
         name: "oltp_delete",
-        summary: "sysbench's delete by primary key; rows run out, later deletes find none and count as other statements",
+        summary: "sysbench's delete by primary key; deletes of a missing row count as other statements",
         operation: "sysbench event (one DELETE, whether it finds a row or not)",
         types: &["oltp_delete"],
         options: OPTIONS,
@@ -132,7 +133,7 @@ pub static DELETE: Oltp = Oltp {
 pub static INSERT: Oltp = Oltp {
     descriptor: Descriptor {
         name: "oltp_insert",
-        summary: "sysbench's insert, always as text; --auto-inc=off: unique ids of the client into tables that prepare leaves empty",
+        summary: "sysbench's insert, always as text; --auto-inc=off: unique ids of the client, and prepare leaves the tables empty",
         operation: "sysbench event (one inserted row)",
         types: &["oltp_insert"],
         options: OPTIONS,
@@ -145,7 +146,7 @@ pub static INSERT: Oltp = Oltp {
 pub static RANDOM_POINTS: Oltp = Oltp {
     descriptor: Descriptor {
         name: "select_random_points",
-        summary: "sysbench's SELECT ... WHERE k IN (...), each thread in its own slice of the one table",
+        summary: "sysbench's SELECT ... WHERE k IN (...), each thread in its slice of one table",
         operation: "sysbench event (one SELECT)",
         types: &["select_random_points"],
         options: &[TABLES, STATEMENTS, POINTS, random::OPTIONS],
@@ -158,7 +159,7 @@ pub static RANDOM_POINTS: Oltp = Oltp {
 pub static RANDOM_RANGES: Oltp = Oltp {
     descriptor: Descriptor {
         name: "select_random_ranges",
-        summary: "sysbench's SELECT count(k) over several ranges of k, each thread in its own slice of the one table",
+        summary: "sysbench's SELECT count(k) over several ranges of k, each thread in its slice of one table",
         operation: "sysbench event (one SELECT)",
         types: &["select_random_ranges"],
         options: &[TABLES, STATEMENTS, RANGES, random::OPTIONS],

@@ -1,9 +1,10 @@
-//! One thread of a script of statement groups: its handles for each table, and the event.
+//! The session of a script of statement groups: prepares the statements for each table and runs
+//! events.
 
 use anyhow::Result;
 
 use super::statements::Group;
-use super::statements::MOST_PARAMS;
+use super::statements::MAX_PARAMS;
 use super::statements::Param;
 use super::statements::Statement;
 use crate::driver::DbError;
@@ -11,32 +12,29 @@ use crate::driver::ParamType;
 use crate::driver::StatementId;
 use crate::driver::Value;
 use crate::engine::client::Client;
+use crate::engine::load::Load;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 use crate::options::Values;
 use crate::random::Distribution;
 use crate::random::Keys;
 use crate::random::Rng;
-use crate::workload::Load;
-use crate::workload::Session;
-use crate::workload::Step;
 
-/// Groups of statements with the options fixed.
+/// Groups of statements with their options.
 #[derive(Debug)]
 pub struct Groups {
-    /// How often, and what.
+    /// Repetitions and statements.
     groups: Vec<(usize, &'static [Statement])>,
     transaction: bool,
     tables: usize,
-    /// From an id to the last of its range.
+    /// Distance from an id to the last one of its range.
     reach: i64,
     keys: Keys,
     seed: u64,
 }
 
 impl Groups {
-    /// Leaves out groups that the options turn off.
-    ///
-    /// # Errors
-    /// If the workload does not declare an option.
+    /// Leaves out groups that the options disable.
     pub fn new(
         groups: &'static [Group],
         transaction: bool,
@@ -78,12 +76,13 @@ impl Load for Groups {
     }
 }
 
-/// A statement as an event reads it. Between two events the server has used the caches: what an event needs lies together.
+/// A statement as an event reads it. The server evicts the caches between two events: the data of
+/// an event are adjacent.
 #[derive(Debug, Clone, Copy)]
 struct Planned {
-    /// Where its handles begin, one for each table.
+    /// Index of its first handle; there is one for each table.
     handles: usize,
-    params: [Param; MOST_PARAMS],
+    params: [Param; MAX_PARAMS],
     count: u8,
     k: bool,
     c: bool,
@@ -92,7 +91,7 @@ struct Planned {
 
 impl Planned {
     fn new(statement: &Statement, handles: usize) -> Self {
-        let mut params = [Param::Id; MOST_PARAMS];
+        let mut params = [Param::Id; MAX_PARAMS];
         for (place, param) in params.iter_mut().zip(statement.params) {
             *place = *param;
         }
@@ -108,7 +107,7 @@ impl Planned {
     }
 }
 
-/// So many times the statements up to `end`.
+/// Repetitions of the statements up to `end`.
 #[derive(Debug, Clone, Copy)]
 struct Repeated {
     times: u32,
@@ -128,7 +127,7 @@ struct GroupsSession {
 }
 
 impl GroupsSession {
-    /// Prepares a statement for each table and kind that is used: `tables × kinds + 2` handles.
+    /// Prepares each statement for each table: `tables × statements + 2` handles.
     fn open(load: &Groups, client: &mut Client<'_>, rng: Rng) -> Result<Self, DbError> {
         let mut transaction = |sql| load.transaction.then(|| client.prepare(sql, &[])).transpose();
         let (begin, commit) = (transaction("BEGIN")?, transaction("COMMIT")?);

@@ -1,27 +1,28 @@
-//! What an event is made of: statements with holes that say what goes in, in groups that run on one table. All of it is data.
+//! The statements of the scripts, as data: texts with typed parameters, in groups that run on one
+//! table.
 
 use anyhow::Result;
 
 use crate::driver::ParamType;
 use crate::options::Values;
 
-/// What fills a `?`.
+/// The value of a `?`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Param {
     /// The id, drawn once per repetition of a group.
     Id,
-    /// The id and `--range-size` − 1 more.
+    /// The id plus `--range-size` − 1.
     LastId,
-    /// Drawn as ids are, by itself.
+    /// Drawn like an id, independently of it.
     K,
-    /// 119 characters of digits.
+    /// 119 characters: groups of digits.
     C,
-    /// 59 characters of digits.
+    /// 59 characters: groups of digits.
     Pad,
 }
 
 impl Param {
-    /// Its type on the wire, as sysbench binds it.
+    /// Its protocol type, as sysbench binds it.
     pub const fn kind(self) -> ParamType {
         match self {
             Self::Id | Self::LastId | Self::K => ParamType::Int,
@@ -31,15 +32,15 @@ impl Param {
     }
 }
 
-/// The most parameters of a statement.
-pub const MOST_PARAMS: usize = 4;
+/// The largest number of parameters of a statement.
+pub const MAX_PARAMS: usize = 4;
 
 /// A statement; `%u` stands for the number of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Statement {
     /// The text.
     pub sql: &'static str,
-    /// One for each `?`.
+    /// The value of each `?`.
     pub params: &'static [Param],
 }
 
@@ -55,17 +56,14 @@ impl Statement {
 pub enum Repeat {
     /// Once.
     Once,
-    /// As often as this option says.
+    /// By the value of this option.
     Option(&'static str),
-    /// As this option says, unless `--range-selects` is off.
+    /// By the value of this option; never with `--range-selects=off`.
     Range(&'static str),
 }
 
 impl Repeat {
-    /// How often, by the options.
-    ///
-    /// # Errors
-    /// If the workload does not declare the option.
+    /// The number of repetitions by the options.
     pub fn times(self, values: &Values) -> Result<usize> {
         match self {
             Self::Range(_) if !values.flag("range-selects")? => Ok(0),
@@ -75,10 +73,10 @@ impl Repeat {
     }
 }
 
-/// Statements that run together, on a table drawn once per event.
+/// Statements that run on one table, which is drawn once per event.
 #[derive(Debug, Clone, Copy)]
 pub struct Group {
-    /// How often.
+    /// Repetitions per event.
     pub repeat: Repeat,
     /// One after the other, with the same id.
     pub statements: &'static [Statement],
@@ -89,7 +87,7 @@ pub const POINT_SELECTS: Group = Group {
     repeat: Repeat::Option("point-selects"),
     statements: &[POINT_SELECT],
 };
-/// The only one of oltp_point_select.
+/// The only group of oltp_point_select.
 pub const ONE_POINT_SELECT: Group = Group {
     repeat: Repeat::Once,
     statements: &[POINT_SELECT],
@@ -118,7 +116,7 @@ pub const ORDER_RANGES: Group = range(
         params: &[Param::Id, Param::LastId],
     }],
 );
-/// Ranges sorted and without doubles.
+/// Sorted ranges without duplicates.
 pub const DISTINCT_RANGES: Group = range(
     "distinct-ranges",
     &[Statement {
@@ -142,7 +140,7 @@ pub const NON_INDEX_UPDATES: Group = Group {
         params: &[Param::C, Param::Id],
     }],
 };
-/// A row removed and put back with the same id.
+/// Deletes of a row and INSERTs with the same id.
 pub const DELETE_INSERTS: Group = Group {
     repeat: Repeat::Option("delete-inserts"),
     statements: &[

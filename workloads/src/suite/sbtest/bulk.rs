@@ -1,6 +1,7 @@
-//! Rows gathered into one INSERT, sent before it outgrows sysbench's packet (db_bulk_insert_next of src/db_driver.c).
+//! Builds multi-row INSERTs of at most sysbench's packet size (db_bulk_insert_next of
+//! src/db_driver.c).
 
-/// BULK_PACKET_SIZE of sysbench, with the zero byte that ends its text.
+/// BULK_PACKET_SIZE of sysbench, which includes the terminating zero byte.
 const PACKET: usize = 512 * 1024;
 
 /// An INSERT that grows row by row.
@@ -23,7 +24,8 @@ impl Bulk {
         }
     }
 
-    /// The statement, if it must be sent before a row of this length is added; then [`Bulk::clear`] follows.
+    /// The statement, if a row of this length no longer fits; send it and call [`Bulk::clear`]
+    /// first.
     pub fn full(&self, row: usize) -> Option<&[u8]> {
         let comma = usize::from(self.rows > 0);
         self.rest().filter(|text| text.len() + row + 1 + comma > PACKET)

@@ -1,4 +1,4 @@
-//! The rules of the data, for the verb `check`: whole tables are read.
+//! The rules of the sbtest tables for the verb `check`, which reads whole tables.
 
 use anyhow::Context;
 use anyhow::Result;
@@ -10,9 +10,9 @@ use crate::driver::DbError;
 use crate::workload::Finding;
 use crate::workload::Setup;
 
-/// What the rows of a workload obey: a rule in words, and a query of one number for the table `sbtest%u`, 0 if it holds.
+/// A rule in words, and a query that returns the number of violations in the table `sbtest%u`.
 pub struct Rule {
-    /// In words.
+    /// As printed.
     pub rule: String,
     /// With `%u` for the number of the table.
     pub sql: String,
@@ -28,13 +28,13 @@ impl Rule {
     }
 }
 
-/// The rules of tables with ids 1 to `rows` and sysbench's text columns; `only`: no other ids either.
+/// The rules of tables with ids 1 to `rows` and sysbench's text columns; `only`: without other ids.
 pub fn oltp_rules(rows: i64, only: bool, index: bool) -> Vec<Rule> {
     let group = "_".repeat(11);
     let groups = |count: usize| vec![group.as_str(); count].join("-");
     let mut rules = vec![
         Rule::new(
-            format!("the ids 1 to {rows} are all there, once"),
+            format!("each id from 1 to {rows} exists once"),
             format!(
                 "SELECT ({rows} - COUNT(DISTINCT id)) + (COUNT(*) - COUNT(DISTINCT id)) FROM sbtest%u WHERE id BETWEEN 1 AND {rows}"
             ),
@@ -56,7 +56,7 @@ pub fn oltp_rules(rows: i64, only: bool, index: bool) -> Vec<Rule> {
     }
     if index {
         rules.push(Rule::new(
-            "an index on k, as --create-secondary says",
+            "k has an index (--create-secondary)",
             "SELECT 1 - LEAST(1, COUNT(*)) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() \
              AND TABLE_NAME = 'sbtest%u' AND COLUMN_NAME = 'k' AND SEQ_IN_INDEX = 1",
         ));
@@ -64,10 +64,7 @@ pub fn oltp_rules(rows: i64, only: bool, index: bool) -> Vec<Rule> {
     rules
 }
 
-/// Judges the tables by their columns and each rule; one finding a rule, with the first table that breaks it.
-///
-/// # Errors
-/// Of the server.
+/// Checks columns and rules: one finding per rule, with the first table that violates it.
 pub fn check(
     setup: &Setup<'_>,
     workload: &str,
@@ -76,9 +73,9 @@ pub fn check(
     rules: &[Rule],
 ) -> Result<Vec<Finding>> {
     let mut connection = setup.driver.connect()?;
-    let rule = format!("sbtest1 to sbtest{tables} are there with their columns");
+    let rule = format!("sbtest1 to sbtest{tables} exist with their columns");
     if let Err(error) = preflight::tables(connection.as_mut(), workload, tables, columns) {
-        // The other rules cannot be asked of tables that are not there.
+        // Without the tables the queries of the other rules fail.
         return match error.downcast_ref::<DbError>() {
             Some(_) => Err(error),
             None => Ok(vec![Finding {
@@ -91,7 +88,7 @@ pub fn check(
     for Rule { rule, sql } in rules {
         let mut broken = None;
         for table in 1..=tables {
-            let rows = deviating(connection.as_mut(), &sql.replace("%u", &table.to_string()))?;
+            let rows = violations(connection.as_mut(), &sql.replace("%u", &table.to_string()))?;
             if rows != "0" {
                 broken = Some(format!("sbtest{table}, {rows} rows"));
                 break;
@@ -105,8 +102,8 @@ pub fn check(
     Ok(findings)
 }
 
-fn deviating(connection: &mut dyn Connection, sql: &str) -> Result<String> {
+fn violations(connection: &mut dyn Connection, sql: &str) -> Result<String> {
     let rows = connection.rows(sql)?;
     let cell = rows.into_iter().next().and_then(|row| row.into_iter().next());
-    cell.flatten().with_context(|| format!("no answer to {sql}"))
+    cell.flatten().with_context(|| format!("no result of {sql}"))
 }

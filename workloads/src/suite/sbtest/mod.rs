@@ -1,4 +1,4 @@
-//! The tables `sbtest1` to `sbtestN` of sysbench, which the OLTP scripts and the lookups share: made, judged, checked, dropped.
+//! The tables `sbtest1` to `sbtestN` of sysbench, which the OLTP scripts and `lookup` share.
 
 pub mod bulk;
 pub mod check;
@@ -21,13 +21,13 @@ pub const TABLES: &[OptionSpec] = &[
         "auto-inc",
         Kind::Flag,
         Some("on"),
-        "ids from AUTO_INCREMENT; off: from the client",
+        "AUTO_INCREMENT ids; off: ids of the client",
     ),
     OptionSpec::new(
         "secondary",
         Kind::Flag,
         Some("off"),
-        "prepare: a secondary index in place of the primary key",
+        "prepare: a secondary index instead of the primary key",
     ),
     OptionSpec::new(
         "create-secondary",
@@ -45,6 +45,6 @@ pub const TABLES: &[OptionSpec] = &[
         "create-table-options",
         Kind::Text("OPTIONS"),
         Some(""),
-        "prepare: further options of CREATE TABLE, such as ROW_FORMAT=COMPRESSED",
+        "prepare: additional options of CREATE TABLE, such as ROW_FORMAT=COMPRESSED",
     ),
 ];

@@ -1,5 +1,5 @@
-//! Before a run: are the tables there, with the right columns and enough rows? Reads the dictionary and some rows by their key,
-//! never a whole table.
+//! Checks before a run that the tables exist, with the right columns and enough rows. Reads the
+//! data dictionary and some rows by their key, never a whole table.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use anyhow::bail;
 
 use crate::driver::Connection;
 
-/// A column as the workloads need it: name, type, length of text.
+/// A required column: name, type, length of text.
 pub type Column = (&'static str, &'static str, Option<u64>);
 
 /// The columns of the OLTP tables.
@@ -25,58 +25,64 @@ pub const BULK: &[Column] = &[("id", "int", None), ("k", "int", None)];
 
 /// Rows looked up in each table.
 const SAMPLE: i64 = 256;
-/// One in this number of them may be missing, as `oltp_delete` leaves gaps: where 8 % of a large table are missing at random ids,
-/// more than 42 of the 256 are in one of 10^5 cases; where 5 % are, in one of 10^11.
+/// One in this number of them may be missing, as `oltp_delete` leaves gaps. In a large table
+/// without 8 % of its ids at random, more than 42 of the 256 are missing in one of 10^5 cases;
+/// without 5 %, in one of 10^11.
 const GAPS: usize = 6;
-/// In a small table, so many may be missing: a run that was killed between DELETE and INSERT leaves a gap here and there.
+/// Number that may be missing in a small table: a run killed between DELETE and INSERT leaves a few
+/// gaps.
 const SMALL_GAPS: usize = 3;
-/// Ids that may be missing at the end, in a table of at least ten times as many: where 10 % of all ids are missing, the last nine
-/// of them are in one of 10^9 cases.
+/// Ids that may be missing at the end of a table that has at least ten times this number. In a
+/// table without 10 % of its ids, the last nine are missing in one of 10^9 cases.
 const LAST_GAPS: i64 = 8;
 
-/// Looks for `sbtest1` to `sbtestN` with these columns.
+/// Expects `sbtest1` to `sbtestN` with these columns.
 ///
 /// # Errors
-/// Of the server; or one line with the table, what it is, and the mend.
+/// An error of the server; or one line with the table, its columns and the fix.
 pub fn tables(
     connection: &mut dyn Connection,
     workload: &str,
     tables: usize,
     columns: &[Column],
 ) -> Result<()> {
-    let database = one(connection, "SELECT DATABASE()")?.unwrap_or_default();
+    let database = first_cell(connection, "SELECT DATABASE()")?.unwrap_or_default();
     let present = columns_of_tables(connection)?;
     for table in 1..=tables {
         let name = format!("sbtest{table}");
-        let Some(found) = present.get(&name) else {
+        let Some(actual) = present.get(&name) else {
             let others = others(connection)?;
             bail!(
                 "{name} is missing in the database {database}, which has {others}: run `loadprint-load prepare {workload}` \
-                 with the same options first, or give another --mysql-db"
+                 with the same options, or give another --mysql-db"
             );
         };
-        let fits = columns.len() == found.len()
-            && columns.iter().zip(found).all(|((name, kind, length), found)| {
-                (*name, *kind, *length) == (found.name.as_str(), found.kind.as_str(), found.length)
+        let fits = columns.len() == actual.len()
+            && columns.iter().zip(actual).all(|((name, kind, length), column)| {
+                (*name, *kind, *length) == (column.name.as_str(), column.kind.as_str(), column.length)
             });
         if !fits {
-            let found: Vec<String> = found.iter().map(Found::describe).collect();
-            let wanted: Vec<String> = columns.iter().map(describe).collect();
+            let actual = actual
+                .iter()
+                .map(|column| describe(&column.name, &column.kind, column.length));
+            let needed = columns
+                .iter()
+                .map(|(name, kind, length)| describe(name, kind, *length));
             bail!(
-                "{name} in the database {database} is another workload's table: it has the columns {}, {workload} needs {}: \
+                "{name} in the database {database} is another workload's table, with the columns {}; {workload} needs {}: \
                  give another --mysql-db, or run cleanup and `loadprint-load prepare {workload}`",
-                found.join(", "),
-                wanted.join(", ")
+                actual.collect::<Vec<_>>().join(", "),
+                needed.collect::<Vec<_>>().join(", ")
             );
         }
     }
     Ok(())
 }
 
-/// Looks whether each of the tables holds the ids 1 to `rows`.
+/// Expects the ids 1 to `rows` in each table, except for a few gaps.
 ///
 /// # Errors
-/// Of the server; or one line with the table, what was found, and the mend.
+/// An error of the server; or one line with the table, the difference and the fix.
 pub fn rows(connection: &mut dyn Connection, workload: &str, tables: usize, rows: i64) -> Result<()> {
     let mut sample: Vec<i64> = (0..SAMPLE)
         .map(|step| 1 + step * (rows - 1) / (SAMPLE - 1))
@@ -86,7 +92,7 @@ pub fn rows(connection: &mut dyn Connection, workload: &str, tables: usize, rows
     let again = format!("run cleanup and `loadprint-load prepare {workload}` again");
     for table in 1..=tables {
         let Some(last) = last_id(connection, table)? else {
-            bail!("sbtest{table} is empty, --table-size={rows} says otherwise: {again}");
+            bail!("sbtest{table} is empty, --table-size={rows} needs {rows} rows: {again}");
         };
         if last < rows - LAST_GAPS.min(rows / 10) {
             bail!(
@@ -98,13 +104,13 @@ pub fn rows(connection: &mut dyn Connection, workload: &str, tables: usize, rows
             "SELECT COUNT(*) FROM sbtest{table} WHERE id IN ({})",
             list.join(",")
         );
-        let found = number(one(connection, &sql)?)?.unwrap_or(0);
-        let missing = sample.len() as i64 - found;
+        let present = number(first_cell(connection, &sql)?)?.unwrap_or(0);
+        let missing = sample.len() as i64 - present;
         let allowed = (sample.len() / GAPS).max(SMALL_GAPS.min(sample.len() / 2));
         if missing > allowed as i64 {
             bail!(
-                "sbtest{table} has gaps: of {} ids looked up between 1 and {rows}, {missing} are missing \
-                 (after oltp_delete, or by an auto_increment_increment above 1): {again}",
+                "sbtest{table} has gaps: {missing} of {} sampled ids between 1 and {rows} are missing \
+                 (after oltp_delete, or with auto_increment_increment above 1): {again}",
                 sample.len()
             );
         }
@@ -115,12 +121,12 @@ pub fn rows(connection: &mut dyn Connection, workload: &str, tables: usize, rows
 /// Expects tables without rows.
 ///
 /// # Errors
-/// Of the server; or one line with the table and the mend.
+/// An error of the server; or one line with the table and the fix.
 pub fn empty(connection: &mut dyn Connection, workload: &str, tables: usize) -> Result<()> {
     for table in 1..=tables {
         if let Some(last) = last_id(connection, table)? {
             bail!(
-                "sbtest{table} holds rows up to id {last} of an earlier run, {workload} starts at 1: \
+                "sbtest{table} has rows up to id {last} of an earlier run, {workload} starts at 1: \
                  run cleanup and prepare again"
             );
         }
@@ -128,18 +134,21 @@ pub fn empty(connection: &mut dyn Connection, workload: &str, tables: usize) -> 
     Ok(())
 }
 
-/// The greatest id, nothing if there are no rows.
+/// The greatest id; none without rows.
 pub fn last_id(connection: &mut dyn Connection, table: usize) -> Result<Option<i64>> {
-    number(one(connection, &format!("SELECT MAX(id) FROM sbtest{table}"))?)
+    number(first_cell(
+        connection,
+        &format!("SELECT MAX(id) FROM sbtest{table}"),
+    )?)
 }
 
 fn number(text: Option<String>) -> Result<Option<i64>> {
-    text.map(|text| text.parse().with_context(|| format!("an id `{text}`")))
+    text.map(|text| text.parse().with_context(|| format!("parse the id `{text}`")))
         .transpose()
 }
 
 /// The first column of the first row.
-fn one(connection: &mut dyn Connection, sql: &str) -> Result<Option<String>> {
+fn first_cell(connection: &mut dyn Connection, sql: &str) -> Result<Option<String>> {
     let rows = connection.rows(sql)?;
     Ok(rows
         .into_iter()
@@ -147,30 +156,22 @@ fn one(connection: &mut dyn Connection, sql: &str) -> Result<Option<String>> {
         .and_then(|row| row.into_iter().next().flatten()))
 }
 
-struct Found {
+/// A column of a table in the database.
+struct TableColumn {
     name: String,
     kind: String,
     length: Option<u64>,
 }
 
-impl Found {
-    fn describe(&self) -> String {
-        let length = self
-            .length
-            .map_or_else(String::new, |length| format!("({length})"));
-        format!("{} {}{length}", self.name, self.kind)
-    }
-}
-
-fn describe((name, kind, length): &Column) -> String {
+fn describe(name: &str, kind: &str, length: Option<u64>) -> String {
     let length = length.map_or_else(String::new, |length| format!("({length})"));
     format!("{name} {kind}{length}")
 }
 
-fn columns_of_tables(connection: &mut dyn Connection) -> Result<BTreeMap<String, Vec<Found>>> {
+fn columns_of_tables(connection: &mut dyn Connection) -> Result<BTreeMap<String, Vec<TableColumn>>> {
     let sql = "SELECT TABLE_NAME, LOWER(COLUMN_NAME), LOWER(DATA_TYPE), CHARACTER_MAXIMUM_LENGTH FROM information_schema.COLUMNS \
                WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME LIKE 'sbtest%' ORDER BY TABLE_NAME, ORDINAL_POSITION";
-    let mut tables: BTreeMap<String, Vec<Found>> = BTreeMap::new();
+    let mut tables: BTreeMap<String, Vec<TableColumn>> = BTreeMap::new();
     for row in connection.rows(sql)? {
         let mut cells = row.into_iter();
         let mut cell = || cells.next().flatten().unwrap_or_default();
@@ -179,12 +180,12 @@ fn columns_of_tables(connection: &mut dyn Connection) -> Result<BTreeMap<String,
         tables
             .entry(table)
             .or_default()
-            .push(Found { name, kind, length });
+            .push(TableColumn { name, kind, length });
     }
     Ok(tables)
 }
 
-/// The first tables of the database, in words.
+/// The names of the first tables of the database.
 fn others(connection: &mut dyn Connection) -> Result<String> {
     let sql = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() ORDER BY TABLE_NAME LIMIT 6";
     let mut names: Vec<String> = connection.rows(sql)?.into_iter().flatten().flatten().collect();

@@ -1,4 +1,4 @@
-//! The `sbtest` tables: made, filled, read into memory and dropped, by the statements of sysbench 1.0.20.
+//! Creates, fills, warms up and drops the `sbtest` tables with the statements of sysbench 1.0.20.
 
 use std::io::Write;
 
@@ -13,13 +13,10 @@ use crate::random::Rng;
 use crate::suite::parallel;
 use crate::workload::Setup;
 
-/// Keeps the rows of `prepare` apart from the streams of the threads of `run`.
+/// Separates the random stream of `prepare` from those of the threads of `run`.
 const PREPARE_STREAM: u64 = 1 << 32;
 
-/// Creates the tables and fills each with so many rows; k is drawn by `distribution`.
-///
-/// # Errors
-/// Of the server, with the table.
+/// Creates the tables and inserts `rows` rows into each; `distribution` draws k.
 pub fn prepare(setup: &Setup<'_>, distribution: Distribution, rows: i64) -> Result<()> {
     parallel::for_each(setup, setup.values.count("tables")?, |connection, table| {
         create(setup, connection, table, distribution, rows).with_context(|| format!("prepare sbtest{table}"))
@@ -84,7 +81,7 @@ fn fill(
     let (mut c, mut pad) = ([0; 119], [0; 59]);
     let mut bulk = Bulk::new(&format!("INSERT INTO sbtest{table}({columns}) VALUES"));
     let mut row = Vec::new();
-    let mut told = 0;
+    let mut printed = 0;
     for id in 1..=rows {
         rng.digits(&mut c);
         rng.digits(&mut pad);
@@ -99,7 +96,7 @@ fn fill(
         if let Some(insert) = bulk.full(row.len()) {
             connection.query(insert)?;
             bulk.clear();
-            told = progress(setup, table, id - 1, rows, told);
+            printed = progress(setup, table, id - 1, rows, printed);
         }
         bulk.push(&row);
     }
@@ -109,36 +106,33 @@ fn fill(
     Ok(())
 }
 
-/// Says each full tenth of a table that takes long; returns the last tenth told.
-fn progress(setup: &Setup<'_>, table: usize, done: i64, rows: i64, told: i64) -> i64 {
+/// Prints each full tenth of a large table; returns the last printed one.
+fn progress(setup: &Setup<'_>, table: usize, done: i64, rows: i64, printed: i64) -> i64 {
     let tenth = done * 10 / rows;
-    if rows >= 100_000 && tenth > told {
+    if rows >= 100_000 && tenth > printed {
         setup
             .output
             .line(&format!("sbtest{table}: {} % of {rows} records", tenth * 10));
     }
-    tenth.max(told)
+    tenth.max(printed)
 }
 
-/// Reads every table by its key and by its secondary index, as sysbench's `prewarm` does.
-///
-/// # Errors
-/// Of the server, with the table.
+/// Reads every table by its key and by its secondary index, like `prewarm` of sysbench.
 pub fn warmup(setup: &Setup<'_>) -> Result<()> {
     let values = setup.values;
     let rows = values.int("table-size")?;
-    // sysbench names PRIMARY also where --secondary has made no such key.
+    // sysbench names PRIMARY even with --secondary, where it does not exist.
     let key = if values.flag("secondary")? {
         "xid"
     } else {
         "PRIMARY"
     };
-    let room = "2*1024*1024*1024";
+    let bytes = "2*1024*1024*1024";
     parallel::for_each(setup, values.count("tables")?, |connection, table| {
-        // The first table of a connection.
+        // Only before the first table of a connection.
         if table <= setup.threads {
-            connection.query(format!("SET tmp_table_size={room}").as_bytes())?;
-            connection.query(format!("SET max_heap_table_size={room}").as_bytes())?;
+            connection.query(format!("SET tmp_table_size={bytes}").as_bytes())?;
+            connection.query(format!("SET max_heap_table_size={bytes}").as_bytes())?;
         }
         setup.output.line(&format!("Prewarming table sbtest{table}"));
         for sql in [
@@ -153,10 +147,7 @@ pub fn warmup(setup: &Setup<'_>) -> Result<()> {
     })
 }
 
-/// Drops so many tables.
-///
-/// # Errors
-/// Of the server, with the table.
+/// Drops this number of tables.
 pub fn cleanup(setup: &Setup<'_>, tables: usize) -> Result<()> {
     parallel::for_each(setup, tables, |connection, table| {
         setup.output.line(&format!("Dropping table 'sbtest{table}'..."));

@@ -1,5 +1,5 @@
-//! Transactions by the stored procedures, in the round trips of HammerDB's driver: SET of the variables, CALL (or EXECUTE of a CALL
-//! prepared in SQL), SELECT of the results.
+//! Runs transactions by the stored procedures, with the round trips of HammerDB's driver: SET of
+//! the variables, CALL (or EXECUTE of a CALL prepared in SQL), SELECT of the results.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use crate::driver::Row;
 use crate::engine::client::Client;
 
 const NEW_ORDER_RESULT: &str = "SELECT @n_disc,@n_name,@n_rate,@d_tax,@w_tax,@n_order";
-/// The number of the order in this result.
+/// Column of the order's number in this result.
 const O_ID: usize = 5;
 const PAYMENT_RESULT: &str = "SELECT @r_c_id,@r_c_last,@r_w_street_1,@r_w_street_2,@r_w_city,@r_w_state,@r_w_zip,@r_d_street_1,\
     @r_d_street_2,@r_d_city,@r_d_state,@r_d_zip,@r_c_first,@r_c_middle,@r_c_street_1,@r_c_street_2,@r_c_city,@r_c_state,@r_c_zip,\
@@ -25,12 +25,12 @@ const ORDER_STATUS_RESULT: &str =
     "SELECT @s_c_id,@s_c_last,@s_c_first,@s_c_middle,@s_c_balance,@s_o_id,@s_entdate,@s_o_carrier_id";
 const STOCK_LEVEL_RESULT: &str = "SELECT @l_count";
 
-/// The out parameters of PAYMENT between the name and the date, around the two that are inputs too.
+/// The OUT parameters of PAYMENT between the name and the date.
 const PAYMENT_OUT: &str = "@r_w_street_1,@r_w_street_2,@r_w_city,@r_w_state,@r_w_zip,@r_d_street_1,@r_d_street_2,@r_d_city,\
     @r_d_state,@r_d_zip,@r_c_first,@r_c_middle,@r_c_street_1,@r_c_street_2,@r_c_city,@r_c_state,@r_c_zip,@r_c_phone,@r_c_since";
 const ORDER_STATUS_OUT: &str = "@s_c_first,@s_c_middle,@s_c_balance,@s_o_id,@s_entdate,@s_o_carrier_id";
 
-/// The statements that `prepared` makes on each connection.
+/// The PREPARE statements of the mode `prepared` for each connection.
 pub fn preparations() -> [String; 5] {
     [
         "PREPARE call_neword FROM 'CALL NEWORD(?,?,?,?,?,@n_disc,@n_name,@n_rate,@d_tax,@w_tax,?,?)'"
@@ -44,17 +44,17 @@ pub fn preparations() -> [String; 5] {
     ]
 }
 
-/// One thread's way of calling.
+/// Calls the procedures for one thread.
 #[derive(Debug)]
 pub struct Caller {
-    /// EXECUTE of a prepared CALL.
+    /// Whether it runs EXECUTE of a prepared CALL.
     prepared: bool,
     text: String,
     now: Timestamp,
 }
 
 impl Caller {
-    /// With prepared calls or plain ones.
+    /// With prepared or plain CALLs.
     pub fn new(prepared: bool) -> Self {
         Self {
             prepared,
@@ -114,16 +114,16 @@ impl Caller {
             ))?;
         }
         let rows = client.query_rows(NEW_ORDER_RESULT)?;
-        Ok(is_there(&rows, O_ID))
+        Ok(is_not_null(&rows, O_ID))
     }
 
     fn payment(&mut self, of: &Payment, client: &mut Client<'_>) -> Result<(), DbError> {
         let Payment { w, d, c_w, c_d, .. } = of;
         let (name, by_name) = (
-            of.who.name.as_deref().unwrap_or_default(),
-            u8::from(of.who.name.is_some()),
+            of.customer.name.as_deref().unwrap_or_default(),
+            u8::from(of.customer.name.is_some()),
         );
-        let (c, amount, now) = (of.who.c, Money(of.cents), self.now.text());
+        let (c, amount, now) = (of.customer.c, Money(of.cents), self.now.text());
         if self.prepared {
             self.send(client, format_args!(
                 "SET @r_w={w},@r_d={d},@r_c_w={c_w},@r_c_d={c_d},@r_c_id={c},@by_name={by_name},@r_amount={amount},\
@@ -174,11 +174,11 @@ impl Caller {
     }
 
     fn order_status(&mut self, of: &OrderStatus, client: &mut Client<'_>) -> Result<(), DbError> {
-        let OrderStatus { w, d, who } = of;
+        let OrderStatus { w, d, customer } = of;
         let (name, by_name, c) = (
-            who.name.as_deref().unwrap_or_default(),
-            u8::from(who.name.is_some()),
-            who.c,
+            customer.name.as_deref().unwrap_or_default(),
+            u8::from(customer.name.is_some()),
+            customer.c,
         );
         if self.prepared {
             self.send(
@@ -200,14 +200,15 @@ impl Caller {
     }
 }
 
-/// A procedure of ours takes back an order by a NULL number; one of HammerDB's leaves the number, and the client cannot know.
-fn is_there(rows: &[Row], column: usize) -> bool {
+/// Our procedure returns NULL as the number of an order that it rolled back; HammerDB's procedure
+/// returns the number.
+fn is_not_null(rows: &[Row], column: usize) -> bool {
     rows.first()
         .and_then(|row| row.get(column))
         .is_some_and(Option::is_some)
 }
 
-/// Hundredths as SQL writes them, without the fraction where it is nothing.
+/// Hundredths as a decimal number, without a fraction of zero.
 #[derive(Debug, Clone, Copy)]
 pub struct Money(pub i64);
 

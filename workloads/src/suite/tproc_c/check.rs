@@ -1,6 +1,7 @@
-//! The consistency conditions of TPC-C clause 3.3.2, checked warehouse by warehouse. Conditions 10 and 12 bind the balance of a customer to
-//! what was ordered and paid; HammerDB adds payments to it, delivers without a lock and loads delivered orders that cost something, so they hold
-//! with `--strict` alone. Condition 11 is about the data at the beginning.
+//! Checks the consistency conditions of TPC-C clause 3.3.2 for each warehouse. Conditions 10 and 12
+//! relate the balance of a customer to orders and payments: they pass with `--strict` only, because
+//! HammerDB adds payments to the balance, delivers without a lock and loads delivered orders with
+//! an amount. Condition 11 applies to the initial data.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -15,7 +16,8 @@ use crate::suite::parallel;
 use crate::workload::Finding;
 use crate::workload::Setup;
 
-/// A rule and the query that finds where a warehouse breaks it: the first row's columns say the place and the figures.
+/// A rule and the query for its violations in a warehouse: the columns of the first row are the
+/// place and the values.
 #[derive(Debug)]
 struct Rule {
     text: &'static str,
@@ -23,7 +25,7 @@ struct Rule {
     query: &'static str,
     /// Names of the columns.
     columns: &'static [&'static str],
-    /// By the rules of TPC-C alone.
+    /// Applies with `--strict` only.
     strict: bool,
 }
 
@@ -44,7 +46,7 @@ const RULES: &[Rule] = &[
          GROUP BY w_id, w_ytd HAVING NOT w_ytd <=> total",
     ),
     rule(
-        "2: d_next_o_id - 1 is the highest o_id, and the highest no_o_id where orders wait",
+        "2: d_next_o_id - 1 is the highest o_id, and the highest no_o_id if orders wait",
         &["d_id", "d_next_o_id", "max o_id", "max no_o_id"],
         "SELECT d_id, d_next_o_id, (SELECT MAX(o_id) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id) AS o, \
          (SELECT MAX(no_o_id) FROM new_order WHERE no_w_id = d_w_id AND no_d_id = d_id) AS n FROM district WHERE d_w_id = {w} \
@@ -59,12 +61,12 @@ const RULES: &[Rule] = &[
     rule(
         "4: the sum of o_ol_cnt is the number of order lines of a district",
         &["d_id", "sum of o_ol_cnt", "order lines"],
-        "SELECT d_id, (SELECT SUM(o_ol_cnt) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id) AS wanted, \
-         (SELECT COUNT(*) FROM order_line WHERE ol_w_id = d_w_id AND ol_d_id = d_id) AS found FROM district WHERE d_w_id = {w} \
-         HAVING NOT wanted <=> found",
+        "SELECT d_id, (SELECT SUM(o_ol_cnt) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id) AS expected, \
+         (SELECT COUNT(*) FROM order_line WHERE ol_w_id = d_w_id AND ol_d_id = d_id) AS actual FROM district WHERE d_w_id = {w} \
+         HAVING NOT expected <=> actual",
     ),
     rule(
-        "5: o_carrier_id is null exactly where the order is in new_order",
+        "5: o_carrier_id is null if and only if the order is in new_order",
         &["o_d_id", "o_id", "o_carrier_id", "no_o_id"],
         "(SELECT o_d_id, o_id, o_carrier_id, no_o_id FROM orders LEFT JOIN new_order \
          ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id WHERE o_w_id = {w} \
@@ -75,12 +77,12 @@ const RULES: &[Rule] = &[
     rule(
         "6: o_ol_cnt is the number of lines of each order",
         &["o_d_id", "o_id", "o_ol_cnt", "order lines"],
-        "SELECT o_d_id, o_id, o_ol_cnt, COUNT(ol_number) AS found FROM orders LEFT JOIN order_line \
+        "SELECT o_d_id, o_id, o_ol_cnt, COUNT(ol_number) AS actual FROM orders LEFT JOIN order_line \
          ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} \
-         GROUP BY o_w_id, o_d_id, o_id HAVING NOT o_ol_cnt <=> found",
+         GROUP BY o_w_id, o_d_id, o_id HAVING NOT o_ol_cnt <=> actual",
     ),
     rule(
-        "7: ol_delivery_d is null exactly where o_carrier_id of the order is",
+        "7: ol_delivery_d is null if and only if o_carrier_id of the order is",
         &["o_d_id", "o_id", "ol_number", "o_carrier_id", "ol_delivery_d"],
         "SELECT o_d_id, o_id, ol_number, o_carrier_id, ol_delivery_d FROM orders JOIN order_line \
          ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} \
@@ -99,29 +101,29 @@ const RULES: &[Rule] = &[
          WHERE h_w_id = {w} GROUP BY h_d_id) AS paid ON h_d_id = d_id WHERE d_w_id = {w} AND NOT d_ytd <=> total",
     ),
     rule(
-        "population: 10 districts, 30000 customers and 100000 stock rows a warehouse",
+        "population: 10 districts, 30000 customers and 100000 stock rows per warehouse",
         &["districts", "customers", "stock rows"],
         "SELECT (SELECT COUNT(*) FROM district WHERE d_w_id = {w}) AS d, (SELECT COUNT(*) FROM customer WHERE c_w_id = {w}) AS c, \
          (SELECT COUNT(*) FROM stock WHERE s_w_id = {w}) AS s HAVING NOT (d = 10 AND c = 30000 AND s = 100000)",
     ),
     Rule {
-        text: "10: c_balance is what was delivered less what was paid",
-        query: "SELECT c_d_id, c_id, c_balance, COALESCE(ordered, 0) - COALESCE(paid, 0) AS wanted FROM customer \
+        text: "10: c_balance is the sum of delivered orders minus the sum of payments",
+        query: "SELECT c_d_id, c_id, c_balance, COALESCE(ordered, 0) - COALESCE(paid, 0) AS expected FROM customer \
                 LEFT JOIN (SELECT o_d_id, o_c_id, SUM(ol_amount) AS ordered FROM orders JOIN order_line ON ol_w_id = o_w_id \
                 AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} AND ol_delivery_d IS NOT NULL GROUP BY o_d_id, o_c_id) \
                 AS bought ON o_d_id = c_d_id AND o_c_id = c_id \
                 LEFT JOIN (SELECT h_c_d_id, h_c_id, SUM(h_amount) AS paid FROM history WHERE h_c_w_id = {w} \
                 GROUP BY h_c_d_id, h_c_id) AS payments ON h_c_d_id = c_d_id AND h_c_id = c_id WHERE c_w_id = {w} \
-                HAVING NOT c_balance <=> wanted",
-        columns: &["c_d_id", "c_id", "c_balance", "delivered less paid"],
+                HAVING NOT c_balance <=> expected",
+        columns: &["c_d_id", "c_id", "c_balance", "delivered minus paid"],
         strict: true,
     },
     Rule {
-        text: "12: c_balance + c_ytd_payment is what was delivered",
-        query: "SELECT c_d_id, c_id, c_balance + c_ytd_payment AS found, COALESCE(ordered, 0) AS wanted FROM customer \
+        text: "12: c_balance + c_ytd_payment is the sum of delivered orders",
+        query: "SELECT c_d_id, c_id, c_balance + c_ytd_payment AS actual, COALESCE(ordered, 0) AS expected FROM customer \
                 LEFT JOIN (SELECT o_d_id, o_c_id, SUM(ol_amount) AS ordered FROM orders JOIN order_line ON ol_w_id = o_w_id \
                 AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_w_id = {w} AND ol_delivery_d IS NOT NULL GROUP BY o_d_id, o_c_id) \
-                AS bought ON o_d_id = c_d_id AND o_c_id = c_id WHERE c_w_id = {w} HAVING NOT found <=> wanted",
+                AS bought ON o_d_id = c_d_id AND o_c_id = c_id WHERE c_w_id = {w} HAVING NOT actual <=> expected",
         columns: &["c_d_id", "c_id", "c_balance + c_ytd_payment", "delivered"],
         strict: true,
     },
@@ -130,19 +132,19 @@ const RULES: &[Rule] = &[
 /// Checks all warehouses, `--threads` at a time.
 ///
 /// # Errors
-/// Of the server; a broken rule is a finding.
+/// An error of the server. A broken rule is a finding.
 pub fn check(setup: &Setup<'_>) -> Result<Vec<Finding>> {
     let strict = setup.values.flag("strict")?;
     let rules: Vec<&Rule> = RULES.iter().filter(|rule| strict || !rule.strict).collect();
     let mut connection = setup.driver.connect()?;
     let rows = connection.rows("SELECT MAX(w_id) FROM warehouse")?;
     let Some(warehouses) = cell(&rows) else {
-        bail!("there is no warehouse to check: run `loadprint-load prepare tproc_c` first");
+        bail!("no warehouse to check: run `loadprint-load prepare tproc_c`");
     };
     let warehouses: usize = warehouses.parse().context("read MAX(w_id)")?;
     let places: Vec<Mutex<Option<(usize, String)>>> = rules.iter().map(|_| Mutex::default()).collect();
     parallel::for_each(setup, warehouses, |connection, warehouse| {
-        // All rules see the same moment.
+        // All rules read the same snapshot.
         connection.query(b"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
         connection.query(b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")?;
         for (rule, place) in rules.iter().zip(&places) {

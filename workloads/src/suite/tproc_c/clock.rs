@@ -1,11 +1,11 @@
-//! The time stamp of a transaction as HammerDB's driver writes it, in UTC.
+//! Formats the timestamp of a transaction like HammerDB's driver, in UTC.
 
 use std::time::Duration;
 use std::time::UNIX_EPOCH;
 
 use loadprint_recording::clock::realtime_ns;
 
-/// Made anew when the second has changed.
+/// The text of a second, formatted again when the second changes.
 #[derive(Debug, Default)]
 pub struct Timestamp {
     second: i64,
@@ -13,12 +13,12 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// The expression of the present second.
+    /// The SQL expression of the present second.
     pub fn text(&mut self) -> String {
         format!("str_to_date({},'%Y%m%d%H%i%s')", self.digits())
     }
 
-    /// Fourteen digits: a number that MySQL takes for a DATETIME.
+    /// Fourteen digits, which MySQL accepts as a DATETIME.
     pub fn digits(&mut self) -> &str {
         let second = realtime_ns() / 1_000_000_000;
         if second != self.second {
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stamp_is_fourteen_digits() {
+    fn a_timestamp_is_fourteen_digits() {
         assert_eq!(digits_of(1_709_210_096), "20240229123456");
         assert!(Timestamp::default().text().starts_with("str_to_date(20"));
     }

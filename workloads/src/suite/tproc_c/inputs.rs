@@ -1,4 +1,4 @@
-//! What a terminal types: the kind of the next transaction and its inputs, the same for all modes.
+//! Draws the type of the next transaction of a terminal and its inputs, the same for all modes.
 
 use super::random;
 use super::random::DISTRICTS;
@@ -24,7 +24,7 @@ pub enum Kind {
 pub const TYPES: &[&str] = &["neword", "payment", "delivery", "slev", "ostat"];
 
 impl Kind {
-    /// 10 : 10 : 1 : 1 : 1.
+    /// Draws a type from the mix 10 : 10 : 1 : 1 : 1.
     pub fn draw(rng: &mut Rng) -> Self {
         match rng.uniform(1, 23) {
             1..=10 => Self::NewOrder,
@@ -46,24 +46,25 @@ impl Kind {
     }
 }
 
-/// Where a terminal stands.
+/// A terminal: its warehouses, district and random stream.
 #[derive(Debug)]
 pub struct Terminal {
-    /// Warehouses of the database, or those that the options allow.
+    /// Number of warehouses in use.
     pub warehouses: i64,
-    /// The warehouses it works for: one, or its share of all of them.
+    /// Its home warehouse, or its share of all warehouses.
     pub homes: Vec<i64>,
     /// The district of its stock levels.
     pub district: i64,
     /// The rules of TPC-C.
     pub strict: bool,
-    /// Its stream.
+    /// Its random stream.
     pub rng: Rng,
 }
 
 impl Terminal {
-    /// Terminal `thread` of `threads`. With `all` it owns every `threads`-th warehouse and chooses one for each transaction, as HammerDB's
-    /// allwarehouse does, else it draws one for good.
+    /// Terminal `thread` of `threads`. With `all` it owns every `threads`-th warehouse and draws
+    /// one for each transaction, like HammerDB's allwarehouse; otherwise it draws one home
+    /// warehouse.
     pub fn new(
         thread: usize,
         threads: usize,
@@ -103,9 +104,9 @@ impl Terminal {
         }
     }
 
-    /// A draw that is true so many times in a hundred.
-    pub fn percent(&mut self, of: i64) -> bool {
-        self.rng.uniform(1, 100) <= of
+    /// True with a probability in percent.
+    pub fn percent(&mut self, percent: i64) -> bool {
+        self.rng.uniform(1, 100) <= percent
     }
 }
 
@@ -136,16 +137,17 @@ impl NewOrder {
     }
 }
 
-/// A customer by last name or by number; both are drawn always, so that the stream does not depend on the choice.
+/// A customer by last name or by number. Both are always drawn, so that the stream does not depend
+/// on the choice.
 #[derive(Debug, Clone)]
-pub struct Who {
-    /// The last name, if the customer is found by it.
+pub struct CustomerKey {
+    /// The last name, if it selects the customer.
     pub name: Option<String>,
     /// The number.
     pub c: i64,
 }
 
-impl Who {
+impl CustomerKey {
     /// 60 % by name (clauses 2.5.1.2 and 2.6.1.2).
     fn draw(terminal: &mut Terminal) -> Self {
         let by_name = terminal.percent(60);
@@ -170,9 +172,9 @@ pub struct Payment {
     pub c_w: i64,
     /// District of the customer.
     pub c_d: i64,
-    /// Who pays.
-    pub who: Who,
-    /// Hundredths.
+    /// The paying customer.
+    pub customer: CustomerKey,
+    /// Amount in hundredths.
     pub cents: i64,
 }
 
@@ -188,7 +190,7 @@ impl Payment {
             let c_w = random::other_warehouse(&mut terminal.rng, w, terminal.warehouses);
             (c_w, c_d)
         };
-        let who = Who::draw(terminal);
+        let customer = CustomerKey::draw(terminal);
         let cents = match terminal.strict {
             true => terminal.rng.uniform(100, 500_000),
             false => terminal.rng.uniform(1, 5000) * 100,
@@ -198,7 +200,7 @@ impl Payment {
             d,
             c_w,
             c_d,
-            who,
+            customer,
             cents,
         }
     }
@@ -252,8 +254,8 @@ pub struct OrderStatus {
     pub w: i64,
     /// District.
     pub d: i64,
-    /// Who asks.
-    pub who: Who,
+    /// The customer.
+    pub customer: CustomerKey,
 }
 
 impl OrderStatus {
@@ -262,7 +264,7 @@ impl OrderStatus {
         Self {
             w: terminal.home(),
             d: terminal.rng.uniform(1, DISTRICTS),
-            who: Who::draw(terminal),
+            customer: CustomerKey::draw(terminal),
         }
     }
 }
@@ -283,22 +285,24 @@ mod tests {
     }
 
     #[test]
-    fn all_warehouses_are_dealt_out_as_hammerdb_does() {
+    fn all_warehouses_are_distributed_as_in_hammerdb() {
         assert_eq!(terminal(0, 4, 10, true).homes, [1, 5, 9]);
-        // The last ones begin again at the first warehouse.
+        // The last shares continue with the first warehouse.
         assert_eq!(terminal(3, 4, 10, true).homes, [4, 8, 2]);
         assert_eq!(terminal(5, 8, 3, true).homes, [3]);
     }
 
     #[test]
-    fn a_home_is_kept_and_payments_leave_it_fifteen_times_in_a_hundred() {
+    fn a_home_is_constant_and_fifteen_percent_of_payments_are_remote() {
         let mut terminal = terminal(1, 2, 8, false);
         let home = terminal.homes[0];
         let payments: Vec<Payment> = (0..20_000).map(|_| Payment::draw(&mut terminal)).collect();
         assert!(payments.iter().all(|payment| payment.w == home));
-        let share = |of: &dyn Fn(&&Payment) -> bool| payments.iter().filter(of).count() as f64 / 20_000.0;
+        let share = |condition: &dyn Fn(&&Payment) -> bool| {
+            payments.iter().filter(condition).count() as f64 / 20_000.0
+        };
         assert!((share(&|payment| payment.c_w != home) - 0.15).abs() < 0.01);
-        assert!((share(&|payment| payment.who.name.is_some()) - 0.60).abs() < 0.015);
+        assert!((share(&|payment| payment.customer.name.is_some()) - 0.60).abs() < 0.015);
     }
 
     #[test]
@@ -308,8 +312,8 @@ mod tests {
         for _ in 0..230_000 {
             counts[Kind::draw(&mut rng) as usize] += 1;
         }
-        for (count, wanted) in counts.into_iter().zip([100_000, 100_000, 10_000, 10_000, 10_000]) {
-            assert!(i32::abs(count - wanted) < 1500, "{counts:?}");
+        for (count, expected) in counts.into_iter().zip([100_000, 100_000, 10_000, 10_000, 10_000]) {
+            assert!(i32::abs(count - expected) < 1500, "{counts:?}");
         }
     }
 }

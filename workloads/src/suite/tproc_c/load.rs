@@ -1,4 +1,5 @@
-//! `prepare`, `warmup` and `cleanup`: the data loaded by many connections, tenths of warehouses handed out one after the other.
+//! `prepare`, `warmup` and `cleanup`. The connections of `prepare` load tenths of warehouses in
+//! turn.
 
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::AtomicU64;
@@ -20,24 +21,25 @@ use crate::random::Rng;
 use crate::suite::parallel;
 use crate::workload::Setup;
 
-/// Keeps the rows of `prepare` apart from the streams of the threads of `run`.
+/// Separates the random streams of `prepare` from those of the threads of `run`.
 const PREPARE_STREAM: u64 = 1 << 34;
-/// INVISIBLE columns are known from this version on.
+/// First version with INVISIBLE columns.
 const INVISIBLE_SINCE: (u32, u32, u32) = (8, 0, 30);
 
-/// Makes tables, rows and procedures in an empty database.
+/// Creates tables, rows and procedures in an empty database.
 ///
 /// # Errors
-/// Of the server, or when the database holds anything.
+/// An error of the server, or a database that is not empty.
 pub fn prepare(setup: &Setup<'_>) -> Result<()> {
     let mut connection = setup.driver.connect()?;
     let shape = Shape::of(setup.values)?;
     let strict = setup.values.flag("strict")?;
-    must_be_empty(connection.as_mut())?;
+    expect_empty_database(connection.as_mut())?;
     if shape.history_key {
-        may_be_invisible(connection.as_mut())?;
+        expect_invisible_columns(connection.as_mut())?;
     }
-    // The parameters of the procedures get the character set of the database: another one than the columns' would cost the index on names.
+    // The parameters of the procedures have the character set of the database: unless it is that of
+    // the columns, the server cannot use the index on names.
     connection.query(b"ALTER DATABASE CHARACTER SET latin1 COLLATE latin1_swedish_ci")?;
     setup.output.line("Creating 9 tables");
     for definition in shape.definitions() {
@@ -56,24 +58,24 @@ pub fn cell(rows: &[Row]) -> Option<&str> {
     rows.first()?.first()?.as_deref()
 }
 
-fn must_be_empty(connection: &mut dyn Connection) -> Result<()> {
+fn expect_empty_database(connection: &mut dyn Connection) -> Result<()> {
     let rows = connection.rows(
         "SELECT DATABASE(), (SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()) + \
          (SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = DATABASE())",
     )?;
-    let of = |column: usize| rows.first()?.get(column)?.as_deref();
-    match (of(0), of(1)) {
+    let cell = |column: usize| rows.first()?.get(column)?.as_deref();
+    match (cell(0), cell(1)) {
         (_, Some("0")) => Ok(()),
-        (name, found) => bail!(
-            "database `{}` is not empty ({} tables and procedures): `loadprint-load cleanup tproc_c` removes those of this workload, \
-             or give an empty --mysql-db",
+        (name, count) => bail!(
+            "database `{}` is not empty ({} tables and procedures): run `loadprint-load cleanup tproc_c`, which removes those of this \
+             workload, or give an empty --mysql-db",
             name.unwrap_or_default(),
-            found.unwrap_or("some")
+            count.unwrap_or("some")
         ),
     }
 }
 
-fn may_be_invisible(connection: &mut dyn Connection) -> Result<()> {
+fn expect_invisible_columns(connection: &mut dyn Connection) -> Result<()> {
     let rows = connection.rows("SELECT VERSION()")?;
     let version = cell(&rows).unwrap_or_default();
     let mut parts = version
@@ -83,7 +85,7 @@ fn may_be_invisible(connection: &mut dyn Connection) -> Result<()> {
     let parsed = (next(), next(), next());
     if version.contains("MariaDB") || parsed < INVISIBLE_SINCE {
         bail!(
-            "--history-pk: server version {version} has no invisible primary key (MySQL 8.0.30 has): leave it out"
+            "--history-pk: server version {version} has no invisible primary key (MySQL 8.0.30 and later): leave the option out"
         );
     }
     Ok(())
@@ -117,36 +119,36 @@ fn fill(setup: &Setup<'_>, warehouses: i64, strict: bool) -> Result<()> {
     })
 }
 
-/// What has been loaded.
+/// The progress of `prepare`.
 struct Progress {
-    began: Instant,
+    start: Instant,
     warehouses: i64,
     /// Tenths of warehouses.
     done: AtomicI64,
     rows: AtomicU64,
-    /// The second of the last line.
-    told: AtomicU64,
+    /// The second of the last printed line.
+    printed: AtomicU64,
 }
 
 impl Progress {
     fn new(warehouses: i64) -> Self {
         Self {
-            began: Instant::now(),
+            start: Instant::now(),
             warehouses,
             done: AtomicI64::new(0),
             rows: AtomicU64::new(0),
-            told: AtomicU64::new(0),
+            printed: AtomicU64::new(0),
         }
     }
 
-    /// A line a second, and one at the end.
+    /// Counts a slice. Returns a line once a second and at the end.
     fn slice_done(&self, warehouse: i64, rows: u64) -> Option<String> {
         let rows = self.rows.fetch_add(rows, Relaxed) + rows;
         let done = self.done.fetch_add(i64::from(warehouse > 0), Relaxed) + i64::from(warehouse > 0);
-        let seconds = self.began.elapsed().as_secs_f64();
+        let seconds = self.start.elapsed().as_secs_f64();
         let second = seconds as u64;
         let last = done == self.warehouses * DISTRICTS;
-        if self.told.fetch_max(second, Relaxed) >= second && !last {
+        if self.printed.fetch_max(second, Relaxed) >= second && !last {
             return None;
         }
         Some(format!(
@@ -160,9 +162,6 @@ impl Progress {
 }
 
 /// Reads every table by its primary key and the names of customers by their index.
-///
-/// # Errors
-/// Of the server.
 pub fn warmup(setup: &Setup<'_>) -> Result<()> {
     let mut connection = setup.driver.connect()?;
     let rows = connection.rows("SELECT MAX(w_id) FROM warehouse")?;
@@ -198,9 +197,6 @@ pub fn warmup(setup: &Setup<'_>) -> Result<()> {
 }
 
 /// Drops tables and procedures.
-///
-/// # Errors
-/// Of the server.
 pub fn cleanup(setup: &Setup<'_>) -> Result<()> {
     let mut connection = setup.driver.connect()?;
     setup.output.line("Dropping 9 tables and 5 procedures");

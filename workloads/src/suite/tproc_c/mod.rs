@@ -1,4 +1,5 @@
-//! TPROC-C: the order-entry workload that HammerDB derives from TPC-C, on its schema, with its five stored procedures or without them.
+//! The workload `tproc_c`: the order-entry workload that HammerDB derives from TPC-C, on its
+//! schema, with its five stored procedures or without them.
 
 mod call;
 mod check;
@@ -27,21 +28,21 @@ use crate::driver::DbError;
 use crate::driver::Failure;
 use crate::driver::protocol::Protocol;
 use crate::engine::client::Client;
+use crate::engine::load::Load;
+use crate::engine::load::Moment;
+use crate::engine::load::Session;
 use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::random::Rng;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
-use crate::workload::Load;
-use crate::workload::Moment;
-use crate::workload::Session;
 use crate::workload::Setup;
 use crate::workload::Workload;
 use call::Caller;
 use inputs::Terminal;
+use session::Access;
 use session::TerminalSession;
-use session::Way;
 use statements::Statements;
 
 /// Options of the workload.
@@ -50,7 +51,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         "warehouses",
         Kind::Int(1, 100_000),
         Some("1"),
-        "prepare: warehouses to load, about 100 MB each; run: use the first so many [default of run: all there are]",
+        "prepare: warehouses to load, about 100 MB each; run: number of warehouses to use [default for run: all]",
     ),
     OptionSpec::new(
         "tproc-mode",
@@ -63,19 +64,19 @@ pub const OPTIONS: &[OptionSpec] = &[
         "all-warehouses",
         Kind::Flag,
         Some("off"),
-        "a thread works for its share of all warehouses in place of one",
+        "each thread uses its share of all warehouses instead of one warehouse",
     ),
     OptionSpec::new(
         "keying-thinking",
         Kind::Flag,
         Some("off"),
-        "keying (18, 3, 2 s) and think times (mean 12, 10, 5 s) of TPC-C: about 1.3 new orders a minute and thread",
+        "keying times (18, 3, 2 s) and think times (mean 12, 10, 5 s) of TPC-C: about 1.3 new orders per minute and thread",
     ),
     OptionSpec::new(
         "strict",
         Kind::Flag,
         Some("off"),
-        "the rules of TPC-C where HammerDB deviates; prepare and run; not comparable with HammerDB",
+        "prepare and run: the rules of TPC-C where HammerDB deviates; not comparable with HammerDB",
     ),
     OptionSpec::new(
         "check",
@@ -93,7 +94,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         "partition",
         Kind::Flag,
         Some("off"),
-        "prepare: order_line in one partition per 100 warehouses, from 200 warehouses on",
+        "prepare: one partition of order_line per 100 warehouses, from 200 warehouses on",
     ),
     OptionSpec::new(
         "history-pk",
@@ -121,7 +122,7 @@ impl Workload for TprocC {
         &DESCRIPTOR
     }
 
-    /// As HammerDB does.
+    /// As in HammerDB.
     fn protocol(&self) -> Option<Protocol> {
         Some(Protocol::Text)
     }
@@ -161,7 +162,7 @@ impl Workload for TprocC {
     }
 }
 
-/// `--warehouses` of `run`, where it was given.
+/// `--warehouses` of `run`, if given.
 fn given_warehouses(values: &Values) -> Result<Option<i64>> {
     let given = values.given("warehouses")?;
     given.then(|| values.int("warehouses")).transpose()
@@ -193,7 +194,7 @@ impl Mode {
     }
 }
 
-/// What HammerDB counts on the server.
+/// The server counters that HammerDB reads.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     /// Com_commit and Com_rollback, of all clients.
@@ -207,15 +208,8 @@ impl Counts {
     fn read(connection: &mut dyn Connection) -> Result<Self, DbError> {
         let sum = "SELECT COALESCE(SUM(d_next_o_id), 0), COALESCE(MAX(d_w_id), 0) FROM district";
         let district = connection.rows(sum)?;
-        let of = |column: usize| {
-            district
-                .first()
-                .and_then(|row| row.get(column))
-                .cloned()
-                .flatten()
-        };
-        let number = |text: Option<String>| text.and_then(|text| text.parse::<u64>().ok());
-        let (orders, warehouses) = (number(of(0)), number(of(1)));
+        let cell = |column: usize| -> Option<u64> { district.first()?.get(column)?.as_deref()?.parse().ok() };
+        let (orders, warehouses) = (cell(0), cell(1));
         let status =
             connection.rows("SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', 'Com_rollback')")?;
         let counters: Vec<u64> = status
@@ -231,13 +225,13 @@ impl Counts {
             _ => Err(DbError::Fatal(Failure {
                 errno: 2000,
                 sqlstate: "HY000".to_owned(),
-                message: "Com_commit, Com_rollback or d_next_o_id cannot be read".to_owned(),
+                message: "cannot read Com_commit, Com_rollback or d_next_o_id".to_owned(),
             })),
         }
     }
 }
 
-/// The workload with its options.
+/// The load with its options.
 #[derive(Debug)]
 struct TprocLoad {
     warehouses: Option<i64>,
@@ -254,33 +248,33 @@ struct TprocLoad {
 impl Load for TprocLoad {
     fn session(&self, thread: usize, client: &mut Client<'_>) -> Result<Box<dyn Session>, DbError> {
         let rows = client.rows("SELECT COALESCE(MAX(w_id), 1) FROM warehouse")?;
-        let there: i64 = load::cell(&rows).and_then(|text| text.parse().ok()).unwrap_or(1);
-        let warehouses = self.warehouses.unwrap_or(there);
+        let present: i64 = load::cell(&rows).and_then(|text| text.parse().ok()).unwrap_or(1);
+        let warehouses = self.warehouses.unwrap_or(present);
         let mut rng = Rng::new(self.seed, thread as u64);
-        // The procedures draw with RAND(): the same seed gives them the same items.
+        // The procedures draw items with RAND(), by the same seed.
         let (first, second) = (rng.uniform(1, 1 << 30), rng.uniform(1, 1 << 30));
         client.on_connect(&format!("SET rand_seed1={first}, rand_seed2={second}"))?;
         client.on_connect("SET autocommit=0")?;
-        let way = match self.mode {
-            Mode::Call => Way::Call(Caller::new(false)),
+        let access = match self.mode {
+            Mode::Call => Access::Call(Caller::new(false)),
             Mode::Prepared => {
                 for sql in call::preparations() {
                     client.on_connect(&sql)?;
                 }
-                Way::Call(Caller::new(true))
+                Access::Call(Caller::new(true))
             }
-            Mode::Statements => Way::Statements(Box::new(Statements::open(client, self.strict)?)),
+            Mode::Statements => Access::Statements(Box::new(Statements::open(client, self.strict)?)),
         };
         Ok(Box::new(TerminalSession {
             terminal: Terminal::new(thread, self.threads, warehouses, self.all, self.strict, rng),
-            way,
+            access,
             pauses: self.pauses,
             thinking: 0.0,
         }))
     }
 
     fn operations_per_event(&self) -> f64 {
-        // New orders in HammerDB's mix, rolled back ones included.
+        // New orders in HammerDB's mix, including those rolled back.
         10.0 / 23.0
     }
 
@@ -294,7 +288,7 @@ impl Load for TprocLoad {
     fn handles(&self) -> usize {
         match self.mode {
             Mode::Call => 0,
-            // A statement prepared in SQL counts as one prepared by the protocol does.
+            // The server counts statements prepared in SQL like those prepared by the protocol.
             Mode::Prepared => call::preparations().len(),
             Mode::Statements => statements::HANDLES,
         }
@@ -310,14 +304,15 @@ impl Load for TprocLoad {
         Ok(())
     }
 
-    /// HammerDB's two figures, over the true length of the measurement: it divides by whole minutes and drops the rest.
+    /// HammerDB's NOPM and TPM over the exact length of the measurement; HammerDB divides by whole
+    /// minutes.
     fn details(&self, seconds: f64) -> Map<String, Json> {
         let before = *self.before.lock().unwrap_or_else(PoisonError::into_inner);
         let after = *self.after.lock().unwrap_or_else(PoisonError::into_inner);
-        let per_minute = |of: fn(&Counts) -> u64| {
+        let per_minute = |count: fn(&Counts) -> u64| {
             after
-                .and_then(|after| of(&after).checked_sub(of(&before)))
-                .map(|grown| grown as f64 * 60.0 / seconds)
+                .and_then(|after| count(&after).checked_sub(count(&before)))
+                .map(|growth| growth as f64 * 60.0 / seconds)
         };
         let mut details = Map::new();
         details.insert("nopm".to_owned(), json!(per_minute(|counts| counts.orders)));

@@ -1,4 +1,5 @@
-//! Whether the database holds what the run needs: tables, columns, warehouses, procedures, each with its mend.
+//! Checks before a run that the database has the tables, columns, warehouses and procedures; errors
+//! contain the fix.
 
 use anyhow::Result;
 use anyhow::bail;
@@ -11,7 +12,7 @@ use super::tables::TABLES;
 use crate::driver::Connection;
 use crate::options::Values;
 
-/// Columns that the statements name and an older or other schema may lack.
+/// Columns that the statements use and that other schemas may lack.
 const COLUMNS: [(&str, &str); 9] = [
     ("warehouse", "w_id,w_ytd,w_tax,w_name"),
     ("district", "d_id,d_w_id,d_ytd,d_tax,d_next_o_id,d_name"),
@@ -39,31 +40,31 @@ const COLUMNS: [(&str, &str); 9] = [
     ),
 ];
 
-/// Refuses what cannot run; a line on standard error for what runs in another way than one may think.
+/// Refuses unsuitable data; warns on standard error about unexpected results.
 ///
 /// # Errors
-/// One line with the mend.
+/// One line with the fix.
 pub fn preflight(values: &Values, threads: usize, connection: &mut dyn Connection) -> Result<()> {
     let strict = values.flag("strict")?;
     columns(connection, strict)?;
     let rows = connection.rows("SELECT MAX(w_id) FROM warehouse")?;
-    let there: i64 = cell(&rows).unwrap_or("0").parse()?;
-    if there == 0 {
+    let present: i64 = cell(&rows).unwrap_or("0").parse()?;
+    if present == 0 {
         bail!("table warehouse is empty: run `loadprint-load cleanup tproc_c` and `prepare tproc_c`");
     }
-    if let Some(wanted) = given_warehouses(values)?
-        && wanted > there
+    if let Some(given) = given_warehouses(values)?
+        && given > present
     {
         bail!(
-            "--warehouses={wanted}, but the database has {there}: lower it, or run `loadprint-load cleanup tproc_c` and \
-             `prepare tproc_c --warehouses={wanted}`"
+            "--warehouses={given}, but the database has {present}: lower it, or run `loadprint-load cleanup tproc_c` and \
+             `prepare tproc_c --warehouses={given}`"
         );
     }
-    let used = given_warehouses(values)?.unwrap_or(there);
+    let used = given_warehouses(values)?.unwrap_or(present);
     if usize::try_from(used)? < threads {
         eprintln!(
-            "loadprint-load: {threads} threads on {used} warehouses: threads share a warehouse and wait for each other's row locks; \
-             HammerDB advises several warehouses per virtual user"
+            "loadprint-load: warning: {threads} threads on {used} warehouses: threads share warehouses and wait for row locks of each \
+             other; HammerDB recommends several warehouses per virtual user"
         );
     }
     match values.text("tproc-mode")? {
@@ -76,30 +77,32 @@ fn columns(connection: &mut dyn Connection, strict: bool) -> Result<()> {
     let rows = connection.rows(
         "SELECT LOWER(TABLE_NAME), LOWER(COLUMN_NAME), LOWER(DATA_TYPE) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()",
     )?;
-    let at = |row: &[Option<String>], column: usize| row.get(column).cloned().flatten().unwrap_or_default();
+    let text = |row: &[Option<String>], column: usize| row.get(column).cloned().flatten().unwrap_or_default();
     let kind = |table: &str, column: &str| {
         rows.iter()
-            .find(|row| at(row, 0) == table && at(row, 1) == column)
-            .map(|row| at(row, 2))
+            .find(|row| text(row, 0) == table && text(row, 1) == column)
+            .map(|row| text(row, 2))
     };
-    let absent: Vec<&str> = TABLES
+    let missing: Vec<&str> = TABLES
         .into_iter()
-        .filter(|table| !rows.iter().any(|row| at(row, 0) == *table))
+        .filter(|table| !rows.iter().any(|row| text(row, 0) == *table))
         .collect();
-    if !absent.is_empty() {
+    if !missing.is_empty() {
         bail!(
-            "the database has no table {}: run `loadprint-load prepare tproc_c` with the same --mysql-db first",
-            absent.join(", ")
+            "the database has no table {}: run `loadprint-load prepare tproc_c` with the same --mysql-db",
+            missing.join(", ")
         );
     }
     for (table, names) in COLUMNS {
         if let Some(name) = names.split(',').find(|name| kind(table, name).is_none()) {
-            bail!("table {table} has no column {name}: it is not TPROC-C's; give another --mysql-db");
+            bail!(
+                "table {table} has no column {name} and does not belong to TPROC-C: give another --mysql-db"
+            );
         }
     }
     if strict && kind("order_line", "ol_amount").as_deref() != Some("decimal") {
         bail!(
-            "--strict: the data were loaded without it (ol_amount holds no cents): run `loadprint-load cleanup tproc_c` and \
+            "--strict: the data were loaded without it (ol_amount has no cents): run `loadprint-load cleanup tproc_c` and \
              `prepare tproc_c --strict`"
         );
     }
@@ -108,30 +111,30 @@ fn columns(connection: &mut dyn Connection, strict: bool) -> Result<()> {
 
 fn procedures_fit(connection: &mut dyn Connection, strict: bool) -> Result<()> {
     match procedures::origin(connection)? {
-        Ok(Origin::Ours { strict: found }) if found == strict => Ok(()),
-        Ok(Origin::Ours { strict: found }) => {
-            let (found, other) = if found {
+        Ok(Origin::Ours { strict: created }) if created == strict => Ok(()),
+        Ok(Origin::Ours { strict: created }) => {
+            let (created, fix) = if created {
                 ("with", "give")
             } else {
                 ("without", "leave out")
             };
             bail!(
-                "the procedures were made {found} --strict: {other} --strict, or run cleanup and prepare again"
+                "the procedures were created {created} --strict: {fix} --strict, or run cleanup and prepare again"
             )
         }
         Ok(Origin::Foreign) if strict => bail!(
-            "--strict: the procedures are another tool's: run `loadprint-load cleanup tproc_c` and `prepare tproc_c --strict`, \
-             or use --tproc-mode=statements"
+            "--strict: another tool created the procedures: run `loadprint-load cleanup tproc_c` and `prepare tproc_c --strict`, \
+             or give --tproc-mode=statements"
         ),
         Ok(Origin::Foreign) => {
             eprintln!(
-                "loadprint-load: the procedures are another tool's (HammerDB's?): they do not tell the client of the 1 % of new orders \
-                 that they roll back, so `events` counts these too; nopm and tpm are exact"
+                "loadprint-load: warning: another tool (HammerDB?) created the procedures: they do not report the 1 % of new orders that \
+                 they roll back, so that `events` includes these; nopm and tpm are exact"
             );
             Ok(())
         }
         Err(missing) => bail!(
-            "the database has no procedure {}: run `loadprint-load cleanup tproc_c` and `prepare tproc_c`, or use --tproc-mode=statements",
+            "the database has no procedure {}: run `loadprint-load cleanup tproc_c` and `prepare tproc_c`, or give --tproc-mode=statements",
             missing.join(", ")
         ),
     }

@@ -1,13 +1,14 @@
-//! The five stored procedures. Names, parameters and statements are those that HammerDB's driver calls, so that each tool runs on the
-//! other's schema; the texts in `sql/` carry both rule sets, a line that belongs to one of them is marked.
+//! Creates and recognizes the five stored procedures. Names, parameters and statements are those of
+//! HammerDB, so that each tool runs on the other's schema. The texts in `sql/` contain both rule
+//! sets; lines of only one of them are marked.
 
 use anyhow::Result;
 
 use crate::driver::Connection;
 
-/// Comment of a procedure of ours, by which `run` knows whose it is.
+/// Comment of our procedures, by which `run` recognizes them.
 const COMMENT: &str = "loadprint";
-/// As above, with the rules of TPC-C.
+/// Comment of our procedures with the rules of TPC-C.
 const COMMENT_STRICT: &str = "loadprint strict";
 
 /// Name and text of each procedure.
@@ -20,9 +21,6 @@ const PROCEDURES: [(&str, &str); 5] = [
 ];
 
 /// Creates the procedures in the chosen database.
-///
-/// # Errors
-/// Of the server.
 pub fn create(connection: &mut dyn Connection, strict: bool) -> Result<()> {
     for (_, text) in PROCEDURES {
         connection.query(by_rules(text, strict).as_bytes())?;
@@ -31,9 +29,6 @@ pub fn create(connection: &mut dyn Connection, strict: bool) -> Result<()> {
 }
 
 /// Drops the procedures.
-///
-/// # Errors
-/// Of the server.
 pub fn drop_all(connection: &mut dyn Connection) -> Result<()> {
     for (name, _) in PROCEDURES {
         connection.query(format!("DROP PROCEDURE IF EXISTS {name}").as_bytes())?;
@@ -41,31 +36,28 @@ pub fn drop_all(connection: &mut dyn Connection) -> Result<()> {
     Ok(())
 }
 
-/// Whose the procedures of a database are.
+/// The tool that created the procedures of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// Made by `prepare`, with these rules.
+    /// `prepare`, with these rules.
     Ours {
-        /// Those of TPC-C.
+        /// The rules of TPC-C.
         strict: bool,
     },
-    /// Made by another tool with the same names.
+    /// Another tool, with the same names.
     Foreign,
 }
 
-/// Looks at the procedures; the names that are missing as the error.
-///
-/// # Errors
-/// Of the server.
+/// Reads the comments of the procedures; the inner error is the list of missing procedures.
 pub fn origin(connection: &mut dyn Connection) -> Result<Result<Origin, Vec<&'static str>>> {
     let rows = connection.rows(
         "SELECT UPPER(ROUTINE_NAME), ROUTINE_COMMENT FROM information_schema.ROUTINES \
          WHERE ROUTINE_SCHEMA = DATABASE() AND ROUTINE_TYPE = 'PROCEDURE'",
     )?;
     let comment = |name: &str| {
-        let of = |row: &&Vec<Option<String>>| row.first().and_then(Option::as_deref) == Some(name);
+        let has_name = |row: &&Vec<Option<String>>| row.first().and_then(Option::as_deref) == Some(name);
         rows.iter()
-            .find(of)
+            .find(has_name)
             .map(|row| row.get(1).cloned().flatten().unwrap_or_default())
     };
     let names = PROCEDURES.map(|(name, _)| name);
@@ -73,7 +65,7 @@ pub fn origin(connection: &mut dyn Connection) -> Result<Result<Origin, Vec<&'st
     if !missing.is_empty() {
         return Ok(Err(missing));
     }
-    let all = |wanted: &str| names.iter().all(|name| comment(name).as_deref() == Some(wanted));
+    let all = |text: &str| names.iter().all(|name| comment(name).as_deref() == Some(text));
     Ok(Ok(match (all(COMMENT), all(COMMENT_STRICT)) {
         (true, _) => Origin::Ours { strict: false },
         (_, true) => Origin::Ours { strict: true },
@@ -102,14 +94,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_other_rules_is_left_out() {
+    fn lines_of_the_other_rules_are_left_out() {
         let text = "a\n[strict] b\n[hammerdb] c\n'{comment}'";
         assert_eq!(by_rules(text, false), "a\n c\n'loadprint'");
         assert_eq!(by_rules(text, true), "a\n b\n'loadprint strict'");
     }
 
     #[test]
-    fn every_text_makes_the_procedure_of_its_name() {
+    fn every_text_creates_the_procedure_of_its_name() {
         for (name, text) in PROCEDURES {
             for strict in [false, true] {
                 let text = by_rules(text, strict);

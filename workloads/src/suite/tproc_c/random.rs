@@ -1,38 +1,41 @@
-//! The random values of the benchmark: TPC-C clause 2.1.6 (NURand), 4.3.2 (strings, last names), and HammerDB's ranges.
+//! Draws the random values of the benchmark: TPC-C clauses 2.1.6 (NURand) and 4.3.2 (strings, last
+//! names), HammerDB's ranges.
 
 use crate::random::Rng;
 
-/// Warehouse, customers and orders of a district, items: TPC-C clause 1.2 and 4.3.3.
+/// Districts per warehouse (TPC-C clauses 1.2 and 4.3.3, like the next constants).
 pub const DISTRICTS: i64 = 10;
-/// Customers per district, and orders at the beginning.
+/// Customers per district, and initial orders.
 pub const CUSTOMERS: i64 = 3000;
 /// Items, and stock rows per warehouse.
 pub const ITEMS: i64 = 100_000;
-/// An item that does not exist: it makes a new order roll back.
+/// A nonexistent item, which rolls back a new order.
 pub const NO_ITEM: i64 = ITEMS + 1;
-/// Orders above this one wait for their delivery at the beginning.
+/// Initial orders with higher numbers wait for their delivery.
 pub const DELIVERED: i64 = 2100;
 
 const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// Letters that one random word gives: 62^10 < 2^60.
+/// Letters from one 64-bit random number: 62^10 < 2^60.
 const PER_WORD: usize = 10;
 const SYLLABLES: [&str; 10] = [
     "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING",
 ];
 
-/// HammerDB's constant of last names, for the data and for the run.
+/// HammerDB's NURand constant of last names, for prepare and run.
 const C_LAST: i64 = 123;
-/// With the rules of TPC-C the run's constant differs from that of the data by 65 to 119, but not by 96 or 112 (clause 2.1.6.1).
+/// By the rules of TPC-C the constant of the run differs from that of the data by 65 to 119, but
+/// not by 96 or 112 (clause
+/// 2.1.6.1).
 const C_LAST_STRICT: i64 = 223;
-/// Constants for customers and items, from 0 to A.
+/// NURand constant of customers, from 0 to A.
 const C_CUSTOMER: i64 = 259;
-/// As above; the procedure NEWORD of the strict rules has it too.
+/// NURand constant of items; the procedure NEWORD of the strict rules contains it too.
 const C_ITEM: i64 = 7911;
 
 /// Clause 2.1.6: NURand(A, x, y) with the constant C.
-fn nurand(rng: &mut Rng, a: i64, c: i64, least: i64, most: i64) -> i64 {
-    let mixed = rng.uniform(0, a) | rng.uniform(least, most);
-    (mixed + c) % (most - least + 1) + least
+fn nurand(rng: &mut Rng, a: i64, c: i64, lowest: i64, highest: i64) -> i64 {
+    let mixed = rng.uniform(0, a) | rng.uniform(lowest, highest);
+    (mixed + c) % (highest - lowest + 1) + lowest
 }
 
 /// The number of a last name in the data.
@@ -40,12 +43,12 @@ pub fn name_of_data(rng: &mut Rng) -> i64 {
     nurand(rng, 255, C_LAST, 0, 999)
 }
 
-/// The number of a last name that a transaction asks for.
+/// The number of a last name in a transaction.
 pub fn name_of_run(rng: &mut Rng, strict: bool) -> i64 {
     nurand(rng, 255, if strict { C_LAST_STRICT } else { C_LAST }, 0, 999)
 }
 
-/// A customer: uniform in HammerDB.
+/// The number of a customer: uniform in HammerDB.
 pub fn customer(rng: &mut Rng, strict: bool) -> i64 {
     match strict {
         true => nurand(rng, 1023, C_CUSTOMER, 1, CUSTOMERS),
@@ -53,7 +56,7 @@ pub fn customer(rng: &mut Rng, strict: bool) -> i64 {
     }
 }
 
-/// An item: uniform in HammerDB.
+/// The number of an item: uniform in HammerDB.
 pub fn item(rng: &mut Rng, strict: bool) -> i64 {
     match strict {
         true => nurand(rng, 8191, C_ITEM, 1, ITEMS),
@@ -61,7 +64,7 @@ pub fn item(rng: &mut Rng, strict: bool) -> i64 {
     }
 }
 
-/// A warehouse that is not `home`, unless there is only one.
+/// A warehouse other than `home`, if there is one.
 pub fn other_warehouse(rng: &mut Rng, home: i64, warehouses: i64) -> i64 {
     if warehouses == 1 {
         return home;
@@ -76,9 +79,9 @@ pub fn last_name(number: i64) -> String {
     [syllable(100), syllable(10), syllable(1)].concat()
 }
 
-/// Appends letters and digits, from `least` to `most` of them.
-pub fn letters(rng: &mut Rng, text: &mut String, least: i64, most: i64) {
-    let mut left = usize::try_from(rng.uniform(least, most)).unwrap_or(0);
+/// Appends `shortest` to `longest` letters and digits.
+pub fn letters(rng: &mut Rng, text: &mut String, shortest: i64, longest: i64) {
+    let mut left = usize::try_from(rng.uniform(shortest, longest)).unwrap_or(0);
     while left > 0 {
         let mut bits = rng.bits();
         for _ in 0..left.min(PER_WORD) {
@@ -102,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn another_warehouse_is_any_but_home() {
+    fn other_warehouse_is_never_the_home() {
         let mut rng = Rng::new(1, 1);
         let mut seen = [0; 5];
         for _ in 0..4000 {
@@ -114,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nurand_stays_in_its_range_and_favours_some() {
+    fn nurand_is_in_its_range_and_not_uniform() {
         let mut rng = Rng::new(1, 1);
         let mut hits = vec![0u32; 1000];
         for _ in 0..200_000 {
@@ -122,7 +125,7 @@ mod tests {
         }
         hits.sort_unstable_by(|a, b| b.cmp(a));
         let hottest: u32 = hits[..100].iter().sum();
-        // A tenth of the names gets far more than a tenth of the draws.
+        // A tenth of the names has far more than a tenth of the draws.
         assert!(hottest > 60_000, "{hottest}");
     }
 

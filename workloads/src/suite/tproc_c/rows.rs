@@ -1,4 +1,4 @@
-//! The rows of the data at the beginning, by TPC-C clause 4.3.3.1 with HammerDB's ranges, or exactly with the strict rules.
+//! Generates the initial rows by TPC-C clause 4.3.3.1, with HammerDB's ranges or the strict rules.
 
 use std::fmt::Write;
 
@@ -16,10 +16,10 @@ use crate::random::Rng;
 
 /// Rows of one INSERT.
 const BATCH: usize = 1000;
-/// The date of all rows: one seed gives the same bytes on every day.
+/// The date of all rows, fixed so that one seed gives the same bytes on every day.
 const LOADED: &str = "'2025-01-01 00:00:00'";
 
-/// A multi-row INSERT that is sent whenever it holds enough rows.
+/// A multi-row INSERT, sent after every [`BATCH`] rows.
 struct Insert<'a> {
     connection: &'a mut dyn Connection,
     head: &'static str,
@@ -61,14 +61,15 @@ impl<'a> Insert<'a> {
         Ok(())
     }
 
-    /// Sends the rest; how many rows there were.
+    /// Sends the remaining rows; returns the number of all rows.
     fn end(mut self) -> Result<u64> {
         self.send()?;
         Ok(self.sent)
     }
 }
 
-/// One tenth of the items, or of a warehouse: a district with its customers and orders, and a tenth of the stock.
+/// One tenth of the items, or of a warehouse: a district with its customers and orders, and a tenth
+/// of the stock.
 #[derive(Debug)]
 pub struct Slice {
     /// The warehouse; 0 for the items.
@@ -77,15 +78,12 @@ pub struct Slice {
     pub number: i64,
     /// The rules of TPC-C.
     pub strict: bool,
-    /// The stream of this slice.
+    /// The random stream of this slice.
     pub rng: Rng,
 }
 
 impl Slice {
-    /// Inserts the rows and gives their number.
-    ///
-    /// # Errors
-    /// Of the server.
+    /// Inserts the rows and returns their number.
     pub fn insert(&mut self, connection: &mut dyn Connection) -> Result<u64> {
         if self.warehouse == 0 {
             return self.items(connection);
@@ -105,9 +103,9 @@ impl Slice {
         (self.number - 1) * size + 1..=self.number * size
     }
 
-    fn word(&mut self, text: &mut String, least: i64, most: i64) {
+    fn word(&mut self, text: &mut String, shortest: i64, longest: i64) {
         text.push('\'');
-        letters(&mut self.rng, text, least, most);
+        letters(&mut self.rng, text, shortest, longest);
         text.push('\'');
     }
 
@@ -120,7 +118,7 @@ impl Slice {
         write!(text, ",'{:04}11111'", self.rng.uniform(0, 9999))
     }
 
-    /// From 10 to 20 percent; with the strict rules from 0 to 20 in steps of a hundredth.
+    /// From 10 to 20 percent; by the strict rules from 0 to 20 in steps of 0.01.
     fn tax(&mut self) -> f64 {
         match self.strict {
             true => self.rng.uniform(0, 2000) as f64 / 10_000.0,
@@ -128,15 +126,15 @@ impl Slice {
         }
     }
 
-    /// 26 to 50 letters, in a tenth of the rows with the word "original".
+    /// 26 to 50 letters, with the word "original" in a tenth of the rows.
     fn data(&mut self, text: &mut String) {
-        let begin = text.len() + 1;
+        let start = text.len() + 1;
         self.word(text, 26, 50);
         if self.rng.uniform(1, 10) == 1 {
             let word = if self.strict { "ORIGINAL" } else { "original" };
-            let room = text.len() - 1 - begin - word.len();
+            let room = text.len() - 1 - start - word.len();
             let offset = self.rng.uniform(0, i64::try_from(room).unwrap_or(0));
-            let at = begin + usize::try_from(offset).unwrap_or(0);
+            let at = start + usize::try_from(offset).unwrap_or(0);
             text.replace_range(at..at + word.len(), word);
         }
     }
@@ -235,7 +233,7 @@ impl Slice {
             self.number, self.warehouse
         )?;
         self.word(text, 8, 16);
-        // Each name at least once.
+        // Each name occurs at least once.
         let name = if id <= 1000 {
             id - 1
         } else {
@@ -256,7 +254,8 @@ impl Slice {
         Ok(())
     }
 
-    /// Who ordered: HammerDB draws from the numbers not below the order's own, which leaves customers without an order; TPC-C permutes.
+    /// The customers of the orders. TPC-C permutes all customers; HammerDB draws each from the
+    /// order's number up, which leaves customers without an order.
     fn buyers(&mut self) -> Vec<i64> {
         let mut buyers: Vec<i64> = (1..=CUSTOMERS).collect();
         for position in 0..buyers.len() {
@@ -319,7 +318,7 @@ impl Slice {
         )?;
         let delivered = order <= DELIVERED;
         text.push_str(if delivered { LOADED } else { "NULL" });
-        // Amounts of delivered orders in HammerDB, of waiting orders in TPC-C.
+        // HammerDB sets amounts in delivered orders, TPC-C in waiting orders.
         match (self.strict, delivered) {
             (true, false) => write!(text, ",{:.2},", self.rng.uniform(1, 999_999) as f64 / 100.0)?,
             (false, true) => write!(text, ",{:.2},", self.rng.uniform(10, 10_000) as f64 / 100.0)?,
@@ -336,7 +335,7 @@ mod tests {
     use crate::driver::Driver;
     use crate::driver::dry_run::DryRun;
 
-    /// The statements of one tenth, and the rows it says it has.
+    /// The statements of one tenth, and the number of rows that it returns.
     fn tenth(warehouse: i64, seed: u64, strict: bool) -> (u64, Vec<String>) {
         let driver = DryRun::default();
         let mut connection = driver.connect().unwrap();
@@ -351,16 +350,16 @@ mod tests {
         (rows, log.iter().map(|(_, text)| text.clone()).collect())
     }
 
-    /// Rows of the texts that begin so; no value holds a bracket.
+    /// Rows of the texts that start with `head`; no value contains a parenthesis.
     fn rows_of(texts: &[String], head: &str) -> usize {
         let rows = |text: &String| text.matches('(').count() - 1;
         texts.iter().filter(|text| text.starts_with(head)).map(rows).sum()
     }
 
     #[test]
-    fn a_tenth_of_a_warehouse_has_the_rows_of_the_clause_in_statements_of_a_thousand() {
+    fn a_tenth_of_a_warehouse_has_its_rows_in_statements_of_a_thousand() {
         let (rows, texts) = tenth(1, 7, false);
-        for (head, wanted) in [
+        for (head, expected) in [
             ("INSERT INTO warehouse ", 1),
             ("INSERT INTO district ", 1),
             ("INSERT INTO stock ", 10_000),
@@ -369,7 +368,7 @@ mod tests {
             ("INSERT INTO orders ", 3000),
             ("INSERT INTO new_order ", 900),
         ] {
-            assert_eq!(rows_of(&texts, head), wanted, "{head}");
+            assert_eq!(rows_of(&texts, head), expected, "{head}");
         }
         let lines = rows_of(&texts, "INSERT INTO order_line ");
         assert!((29_000..31_000).contains(&lines), "{lines}");
@@ -382,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn one_seed_gives_one_text() {
+    fn one_seed_gives_the_same_statements() {
         assert_eq!(tenth(1, 7, false), tenth(1, 7, false));
         assert_ne!(tenth(1, 7, false).1, tenth(1, 8, false).1);
         let items = tenth(0, 7, false).1;
@@ -404,7 +403,7 @@ mod tests {
             buyers.len()
         };
         assert_eq!(buyers(true), 3000);
-        // HammerDB's way leaves about half of them without an order.
+        // HammerDB leaves about half of them without an order.
         assert!((1400..1600).contains(&buyers(false)), "{}", buyers(false));
     }
 }

@@ -1,4 +1,5 @@
-//! One thread: a terminal that draws the kind of the next transaction and runs it in the way that was chosen.
+//! The session of one thread: a terminal that draws the type of the next transaction, waits and
+//! runs it.
 
 use loadprint_recording::clock::monotonic_ns;
 
@@ -8,14 +9,14 @@ use super::inputs::Terminal;
 use super::statements::Statements;
 use crate::driver::DbError;
 use crate::engine::client::Client;
+use crate::engine::load::Session;
+use crate::engine::load::Step;
 use crate::random::Rng;
-use crate::workload::Session;
-use crate::workload::Step;
 
-/// How a transaction reaches the server.
+/// The access to the server.
 #[derive(Debug)]
-pub enum Way {
-    /// By the procedures.
+pub enum Access {
+    /// By the stored procedures.
     Call(Caller),
     /// Statement by statement.
     Statements(Box<Statements>),
@@ -25,10 +26,10 @@ pub enum Way {
 #[derive(Debug)]
 pub struct TerminalSession {
     pub(super) terminal: Terminal,
-    pub(super) way: Way,
-    /// Keying and thinking take their time.
+    pub(super) access: Access,
+    /// With keying and think times.
     pub(super) pauses: bool,
-    /// The think time that the last transaction left, seconds.
+    /// The think time after the last transaction in seconds.
     pub(super) thinking: f64,
 }
 
@@ -39,28 +40,30 @@ impl Session for TerminalSession {
             return Ok(Step::Exhausted);
         }
         client.start(kind as usize);
-        let ordered = match &mut self.way {
-            Way::Call(caller) => caller.run(kind, &mut self.terminal, client)?,
-            Way::Statements(statements) => statements.run(kind, &mut self.terminal, client)?,
+        let ordered = match &mut self.access {
+            Access::Call(caller) => caller.run(kind, &mut self.terminal, client)?,
+            Access::Statements(statements) => statements.run(kind, &mut self.terminal, client)?,
         };
         Ok(Step::Done(u64::from(ordered)))
     }
 }
 
 impl TerminalSession {
-    /// Thinks about the last transaction, then keys in the next one: TPC-C clause 5.2.5. False when the phase is over before.
+    /// Waits for the think time of the last transaction and the keying time of the next one (TPC-C
+    /// clause 5.2.5). False at the end of the phase.
     fn pause(&mut self, kind: Kind, client: &mut Client<'_>) -> bool {
         let (keying, mean) = kind.pauses();
-        let thought = std::mem::replace(
+        let thinking = std::mem::replace(
             &mut self.thinking,
             think(&mut self.terminal.rng, mean, self.terminal.strict),
         );
-        let wait_ns = ((thought + keying) * 1e9) as i64;
+        let wait_ns = ((thinking + keying) * 1e9) as i64;
         client.pause_until(monotonic_ns() + wait_ns)
     }
 }
 
-/// Negative exponential; whole seconds in HammerDB, at most ten times the mean in TPC-C.
+/// Draws a think time from the exponential distribution: whole seconds in HammerDB, at most ten
+/// times the mean in TPC-C.
 fn think(rng: &mut Rng, mean: f64, strict: bool) -> f64 {
     // 1 - u is never 0.
     let seconds = -(1.0 - rng.unit()).ln() * mean;
@@ -76,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thinking_has_its_mean() {
+    fn think_times_have_their_mean() {
         let mut rng = Rng::new(5, 5);
         for strict in [false, true] {
             let sum: f64 = (0..100_000).map(|_| think(&mut rng, 12.0, strict)).sum();

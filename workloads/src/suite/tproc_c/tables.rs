@@ -1,10 +1,11 @@
-//! The nine tables with HammerDB's columns, types and indexes; latin1, no foreign keys.
+//! The definitions of the nine tables with HammerDB's columns, types and indexes, in latin1 and
+//! without foreign keys.
 
 use anyhow::Result;
 
 use crate::options::Values;
 
-/// The tables in the order in which they are made.
+/// The tables in the order of their creation.
 pub const TABLES: [&str; 9] = [
     "warehouse",
     "district",
@@ -20,14 +21,14 @@ pub const TABLES: [&str; 9] = [
 /// From this many warehouses on `--partition=on` has an effect.
 const PARTITIONED: i64 = 200;
 
-/// What the tables are made with.
+/// The options of the tables.
 #[derive(Debug)]
 pub struct Shape<'a> {
     /// Warehouses to load.
     pub warehouses: i64,
     engine: &'a str,
     partition: bool,
-    /// `history` gets an invisible key.
+    /// `history` has an invisible primary key.
     pub history_key: bool,
     strict: bool,
 }
@@ -81,7 +82,7 @@ impl<'a> Shape<'a> {
             "new_order" => NEW_ORDER,
             _ => ORDER_LINE,
         };
-        // Cents are kept only by the rules of TPC-C.
+        // Only the rules of TPC-C store cents.
         let amount = if self.strict { "DECIMAL(6,2)" } else { "INT" };
         text.replace("{amount}", amount)
             .replace("{text}", "COLLATE latin1_bin")
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn order_line_is_partitioned_only_when_asked_and_from_200_warehouses_on() {
+    fn order_line_is_partitioned_by_option_from_200_warehouses_on() {
         assert!(!order_line(&[("warehouses", "400")]).contains("PARTITION"));
         assert!(!order_line(&[("warehouses", "199"), ("partition", "on")]).contains("PARTITION"));
         let many = order_line(&[("warehouses", "250"), ("partition", "on")]);
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn cents_are_kept_by_the_strict_rules_only() {
+    fn only_the_strict_rules_store_cents() {
         assert!(order_line(&[]).contains("ol_amount INT,"));
         assert!(order_line(&[("strict", "on")]).contains("ol_amount DECIMAL(6,2),"));
     }

@@ -9,7 +9,7 @@ BEGIN
 
     START TRANSACTION;
     WHILE district <= 10 DO
-        /* A district without waiting orders leaves them NULL, and nothing is changed in it. */
+        /* Without waiting orders they stay NULL and the district is unchanged. */
         SET order_id = NULL, buyer = NULL;
         SELECT no_o_id INTO order_id FROM new_order WHERE no_w_id = in_w_id AND no_d_id = district
 [hammerdb]            LIMIT 1;

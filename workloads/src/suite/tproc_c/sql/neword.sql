@@ -13,7 +13,7 @@ BEGIN
     DECLARE about_item, about_stock VARCHAR(50);
     DECLARE amount DECIMAL(6,2);
     DECLARE d01, d02, d03, d04, d05, d06, d07, d08, d09, d10, about_line CHAR(24);
-    /* An item that does not exist takes the order back; its number is then NULL, so that the client knows. */
+    /* A nonexistent item rolls the order back; a NULL number reports this to the client. */
     DECLARE EXIT HANDLER FOR SQLSTATE '23000' BEGIN ROLLBACK; SET io_o_id = NULL; END;
     DECLARE EXIT HANDLER FOR NOT FOUND BEGIN ROLLBACK; SET io_o_id = NULL; END;
 
@@ -28,7 +28,7 @@ BEGIN
 [hammerdb]    SET unused = FLOOR(1 + RAND() * 99);
 [strict]    SET unused = FLOOR(1 + RAND() * 100);
     WHILE number <= in_lines DO
-        /* Branches and assignments are as many as in HammerDB's procedure: the server spends a fifth of its time on them. */
+        /* The same number of branches and assignments as in the procedure of HammerDB: they take a fifth of the server time. */
         IF unused = 1 AND number = in_lines THEN
             SET item = 100001;
         ELSE

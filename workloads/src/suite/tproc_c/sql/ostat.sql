@@ -4,7 +4,7 @@ CREATE PROCEDURE OSTAT(
     OUT out_o_id INT, OUT out_entry DATETIME, OUT out_carrier INT)
 COMMENT '{comment}'
 BEGIN
-    DECLARE names, wanted INT;
+    DECLARE names, middle INT;
     DECLARE fetched INT DEFAULT 0;
     DECLARE missing INT DEFAULT 0;
     DECLARE item, supplier, quantity INT;
@@ -25,10 +25,10 @@ BEGIN
     IF in_by_name = 1 THEN
         SELECT COUNT(c_id) INTO names FROM customer
             WHERE c_w_id = in_w_id AND c_d_id = in_d_id AND c_last = io_last;
-[hammerdb]        SET wanted = (names + 1) DIV 2 + 1;
-[strict]        SET wanted = (names + 1) DIV 2;
+[hammerdb]        SET middle = (names + 1) DIV 2 + 1;
+[strict]        SET middle = (names + 1) DIV 2;
         OPEN namesakes;
-        WHILE fetched < wanted DO
+        WHILE fetched < middle DO
             FETCH namesakes INTO out_balance, out_first, out_middle, io_c_id;
             SET fetched = fetched + 1;
         END WHILE;

@@ -11,7 +11,7 @@ CREATE PROCEDURE PAYMENT(
     OUT out_discount DECIMAL(4,4), INOUT io_balance DECIMAL(12,2), OUT out_data VARCHAR(500), IN in_now DATETIME)
 COMMENT '{comment}'
 BEGIN
-    DECLARE names, wanted INT;
+    DECLARE names, middle INT;
     DECLARE fetched INT DEFAULT 0;
     DECLARE missing INT DEFAULT 0;
     DECLARE w_called, d_called VARCHAR(10);
@@ -38,11 +38,11 @@ BEGIN
     IF in_by_name = 1 THEN
         SELECT COUNT(c_id) INTO names FROM customer
             WHERE c_w_id = in_c_w_id AND c_d_id = in_c_d_id AND c_last = io_last;
-[hammerdb]        SET wanted = (names + 1) DIV 2 + 1;
-[strict]        SET wanted = (names + 1) DIV 2;
+[hammerdb]        SET middle = (names + 1) DIV 2 + 1;
+[strict]        SET middle = (names + 1) DIV 2;
         OPEN namesakes;
-        /* Past the last one the values of the last one stay. */
-        WHILE fetched < wanted DO
+        /* After the last row its values remain. */
+        WHILE fetched < middle DO
             FETCH namesakes INTO out_first, out_middle, io_c_id, out_street_1, out_street_2, out_city, out_state,
                 out_zip, out_phone, io_credit, out_credit_lim, out_discount, io_balance, out_since;
             SET fetched = fetched + 1;

@@ -1,18 +1,18 @@
-//! What the answers of statements hold: values that must be there, as exact whole numbers.
+//! Reads required values from the results of statements, as exact integers.
 
 use super::text::Key;
 use crate::driver::DbError;
 use crate::driver::Failure;
 use crate::driver::Row;
 
-/// The answer of a statement that must have one.
+/// The result row of a statement.
 pub struct Answer<'a> {
     row: Option<&'a Row>,
     key: Key,
 }
 
 impl<'a> Answer<'a> {
-    /// A row of the answer to `key`.
+    /// A row of the result of `key`.
     pub fn of(row: Option<&'a Row>, key: Key) -> Self {
         Self { row, key }
     }
@@ -20,27 +20,24 @@ impl<'a> Answer<'a> {
     /// A column's text.
     ///
     /// # Errors
-    /// When there is no row, or NULL in it: the data are not those of this workload.
+    /// No row, or NULL: the data do not belong to this workload.
     pub fn text(&self, column: usize) -> Result<&'a str, DbError> {
-        let found = self
+        let text = self
             .row
             .and_then(|row| row.get(column))
             .and_then(Option::as_deref);
-        found.ok_or_else(|| self.wrong(column))
+        text.ok_or_else(|| self.wrong(column))
     }
 
-    /// A column as a whole number.
+    /// A column as an integer.
     ///
     /// # Errors
-    /// As above, or when it is none.
+    /// As above, or a value that is not an integer.
     pub fn int(&self, column: usize) -> Result<i64, DbError> {
         self.text(column)?.parse().map_err(|_| self.wrong(column))
     }
 
-    /// A column with so many decimals as a whole number of the last of them.
-    ///
-    /// # Errors
-    /// As above.
+    /// A column as an integer number of its last decimal place.
     pub fn scaled(&self, column: usize, decimals: u32) -> Result<i64, DbError> {
         scaled(self.text(column)?, decimals).ok_or_else(|| self.wrong(column))
     }
@@ -51,14 +48,14 @@ impl<'a> Answer<'a> {
             errno: 2000,
             sqlstate: "HY000".to_owned(),
             message: format!(
-                "no usable value in column {} of the answer to `{sql}`: the data are not those of tproc_c, run check",
+                "no usable value in column {} of the result of `{sql}`: the data do not belong to tproc_c; run check",
                 column + 1
             ),
         })
     }
 }
 
-/// `-12.3` with two decimals is -1230; digits beyond are dropped.
+/// `-12.3` with two decimals is -1230; further digits are dropped.
 fn scaled(text: &str, decimals: u32) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),

@@ -1,5 +1,5 @@
-//! Transactions without procedures: every statement is a round trip of its own, about 28 for an average transaction.
-//! They go to the server as `--protocol` says.
+//! Runs transactions without procedures: every statement is a separate round trip by `--protocol`,
+//! about 28 per transaction on average.
 
 mod answer;
 mod orders;
@@ -27,7 +27,7 @@ use text::ALL;
 use text::KEYS;
 use text::Key;
 
-/// Statements that one connection keeps.
+/// Statements that one connection prepares.
 pub const HANDLES: usize = KEYS;
 
 /// One thread's statements.
@@ -39,10 +39,7 @@ pub struct Statements {
 }
 
 impl Statements {
-    /// Prepares all of them.
-    ///
-    /// # Errors
-    /// Of the server.
+    /// Prepares all statements.
     pub fn open(client: &mut Client<'_>, strict: bool) -> Result<Self, DbError> {
         let mut ids = [StatementId(0); KEYS];
         for (id, key) in ids.iter_mut().zip(ALL) {
@@ -57,9 +54,6 @@ impl Statements {
     }
 
     /// Runs a transaction; true if it was a new order that committed.
-    ///
-    /// # Errors
-    /// Of the server.
     pub fn run(
         &mut self,
         kind: Kind,
@@ -102,7 +96,7 @@ impl Statements {
             let d = Int(district);
             let rows = self.rows(client, Key::OldestOrder, &[w, d])?;
             if rows.is_empty() {
-                // HammerDB ends here, TPC-C skips the district.
+                // HammerDB ends the delivery here; TPC-C skips the district.
                 if self.strict {
                     continue;
                 }
@@ -134,7 +128,7 @@ impl Statements {
     fn order_status(&mut self, of: &OrderStatus, client: &mut Client<'_>) -> Result<(), DbError> {
         let (w, d) = (Int(of.w), Int(of.d));
         self.execute(client, Key::Start, &[])?;
-        let c = match &of.who.name {
+        let c = match &of.customer.name {
             Some(name) => {
                 let name = Bytes(name.as_bytes());
                 self.execute(client, Key::CountNames, &[w, d, name])?;
@@ -142,12 +136,13 @@ impl Statements {
                 Answer::of(chosen(&rows, self.strict), Key::AskersByName).int(3)?
             }
             None => {
-                self.execute(client, Key::AskerById, &[w, d, Int(of.who.c)])?;
-                of.who.c
+                self.execute(client, Key::AskerById, &[w, d, Int(of.customer.c)])?;
+                of.customer.c
             }
         };
         let rows = self.rows(client, Key::LastOrder, &[w, d, Int(c)])?;
-        // HammerDB's data have customers without an order; their lines are asked for all the same.
+        // HammerDB's data have customers without an order; HammerDB reads the lines of order 0
+        // then.
         let order = match rows.first() {
             Some(row) => Answer::of(Some(row), Key::LastOrder).int(0)?,
             None => 0,
@@ -157,7 +152,8 @@ impl Statements {
     }
 }
 
-/// Of n customers of one name, in the order of their first names, the one at ⌈n/2⌉ (clause 2.5.2.2); HammerDB takes the next one, or the last.
+/// The customer at ⌈n/2⌉ of n customers with one last name, in the order of their first names
+/// (clause 2.5.2.2). HammerDB selects the next one, or the last.
 fn chosen(rows: &[Row], strict: bool) -> Option<&Row> {
     let middle = rows.len().div_ceil(2) + usize::from(!strict);
     rows.get(middle.min(rows.len()).checked_sub(1)?)
@@ -168,16 +164,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chosen_namesake_is_hammerdb_s_or_that_of_the_clause() {
+    fn the_selected_customer_is_that_of_hammerdb_or_of_the_clause() {
         let rows: Vec<Row> = (1..=5).map(|n| vec![Some(n.to_string())]).collect();
         let pick = |n: usize, strict| chosen(&rows[..n], strict).map(|row| row[0].clone().unwrap());
         let both = |n| (pick(n, false), pick(n, true));
-        let of = |n: i32| Some(n.to_string());
+        let row = |n: i32| Some(n.to_string());
         assert_eq!(both(0), (None, None));
-        assert_eq!(both(1), (of(1), of(1)));
-        assert_eq!(both(2), (of(2), of(1)));
-        assert_eq!(both(3), (of(3), of(2)));
-        assert_eq!(both(4), (of(3), of(2)));
-        assert_eq!(both(5), (of(4), of(3)));
+        assert_eq!(both(1), (row(1), row(1)));
+        assert_eq!(both(2), (row(2), row(1)));
+        assert_eq!(both(3), (row(3), row(2)));
+        assert_eq!(both(4), (row(3), row(2)));
+        assert_eq!(both(5), (row(4), row(3)));
     }
 }

@@ -1,4 +1,4 @@
-//! A new order, statement by statement.
+//! The transaction new order, statement by statement.
 
 use super::Statements;
 use super::answer::Answer;
@@ -12,7 +12,7 @@ use crate::suite::tproc_c::inputs::NewOrder;
 use crate::suite::tproc_c::inputs::Terminal;
 use crate::suite::tproc_c::random;
 
-/// What the price of a line depends on, in ten-thousandths.
+/// Discount and taxes of the price of a line, in ten-thousandths.
 #[derive(Debug, Clone, Copy)]
 struct Rates {
     discount: i64,
@@ -20,7 +20,7 @@ struct Rates {
     d_tax: i64,
 }
 
-/// One line before it is written.
+/// One order line.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     order: i64,
@@ -66,7 +66,7 @@ impl Statements {
             let mut supplier = of.w;
             if terminal.percent(1) {
                 supplier = random::other_warehouse(&mut terminal.rng, of.w, terminal.warehouses);
-                // HammerDB calls the order remote also where there is one warehouse.
+                // HammerDB marks the order as remote even with one warehouse.
                 all_local &= self.strict && supplier == of.w;
             }
             let line = Line {
@@ -128,7 +128,7 @@ impl Statements {
     }
 }
 
-/// Clause 2.4.2.2: at least ten stay, or 91 come; HammerDB lets it go down to one.
+/// Adds 91 if fewer than ten remain (clause 2.4.2.2); in HammerDB, if none remains.
 fn restocked(quantity: i64, taken: i64, strict: bool) -> i64 {
     let enough = if strict {
         quantity >= taken + 10
@@ -138,7 +138,7 @@ fn restocked(quantity: i64, taken: i64, strict: bool) -> i64 {
     quantity - taken + if enough { 0 } else { 91 }
 }
 
-/// Hundredths: quantity × price; HammerDB adds the taxes and takes the discount off.
+/// Quantity × price in hundredths; HammerDB adds taxes and subtracts the discount.
 fn amount(quantity: i64, price: i64, rates: Rates, strict: bool) -> i64 {
     let plain = quantity * price;
     if strict {
@@ -153,14 +153,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stock_comes_when_it_runs_low() {
+    fn low_stock_is_refilled() {
         assert_eq!((restocked(15, 5, false), restocked(15, 5, true)), (10, 10));
         assert_eq!((restocked(14, 5, false), restocked(14, 5, true)), (9, 100));
         assert_eq!((restocked(5, 5, false), restocked(6, 5, false)), (91, 1));
     }
 
     #[test]
-    fn a_line_costs_with_taxes_and_discount_in_hammerdb() {
+    fn hammerdb_adds_taxes_and_subtracts_the_discount() {
         let rates = Rates {
             discount: 5000,
             w_tax: 1000,

@@ -1,4 +1,4 @@
-//! A payment, statement by statement.
+//! The transaction payment, statement by statement.
 
 use super::Statements;
 use super::answer::Answer;
@@ -12,12 +12,12 @@ use crate::engine::client::Client;
 use crate::suite::tproc_c::call::Money;
 use crate::suite::tproc_c::inputs::Payment;
 
-/// Columns of the answers about the customer.
+/// Columns of the result for the customer.
 const CREDIT: usize = 9;
 const BALANCE: usize = 12;
-/// Column of the name in the answers about warehouse and district.
+/// Column of the name in the results for warehouse and district.
 const PLACE: usize = 5;
-/// Room in c_data.
+/// Length of c_data.
 const DATA: usize = 500;
 
 impl Statements {
@@ -38,7 +38,7 @@ impl Statements {
         let (c_w, c_d) = (Int(of.c_w), Int(of.c_d));
         let (payer, c) = self.payer(of, client)?;
         let balance = Answer::of(payer.first(), Key::PayerById).scaled(BALANCE, 2)?;
-        // HammerDB adds what TPC-C takes off.
+        // HammerDB adds the amount that TPC-C subtracts.
         let change = if self.strict { -of.cents } else { of.cents };
         let balance = Money(balance + change).to_string();
         let balance = Bytes(balance.as_bytes());
@@ -79,9 +79,9 @@ impl Statements {
     /// The customer's row and number.
     fn payer(&self, of: &Payment, client: &mut Client<'_>) -> Result<(Vec<Row>, i64), DbError> {
         let (c_w, c_d) = (Int(of.c_w), Int(of.c_d));
-        let Some(name) = &of.who.name else {
-            let rows = self.rows(client, Key::PayerById, &[c_w, c_d, Int(of.who.c)])?;
-            return Ok((rows, of.who.c));
+        let Some(name) = &of.customer.name else {
+            let rows = self.rows(client, Key::PayerById, &[c_w, c_d, Int(of.customer.c)])?;
+            return Ok((rows, of.customer.c));
         };
         let name = Bytes(name.as_bytes());
         self.execute(client, Key::CountNames, &[c_w, c_d, name])?;
@@ -92,7 +92,8 @@ impl Statements {
     }
 }
 
-/// The new c_data of a customer with bad credit: the payment before what was there. HammerDB leaves room for the payment a second time.
+/// The new c_data of a customer with bad credit: the payment before the old text. HammerDB leaves
+/// room for a second payment.
 fn about(of: &Payment, c: i64, now: &str, places: &str, old: &str, strict: bool) -> String {
     let Payment {
         w,
@@ -111,7 +112,7 @@ fn about(of: &Payment, c: i64, now: &str, places: &str, old: &str, strict: bool)
         (text, room)
     };
     text.push_str(old);
-    // Letters and digits only: every byte is a character.
+    // ASCII only: every byte is a character.
     text.truncate(room);
     text
 }

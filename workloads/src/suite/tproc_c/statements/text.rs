@@ -1,4 +1,4 @@
-//! The statements of the transactions without procedures, in HammerDB's order and number.
+//! The texts of the statements of transactions without procedures, in HammerDB's order and number.
 
 use crate::driver::ParamType;
 
@@ -30,7 +30,7 @@ pub enum Key {
     Stock,
     /// New stock.
     TakeStock,
-    /// A line.
+    /// An order line.
     InsertLine,
     /// The order.
     InsertOrder,
@@ -44,9 +44,9 @@ pub enum Key {
     PayDistrict,
     /// Address of the district.
     District,
-    /// How many have this name.
+    /// Number of customers with this name.
     CountNames,
-    /// Those who have it, for a payment.
+    /// Customers with this name, for a payment.
     PayersByName,
     /// One customer, for a payment.
     PayerById,
@@ -60,19 +60,19 @@ pub enum Key {
     InsertHistory,
     /// The order to deliver.
     OldestOrder,
-    /// It waits no more.
+    /// Its row of waiting orders.
     DeleteNewOrder,
-    /// Who ordered it.
+    /// Its customer.
     Orderer,
     /// The carrier.
     SetCarrier,
     /// The date of the lines.
     SetDelivered,
-    /// What it costs.
+    /// Its sum.
     OrderTotal,
     /// The balance.
     AddBalance,
-    /// Those who have the name, for an order status.
+    /// Customers with this name, for an order status.
     AskersByName,
     /// One customer, for an order status.
     AskerById,
@@ -82,14 +82,14 @@ pub enum Key {
     Lines,
     /// Number of the next order.
     NextNumber,
-    /// Items that run low.
+    /// Number of items with low stock.
     LowStock,
 }
 
-/// How many there are.
+/// Number of statements.
 pub const KEYS: usize = Key::LowStock as usize + 1;
 
-/// All of them, in the order of [`Key`].
+/// All statements, in the order of [`Key`].
 pub const ALL: [Key; KEYS] = {
     use Key as K;
     [
@@ -133,7 +133,8 @@ pub const ALL: [Key; KEYS] = {
 };
 
 impl Key {
-    /// Text and parameters. With the strict rules rows that will be changed are locked and all columns of TPC-C are kept.
+    /// Text and parameters. The strict rules lock rows before they change them and update all
+    /// columns of TPC-C.
     pub fn definition(self, strict: bool) -> (String, &'static [ParamType]) {
         let (text, params) = self.raw(strict);
         let lock = if strict { " FOR UPDATE" } else { "" };
@@ -355,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_has_its_own_text_with_as_many_holes_as_parameters() {
+    fn every_statement_is_unique_with_one_placeholder_per_parameter() {
         for strict in [false, true] {
             let mut texts = Vec::new();
             for (position, key) in ALL.into_iter().enumerate() {

@@ -1,0 +1,98 @@
+//! Selects probes by the command line and opens them.
+
+use loadprint_probes::Host;
+use loadprint_probes::NotRunning;
+use loadprint_probes::Options;
+use loadprint_probes::PROBES;
+use loadprint_probes::Probe;
+use loadprint_probes::ProbeEntry;
+use loadprint_recording::journal::ProbeHeader;
+use loadprint_recording::journal::ProbeStatus;
+use loadprint_recording::schema::Schema;
+
+use crate::cli::ProbeOptions;
+
+/// An entry of `PROBES` after it was opened on this host.
+#[derive(Debug)]
+pub struct OpenedProbe {
+    /// The entry in `PROBES`.
+    pub entry: &'static ProbeEntry,
+    /// The probe, or why it is not running.
+    pub probe: Result<Box<dyn Probe>, NotRunning>,
+}
+
+impl OpenedProbe {
+    /// The probe's status and the reason for it.
+    pub fn status(&self) -> (ProbeStatus, Option<&str>) {
+        match &self.probe {
+            Ok(_) => (ProbeStatus::Running, None),
+            Err(NotRunning::Off(reason)) => (ProbeStatus::Off, Some(reason)),
+            Err(NotRunning::Unavailable(reason)) => (ProbeStatus::Unavailable, Some(reason)),
+        }
+    }
+
+    /// The schema of its rows, as found on this host where it depends on the host.
+    pub fn schema(&self) -> &Schema {
+        let discovered = self.probe.as_ref().ok().and_then(|probe| probe.schema());
+        discovered.unwrap_or(self.entry.schema)
+    }
+
+    /// Its entry in the journal's header.
+    pub fn header(&self) -> ProbeHeader {
+        let (status, reason) = self.status();
+        ProbeHeader {
+            name: self.entry.name.to_owned(),
+            status,
+            reason: reason.map(str::to_owned),
+            schema: self.schema().clone(),
+        }
+    }
+}
+
+/// Refuses unknown probe names.
+///
+/// # Errors
+/// Names the first unknown probe and lists all known ones.
+pub fn refuse_unknown_names(options: &ProbeOptions) -> anyhow::Result<()> {
+    for name in options.only.iter().chain(&options.with).chain(&options.without) {
+        if !PROBES.iter().any(|entry| entry.is_called(name)) {
+            let names: Vec<_> = PROBES.iter().map(|entry| entry.name).collect();
+            anyhow::bail!("unknown probe `{name}`; known probes: {}", names.join(", "));
+        }
+    }
+    Ok(())
+}
+
+/// Opens the selected probes.
+///
+/// # Errors
+/// When the command line names an unknown probe.
+pub fn open_probes(
+    selection: &ProbeOptions,
+    host: &Host,
+    options: &Options,
+) -> anyhow::Result<Vec<OpenedProbe>> {
+    refuse_unknown_names(selection)?;
+    let open = |entry: &'static ProbeEntry| {
+        let probe = match reason_off(entry, selection) {
+            Some(reason) => Err(NotRunning::Off(reason)),
+            None => (entry.open)(host, options),
+        };
+        OpenedProbe { entry, probe }
+    };
+    Ok(PROBES.iter().map(open).collect())
+}
+
+fn reason_off(entry: &ProbeEntry, selection: &ProbeOptions) -> Option<String> {
+    let listed = |list: &[String]| list.iter().any(|name| entry.is_called(name));
+    if listed(&selection.without) || !(selection.only.is_empty() || listed(&selection.only)) {
+        return Some("not selected on the command line".to_owned());
+    }
+    let by_name = |list: &[String]| list.iter().any(|name| entry.name == name);
+    (entry.on_request && !by_name(&selection.with) && !by_name(&selection.only)).then(|| {
+        format!(
+            "not in the standard set; --with {} adds it: {}",
+            entry.name, entry.help
+        )
+    })
+}

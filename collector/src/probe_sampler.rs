@@ -1,0 +1,168 @@
+//! Reads all probes that are due, one after the other. A probe that fails loses only its own rows.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use loadprint_probes::Cadence;
+use loadprint_probes::ProbeError;
+use loadprint_recording::clock;
+use loadprint_recording::journal::Status;
+
+use crate::exposition::SampledProbe;
+use crate::exposition::Snapshot;
+use crate::opened_probe::OpenedProbe;
+use crate::outcome::Outcome;
+
+/// Why the probes are read; it selects the probes that are due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleReason {
+    /// The first tick of a recording.
+    FirstTick,
+    /// A scheduled tick, by number.
+    Tick(u32),
+    /// A tick that reads all probes: a measurement window begins or ends here.
+    WindowEdge,
+    /// The last tick.
+    LastTick,
+    /// A scrape without a recording.
+    Scrape,
+}
+
+/// The probes and the outcome of the newest read of each.
+#[derive(Debug)]
+pub struct ProbeSampler {
+    probes: Vec<OpenedProbe>,
+    outcomes: Vec<Outcome>,
+    threads_every: u32,
+    /// How long a tick waits for background reads.
+    timeout: Duration,
+    /// Start of the newest read (CLOCK_REALTIME).
+    realtime_ns: i64,
+}
+
+/// Longest wait of a tick for background reads, unless it is the last one or a scrape.
+const TICK_TIMEOUT: Duration = Duration::from_millis(50);
+const FINAL_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl ProbeSampler {
+    /// A sampler of `probes` that are read every `interval`.
+    pub fn new(probes: Vec<OpenedProbe>, threads_every: u32, interval: Duration) -> Self {
+        let outcomes = probes.iter().map(|_| Outcome::default()).collect();
+        Self {
+            probes,
+            outcomes,
+            threads_every,
+            timeout: TICK_TIMEOUT.min(interval / 4),
+            realtime_ns: 0,
+        }
+    }
+
+    /// Every probe with its outcome.
+    pub fn outcomes(&self) -> impl Iterator<Item = (&OpenedProbe, &Outcome)> {
+        self.probes.iter().zip(&self.outcomes)
+    }
+
+    /// A copy of the running probes' outcomes, without the probes that are only read at window edges.
+    pub fn snapshot(&self) -> Snapshot {
+        let running = self
+            .outcomes()
+            .filter(|(opened, _)| opened.probe.is_ok() && opened.entry.cadence != Cadence::Ends);
+        let sampled = |(opened, outcome): (&OpenedProbe, &Outcome)| {
+            let discovered = opened.probe.as_ref().ok().and_then(|probe| probe.schema());
+            SampledProbe {
+                name: opened.entry.name,
+                schema: discovered.map_or(Cow::Borrowed(opened.entry.schema), |schema| {
+                    Cow::Owned(schema.clone())
+                }),
+                outcome: outcome.clone(),
+            }
+        };
+        Snapshot {
+            realtime_ns: self.realtime_ns,
+            probes: running.map(sampled).collect(),
+        }
+    }
+
+    /// Reads every probe that is due: the quick ones first, then those that read in the background.
+    pub fn sample(&mut self, reason: SampleReason) {
+        self.realtime_ns = clock::realtime_ns();
+        let threads_every = self.threads_every;
+        let is_due = |cadence| match (cadence, reason) {
+            (Cadence::Every, _)
+            | (_, SampleReason::FirstTick | SampleReason::WindowEdge | SampleReason::LastTick) => true,
+            (Cadence::Nth, SampleReason::Tick(tick)) => tick.is_multiple_of(threads_every),
+            (Cadence::Slow, SampleReason::Tick(tick)) => {
+                tick.is_multiple_of(threads_every.saturating_mul(10))
+            }
+            (Cadence::Nth | Cadence::Slow, SampleReason::Scrape) => true,
+            (Cadence::Ends, SampleReason::Tick(_) | SampleReason::Scrape) => false,
+        };
+        for opened in &mut self.probes {
+            if let Ok(probe) = &mut opened.probe
+                && is_due(opened.entry.cadence)
+            {
+                probe.begin();
+            }
+        }
+        let timeout = match reason {
+            SampleReason::LastTick | SampleReason::Scrape => FINAL_TIMEOUT,
+            SampleReason::FirstTick | SampleReason::WindowEdge | SampleReason::Tick(_) => self.timeout,
+        };
+        let is_pending = |opened: &OpenedProbe| opened.probe.as_ref().is_ok_and(|probe| probe.is_pending());
+        let (slow, quick): (Vec<_>, Vec<_>) =
+            (0..self.probes.len()).partition(|&index| is_pending(&self.probes[index]));
+        let mut now = clock::monotonic_ns();
+        let until = now.saturating_add(i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX));
+        for index in quick.into_iter().chain(slow) {
+            let (opened, outcome) = (&mut self.probes[index], &mut self.outcomes[index]);
+            outcome.start_ns = now;
+            let mut skip = !is_due(opened.entry.cadence);
+            if let Ok(probe) = &mut opened.probe {
+                skip &= !probe.is_pending();
+                let left = u64::try_from(until.saturating_sub(now)).unwrap_or(0);
+                probe.wait(Duration::from_nanos(left));
+            }
+            sample_one(opened, outcome, skip);
+            now = clock::monotonic_ns();
+            outcome.end_ns = now;
+            if let Ok(probe) = &opened.probe
+                && outcome.status != Status::Skipped
+                && let Some(times) = probe.read_ns()
+            {
+                (outcome.start_ns, outcome.end_ns) = times;
+            }
+        }
+    }
+}
+
+fn sample_one(opened: &mut OpenedProbe, outcome: &mut Outcome, skip: bool) {
+    outcome.reason.clear();
+    // A skipped tick keeps the rows for scrapes.
+    if !skip {
+        outcome.rows.clear();
+    }
+    outcome.status = match &mut opened.probe {
+        Ok(_) if skip => Status::Skipped,
+        Ok(probe) => match probe.sample(&mut outcome.rows) {
+            Ok(()) if outcome.rows.has_width(opened.entry.schema.columns.len()) => Status::Ok,
+            Ok(()) => {
+                outcome
+                    .reason
+                    .push_str("a row does not have the columns of its table; please report this");
+                Status::Failed
+            }
+            Err(error) => {
+                outcome.rows.clear();
+                outcome.reason = error.to_string();
+                match error {
+                    ProbeError::Pending(_) => Status::Skipped,
+                    _ => Status::Failed,
+                }
+            }
+        },
+        Err(reason) => {
+            outcome.reason = reason.to_string();
+            Status::Unavailable
+        }
+    };
+}

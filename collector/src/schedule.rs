@@ -1,0 +1,117 @@
+//! Computes the due times of ticks on CLOCK_MONOTONIC. Missed ticks are counted and never caught up.
+
+/// A tick and its due time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Number of the tick.
+    pub tick: u32,
+    /// The due time (CLOCK_MONOTONIC).
+    pub intended_ns: i64,
+    /// Ticks missed directly before this one.
+    pub missed: u32,
+}
+
+impl Due {
+    /// The same tick at another time: the last tick of a recording is not on the schedule.
+    pub fn moved_to(self, intended_ns: i64) -> Self {
+        Self { intended_ns, ..self }
+    }
+}
+
+/// Due times `start + n × interval`.
+#[derive(Debug)]
+pub struct Schedule {
+    start_ns: i64,
+    interval_ns: i64,
+    next: u32,
+}
+
+impl Schedule {
+    /// A schedule whose first tick is due at `start_ns`.
+    pub fn new(start_ns: i64, interval_ns: i64) -> Self {
+        Self {
+            start_ns,
+            interval_ns,
+            next: 0,
+        }
+    }
+
+    /// The next tick to take at `now_ns`; ticks that are a whole interval late are missed.
+    pub fn next(&mut self, now_ns: i64) -> Due {
+        let due_ns = self.due(self.next);
+        let late = (now_ns - due_ns).max(0) / self.interval_ns;
+        let missed = u32::try_from(late).unwrap_or(u32::MAX - self.next);
+        let tick = self.next.saturating_add(missed);
+        self.next = tick.saturating_add(1);
+        Due {
+            tick,
+            intended_ns: self.due(tick),
+            missed,
+        }
+    }
+
+    fn due(&self, tick: u32) -> i64 {
+        self.start_ns
+            .saturating_add(i64::from(tick).saturating_mul(self.interval_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missed_ticks_are_counted_and_not_caught_up() {
+        let mut schedule = Schedule::new(1000, 10);
+        assert_eq!(
+            schedule.next(900),
+            Due {
+                tick: 0,
+                intended_ns: 1000,
+                missed: 0
+            }
+        );
+        assert_eq!(
+            schedule.next(1009),
+            Due {
+                tick: 1,
+                intended_ns: 1010,
+                missed: 0
+            }
+        );
+        // At 1029 the tick of 1020 is 9 ns late, less than an interval. At 1057 those of 1030 and 1040 are missed.
+        assert_eq!(
+            schedule.next(1029),
+            Due {
+                tick: 2,
+                intended_ns: 1020,
+                missed: 0
+            }
+        );
+        assert_eq!(
+            schedule.next(1057),
+            Due {
+                tick: 5,
+                intended_ns: 1050,
+                missed: 2
+            }
+        );
+        assert_eq!(
+            schedule.next(1057),
+            Due {
+                tick: 6,
+                intended_ns: 1060,
+                missed: 0
+            }
+        );
+    }
+
+    #[test]
+    fn the_schedule_does_not_drift() {
+        let mut schedule = Schedule::new(0, 1_000_000_000);
+        for second in 0..1000 {
+            let due = schedule.next(second * 1_000_000_000 + 700_000_000);
+            assert_eq!(due.intended_ns, second * 1_000_000_000);
+        }
+    }
+}

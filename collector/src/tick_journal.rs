@@ -1,0 +1,109 @@
+//! Takes ticks: reads the probes that are due, then writes one frame to the journal.
+
+use std::time::Duration;
+
+use loadprint_probes::NotRunning;
+use loadprint_recording::clock;
+use loadprint_recording::journal::Stamp;
+use loadprint_recording::journal::Writer;
+
+use crate::exposition::Snapshot;
+use crate::opened_probe::OpenedProbe;
+use crate::probe_sampler::ProbeSampler;
+use crate::probe_sampler::SampleReason;
+use crate::schedule::Due;
+
+/// Which probes a tick reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleScope {
+    /// The probes that are due.
+    Due,
+    /// All probes: a measurement window begins or ends here.
+    All,
+    /// All probes with a long timeout: there is no later tick.
+    Last,
+}
+
+/// The probes of a recording and its open journal.
+#[derive(Debug)]
+pub struct TickJournal {
+    sampler: ProbeSampler,
+    journal: Writer,
+    ticks: u64,
+    missed: u64,
+    last_tick: Option<u32>,
+}
+
+impl TickJournal {
+    /// Records `probes` into `journal`, every `interval`.
+    pub fn new(probes: Vec<OpenedProbe>, journal: Writer, threads_every: u32, interval: Duration) -> Self {
+        Self {
+            sampler: ProbeSampler::new(probes, threads_every, interval),
+            journal,
+            ticks: 0,
+            missed: 0,
+            last_tick: None,
+        }
+    }
+
+    /// Takes one tick: reads the probes, then writes one frame.
+    ///
+    /// # Errors
+    /// When the journal cannot be written; it contains all previous ticks.
+    pub fn tick(&mut self, due: Due, scope: SampleScope) -> loadprint_recording::Result<()> {
+        let start_ns = clock::monotonic_ns();
+        let realtime_ns = clock::realtime_ns();
+        let reason = match (scope, self.ticks) {
+            (SampleScope::Last, _) => SampleReason::LastTick,
+            (SampleScope::Due | SampleScope::All, 0) => SampleReason::FirstTick,
+            (SampleScope::All, _) => SampleReason::WindowEdge,
+            (SampleScope::Due, _) => SampleReason::Tick(due.tick),
+        };
+        // Encoding follows all reads, so that the sources are read close together.
+        self.sampler.sample(reason);
+        let Due {
+            tick,
+            intended_ns,
+            missed,
+        } = due;
+        self.journal.begin(Stamp {
+            tick,
+            intended_ns,
+            start_ns,
+            realtime_ns,
+            missed,
+        });
+        for (index, (opened, outcome)) in self.sampler.outcomes().enumerate() {
+            let is_written = match &opened.probe {
+                Ok(_) => true,
+                Err(NotRunning::Unavailable(_)) => self.ticks == 0,
+                Err(NotRunning::Off(_)) => false,
+            };
+            if is_written {
+                let times = (outcome.start_ns, outcome.end_ns);
+                self.journal
+                    .probe(index, outcome.status, times, &outcome.reason, &outcome.rows);
+            }
+        }
+        self.journal.commit()?;
+        self.ticks += 1;
+        self.missed += u64::from(missed);
+        self.last_tick = Some(tick);
+        Ok(())
+    }
+
+    /// The values of the newest tick, for a scrape of the recorder.
+    pub fn snapshot(&self) -> Snapshot {
+        self.sampler.snapshot()
+    }
+
+    /// Number of ticks taken.
+    pub fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    /// The journal, the number of the last tick, and the number of missed ticks.
+    pub fn end(self) -> (Writer, Option<u32>, u64) {
+        (self.journal, self.last_tick, self.missed)
+    }
+}

@@ -1,0 +1,47 @@
+//! The part of the daemon that jobs change: the shared state, and state.json with its resources.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use crate::state::ProcessState;
+use crate::state::Shared;
+use crate::state_dir::OwnedResources;
+use crate::state_dir::StateDir;
+
+/// The state of the main thread.
+#[derive(Debug)]
+pub struct MainThread<'a> {
+    pub shared: Arc<Shared>,
+    pub dir: &'a StateDir,
+    pub boot_id: String,
+    /// Marks the processes of this supervisor in their environment.
+    pub token: String,
+    pub namespaces_created: u32,
+}
+
+impl MainThread<'_> {
+    /// Writes the resources that the next `start` must remove if this supervisor and its guard are killed.
+    pub fn write_resources(&self) -> Result<()> {
+        let state = self.shared.lock();
+        let running = state
+            .processes
+            .iter()
+            .filter(|process| process.state == ProcessState::Running);
+        let resources = OwnedResources {
+            boot_id: self.boot_id.clone(),
+            token: self.token.clone(),
+            pid: std::process::id(),
+            processes: running.map(|process| process.id).collect(),
+            mounts: state.mounts.clone(),
+            interfaces: state
+                .namespaces
+                .iter()
+                .map(|netns| netns.host_interface.clone())
+                .collect(),
+            owned: state.owned.clone(),
+        };
+        drop(state);
+        self.dir.write_json("state.json", &resources)
+    }
+}

@@ -1,0 +1,89 @@
+//! Builds the process of a command: its words, its environment, and the option file with the
+//! account.
+
+use std::process::Command;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+
+use super::super::Job;
+use super::super::account;
+use super::super::account::ResolvedAccount;
+use super::super::private_dir::PrivateDir;
+
+/// The process of an option, ready to start; `None` without the option.
+///
+/// # Errors
+/// If the words cannot be split.
+pub fn program(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Option<Command>> {
+    let Some(text) = job.values.text(option)? else {
+        return Ok(None);
+    };
+    let account = account::resolve(job.account)?;
+    let file = private.write("client.cnf", &option_file(&account)?)?;
+    let settings = [
+        ("threads", job.threads.to_string()),
+        ("seconds", job.values.number("time")?.to_string()),
+        ("warmup", job.values.number("warmup-time")?.to_string()),
+        ("defaults_file", file.display().to_string()),
+        ("host", account.host),
+        ("port", account.port.to_string()),
+        ("socket", account.socket.unwrap_or_default()),
+        ("database", account.database),
+        ("user", account.user),
+    ];
+    let filled = |word: &str| {
+        settings.iter().fold(word.to_owned(), |word, (name, value)| {
+            word.replace(&format!("{{{name}}}"), value)
+        })
+    };
+    let mut command = if job.values.flag("shell")? {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", &filled(text)]);
+        shell
+    } else {
+        let words =
+            shlex::split(text).with_context(|| format!("--{option}={text}: missing closing quote"))?;
+        let Some((first, rest)) = words.split_first() else {
+            bail!("--{option} is empty: give a program and its arguments");
+        };
+        let mut plain = Command::new(filled(first));
+        plain.args(rest.iter().map(|word| filled(word)));
+        plain
+    };
+    for (name, value) in &settings {
+        let name = if *name == "warmup" { "warmup_seconds" } else { name };
+        command.env(format!("LOADPRINT_{}", name.to_uppercase()), value);
+    }
+    // The option file contains the password; an environment variable is easier to read for others.
+    command.env_remove("MYSQL_PWD");
+    Ok(Some(command))
+}
+
+fn option_file(account: &ResolvedAccount) -> Result<String> {
+    let quoted = |text: &str| -> Result<String> {
+        if text.contains('\n') {
+            bail!(
+                "the account contains a newline, which an option file cannot represent: use another account"
+            );
+        }
+        Ok(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
+    };
+    let mut text = format!(
+        "[client]\nuser={}\npassword={}\n",
+        quoted(&account.user)?,
+        quoted(&account.password)?
+    );
+    match &account.socket {
+        Some(socket) => text += &format!("socket={}\n", quoted(socket)?),
+        None => {
+            text += &format!(
+                "host={}\nport={}\nprotocol=tcp\n",
+                quoted(&account.host)?,
+                account.port
+            )
+        }
+    }
+    Ok(text)
+}

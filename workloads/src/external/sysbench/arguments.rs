@@ -1,0 +1,326 @@
+//! Translates options into those of sysbench. Supported options are passed with the native
+//! defaults, so that both generators run the same statements; options that sysbench does not
+//! support are refused.
+
+use anyhow::Result;
+use anyhow::bail;
+use serde_json::Value as Json;
+
+use super::super::account::ResolvedAccount;
+use super::installation::SysbenchInstallation;
+use crate::options::Values;
+
+/// Options of this program only, or translated below.
+const HANDLED: &[&str] = &[
+    "compat",
+    "db-ps-mode",
+    "defaults-file",
+    "events",
+    "format",
+    "generator",
+    "histogram",
+    "mysql-db",
+    "mysql-host",
+    "mysql-ignore-errors",
+    "mysql-password-file",
+    "mysql-port",
+    "mysql-socket",
+    "mysql-ssl",
+    "mysql-user",
+    "out",
+    "percentile",
+    "protocol",
+    "rand-seed",
+    "rate",
+    "report-interval",
+    "sysbench-path",
+    "sysbench-scripts",
+    "threads",
+    "time",
+    "warmup-time",
+];
+
+/// Unless they are given, sysbench's own limits apply.
+const LIMITS: &[&str] = &["forced-shutdown", "thread-init-timeout"];
+
+/// Options of the workload and of the connection, for every verb.
+///
+/// # Errors
+/// The first option or value that this sysbench does not support.
+pub fn common(
+    installation: &SysbenchInstallation,
+    values: &Values,
+    account: &ResolvedAccount,
+    threads: usize,
+) -> Result<Vec<String>> {
+    let mut arguments = connection(account);
+    arguments.push(format!("--threads={threads}"));
+    for (name, value) in values.to_json() {
+        if HANDLED.contains(&name.as_str()) || (LIMITS.contains(&name.as_str()) && !values.changed(&name)) {
+            continue;
+        }
+        let text = text(&value);
+        if !installation.has(&name) {
+            if values.changed(&name) {
+                bail!(
+                    "sysbench {} does not support --{name} for this workload: omit it or use --generator=native",
+                    installation.version
+                );
+            }
+            continue;
+        }
+        if let Some(text) = text {
+            check_word(installation, &name, &text)?;
+            arguments.push(format!("--{name}={text}"));
+        }
+    }
+    arguments.push(format!("--mysql-ssl={}", ssl(installation, values)?));
+    arguments.push(format!("--db-ps-mode={}", ps_mode(installation, values)?));
+    let ignored = values.text("mysql-ignore-errors")?.unwrap_or_default();
+    let ignored = if ignored == "none" { "" } else { ignored };
+    arguments.push(format!("--mysql-ignore-errors={ignored}"));
+    Ok(arguments)
+}
+
+/// The password is in the option file; the other values are not secret.
+fn connection(account: &ResolvedAccount) -> Vec<String> {
+    let mut arguments = vec!["--db-driver=mysql".to_owned()];
+    match &account.socket {
+        Some(socket) => arguments.push(format!("--mysql-socket={socket}")),
+        None => arguments.extend([
+            format!("--mysql-host={}", account.host),
+            format!("--mysql-port={}", account.port),
+        ]),
+    }
+    arguments.push(format!("--mysql-user={}", account.user));
+    arguments.push(format!("--mysql-db={}", account.database));
+    arguments
+}
+
+fn text(value: &Json) -> Option<String> {
+    match value {
+        Json::Null => None,
+        Json::Bool(true) => Some("on".to_owned()),
+        Json::Bool(false) => Some("off".to_owned()),
+        Json::String(text) => Some(text.clone()),
+        // sysbench accepts only whole numbers for whole seconds and the like.
+        other => match other
+            .as_f64()
+            .filter(|number| other.is_f64() && number.fract() == 0.0)
+        {
+            Some(number) => Some(format!("{number:.0}")),
+            None => Some(other.to_string()),
+        },
+    }
+}
+
+fn check_word(installation: &SysbenchInstallation, name: &str, text: &str) -> Result<()> {
+    let choices = installation.choices(name);
+    if name == "rand-type" && !choices.is_empty() && !choices.contains(&text) {
+        bail!(
+            "sysbench {} does not support --rand-type={text}: give one of {}",
+            installation.version,
+            choices.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// A flag in 1.0 and in builds with MariaDB's library, else a mode.
+fn ssl(installation: &SysbenchInstallation, values: &Values) -> Result<String> {
+    let mode = match values.text("mysql-ssl")?.unwrap_or("disabled") {
+        "off" => "disabled",
+        "on" => "required",
+        mode => mode,
+    };
+    if !installation.is_switch("mysql-ssl") {
+        return Ok(mode.to_uppercase());
+    }
+    match mode {
+        "disabled" => Ok("off".to_owned()),
+        "required" => Ok("on".to_owned()),
+        other => bail!(
+            "sysbench {} does not support --mysql-ssl={other}: give disabled or required",
+            installation.version
+        ),
+    }
+}
+
+fn ps_mode(installation: &SysbenchInstallation, values: &Values) -> Result<String> {
+    let mode = values.text("db-ps-mode")?.unwrap_or("auto");
+    let protocol = if values.declares("protocol") {
+        values.text("protocol")?
+    } else {
+        None
+    };
+    match protocol.unwrap_or("auto") {
+        "auto" => Ok(mode.to_owned()),
+        "ps" => Ok("auto".to_owned()),
+        "emulated" => Ok("disable".to_owned()),
+        other => bail!(
+            "sysbench {} does not support --protocol={other}: give ps or emulated, or use --generator=native",
+            installation.version
+        ),
+    }
+}
+
+/// Options of `run` in addition to [`common`].
+///
+/// # Errors
+/// If a time is not in whole seconds, or a warm-up cannot be excluded from a number of events.
+pub fn run(installation: &SysbenchInstallation, values: &Values, seed: u64) -> Result<Vec<String>> {
+    let (warmup, events) = (whole(values, "warmup-time")?, values.int("events")?);
+    // As in a native run: the default of --time does not limit a fixed number of events.
+    let limited = events == 0 || values.given("time")?;
+    let time = if limited { whole(values, "time")? } else { 0 };
+    let mut arguments = vec![
+        "--report-interval=1".to_owned(),
+        format!("--percentile={}", values.int("percentile")?),
+        format!(
+            "--histogram={}",
+            if values.flag("histogram")? { "on" } else { "off" }
+        ),
+        format!("--events={events}"),
+        format!("--rand-seed={seed}"),
+    ];
+    let rate = rate(values)?;
+    if rate > 0 {
+        arguments.push(format!("--rate={rate}"));
+    }
+    if warmup == 0 {
+        arguments.push(format!("--time={time}"));
+    } else if installation.warms_up {
+        arguments.extend([format!("--time={time}"), format!("--warmup-time={warmup}")]);
+    } else if events > 0 {
+        bail!(
+            "sysbench {} includes the events of a warm-up in --events: give --time, or omit --warmup-time",
+            installation.version
+        );
+    } else {
+        let all = if time == 0 { 0 } else { warmup + time };
+        arguments.extend([format!("--time={all}"), format!("--report-checkpoints={warmup}")]);
+    }
+    Ok(arguments)
+}
+
+/// Events per second; 0 for a closed loop.
+pub fn rate(values: &Values) -> Result<u64> {
+    if !values.declares("rate") {
+        return Ok(0);
+    }
+    let rate = values.number("rate")?;
+    if rate < 0.0 || rate.fract() != 0.0 {
+        bail!("--rate={rate}: sysbench supports whole events per second only");
+    }
+    Ok(rate as u64)
+}
+
+/// An option in whole seconds.
+pub fn whole(values: &Values, name: &str) -> Result<u64> {
+    let seconds = values.number(name)?;
+    if seconds.fract() != 0.0 {
+        bail!("--{name}={seconds}: sysbench supports whole seconds only");
+    }
+    Ok(seconds as u64)
+}
+
+/// The password as a line of `--config-file`, which has quotes but no escapes (src/sb_options.c).
+///
+/// # Errors
+/// If this syntax cannot represent the password.
+pub fn password_line(password: &str) -> Result<String> {
+    let mark = ['"', '\''].into_iter().find(|mark| !password.contains(*mark));
+    match mark.filter(|_| !password.contains('\n')) {
+        Some(mark) => Ok(format!("mysql-password={mark}{password}{mark}\n")),
+        None => bail!(
+            "the password contains both kinds of quotes or a newline, which sysbench's option file cannot represent: use another account"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::external::options_of;
+    use crate::options::COMMON;
+    use crate::options::OptionSpec;
+    use crate::suite::oltp::scripts::READ_WRITE;
+    use crate::workload::Workload;
+
+    fn values(given: &[(&str, &str)]) -> Values {
+        let own = READ_WRITE.descriptor().options.iter().copied();
+        let tables: Vec<&[OptionSpec]> = own.chain([options_of("oltp_read_write"), COMMON]).collect();
+        Values::defaults(&tables, given)
+    }
+
+    fn account() -> ResolvedAccount {
+        ResolvedAccount {
+            host: "db.example".to_owned(),
+            port: 3307,
+            socket: None,
+            user: "bench".to_owned(),
+            password: "not-to-be-seen".to_owned(),
+            database: "sbtest".to_owned(),
+        }
+    }
+
+    fn of(given: &[(&str, &str)]) -> Result<Vec<String>> {
+        let real = SysbenchInstallation::detect(Path::new("sysbench"), "oltp_read_write")?;
+        let mut arguments = common(&real, &values(given), &account(), 4)?;
+        arguments.extend(run(&real, &values(given), 7)?);
+        Ok(arguments)
+    }
+
+    #[test]
+    fn defaults_are_passed_and_the_password_is_not() {
+        let arguments = of(&[("rand-type", "pareto"), ("time", "60")]).unwrap();
+        for wanted in [
+            "--rand-type=pareto",
+            "--table-size=10000",
+            "--range-selects=on",
+            "--skip-trx=off",
+            "--mysql-port=3307",
+            "--threads=4",
+            "--mysql-ssl=off",
+            "--db-ps-mode=auto",
+            "--mysql-ignore-errors=1213,1020,1205",
+            "--time=60",
+            "--rand-seed=7",
+            "--report-interval=1",
+        ] {
+            assert!(
+                arguments.iter().any(|argument| argument == wanted),
+                "{wanted} is not in {arguments:?}"
+            );
+        }
+        assert!(!arguments.concat().contains("not-to-be-seen"));
+    }
+
+    #[test]
+    fn unsupported_options_are_refused() {
+        let refusal = |given: &[(&str, &str)]| of(given).unwrap_err().to_string();
+        assert!(refusal(&[("time", "1.5")]).contains("--time=1.5: sysbench supports whole seconds only"));
+        assert!(refusal(&[("mysql-ssl", "preferred")]).contains("--mysql-ssl=preferred"));
+        let real = SysbenchInstallation::detect(Path::new("sysbench"), "oltp_read_write").unwrap();
+        if real.warms_up {
+            assert!(refusal(&[("rand-type", "special")]).contains("give one of uniform"));
+        } else {
+            assert!(refusal(&[("rand-type", "zipfian")]).contains("give one of uniform"));
+            assert!(refusal(&[("events", "9"), ("warmup-time", "1")]).contains("--events"));
+            assert!(
+                of(&[("warmup-time", "5")])
+                    .unwrap()
+                    .contains(&"--report-checkpoints=5".to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn passwords_are_quoted_for_the_option_file() {
+        assert_eq!(password_line("a,b #c").unwrap(), "mysql-password=\"a,b #c\"\n");
+        assert_eq!(password_line("a\"b").unwrap(), "mysql-password='a\"b'\n");
+        assert!(password_line("a\"b'c").is_err());
+    }
+}
