@@ -103,7 +103,7 @@ def test_compare_says_it_at_the_head_and_at_the_side(
     text = capsys.readouterr().out
     text = " ".join(text.split())
     assert "disturbed 1 of 2 runs: r1 cpu 1.50 × slower after (limit 1.03 ×)" in text
-    assert "¹ disturbed: the canary's work around r1 cpu 1.50 × slower after (limit 1.03 ×)" in text
+    assert "¹ disturbed: canary before and after r1 cpu 1.50 × slower after (limit 1.03 ×)" in text
     steady = "syscall 1.00 × slower after (limit 1.03 ×); fsync 1.00 × slower after (not judged"
     assert f"cpu 1.50 × slower after (limit 1.03 ×); {steady}" in text
     assert "r1¹" in text
@@ -120,7 +120,7 @@ def test_a_shift_and_its_limit_never_print_alike(tmp_path: Path) -> None:
     assert canary.beyond(found) == [
         f"{made[0].name} cpu 1.20 × faster after (limit 1.03 ×), syscall 1.031 × slower after (limit 1.030 ×)"
     ]
-    assert "syscall 1.031 × slower after (limit 1.030 ×)" in canary.told({made[0]: found})
+    assert "syscall 1.031 × slower after (limit 1.030 ×)" in canary.largest({made[0]: found})
 
 
 def test_runs_of_two_executions_that_share_their_id_are_told_apart(

@@ -42,7 +42,7 @@ def table_of(execution: Path, *entries: dict[str, Any], given: tuple[Ceiling, ..
     if entries:
         write_json(execution / "ceilings.json", {"format_version": 1, "ceilings": list(entries)})
     sides, declared = resolve([str(execution)])
-    return compare(sides, declared, ceilings=given)
+    return compare(sides, declared, given_ceilings=given)
 
 
 def test_a_row_shows_its_share_of_the_ceiling(execution: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_row_shows_its_share_of_the_ceiling(execution: Path) -> None:
     assert [cell.of_ceiling for cell in sent.cells] == pytest.approx([0.1, 0.1])
     assert [cell.of_claimed for cell in sent.cells] == [None, None]
     assert [cell.of_ceiling for cell in received.cells] == [None, None]
-    note = table.footnotes[written.notes[-1] - 1]
+    note = written.notes[-1]
     assert "4,000 kB/s, measured 2026-11-20 by fio 3.33" in note
     assert "limit is 8,000 kB/s" in note
     assert dict(table.facts)["ceilings"] == "no row shows memory.read_bytes"
@@ -103,15 +103,15 @@ def test_a_list_given_by_hand_stands_in_for_the_file(execution: Path) -> None:
         ({}, "has no list `ceilings`"),
         ({"ceilings": {}}, "has no list `ceilings`"),
         ({"format_version": 2, "ceilings": []}, "format version 2"),
-        ({"ceilings": [7]}, "ceiling 1: is no object"),
-        ({"ceilings": [SENT, {**SENT, "value": 0}]}, "ceiling 2: `value` is no positive number"),
-        ({"ceilings": [{**SENT, "value": "10 MB/s"}]}, "`value` is no positive number"),
-        ({"ceilings": [{**SENT, "value": True}]}, "`value` is no positive number"),
-        ({"ceilings": [{**SENT, "claimed": -1}]}, "`claimed` is no positive number"),
+        ({"ceilings": [7]}, "ceiling 1: is not an object"),
+        ({"ceilings": [SENT, {**SENT, "value": 0}]}, "ceiling 2: `value` is not a positive number"),
+        ({"ceilings": [{**SENT, "value": "10 MB/s"}]}, "`value` is not a positive number"),
+        ({"ceilings": [{**SENT, "value": True}]}, "`value` is not a positive number"),
+        ({"ceilings": [{**SENT, "claimed": -1}]}, "`claimed` is not a positive number"),
         ({"ceilings": [{**SENT, "date": None}]}, "`date` is missing or no text"),
         ({"ceilings": [{**SENT, "tool": ""}]}, "`tool` is missing or no text"),
-        ({"ceilings": [{**SENT, "host": 4}]}, "`host` is no text"),
-        ({"ceilings": [SENT, SENT]}, "`nic.*.tx_bytes` is there twice"),
+        ({"ceilings": [{**SENT, "host": 4}]}, "`host` is not a text"),
+        ({"ceilings": [SENT, SENT]}, "`nic.*.tx_bytes` occurs twice"),
     ],
 )
 def test_a_spoiled_file_says_which_entry(tmp_path: Path, document: dict[str, Any], what: str) -> None:

@@ -176,7 +176,7 @@ def test_one_mistake_of_the_host_is_one_finding(rule: str, facts: dict[str, Any]
         ("buffer_pool_large", {"innodb_buffer_pool_size": str(60 * GIB)}, "60 GiB, 94 % of memory"),
         ("redo_small", {"innodb_redo_log_capacity": str(100 << 20)}, "100 MiB of redo log"),
         ("durability", {"innodb_flush_log_at_trx_commit": "2"}, "redo written, synced every 1 s"),
-        ("durability", {"innodb_doublewrite": "OFF"}, "torn pages not mended"),
+        ("durability", {"innodb_doublewrite": "OFF"}, "torn pages not recovered"),
         ("durability", {"innodb_flush_method": "O_DIRECT_NO_FSYNC"}, "data files never synced"),
         ("query_cache", {"query_cache_type": "ON", "query_cache_size": "1048576"}, "on (1 MiB)"),
         ("page_cache", {"innodb_flush_method": "fsync"}, "page cache"),

@@ -15,7 +15,7 @@ from loadprint.comparison import noise_floor
 from loadprint.comparison.compare_sides import compare
 from loadprint.errors import InputError
 from loadprint.statistics import stats
-from loadprint.tables.table import Table
+from loadprint.tables.table import NoiseFloor, Table
 from recordings import Host, make_execution
 
 # the A/A: operations a second of three repeats of two sides that are the same
@@ -30,9 +30,9 @@ def execution(
     return make_execution(path, hosts, next(iter(sides)), plans)
 
 
-def table_of(path: Path) -> Table:
+def table_of(path: Path, noise: NoiseFloor | None = None) -> Table:
     found, reference = resolve([str(path)])
-    return compare(found, reference)
+    return compare(found, reference, noise=noise)
 
 
 def test_the_floor_is_the_largest_ratio_between_equals(tmp_path: Path) -> None:
@@ -48,21 +48,17 @@ def test_the_floor_is_the_largest_ratio_between_equals(tmp_path: Path) -> None:
 def test_a_ratio_inside_of_the_floor_is_marked_and_one_outside_is_not(tmp_path: Path) -> None:
     """Three percent with an interval that excludes 1; five were seen between equals."""
     noise = noise_floor.measured(execution(tmp_path / "aa", {"a": PLAN, "b": PLAN}, a=FIRST, b=SECOND))
-    near = table_of(execution(tmp_path / "near", old=(100, 100, 101), new=(103, 103, 104)))
-    far = table_of(execution(tmp_path / "far", old=(100, 100, 101), new=(110, 110, 111)))
-    plain = [row.versus[1] for row in (near.row("operations"), far.row("operations")) if row]
+    near = execution(tmp_path / "near", old=(100, 100, 101), new=(103, 103, 104))
+    far = execution(tmp_path / "far", old=(100, 100, 101), new=(110, 110, 111))
+    plain = [row.versus[1] for path in (near, far) if (row := table_of(path).row("operations"))]
     assert [found.mark for found in plain if found] == ["better", "better"]
-    marked, kept = (
-        noise_floor.applied(near, noise).row("operations"),
-        noise_floor.applied(far, noise).row("operations"),
-    )
+    marked, kept = (table_of(path, noise).row("operations") for path in (near, far))
     assert marked is not None
     assert kept is not None
     assert (inside := marked.versus[1]) is not None
     assert (outside := kept.versus[1]) is not None
     assert (inside.mark, outside.mark) == ("~", "better")
-    footnotes = noise_floor.applied(near, noise).footnotes
-    assert "A/A" in footnotes[inside.notes[-1] - 1]
+    assert "A/A" in inside.notes[-1]
     assert outside.notes == ()
     assert marked.floor == noise.floors["operations"]
 
@@ -80,7 +76,7 @@ def test_the_command_marks_and_shows_the_floor(tmp_path: Path, capsys: pytest.Ca
 
 def test_an_a_a_against_itself_has_no_row_called_different(tmp_path: Path) -> None:
     aa = execution(tmp_path / "aa", {"a": PLAN, "b": PLAN}, a=FIRST, b=SECOND)
-    table = noise_floor.applied(table_of(aa), noise_floor.measured(aa))
+    table = table_of(aa, noise_floor.measured(aa))
     marks = {found.mark for group in table.groups for row in group.rows for found in row.versus if found}
     assert marks <= {"~", ""}
 

@@ -17,8 +17,8 @@ from loadprint.metrics import derived
 from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.recording import Run
-from loadprint.tables.headlines import MOST
-from loadprint.tables.rows import Column, Footnotes, RowBuilder, with_verdicts
+from loadprint.tables.marks import MAX_HEADLINES, marked_rows
+from loadprint.tables.rows import Column, RowBuilder
 from loadprint.tables.table import Row, Table
 from recordings import Host, make_execution
 
@@ -27,7 +27,7 @@ LEVELS = {"a": 1.0, "b": 1.2, "c": 0.8, "d": 1.0}
 REPEATS = (0.995, 1.0, 1.005)
 
 
-def column(name: str, level: float, rows: int, verdict: str = "") -> Column:
+def column(name: str, level: float, rows: int) -> Column:
     """A side that does `level` times as much in every row."""
     runs = []
     for repeat in REPEATS:
@@ -37,17 +37,17 @@ def column(name: str, level: float, rows: int, verdict: str = "") -> Column:
         runs.append(
             Measured(Run(Path(name), {}, None, None, (), {}, None), quantities, None, None, None, np.empty(0))
         )
-    return Column(name, tuple(runs), paired=False, verdict=verdict)
+    return Column(name, tuple(runs), paired=False)
 
 
 def judged(columns: Sequence[Column], reference: int, headlines: int = 2, others: int = 3) -> list[Row]:
-    builder = RowBuilder(columns, reference, Footnotes())
+    builder = RowBuilder(columns, reference)
     metrics = [derived.rate(f"row{n}", "", "1", "", f"q.{n}") for n in range(headlines + others)]
     rows = [
         replace(builder.row(metric), headline=n < headlines, better="higher")
         for n, metric in enumerate(metrics)
     ]
-    return with_verdicts(rows, builder)
+    return marked_rows(rows, [row.headline for row in rows], builder)
 
 
 def marks(rows: Sequence[Row], side: int) -> list[str | None]:
@@ -65,7 +65,7 @@ def test_every_side_is_judged_against_the_named_reference() -> None:
 
 def test_what_one_side_is_refused_for_is_no_matter_to_the_others() -> None:
     sides = [column(name, level, 5) for name, level in LEVELS.items()]
-    rows = judged([sides[0], replace(sides[1], verdict="b never settled"), *sides[2:]], reference=0)
+    rows = judged([sides[0], replace(sides[1], withheld="b never settled"), *sides[2:]], reference=0)
     assert marks(rows, 1) == ["*"] * 5  # shown, marked as any other row is, no verdict
     assert marks(rows, 2) == ["worse"] * 2 + ["*"] * 3
     assert marks(rows, 3) == ["~"] * 5
@@ -73,7 +73,7 @@ def test_what_one_side_is_refused_for_is_no_matter_to_the_others() -> None:
 
 def test_a_reference_that_never_settled_leaves_nobody_a_verdict() -> None:
     sides = [column(name, level, 5) for name, level in LEVELS.items()]
-    rows = judged([replace(sides[0], verdict="a never settled"), *sides[1:]], reference=0)
+    rows = judged([replace(sides[0], withheld="a never settled"), *sides[1:]], reference=0)
     assert {mark for side in (1, 2, 3) for mark in marks(rows, side)} <= {"*", "~"}
 
 
@@ -110,7 +110,7 @@ def test_eight_headlines_at_most_are_declared(tmp_path: Path) -> None:
     inserts = [replace(insert(k), disks=disks) for k in (0, 1, 2)]
     table = table_of(tmp_path / "x", {"a": two, "b": two, "c": inserts})
     told = [row.key for group in table.groups for row in group.rows if row.headline]
-    assert 4 <= len(told) <= MOST
+    assert 4 <= len(told) <= MAX_HEADLINES
     assert {"operations", "statements", "disk_vda_await", "server_cpu_per_operation"} <= set(told)
     assert not [key for key in told if key.endswith(("per_commit", "per_statement", "CPU-second"))]
     assert "disk_vdb_await" not in told

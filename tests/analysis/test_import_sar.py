@@ -166,7 +166,7 @@ def test_a_recording_and_its_witness_lie_side_by_side(
         assert all(cell["value"] is not None for cell in rows[key]["cells"]), key
     assert table["verdicts"][0] == {
         "key": "comparable",
-        "answer": "cannot tell",
+        "answer": "inconclusive",
         "text": "run has no record of its server; sysstat has no record of its server",
     }
     assert "differs" not in dict(table["facts"])

@@ -1,4 +1,4 @@
-"""Sides that are not two scenarios of one campaign: a run beside itself, a set beside a whole host."""
+"""Sides other than two scenarios of a campaign: a run with itself, a CPU set with a whole host."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ def table_of(*words: Path | str) -> Table:
 def test_a_run_on_two_sides_is_warned_of(tmp_path: Path) -> None:
     made = {"oltp": [oltp(k) for k in (0, 1, 2)], "insert": [insert(k) for k in (0, 1, 2)]}
     execution = make_execution(tmp_path / "x", made, "oltp")
-    said = "hold the same run"
+    said = "contain the same run"
     assert not [text for text in table_of(execution).warnings if said in text]
     [warning] = [text for text in table_of(f"{execution}:oltp", f"{execution}:oltp").warnings if said in text]
     runs = ", ".join(run["id"] for run in _planned(execution, "oltp"))
-    assert warning == f"oltp#1 and oltp#2 hold the same runs {runs}: a run beside itself says nothing"
+    assert (
+        warning == f"oltp#1 and oltp#2 contain the same runs {runs}: a run compared with itself shows nothing"
+    )
     one = execution / _planned(execution, "oltp")[0]["id"]
     [warning] = [text for text in table_of(execution, one).warnings if said in text]
-    assert "hold the same run b" in warning
+    assert "contain the same run b" in warning
 
 
 def _planned(execution: Path, side: str) -> list[dict[str, str]]:
@@ -59,9 +61,7 @@ def test_sets_are_named_in_the_order_of_the_sides(tmp_path: Path) -> None:
         assert title == f"CPU, server's set ({order})"
         row = table.row("interrupts_server")
         assert row is not None
-        assert [table.footnotes[note - 1] for note in row.notes] == [
-            f"on the CPUs of each side's set: {order}"
-        ]
+        assert list(row.notes) == [f"on the CPUs of each side's set: {order}"]
     interrupts = own.row("interrupts_server")
     assert interrupts is not None
     assert interrupts.notes == ()
@@ -70,7 +70,7 @@ def test_sets_are_named_in_the_order_of_the_sides(tmp_path: Path) -> None:
 def test_nothing_is_less_than_nothing() -> None:
     assert (points(-0.04), points(0.04), points(-0.06)) == ("+0.0", "+0.0", "\u22120.1")
     flat = Trend(-0.001, -0.2, 0.2, 0.0, -0.1, 0.1, 0.0, 20)
-    assert steady._told(flat) == "+0 % [\u221220, +20]"
+    assert steady._with_interval(flat) == "+0 % [\u221220, +20]"
 
 
 def test_what_nobody_told_is_left_out(tmp_path: Path) -> None:

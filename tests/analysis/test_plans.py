@@ -29,7 +29,7 @@ def test_an_undecided_ratio_says_how_many_more_repeats(tmp_path: Path) -> None:
     assert plan.more == stats.repeats_to_decide(b, a, paired=True)
     ratio = stats.ratio(b, a, paired=True).centre
     assert plan.apart == pytest.approx(ratio - 1)
-    assert any(line.startswith(f"b: {plan.more} more repeats a side would detect") for line in table.method)
+    assert any(line.startswith(f"b: {plan.more} more repeats per side would detect") for line in table.method)
     assert json.loads(render_json.render(table))["plans"][0]["more"] == plan.more
 
 

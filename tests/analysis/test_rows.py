@@ -17,7 +17,7 @@ from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.recording import Run
 from loadprint.statistics import stats
-from loadprint.tables.rows import COARSE, Column, Footnotes, RowBuilder, evaluate
+from loadprint.tables.rows import COARSE, Column, RowBuilder, evaluate
 from loadprint.tables.table import Row, Versus
 from recordings import make_execution
 
@@ -25,24 +25,28 @@ PLAIN = derived.rate("row", "row", "1", "", "q")
 
 
 def column(
-    name: str, values: Sequence[float], counts: Sequence[float | None] | None = None, *, cut: bool = False
+    name: str,
+    values: Sequence[float],
+    counts: Sequence[float | None] | None = None,
+    *,
+    cut: bool = False,
+    version: str = "8.4.0",
 ) -> Column:
-    """A side whose repeats measured so much, in so many steps of a source that may cut off what is less."""
+    """A side with these values of its repeats, in `counts` steps of a source that may round down (`cut`)."""
     runs = []
     for value, count in zip(values, counts or [None] * len(values), strict=True):
         quantities = Quantities()
         quantities.put("q", value, count, cut=cut)
-        run = Run(Path(name), {}, None, None, (), {}, None)
+        run = Run(Path(name), {}, None, {"version": version}, (), {}, None)
         runs.append(Measured(run, quantities, None, None, None, np.empty(0)))
-    return Column(name, tuple(runs), paired=False, verdict="")
+    return Column(name, tuple(runs), paired=False)
 
 
-def build(side: Column, base: Column, metric: derived.Metric = PLAIN) -> tuple[Row, Versus, list[str]]:
-    footnotes = Footnotes()
-    row = RowBuilder([base, side], 0, footnotes).row(metric)
-    found = row.versus[1]
-    assert found is not None
-    return row, found, footnotes.texts
+def build(side: Column, base: Column, metric: derived.Metric = PLAIN) -> tuple[Row, Versus]:
+    row = RowBuilder([base, side], 0).row(metric)
+    versus = row.versus[1]
+    assert versus is not None
+    return row, versus
 
 
 @pytest.mark.parametrize(
@@ -60,7 +64,7 @@ def build(side: Column, base: Column, metric: derived.Metric = PLAIN) -> tuple[R
 def test_zero_has_a_difference_and_no_ratio(
     side: list[float], base: list[float], kind: str, centre: float | None
 ) -> None:
-    _, found, _ = build(column("b", side), column("a", base))
+    _, found = build(column("b", side), column("a", base))
     assert found.kind == kind
     if centre is not None:
         assert found.centre == pytest.approx(centre, abs=1e-12)
@@ -84,12 +88,11 @@ def test_zero_has_a_difference_and_no_ratio(
 def test_a_value_under_three_steps_of_its_source_is_flagged(
     steps: float | None, cut: bool, flagged: bool
 ) -> None:
-    """No event is none, no tick of a clock is less than one; a source without steps has none to count."""
-    row, _, footnotes = build(
+    """A count of 0 events is exact, 0 ticks of a clock are fewer than one; some sources have no steps."""
+    row, _ = build(
         column("b", [0.0 if steps == 0 else 1.0] * 3, [steps] * 3, cut=cut), column("a", [1.0] * 3, [50] * 3)
     )
-    assert (COARSE in footnotes) == flagged
-    assert bool(row.cells[1].notes) == flagged
+    assert row.cells[1].notes == ((COARSE,) if flagged else ())
     assert row.cells[0].notes == ()
 
 
@@ -100,15 +103,15 @@ def test_a_value_under_three_steps_of_its_source_is_flagged(
 def test_a_base_below_its_resolution_has_no_infinite_ratio(
     base_cut: bool, side_steps: float, kind: str
 ) -> None:
-    """Read in less than a millisecond is not in no time at all, and two waits are not endlessly many."""
+    """A time below a millisecond is not 0, so that the ratio is not infinite."""
     base = column("a", [0.0] * 3, [0] * 3, cut=base_cut)
     side = column("b", [0.2, 0.3, 0.25], [side_steps] * 3, cut=base_cut)
-    _, found, _ = build(side, base)
+    _, found = build(side, base)
     assert found.kind == kind
     assert found.centre == (None if kind == "inf" else pytest.approx(0.25))
 
 
-def test_times_are_cut_and_things_are_counted_whole() -> None:
+def test_times_are_rounded_down_and_events_are_exact() -> None:
     quantities = Quantities()
     for name, unit in (("ms", 1e-3), ("jiffies", 1e-2), ("reads", 1.0), ("sectors", 512.0)):
         quantities.counter(name, np.array([7.0, 7.0]), 10.0, unit)
@@ -117,8 +120,8 @@ def test_times_are_cut_and_things_are_counted_whole() -> None:
     assert quantities.values["both"].cut
 
 
-def test_busy_rows_rest_on_busy_steps_alone() -> None:
-    """Two ticks of work among a thousand idle ones are two; kernel mode rests on those in the kernel."""
+def test_busy_rows_count_only_busy_steps() -> None:
+    """Two busy ticks among a thousand idle ones are two; kernel mode uses its own ticks."""
     quantities = Quantities()
     ticks = {"user": 40, "system": 2, "idle": 1958}
     for state in derived_cpu.CPU_STATES:
@@ -136,26 +139,26 @@ def test_busy_rows_rest_on_busy_steps_alone() -> None:
     assert [label for label, (_, said) in found.items() if said] == ["kernel mode, of busy", "%nice", "%sys"]
 
 
-def test_what_some_repeats_lack_is_said_of_them_alone() -> None:
-    """A mean of two repeats out of three says so; what no repeat has needs no count."""
+def test_a_footnote_names_the_repeats_that_lack_a_value() -> None:
+    """It counts the repeats if some have a value."""
     wait = replace(PLAIN, needs=("q", "n"), compute=derived.quotient, formula="Δq / Δn")
 
     def side(counts: Sequence[float]) -> Column:
         runs = column("b", [1.0] * len(counts)).runs
         for run, count in zip(runs, counts, strict=True):
             run.quantities.put("n", count)
-        return Column("b", runs, paired=False, verdict="")
+        return Column("b", runs, paired=False)
 
-    row, _, footnotes = build(side([1.0, 0.0, 2.0]), side([0.0, 0.0, 0.0]), wait)
+    row, _ = build(side([1.0, 0.0, 2.0]), side([0.0, 0.0, 0.0]), wait)
     assert row.cells[1].value == pytest.approx(0.75)
-    assert footnotes == [
-        "nothing to divide by: Δn is 0",
-        "missing in b, 1 of 3 repeats: nothing to divide by: Δn is 0",
+    assert [cell.notes for cell in row.cells] == [
+        ("nothing to divide by: Δn is 0",),
+        ("missing in b, 1 of 3 repeats: nothing to divide by: Δn is 0",),
     ]
 
 
-def test_quantiles_of_neighbouring_buckets_cannot_be_told_apart() -> None:
-    """A quantile is the middle of its bucket: three alike are known no better than one."""
+def test_quantiles_of_adjacent_buckets_are_not_distinguishable() -> None:
+    """A quantile is the middle of its bucket: three equal ones have the error of one."""
     plain = build(column("b", [43.0] * 3), column("a", [38.9] * 3))[1]
     assert plain.mark == ""
     rounded = [row for row in derived_ebpf.EBPF if row.footnote == derived_ebpf.BUCKETS]
@@ -165,12 +168,31 @@ def test_quantiles_of_neighbouring_buckets_cannot_be_told_apart() -> None:
     assert build(column("b", [86.0] * 3), column("a", [38.9] * 3), bucket)[1].mark == ""
 
 
-def test_percentages_differ_in_points_beside_their_ratio() -> None:
+@pytest.mark.parametrize(
+    ("version", "needed", "notes"),
+    [
+        ("8.0.36", "q", ("of the row",)),
+        ("10.11.6-MariaDB", "q", ("of the row", "counted differently")),
+        ("10.11.6-MariaDB", "absent", ()),
+    ],
+)
+def test_a_definitions_footnotes_are_on_rows_that_they_apply_to(
+    version: str, needed: str, notes: tuple[str, ...]
+) -> None:
+    """The second one only between flavours, none on a row without values."""
+    metric = replace(
+        PLAIN, needs=(needed,), footnote="of the row", mixed_flavours_footnote="counted differently"
+    )
+    row, _ = build(column("b", [1.0], version=version), column("a", [1.0]), metric)
+    assert row.notes == notes
+
+
+def test_percentages_have_points_in_addition_to_their_ratio() -> None:
     share = replace(PLAIN, unit="%", shown="%")
-    _, found, _ = build(column("b", [60.0, 62.0, 61.0]), column("a", [30.0, 31.0, 29.0]), share)
+    _, found = build(column("b", [60.0, 62.0, 61.0]), column("a", [30.0, 31.0, 29.0]), share)
     assert found.kind == "ratio"
     assert found.points == pytest.approx(31.0)
-    _, plain, _ = build(column("b", [60.0, 62.0, 61.0]), column("a", [30.0, 31.0, 29.0]))
+    _, plain = build(column("b", [60.0, 62.0, 61.0]), column("a", [30.0, 31.0, 29.0]))
     assert plain.points is None
 
 

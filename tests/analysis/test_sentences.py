@@ -243,5 +243,5 @@ def test_costs_by_single_values_only_where_repeats_lie_apart(tmp_path: Path) -> 
         return [one.text for one in compare(found, reference).sentences if one.id == "costs"]
 
     (text,) = said("apart", [1600, 3000])
-    assert "b takes 2.2 × the context switches of a, by single values" in text
+    assert "b uses 2.2 × the context switches of a, by single values" in text
     assert said("one near", [1400, 3000]) == []

@@ -208,7 +208,7 @@ def test_at_saturation_latency_is_shown_and_not_judged(equal_load: Path) -> None
         row = table.row(key)
         assert row is not None
         assert not row.headline
-        assert "closed loop" in table.footnotes[row.notes[0] - 1]
+        assert "closed loop" in row.notes[0]
     asked = table.row("rate_asked")
     assert asked is not None
     assert (asked.view, asked.cells[0].value) == ("all", None)
@@ -260,4 +260,4 @@ def test_new_orders_a_minute_are_rows_where_a_workload_counts_them(tmp_path: Pat
     assert nopm is not None
     assert nopm.cells[1].value == 6001
     assert nopm.cells[0].value is None
-    assert "whole mix" in table.footnotes[nopm.notes[0] - 1]
+    assert "whole mix" in nopm.notes[0]

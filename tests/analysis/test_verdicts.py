@@ -117,7 +117,7 @@ def test_one_bound_repeat_makes_the_side_bound_and_an_unmeasured_one_cannot_tell
     for name in ("threads.load.busiest", "threads.load.run_delay_ns"):
         del blind.quantities.values[name]
     found = client.bound([replace(blind, load_cpus=None)])
-    assert (found.answer, found.text.count("no CPU set was given for the load")) == ("cannot tell", 1)
+    assert (found.answer, found.text.count("no CPU set was given for the load")) == ("inconclusive", 1)
 
 
 def placed(path: Path, facts: Mapping[str, Any] | None = None, **placement: Any) -> separation.Pinned:
@@ -129,12 +129,12 @@ def test_pinned_as_the_supervisor_saw_it(tmp_path: Path) -> None:
     found = placed(tmp_path / "a", verified=True, server=seen, load=seen, connection="veth")
     assert (found.answer, found.text) == (
         "yes",
-        "server CPU 0, load CPU 1, by veth; watched while running, no thread strayed",
+        "server CPU 0, load CPU 1, by veth; checked while running, no thread left them",
     )
     strayed = placed(tmp_path / "b", verified=True, server=seen, load=seen | {"outside_ran": 3})
     assert strayed.answer == "not separated"
-    assert strayed.text.endswith("threads were seen outside 3 times")
-    assert placed(tmp_path / "c").answer == "cannot tell"
+    assert strayed.text.endswith("threads were seen on other CPUs 3 times")
+    assert placed(tmp_path / "c").answer == "inconclusive"
     told = placed(tmp_path / "d", separated=False, how="one core of two threads")
     assert (told.answer, "one core of two threads" in told.text) == ("not separated", True)
 
@@ -175,7 +175,7 @@ def test_what_the_recorder_read_is_told_beside_its_cost(tmp_path: Path) -> None:
     probes = {name: {1: 0.0, 2: 1.0} for name in read}
     window = Window("server", 1, 2, 1.0, probes, 0, {}, {}, 1_000_000_000)
     found = observer.observed([replace(run, window=window)])
-    assert found.reads == "reads 6 probes (threads, mysql, 2 of eBPF among them)"
+    assert found.reads == "reads 6 probes, including threads, mysql, 2 of eBPF"
     assert observer.observed([replace(run, window=None)]).reads == ""
 
 
@@ -245,14 +245,14 @@ def test_without_the_servers_cpus_the_programs_time_is_of_the_whole_host(tmp_pat
 def test_programs_whose_time_is_unknown_are_not_small(tmp_path: Path) -> None:
     """As in a recording from before the table, or where the kernel refused to measure."""
     found = observer.observed([with_programs(tmp_path / "old", {})])
-    assert found.answer == "cannot tell"
+    assert found.answer == "inconclusive"
     assert found.cost == (
         "0.20 % of a core and 8 MB, the time of its eBPF programs not measured: "
         "probe ebpf_programs was not recorded"
     )
     measured_too = with_programs(tmp_path / "new", {"sched_switch": 1_000_000})
     mixed = observer.observed([measured_too, with_programs(tmp_path / "old2", {})])
-    assert mixed.answer == "cannot tell", "one repeat without the table"
+    assert mixed.answer == "inconclusive", "one repeat without the table"
     run = with_programs(tmp_path / "dear", {})
     run.quantities.values["process.recorder.cpu"] = Quantity(0.02, 100.0)
     assert observer.observed([run]).answer == "matters", "the recorder alone is over the limit"
@@ -266,12 +266,12 @@ def test_stolen_time_and_a_quota_disturb_a_run(tmp_path: Path) -> None:
     assert found[-1] == Verdict(
         "disturbed",
         "1 of 2 runs",
-        "a r 4.0 % of its CPU time stolen; a r held back by its quota in 25 % of periods",
+        "a r 4.0 % of its CPU time stolen; a r throttled by its quota in 25 % of periods",
     )
     quiet = verdicts(sides[1:], [[calm]], Comparability("yes", "", (), ()), {})
     assert [each.key for each in found] == ["comparable", *(each.key for each in quiet)]
     # one side alone is beside nothing that it could be compared with
     assert (quiet[-1].answer, [each.key for each in quiet]) == (
-        "cannot tell",
+        "inconclusive",
         ["client-bound", "pinned", "observer", "disturbed"],
     )

@@ -16,6 +16,8 @@ from loadprint.commands.operands import resolve
 from loadprint.commands.registry import COMMANDS
 from loadprint.comparison.compare_sides import compare
 from loadprint.rendering import layout, render_text
+from loadprint.rendering.footnotes import Footnotes
+from loadprint.rendering.layout import Layout
 from loadprint.tables import views
 from loadprint.tables.table import Table
 from recordings import Host, Rows, make_execution, make_run
@@ -226,14 +228,15 @@ def test_marks_and_values_do_not_depend_on_the_view(table: Table) -> None:
 def test_footnotes_are_numbered_as_they_are_met_and_all_are_used(table: Table) -> None:
     text = render_text.render(views.usual(table))
     shown = views.usual(table)
-    met = [
-        note
-        for group in shown.groups
-        for row in group.rows
-        for note in (*row.notes, *(n for c in row.cells for n in c.notes))
-    ]
-    assert sorted(set(met)) == list(range(1, len(shown.footnotes) + 1))
-    assert len(shown.footnotes) < len(table.footnotes)
+    footnotes = Footnotes(shown)
+    cited = [footnotes.numbers((*row.notes, *(n for c in row.cells for n in c.notes))) for row in shown.rows]
+    assert list(dict.fromkeys(number for row in cited for number in row)) == list(
+        range(1, len(footnotes.texts) + 1)
+    )
+    assert len(footnotes.texts) < len(Footnotes(table).texts)
+    assert all(
+        f"{number} {note}" in " ".join(text.split()) for number, note in Layout(shown).numbered_footnotes()
+    )
     assert f"{sum(len(g.rows) for g in table.groups) - sum(len(g.rows) for g in shown.groups)} more" in text
 
 
@@ -259,7 +262,7 @@ def test_an_interface_that_one_side_did_not_use_has_no_ratio(tmp_path: Path) -> 
     versus = sent.versus[1]
     assert versus is not None
     assert versus.kind == "none"
-    assert "near did not speak over veth0" in table.footnotes[versus.notes[0] - 1]
+    assert "no traffic of near over veth0" in versus.notes[0]
 
 
 def test_the_command_shows_the_view_that_is_asked_for(tmp_path: Path) -> None:
@@ -285,9 +288,9 @@ def test_what_is_noted_of_every_value_stands_once_at_the_head(tmp_path: Path) ->
     table = views.usual(compare(sides, declared))
     row = table.row("operations")
     assert row is not None
-    told = [note for note in row.cells[1].notes if "client-bound" in table.footnotes[note - 1]]
+    told = [note for note in row.cells[1].notes if "client-bound" in note]
     assert told != []  # in the value, and so in the files that machines read
-    lifted = layout.lifted(table)
+    lifted = layout.with_common_notes_at_heads(table)
     assert set(told) <= set(lifted.sides[1].notes)
     assert not any(set(told) & set(r.cells[1].notes) for g in lifted.groups for r in g.rows)
     assert lifted.sides[0].notes == table.sides[0].notes

@@ -115,7 +115,7 @@ WRITES = Host(result={"writes": 1000})
 
 
 def test_outside_of_a_campaign_the_full_rule_holds_for_what_writes(tmp_path: Path) -> None:
-    assert "0.25 redo capacities and saw 0 checkpoint cycles" in cold(
+    assert "0.25 redo capacities and had 0 checkpoint cycles" in cold(
         "a", measured(tmp_path / "w", MYSQL, WRITES), {}
     )
     assert cold("a", measured(tmp_path / "r", MYSQL), {}) == ""

@@ -1,1 +1,1 @@
-"""The comparison of sides: judgements, rows and sentences put together as one table."""
+"""Compares sides: verdicts, rows and sentences in one table."""

@@ -17,12 +17,12 @@ from loadprint import numbers
 from loadprint.importing.printed_number import Interval, Number
 from loadprint.importing.printed_table import Misprint, PrintedRow, PrintedTable, Ratio
 from loadprint.rendering import escape
-from loadprint.rendering.layout import superscript
+from loadprint.rendering.layout import raised
 
 GAP = 2
 WIDTH = 100
 THREE_DIGITS = 100.0
-RAISED = superscript(range(10))
+RAISED = raised(range(10))
 CSV_HEAD = (
     "section",
     "metric",
@@ -161,12 +161,12 @@ def _mark(table: PrintedTable, row: PrintedRow, column: str, cell: Number | None
         for number, each in enumerate(table.misprints, start=1)
         if (each.section, each.metric, each.column) == (row.section, row.metric, column)
     )
-    return superscript([place])
+    return raised([place])
 
 
 def _below(table: PrintedTable) -> Iterator[str]:
     for number, misprint in enumerate(table.misprints, start=1):
-        yield f"{superscript([number])} {_misprint_text(misprint)}"
+        yield f"{raised([number])} {_misprint_text(misprint)}"
     yield (
         f"ratio: to {table.reference}, of the printed values; within rounding: of all values that round to "
         "them."

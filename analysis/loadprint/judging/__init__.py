@@ -1,1 +1,1 @@
-"""What may be believed: whether sides are comparable, limited, apart, observed, disturbed, warm."""
+"""Checks whether results are valid: sides comparable, not client-bound, pinned, undisturbed, warm."""

@@ -1,10 +1,10 @@
-"""Was the machine the same before and after a run? The canary's fixed work, done twice, compared.
+"""Compares the canary, fixed work before and after each run, to detect that the machine changed.
 
-A part's time is the lower quartile of its slices (fsync: their median), added up over CPUs: a quarter of the
-slices may be as unlucky as they like, and a busy neighbour, a lower clock or a slow disk is in all of them.
-A shift over 3 % marks a repeat as disturbed. A part that does not repeat itself that well at rest is held to
-its own repeatability: three times the median shift between neighbouring canaries with no run between them,
-which is about two standard deviations.
+The time of a part is the lower quartile of its slices (fsync: their median), summed over CPUs: outliers in a
+quarter of the slices have no effect, while a busy neighbour, a lower clock or a slow disk affects all slices.
+A shift over 3 % marks a repeat as disturbed. For a part whose time varies more than that at rest the limit is
+its repeatability: three times the median shift between consecutive canaries without a run between them, which
+is about two standard deviations.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from loadprint.reading.recording import COPY_AGAIN, Run
 
 LIMIT = 0.03
 PARTS = ("cpu", "memory", "syscall", "fsync")
-STEADY = ("cpu", "syscall")  # hold the limit by their nature: no memory bus, no device
-LEAST_AT_REST = 5  # pairs that tell how well a part repeats itself
-AT_REST_S = 120  # neighbours further apart are not the same machine any more
+STEADY = ("cpu", "syscall")  # repeat within the limit: they use no memory bus and no device
+LEAST_AT_REST = 5  # pairs needed to determine the repeatability of a part
+AT_REST_S = 120  # the machine may have changed between canaries further apart
 MEDIANS = 3.0
-MAX_DECIMALS = 5  # of a factor that lies close to its limit
+MAX_DECIMALS = 5  # of a factor close to its limit
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,19 @@ class _Canary:
 
 
 def by_run(runs: Sequence[Run]) -> dict[Path, list[Shift]]:
-    """Shifts of every run that had canaries, by its directory: runs of two executions share their ids."""
+    """Shifts of every run that had canaries, by its directory, as runs of two executions may share an id."""
     limits = repeatability(runs)
-    found = {run.path.resolve(): shifts([run], limits) for run in runs}
-    return {place: own for place, own in found.items() if own}
+    by_path = {run.path.resolve(): shifts([run], limits) for run in runs}
+    return {path: measured for path, measured in by_path.items() if measured}
 
 
 def shifts(runs: Sequence[Run], limits: Mapping[str, float] | None = None) -> list[Shift]:
     """Shift of every part of every run that had a canary before and after it.
 
-    `limits` are those of `repeatability`, where the runs alone do not tell it.
+    `limits` are those of `repeatability`, by default of these runs.
     """
     limits = repeatability(runs) if limits is None else limits
-    found = []
+    measured = []
     for run in runs:
         pair = _around(_read(run.path))
         if pair is None:
@@ -63,20 +63,20 @@ def shifts(runs: Sequence[Run], limits: Mapping[str, float] | None = None) -> li
                 change = after.times[part] / before.times[part] - 1
                 limit = limits.get(part)
                 beyond = limit is not None and abs(math.log1p(change)) > math.log1p(limit)
-                found.append(Shift(run.id, part, change, limit, beyond))
-    return found
+                measured.append(Shift(run.id, part, change, limit, beyond))
+    return measured
 
 
 def repeatability(runs: Iterable[Run]) -> dict[str, float]:
-    """Limit of every part that can be judged: 3 %, or what the part can hold on these machines at rest.
+    """Limit of every part that can be checked: 3 %, or its repeatability on these machines at rest.
 
-    All runs of the executions that `runs` are of tell it, whichever of their sides are looked at.
+    It uses all runs of the executions of `runs`, of all sides.
     """
-    places = {place for run in runs for place in (run.path.resolve(), *_beside(run))}
-    course = sorted((canary for place in places for canary in _read(place)), key=lambda found: found.begin_ns)
+    paths = {path for run in runs for path in (run.path.resolve(), *_runs_of_execution(run))}
+    canaries = sorted((canary for path in paths for canary in _read(path)), key=lambda each: each.begin_ns)
     at_rest = [
         (one, other)
-        for one, other in pairwise(course)
+        for one, other in pairwise(canaries)
         if (one.label, other.label) == ("after", "before")
         and one.boot_id == other.boot_id
         and other.begin_ns - one.end_ns < AT_REST_S * 1e9
@@ -93,45 +93,44 @@ def repeatability(runs: Iterable[Run]) -> dict[str, float]:
     return limits
 
 
-def told(by_run: Mapping[Path, Sequence[Shift]]) -> str:
-    """One line: the largest shift of each part, its limit, and how many runs it is from."""
-    found = [shift for own in by_run.values() for shift in own]
+def largest(by_run: Mapping[Path, Sequence[Shift]]) -> str:
+    """One line: the largest shift of each part with its limit, and the number of runs."""
     texts = []
     for part in PARTS:
-        own = [shift for shift in found if shift.part == part]
-        if not own:
+        shifts_of_part = [shift for listed in by_run.values() for shift in listed if shift.part == part]
+        if not shifts_of_part:
             continue
-        largest = max(own, key=lambda shift: abs(math.log1p(shift.change)))
-        factor, limit = _beside_its_limit(largest)
-        held = f"limit {limit}" if limit else "not judged: too few canaries at rest tell how well it repeats"
-        own_limit = ", its own repeatability at rest" if (largest.limit or 0.0) > LIMIT else ""
-        texts.append(f"{part} {factor} {_way(largest)} after ({held}{own_limit})")
+        shift = max(shifts_of_part, key=lambda each: abs(math.log1p(each.change)))
+        factor, limit = _factor_and_limit(shift)
+        text = f"limit {limit}" if limit else "no limit: too few canaries at rest to determine repeatability"
+        text += ", its repeatability at rest" if (shift.limit or 0.0) > LIMIT else ""
+        texts.append(f"{part} {factor} {_direction(shift)} after ({text})")
     runs = f"{len(by_run)} run{'s' if len(by_run) > 1 else ''}"
     return f"largest shifts over {runs}: {'; '.join(texts)}" if texts else ""
 
 
-def beyond(found: Sequence[Shift]) -> list[str]:
+def beyond(shifts: Sequence[Shift]) -> list[str]:
     """Each disturbed run with the parts beyond their limits."""
     parts: dict[str, list[str]] = {}
-    for shift in found:
+    for shift in shifts:
         if shift.disturbed:
-            factor, limit = _beside_its_limit(shift)
-            said = f"{shift.part} {factor} {_way(shift)} after (limit {limit})"
-            parts.setdefault(shift.run, []).append(said)
+            factor, limit = _factor_and_limit(shift)
+            text = f"{shift.part} {factor} {_direction(shift)} after (limit {limit})"
+            parts.setdefault(shift.run, []).append(text)
     return [f"{run} {', '.join(texts)}" for run, texts in parts.items()]
 
 
-def disturbed(found: Sequence[Shift]) -> list[str]:
-    """What is said of each disturbed run."""
-    return [f"disturbed: the canary's work around {text}; the run is kept" for text in beyond(found)]
+def disturbed(shifts: Sequence[Shift]) -> list[str]:
+    """The footnote of each disturbed run."""
+    return [f"disturbed: canary before and after {text}; the run is kept" for text in beyond(shifts)]
 
 
-def _way(shift: Shift) -> str:
+def _direction(shift: Shift) -> str:
     return "slower" if shift.change >= 0 else "faster"
 
 
-def _beside_its_limit(shift: Shift) -> tuple[str, str]:
-    """A shift as a factor, and its limit: more decimals where they would look alike, no limit as no text."""
+def _factor_and_limit(shift: Shift) -> tuple[str, str]:
+    """A shift as a factor, and its limit (empty if none), with as many decimals as make them differ."""
     factor = math.exp(abs(math.log1p(shift.change)))
     for decimals in range(2, MAX_DECIMALS + 1):
         texts = (_factor(factor, decimals), "" if shift.limit is None else _factor(1 + shift.limit, decimals))
@@ -141,47 +140,48 @@ def _beside_its_limit(shift: Shift) -> tuple[str, str]:
 
 
 def _factor(factor: float, decimals: int) -> str:
-    """A factor with so many decimals, or none where it is far from 1."""
+    """A factor with `decimals` decimals, or none if it is far from 1."""
     return f"{factor:.{decimals}f} ×" if factor < 10 else f"{factor:,.0f} ×"
 
 
-def _around(course: Sequence[_Canary]) -> tuple[_Canary, _Canary] | None:
-    """The last canary before and the last one after a run; an earlier attempt may have left some too."""
-    before = [canary for canary in course if canary.label == "before"]
-    after = [canary for canary in course if canary.label == "after"]
+def _around(canaries: Sequence[_Canary]) -> tuple[_Canary, _Canary] | None:
+    """The last canary before and the last one after a run; an earlier attempt may have left more."""
+    before = [canary for canary in canaries if canary.label == "before"]
+    after = [canary for canary in canaries if canary.label == "after"]
     if not before or not after or after[-1].begin_ns < before[-1].end_ns:
         return None
     return before[-1], after[-1]
 
 
-def _beside(run: Run) -> list[Path]:
-    """The other runs of a run's execution."""
+def _runs_of_execution(run: Run) -> list[Path]:
+    """The directories of all runs of a run's execution."""
     execution = run.path.resolve().parent
     if not (execution / "execution.json").is_file():
         return []
-    return [place.parent.parent for place in execution.glob("*/server/canary.jsonl")]
+    return [path.parent.parent for path in execution.glob("*/server/canary.jsonl")]
 
 
 def _read(run: Path) -> list[_Canary]:
-    """The canaries of a run; a line that a crash cut off, or that is no canary, is left out."""
+    """The canaries of a run, without lines that are truncated or not a canary."""
     path = run / "server" / "canary.jsonl"
     if not path.is_file():
         return []
-    found = []
+    canaries = []
     for line in bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace").splitlines():
         try:
             record = documents.loads(line)
             begin = int(record["begin_realtime_ns"])
             lasted = int(record["end_monotonic_ns"]) - int(record["begin_monotonic_ns"])
             times = {str(part["name"]): taken for part in record["parts"] if (taken := slice_time(part))}
-            found.append(_Canary(str(record["label"]), record.get("boot_id"), begin, begin + lasted, times))
+            label, boot_id = str(record["label"]), record.get("boot_id")
+            canaries.append(_Canary(label, boot_id, begin, begin + lasted, times))
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
-    return found
+    return canaries
 
 
 def slice_time(part: dict[str, Any]) -> float:
-    """Time of one slice, in ns, added up over CPUs; 0 where the part was not done."""
+    """Time of one slice, in ns, summed over CPUs; 0 if the part was not run."""
     total = 0.0
     for lane in part["lanes"]:
         slices = sorted(float(ns) for ns in lane["slices_ns"])

@@ -1,7 +1,7 @@
-"""What a server's settings amount to, whatever it calls them: durability at commit, torn pages, memory.
+"""Derives effective settings of a server from its variables: durability at commit, torn pages, memory.
 
-MySQL and MariaDB give the same thing different names, and the same name different meanings; see meanings.py
-for the latter. Sources: the reference manuals of MySQL 5.7 to 9.x (InnoDB startup options, doublewrite
+MySQL and MariaDB have different names for one setting, and one name for different settings; for the latter
+see meanings.py. Sources: the reference manuals of MySQL 5.7 to 9.x (InnoDB startup options, doublewrite
 buffer, redo log) and MariaDB's documentation of innodb_flush_method and innodb_doublewrite.
 """
 
@@ -20,9 +20,9 @@ YES, NO = {"on", "1", "yes", "true"}, {"off", "0", "no", "false"}
 
 @dataclass(frozen=True)
 class Effective:
-    """One thing that settings amount to; `inputs` are the variables it comes from.
+    """One effective setting; `inputs` are the variables that it depends on.
 
-    `decides`: sides that differ in it do not do the same work.
+    `decides`: sides that differ in it do different work.
     """
 
     group: str
@@ -42,25 +42,25 @@ class Server:
     status: Mapping[str, Any]
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Server:
-        """Read server.json's content; a version that is no number becomes (0,)."""
-        text = f"{told.get('version')} {told.get('version_comment')}"
-        numbers = re.match(r"(?:5\.5\.5-)?(\d+(?:\.\d+)*)", str(told.get("version")))
+    def of(cls, document: Mapping[str, Any]) -> Server:
+        """Read the content of server.json; a version that is not a number becomes (0,)."""
+        text = f"{document.get('version')} {document.get('version_comment')}"
+        numbers = re.match(r"(?:5\.5\.5-)?(\d+(?:\.\d+)*)", str(document.get("version")))
         version = tuple(int(part) for part in numbers[1].split(".")) if numbers else (0,)
         flavour = "MariaDB" if "mariadb" in text.lower() else "MySQL"
-        return cls(flavour, version, told.get("variables") or {}, told.get("status_begin") or {})
+        return cls(flavour, version, document.get("variables") or {}, document.get("status_begin") or {})
 
     @property
     def mariadb(self) -> bool:
         """Whether it is MariaDB."""
         return self.flavour == "MariaDB"
 
-    def said(self) -> str:
+    def release(self) -> str:
         """Flavour and version number."""
         return f"{self.flavour} {'.'.join(map(str, self.version))}"
 
     def text(self, name: str) -> str | None:
-        """Value of a variable, None where the server has none of that name."""
+        """Value of a variable, None if the server does not have it."""
         value = self.variables.get(name)
         return None if value is None else str(value)
 
@@ -72,13 +72,13 @@ class Server:
             return None
 
     def on(self, name: str) -> bool | None:
-        """Whether a switch is on; None where the server has no such switch."""
+        """Whether a switch is on; None if the server does not have it."""
         word = (self.text(name) or "").lower()
         return True if word in YES else False if word in NO else None
 
 
 def effective(server: Server) -> list[Effective]:
-    """All that can be told; what lacks its variables is left out."""
+    """All effective settings whose variables are recorded."""
     return [*_durability(server), *_memory(server)]
 
 
@@ -108,7 +108,7 @@ def _durability(server: Server) -> Iterator[Effective]:
 
 
 def redo_at_commit(server: Server) -> str:
-    """What a commit does with the redo log: synced, written, or neither; empty where unknown."""
+    """What a commit does with the redo log: sync, write, or neither; empty if unknown."""
     mode = server.text("innodb_flush_log_at_trx_commit")
     if mode is None:
         return ""
@@ -126,7 +126,7 @@ def redo_at_commit(server: Server) -> str:
 
 
 def binlog_at_commit(server: Server) -> str:
-    """What a commit does with the binary log; empty where unknown."""
+    """What a commit does with the binary log; empty if unknown."""
     logged = server.on("log_bin")
     if logged is None:
         return ""
@@ -141,14 +141,14 @@ def binlog_at_commit(server: Server) -> str:
 
 
 def torn_pages(server: Server) -> str:
-    """How a page that was half written is mended: the doublewrite buffer, by its own values."""
+    """How a torn page is recovered: the doublewrite buffer, by its own values."""
     mode = (server.text("innodb_doublewrite") or "").lower()
     if not mode:
         return ""
     if mode in NO:
-        return "not mended"
+        return "not recovered"
     # MySQL 8.0.30: DETECT_AND_RECOVER is ON, DETECT_ONLY keeps no page
-    return "detected only" if mode == "detect_only" else "mended from the doublewrite buffer"
+    return "detected only" if mode == "detect_only" else "recovered from the doublewrite buffer"
 
 
 def data_files(server: Server) -> str:
@@ -190,14 +190,14 @@ def _memory(server: Server) -> Iterator[Effective]:
 
 
 def query_cache(server: Server) -> str:
-    """`off`, also where the server has none, or its size: it answers SELECTs only with a type and a size."""
+    """The size of the query cache, or `off`: without a type or a size it answers no SELECT."""
     size = server.number("query_cache_size") or 0
     asked = (server.text("query_cache_type") or "off").lower() in (*YES, "2", "demand")
     return f"on ({mib(size)})" if size and asked else "off"
 
 
 def mib(size: float) -> str:
-    """Bytes in the largest unit that needs no more than one decimal."""
+    """Bytes in the largest unit that needs at most one decimal."""
     for unit, step in (("GiB", 1 << 30), ("MiB", MIB), ("KiB", 1 << 10)):
         if size >= step and (size / step == round(size / step, 1) or unit == "KiB"):
             return f"{size / step:g} {unit}"

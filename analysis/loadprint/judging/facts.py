@@ -1,4 +1,4 @@
-"""The facts of a run that decide whether it may be compared: host, server, data, load generator."""
+"""Collects the facts of a run that decide its comparability: host, server, data, load generator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadprint.judging.facts_host import any_of, host_facts
 from loadprint.judging.meanings import LISTS, canonical, listed, meaning
 from loadprint.metrics.gather import Measured
 
-# identity, places, clocks and what concerns only replicas: other between two instances of one configuration
+# identity, paths, clocks, and settings of replicas: they differ between instances of one configuration
 HARMLESS = (
     "hostname",
     "datadir",
@@ -88,7 +88,7 @@ CONCERNS = {
     ),
 }
 LOAD, VERSION, DATA = "plan.load", "plan.version", "plan.data"
-# options of a workload that say what its data are
+# options of a workload that determine its data
 SCHEMA = (
     "tables",
     "table-size",
@@ -104,9 +104,9 @@ SCHEMA = (
 
 @dataclass(frozen=True)
 class Fact:
-    """One fact of a run. `meaning` is what the value means on this server, where that changed with versions.
+    """One fact of a run. `meaning` is what the value means on this server, if it depends on the version.
 
-    `inputs` are the settings it follows from, `raw` their values: a campaign asks for settings.
+    `inputs` are the settings that it depends on, `raw` their values, because a campaign varies settings.
     """
 
     group: str
@@ -120,26 +120,26 @@ class Fact:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What facts of two runs are paired by."""
+        """The key by which facts of two runs are paired."""
         return self.group, self.name
 
 
 def facts_of(run: Measured, plan: Mapping[str, Any]) -> list[Fact]:
-    """All facts of a run; `plan` is its side's entry in the campaign, empty where there is none."""
-    found = [
+    """All facts of a run; `plan` is its side's entry in the campaign, empty outside of campaigns."""
+    facts = [
         Fact(each.group, each.name, each.value, each.material)
         for each in host_facts(run.run, run.server_cpus)
     ]
     if run.run.server:
-        found += _server(Server.of(run.run.server))
+        facts += _server(Server.of(run.run.server))
     if run.run.result:
-        found += _load(run.run.result)
-        found += _data(run, plan)
-    return found
+        facts += _load(run.run.result)
+        facts += _data(run, plan)
+    return facts
 
 
 def asked_for(plans: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Settings that the campaign itself gives otherwise to one side than to another."""
+    """Settings that the campaign varies between sides."""
     if not all(plans):
         return set()
     wanted: set[str] = set()
@@ -167,13 +167,13 @@ def asked_for(plans: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def connections(result: Mapping[str, Any]) -> str:
-    """How the load generator served its connections: a thread each, unless it says otherwise."""
+    """How the load generator served its connections: a thread each, unless it reports another way."""
     kind = str(result.get("connections") or "thread")
     return kind if kind == "thread" else f"{kind} on {result.get('workers')} workers"
 
 
 def _server(server: Server) -> Iterator[Fact]:
-    yield Fact("server version", "version", server.said(), inputs=(VERSION,))
+    yield Fact("server version", "version", server.release(), inputs=(VERSION,))
     build = str(server.variables.get("version") or "")
     if any(word in build.lower() for word in ("debug", "asan", "valgrind")):
         yield Fact("server version", "build", build, decides=True)
@@ -183,22 +183,22 @@ def _server(server: Server) -> Iterator[Fact]:
         used |= set(each.inputs)
         yield Fact(each.group, each.name, each.value, True, each.decides, "", tuple(raw), raw)
     for name, value in server.variables.items():
-        called, told = canonical(name), meaning(server, name)
-        raw = {called: str(value)}
+        compared, text = canonical(name), meaning(server, name)
+        raw = {compared: str(value)}
         if name in used:
-            if told:  # what it amounts to may agree, and where it is done may not
-                yield Fact("server settings", called, "as said", meaning=told, inputs=(VERSION,))
+            if text:  # effective settings may agree while meanings differ
+                yield Fact("server settings", compared, "as listed", meaning=text, inputs=(VERSION,))
         elif name in LISTS:
             for word, setting in listed(str(value)).items():
-                yield Fact("server settings", f"{called}.{word}", setting, inputs=(called,), raw=raw)
+                yield Fact("server settings", f"{compared}.{word}", setting, inputs=(compared,), raw=raw)
         elif name != "version":
-            material = not harmless(called)
-            yield Fact("server settings", called, str(value), material, False, told, (called,), raw)
+            material = not harmless(compared)
+            yield Fact("server settings", compared, str(value), material, False, text, (compared,), raw)
 
 
 def _load(result: Mapping[str, Any]) -> Iterator[Fact]:
     tls = (result.get("tls") or {}).get("mode")
-    told = {
+    facts = {
         "generator": result.get("generator"),
         "generator version": result.get("generator_version"),
         "connections": connections(result),
@@ -208,24 +208,24 @@ def _load(result: Mapping[str, Any]) -> Iterator[Fact]:
         "TLS": tls,
         "compression": result.get("compression"),
     }
-    for name, value in told.items():
+    for name, value in facts.items():
         if value is not None:
             yield Fact("load generator", name, str(value), inputs=(LOAD,))
 
 
 def _data(run: Measured, plan: Mapping[str, Any]) -> Iterator[Fact]:
-    """Data of the workload; another workload has other data by nature, so its name is part of theirs."""
+    """Data of the workload; each workload has different data, so that its name is part of the facts."""
     result = run.run.result or {}
     workload = str(result.get("workload") or run.run.meta.get("workload") or "")
     options = result.get("options") or {}
-    told: dict[str, Any] = {name: options[name] for name in SCHEMA if options.get(name) not in (None, "")}
+    facts: dict[str, Any] = {name: options[name] for name in SCHEMA if options.get(name) not in (None, "")}
     tables, size = options.get("tables"), options.get("table-size")
     if isinstance(tables, int) and isinstance(size, int):
-        told["rows in all"] = tables * size
+        facts["rows in all"] = tables * size
     warehouses, threads = options.get("warehouses"), result.get("threads")
     if isinstance(warehouses, int) and isinstance(threads, int) and threads:
-        told["warehouses per user"] = f"{warehouses / threads:g}"
-    for name, value in told.items():
+        facts["warehouses per user"] = f"{warehouses / threads:g}"
+    for name, value in facts.items():
         yield Fact("data", f"{name} ({workload})", str(value), inputs=(DATA,))
     if (ratio := data_ratio(run.run.server, plan.get("data_bytes"))) is not None:
         inputs = (DATA, "innodb_buffer_pool_size")
@@ -233,6 +233,6 @@ def _data(run: Measured, plan: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def data_ratio(server: Mapping[str, Any] | None, data_bytes: Any) -> float | None:
-    """Size of the data over that of the buffer pool, by the campaign's plan; None where either is unknown."""
+    """Size of the data, by the campaign's plan, over that of the buffer pool; None if either is unknown."""
     pool = Server.of(server or {}).number("innodb_buffer_pool_size")
     return data_bytes / pool if pool and isinstance(data_bytes, int | float) else None

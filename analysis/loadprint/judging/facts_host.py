@@ -1,4 +1,4 @@
-"""The facts of a host that decide whether runs on it may be compared with others, from its fingerprint."""
+"""Collects the facts of a host that decide the comparability of its runs, from its fingerprint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from loadprint.reading.recording import Run
 
-# what a fingerprint tells → the group it belongs to; the first that fits
+# entry of the fingerprint → its group; the first match applies
 PLACES = (
     ("cpus.*", "hardware"),
     ("memory.*", "hardware"),
@@ -37,12 +37,12 @@ HARMLESS = (
     "sysctl.kernel.task_delayacct",
     "sysctl.fs.file-max",
     "sysctl.net.ipv4.tcp_max_tw_buckets",
-    "memory.total_kB",  # judged rounded, below
+    "memory.total_kB",  # compared rounded, below
     "data disk.size_bytes",
     "cmdline.*",
     "clocksources",
 )
-# told otherwise below, or of no meaning for a comparison
+# reported in another form below, or irrelevant for a comparison
 LEFT_OUT = (
     "cpus.list.*",
     "block_devices.*",
@@ -56,7 +56,7 @@ LEFT_OUT = (
     "cmdline",
     "boot_id",
 )
-# words of the kernel's command line that name a place or this very boot
+# words of the kernel's command line that name a path or this boot
 IDENTITY = ("root", "boot_image", "initrd", "ip", "hostname", "rd.", "resume", "console", "systemd.", "--")
 DISK = (
     "model",
@@ -71,13 +71,13 @@ DISK = (
 )
 GIB_IN_KB = 1 << 20
 BOOT_WORD = "boot: "
-BOOTED = (SETTINGS, "booted with words of its own")
+BOOTED = (SETTINGS, "boot parameters recorded")
 
 
 def any_of(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Return a test of whether a name fits one of some shell patterns: one expression, compiled once."""
-    fits = re.compile("|".join(translate(pattern) for pattern in patterns)).match
-    return lambda name: fits(name) is not None
+    """Return a function that matches a name against shell patterns, compiled to one expression."""
+    match = re.compile("|".join(translate(pattern) for pattern in patterns)).match
+    return lambda name: match(name) is not None
 
 
 _left_out, _harmless = any_of(LEFT_OUT), any_of(HARMLESS)
@@ -86,7 +86,7 @@ _places = [(any_of([pattern]), group) for pattern, group in PLACES]
 
 @dataclass(frozen=True)
 class HostFact:
-    """One fact of one host; the host's role is part of the name where there are several."""
+    """One fact of one host; the name includes the host's role if there are several hosts."""
 
     group: str
     name: str
@@ -95,11 +95,11 @@ class HostFact:
 
 
 def host_facts(run: Run, server_cpus: Sequence[int] | None) -> Iterator[HostFact]:
-    """Facts of all hosts of a run; a null is a fact that was not read, and is left out."""
+    """Facts of all hosts of a run, without nulls: those were not read."""
     several = len(run.fingerprints) > 1
     for role, fingerprint in run.fingerprints.items():
         prefix = f"{role}: " if several else ""
-        for name, value in {**_flat("", fingerprint), **_told(fingerprint)}.items():
+        for name, value in {**_flat("", fingerprint), **_derived(fingerprint)}.items():
             if value is None or _left_out(name):
                 continue
             group = next((group for belongs, group in _places if belongs(name)), SETTINGS)
@@ -108,37 +108,37 @@ def host_facts(run: Run, server_cpus: Sequence[int] | None) -> Iterator[HostFact
         yield HostFact("placement", "CPUs of the server", str(len(server_cpus)), material=True)
 
 
-def _told(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts from several entries: the disk under the data whatever its name, memory, the boot's words."""
-    found: dict[str, Any] = {}
+def _derived(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts from several entries: memory, the disk under the data by any name, boot parameters."""
+    facts: dict[str, Any] = {}
     memory = fingerprint.get("memory")
     total = memory.get("total_kB") if isinstance(memory, Mapping) else None
     if isinstance(total, int):
-        found["memory.total"] = f"{total / GIB_IN_KB:.0f} GiB"
+        facts["memory.total"] = f"{total / GIB_IN_KB:.0f} GiB"
     data = data_place(fingerprint)
     if data:
-        found["data file system"] = data.get("filesystem")
-        found["data mount options"] = _options(data.get("options"))
+        facts["data file system"] = data.get("filesystem")
+        facts["data mount options"] = _options(data.get("options"))
     if disk := data_disk(fingerprint):
-        found |= {f"data disk.{name}": disk.get(name) for name in DISK}
+        facts |= {f"data disk.{name}": disk.get(name) for name in DISK}
     if fingerprint.get("cmdline") is not None:
-        found[BOOTED[1]] = "yes"
+        facts[BOOTED[1]] = "yes"
     for word in str(fingerprint.get("cmdline") or "").split(" -- ")[0].split():
         name, _, value = word.partition("=")
         if not name.lower().startswith(IDENTITY):
-            found[f"{BOOT_WORD}{name}"] = value or "set"
-    return found
+            facts[f"{BOOT_WORD}{name}"] = value or "set"
+    return facts
 
 
 def data_place(fingerprint: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The entry of `storage` that holds the data."""
+    """The entry of `storage` that contains the data."""
     listed = fingerprint.get("storage")
     entries = listed if isinstance(listed, list) else []
     return next((each for each in entries if isinstance(each, dict) and each.get("role") == "data"), None)
 
 
 def data_disk(fingerprint: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The entry of `block_devices` under the data, where that is one disk."""
+    """The entry of `block_devices` under the data, if that is one disk."""
     disks = (data_place(fingerprint) or {}).get("disks") or []
     listed = fingerprint.get("block_devices")
     entries = listed if isinstance(listed, list) else []
@@ -146,7 +146,7 @@ def data_disk(fingerprint: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _options(options: Any) -> str | None:
-    """Mount options once each, in the order of the alphabet."""
+    """Mount options once each, in alphabetical order."""
     return ",".join(sorted(set(str(options).split(",")))) if options else None
 
 
@@ -158,10 +158,10 @@ def _flat(prefix: str, value: Any) -> dict[str, Any]:
         entries = [(_called(inner, place), inner) for place, inner in enumerate(value)]
     else:
         return {prefix: value}
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     for name, inner in entries:
-        found |= _flat(f"{prefix}.{name}" if prefix else name, inner)
-    return found
+        facts |= _flat(f"{prefix}.{name}" if prefix else name, inner)
+    return facts
 
 
 def _called(inner: Any, place: int) -> str:

@@ -1,4 +1,4 @@
-"""Findings on runs and on a comparison as plain values."""
+"""Defines the findings on runs and on a comparison, plain values."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shift:
-    """The canary: a part of its work took `change` more time after a run than before it.
+    """A part of the canary took the share `change` more time after a run than before it.
 
-    `limit` is None where nobody can judge.
+    `limit` is None if it is unknown.
     """
 
     run: str
@@ -21,12 +21,12 @@ class Shift:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a reader looks at first: `key` is the question, `answer` a word or two, `text` the numbers."""
+    """A line above the table: `key` is the question, `answer` a word or two, `text` the numbers."""
 
     key: str
     answer: str
     text: str
 
-    def told(self) -> str:
-        """Answer and numbers as one text."""
+    def summary(self) -> str:
+        """Answer and numbers in one text."""
         return f"{self.answer}: {self.text}" if self.text else self.answer

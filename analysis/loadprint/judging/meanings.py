@@ -1,7 +1,7 @@
-"""Variables whose name stayed while their meaning, or whether they are obeyed, changed with the version.
+"""Lists variables whose meaning, or effect, changed with the version while the name stayed.
 
-Each entry is variable → (flavour, since version, meaning), … in the order of versions. Two servers that print
-the same value differ nevertheless where the meanings do. Sources: release notes and reference manuals of
+Each entry is variable → (flavour, since version, meaning), … in the order of versions. Servers with the same
+value differ if the meanings differ. Sources: release notes and reference manuals of
 MySQL 5.7, 8.0, 8.4 and 9.x; MariaDB's documentation and its notes on InnoDB in 10.5, 10.8 and 11.0.
 """
 
@@ -17,7 +17,7 @@ Since = tuple[str, tuple[int, ...], str]
 MEANINGS: Mapping[str, tuple[Since, ...]] = {
     "innodb_doublewrite": (
         ("MySQL", (0,), "in the system tablespace"),
-        ("MySQL", (8, 0, 20), "in files of its own"),
+        ("MySQL", (8, 0, 20), "in separate files"),
         ("MariaDB", (0,), "in the system tablespace"),
     ),
     "innodb_flush_method": (
@@ -28,18 +28,18 @@ MEANINGS: Mapping[str, tuple[Since, ...]] = {
     ),
     "innodb_log_file_size": (
         ("MySQL", (0,), "of each file"),
-        ("MySQL", (8, 0, 30), "ignored beside innodb_redo_log_capacity"),
+        ("MySQL", (8, 0, 30), "ignored with innodb_redo_log_capacity"),
         ("MariaDB", (0,), "of each file"),
         ("MariaDB", (10, 5), "of the only file"),
     ),
     "innodb_buffer_pool_instances": (
-        ("MySQL", (0,), "obeyed"),
-        ("MariaDB", (0,), "obeyed"),
+        ("MySQL", (0,), "effective"),
+        ("MariaDB", (0,), "effective"),
         ("MariaDB", (10, 5), "ignored: one"),
     ),
     "innodb_page_cleaners": (
-        ("MySQL", (0,), "obeyed"),
-        ("MariaDB", (0,), "obeyed"),
+        ("MySQL", (0,), "effective"),
+        ("MariaDB", (0,), "effective"),
         ("MariaDB", (10, 5), "ignored: one"),
     ),
     "innodb_dedicated_server": (
@@ -52,13 +52,13 @@ MEANINGS: Mapping[str, tuple[Since, ...]] = {
         ("MariaDB", (0,), "statements and waits of 5.6 and 5.7"),
     ),
 }
-# how a switch must stand for its change of meaning to matter at all
+# values of a switch for which its change of meaning matters
 MATTERS_WHEN = {
     "innodb_doublewrite": ("on", "1", "detect_and_recover"),
     "innodb_dedicated_server": ("on", "1"),
     "performance_schema": ("on", "1"),
 }
-# the same variable under an older name; the newer one is what it is compared by
+# older name → newer name, which is compared
 RENAMED = {
     "tx_isolation": "transaction_isolation",
     "tx_read_only": "transaction_read_only",
@@ -72,13 +72,13 @@ PREFIXES = (
     ("master_", "source_"),
     ("rpl_semi_sync_slave_", "rpl_semi_sync_replica_"),
 )
-# values are lists of words or name=value, of which a version may know more than another
+# values are lists of words or name=value; versions support different words
 LISTS = ("optimizer_switch", "sql_mode", "old_mode", "optimizer_trace", "optimizer_trace_features")
 
 
 @cache
 def canonical(name: str) -> str:
-    """Name by which a variable is compared."""
+    """The newest name of a variable."""
     for old, new in PREFIXES:
         if name.startswith(old):
             return new + name.removeprefix(old)
@@ -86,15 +86,15 @@ def canonical(name: str) -> str:
 
 
 def meaning(server: Server, name: str) -> str:
-    """What a variable means on this server; empty where its meaning never changed, or does not matter."""
+    """What a variable means on this server; empty if its meaning never changed or does not matter."""
     value = (server.text(name) or "").lower()
     if name in MATTERS_WHEN and value not in MATTERS_WHEN[name]:
         return ""
-    found = ""
+    latest = ""
     for flavour, since, text in MEANINGS.get(name, ()):
         if flavour == server.flavour and server.version >= since:
-            found = text
-    return found
+            latest = text
+    return latest
 
 
 def listed(value: str) -> dict[str, str]:

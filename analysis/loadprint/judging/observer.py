@@ -1,4 +1,4 @@
-"""Whether the observer mattered: what the recorder and its eBPF programs took, and where they ran."""
+"""Checks the overhead of the recorder and its eBPF programs: CPU time, CPUs, the journal's disk."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import STEPS
 from loadprint.reading.cpusets import cpu_list, parse_cpus
 
-MUCH = 0.01  # of the server's CPUs, for the recorder and its eBPF programs together
-DEAR = ("threads", "mysql", "mysql_statements", "mysql_digests", "perf", "scrape")
-PROGRAMS = "ebpf_programs"  # the table of the programs' own time; it attaches no program
+LIMIT = 0.01  # of the server's CPUs, for the recorder and its eBPF programs together
+EXPENSIVE = ("threads", "mysql", "mysql_statements", "mysql_digests", "perf", "scrape")
+PROGRAMS = "ebpf_programs"  # the table of the programs' CPU time; it attaches no program
 
 
 @dataclass(frozen=True)
 class Observer:
-    """What the recorder took on one side: `answer` is `small`, `matters` or `cannot tell`.
+    """Overhead of the recorder on one side: `answer` is `small`, `matters` or `inconclusive`.
 
-    `reads` is what it took that for; `limit` is what `cost` was compared with.
+    `reads` lists the probes that were read; `limit` is the limit of `cost`.
     """
 
     answer: str
@@ -33,7 +33,7 @@ class Observer:
 class Programs:
     """CPU time of the eBPF programs in cores, mean over the repeats; None with a reason if not measured.
 
-    `on_server` is the part on the server's CPUs, None where the split was not recorded.
+    `on_server` is the part on the server's CPUs, None if the split was not recorded.
     """
 
     cores: float | None
@@ -43,40 +43,40 @@ class Programs:
 
 
 def observed(runs: Sequence[Measured]) -> Observer:
-    """Judge all repeats of a side."""
+    """Check all repeats of a side."""
     if not runs[0].run.roles:
-        return Observer("cannot tell", "no recorder ran", "")
+        return Observer("inconclusive", "no recorder ran", "")
     share, cost = _cost(runs)
     cpus, on_server = _cpus(runs[0])
     journal, on_data = _journal(runs[0])
     where = ", ".join(part for part in (cpus, journal) if part)
     if share is None:
-        return Observer("cannot tell", cost, where)
+        return Observer("inconclusive", cost, where)
     programs = _programs(runs)
     cores = min(len(run.server_cpus or (0,)) for run in runs)
-    over = share + (programs.cores or 0.0) > MUCH * cores
+    over = share + (programs.cores or 0.0) > LIMIT * cores
     if over or on_server or on_data:
         answer = "matters"
     else:
-        answer = "cannot tell" if programs.cores is None else "small"
-    told = f"{cost}{_told(programs, share, over=over)}"
-    return Observer(answer, told, where, _reads(runs[0]), _limit(cores))
+        answer = "inconclusive" if programs.cores is None else "small"
+    text = f"{cost}{_programs_cost(programs, share, over=over)}"
+    return Observer(answer, text, where, _reads(runs[0]), _limit(cores))
 
 
 def _limit(cores: int) -> str:
-    of_all = f"the server's {cores} CPUs, which is {100 * MUCH * cores:g} % of " if cores > 1 else ""
-    return f"limit {100 * MUCH:g} % of {of_all}a core"
+    of_all = f"the server's {cores} CPUs, i.e. {100 * LIMIT * cores:g} % of " if cores > 1 else ""
+    return f"limit {100 * LIMIT:g} % of {of_all}a core"
 
 
 def _reads(run: Measured) -> str:
-    """How many probes were read, and those beyond a host's few files: each costs by what there is of it."""
+    """The number of probes that were read, and the expensive ones by name."""
     if run.window is None:
         return ""
     read = list(run.window.middle_ns)
-    dear = [name for name in DEAR if name in read]
+    expensive = [name for name in EXPENSIVE if name in read]
     ebpf = len(_attached(run))
-    named = [*dear, *([f"{ebpf} of eBPF"] if ebpf else [])]
-    return f"reads {len(read)} probes" + (f" ({', '.join(named)} among them)" if named else "")
+    named = [*expensive, *([f"{ebpf} of eBPF"] if ebpf else [])]
+    return f"reads {len(read)} probes" + (f", including {', '.join(named)}" if named else "")
 
 
 def _attached(run: Measured) -> list[str]:
@@ -86,7 +86,7 @@ def _attached(run: Measured) -> list[str]:
 
 
 def _programs(runs: Sequence[Measured]) -> Programs:
-    """What the programs took; nothing where no repeat had any."""
+    """CPU time of the programs; 0 if no repeat had any."""
     by_program: dict[str, float] = {}
     on_server: float | None = 0.0
     for run in runs:
@@ -98,16 +98,16 @@ def _programs(runs: Sequence[Measured]) -> Programs:
         if lost or not names:
             return Programs(None, reason=q.why(lost[0] if lost else "programs."))
         for name in names:
-            own, part = q.get(f"programs.{name}.cpu"), q.get(f"programs.{name}.server_cpu")
-            if own is not None:
-                by_program[name] = by_program.get(name, 0.0) + own.rate / len(runs)
+            cpu, part = q.get(f"programs.{name}.cpu"), q.get(f"programs.{name}.server_cpu")
+            if cpu is not None:
+                by_program[name] = by_program.get(name, 0.0) + cpu.rate / len(runs)
             on_server = None if part is None or on_server is None else on_server + part.rate / len(runs)
-    dearest = sorted(by_program.items(), key=lambda item: (-item[1], item[0]))
-    return Programs(sum(by_program.values()), on_server, tuple(dearest))
+    by_cost = sorted(by_program.items(), key=lambda item: (-item[1], item[0]))
+    return Programs(sum(by_program.values()), on_server, tuple(by_cost))
 
 
-def _told(programs: Programs, recorder: float, *, over: bool) -> str:
-    """What follows the recorder's own cost; nothing where no program was attached."""
+def _programs_cost(programs: Programs, recorder: float, *, over: bool) -> str:
+    """Text after the recorder's cost; empty if no program was attached."""
     if programs.cores is None:
         return f", the time of its eBPF programs not measured: {programs.reason}"
     if not programs.by_program:
@@ -117,46 +117,46 @@ def _told(programs: Programs, recorder: float, *, over: bool) -> str:
         if programs.on_server is None
         else f"{100 * programs.on_server:.2f} % on the server's CPUs"
     )
-    told = f", its eBPF programs {100 * programs.cores:.2f} % ({split})"
-    told += f", together {100 * (recorder + programs.cores):.2f} %"
+    text = f", its eBPF programs {100 * programs.cores:.2f} % ({split})"
+    text += f", together {100 * (recorder + programs.cores):.2f} %"
     if over:
-        name, most = programs.by_program[0]
-        told += f"; most expensive program {name.rpartition(':')[2]}, {100 * most:.2f} %"
-    return told
+        name, cores = programs.by_program[0]
+        text += f"; most expensive program {name.rpartition(':')[2]}, {100 * cores:.2f} %"
+    return text
 
 
 def _cost(runs: Sequence[Measured]) -> tuple[float | None, str]:
     """Mean share of a core over the repeats, with the memory of the largest."""
-    found = [cost for run in runs if (cost := run.quantities.get("process.recorder.cpu"))]
+    costs = [cost for run in runs if (cost := run.quantities.get("process.recorder.cpu"))]
     memory = [rss.rate for run in runs if (rss := run.quantities.get("process.recorder.rss"))]
-    held = f" and {max(memory) / 1e6:.0f} MB" if memory else ""
-    if not found:
+    resident = f" and {max(memory) / 1e6:.0f} MB" if memory else ""
+    if not costs:
         return None, f"CPU not measured: {runs[0].quantities.why('process.recorder.cpu')}"
-    share = sum(cost.rate for cost in found) / len(found)
-    if sum(cost.count or 0 for cost in found) < STEPS:
-        return share, f"CPU under {STEPS} ticks of its clock{held}"
-    return share, f"{100 * share:.2f} % of a core{held}"
+    share = sum(cost.rate for cost in costs) / len(costs)
+    if sum(cost.count or 0 for cost in costs) < STEPS:
+        return share, f"CPU under {STEPS} ticks of its clock{resident}"
+    return share, f"{100 * share:.2f} % of a core{resident}"
 
 
 def _cpus(run: Measured) -> tuple[str, bool]:
-    """Where the recorder might run, and whether that is among the server's CPUs though others were free."""
-    told = (run.run.fingerprint("server").get("recorder") or {}).get("cpus")
+    """CPUs of the recorder, and whether they are the server's although others were free."""
+    cpus = (run.run.fingerprint("server").get("recorder") or {}).get("cpus")
     try:
-        own = set(parse_cpus(told, "recorder") or ())
+        allowed = set(parse_cpus(cpus, "recorder") or ())
     except InputError:
-        own = set()
-    if not own or run.server_cpus is None:
+        allowed = set()
+    if not allowed or run.server_cpus is None:
         return "", False
-    shared = own & set(run.server_cpus)
+    shared = allowed & set(run.server_cpus)
     if not shared:
-        return f"on CPU {cpu_list(tuple(sorted(own)))} outside of the server's", False
+        return f"on CPU {cpu_list(tuple(sorted(allowed)))} outside of the server's", False
     online = (run.run.fingerprint("server").get("cpus") or {}).get("online")
-    room = not isinstance(online, int) or online > len(run.server_cpus)
-    return f"*on the server's CPU {cpu_list(tuple(sorted(shared)))}*", room
+    others_free = not isinstance(online, int) or online > len(run.server_cpus)
+    return f"*on the server's CPU {cpu_list(tuple(sorted(shared)))}*", others_free
 
 
 def _journal(run: Measured) -> tuple[str, bool]:
-    """Where the journal lay while recording, and whether that is a disk of the data."""
+    """Where the journal was while recording, and whether that is a disk of the data."""
     storage = run.run.fingerprint("server").get("storage") or []
     listed = [entry for entry in storage if isinstance(entry, dict)]
     journal = next((entry for entry in listed if entry.get("role") == "journal"), None)

@@ -1,4 +1,4 @@
-"""Whether server and load stayed on the CPUs they were given, and whether these can have shared a core."""
+"""Checks whether server and load stayed on their CPUs, and whether these can have shared a core."""
 
 from __future__ import annotations
 
@@ -12,59 +12,61 @@ from loadprint.reading.cpusets import cpu_list, named
 
 @dataclass(frozen=True)
 class Pinned:
-    """`answer` is `yes`, `not separated` or `cannot tell`; `text` where, and how it is known."""
+    """`answer` is `yes`, `not separated` or `inconclusive`; `text` has the CPUs and the evidence."""
 
     answer: str
     text: str
 
 
 def pinned(runs: Sequence[Measured]) -> Pinned:
-    """Judge all repeats of a side: one that was not separated decides."""
+    """Check all repeats of a side: one that was not separated decides."""
     each = [_of_run(run) for run in runs]
-    for answer in ("not separated", "cannot tell"):
-        found = [one for one in each if one.answer == answer]
-        if found:
-            of = f" (in {len(found)} of {len(each)} runs)" if len(found) < len(each) else ""
-            return Pinned(answer, found[0].text + of)
+    for answer in ("not separated", "inconclusive"):
+        same = [one for one in each if one.answer == answer]
+        if same:
+            of = f" (in {len(same)} of {len(each)} runs)" if len(same) < len(each) else ""
+            return Pinned(answer, same[0].text + of)
     return each[0]
 
 
 def _of_run(run: Measured) -> Pinned:
     placement = run.run.meta.get("placement") or {}
     if not run.shared_host:
-        return _verified(placement, "server and load have a host each", run)
+        return _verified(placement, "server and load ran on separate hosts", run)
     if run.server_cpus is None or run.load_cpus is None:
-        return Pinned("not separated", "no CPU sets were given: server and load shared the whole host")
+        return Pinned("not separated", "no CPU sets: server and load shared the whole host")
     where = f"server {named(run.server_cpus)}, load {named(run.load_cpus)}"
     if reason := _shared(run):
         return Pinned("not separated", f"{where}: {reason}")
     if placement.get("separated") is False:
         return Pinned(
-            "not separated", f"{where}: {placement.get('reason') or placement.get('how') or 'told'}"
+            "not separated", f"{where}: {placement.get('reason') or placement.get('how') or 'recorded so'}"
         )
     where += f", by {placement['connection']}" if placement.get("connection") else ""
     return _verified(placement, where, run)
 
 
 def _verified(placement: Mapping[str, Any], where: str, run: Measured) -> Pinned:
-    """What the supervisor saw while the run was under way: CPUs that threads may use, and did."""
-    strayed = 0
+    """Evidence of the supervisor during the run: CPUs that threads were allowed to use, and used."""
+    outside = 0
     for role in ("server", "load"):
         seen = placement.get(role)
         if isinstance(seen, Mapping):
-            strayed += sum(int(seen.get(key) or 0) for key in ("outside_allowed", "outside_ran"))
-    if strayed or placement.get("verified") is False:
-        reason = placement.get("reason") or (f"threads were seen outside {strayed} times" if strayed else "")
+            outside += sum(int(seen.get(key) or 0) for key in ("outside_allowed", "outside_ran"))
+    if outside or placement.get("verified") is False:
+        reason = placement.get("reason") or (
+            f"threads were seen on other CPUs {outside} times" if outside else ""
+        )
         return Pinned("not separated", f"{where}{f': {reason}' if reason else ''}")
     if placement.get("verified") is None:
         if not run.shared_host:
             return Pinned("yes", where)
-        return Pinned("cannot tell", f"{where}, and nobody looked whether threads stayed there")
-    return Pinned("yes", f"{where}; watched while running, no thread strayed")
+        return Pinned("inconclusive", f"{where}, but no program checked whether threads stayed there")
+    return Pinned("yes", f"{where}; checked while running, no thread left them")
 
 
 def _shared(run: Measured) -> str:
-    """Why the two sets can have shared a core; empty where they cannot: no common CPU, no siblings."""
+    """Why the two sets can have shared a core; empty if they have no common CPU and no siblings."""
     server, load = set(run.server_cpus or ()), set(run.load_cpus or ())
     if common := server & load:
         return f"CPU {cpu_list(tuple(sorted(common)))} is in both"
@@ -75,6 +77,10 @@ def _shared(run: Measured) -> str:
         for entry in listed
         if isinstance(entry, dict) and entry.get("core") is not None
     }
-    held = {cores[cpu] for cpu in server if cpu in cores}
-    siblings = sorted(cpu for cpu in load if cores.get(cpu) in held)
-    return f"load CPU {cpu_list(tuple(siblings))} is a thread of the server's core" if siblings else ""
+    server_cores = {cores[cpu] for cpu in server if cpu in cores}
+    siblings = sorted(cpu for cpu in load if cores.get(cpu) in server_cores)
+    return (
+        f"load CPU {cpu_list(tuple(siblings))} is a hardware thread of one of the server's cores"
+        if siblings
+        else ""
+    )

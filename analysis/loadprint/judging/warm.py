@@ -1,8 +1,8 @@
-"""How warm the server was when its window began, by its own counters, against what the campaign promised.
+"""Checks whether the server was warm at the start of the window, by its counters and the campaign's promise.
 
-Warm is a state: how many redo capacities the warm-up wrote, or how many checkpoint cycles it saw; whether the
-buffer pool was still being filled in the window; whether its miss ratio was level there. A side that was not
-warm is shown and carries no verdict. What a counter that this server lacks would have told, nobody can judge.
+Warm is a state: the redo capacities that the warm-up wrote, or its checkpoint cycles; whether the buffer pool
+was still filling in the window; whether its miss ratio was level there. A side that was not warm is shown
+without a verdict. A check is skipped if the server lacks its counter.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from loadprint.reading.recording import Run
 from loadprint.series.series import phases, run_series
 from loadprint.statistics.trend import Floats
 
-FULL_REDO, FULL_CYCLES = 2.0, 3  # what a writing workload must have seen where its campaign promises nothing
-FILLED = 0.05  # share of the buffer pool that may be filled within the window
-MISSES = 1e-3  # of requests; fewer misses are no matter
-LEVEL = 1.5  # times the last third's misses that the first third may have
+FULL_REDO, FULL_CYCLES = 2.0, 3  # required of a writing workload if its campaign promises nothing
+FILLED = 0.05  # share of the buffer pool that may be filled in the window
+MISSES = 1e-3  # of requests; fewer misses are irrelevant
+LEVEL = 1.5  # the first third may have this many times the misses of the last third
 
 
 def redo_capacities_written(run: Run) -> float | None:
-    """Redo written by the warm-up over the redo capacity; None where one of them is unknown.
+    """Redo written by the warm-up over the redo capacity; None if one of them is unknown.
 
-    From LSNs in SHOW GLOBAL STATUS, else from those that the MySQL probe recorded. Where there are none it is
-    an upper bound: Innodb_os_log_written.
+    From LSNs in SHOW GLOBAL STATUS, else from those that the MySQL probe recorded, else an upper bound:
+    Innodb_os_log_written.
     """
     server = run.server or {}
     before, after = server.get("status_warmup") or {}, server.get("status_begin") or {}
@@ -47,21 +47,21 @@ def redo_capacities_written(run: Run) -> float | None:
 
 
 def _redo_recorded(run: Run) -> float | None:
-    """Bytes of redo between the begin of the first phase and that of `measure`, by the MySQL probe.
+    """Bytes of redo between the start of the first phase and that of `measure`, by the MySQL probe.
 
-    Intervals count whose middle is in between; None where the probe missed one of them.
+    Intervals count if their middle is in between; None if the probe missed one of them.
     """
-    found = run_series(run, Store(), ["mysql.redo"]).get("mysql.redo")
+    redo = run_series(run, Store(), ["mysql.redo"]).get("mysql.redo")
     spans = phases(run)
-    if found is None or not spans:
+    if redo is None or not spans:
         return None
-    chosen = (found.seconds > spans[0].begin_s) & (found.seconds < 0)
-    written = float(np.sum((found.values * 2 * found.half)[chosen]))
+    chosen = (redo.seconds > spans[0].begin_s) & (redo.seconds < 0)
+    written = float(np.sum((redo.values * 2 * redo.half)[chosen]))
     return written if chosen.any() and np.isfinite(written) else None
 
 
 def free_buffer_share(run: Run, when: str = "status_begin") -> float | None:
-    """Share of the buffer pool's pages that were free at a reading, 0 to 1; when the window began."""
+    """Share of the buffer pool's pages that were free at a reading (the start of the window), 0 to 1."""
     status = (run.server or {}).get(when) or {}
     free = redo_log.number(status.get("Innodb_buffer_pool_pages_free"))
     total = redo_log.number(status.get("Innodb_buffer_pool_pages_total"))
@@ -69,21 +69,21 @@ def free_buffer_share(run: Run, when: str = "status_begin") -> float | None:
 
 
 def reached(runs: Sequence[Run]) -> str:
-    """What the repeats of a side had reached when their windows began; empty where no server told."""
+    """The state of a side's servers at the start of the windows; empty if not recorded."""
     written = [value for run in runs if (value := redo_capacities_written(run)) is not None]
     free = [value for run in runs if (value := free_buffer_share(run)) is not None]
-    told = []
+    texts = []
     if written:
-        told.append(f"redo {' / '.join(f'{value:.2f}' for value in written)} of its capacity")
+        texts.append(f"redo {' / '.join(f'{value:.2f}' for value in written)} of its capacity")
     if free:
-        told.append(f"buffer pool {100 * (1 - sum(free) / len(free)):.0f} % in use")
-    return ", ".join(told)
+        texts.append(f"buffer pool {100 * (1 - sum(free) / len(free)):.0f} % in use")
+    return ", ".join(texts)
 
 
 def cold(name: str, runs: Sequence[Measured], promised: dict[str, Any]) -> str:
-    """Why a side counts as not warm; empty where it was warm, or nothing tells.
+    """Why a side counts as not warm; empty if it was warm, or if nothing shows it.
 
-    `promised` is the campaign's `warm`, empty outside of campaigns: then the full rule holds.
+    `promised` is the campaign's `warm`, empty outside of campaigns: then the full rule applies.
     """
     plain = [run.run for run in runs]
     reasons = [broken_promise(plain, promised.get("redo_capacities_written"))]
@@ -91,12 +91,12 @@ def cold(name: str, runs: Sequence[Measured], promised: dict[str, Any]) -> str:
     if not promised:
         reasons.append(_under_full_rule(runs))
     reasons += [_filling(runs), _missing(runs)]
-    told = "; ".join(dict.fromkeys(reason for reason in reasons if reason))
-    return f"{name} was not warm ({told}): no verdict; lengthen the warm-up" if told else ""
+    text = "; ".join(dict.fromkeys(reason for reason in reasons if reason))
+    return f"{name} was not warm ({text}): no verdict; lengthen the warm-up" if text else ""
 
 
 def broken_promise(runs: Sequence[Run], promised: float | None) -> str:
-    """The sentence that says a repeat wrote less redo than the campaign promised; empty where all kept it."""
+    """The reason if a repeat wrote less redo than the campaign promised; empty if none did."""
     written = [value for run in runs if (value := redo_capacities_written(run)) is not None]
     if not promised or not written or min(written) >= promised:
         return ""
@@ -104,9 +104,9 @@ def broken_promise(runs: Sequence[Run], promised: float | None) -> str:
 
 
 def checkpoint_cycles(age: Floats, capacity: float) -> int:
-    """Falls of the checkpoint age (readings,) by half of its range or more; 0 where it hardly moved.
+    """Falls of the checkpoint age (readings,) by half of its range or more.
 
-    A range under a twentieth of the redo capacity is no cycle.
+    A range under a twentieth of the redo capacity has no cycles.
     """
     age = age[np.isfinite(age)]
     if len(age) < 3 or float(np.ptp(age)) < 0.05 * capacity:
@@ -142,39 +142,39 @@ def _under_full_rule(runs: Sequence[Measured]) -> str:
         cycles = _cycles(run.run)
         if cycles < FULL_CYCLES:
             return (
-                f"{run.run.id} wrote {written:.2f} redo capacities and saw {cycles} checkpoint cycles before "
-                f"its window; {FULL_REDO:g} or {FULL_CYCLES} make a writing workload warm"
+                f"{run.run.id} wrote {written:.2f} redo capacities and had {cycles} checkpoint cycles before "
+                f"its window; a writing workload needs {FULL_REDO:g} or {FULL_CYCLES}"
             )
     return ""
 
 
 def _writes(run: Measured) -> bool:
-    """Whether the workload writes; by the server's counters where the client cannot see it."""
+    """Whether the workload writes, by the server's counters if the client does not count it."""
     counted = (run.run.result or {}).get("writes")
     changed = run.quantities.get("mysql.rows_written")
     return bool(counted) if counted is not None else changed is not None and changed.rate > 0
 
 
 def _cycles(run: Run) -> int:
-    """Checkpoint cycles before the window, by the MySQL probe; 0 where it did not record."""
-    found = run_series(run, Store(), ["mysql.checkpoint_age"]).get("mysql.checkpoint_age")
+    """Checkpoint cycles before the window, by the MySQL probe; 0 if it did not record."""
+    age = run_series(run, Store(), ["mysql.checkpoint_age"]).get("mysql.checkpoint_age")
     capacity = redo_log.capacity((run.server or {}).get("variables") or {})
-    if found is None or not capacity:
+    if age is None or not capacity:
         return 0
-    return checkpoint_cycles(found.values[found.seconds < 0], capacity)
+    return checkpoint_cycles(age.values[age.seconds < 0], capacity)
 
 
 def _filling(runs: Sequence[Measured]) -> str:
-    """Buffer pool pages that were free when the window began and not when it ended; growing data fill it."""
+    """The reason if the buffer pool filled up in the window, other than by growing data."""
     for run in runs:
         before, after = (free_buffer_share(run.run, when) for when in ("status_begin", "status_end"))
         if before is not None and after is not None and not grows(run) and before - after > FILLED:
-            return f"{run.run.id} filled {100 * (before - after):.0f} % of its buffer pool within the window"
+            return f"{run.run.id} filled {100 * (before - after):.0f} % of its buffer pool in the window"
     return ""
 
 
 def _missing(runs: Sequence[Measured]) -> str:
-    """Whether the miss ratio was still falling in the window: its first third against its last."""
+    """The reason if the miss ratio was still falling in the window: its first third over its last."""
     for run in runs:
         first, last = (run.quantities.get(f"mysql.miss_ratio.{third}") for third in ("first", "last"))
         if first and last and not grows(run) and first.rate > max(MISSES, LEVEL * last.rate):

@@ -59,6 +59,7 @@ class OptionalCost:
     source: str
     units: tuple[str, str] | None = ("1", "")
     footnote: str = ""
+    mixed_flavours_footnote: str = ""
 
 
 SYSTEM = (
@@ -74,7 +75,7 @@ SERVER = (
     OptionalCost("redo", "redo written", "mysql.redo", None),
     OptionalCost("fsyncs", "fsyncs of InnoDB", "mysql.fsyncs"),
     OptionalCost("pages_flushed", "pages flushed", "mysql.pages_flushed"),
-    OptionalCost("rows_read", "rows read", "mysql.rows_read", footnote=ROWS_READ),
+    OptionalCost("rows_read", "rows read", "mysql.rows_read", mixed_flavours_footnote=ROWS_READ),
     OptionalCost("rows_changed", "rows inserted, updated, deleted", "mysql.rows_written"),
     OptionalCost("row_lock_wait", "row lock waits", "mysql.row_lock_ms", ("s", "µs")),
 )
@@ -143,6 +144,7 @@ def _probed(work: Denominator, scope: CostScope, rows: Sequence[OptionalCost]) -
         replace(
             _cost(work, row.key, row.label, row.units or _traffic(work), row.source),
             footnote=row.footnote,
+            mixed_flavours_footnote=row.mixed_flavours_footnote,
         )
         for row in rows
         if row.source in scope.available

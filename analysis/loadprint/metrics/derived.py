@@ -24,6 +24,7 @@ class Metric:
 
     The first `coarse` inputs together must have three steps of their source, else the value is flagged.
     `rounding` is the largest error from the source's resolution, as a share of the value (half a bucket).
+    `mixed_flavours_footnote` applies only where MySQL is compared with MariaDB.
     `per_operation` rows depend on the workload's operation: no ratio between different operations.
     """
 
@@ -39,6 +40,7 @@ class Metric:
     per_operation: bool = False
     coarse: int = 1
     footnote: str = ""
+    mixed_flavours_footnote: str = ""
     view: View = "always"
     rounding: float = 0.0
 

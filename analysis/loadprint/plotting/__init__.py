@@ -1,1 +1,1 @@
-"""Figures for papers, as SVG or PNG files: functions that take plain values, in one style."""
+"""Draws figures for papers as SVG or PNG files, from plain values, in one style."""

@@ -1,4 +1,4 @@
-"""Percentiles of latency, and histograms as steps: a small chart each, two beside each other."""
+"""Draws percentiles of latency, and histograms as steps: small charts in two columns."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
     from loadprint.rendering.report_data import Distribution, Percentiles, Report
 
-MOST = 8  # charts on a page
+MAX_CHARTS = 8  # per page
 HEIGHT = 1.9
 SHARES = (0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999)
-MOST_TICKS = 5
+MAX_TICKS = 5
 MILLI = 1e3
 
 
 def latencies(report: Report) -> Figure | None:
-    """Percentile curves of all transaction types; None where nothing was timed."""
-    kinds = [each for each in report.percentiles if each.curves][:MOST]
+    """Percentile curves of all transaction types; None without latencies."""
+    kinds = [each for each in report.percentiles if each.curves][:MAX_CHARTS]
     if not kinds:
         return None
     drawn, all_axes = _grid(len(kinds))
@@ -36,10 +36,10 @@ def latencies(report: Report) -> Figure | None:
 
 
 def histograms(report: Report) -> Iterator[tuple[str, Figure]]:
-    """Figures of all histograms by their section, (name, figure) each."""
+    """Figures of all histograms by section, (name, figure) each."""
     for section in dict.fromkeys(each.section for each in report.distributions):
         charts = [each for each in report.distributions if each.section == section]
-        pages = [charts[first : first + MOST] for first in range(0, len(charts), MOST)]
+        pages = [charts[first : first + MAX_CHARTS] for first in range(0, len(charts), MAX_CHARTS)]
         for number, page in enumerate(pages, start=1):
             drawn, all_axes = _grid(len(page))
             for axes, each in zip(all_axes, page, strict=False):
@@ -53,7 +53,7 @@ def histograms(report: Report) -> Iterator[tuple[str, Figure]]:
 
 
 def _grid(count: int) -> tuple[Figure, list[Axes]]:
-    """Axes for `count` charts, those left over taken away."""
+    """Axes for `count` charts, without unused ones."""
     columns = min(2, count)
     drawn, axes = style.sheet(-(-count // columns), columns, height=HEIGHT)
     for left in axes[count:]:
@@ -62,7 +62,7 @@ def _grid(count: int) -> tuple[Figure, list[Axes]]:
 
 
 def _percentiles(axes: Axes, report: Report, each: Percentiles) -> None:
-    """The axis of shares is log(1/(1−share)): every further nine takes the same room."""
+    """The axis of shares is log(1/(1−share)): each further nine has the same width."""
     last = max(float(curve.shares[-1]) for curve in each.curves)
     colours = side_colours.palette(report)
     for curve in each.curves:
@@ -96,14 +96,14 @@ def _steps(axes: Axes, report: Report, each: Distribution) -> None:
     axes.set_ylabel("share, %")
 
 
-def _plain_ticks(axes: Axes, which: str) -> None:
-    """0.1, 1, 10 and not 10⁻¹; within less than a decade also 2 and 5."""
+def _plain_ticks(axes: Axes, direction: str) -> None:
+    """Ticks as 0.1, 1, 10 instead of 10⁻¹; also 2 and 5 if the axis is shorter than two decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator  # noqa: PLC0415  slow to import
 
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
+    axis = axes.xaxis if direction == "x" else axes.yaxis
+    low, high = axes.get_xlim() if direction == "x" else axes.get_ylim()
     subs = (1.0, 2.0, 5.0) if high / low < 100 else (1.0,)
-    axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=MOST_TICKS))
+    axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=MAX_TICKS))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 

@@ -1,4 +1,4 @@
-"""The ratios of a comparison, a line per row of the table, with intervals on a logarithmic axis around 1."""
+"""Draws the ratios of a comparison, a line per row, with intervals on a logarithmic axis around 1."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST = 45  # rows that a page holds
+MAX_ROWS = 45  # per page
 INCH_A_ROW = 0.19
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A side against the reference: `low` and `high` are None with fewer than three repeats.
+    """A side compared with the reference: `low` and `high` are None with fewer than three repeats.
 
-    `told`: the table says that it differs from 1.
+    `differs`: it is marked as different from 1.
     """
 
     side: int
     centre: float
     low: float | None
     high: float | None
-    told: bool
+    differs: bool
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row with a ratio for each compared side; `group` is the heading it stands under."""
+    """A row with a ratio for each compared side; `group` is its heading."""
 
     group: str
     label: str
@@ -42,9 +42,9 @@ class Line:
     ratios: tuple[Ratio, ...]
 
 
-def lines(table: Table, most: int = MOST) -> tuple[Line, ...]:
-    """Rows of a table that have a ratio; of too many first the headline rows, then those with a mark."""
-    found = []
+def lines(table: Table, limit: int = MAX_ROWS) -> tuple[Line, ...]:
+    """Up to `limit` rows that have a ratio: headline rows first, then rows with a mark."""
+    rows = []
     for group in table.groups:
         for row in group.rows:
             ratios = tuple(
@@ -53,17 +53,17 @@ def lines(table: Table, most: int = MOST) -> tuple[Line, ...]:
                 if versus is not None and versus.kind == "ratio" and versus.centre
             )
             if ratios:
-                found.append(Line(group.title, row.label, row.headline, ratios))
+                rows.append(Line(group.title, row.label, row.headline, ratios))
     ranked = sorted(
-        range(len(found)),
-        key=lambda place: (not found[place].headline, not any(r.told for r in found[place].ratios), place),
+        range(len(rows)),
+        key=lambda place: (not rows[place].headline, not any(r.differs for r in rows[place].ratios), place),
     )
-    return tuple(found[place] for place in sorted(ranked[:most]))
+    return tuple(rows[place] for place in sorted(ranked[:limit]))
 
 
-def draw(table: Table, most: int = MOST) -> Figure | None:
-    """Figure of a table; None where it has no ratio. Draw inside of `style.styled()`."""
-    rows = lines(table, most)
+def draw(table: Table, limit: int = MAX_ROWS) -> Figure | None:
+    """Figure of a table; None if it has no ratio. Draw within `style.styled()`."""
+    rows = lines(table, limit)
     if not rows:
         return None
     names = [side.name for side in table.sides]
@@ -92,7 +92,7 @@ def _rows(axes: Axes, rows: Sequence[Line], compared: Sequence[str], names: Sequ
             colour = style.colour(ratio.side)
             if ratio.low is not None and ratio.high is not None and ratio.low > 0:
                 axes.plot([ratio.low, ratio.high], [at, at], "-", color=colour, linewidth=1.1)
-            face = colour if ratio.told else "white"
+            face = colour if ratio.differs else "white"
             marker = "x" if ratio.low is None else "o"
             axes.plot([ratio.centre], [at], marker, color=colour, markerfacecolor=face, zorder=3)
         place += 1
@@ -115,7 +115,7 @@ def _rows(axes: Axes, rows: Sequence[Line], compared: Sequence[str], names: Sequ
 
 
 def _decades(axes: Axes) -> None:
-    """Ticks at 0.1, 0.2, 0.5, 1, 2, 5 … inside of the data, and never less than a factor of two around 1."""
+    """Ticks at 0.1, 0.2, 0.5, 1, 2, 5 … within the data, and at least a factor of two around 1."""
     from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator  # noqa: PLC0415  slow to import
 
     low, high = axes.get_xlim()

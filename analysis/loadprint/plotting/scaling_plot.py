@@ -1,4 +1,4 @@
-"""Throughput over concurrency: points, fitted curves with intervals, what was measured and what was not."""
+"""Draws throughput over concurrency: points, fitted curves with intervals, the measured range."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
-HEIGHT = 2.9  # inches a panel
+HEIGHT = 2.9  # inches per panel
 
 
 @dataclass(frozen=True)
 class Curve:
     """A fitted curve, float64[n] each; `low` and `high` are its 95 % interval, None without one.
 
-    `chief`: the one that the figure is about, the others are drawn broken.
+    `chief`: the subject of the figure; the other curves are drawn dashed.
     """
 
     label: str
@@ -36,7 +36,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One column: every measured point, the curves, and the optimum where there is one."""
+    """One column: every measured point, the curves, and the optimum if there is one."""
 
     title: str
     concurrency: str
@@ -59,7 +59,7 @@ def write(panels: Sequence[Panel], path: Path) -> None:
 
 
 def draw(axes: Axes, panel: Panel, colour: str) -> None:
-    """Draw one panel. The axis of N is logarithmic, so that 1 to 64 and 1000 can both be seen."""
+    """Draw one panel. The axis of N is logarithmic, to show 1 to 64 as well as 1000."""
     largest = float(panel.n.max())
     right = max([largest, *(float(curve.n.max()) for curve in panel.curves)])
     axes.set_xscale("log", base=2)
@@ -94,7 +94,7 @@ def draw(axes: Axes, panel: Panel, colour: str) -> None:
 
 
 def _curves(axes: Axes, panel: Panel, colour: str) -> None:
-    """The chief curve in its colour, the others broken and grey, each with its interval."""
+    """The chief curve in its colour, the others dashed and grey, each with its interval."""
     for place, curve in enumerate(panel.curves):
         tint = colour if curve.chief else style.GREY
         dashes = "-" if curve.chief else ("--", ":", "-.")[(place - 1) % 3]

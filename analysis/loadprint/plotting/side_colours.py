@@ -1,4 +1,4 @@
-"""Which sides a report's figures draw, and in what colours: of a sweep only some sides have charts."""
+"""Assigns colours to the sides that a report's figures draw; in a sweep only some sides have charts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def palette(report: Report) -> dict[int, str]:
-    """Colour of each side by its place; where there are more sides than colours, only of those drawn."""
+    """Colour of each side by its position; with more sides than colours, only of those drawn."""
     places = list(range(len(report.sides)))
     if len(places) > len(style.COLOURS):
         runs = [line.run for course in report.courses for line in course.lines]

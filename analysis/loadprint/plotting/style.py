@@ -1,7 +1,7 @@
-"""The one style of all figures, and how they are written: the same values give the same bytes.
+"""Sets the style of all figures and writes them: the same values give the same bytes.
 
-Colours are those of Okabe & Ito (Color Universal Design, 2008), told apart with any colour vision; text stays
-text in SVG, so that it can be searched and edited.
+Colours are those of Okabe & Ito (Color Universal Design, 2008), which are distinguishable with any colour
+vision; text stays text in SVG, so that it can be searched and edited.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import io
 import logging
 import re
 import warnings
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,8 +59,8 @@ SETTINGS = {
 
 
 def styled() -> AbstractContextManager[None]:
-    """The style, for as long as the context lasts; draw and save inside of it."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of building its font cache
+    """A context with the style; draw and save within it."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it logs that it builds its font cache
     import matplotlib as mpl  # noqa: PLC0415  a third of a second to import
 
     context: AbstractContextManager[None] = mpl.rc_context(SETTINGS)  # type: ignore[arg-type]
@@ -71,7 +70,7 @@ def styled() -> AbstractContextManager[None]:
 def sheet(
     rows: int = 1, columns: int = 1, *, height: float = 2.9, width: float = WIDTH, **options: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with rows × columns axes, `height` inches a row; axes in reading order."""
+    """A figure with rows × columns axes, `height` inches per row; axes in reading order."""
     from matplotlib.figure import Figure as New  # noqa: PLC0415  slow to import
 
     drawn = New(figsize=(width, height * rows), layout="constrained")
@@ -85,7 +84,7 @@ def colour(place: int) -> str:
 
 
 def name_from(axes: Axes, x: float, name: str, apart: float, **options: Any) -> None:
-    """Name what begins at `x`, below the top of the axes; `apart` points from both."""
+    """Write a name at `x`, below the top of the axes, `apart` points from both."""
     axes.annotate(
         name,
         (x, 1),
@@ -100,20 +99,20 @@ def name_from(axes: Axes, x: float, name: str, apart: float, **options: Any) -> 
 
 
 def require_suffix(path: Path) -> None:
-    """Raise InputError unless a file can be drawn under this name."""
+    """Raise InputError unless the name has a supported ending."""
     if path.suffix.lower() not in SUFFIXES:
-        raise InputError(path, "is neither .svg nor .png", "name the file with one of these endings")
+        raise InputError(path, "is neither .svg nor .png", "use one of these endings")
 
 
 def save(drawn: Figure, path: Path) -> None:
-    """Write a figure, without date or version in it. Raises InputError."""
+    """Write a figure without date and version. Raises InputError."""
     require_suffix(path)
     metadata: dict[str, Any] = (
         {"Date": None, "Creator": "loadprint"} if path.suffix.lower() == ".svg" else {"Software": None}
     )
     buffer = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # signs that the font lacks become boxes
+        warnings.simplefilter("ignore", UserWarning)  # characters that the font lacks become boxes
         drawn.savefig(buffer, format=path.suffix.lower()[1:], metadata=metadata)
     content = buffer.getvalue()
     if path.suffix.lower() == ".svg":
@@ -122,7 +121,7 @@ def save(drawn: Figure, path: Path) -> None:
         path.write_bytes(content)
     except OSError as error:
         what = (error.strerror or "cannot be written").lower()
-        raise InputError(path, what, "name a file in a directory that is there") from error
+        raise InputError(path, what, "use an existing directory") from error
 
 
 def thousands(value: float, _: object = None) -> str:
@@ -131,7 +130,7 @@ def thousands(value: float, _: object = None) -> str:
 
 
 def shade(axes: Axes, begin: float, end: float, label: str, *, colour: str = SHADE) -> None:
-    """Shade a stretch of the x axis, with its name at the top."""
+    """Shade an interval of the x axis, with its name at the top."""
     axes.axvspan(begin, end, color=colour, linewidth=0, zorder=0)
     axes.annotate(
         label,
@@ -143,8 +142,3 @@ def shade(axes: Axes, begin: float, end: float, label: str, *, colour: str = SHA
         fontsize=7,
         color=GREY,
     )
-
-
-def same(values: Sequence[float]) -> bool:
-    """Whether there is nothing to scale an axis by."""
-    return len(set(values)) <= 1

@@ -1,4 +1,4 @@
-"""Charts over time: a line per run in the colour of its side, the measured phase shaded, spikes marked."""
+"""Draws charts over time: a line per run in its side's colour, the measured phase, spikes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
     from loadprint.rendering.report_data import Course, Line, Report, RunOf
 
-MOST = 7  # charts below each other on a page
+MAX_CHARTS = 7  # per page
 HEIGHT = 1.25
-APART = 0.05  # of the longest window: then one shade cannot stand for all runs
-NAMED = 0.1  # of the axis: a shorter phase has no room for its name
+APART = 0.05  # of the longest window; beyond it, the windows of runs are reported as different
+NAMED = 0.1  # of the axis; a shorter phase has no space for its name
 
 
 def draw(report: Report) -> Iterator[tuple[str, Figure]]:
-    """Figures by section, (name, figure) each. Draw and save inside of `style.styled()`."""
+    """Figures by section, (name, figure) each. Draw and save within `style.styled()`."""
     for section in dict.fromkeys(course.section for course in report.courses):
         plain = [course for course in report.courses if course.section == section and course.lines]
         charts = [part for course in plain for part in _apart(course, report)]
-        pages = [charts[first : first + MOST] for first in range(0, len(charts), MOST)]
+        pages = [charts[first : first + MAX_CHARTS] for first in range(0, len(charts), MAX_CHARTS)]
         for number, page in enumerate(pages, start=1):
             name = f"time-{section}" if number == 1 else f"time-{section}-{number}"
             yield name, _page(report, page)
@@ -51,8 +51,8 @@ def _page(report: Report, charts: Sequence[Chart]) -> Figure:
     drawn, all_axes = style.sheet(len(charts), height=HEIGHT, sharex=True)
     for axes, (course, run) in zip(all_axes, charts, strict=True):
         _chart(axes, report, course, run)
-    _named(all_axes[0], report)
-    all_axes[-1].set_xlabel("seconds since the measured phase began")
+    _phase_names(all_axes[0], report)
+    all_axes[-1].set_xlabel("seconds since the start of the measured phase")
     _legend(drawn, report, charts)
     return drawn
 
@@ -101,7 +101,7 @@ def _window(axes: Axes, report: Report) -> None:
         axes.axvspan(begin, end, color=style.SHADE, linewidth=0, zorder=0)
 
 
-def _named(axes: Axes, report: Report) -> None:
+def _phase_names(axes: Axes, report: Report) -> None:
     """Names of the phases at the top of the first chart."""
     spans = [span for run in report.runs for span in run.phases]
     for name in dict.fromkeys(span.name for span in spans):
@@ -132,5 +132,5 @@ def _legend(drawn: Figure, report: Report, charts: Sequence[Chart]) -> None:
     apart = bool(ends) and max(ends) - min(ends) > APART * max(ends)
     handles.append(Patch(color=style.SHADE, label="measured, in the median run" if apart else "measured"))
     if any(run.spikes for run in report.runs):
-        handles.append(Patch(color=style.GREY, label="at the foot: checkpoint spikes"))
+        handles.append(Patch(color=style.GREY, label="bottom: checkpoint spikes"))
     drawn.legend(handles=handles, loc="outside lower center", ncols=5)

@@ -1,1 +1,1 @@
-"""Plain values laid out as text, Markdown, CSV and JSON."""
+"""Renders plain values as text, Markdown, CSV and JSON."""

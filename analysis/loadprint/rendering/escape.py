@@ -1,4 +1,4 @@
-"""Text of a recording inside of formats in which some signs have a meaning; it is printable already."""
+"""Escapes text of a recording for Markdown and CSV; the text is printable already."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import re
 from collections.abc import Iterable
 from io import StringIO
 
-# spreadsheets take a cell that begins so for a formula (OWASP, "CSV Injection")
+# spreadsheets read a cell with such a first character as a formula (OWASP, "CSV Injection")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 NUMBERS = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?( [-+]?[0-9.]+(e[-+]?[0-9]+)?)*", re.IGNORECASE)
 
 
-def markdown(said: str) -> str:
-    """Text that Markdown shows as it is, in a cell of a table too."""
+def markdown(text: str) -> str:
+    """Text that Markdown shows unchanged, in a cell of a table too."""
     for sign in ("\\", "|", "*", "~", "_", "<"):
-        said = said.replace(sign, f"\\{sign}")
-    return said.replace("](", "]\\(")
+        text = text.replace(sign, f"\\{sign}")
+    return text.replace("](", "]\\(")
 
 
 class CsvWriter:
-    """Writes rows as RFC 4180 has them; a text that a spreadsheet would compute begins with an apostrophe."""
+    """Writes rows as in RFC 4180; an apostrophe precedes a text that a spreadsheet would compute."""
 
     def __init__(self, out: StringIO) -> None:
         self._writer = csv.writer(out, lineterminator="\n")
 
     def writerow(self, cells: Iterable[object]) -> None:
-        """Write one row; numbers, in text too, stay numbers."""
+        """Write one row; numbers, also as text, are written unchanged."""
         self._writer.writerow([_inert(cell) if isinstance(cell, str) else cell for cell in cells])
 
 

@@ -1,4 +1,4 @@
-"""Cells in columns, for text that a terminal shows."""
+"""Aligns cells in columns, for text on a terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def grid(rows: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Columns as wide as their widest cell, the first `left` of them set to the left."""
+    """Columns as wide as their widest cell, the first `left` of them left-aligned."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     return [
         "  ".join(

@@ -1,4 +1,4 @@
-"""Cells as text, for renderers that people read: the columns, and how a value, ratio or mark is written."""
+"""Writes the cells of a table as text, for renderers that people read: columns, values, ratios, footnotes."""
 
 from __future__ import annotations
 
@@ -6,97 +6,118 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from loadprint import numbers
+from loadprint.rendering.footnotes import Footnotes
 from loadprint.tables.table import Cell, Row, Table, Versus
 
 SUPERSCRIPTS = str.maketrans("0123456789,", "⁰¹²³⁴⁵⁶⁷⁸⁹˒")
-VALUES_APART = 2  # up to so many repeats are printed one by one
+MAX_SEPARATE = 2  # up to this many repeats are printed one by one
 
 
 @dataclass(frozen=True)
 class Text:
-    """A written cell and the mark that may colour it."""
+    """The text of a cell and the mark that may colour it."""
 
     text: str
     mark: str = ""
 
 
-def superscript(notes: Sequence[int]) -> str:
+class Layout:
+    """A table as lines of cells.
+
+    A footnote on every value of a side is printed once, at the head of its column.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.footnotes = Footnotes(table)
+        self.table = with_common_notes_at_heads(table)
+        self.sides = range(len(table.sides))
+
+    def heads(self, shown: Sequence[int]) -> list[str]:
+        """Column heads for the sides at positions `shown`: label, unit, values, then the comparisons."""
+        heads = [
+            "",
+            "",
+            *(self.table.sides[place].name + self._raised(self.table.sides[place].notes) for place in shown),
+        ]
+        compared = [place for place in shown if place != self.table.base]
+        for place in compared:
+            ratio = f"{self.table.sides[place].name}/{self.table.reference}"
+            heads += ["ratio" if len(compared) == 1 else ratio, "95 % interval", "", "points"]
+        return heads
+
+    def lines(self, row: Row, shown: Sequence[int]) -> list[list[Text]]:
+        """A row in the order of `heads` and, below it, the sides' shares of ceilings that were measured."""
+        lines = [self._row(row, shown)]
+        for label, shares in (
+            ("    of its ceiling", [cell.of_ceiling for cell in row.cells]),
+            ("    of the vendor's limit", [cell.of_claimed for cell in row.cells]),
+        ):
+            if any(shares[place] is not None for place in shown):
+                below = [Text(label), Text("%"), *(Text(_percent(shares[place])) for place in shown)]
+                lines.append(below + [Text("")] * (len(lines[0]) - len(below)))
+        return lines
+
+    def numbered_footnotes(self) -> list[tuple[str, str]]:
+        """Each footnote with its raised number."""
+        return [(raised([number]), text) for number, text in enumerate(self.footnotes.texts, start=1)]
+
+    def _row(self, row: Row, shown: Sequence[int]) -> list[Text]:
+        places = decimals(row)
+        cells = [Text(f"  {row.label}{self._raised(row.notes)}"), Text(row.shown)]
+        cells += [
+            Text(value(row, row.cells[place], places) + self._raised(row.cells[place].notes))
+            for place in shown
+        ]
+        for place in shown:
+            if place != self.table.base:
+                versus = row.versus[place]
+                centre, *others = versus_cells(row, versus, places)
+                note = self._raised(versus.notes) if versus else ""
+                cells += [replace(centre, text=centre.text + note), *others]
+        return cells
+
+    def _raised(self, notes: Sequence[str]) -> str:
+        return raised(self.footnotes.numbers(notes))
+
+
+def raised(footnotes: Sequence[int]) -> str:
     """Footnote numbers, raised."""
-    return ",".join(map(str, notes)).translate(SUPERSCRIPTS)
-
-
-def everyone(table: Table) -> list[int]:
-    """Positions of all sides."""
-    return list(range(len(table.sides)))
+    return ",".join(map(str, footnotes)).translate(SUPERSCRIPTS)
 
 
 def sentences(table: Table) -> list[str]:
-    """The sentences that are shown, and where the others are."""
-    said = [sentence.text for sentence in table.sentences if sentence.shown]
-    more = len(table.sentences) - len(said)
-    return [*said, f"{more} more with --format json."] if more else said
+    """The sentences that are shown, and how to get the others."""
+    texts = [sentence.text for sentence in table.sentences if sentence.shown]
+    more = len(table.sentences) - len(texts)
+    return [*texts, f"{more} more with --format json."] if more else texts
 
 
-def lifted(table: Table) -> Table:
-    """What is noted at every value of a side is noted once, at its head."""
-    sides, groups = list(table.sides), table.groups
-    for place, side in enumerate(table.sides):
-        cells = [row.cells[place] for group in groups for row in group.rows]
-        noted = [set(cell.notes) for cell in cells if cell.value is not None]
-        common = set.intersection(*noted) if noted else set()
-        if common:
-            sides[place] = replace(side, notes=tuple(sorted({*side.notes, *common})))
-            groups = tuple(
-                replace(group, rows=tuple(_without(row, place, common) for row in group.rows))
-                for group in groups
-            )
-    return replace(table, sides=tuple(sides), groups=groups)
+def with_common_notes_at_heads(table: Table) -> Table:
+    """Move notes that are on every value of a side to its head."""
+    common = []
+    for place in range(len(table.sides)):
+        noted = [set(cell.notes) for row in table.rows if (cell := row.cells[place]).value is not None]
+        common.append(set.intersection(*noted) if noted else set())
+    if not any(common):
+        return table
+    return replace(
+        table,
+        sides=tuple(
+            replace(side, notes=(*side.notes, *notes))
+            for side, notes in zip(table.sides, common, strict=True)
+        ),
+        groups=tuple(
+            replace(group, rows=tuple(_without(row, common) for row in group.rows)) for group in table.groups
+        ),
+    )
 
 
-def _without(row: Row, place: int, notes: set[int]) -> Row:
-    cells = list(row.cells)
-    kept = tuple(note for note in cells[place].notes if note not in notes)
-    cells[place] = replace(cells[place], notes=kept)
-    return replace(row, cells=tuple(cells))
-
-
-def columns(table: Table, shown: Sequence[int]) -> list[str]:
-    """Column heads for the sides at positions `shown`: label, unit, values, then what compares each side."""
-    heads = ["", "", *(_named(table, place) for place in shown)]
-    compared = [place for place in shown if table.sides[place].name != table.reference]
-    for place in compared:
-        ratio = "ratio" if len(compared) == 1 else f"{table.sides[place].name}/{table.reference}"
-        heads += [ratio, "95 % interval", "", "points"]
-    return heads
-
-
-def _named(table: Table, place: int) -> str:
-    side = table.sides[place]
-    return f"{side.name}{superscript(side.notes)}"
-
-
-def row(table: Table, row: Row, shown: Sequence[int]) -> list[Text]:
-    """All cells of a row, in the order of `columns`."""
-    places = decimals(row)
-    cells = [Text(f"  {row.label}{superscript(row.notes)}"), Text(row.shown)]
-    cells += [Text(value(row, row.cells[place], places)) for place in shown]
-    for place in shown:
-        if table.sides[place].name != table.reference:
-            cells += versus_cells(row, row.versus[place], places)
-    return cells
-
-
-def lines(table: Table, told: Row, shown: Sequence[int]) -> list[list[Text]]:
-    """A row and, below it, the sides' shares of its ceilings, where some were measured."""
-    found = [row(table, told, shown)]
-    for label, shares in (
-        ("    of its ceiling", [cell.of_ceiling for cell in told.cells]),
-        ("    of the vendor's limit", [cell.of_claimed for cell in told.cells]),
-    ):
-        if any(shares[place] is not None for place in shown):
-            below = [Text(label), Text("%"), *(Text(_percent(shares[place])) for place in shown)]
-            found.append(below + [Text("")] * (len(found[0]) - len(below)))
-    return found
+def _without(row: Row, common: Sequence[set[str]]) -> Row:
+    cells = tuple(
+        replace(cell, notes=tuple(note for note in cell.notes if note not in notes))
+        for cell, notes in zip(row.cells, common, strict=True)
+    )
+    return replace(row, cells=cells)
 
 
 def _percent(share: float | None) -> str:
@@ -105,28 +126,25 @@ def _percent(share: float | None) -> str:
 
 def decimals(row: Row) -> int:
     """Decimals of all values of a row."""
-    return numbers.decimals(
-        known * row.factor for cell in row.cells for known in cell.repeats if known is not None
-    )
+    return numbers.decimals(value * row.factor for cell in row.cells for value in cell.measured)
 
 
 def value(row: Row, cell: Cell, places: int) -> str:
-    """A side's value: the mean, or each repeat where there are too few for an interval."""
+    """A side's value: the mean, or each repeat if there are too few for an interval."""
     if cell.value is None:
-        return f"n/a{superscript(cell.notes)}"
-    told = [cell.value] if len(cell.repeats) > VALUES_APART else list(cell.repeats)
-    texts = ["n/a" if each is None else numbers.number(each * row.factor, places) for each in told]
-    return f"{' / '.join(texts)}{superscript(cell.notes)}"
+        return "n/a"
+    values = [cell.value] if len(cell.repeats) > MAX_SEPARATE else list(cell.repeats)
+    return " / ".join("n/a" if each is None else numbers.number(each * row.factor, places) for each in values)
 
 
 def versus_cells(row: Row, versus: Versus | None, places: int) -> list[Text]:
-    """Ratio, interval, mark and difference in points of one compared side."""
+    """Ratio, interval, mark and difference in points of one compared side, without footnotes."""
     if versus is None or versus.kind == "none":
-        return [Text(f"\u2013{superscript(versus.notes)}" if versus else ""), Text(""), Text(""), Text("")]
-    note, mark = superscript(versus.notes), versus.mark
+        return [Text("\u2013" if versus else ""), Text(""), Text(""), Text("")]
+    mark = versus.mark
     points = Text("" if versus.points is None else numbers.points(versus.points), mark)
     if versus.kind in ("inf", "?"):
-        return [Text(versus.kind + note), Text(""), Text(mark, mark), points]
+        return [Text(versus.kind), Text(""), Text(mark, mark), points]
     if versus.kind == "difference":
         centre = numbers.signed(versus.centre or 0.0, row.factor, places)
         bounds = [numbers.signed(b, row.factor, places) for b in (versus.low, versus.high) if b is not None]
@@ -134,4 +152,4 @@ def versus_cells(row: Row, versus: Versus | None, places: int) -> list[Text]:
         centre = numbers.ratio(versus.centre or 0.0)
         bounds = [numbers.ratio(b) for b in (versus.low, versus.high) if b is not None]
     interval = f"[{bounds[0]}, {bounds[1]}]" if len(bounds) == 2 else ""
-    return [Text(centre + note, mark), Text(interval, mark), Text(mark, mark), points]
+    return [Text(centre, mark), Text(interval, mark), Text(mark, mark), points]

@@ -1,4 +1,4 @@
-"""Pivot tables as plain values: one figure by two dimensions. Renderers only lay them out."""
+"""Defines pivot tables, plain values: one figure by two dimensions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Pivot:
-    """One figure: a cell per row and column, in `unit`, None where there is nothing.
+    """One figure: a cell per row and column, in `unit`; None if there is no value.
 
-    `columns_differ`: the columns are figures of their own kind.
+    `columns_differ`: the columns are different figures.
     """
 
     key: str
@@ -26,7 +26,7 @@ class Pivot:
 
 @dataclass(frozen=True)
 class Report:
-    """Facts, pivot tables and sentences under one heading; `crossovers`: plain values of crossover.py."""
+    """Facts, pivot tables and sentences under one heading; `crossovers` are those of crossover.py."""
 
     title: str
     facts: tuple[tuple[str, str], ...]

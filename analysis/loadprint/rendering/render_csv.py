@@ -1,10 +1,11 @@
-"""The table as CSV (RFC 4180): raw numbers in base units (s, B, 1), a line per metric and side."""
+"""Renders a table as CSV (RFC 4180): raw numbers in base units (s, B, 1), a line per metric and side."""
 
 from __future__ import annotations
 
 import io
 
 from loadprint.rendering import escape
+from loadprint.rendering.footnotes import Footnotes
 from loadprint.tables.table import Table
 
 HEAD = (
@@ -36,15 +37,20 @@ HEAD = (
 def render(table: Table) -> str:
     """Return CSV text; `repeats` are joined by blanks, absent numbers are empty.
 
-    `noise_floor` is the largest |log ratio| that an A/A saw.
+    `noise_floor` is the largest |log ratio| of an A/A.
     """
+    footnotes = Footnotes(table)
     out = io.StringIO()
     writer = escape.CsvWriter(out)
     writer.writerow(HEAD)
     for group in table.groups:
         for row in group.rows:
             for side, cell, versus in zip(table.sides, row.cells, row.versus, strict=True):
-                notes = dict.fromkeys((*row.notes, *cell.notes, *(versus.notes if versus else ())))
+                notes = [
+                    *footnotes.sorted(row.notes),
+                    *footnotes.sorted(cell.notes),
+                    *footnotes.sorted(versus.notes if versus else ()),
+                ]
                 repeats = " ".join("" if value is None else repr(value) for value in cell.repeats)
                 compared: list[object] = ["reference", *[""] * 7]
                 if versus:
@@ -52,7 +58,6 @@ def render(table: Table) -> str:
                     difference = versus.centre if versus.kind == "difference" else None
                     estimate: list[object] = [ratio, difference, versus.low, versus.high, versus.p]
                     compared = [versus.kind, *estimate, versus.points, versus.mark]
-                texts = "; ".join(table.footnotes[number - 1] for number in notes)
                 writer.writerow(
                     [
                         group.key,
@@ -64,7 +69,7 @@ def render(table: Table) -> str:
                         cell.value,
                         repeats,
                         *compared,
-                        texts,
+                        "; ".join(dict.fromkeys(notes)),
                         cell.of_ceiling,
                         cell.of_claimed,
                         group.section,

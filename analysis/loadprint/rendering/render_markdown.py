@@ -1,22 +1,23 @@
-"""The table as GitHub-flavoured Markdown."""
+"""Renders a table as GitHub-flavoured Markdown."""
 
 from __future__ import annotations
 
 from loadprint.rendering import escape, layout
+from loadprint.rendering.layout import Layout
 from loadprint.tables.table import Table
 
 
 def render(table: Table) -> str:
-    """Return one Markdown table a group, with facts above and footnotes below."""
-    table = layout.lifted(table)
-    lines = ["# " + " beside ".join(escape.markdown(side.name) for side in table.sides), ""]
-    lines += [f"- **{verdict.key}** {escape.markdown(verdict.told())}" for verdict in table.verdicts]
+    """Return one Markdown table per group, with facts above and footnotes below."""
+    laid_out = Layout(table)
+    lines = ["# " + " compared with ".join(escape.markdown(side.name) for side in table.sides), ""]
+    lines += [f"- **{verdict.key}** {escape.markdown(verdict.summary())}" for verdict in table.verdicts]
     lines += [
         f"- **{label}** {escape.markdown(text)}" if label else f"  {escape.markdown(text)}"
         for label, text in table.facts
     ]
     lines += [f"- **warning** {escape.markdown(text)}" for text in table.warnings]
-    heads = [escape.markdown(head) or " " for head in layout.columns(table, layout.everyone(table))]
+    heads = [escape.markdown(head) or " " for head in laid_out.heads(laid_out.sides)]
     section = ""
     for group in table.groups:
         if group.section != section:
@@ -27,12 +28,9 @@ def render(table: Table) -> str:
         lines += [
             "| " + " | ".join(escape.markdown(cell.text.strip()) for cell in line) + " |"
             for row in group.rows
-            for line in layout.lines(table, row, layout.everyone(table))
+            for line in laid_out.lines(row, laid_out.sides)
         ]
     lines += ["", *(f"- {escape.markdown(sentence)}" for sentence in layout.sentences(table)), ""]
-    lines += [
-        f"{layout.superscript([number])} {escape.markdown(text)}  "
-        for number, text in enumerate(table.footnotes, start=1)
-    ]
+    lines += [f"{number} {escape.markdown(text)}  " for number, text in laid_out.numbered_footnotes()]
     lines += ["", *(escape.markdown(text) + "  " for text in table.method)]
     return "\n".join(lines) + "\n"

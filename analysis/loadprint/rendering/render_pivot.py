@@ -1,4 +1,4 @@
-"""A report of pivot tables as text, Markdown, CSV (long form, raw numbers) or JSON."""
+"""Renders a report of pivot tables as text, Markdown, CSV (long form, raw numbers) or JSON."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NOTHING = "\u2013"
 
 
 def text(report: Report) -> str:
-    """Return the report for a terminal, in at most 100 columns where the tables' heads allow it."""
+    """Return the report for a terminal, in at most 100 columns if the heads of the tables allow it."""
     lines = [report.title, ""]
-    for label, said in (*report.facts, *(("warning", said) for said in report.warnings)):
-        lines += textwrap.wrap(f"{label:<10}{said}", WIDTH, subsequent_indent=" " * 10)
+    for label, fact in (*report.facts, *(("warning", warning) for warning in report.warnings)):
+        lines += textwrap.wrap(f"{label:<10}{fact}", WIDTH, subsequent_indent=" " * 10)
     for pivot in report.pivots:
         lines += ["", heading(pivot)]
         heads, body = written(pivot)
@@ -39,10 +39,10 @@ def text(report: Report) -> str:
 
 
 def markdown(report: Report) -> str:
-    """Return one Markdown table a pivot."""
+    """Return one Markdown table per pivot."""
     lines = [f"# {escape.markdown(report.title)}", ""]
-    lines += [f"- **{label}** {escape.markdown(said)}" for label, said in report.facts]
-    lines += [f"- **warning** {escape.markdown(said)}" for said in report.warnings]
+    lines += [f"- **{label}** {escape.markdown(fact)}" for label, fact in report.facts]
+    lines += [f"- **warning** {escape.markdown(warning)}" for warning in report.warnings]
     for pivot in report.pivots:
         heads, body = written(pivot)
         lines += [
@@ -59,7 +59,7 @@ def markdown(report: Report) -> str:
 
 
 def as_csv(report: Report) -> str:
-    """Return one line per cell; a cell without a value is empty."""
+    """Return one line per cell; the value may be empty."""
     out = io.StringIO()
     writer = escape.CsvWriter(out)
     writer.writerow(("pivot", "unit", "row", "column", "value"))
@@ -87,8 +87,8 @@ def heading(pivot: Pivot) -> str:
 def written(pivot: Pivot) -> tuple[list[str], list[list[str]]]:
     """Heads, and rows of texts."""
     columns = list(zip(*pivot.cells, strict=True))
-    everything = [value for row in pivot.cells for value in row]
-    places = [_places(column if pivot.columns_differ else everything) for column in columns]
+    values = [value for row in pivot.cells for value in row]
+    places = [_places(column if pivot.columns_differ else values) for column in columns]
     body = [
         [
             name,

@@ -1,6 +1,6 @@
-"""The table for a terminal, by rich; reads well in 100 columns. Lays out, decides nothing.
+"""Renders a table for a terminal of 100 columns or more.
 
-Where the sides do not fit beside each other there is one table per compared side, each beside the reference.
+If the sides do not fit into one table there is one table per compared side, each with the reference.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from loadprint.rendering import layout
+from loadprint.rendering.layout import Layout
 from loadprint.tables.table import Table
 
 WIDTH = 100
-GAPS = (2, 1)  # blanks between columns: two where they fit
+GAPS = (2, 1)  # blanks between columns: two if they fit
 STYLES = {"better": "green", "worse": "red", "~": "dim", "*": "bold"}
 
 
 def render(table: Table, width: int = WIDTH, *, colour: bool = False) -> str:
-    """Return the table as text, with terminal colours where asked."""
-    table = layout.lifted(table)
+    """Return the table as text, with terminal colours if `colour` is set."""
+    laid_out = Layout(table)
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -32,65 +33,64 @@ def render(table: Table, width: int = WIDTH, *, colour: bool = False) -> str:
         highlight=False,
     )
     _facts(console, table)
-    for shown in _parts(table, width):
-        for line in _grid(table, shown, width):
+    for shown in _parts(laid_out, width):
+        for line in _grid(laid_out, shown, width):
             console.print(line, soft_wrap=True)
         console.print()
     for sentence in layout.sentences(table):
         console.print(Text(sentence, style="bold"))
     if table.sentences:
         console.print()
-    for number, text in enumerate(table.footnotes, start=1):
-        _hanging(console, layout.superscript([number]), text)
+    for number, text in laid_out.numbered_footnotes():
+        _hanging(console, number, text)
     for text in table.method:
         console.print(Text(text, style="dim"))
-    written = console.file
-    assert isinstance(written, io.StringIO)
-    return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
+    output = console.file
+    assert isinstance(output, io.StringIO)
+    return "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"
 
 
-def _parts(table: Table, width: int) -> list[list[int]]:
-    """Which sides share a table: all where they fit, else the reference with one other at a time."""
-    everyone = layout.everyone(table)
-    reference = next(place for place in everyone if table.sides[place].name == table.reference)
-    if _gap(_widths(table, everyone), width):
-        return [everyone]
-    return [sorted((reference, place)) for place in everyone if place != reference]
+def _parts(laid_out: Layout, width: int) -> list[list[int]]:
+    """Which sides share a table: all if they fit, else the reference with one other at a time."""
+    if _gap(_widths(laid_out, laid_out.sides), width):
+        return [list(laid_out.sides)]
+    base = laid_out.table.base
+    return [sorted((base, place)) for place in laid_out.sides if place != base]
 
 
 def _gap(widths: Sequence[int], width: int) -> int:
-    """Blanks between columns with which they fit; 0 where they do not."""
+    """Blanks between columns with which they fit; 0 if they do not."""
     used = [each for each in widths if each]
     return next((gap for gap in GAPS if sum(used) + gap * (len(used) - 1) <= width), 0)
 
 
-def _widths(table: Table, shown: Sequence[int]) -> list[int]:
-    """Width of every column; 0 where no row has anything in it."""
-    rows = [line for group in table.groups for row in group.rows for line in layout.lines(table, row, shown)]
+def _widths(laid_out: Layout, shown: Sequence[int]) -> list[int]:
+    """Width of every column; 0 if it is empty in all rows."""
+    lines = [line for row in laid_out.table.rows for line in laid_out.lines(row, shown)]
     widths = []
-    for place, head in enumerate(layout.columns(table, shown)):
-        widest = max((cell_len(row[place].text) for row in rows), default=0)
+    for place, head in enumerate(laid_out.heads(shown)):
+        widest = max((cell_len(line[place].text) for line in lines), default=0)
         widths.append(max(widest, cell_len(head)) if widest else 0)
     return widths
 
 
-def _grid(table: Table, shown: Sequence[int], width: int) -> Iterator[Text]:
-    widths = _widths(table, shown)
+def _grid(laid_out: Layout, shown: Sequence[int], width: int) -> Iterator[Text]:
+    widths = _widths(laid_out, shown)
     gap = _gap(widths, width) or GAPS[-1]
-    yield _line([layout.Text(head) for head in layout.columns(table, shown)], widths, gap, "bold")
+    yield _line([layout.Text(head) for head in laid_out.heads(shown)], widths, gap, "bold")
     section = ""
-    for group in table.groups:
+    for group in laid_out.table.groups:
         yield Text("")
         if group.section != section:
             section = group.section
             yield Text(section, style="bold")
         yield Text(f" {group.title}", style="bold")
         for row in group.rows:
-            yield from (_line(line, widths, gap) for line in layout.lines(table, row, shown))
+            yield from (_line(line, widths, gap) for line in laid_out.lines(row, shown))
 
 
 def _line(cells: Sequence[layout.Text], widths: Sequence[int], gap: int, style: str = "") -> Text:
-    """Label and unit to the left, everything else to the right; empty columns are left out."""
+    """Label and unit left-aligned, all others right-aligned, without empty columns."""
     line = Text()
     for place, (cell, width) in enumerate(zip(cells, widths, strict=True)):
         if width == 0:
@@ -105,7 +105,7 @@ def _facts(console: Console, table: Table) -> None:
     labels = [verdict.key for verdict in table.verdicts] + [label for label, _ in table.facts]
     width = max(map(len, [*labels, "warning"]))
     for verdict in table.verdicts:
-        _hanging(console, f"{verdict.key:<{width}}", verdict.told())
+        _hanging(console, f"{verdict.key:<{width}}", verdict.summary())
     for label, text in table.facts:
         _hanging(console, f"{label:<{width}}", text)
     for text in table.warnings:

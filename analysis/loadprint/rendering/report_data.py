@@ -1,7 +1,7 @@
-"""What a report shows, as plain values. Whoever draws it, here or on paper, does no statistics of its own.
+"""Defines the content of a report as plain values; pages and figures draw them and compute nothing.
 
-Times are seconds since the begin of a run's `measure` phase, values are in base units (s, B, 1, cores), and
-NaN stands where there was no reading. `shown` is the unit that is printed, `factor` leads to it.
+Times are seconds since the start of a run's `measure` phase; values are in base units (s, B, 1, cores), NaN
+without a reading. `shown` is the printed unit, `factor` converts to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of a run: a phase, or a spike with what happened in it and the share of throughput lost."""
+    """An interval of a run: a phase, or a spike with its description and the share of throughput lost."""
 
     name: str
     begin_s: float
@@ -31,7 +31,7 @@ class Span:
 
 @dataclass(frozen=True)
 class SideOf:
-    """A side as all charts name and colour it: its place among the sides is its colour."""
+    """A side in charts: its position among the sides selects its colour."""
 
     name: str
     label: str
@@ -52,15 +52,15 @@ class RunOf:
 
     @property
     def window(self) -> Span | None:
-        """The phase that the table's values are of."""
+        """The phase in which the table's values were measured."""
         return next((span for span in self.phases if span.name == "measure"), None)
 
 
 @dataclass(frozen=True)
 class Line:
-    """The course of one run, or of one part of a stack: float64[n] each.
+    """The series of one run, or of one part of a stack: float64[n] each.
 
-    `half` is half the length of each value's interval in seconds; 0 where it is a reading.
+    `half` is half the length of each value's interval in seconds; 0 for an instantaneous value.
     """
 
     run: int
@@ -72,7 +72,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Course:
-    """A chart over time. Where `parts` are given a run's lines lie on top of each other, in that order."""
+    """A chart over time. If there are `parts`, a run's lines are stacked in that order."""
 
     key: str
     section: str
@@ -87,7 +87,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Curve:
-    """Quantiles of one run: the value (s) below which a share (0 to 1, rising) of its operations lies."""
+    """Quantiles of one run: the value (s) that a share (0 to 1, rising) of its operations does not exceed."""
 
     run: int
     shares: Floats
@@ -96,7 +96,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Percentiles:
-    """Latency of one transaction type, a curve per run; `source` is the file that it comes from."""
+    """Latency of one transaction type, a curve per run; `source` is the file with the data."""
 
     kind: str
     source: str
@@ -105,10 +105,10 @@ class Percentiles:
 
 @dataclass(frozen=True)
 class Distribution:
-    """A histogram per side, all repeats together, for the eye: no quantile is taken from it.
+    """A histogram per side, all repeats together, only for display: no quantile is computed from it.
 
-    `edges` float64[n + 1] in base units, rising; `shares[side]` float64[n] adds up to 1, None: not measured;
-    `totals[side]` is how many values were counted.
+    `edges` float64[n + 1] in base units, rising; the sum of `shares[side]` float64[n] is 1, None: not
+    measured; `totals[side]` is the number of values.
     """
 
     key: str
@@ -125,7 +125,7 @@ class Distribution:
 class Scaled:
     """Throughput over concurrency of one series: `rates[i]` are the repeats at `threads[i]`.
 
-    `fit` is what loadprint.usl makes of it, `told` what is to be said of both.
+    `fit` is the fit of commands/usl, `told` has sentences on both.
     """
 
     name: str
@@ -140,7 +140,7 @@ class Scaled:
 class Setting:
     """A fact of the hosts or the server; `values` has one text per side.
 
-    `kind` is `material`, `harmless` (both differ), `varied` (the campaign asks for it) or `same`.
+    `kind` is `material`, `harmless` (both differ), `varied` (by the campaign) or `same`.
     """
 
     group: str
@@ -149,16 +149,16 @@ class Setting:
     values: tuple[str, ...]
 
     def by_value(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Each different value with the places of the sides that have it."""
+        """Each distinct value with the positions of the sides that have it."""
         return tuple(
-            (value, tuple(place for place, own in enumerate(self.values) if own == value))
+            (value, tuple(place for place, each in enumerate(self.values) if each == value))
             for value in dict.fromkeys(self.values)
         )
 
 
 @dataclass(frozen=True)
 class Absent:
-    """A section that has nothing to show, and why."""
+    """A section without data, and the reason."""
 
     title: str
     reason: str
@@ -166,7 +166,7 @@ class Absent:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything on the page, in its order. `ab` is the result of an A/B, where the execution is one."""
+    """The content of the page, in its order. `ab` is the result, if the execution is an A/B."""
 
     title: str
     compared: str

@@ -1,1 +1,1 @@
-"""Rows in plain words, by rules that are data."""
+"""Sentences that summarize rows, by rules that are data."""

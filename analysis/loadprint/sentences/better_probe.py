@@ -1,7 +1,7 @@
-"""Which of two sides is the better probe of engine, storage, network and kernel, and the rows that say so.
+"""Finds which of two sides is the better probe of engine, storage, network and kernel, by their rows.
 
-A side is the better probe of a subject if it does surely more of it for the same CPU time of the server, by
-one row or more, and by no row surely less. Between sides that count the same operation: for one operation.
+A side is the better probe of a subject if at least one row is significantly higher for the same CPU time of
+the server, and none is significantly lower. Sides that count the same operation are compared per operation.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from loadprint import numbers
 from loadprint.sentences.ratios import FAR, sure, times
 from loadprint.tables.table import Row, Sentence, Table
 
-SHARE = 1.1  # shares of CPU time lie close together: a tenth more is much
+SHARE = 1.1  # for shares of CPU time, which differ little between workloads
 
 
 @dataclass(frozen=True)
 class Sign:
-    """A row that tells how much of a subject a side exercises; with `less` a smaller value says more."""
+    """A row that shows how much a side exercises a subject; with `less`, a smaller value is more."""
 
     row: str
     phrase: str
@@ -28,9 +28,9 @@ class Sign:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a workload may be a probe of; rows end in `_per_{}`, filled with the denominator.
+    """A subject that a workload may probe; `_per_{}` of its rows is filled with the denominator.
 
-    Where its signs contradict each other, its `parts` are asked.
+    If its signs contradict each other, its `parts` are tested.
     """
 
     about: str
@@ -83,7 +83,7 @@ SUBJECTS = (
 
 
 def better_probe(table: Table, side: int) -> Iterator[Sentence]:
-    """One sentence for each subject of which a side or the reference is surely the better probe."""
+    """One sentence per subject of which a side or the reference is the better probe."""
     per = "CPU-second" if table.row("statements_per_CPU-second") else "operation"
     for subject in SUBJECTS:
         yield from _of_subject(table, subject, side, per)
@@ -102,22 +102,23 @@ def _of_subject(table: Table, subject: Subject, side: int, per: str) -> Iterator
             yield from _of_subject(table, part, side, per)
     if len(winners) != 1:
         return
-    base = next(place for place, one in enumerate(table.sides) if one.name == table.reference)
-    better, other = (side, base) if winners == {1} else (base, side)
-    phrases = [f"{_ratio(row, side, own=better == side)} × the {sign.phrase}" for sign, row, _ in votes]
-    told = "; ".join(f"{row.label} {_plain(row, better)} against {_plain(row, other)}" for _, row, _ in votes)
+    better, other = (side, table.base) if winners == {1} else (table.base, side)
+    phrases = [f"{_ratio(row, side, of_side=better == side)} × the {sign.phrase}" for sign, row, _ in votes]
+    values = "; ".join(
+        f"{row.label} {_plain(row, better)} compared with {_plain(row, other)}" for _, row, _ in votes
+    )
     counted = f" per {_unit(per)}" if any("{}" in sign.row for sign, *_ in votes) else ""
     names = [table.sides[place].name for place in (better, other)]
     text = f"{names[0]} is a better probe of {subject.name} than {names[1]}: "
-    text += f"{', '.join(phrases)}{counted} [{told}]."
+    text += f"{', '.join(phrases)}{counted} [{values}]."
     yield Sentence("better-probe", text, tuple(row.key for _, row, _ in votes), names[0], subject.about)
 
 
-def _ratio(row: Row, side: int, *, own: bool) -> str:
-    """How many times as much the better side has."""
-    found = row.versus[side]
-    centre = found.centre if found and found.centre else 1.0
-    return times(centre if own else 1 / centre)
+def _ratio(row: Row, side: int, *, of_side: bool) -> str:
+    """The better side's value as a multiple of the other's."""
+    versus = row.versus[side]
+    centre = versus.centre if versus and versus.centre else 1.0
+    return times(centre if of_side else 1 / centre)
 
 
 def _unit(per: str) -> str:

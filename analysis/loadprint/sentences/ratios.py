@@ -1,4 +1,4 @@
-"""When a ratio carries a sentence: its interval lies beyond a factor."""
+"""Tests whether the interval of a ratio is beyond a factor, which a sentence needs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ FAR = 1.5
 
 
 def sure(versus: Versus | None, factor: float) -> int:
-    """1 or -1 where the whole interval of a ratio is above `factor` or below 1/`factor`, else 0."""
+    """1 or -1 if the whole interval of a ratio is above `factor` or below 1/`factor`, else 0."""
     if versus is None or versus.kind != "ratio" or versus.low is None or versus.high is None:
         return 0
-    if versus.mark == "~":  # inside of a noise floor
+    if versus.mark == "~":  # within a noise floor
         return 0
     return 1 if versus.low >= factor else -1 if versus.high <= 1 / factor else 0
 
 
 def times(ratio: float) -> str:
-    """A ratio in words: two digits, three below 1."""
+    """A ratio as text: two digits, three below 1."""
     return numbers.ratio(ratio) if ratio < 1 else f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"

@@ -1,24 +1,24 @@
-"""The rules behind the sentences on one side, as data: conditions over its rows, and what they say.
+"""Defines the rules for sentences on one side as data: conditions over its rows, and the text.
 
-A condition holds in every repeat that measured its row, unless it says otherwise. Thresholds are in the unit
-that the row shows. No rule rests on iowait: it is idle time, which a busy CPU hides.
+A condition must be true in every repeat that measured its row, unless `any_repeat` is set. Thresholds are in
+the unit that the row shows. No rule uses iowait: it is idle time, which a busy CPU hides.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-BUSY = 85.0  # % of the server's CPUs: little is left to wait for anything else
-SOME_LOAD = 20.0  # % below which shares of the busy time say little
-LOAD_BUSY = 80.0  # % of the load's CPUs, as the check for a load generator that was the limit
+BUSY = 85.0  # % of the server's CPUs; little time is left to wait for other resources
+SOME_LOAD = 20.0  # %; shares of less busy time are not meaningful
+LOAD_BUSY = 80.0  # % of the load's CPUs, as in judging/client.py
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A row's value against a threshold; `{disk}` and `{nic}` stand for the side's busiest.
+    """A row's value compared with a threshold; `{disk}` and `{nic}` are the side's busiest.
 
-    `of` names the row that the threshold is a multiple of. With `any_repeat` one repeat is enough. Where the
-    row was not measured the condition does not hold, or with `optional` is passed over.
+    The threshold is a multiple of the row `of`, if given. With `any_repeat` one repeat is enough. If the row
+    was not measured the condition is false, or skipped if `optional`.
     """
 
     row: str
@@ -31,10 +31,10 @@ class Condition:
 
 @dataclass(frozen=True)
 class Rule:
-    """What to say of a side where all of `needs` hold, and at least one of `signs` if there are any.
+    """The sentence on a side for which all of `needs`, and one of `signs` if there are any, are true.
 
-    `exercises` is engine, storage, network, kernel, locks, client, checkpoint, steal or cpu. The rows of
-    conditions that hold are cited with their values, and those of `also` where they were measured.
+    `exercises` is engine, storage, network, kernel, locks, client, checkpoint, steal or cpu. The sentence
+    cites the rows of conditions that are true with their values, and those of `also` that were measured.
     """
 
     id: str
@@ -47,19 +47,19 @@ class Rule:
 
 UTILISATION, KERNEL_SHARE = "cpu_server_utilisation", "cpu_server_kernel_share"
 
-# what spoils a comparison, then what a side waits for, then where its CPU time goes
+# causes of invalid comparisons, then resources that a side waits for, then its CPU time
 FIRST = (
     Rule(
         "client-bound",
         "client",
-        "{side} is bound by its load generator: the server may be able to do more",
+        "{side} is client-bound: the server may be able to do more",
         signs=(Condition("cpu_load_utilisation", at_least=LOAD_BUSY),),
         also=(UTILISATION, "process_load_cpu"),
     ),
     Rule(
         "steal",
         "steal",
-        "{side} was denied CPU time, by other guests or by a quota: it ran on a smaller machine",
+        "{side} lost CPU time to other virtual machines or to a quota: it ran on a smaller machine",
         signs=(
             Condition("cpu_server_steal", at_least=2),
             Condition("cgroup_throttled", at_least=5),
@@ -69,14 +69,14 @@ FIRST = (
     Rule(
         "checkpoint",
         "checkpoint",
-        "{side} stalls in checkpoint spikes: the redo log runs full, and pages are written at all costs",
+        "{side} stalls in checkpoint spikes: the redo log is full, the server flushes synchronously",
         needs=(Condition("checkpoint_spikes", at_least=1, any_repeat=True),),
         also=("flush_burst", "checkpoint_age_max"),
     ),
     Rule(
         "storage-bound",
         "storage",
-        "{side} waits for storage with CPU time to spare",
+        "{side} waits for storage while its CPUs are partly idle",
         needs=(Condition(UTILISATION, at_most=BUSY),),
         signs=(
             Condition("pressure_io", at_least=40),
@@ -100,7 +100,7 @@ LAST = (
     Rule(
         "cpu-bound",
         "engine",
-        "{side} is bound by CPU, most of it in the engine",
+        "{side} is CPU-bound, mostly in user mode (the engine)",
         needs=(Condition(UTILISATION, at_least=BUSY), Condition(KERNEL_SHARE, at_most=40)),
         also=("server_cpu_per_operation",),
     ),
@@ -114,7 +114,7 @@ LAST = (
     Rule(
         "network-chatty",
         "network",
-        "{side} is chatty: many round trips and much traffic for one operation",
+        "{side} needs many round trips and much traffic per operation",
         needs=(Condition("round_trips_per_operation", at_least=10),),
         signs=(
             Condition("net_tx_per_operation", at_least=8192),

@@ -1,8 +1,8 @@
-"""Plain sentences from the rules over the rows; each cites its rows with their values.
+"""Writes sentences by rules over the rows; each cites its rows with their values.
 
-On one side a rule speaks if it holds in every repeat. Between sides a sentence needs a ratio whose interval
-is beyond a factor; with fewer than three repeats there is none, so that costs are told from repeats that lie
-wholly apart, "by single values", and nobody is called the better probe.
+A sentence on one side needs conditions that are true in every repeat. A sentence that compares sides needs a
+ratio whose interval is beyond a factor. With fewer than three repeats there is no interval: costs then need
+repeats that do not overlap, "by single values", and no side is called the better probe.
 """
 
 from __future__ import annotations
@@ -27,45 +27,45 @@ COSTS = (
 
 
 def sentences(table: Table) -> tuple[Sentence, ...]:
-    """All sentences, the most telling first; the first few are marked to be shown beside a table."""
+    """All sentences, the most important first; text and Markdown show the first few."""
     sides, pairs = range(len(table.sides)), _pairs(table)
-    said = [
-        *(told for rule in FIRST for side in sides if (told := _of_side(table, rule, side))),
-        *(told for side in pairs if (told := _costs(table, side))),
-        *(told for side in pairs for told in better_probe(table, side)),
+    ordered = [
+        *(text for rule in FIRST for side in sides if (text := _of_side(table, rule, side))),
+        *(text for side in pairs if (text := _costs(table, side))),
+        *(text for side in pairs for text in better_probe(table, side)),
         *(
-            told
+            text
             for rule in LAST
             for side in sides
-            # a server whose client was at its limit too is not known to have reached its own
+            # a client-bound server may not have reached its own limit
             if not (rule.id == "cpu-bound" and table.sides[side].client_bound)
-            and (told := _of_side(table, rule, side))
+            and (text := _of_side(table, rule, side))
         ),
     ]
-    return tuple(replace(one, shown=place < SHOWN) for place, one in enumerate(said))
+    return tuple(replace(one, shown=place < SHOWN) for place, one in enumerate(ordered))
 
 
 def _pairs(table: Table) -> list[int]:
-    return [place for place, side in enumerate(table.sides) if side.name != table.reference]
+    return [place for place in range(len(table.sides)) if place != table.base]
 
 
 def _of_side(table: Table, rule: Rule, side: int) -> Sentence | None:
-    """What a rule says of a side, with the rows that made it."""
+    """The sentence of a rule on a side, with the rows that it cites; None if the rule is not met."""
     needed = [(condition, _row(table, condition.row, side)) for condition in rule.needs]
     if not all(_holds(table, condition, row, side) for condition, row in needed):
         return None
     signs = [(condition, _row(table, condition.row, side)) for condition in rule.signs]
-    seen = [row for condition, row in signs if row and _holds(table, condition, row, side)]
-    if rule.signs and not seen:
+    met = [row for condition, row in signs if row and _holds(table, condition, row, side)]
+    if rule.signs and not met:
         return None
     cited = (
-        [row for _, row in needed if row] + seen + [r for key in rule.also if (r := _row(table, key, side))]
+        [row for _, row in needed if row] + met + [r for key in rule.also if (r := _row(table, key, side))]
     )
     rows = [row for row in dict.fromkeys(cited) if row.cells[side].value is not None]
     text = rule.text.format(side=table.sides[side].name)
-    told = "; ".join(f"{_label(table, row)} {_value(row, side)}" for row in rows)
+    values = "; ".join(f"{_label(table, row)} {_value(row, side)}" for row in rows)
     return Sentence(
-        rule.id, f"{text} [{told}].", tuple(row.key for row in rows), table.sides[side].name, rule.exercises
+        rule.id, f"{text} [{values}].", tuple(row.key for row in rows), table.sides[side].name, rule.exercises
     )
 
 
@@ -79,8 +79,8 @@ def _holds(table: Table, condition: Condition, row: Row | None, side: int) -> bo
         if len(base) != len(values) or not all(base):
             return False
         values, unit = [value / of for value, of in zip(values, base, strict=True)], 1 / row.factor
-    found = [_within(condition, value * row.factor * unit) for value in values]
-    return any(found) if condition.any_repeat else all(found)
+    results = [_within(condition, value * row.factor * unit) for value in values]
+    return any(results) if condition.any_repeat else all(results)
 
 
 def _within(condition: Condition, value: float) -> bool:
@@ -89,11 +89,11 @@ def _within(condition: Condition, value: float) -> bool:
 
 
 def _repeats(row: Row | None, side: int) -> list[float]:
-    return [] if row is None else [value for value in row.cells[side].repeats if value is not None]
+    return [] if row is None else row.cells[side].measured
 
 
 def _row(table: Table, key: str, side: int) -> Row | None:
-    """A row by key, of the busiest disk or interface where the key leaves it open."""
+    """A row by key; `{disk}` and `{nic}` are the busiest disk and interface."""
     for word, parts in (("{disk}", ("read_kb", "write_kb")), ("{nic}", ("rx", "tx"))):
         if word in key:
             kind = word.strip("{}")
@@ -114,7 +114,7 @@ def _traffic(table: Table, kind: str, device: str, parts: Sequence[str], side: i
 
 
 def _label(table: Table, row: Row) -> str:
-    """A row's label, with what its group is about where the label alone does not say it."""
+    """A row's label, with the device, unit of work or set of its group."""
     group = next(group for group in table.groups if row in group.rows)
     kind, _, device = group.key.partition("_")
     if kind in {"disk", "nic"}:
@@ -138,28 +138,29 @@ def _value(row: Row, side: int) -> str:
 
 
 def _costs(table: Table, side: int) -> Sentence | None:
-    """What a side takes of each resource for one piece of work, beside the reference."""
+    """The sentence on a side's costs per unit of work, as multiples of the reference's."""
     name = table.sides[side].name
     for per, unit in (
         ("operation", table.sides[side].operation),
         ("commit", "commit"),
         ("statement", "client statement"),
     ):
-        found = list(_far_costs(table, side, per))
-        if not found:
+        costs = list(_far_costs(table, side, per))
+        if not costs:
             continue
-        phrases = [f"{times(ratio)} × {phrase}" for _, phrase, ratio, _ in found]
-        single = any(alone for *_, alone in found)
-        base = next(place for place, one in enumerate(table.sides) if one.name == table.reference)
-        told = "; ".join(f"{row.label} {_value(row, side)} against {_value(row, base)}" for row, *_ in found)
-        text = f"Per {unit}, {name} takes {_listed(phrases)} of {table.reference}"
-        text += f"{', by single values' if single else ''} [{told}]."
-        return Sentence("costs", text, tuple(row.key for row, *_ in found), name, "")
+        phrases = [f"{times(ratio)} × {phrase}" for _, phrase, ratio, _ in costs]
+        single = any(alone for *_, alone in costs)
+        values = "; ".join(
+            f"{row.label} {_value(row, side)} compared with {_value(row, table.base)}" for row, *_ in costs
+        )
+        text = f"Per {unit}, {name} uses {_listed(phrases)} of {table.reference}"
+        text += f"{', by single values' if single else ''} [{values}]."
+        return Sentence("costs", text, tuple(row.key for row, *_ in costs), name, "")
     return None
 
 
 def _far_costs(table: Table, side: int, per: str) -> Iterator[tuple[Row, str, float, bool]]:
-    """Rows that are surely beyond the factor: the row, its phrase, the ratio, whether by single values."""
+    """Rows beyond the factor: the row, its phrase, the ratio, whether by single values."""
     for key, phrase in COSTS:
         row = table.row(key.format(per))
         versus = row.versus[side] if row else None
@@ -173,9 +174,8 @@ def _far_costs(table: Table, side: int, per: str) -> Iterator[tuple[Row, str, fl
 
 def _apart(table: Table, row: Row, side: int) -> bool:
     """Whether every repeat of a side is beyond the factor of every repeat of the reference."""
-    base = next(place for place, one in enumerate(table.sides) if one.name == table.reference)
-    own, others = _repeats(row, side), _repeats(row, base)
-    return min(own) >= FAR * max(others) or max(own) * FAR <= min(others)
+    values, base = _repeats(row, side), _repeats(row, table.base)
+    return min(values) >= FAR * max(base) or max(values) * FAR <= min(base)
 
 
 def _listed(parts: Sequence[str]) -> str:

@@ -1,1 +1,1 @@
-"""From sides to a table, a plain value."""
+"""Builds the table of a comparison, a plain value."""

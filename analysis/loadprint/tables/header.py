@@ -1,4 +1,4 @@
-"""The lines below a table's verdicts: what differs, what is compared, where and how it was measured."""
+"""Writes the facts above a table: differences, sides, server, host, window, drift, canary, noise."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
-from loadprint.judging import warm
+from loadprint import numbers
+from loadprint.judging import canary, steady, warm
 from loadprint.judging.comparability import Comparability, Difference
 from loadprint.judging.effective import Server, effective
 from loadprint.judging.facts import connections
+from loadprint.judging.verdicts import Shifts
 from loadprint.metrics.gather import Measured
 from loadprint.reading.sides import Side
+from loadprint.statistics.trend import Trend
+from loadprint.tables.ceilings import Ceilings
+from loadprint.tables.table import Row
 
-MOST_LISTED = 6  # differences of one group that are named; JSON has all
+MAX_LISTED = 6  # differences of one group
 
 
 def facts(
@@ -23,7 +28,7 @@ def facts(
     everyone = [run for runs in measured for run in runs]
     execution = next((side.execution for side in sides if side.execution), None) or {}
     campaign = execution.get("campaign") or {}
-    found = [
+    lines = [
         *_differing(comparable),
         (
             "sides",
@@ -45,35 +50,69 @@ def facts(
         ("repeats", "; ".join(_repeats(side) for side in sides)),
         ("notes", "; ".join(_notes(sides, measured))),
     ]
-    return [(label, text) for label, text in found if text]
+    return [(label, text) for label, text in lines if text]
 
 
 def _differing(comparable: Comparability) -> list[tuple[str, str]]:
     """Differences by kind and group, one line each; harmless ones by name only."""
-    found = []
+    lines = []
     for label, kind in (("differs", comparable.material), ("varied", comparable.asked)):
         for group, each in groupby(kind, key=lambda difference: difference.group):
-            found.append((label, f"{group}: {_listed(list(each))}"))
+            lines.append((label, f"{group}: {_listed(list(each))}"))
     if comparable.harmless:
         names = [difference.name for difference in comparable.harmless]
-        more = f", and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-        found.append(("harmless", ", ".join(names[:MOST_LISTED]) + more))
-    if comparable.unknown and comparable.answer != "cannot tell":
-        found.append(("unknown", "; ".join(comparable.unknown)))
-    return found
+        more = f", and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+        lines.append(("harmless", ", ".join(names[:MAX_LISTED]) + more))
+    if comparable.unknown and comparable.answer != "inconclusive":
+        lines.append(("unknown", "; ".join(comparable.unknown)))
+    return lines
 
 
-def _listed(found: Sequence[Difference]) -> str:
-    more = f"; and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
-    return "; ".join(difference.told() for difference in found[:MOST_LISTED]) + more
+def _listed(differences: Sequence[Difference]) -> str:
+    more = f"; and {len(differences) - MAX_LISTED} more" if len(differences) > MAX_LISTED else ""
+    return "; ".join(difference.summary() for difference in differences[:MAX_LISTED]) + more
 
 
 def _warmed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[str]:
-    told = [
-        (side.name, warm.reached([run.run for run in runs]))
+    return [
+        f"{side.name} {text}"
         for side, runs in zip(sides, measured, strict=True)
+        if (text := warm.reached([run.run for run in runs]))
     ]
-    return [f"{name} {text}" for name, text in told if text]
+
+
+def steadiness(
+    names: Sequence[str], measured: Sequence[Sequence[Measured]], trends: Sequence[Trend | None]
+) -> list[tuple[str, str]]:
+    """The line `drift`: how far operations/s drifted over the window of each side."""
+    texts = [
+        f"{name} {text}"
+        for name, runs, trend in zip(names, measured, trends, strict=True)
+        if (text := steady.drift(runs, trend))
+    ]
+    return [("drift", f"of operations/s over the window: {'; '.join(texts)}")] if texts else []
+
+
+def canaries(shifts: Shifts) -> list[tuple[str, str]]:
+    """The line `canary`: the largest shifts of its parts."""
+    text = canary.largest(shifts)
+    return [("canary", text)] if text else []
+
+
+def unused_ceilings(limits: Ceilings, rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """The line `ceilings`: quantities with a ceiling that no row shows."""
+    unused = limits.unused({cell.ceiling for row in rows for cell in row.cells if cell.ceiling})
+    return [("ceilings", f"no row shows {', '.join(unused)}")] if unused else []
+
+
+def noise(names: Sequence[str], noises: Sequence[float | None]) -> list[tuple[str, str]]:
+    """The line `noise`: the within-run noise of each side that has one."""
+    texts = [
+        f"{name} ±{numbers.percent(each)} %"
+        for name, each in zip(names, noises, strict=True)
+        if each is not None
+    ]
+    return [("noise", f"within runs, of operations/s (planning only): {'; '.join(texts)}")] if texts else []
 
 
 def _describe(side: Side, runs: Sequence[Measured]) -> str:
@@ -92,13 +131,13 @@ def _campaign(campaign: dict[str, Any]) -> str:
 
 
 def _each(
-    sides: Sequence[Side], measured: Sequence[Sequence[Measured]], tell: Callable[[Measured], str]
+    sides: Sequence[Side], measured: Sequence[Sequence[Measured]], describe: Callable[[Measured], str]
 ) -> str:
-    """One text where all runs agree, else one per side."""
-    told = [_joined(tell(run) for run in runs) for runs in measured]
-    if len(set(told)) == 1:
-        return told[0]
-    return "; ".join(f"{side.name}: {text}" for side, text in zip(sides, told, strict=True))
+    """One text if all runs agree, else one per side."""
+    texts = [_joined(describe(run) for run in runs) for runs in measured]
+    if len(set(texts)) == 1:
+        return texts[0]
+    return "; ".join(f"{side.name}: {text}" for side, text in zip(sides, texts, strict=True))
 
 
 def _joined(texts: Any) -> str:
@@ -106,46 +145,50 @@ def _joined(texts: Any) -> str:
 
 
 def _server(run: Measured) -> str:
-    """Version and what its settings amount to: what a commit waits for, memory, redo."""
+    """Version and effective settings: what a commit waits for, memory, redo."""
     if not run.run.server:
         return "not recorded (load/server.json is missing)"
     server = Server.of(run.run.server)
     named = {each.name: each.value for each in effective(server)}
-    told = [named["commit"]] if "commit" in named else []
-    told += [f"data files {named['data files']}"] if "data files" in named else []
-    if "torn pages" in named and named["torn pages"].split()[0] != "mended":
-        told.append(f"torn pages {named['torn pages']}")
-    told += [f"{name} {named[name]}" for name in ("buffer pool", "redo capacity") if name in named]
+    texts = [named["commit"]] if "commit" in named else []
+    texts += [f"data files {named['data files']}"] if "data files" in named else []
+    if "torn pages" in named and named["torn pages"].split()[0] != "recovered":
+        texts.append(f"torn pages {named['torn pages']}")
+    texts += [f"{name} {named[name]}" for name in ("buffer pool", "redo capacity") if name in named]
     if named.get("query cache", "off") != "off":
-        told.append(f"query cache {named['query cache']}")
-    return f"{server.said()} ({'; '.join(told)})" if told else server.said()
+        texts.append(f"query cache {named['query cache']}")
+    return f"{server.release()} ({'; '.join(texts)})" if texts else server.release()
 
 
 def _host(run: Measured) -> str:
-    told = []
+    hosts = []
     for role in run.run.roles:
-        found = run.run.fingerprint(role)
-        cpus = found.get("cpus") or {}
+        fingerprint = run.run.fingerprint(role)
+        cpus = fingerprint.get("cpus") or {}
         listed = cpus.get("list") or cpus.get("cpus") or []
         parts = [
             str(cpus.get("model") or ""),
             f"{len(listed)} CPUs" if listed else "",
-            f"Linux {kernel(found)}",
+            f"Linux {kernel(fingerprint)}",
         ]
-        told.append(", ".join([f"{role} on {found.get('host') or '?'}", *(part for part in parts if part)]))
-    return "; ".join(told) or "no recorder ran"
+        hosts.append(
+            ", ".join([f"{role} on {fingerprint.get('host') or '?'}", *(part for part in parts if part)])
+        )
+    return "; ".join(hosts) or "no recorder ran"
 
 
 def kernel(fingerprint: dict[str, Any]) -> str:
     """Release of the kernel."""
-    told = fingerprint.get("kernel")
-    return str(told.get("release") if isinstance(told, dict) else told)
+    kernel = fingerprint.get("kernel")
+    return str(kernel.get("release") if isinstance(kernel, dict) else kernel)
 
 
 def _windows(runs: Sequence[Measured]) -> str:
-    """Measured seconds of each repeat, the recorder's where no generator ran, and its interval."""
-    told = [found.rate if (found := run.quantities.get("load.seconds")) else _recorded(run) for run in runs]
-    seconds = [f"{each:.1f}" for each in told if each is not None]
+    """Measured seconds of each repeat (of the recorder if no generator ran), and the interval."""
+    measured = [
+        window.rate if (window := run.quantities.get("load.seconds")) else _recorded(run) for run in runs
+    ]
+    seconds = [f"{each:.1f}" for each in measured if each is not None]
     intervals = {run.window.interval_ns / 1e9 for run in runs if run.window}
     ticks = " / ".join(f"{interval:g} s" for interval in sorted(intervals))
     return f"{' / '.join(seconds) or '?'} s{f', a tick every {ticks}' if ticks else ''}"
@@ -161,16 +204,16 @@ def _seed(run: Measured) -> str:
 
 
 def _notes(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[str]:
-    """What happened in windows and does no harm: each text once, with its sides."""
-    told: dict[str, list[str]] = {}
+    """Harmless events in the windows: each text once, with its sides."""
+    sides_by_note: dict[str, list[str]] = {}
     for side, runs in zip(sides, measured, strict=True):
         for note in dict.fromkeys(note for run in runs for note in run.quantities.notes):
-            told.setdefault(note, []).append(side.name)
-    return [f"{note} ({', '.join(names)})" for note, names in told.items()]
+            sides_by_note.setdefault(note, []).append(side.name)
+    return [f"{note} ({', '.join(names)})" for note, names in sides_by_note.items()]
 
 
 def _multiplexed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> str:
-    """How connections were served, where one side's had no threads of their own."""
+    """How connections were served, unless each had a thread on all sides."""
     kinds = [_joined(connections(run.run.result or {}) for run in runs) for runs in measured]
     if all(kind == "thread" for kind in kinds):
         return ""

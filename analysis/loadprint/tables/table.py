@@ -1,4 +1,7 @@
-"""The comparison as a plain value: every number is here, every renderer only lays it out."""
+"""Defines the comparison as a plain value with every number and every text; renderers format it.
+
+`notes` are the texts of footnotes. They have no numbers here: renderers number them (rendering/footnotes.py).
+"""
 
 from __future__ import annotations
 
@@ -6,31 +9,46 @@ from dataclasses import dataclass, field
 
 from loadprint.judging.findings import Shift, Verdict
 from loadprint.statistics.trend import Trend
+from loadprint.tables.ceilings import Ceiling
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One side's value in base units: the mean of its repeats, and each of them (None: not measured).
+    """The value of one side in base units: the mean of its repeats, and each repeat (None: not measured).
 
-    `of_ceiling` is its share of what was measured to be possible, `of_claimed` of the vendor's limit; 1 is
-    all of it.
+    `ceiling` is the highest value that was measured on the side's host.
     """
 
     value: float | None
     repeats: tuple[float | None, ...]
-    notes: tuple[int, ...] = ()
-    of_ceiling: float | None = None
-    of_claimed: float | None = None
+    notes: tuple[str, ...] = ()
+    ceiling: Ceiling | None = None
+
+    @property
+    def of_ceiling(self) -> float | None:
+        """Share of the ceiling; 1 is all of it."""
+        return self.value / self.ceiling.value if self.ceiling and self.value is not None else None
+
+    @property
+    def of_claimed(self) -> float | None:
+        """Share of the limit that the vendor publishes."""
+        claimed = self.ceiling.claimed if self.ceiling else None
+        return self.value / claimed if claimed is not None and self.value is not None else None
+
+    @property
+    def measured(self) -> list[float]:
+        """Values of the repeats that measured it."""
+        return [value for value in self.repeats if value is not None]
 
 
 @dataclass(frozen=True)
 class Versus:
-    """A side against the reference.
+    """A side compared with the reference.
 
-    `kind` says what `centre` is: `ratio`, `difference` (a repeat was 0: no log ratio), `inf` (reference is
-    0), `?` (both are 0), or `none` (not comparable; the notes say why). `points` is the difference of
-    percentages. `mark` is `~` (cannot be told from 1), `*` (differs at a false discovery rate of 5 %),
-    `better`, `worse`, or empty.
+    `kind` is the kind of `centre`: `ratio`, `difference` (a repeat was 0: no log ratio), `inf` (the reference
+    is 0), `?` (both are 0), or `none` (not comparable; the notes give the reason). `points` is the difference
+    of percentages. `mark` is `~` (not distinguishable from 1), `*` (differs, at a false discovery rate of
+    5 %), `better`, `worse`, or empty.
     """
 
     kind: str
@@ -40,14 +58,24 @@ class Versus:
     p: float | None = None
     points: float | None = None
     mark: str = ""
-    notes: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def no_effect(self) -> float:
+        """The value of `centre` at which the sides are equal."""
+        return 1.0 if self.kind == "ratio" else 0.0
+
+    @property
+    def is_inconclusive(self) -> bool:
+        """Whether the interval includes "no effect"."""
+        return self.low is not None and self.high is not None and self.low <= self.no_effect <= self.high
 
 
 @dataclass(frozen=True)
 class Floor:
-    """What an A/A saw of a row: the largest |log ratio| and the largest difference between its sides.
+    """The largest |log ratio| and the largest difference of a row between the sides of an A/A.
 
-    The log ratio is None where a repeat was 0; the difference is in the row's unit.
+    The log ratio is None if a repeat was 0; the difference is in the row's unit.
     """
 
     log_ratio: float | None
@@ -55,11 +83,21 @@ class Floor:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One metric: a cell per side, and per side its comparison (None for the reference itself).
+class NoiseFloor:
+    """The floor of every row of an A/A execution, with its path, sides and repeats per side."""
 
-    `view` says where it is shown: `always`, `nonzero` (where something happened) or `all`.
-    `floor` is that of an A/A, where one was given.
+    path: str
+    floors: dict[str, Floor]
+    sides: tuple[str, ...]
+    repeats: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric: a cell per side, and a comparison per side (None for the reference itself).
+
+    `view` is the view that shows it: `always`, `nonzero` (only if it is not 0) or `all`.
+    `headline` rows may carry a verdict. `floor` is that of an A/A, if one was given.
     """
 
     key: str
@@ -72,7 +110,7 @@ class Row:
     formula: str
     cells: tuple[Cell, ...]
     versus: tuple[Versus | None, ...]
-    notes: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
     view: str = "always"
     floor: Floor | None = None
 
@@ -89,10 +127,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Plan:
-    """So many `more` repeats a side would detect `apart` (a share of the reference) apart, in row `row`.
+    """With `more` repeats a side, a difference of `apart` (a share of the reference) in `row` is detectable.
 
-    `basis` is `between runs`, the spread that the repeats show, or `within runs`, where one repeat a side
-    shows none: then it is the best that can be hoped for. A plan, not a finding.
+    `basis` is `between runs`, the spread of the repeats, or `within runs` if one repeat a side has no spread:
+    then it is the best case. A plan, not a finding.
     """
 
     side: str
@@ -104,10 +142,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class SideHead:
-    """What a column stands for; footnotes say which of its repeats were disturbed.
+    """The head of a column; its notes name the repeats that were disturbed.
 
-    `noise` is the within-run noise of operations a second, half of a 95 % interval as a share of the mean
-    (for planning only); `drift` their trend over the window, None where there is none to test.
+    `noise` is the within-run noise of operations/s, half of a 95 % interval as a share of the mean (only for
+    planning); `drift` is their trend over the window, None if there is none to test.
     """
 
     name: str
@@ -116,7 +154,7 @@ class SideHead:
     repeats: tuple[str, ...]
     missing: tuple[tuple[str, str], ...]
     canary: tuple[Shift, ...] = ()
-    notes: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
     noise: float | None = None
     client_bound: bool = False
     drift: Trend | None = None
@@ -124,11 +162,11 @@ class SideHead:
 
 @dataclass(frozen=True)
 class Sentence:
-    """What rows say in words, with their keys.
+    """A summary of some rows, with the keys of these rows.
 
-    `id` is the rule, `side` the side that it speaks of, `about` what that side exercises: engine, storage,
-    network, kernel, locks, client, checkpoint, steal, cpu, or nothing for costs. `shown`: among the few that
-    stand beside a table for people.
+    `id` is the rule, `side` the side that it describes, `about` what that side exercises: engine, storage,
+    network, kernel, locks, client, checkpoint, steal, cpu, or empty for costs. `shown`: whether text and
+    Markdown print it.
     """
 
     id: str
@@ -141,21 +179,27 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Table:
-    """A whole comparison. `verdicts` come first, then `facts`, (label, text) lines.
-
-    Footnotes are numbered from 1.
-    """
+    """A whole comparison: `verdicts` come first, then `facts`, (label, text) lines, then the rows."""
 
     sides: tuple[SideHead, ...]
     reference: str
     facts: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
     groups: tuple[Group, ...]
-    footnotes: tuple[str, ...]
     sentences: tuple[Sentence, ...]
     method: tuple[str, ...] = field(default=())
     verdicts: tuple[Verdict, ...] = field(default=())
     plans: tuple[Plan, ...] = field(default=())
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of all groups."""
+        return [row for group in self.groups for row in group.rows]
+
+    @property
+    def base(self) -> int:
+        """The position of the reference among the sides."""
+        return next(place for place, side in enumerate(self.sides) if side.name == self.reference)
 
     def row(self, key: str) -> Row | None:
         """Return a row by key."""

@@ -1,108 +1,72 @@
-"""Which rows of a comparison are shown: the usual ones, all that have inputs, or the costs alone.
+"""Selects the rows of a comparison that are shown: the usual ones, all rows, or the costs.
 
-The usual view is the size of the published table, section by section. What it leaves out is said in a line;
-marks and footnotes mean the same in every view, because they are given before it.
+The usual view has the size of the published table, section by section. A line below the table counts the
+other rows. Marks are the same in every view, because they are set before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from loadprint.tables.groups import COSTS
-from loadprint.tables.table import Cell, Group, Row, Table, Versus
+from loadprint.tables.table import Cell, Group, Row, Table
 
-LEAST_PERCENT = 0.5  # a share of less is not there, for rows that are shown only where something happened
-MOST_NAMED = 4
+LEAST_PERCENT = 0.5  # a smaller share counts as zero in rows of the view `nonzero`
+MAX_NAMED = 4
 
 
 def shown(table: Table, *, everything: bool = False, only_costs: bool = False) -> Table:
-    """The rows that are asked for: all costs, all rows, or without a word the usual ones."""
+    """The requested rows: costs, all rows, or by default the usual ones."""
     if only_costs:
         return all_of(costs(table))
     return all_of(table) if everything else usual(table)
 
 
 def usual(table: Table) -> Table:
-    """The usual rows; a group of which all cells are n/a or zero is left out."""
+    """The usual rows, without groups whose cells are all n/a or zero."""
     kept = [replace(group, rows=tuple(filter(_usual, group.rows))) for group in table.groups]
-    empty = [group.title for group in kept if group.rows and not any(map(_told, group.rows))]
-    return _cut(table, [group for group in kept if any(map(_told, group.rows))], empty)
+    empty = [group.title for group in kept if group.rows and not any(map(_has_values, group.rows))]
+    return _cut(table, [group for group in kept if any(map(_has_values, group.rows))], empty)
 
 
 def all_of(table: Table) -> Table:
-    """Every row; one that no side has inputs for is n/a, with the reason in its footnote."""
+    """Every row; one without inputs on any side is n/a, with the reason in its footnote."""
     return _cut(table, table.groups, [])
 
 
 def costs(table: Table) -> Table:
-    """The costs alone."""
+    """Only the costs."""
     return replace(table, groups=tuple(group for group in table.groups if group.section == COSTS))
 
 
 def _usual(row: Row) -> bool:
     if row.view == "always" or any(cell.of_ceiling is not None for cell in row.cells):
         return True
-    return row.view == "nonzero" and any(map(_happened, row.cells, [row] * len(row.cells)))
+    return row.view == "nonzero" and any(map(_is_nonzero, row.cells, [row] * len(row.cells)))
 
 
-def _happened(cell: Cell, row: Row) -> bool:
+def _is_nonzero(cell: Cell, row: Row) -> bool:
     least = LEAST_PERCENT if row.unit == "%" else 0.0
     return cell.value is not None and cell.value > least
 
 
-def _told(row: Row) -> bool:
-    """Whether a row says more than n/a and zero."""
+def _has_values(row: Row) -> bool:
+    """Whether a row has a value other than zero."""
     return any(cell.value for cell in row.cells)
 
 
 def _cut(table: Table, groups: Sequence[Group], empty: Sequence[str]) -> Table:
-    """The table with these groups, their footnotes numbered anew, and a line on what is not shown."""
+    """The table with these groups only, and a line on the rows that it does not show."""
     before, after = (sum(len(group.rows) for group in each) for each in (table.groups, groups))
     line = _left_out(before - after, empty)
     method = (*table.method, line) if line else table.method
-    return _renumbered(replace(table, groups=tuple(groups), method=method))
+    return replace(table, groups=tuple(groups), method=method)
 
 
 def _left_out(rows: int, empty: Sequence[str]) -> str:
     if not rows:
         return ""
-    named = ", ".join(empty[:MOST_NAMED]) + (", …" if len(empty) > MOST_NAMED else "")
-    nothing = f", and there is nothing but zero or n/a in: {named}" if empty else ""
+    named = ", ".join(empty[:MAX_NAMED]) + (", …" if len(empty) > MAX_NAMED else "")
+    nothing = f"; groups with only zero or n/a: {named}" if empty else ""
     return f"{rows} more rows with --all{nothing}."
-
-
-def _renumbered(table: Table) -> Table:
-    """Footnotes that are still used, in the order in which they are met."""
-    order = {old: new for new, old in enumerate(dict.fromkeys(_notes(table)), start=1)}
-
-    def moved(notes: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(sorted(order[note] for note in notes))
-
-    def versus(found: Versus | None) -> Versus | None:
-        return None if found is None else replace(found, notes=moved(found.notes))
-
-    def row(old: Row) -> Row:
-        cells = tuple(replace(cell, notes=moved(cell.notes)) for cell in old.cells)
-        return replace(old, cells=cells, versus=tuple(map(versus, old.versus)), notes=moved(old.notes))
-
-    return replace(
-        table,
-        sides=tuple(replace(side, notes=moved(side.notes)) for side in table.sides),
-        groups=tuple(replace(group, rows=tuple(map(row, group.rows))) for group in table.groups),
-        footnotes=tuple(table.footnotes[old - 1] for old in order),
-    )
-
-
-def _notes(table: Table) -> Iterator[int]:
-    """Numbers of footnotes as a reader meets them."""
-    for side in table.sides:
-        yield from side.notes
-    for group in table.groups:
-        for row in group.rows:
-            yield from row.notes
-            for cell in row.cells:
-                yield from cell.notes
-            for found in row.versus:
-                if found is not None:
-                    yield from found.notes

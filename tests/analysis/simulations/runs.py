@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,8 @@ from loadprint.metrics.gather import Measured
 from loadprint.metrics.quantities import Quantities
 from loadprint.reading.recording import Run
 from loadprint.statistics import stats
-from loadprint.tables.rows import Column, Footnotes, RowBuilder, with_verdicts
+from loadprint.tables.marks import marked_rows
+from loadprint.tables.rows import Column, RowBuilder
 from loadprint.tables.table import Row
 
 from simulations.series import Floats, Random, noise
@@ -83,16 +84,14 @@ def _judged(random: Random, rows: int, headlines: int, repeats: int) -> Sequence
         shared = random.normal(0, 0.02, (repeats, 1))
         values = np.exp(shared + random.normal(0, 0.02, (repeats, rows)))
         runs = tuple(_run(name, each) for each in values.tolist())
-        columns.append(Column(name, runs, paired=False, verdict=""))
-    builder = RowBuilder(columns, 0, Footnotes())
+        columns.append(Column(name, runs, paired=False))
+    builder = RowBuilder(columns, 0)
     metrics = [rate(f"row{place}", f"row {place}", "1", "", f"q.{place}") for place in range(rows)]
-    found = []
-    for place, metric in enumerate(metrics):
-        row = builder.row(metric)
-        found.append(
-            row if place >= headlines else Row(**{**vars(row), "headline": True, "better": "higher"})
-        )
-    return with_verdicts(found, builder)
+    built = [
+        replace(row, better="higher") if place < headlines else row
+        for place, row in enumerate(builder.rows(metrics))
+    ]
+    return marked_rows(built, [place < headlines for place in range(rows)], builder)
 
 
 def _run(name: str, values: Sequence[float]) -> Measured:

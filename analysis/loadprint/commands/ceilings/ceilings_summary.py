@@ -8,7 +8,7 @@ from pathlib import Path
 from loadprint.errors import InputError
 from loadprint.reading.documents import Kind, ListOf, Shape, shape_error
 from loadprint.reading.recording import read_object
-from loadprint.tables.ceilings import AGAIN, FILE, Ceiling, read
+from loadprint.tables.ceilings import FILE, HINT, Ceiling, read
 
 MISSING: dict[str, Shape] = {"missing": ListOf({"label": Kind.TEXT, "reason": Kind.TEXT})}
 
@@ -52,7 +52,7 @@ def summarise(path: Path) -> Summary:
     ceilings = read(place)
     document = read_object(place)
     if error := shape_error(document, MISSING):
-        raise InputError(place, error, AGAIN)
+        raise InputError(place, error, HINT)
     missing = tuple(
         (each.get("label") or "?", each.get("reason") or "no reason given")
         for each in document.get("missing") or []

@@ -68,7 +68,7 @@ def durability(subject: Subject) -> str | None:
     at_commit = [text for text in (redo_at_commit(server), binlog_at_commit(server)) if text]
     evidence = [text for text in at_commit if text not in ("redo synced", "binlog synced", "no binlog")]
     torn = torn_pages(server)
-    if torn and not torn.startswith("mended"):
+    if torn and not torn.startswith("recovered"):
         evidence.append(f"torn pages {torn}")
     if data_files(server).endswith("no sync"):
         evidence.append("data files never synced")

@@ -53,6 +53,7 @@ def add_compare(subparsers: Any) -> None:
 def run_compare(arguments: argparse.Namespace) -> int:
     """Print a comparison."""
     from loadprint.commands.operands import resolve
+    from loadprint.comparison import noise_floor
     from loadprint.comparison.compare_sides import compare
     from loadprint.tables import views
     from loadprint.tables.ceilings import read
@@ -60,11 +61,12 @@ def run_compare(arguments: argparse.Namespace) -> int:
     sides, declared = resolve(arguments.sides)
     names = [side.name for side in sides]
     reference = arguments.reference or (declared if declared in names else None)
-    table = compare(sides, reference, ceilings=read(arguments.ceilings) if arguments.ceilings else None)
-    if arguments.noise is not None:
-        from loadprint.comparison import noise_floor
-
-        table = noise_floor.applied(table, noise_floor.measured(arguments.noise))
+    table = compare(
+        sides,
+        reference,
+        given_ceilings=read(arguments.ceilings) if arguments.ceilings else None,
+        noise=noise_floor.measured(arguments.noise) if arguments.noise else None,
+    )
     table = views.shown(table, everything=arguments.all, only_costs=arguments.per_op)
     options.write(_rendered(table, arguments), arguments.output)
     return 0

@@ -17,9 +17,9 @@ from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.instances import Instance, instances
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
-from loadprint.tables.ceilings import Ceilings
+from loadprint.tables.ceilings import ceilings_of
 from loadprint.tables.groups import groups
-from loadprint.tables.rows import Column, Footnotes, RowBuilder
+from loadprint.tables.rows import Column, RowBuilder
 from loadprint.tables.table import Group, Row
 
 Values = list[list[float | None]]  # of runs, by instance
@@ -66,7 +66,6 @@ class Sheet:
     baseline: Observed
     candidate: Observed
     groups: tuple[Group, ...]
-    footnotes: tuple[str, ...]
 
     def values(self, row: Row) -> tuple[Values, Values]:
         """Return the values of a row's runs by instance, for the baseline and the candidate."""
@@ -83,7 +82,7 @@ class Sheet:
     def why_missing(self, row: Row) -> str:
         """Return the reasons in the footnotes of a row's cells."""
         notes = [note for cell in row.cells if None in cell.repeats for note in cell.notes]
-        return "; ".join(dict.fromkeys(self.footnotes[note - 1] for note in notes)) or "not measured"
+        return "; ".join(dict.fromkeys(notes)) or "not measured"
 
 
 class Reader:
@@ -107,16 +106,15 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def observe(cell: Cell, spec: Spec, reader: Reader) -> Sheet:
-    """Measure all runs of a cell. Raises InputError that names an unusable file."""
-    sides = [_observed(part, spec, reader) for part in (cell.baseline, cell.candidate)]
+    """Measure all runs of a cell. Raises InputError naming a file that cannot be used."""
+    baseline, candidate = (_observed(part, spec, reader) for part in (cell.baseline, cell.candidate))
     columns = [
-        Column(machine.name, tuple(side.runs[place] for place in machine.places), paired=False, verdict="")
-        for side in sides
+        Column(machine.name, tuple(side.runs[place] for place in machine.places), paired=False)
+        for side in (baseline, candidate)
         for machine in side.machines
     ]
-    builder = RowBuilder(columns, 0, Footnotes())
-    rows = tuple(groups(builder, Ceilings()))
-    return Sheet(cell, sides[0], sides[1], rows, tuple(builder.footnotes.texts))
+    ceilings = ceilings_of((*baseline.runs, *candidate.runs))
+    return Sheet(cell, baseline, candidate, tuple(groups(RowBuilder(columns, 0, ceilings))))
 
 
 def _observed(part: Part, spec: Spec, reader: Reader) -> Observed:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from loadprint import numbers
 from loadprint.rendering import layout
+from loadprint.rendering.footnotes import Footnotes
 from loadprint.tables import views
 from loadprint.tables.table import Cell, Row, Table, Versus
 
@@ -83,9 +84,14 @@ class GroupText:
 
 @dataclass(frozen=True)
 class TableText:
-    """All groups; `compared` are the sides with ratios; the axis of ratios reaches from 1/scale to scale."""
+    """All groups; `compared` are the sides with ratios; the axis of ratios reaches from 1/scale to scale.
+
+    `head_notes` are the numbers of the footnotes of each side.
+    """
 
     groups: tuple[GroupText, ...]
+    footnotes: tuple[str, ...]
+    head_notes: tuple[tuple[int, ...], ...]
     compared: tuple[int, ...]
     scale: float
     points: bool
@@ -109,24 +115,26 @@ def anchor(key: str) -> str:
 def tabled(table: Table) -> TableText:
     """Write a table's texts."""
     scale = _scale(table)
-    compared = tuple(place for place in layout.everyone(table) if table.sides[place].name != table.reference)
-    usual = frozenset(row.key for group in views.usual(table).groups for row in group.rows)
+    footnotes = Footnotes(table)
+    compared = tuple(place for place in range(len(table.sides)) if place != table.base)
+    usual = frozenset(row.key for row in views.usual(table).rows)
     groups = tuple(
         GroupText(
             anchor(group.key).replace("row-", "group-"),
             group.title,
-            rows := tuple(_row(row, compared, scale, usual) for row in group.rows),
+            rows := tuple(_row(row, compared, scale, usual, footnotes) for row in group.rows),
             min((row.kind for row in rows), key=KINDS.index),
         )
         for group in table.groups
         if group.rows
     )
-    everything = [row for group in table.groups for row in group.rows]
     return TableText(
         groups,
+        footnotes.texts,
+        tuple(footnotes.numbers(side.notes) for side in table.sides),
         compared,
         scale,
-        any(versus is not None and versus.points is not None for row in everything for versus in row.versus),
+        any(versus is not None and versus.points is not None for row in table.rows for versus in row.versus),
         _counts(groups),
     )
 
@@ -139,7 +147,7 @@ def _counts(groups: Sequence[GroupText]) -> tuple[int, int, int]:
 
 def said(table: Table) -> tuple[Said, ...]:
     """Sentences with links to their rows: the citations in brackets become the links."""
-    labels = {row.key: row.label for group in table.groups for row in group.rows}
+    labels = {row.key: row.label for row in table.rows}
     found = []
     for sentence in table.sentences:
         known = [key for key in sentence.rows if key in labels]
@@ -152,7 +160,9 @@ def said(table: Table) -> tuple[Said, ...]:
     return tuple(found)
 
 
-def _row(row: Row, compared: Sequence[int], scale: float, usual: frozenset[str]) -> RowText:
+def _row(
+    row: Row, compared: Sequence[int], scale: float, usual: frozenset[str], footnotes: Footnotes
+) -> RowText:
     places = layout.decimals(row)
     return RowText(
         anchor(row.key),
@@ -161,28 +171,27 @@ def _row(row: Row, compared: Sequence[int], scale: float, usual: frozenset[str])
         "headline" if row.headline else "usual" if row.key in usual else "further",
         row.formula,
         BETTER.get(row.better, ""),
-        row.notes,
-        tuple(_cell(row, cell, places) for cell in row.cells),
-        tuple(_versus(row, place, places, scale) for place in compared),
+        footnotes.numbers(row.notes),
+        tuple(_cell(row, cell, places, footnotes) for cell in row.cells),
+        tuple(_versus(row, place, places, scale, footnotes) for place in compared),
     )
 
 
-def _cell(row: Row, cell: Cell, places: int) -> CellText:
+def _cell(row: Row, cell: Cell, places: int, footnotes: Footnotes) -> CellText:
     each = ["n/a" if one is None else numbers.number(one * row.factor, places) for one in cell.repeats]
     shares = ((cell.of_ceiling, "of its ceiling"), (cell.of_claimed, "of the vendor's limit"))
     return CellText(
-        layout.value(row, replace(cell, notes=()), places),
-        cell.notes,
+        layout.value(row, cell, places),
+        footnotes.numbers(cell.notes),
         " / ".join(each) if each else "",
         tuple(f"{numbers.percent(share)} % {of}" for share, of in shares if share is not None),
     )
 
 
-def _versus(row: Row, place: int, places: int, scale: float) -> VersusText:
+def _versus(row: Row, place: int, places: int, scale: float, footnotes: Footnotes) -> VersusText:
     versus = row.versus[place]
-    bare = None if versus is None else replace(versus, notes=())
-    ratio, interval, mark, points = (cell.text for cell in layout.versus_cells(row, bare, places)[:4])
-    notes = () if versus is None else versus.notes
+    ratio, interval, mark, points = (cell.text for cell in layout.versus_cells(row, versus, places))
+    notes = footnotes.numbers(versus.notes if versus else ())
     return VersusText(place, ratio, interval, mark, points, notes, _bar(versus, scale))
 
 

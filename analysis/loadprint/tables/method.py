@@ -1,0 +1,67 @@
+"""The lines below a table: how its numbers were computed, what the marks mean, plans, the noise floor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from loadprint import numbers
+from loadprint.tables.plans import WITHIN
+from loadprint.tables.rows import Column
+from loadprint.tables.table import NoiseFloor, Plan, Row
+
+LEGEND = (
+    "value: mean of the repeats; ratio: of geometric means, to {reference}; "
+    "interval: 95 %, Student's t on the log of run means, unadjusted.",
+    "~ not distinguishable from 1   * differs (Benjamini–Hochberg, 5 %)   inf reference is 0   ? both are 0",
+    "no mark: beyond 1 if it were the only row, not among all rows; or no test",
+    "– no ratio   points: difference of percentages",
+)
+
+
+def method(
+    columns: Sequence[Column],
+    reference: str,
+    rows: Sequence[Row],
+    plans: Sequence[Plan],
+    noise: NoiseFloor | None,
+) -> tuple[str, ...]:
+    """All lines below a table."""
+    floor = [_noise_floor(rows, noise)] if noise else []
+    return (*_legend(columns, reference), *(_plan(plan, rows) for plan in plans), *floor)
+
+
+def _legend(columns: Sequence[Column], reference: str) -> list[str]:
+    if len(columns) == 1:
+        return ["value: mean of the repeats; one side alone has no ratio and no interval."]
+    texts = [text.format(reference=reference) for text in LEGEND]
+    fewest = min(len(column.runs) for column in columns)
+    if fewest < 3:
+        repeats = f"{fewest} repeat{'s' if fewest > 1 else ''}"
+        texts.append(f"{repeats} per side: no interval, no ~, no verdict; they need three or more repeats.")
+    elif all(column.paired for column in columns):
+        texts.append("runs are paired within blocks.")
+    else:
+        texts.append("runs are not paired (no blocks on one host): Welch's t.")
+    return texts
+
+
+def _plan(plan: Plan, rows: Sequence[Row]) -> str:
+    label = next(row.label for row in rows if row.key == plan.row)
+    return (
+        f"{plan.side}: {plan.more} more repeat{'s' if plan.more > 1 else ''} per side would detect "
+        f"{'at best ' if plan.basis == WITHIN else ''}a difference of {numbers.percent(plan.apart)} % in "
+        f"{label}, by the spread {plan.basis} (a plan, not a finding)."
+    )
+
+
+def _noise_floor(rows: Sequence[Row], noise: NoiseFloor) -> str:
+    """The A/A, and its floor of the headline rows."""
+    sides = " ".join(f"{name} × {repeats}" for name, repeats in zip(noise.sides, noise.repeats, strict=True))
+    largest = [
+        f"{row.label} {numbers.ratio(math.exp(row.floor.log_ratio))}"
+        for row in rows
+        if row.headline and row.floor and row.floor.log_ratio is not None
+    ]
+    ratios = f"; largest ratios there: {', '.join(largest)}" if largest else ""
+    return f"noise floor: A/A {noise.path} ({sides} repeats){ratios}."
