@@ -105,7 +105,7 @@ def _of_subject(table: Table, subject: Subject, side: int, per: str) -> Iterator
     better, other = (side, table.base) if winners == {1} else (table.base, side)
     phrases = [f"{_ratio(row, side, of_side=better == side)} × the {sign.phrase}" for sign, row, _ in votes]
     values = "; ".join(
-        f"{row.label} {_plain(row, better)} compared with {_plain(row, other)}" for _, row, _ in votes
+        f"{row.label} {_plain(row, better)} against {_plain(row, other)}" for _, row, _ in votes
     )
     counted = f" per {_unit(per)}" if any("{}" in sign.row for sign, *_ in votes) else ""
     names = [table.sides[place].name for place in (better, other)]

@@ -151,7 +151,7 @@ def _costs(table: Table, side: int) -> Sentence | None:
         phrases = [f"{times(ratio)} × {phrase}" for _, phrase, ratio, _ in costs]
         single = any(alone for *_, alone in costs)
         values = "; ".join(
-            f"{row.label} {_value(row, side)} compared with {_value(row, table.base)}" for row, *_ in costs
+            f"{row.label} {_value(row, side)} against {_value(row, table.base)}" for row, *_ in costs
         )
         text = f"Per {unit}, {name} uses {_listed(phrases)} of {table.reference}"
         text += f"{', by single values' if single else ''} [{values}]."

@@ -13,7 +13,7 @@ from loadprint.tables.table import NoiseFloor, Plan, Row
 LEGEND = (
     "value: mean of the repeats; ratio: of geometric means, to {reference}; "
     "interval: 95 %, Student's t on the log of run means, unadjusted.",
-    "~ not distinguishable from 1   * differs (Benjamini–Hochberg, 5 %)   inf reference is 0   ? both are 0",
+    "~ not distinguishable from 1   * differs (Benjamini–Hochberg, 5 %)   inf base is 0   ? both are 0",
     "no mark: beyond 1 if it were the only row, not among all rows; or no test",
     "– no ratio   points: difference of percentages",
 )
