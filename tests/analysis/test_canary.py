@@ -1,4 +1,4 @@
-"""The canary: shifts between before and after, their limits, and how a disturbed repeat is told."""
+"""The canary: shifts between before and after, their limits, and the report of a disturbed repeat."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_compare_says_it_at_the_head_and_at_the_side(
 
 
 def test_a_shift_and_its_limit_never_print_alike(tmp_path: Path) -> None:
-    """Beyond its limit by a thousandth: two decimals would say that 1.03 is more than 1.03."""
+    """Beyond its limit by a thousandth: two decimals would print 1.03 as more than 1.03."""
     made = runs(tmp_path, ({"syscall": 1000.0, "cpu": 1000.0}, {"syscall": 1031.0, "cpu": 1000.0 / 1.2}))
     found = canary.shifts([open_run(run) for run in made])
     assert canary.beyond(found) == [
@@ -126,7 +126,7 @@ def test_a_shift_and_its_limit_never_print_alike(tmp_path: Path) -> None:
 def test_runs_of_two_executions_that_share_their_id_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All executions have a b1-….-r1: what disturbed the one is no matter to the other."""
+    """All executions have a b1-….-r1: a disturbance of one does not affect the other."""
     same = {"cpu": 1000.0, "syscall": 500.0}
     [quiet] = runs(tmp_path / "old", (same, same))
     [shaken] = runs(tmp_path / "new", (same, {**same, "cpu": 1500.0}))
@@ -154,7 +154,7 @@ def test_what_is_left_of_an_earlier_attempt_or_cut_off_does_no_harm(tmp_path: Pa
 
 
 def test_a_neighbour_on_the_cpu_is_found(tmp_path: Path) -> None:
-    """The real canary, and a real busy loop beside the second one."""
+    """The real canary, and a real busy loop during the second one."""
     cpu = str(min(os.sched_getaffinity(0)))
     [made] = runs(tmp_path, ({"cpu": 1}, {"cpu": 1}))
     out = made / "server" / "canary.jsonl"

@@ -28,7 +28,7 @@ Golden = Callable[[str, str], None]
 
 
 def table_of(*words: Path | str, reference: str | None = None) -> Table:
-    """The whole comparison; views are laid over it by the command."""
+    """The whole comparison; the command applies views to it."""
     sides, declared = resolve([str(word) for word in words])
     return compare(sides, reference or declared)
 

@@ -44,7 +44,7 @@ def test_an_order_that_turns_is_a_crossover_between_its_neighbours(tmp_path: Pat
     found, text = crossover(path)
     assert (found.column, found.against, found.verdict) == ("new", "old", "crossover")
     assert [at.sign for at in found.at] == [-1, 0, 1]
-    # what is known lies on either side of a count at which nobody can tell
+    # significant counts on both sides of an inconclusive one
     assert found.between == (("2", "32"),)
     assert found.at[0].ratio == pytest.approx(450 / 500, rel=2e-3)
     assert text.startswith("Crossover between 2 and 32 connections: new / old is 0.90")
@@ -144,7 +144,7 @@ def test_what_else_differs_between_two_executions_is_said(tmp_path: Path) -> Non
     old = versions(tmp_path / "1", "mysql 9.7.4", rates, phases={"warmup": 1, "measure": 4})
     new = versions(tmp_path / "2", "mysql 9.7.4", rates, phases={"warmup": 9, "measure": 4})
     report = sweep(old, None, new)
-    assert report.pivots[0].columns == ("1", "2")  # one version: told apart by their executions
+    assert report.pivots[0].columns == ("1", "2")  # one version: labelled by their executions
     assert f"{new} also differs from {old} in phases" in report.warnings
     with pytest.raises(InputError, match="is given twice"):
         sweep(old, None, old)

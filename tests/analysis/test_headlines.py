@@ -103,7 +103,7 @@ def table_of(path: Path, sides: dict[str, list[Host]]) -> Table:
 
 
 def test_eight_headlines_at_most_are_declared(tmp_path: Path) -> None:
-    """Two disks, and three sides of which two count alike: four denominators."""
+    """Two disks, and three sides of which two count the same operation: four denominators."""
     base = oltp()
     disks = dict.fromkeys(("vda", "vdb"), base.disks["vda"])
     two = [replace(oltp(k), disks=disks) for k in (0, 1, 2)]

@@ -42,7 +42,7 @@ def _planned(execution: Path, side: str) -> list[dict[str, str]]:
 
 
 def test_sets_are_named_in_the_order_of_the_sides(tmp_path: Path) -> None:
-    """The whole host before a set: the title and the rows of what happened on the sets say so."""
+    """The whole host before a set: title and rows of the CPU sets show it."""
     whole = make_run(tmp_path / "whole", Host(), roles={"server": {"host": "db1"}})
     told = read_object(whole / "server" / "fingerprint.json")
     write_json(whole / "server" / "fingerprint.json", {**told, "cpusets": {}})

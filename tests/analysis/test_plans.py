@@ -1,4 +1,4 @@
-"""Within-run noise and plans as a table tells them."""
+"""Within-run noise and plans in a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recordings import Host, make_execution
 
 
 def table_of(path: Path, a: list[int], b: list[int]) -> Table:
-    """Two sides whose repeats reach so many operations a second."""
+    """Two sides whose repeats reach the given operations a second."""
     sides = {name: [Host(events=events) for events in reached] for name, reached in (("a", a), ("b", b))}
     found, reference = resolve([str(make_execution(path, sides, "a"))])
     return compare(found, reference)

@@ -137,7 +137,7 @@ def whole(table: Table) -> Report:
     n, x = (1, 2, 4, 8, 16, 32), (100.0, 190.0, 340.0, 560.0, 800.0, 900.0)
     return Report(
         title="A",
-        compared="oltp beside insert",
+        compared="oltp and insert",
         sides=(SideOf("oltp", "OLTP", "event"), SideOf("insert", "INSERT", "row")),
         runs=runs,
         table=table,

@@ -101,7 +101,7 @@ def test_the_policy_allows_what_the_page_holds_and_nothing_else(report: Report) 
 
 
 def test_nothing_of_a_recording_can_act_in_the_page(tmp_path: Path) -> None:
-    """Labels, hosts, variables, types of transactions and reasons are whatever somebody wrote there."""
+    """Labels, hosts, variables, types of transactions and reasons are texts of a user."""
 
     def hostile(k: int) -> dict[str, Any]:
         return {

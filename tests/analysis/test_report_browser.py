@@ -34,7 +34,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-PATIENCE_MS = 180_000  # nothing waits so long where all is well
+TIMEOUT_MS = 180_000  # far longer than any wait of a passing test
 ARTEFACTS = Path(__file__).parent.parent / "artefacts" / "report"
 SECTIONS = (
     "table",
@@ -98,18 +98,18 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
-    """A browser with a profile of its own."""
+    """A browser with a separate profile."""
     with sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
             tmp_path_factory.mktemp("profile"),
             executable_path=CHROMIUM,
             args=FLAGS,
-            timeout=PATIENCE_MS,
+            timeout=TIMEOUT_MS,
             # what scrolls is there at once, so that the mouse meets it
             reduced_motion="reduce",
         )
-        context.set_default_timeout(PATIENCE_MS)
-        expect.set_options(timeout=PATIENCE_MS)
+        context.set_default_timeout(TIMEOUT_MS)
+        expect.set_options(timeout=TIMEOUT_MS)
         yield context
         context.close()
 
@@ -149,7 +149,7 @@ def shot(page: Page, name: str) -> None:
 
 def eventually(page: Page, what: str, is_so: Callable[[], bool]) -> None:
     """Wait until something is so: the page may still be drawing."""
-    until = time.monotonic() + PATIENCE_MS / 1000
+    until = time.monotonic() + TIMEOUT_MS / 1000
     while not is_so():
         assert time.monotonic() < until, what
         page.wait_for_timeout(50)
@@ -422,7 +422,7 @@ def test_footnotes_are_those_of_the_rows_shown(opened: Page) -> None:
     assert every == opened.evaluate(visible, cited)
     assert set(few) < set(every)
     expect(opened.locator("#notes-more")).to_be_hidden()
-    # a number stays with its text, whatever is shown
+    # a number stays with its text in every view
     assert all(
         f"note-{note.get_attribute('value')}" == note.get_attribute("id")
         for note in opened.locator(shown).all()

@@ -1,4 +1,4 @@
-"""The command `usl`: files, executions, formats, what it refuses, and what grew beside the fit."""
+"""The command `usl`: files, executions, formats, what it refuses, and the figures by concurrency."""
 
 from __future__ import annotations
 

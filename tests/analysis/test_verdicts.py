@@ -182,7 +182,7 @@ def test_what_the_recorder_read_is_told_beside_its_cost(tmp_path: Path) -> None:
 def with_programs(
     path: Path, ns: Mapping[str, int], *, sets: Mapping[str, int] | None = None, cpus: str = "0"
 ) -> Measured:
-    """A run with eBPF programs that take so many ns a second in 1,000 calls; `sets`: calls of CPU sets."""
+    """A run with eBPF programs that take `ns` a second in 1,000 calls; `sets`: calls of CPU sets."""
     sets = {"server": 900, "load": 100} if sets is None else sets
 
     def tables(ticks: range) -> dict[str, tuple[list[dict[str, Any]], dict[str, Any]]]:
@@ -270,7 +270,7 @@ def test_stolen_time_and_a_quota_disturb_a_run(tmp_path: Path) -> None:
     )
     quiet = verdicts(sides[1:], [[calm]], Comparability("yes", "", (), ()), {})
     assert [each.key for each in found] == ["comparable", *(each.key for each in quiet)]
-    # one side alone is beside nothing that it could be compared with
+    # one side alone has no comparability
     assert (quiet[-1].answer, [each.key for each in quiet]) == (
         "inconclusive",
         ["client-bound", "pinned", "observer", "disturbed"],

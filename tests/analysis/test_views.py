@@ -26,7 +26,7 @@ from test_probe_rows import HISTOGRAM, histogram, inside, kernel
 
 LABEL = 32
 
-# The per-operation metrics of a database benchmark, each beside the row that shows it. `{}` is the data disk.
+# The per-operation metrics of a database benchmark, each with the row that shows it. `{}` is the data disk.
 METRICS = {
     "tps": "operations",
     "qps_client": "statements",
@@ -85,7 +85,7 @@ METRICS = {
     "qcache_hit_ratio": "qcache_hits",
     "joules_per_kop": "energy_per_operation",
 }
-# what compares more than two cells has a command of its own
+# comparisons of more than two cells have a separate command
 COMMAND_OF = {
     "speedup_n": "sweep",
     "efficiency_n": "sweep",
@@ -141,7 +141,7 @@ def everything(ticks: range) -> dict[str, tuple[Rows, dict[str, Any]]]:
 
 
 def full(k: int = 0, **changes: Any) -> Host:
-    """A host with every probe, and a generator that says all that one can say."""
+    """A host with every probe, and a generator that reports every figure."""
     result = {
         "errors": 41,
         "errors_by_code": {"1213": 41},

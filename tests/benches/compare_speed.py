@@ -1,7 +1,7 @@
 """Times `loadprint compare` on two one-hour recordings of a 64-CPU host at 1 Hz, start-up included.
 
 Among their tables are those of the eBPF programs and of the MySQL probe with 600 counters.
-Prints wall seconds and peak memory of five runs beside the bars (2 s, 500 MB); asserts nothing. The tables
+Prints wall seconds and peak memory of five runs with the bars (2 s, 500 MB); asserts nothing. The tables
 are written by the recorder's own writer: `cargo build --release --locked --workspace --example rewrite`.
     .venv/bin/python tests/benches/compare_speed.py [--cpus 64] [--seconds 3600] [--keep DIR]
 """
@@ -74,7 +74,7 @@ def main() -> None:
     print(f"memory max {max(peaks):.0f} MB; bar {BARS[1]:.0f} MB")
 
 
-# Run by a small process: a child's peak is never told lower than its parent's was (getrusage(2)).
+# Run by a small process: a child's reported peak is never below its parent's (getrusage(2)).
 TIMER = """
 import json, os, sys, time
 began = time.monotonic()
@@ -88,7 +88,7 @@ print(json.dumps([wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 
 
 def timed(command: list[str]) -> tuple[float, float, float]:
     """Wall seconds, CPU seconds and peak resident MB of one command; what it prints is thrown away."""
-    # modules are compiled once and kept, as where nobody forbids it
+    # modules are compiled once and kept, as on a host without this option
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryFile("w+") as complaint:
         told = subprocess.run(
@@ -152,7 +152,7 @@ def make(path: Path, cpus: int, seconds: int, seed: int) -> Path:
 
 
 def begun(ticks: range) -> dict[str, tuple[recordings.Rows, dict[str, Any]]]:
-    """First rows of the probes that are written anew below, so that the ticks know them."""
+    """First rows of the probes that are written again below, so that the ticks know them."""
     histogram = {"shape": "histogram", "columns": {"buckets": {"bounds": BOUNDS}}}
     row = {"tick": ticks[0], "buckets": [0]}
     found: dict[str, tuple[recordings.Rows, dict[str, Any]]] = {

@@ -1,9 +1,9 @@
-"""A host that is not there: /proc and /sys of so many CPUs, disks and interrupt lines, whose counters go on.
+"""A fake host: /proc and /sys of any number of CPUs, disks and interrupt lines, with rising counters.
 
     python3 tests/benches/fake_host.py DIR [--cpus 256] [--disks 64] [--lines 2000] [--seconds 60]
 
 Without the command line: `FakeHost(dir, …)` and its `advance()`. Every number keeps its width, so
-that a file is written anew in one write of the same length, and a reader never sees half of one.
+that a file is rewritten in one write of the same length, and a reader never sees half of one.
 """
 
 from __future__ import annotations

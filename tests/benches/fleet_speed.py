@@ -1,4 +1,4 @@
-"""Times `loadprint fleet` on 1000 runs of 250 machines, start-up included, beside its bar of 5 s.
+"""Times `loadprint fleet` on 1000 runs of 250 machines, start-up included; its bar is 5 s.
 
 The runs are one real recording's tables over and over, each with other counters: raw tables, none summed up.
     .venv/bin/python tests/benches/fleet_speed.py RUN [--runs 1000] [--keep DIR]

@@ -2,7 +2,7 @@
 
     .venv/bin/python tests/benches/growth.py [--samples 20] [--rounds 3]
 
-The hosts of fake_host.py live on /dev/shm, their counters go on once a second. Beside the recorder: a bare
+The hosts of fake_host.py live on /dev/shm, their counters rise once a second. Compared with the recorder: a bare
 pread of its files, and node_exporter (with its collectors of the same sources) on the same root, both at
 once with it. Files in memory cost less to read than those the kernel makes on the spot: what grows here is
 parsing and encoding, which is ours. `record` gets the roots, so it needs no root user.
@@ -50,7 +50,7 @@ def exporter(host: FakeHost) -> list[object]:
 
 
 def start_help() -> str:
-    """What node_exporter says of itself."""
+    """The cost that node_exporter reports of itself."""
     return subprocess.run([str(NODE_EXPORTER), "--help"], capture_output=True, text=True, check=False).stderr
 
 

@@ -1,4 +1,4 @@
-"""The load generator beside sysbench and beside the floor, in turns on one private server.
+"""Compares the load generator with sysbench and with the floor, in turns on one private server.
 
     .venv/bin/python tests/benches/load_generator.py [--quick] [--threads 1,8,64] [--rounds 5] [--seconds 1]
 
@@ -6,7 +6,7 @@ For each cell (threads x workload x protocol x transport): throughput, and queri
 client's CPU time, as ratios to sysbench: geometric means over the rounds with 95 % intervals (t on
 logarithms). The floor is `workloads/examples/floor.rs`: packets made beforehand on a raw socket. Throughput
 is what each tool prints; CPU time is that of the child (wait4) less that of a run of one event: start-up,
-connecting and preparing. Server and clients keep to CPUs of their own. Needs sysbench, root for
+connecting and preparing. Server and clients run on separate CPUs. Needs sysbench, root for
 `tests/with-server`, and `cargo build --release -p loadprint-load --bins --examples`.
 """
 
@@ -208,7 +208,7 @@ class Bench:
         return [cell.workload, *where, *options.split()]
 
     def sysbench(self, cell: Cell, verb: str, *further: str) -> Configured:
-        """Its command, with the account in a file of its own."""
+        """Its command, with the account in a private file."""
         return Configured(self.defaults, ["sysbench", *self.common(cell), *further], verb)
 
     def floor(self, cell: Cell, seconds: int) -> list[str]:
@@ -220,7 +220,7 @@ class Bench:
 
 
 class Configured:
-    """A command of sysbench whose account stands in a private file for as long as it is used."""
+    """A command of sysbench with its account in a private file while it runs."""
 
     def __init__(self, defaults: str, command: list[str], verb: str) -> None:
         self.defaults, self.command, self.verb = defaults, command, verb

@@ -4,7 +4,7 @@
 
 `--busy` processes for each CPU spin all the time at normal priority, and the recorder has to get in between.
 A missed tick is one whose time was over before the recorder came to it; it is counted in the recording and
-never caught up. How late the others were read is told too (start less intended time).
+never caught up. The delay of the others is printed too (start less intended time).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ TABLES = ["--tables=4", "--table-size=25000"]
 
 
 def throughput(treatment: str, given: argparse.Namespace, directory: Path) -> float:
-    """Events per second of one run beside a recorder of this treatment."""
+    """Events per second of one run with a recorder of this treatment."""
     options = TREATMENTS[treatment]
     processes: dict[str, subprocess.Popen[bytes]] = {}
     if options is not None:

@@ -3,7 +3,7 @@
     .venv/bin/python tests/benches/probe_cost.py [--samples 30] [--threads 4]
 
 Starts a private MySQL server (tests/with-server) and oltp_read_write on it, then
-- one recorder per probe, all at once at 1 Hz, each at a place of its own in the second: CPU of all its
+- one recorder per probe, all at once at 1 Hz, each at a different offset within the second: CPU of all its
   threads per sample, less that of a recorder with no probe but one trivial file, and bytes of the finished
   table per sample;
 - one recorder with every probe, with kernel.bpf_stats_enabled=1: calls a second and ns a call of each eBPF
@@ -29,7 +29,7 @@ from typing import Any
 from processes import COLLECT, RELEASE, ROOT, cpu_ns, running, start, wait_for
 
 BPF_STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
-# The least that a recorder does: it reads /proc/pressure, four small files, beside what every tick costs.
+# The least that a recorder does: it reads /proc/pressure, four small files, in addition to the cost of every tick.
 BASE = "pressure"
 ON_REQUEST = "ebpf_syscalls,ebpf_syscall_latency,ebpf_statements"
 

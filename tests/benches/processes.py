@@ -20,7 +20,7 @@ QUIET = subprocess.DEVNULL
 
 
 def start(command: str | Iterable[object], **options: object) -> subprocess.Popen[bytes]:
-    """Start a command whose output nobody needs."""
+    """Start a command and discard its output."""
     words = command.split() if isinstance(command, str) else [str(word) for word in command]
     environment = {**os.environ, "S_TIME_FORMAT": "ISO", **{k: str(v) for k, v in options.items()}}
     return subprocess.Popen(words, stdin=QUIET, stdout=QUIET, stderr=QUIET, env=environment)
@@ -54,7 +54,7 @@ def open_files(pid: int, under: str = "/proc/") -> list[str]:
     """List the files under a root that a process has open."""
     links = [str(descriptor.readlink()) for descriptor in Path(f"/proc/{pid}/fd").iterdir()]
     links = [link for link in links if not Path(link).is_dir()]
-    # What belonged to a process's namespace is opened anew now and then; the one before shows as deleted.
+    # What belonged to a process's namespace is opened again now and then; the one before shows as deleted.
     return sorted(link for link in links if link.startswith(under) and not link.endswith(" (deleted)"))
 
 
@@ -68,7 +68,7 @@ def wait_for(path: Path, seconds: float = 60) -> None:
 
 
 def wait_for_port(port: int, seconds: float = 60) -> None:
-    """Wait until somebody listens on a port of loopback."""
+    """Wait until a port of loopback accepts connections."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -82,7 +82,7 @@ def wait_for_port(port: int, seconds: float = 60) -> None:
 
 
 class Scraper(threading.Thread):
-    """Reads an HTTP endpoint once an interval, as Prometheus would; its own cost is nobody's."""
+    """Reads an HTTP endpoint once an interval, as Prometheus would; its own cost is not counted."""
 
     def __init__(self, url: str, interval_s: float = 1) -> None:
         super().__init__(daemon=True)
@@ -92,7 +92,7 @@ class Scraper(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Scrape until told to end."""
+        """Scrape until stopped."""
         while not self._ended.wait(self.interval_s):
             try:
                 with urllib.request.urlopen(self.url, timeout=10) as answer:

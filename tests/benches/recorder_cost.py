@@ -1,4 +1,4 @@
-"""What a sample of the recorder costs, beside others that read the same host, all of them at once.
+"""Cost of a sample of the recorder, compared with other tools that read the same host at the same time.
 
     .venv/bin/python tests/benches/recorder_cost.py [--samples 60] [--rounds 5] [--interval-ms 1000]
         [--rezolus PATH --rezolus-config agent.toml]
@@ -6,7 +6,7 @@
 pread (the recorder's own files read and thrown away), the recorder with procfs only and with its standard
 set (eBPF too), `sadc` with its default and with `-S XALL`, node_exporter scraped once a second and, where a
 binary is named, rezolus (agent and its recorder together). All run at the same time and cadence, each at a
-place of its own in the interval, so that caches and clock frequency are the same for all. CPU time is that of
+different offset within the interval, so that caches and clock frequency are the same for all. CPU time is that of
 all threads (/proc/PID/task/*/schedstat), start-up is out. What eBPF programs cost the host is not in it: see
 probe_cost.py. Needs root for eBPF, and `cargo build --release -p loadprint-collect --bins --examples`.
 """
@@ -199,7 +199,9 @@ def main() -> int:
     )
     parser.add_argument("--samples", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--interval-ms", type=int, default=1000, help="other than 1000: pread only beside it")
+    parser.add_argument(
+        "--interval-ms", type=int, default=1000, help="other than 1000: compared with pread only"
+    )
     parser.add_argument("--rezolus", type=Path, help="its binary (cargo install rezolus)")
     parser.add_argument("--rezolus-config", type=Path, help="the agent's configuration file")
     given = parser.parse_args()

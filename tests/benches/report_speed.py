@@ -1,7 +1,7 @@
 """Times `loadprint report` on pairs of one-hour recordings of a 64-CPU host at 1 Hz, start-up included.
 
 Prints wall seconds, CPU seconds, peak memory and the size of the page, for one and for three repeats a side,
-beside the bars (5 s for the pair, 3 MB for three repeats); asserts nothing.
+with the bars (5 s for the pair, 3 MB for three repeats); asserts nothing.
     .venv/bin/python tests/benches/report_speed.py [--cpus 64] [--seconds 3600] [--keep DIR]
 """
 

@@ -33,7 +33,7 @@ def command(runs: Path, *arguments: str, campaign: Path = TINY) -> list[str]:
 
 
 def start(runs: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Start a campaign in a session of its own, its output in `runs`/output."""
+    """Start a campaign in a separate session, its output in `runs`/output."""
     with (runs / "output").open("w") as output:
         return subprocess.Popen(
             command(runs, *arguments),

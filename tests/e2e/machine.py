@@ -1,6 +1,6 @@
 """What a campaign may not leave behind: processes, mounts, network devices, files outside its directory.
 
-Only what the tests themselves cause counts, whatever else the machine does at the same time:
+Only what the tests themselves cause counts, regardless of other activity on the machine:
 
 - Processes: this process adopts every orphan below it (PR_SET_CHILD_SUBREAPER), so that each process which a
   campaign leaves is one of its descendants, under any name.
@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-# A server may take its time to shut down; nothing waits so long where all is well.
+# A server may shut down slowly; far longer than any wait of a passing test.
 PATIENCE_S = 300.0
 PRIVATE = ("/tmp", "/dev/shm", "/run/netns")
 SHARED = ("/run", "/run/lock", "/var/lib", "/var/tmp", "/etc", "/sys/class/net")

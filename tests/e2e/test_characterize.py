@@ -83,7 +83,7 @@ def test_statement_counts_are_the_servers_own(finished: tuple[Path, str, Machine
             "Com_begin": 1,
             "Com_commit": 1,
         }
-        # a transaction that met a deadlock began anew: up to so many statements more for each
+        # a transaction restarts after a deadlock, with up to this number of further statements
         most = {name: each * (events + errors) for name, each in sent.items()}
         # the recorder's own SELECTs are the server's too; it counts them itself
         most["Com_select"] += own_selects(folder.parent / "server" / "mysql.parquet")

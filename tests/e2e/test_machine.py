@@ -96,7 +96,7 @@ def test_what_the_tests_cause_counts() -> None:
         assert watched.left("touch /tmp/odd") == ["file /tmp/odd"]
         assert watched.left("rm /tmp/odd; touch /dev/shm/odd") == ["file /dev/shm/odd"]
         assert watched.left("rm /dev/shm/odd") == []
-        # in a session of its own, its parent gone, under a name that no program of ours has
+        # in a separate session, its parent gone, under a name that no program of ours has
         (process,) = watched.left("setsid sleep 1000 </dev/null >/dev/null 2>&1 &")
         os.kill(int(process.split()[1]), signal.SIGKILL)
         while watched.left():

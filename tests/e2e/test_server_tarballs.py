@@ -50,11 +50,11 @@ def executions(place: Path) -> list[dict[str, Any]]:
 
 
 def refused(place: Path, tarball: Path) -> str:
-    """Run a campaign that cannot get its server; give the line that says why. Nothing may be kept."""
+    """Run a campaign that cannot get its server; return the line with the reason. Nothing may be kept."""
     done = campaigns.run(place, *arguments(place, tarball), campaign=CAMPAIGN)
     assert done.returncode == 2, done.stdout
     assert list((place / "servers").iterdir()) == []
-    return next(line for line in done.stdout.splitlines() if "is no server" in line)
+    return next(line for line in done.stdout.splitlines() if "runnable server" in line)
 
 
 def test_what_is_no_whole_server_is_refused_with_its_cause(place: Path) -> None:
@@ -68,7 +68,7 @@ def test_what_is_no_whole_server_is_refused_with_its_cause(place: Path) -> None:
 
 
 def log_in(socket: Path, user: str) -> str:
-    """Try to log in without a password, and give what the client says."""
+    """Try to log in without a password, and return the client's message."""
     command = [
         str(LOAD),
         "run",

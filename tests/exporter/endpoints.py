@@ -89,7 +89,7 @@ def running(arguments: list[object], log: Path) -> Iterator[subprocess.Popen[byt
 
 
 def served(log: Path) -> str | None:
-    """The URL that our endpoint told, once the line is whole: it is written in pieces."""
+    """The URL that our endpoint printed, once the line is whole: it is written in pieces."""
     said = re.search(r"serving (\S+)\n", log.read_text())
     return said.group(1) if said else None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .endpoints import FIXTURES, LASTING, Metrics, fetch, node_exporter, serving, wait_for
 
-# Memory and netstat have the kernel's own names in node_exporter too; promtool says so of both.
+# Memory and netstat have the kernel's own names in node_exporter too; promtool accepts both.
 KERNEL_NAMES = re.compile(
     r"node_(memory|netstat|sockstat)_\w+ metric names should be written in 'snake_case'"
 )
@@ -68,7 +68,7 @@ def test_open_metrics_ends_as_it_must(tmp_path: Path) -> None:
 
 
 def common(ours: Metrics, theirs: Metrics) -> list[str]:
-    """The names that both have; they must have them alike."""
+    """The names that both have; types and units must be the same."""
     names = sorted(name for name in ours.values if name.startswith("node_") and name in theirs.values)
     assert len(names) > 90, names
     for name in names:
@@ -109,7 +109,7 @@ def test_a_fake_host_is_the_same_to_node_exporter(tmp_path: Path) -> None:
 
 
 def test_this_host_is_the_same_to_node_exporter(tmp_path: Path) -> None:
-    """Its counters lie between those of our scrapes before and after it."""
+    """Its counters are between those of our scrapes before and after it."""
     scrapes = ["--min-interval", "0s", "--full-matrix", "--without", "ebpf"]
     with (
         serving(tmp_path / "ours", *scrapes) as our_url,
@@ -123,7 +123,7 @@ def test_this_host_is_the_same_to_node_exporter(tmp_path: Path) -> None:
         if theirs.types[name] != "counter":
             continue
         for labels, value in theirs.values[name].items():
-            # The kernel itself says that these two may go back.
+            # The kernel documents that these two may decrease.
             if dict(labels).get("mode") in ("iowait", "idle"):
                 continue
             own = (before.values[name], after.values[name])

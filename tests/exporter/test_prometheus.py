@@ -25,7 +25,7 @@ PASSWORD = "right"
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A web configuration with a certificate of its own and one user."""
+    """A web configuration with a separate certificate and one user."""
     place = tmp_path_factory.mktemp("web")
     certificate = [
         "-x509",
@@ -177,7 +177,7 @@ def answer_to(url: str, sent: bytes) -> bytes:
 
 def test_what_no_client_should_send(tmp_path: Path) -> None:
     with serving(tmp_path / "log", "--probes", "cpu") as url:
-        assert answer_to(url, b"\x16\x03\x01 this is no request\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+        assert answer_to(url, b"\x16\x03\x01 not a request\r\n\r\n").startswith(b"HTTP/1.1 400 ")
         long = b"GET /metrics HTTP/1.1\r\nHost: a\r\nX-Long: " + b"x" * 10_000 + b"\r\n\r\n"
         assert answer_to(url, long).startswith(b"HTTP/1.1 431 ")
         many = b"GET /metrics HTTP/1.1\r\n" + b"A: b\r\n" * 100 + b"\r\n"
@@ -189,7 +189,7 @@ def test_what_no_client_should_send(tmp_path: Path) -> None:
 
 
 def refused(*arguments: object) -> str:
-    """What is said of a command line that cannot be used: one line, and status 2."""
+    """An unusable command line: one line, and status 2."""
     ended = subprocess.run(
         [COLLECT, "serve", *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
     )

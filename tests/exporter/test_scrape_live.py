@@ -76,7 +76,7 @@ def test_a_tick_is_what_node_exporter_exposed(tmp_path: Path) -> None:
 
 
 def authority(place: Path, name: str) -> Path:
-    """A certificate authority of its own."""
+    """A separate certificate authority."""
     bare = place / "bare.cnf"
     bare.write_text("[req]\ndistinguished_name = dn\n[dn]\n")
     files = ["-keyout", place / f"{name}.key", "-out", place / f"{name}.crt"]

@@ -26,7 +26,7 @@ def random() -> np.random.Generator:
 
 
 def intervals(trials: int) -> None:
-    """Coverage of 95 % intervals, and how often they tell a true difference of ten percent."""
+    """Coverage of 95 % intervals, and how often they detect a true difference of ten percent."""
     print("95 % intervals of a ratio of 1.1: share that contains it, share that excludes 1\n")
     print("| repeats | run effect | Welch's t | | paired in blocks (5 %) | |")
     print("|--:|--:|--:|--:|--:|--:|")

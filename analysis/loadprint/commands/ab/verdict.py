@@ -12,7 +12,7 @@ from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, Check, E
 from loadprint.statistics.stats import MIN_REPEATS
 
 SATURATED = 0.9  # of the host's CPUs
-NEAR = 0.02  # without an interval, a ratio of queries this close to 1 is no difference
+NEAR = 0.02  # without an interval, a ratio of queries this close to 1 counts as equal
 ENOUGH = 0.5  # of the blocks must match for a verdict
 
 

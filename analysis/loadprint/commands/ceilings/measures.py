@@ -11,7 +11,7 @@ BYTES, COUNT = "B/s", "1/s"
 class Measure:
     """One ceiling. `quantity` is a name of metrics/quantities.py, except where `row` is False.
 
-    `{nic}` in it stands for the measured interface. `unit` is that of the value.
+    `{nic}` is replaced by the measured interface. `unit` is that of the value.
     """
 
     id: str

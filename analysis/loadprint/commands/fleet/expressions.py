@@ -19,7 +19,7 @@ from loadprint.metrics.derived import Metric
 from loadprint.reading.columns import CPU_FIELDS, DISK_UNITS, NIC_FIELDS
 from loadprint.reading.queries import number
 
-DISK, NIC = "data", "main"  # entity names in the quantities, whatever the device's name on a host
+DISK, NIC = "data", "main"  # entity names in the quantities, for any device name
 PROBES = ("cpu", "disk", "nic", "process")
 HOST_FIELDS = ("ctxt", "intr")
 PROCESS_FIELDS = ("utime", "stime")
