@@ -1,6 +1,13 @@
-//! Compiles the eBPF programs of `src/bpf` and generates their Rust side; needs clang, and no kernel headers.
+//! Compiles the eBPF programs of `src/bpf` and `tests/bpf` and generates their Rust types. Needs
+//! clang, but no kernel headers.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a build stops where it failed")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a failure stops the build")]
+
+/// The recorded format defines the buckets; the programs get them as macros.
+#[allow(dead_code, unreachable_pub, reason = "the build needs the constants only")]
+#[path = "../collector/recording/src/histogram.rs"]
+mod histogram;
+
 use std::env;
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +15,7 @@ use std::path::PathBuf;
 use libbpf_cargo::SkeletonBuilder;
 
 fn main() {
-    // The second has what only tests load.
+    println!("cargo::rerun-if-changed=../collector/recording/src/histogram.rs");
     for dir in ["src/bpf", "tests/bpf"] {
         println!("cargo::rerun-if-changed={dir}");
         compile(dir);
@@ -17,8 +24,8 @@ fn main() {
 
 fn compile(dir: &str) {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let sources = fs::read_dir(dir).expect("the programs lie there");
-    for source in sources.map(|entry| entry.expect("the folder can be read").path()) {
+    let sources = fs::read_dir(dir).expect("the package contains the programs");
+    for source in sources.map(|entry| entry.expect("the directory is readable").path()) {
         let name = source
             .file_name()
             .unwrap_or_default()
@@ -31,6 +38,8 @@ fn compile(dir: &str) {
             .source(&source)
             .clang_args([
                 "-Isrc/bpf",
+                &format!("-DHISTOGRAM_BUCKETS={}", histogram::BUCKETS),
+                &format!("-DHISTOGRAM_GROUPING={}", histogram::GROUPING),
                 "-Wall",
                 "-Wextra",
                 "-Werror",

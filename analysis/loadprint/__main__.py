@@ -1,4 +1,4 @@
-"""The command `loadprint`: picks a subcommand; here an error becomes one line and an exit status."""
+"""Runs `loadprint COMMAND`, and turns an error into one line on stderr and an exit status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadprint.errors import InputError
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the command: 0 done, 2 unusable input with one line on stderr."""
+    """Run the command. Status 0: done; 2: unusable input, with one line on stderr."""
     words = sys.argv[1:] if words is None else words
     arguments = _parser(words).parse_args(words)
     try:
@@ -21,7 +21,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"loadprint: {error}", file=sys.stderr)
         return 2
     except MemoryError:
-        print("loadprint: out of memory; give it fewer or shorter recordings", file=sys.stderr)
+        print("loadprint: out of memory; use fewer or shorter recordings", file=sys.stderr)
         return 2
     except BrokenPipeError:  # `loadprint compare … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -30,7 +30,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="loadprint", description="Reads workload recordings and lays them side by side."
+        prog="loadprint", description="Reads workload recordings and prints tables, reports and verdicts."
     )
     register(parser.add_subparsers(required=True, metavar="COMMAND"), words)
     return parser

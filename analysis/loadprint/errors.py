@@ -1,4 +1,4 @@
-"""The one error a user can cause: input that cannot be used, with its place and the mend."""
+"""Defines InputError, the error for unusable input: what failed, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from pathlib import Path
 
 from loadprint.printable import printable
 
-LONGEST = 2000  # characters; what a hostile file puts into a message has no other limit
+MAX_LENGTH = 2000  # characters: a damaged file can put text of any length into a message
 
 
 class InputError(Exception):
-    """Unusable input. `str()` is one printable line: the place, what is wrong, what to do about it."""
+    """Unusable input. `str()` is one printable line: place, what is wrong, fix."""
 
-    def __init__(self, place: Path | str, what: str, mend: str) -> None:
-        self.place, self.what, self.mend = (_short(str(part)) for part in (place, what, mend))
-        super().__init__(f"{self.place}: {self.what}; {self.mend}")
+    def __init__(self, place: Path | str, what: str, fix: str) -> None:
+        self.place, self.what, self.fix = (_short(str(part)) for part in (place, what, fix))
+        super().__init__(f"{self.place}: {self.what}; {self.fix}")
 
 
 def _short(text: str) -> str:
     line = " ".join(printable(text).split())
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+    return line if len(line) <= MAX_LENGTH else f"{line[:MAX_LENGTH]}…"

@@ -1,12 +1,17 @@
-"""How numbers are written: one scale and number of decimals a row, three significant digits."""
+"""Formats numbers for people: three significant digits, one number of decimals per row, no exponents.
+
+A value that its row's decimals would hide has two significant digits (0.00028), below `SMALLEST` it is
+`<0.00001`. A ratio above `LARGEST_RATIO` is `>1,000,000`. Zero has no sign. JSON and CSV hold the values
+themselves.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 
-MOST_DECIMALS = 4
-SMALL, LARGE = 1e-3, 1e5  # ratios beyond are written with an exponent, and larger differences
+MAX_DECIMALS = 4
+SMALLEST, LARGEST_RATIO = 1e-5, 1e6
 
 
 def decimals(values: Iterable[float], digits: int = 3) -> int:
@@ -16,60 +21,67 @@ def decimals(values: Iterable[float], digits: int = 3) -> int:
         return 0
     largest = digits - 1 - max(sizes)
     smallest = 1 - min(sizes)
-    return max(0, min(MOST_DECIMALS, max(largest, smallest if max(sizes) < 4 else largest)))
+    return max(0, min(MAX_DECIMALS, max(largest, smallest if max(sizes) < 4 else largest)))
 
 
 def number(value: float, places: int) -> str:
-    """A value with thousands separators; one that its row's decimals would hide, as 1.9e-5."""
+    """A value with thousands separators; two significant digits where `places` decimals would hide it."""
     if value == 0:
         return "0"
-    return _tiny(value) if _hidden(value, places) else f"{value:,.{places}f}"
+    return significant(value, 2) if _hidden(value, places) else f"{value:,.{places}f}"
 
 
 def _hidden(value: float, places: int) -> bool:
-    """Whether so many decimals show nothing of a value, or at their limit but one digit of it."""
+    """Whether this many decimals print 0, or a single digit although no row has more decimals."""
     return round(value, places) == 0 or (
-        places == MOST_DECIMALS and abs(round(value, places)) < 10 ** (1 - places)
+        places == MAX_DECIMALS and abs(round(value, places)) < 10 ** (1 - places)
     )
 
 
-def ratio(value: float) -> str:
-    """A ratio in three significant digits: 0.417, 2.79, 39.2, 836; far from 1 in two: 2.8e-4, 1.8e5."""
-    if not math.isfinite(value):
-        return "inf"
+def significant(value: float, digits: int) -> str:
+    """A value in this many significant digits, integers in full: 0.00028, 2.79, 1,234."""
     if value == 0:
         return "0"
-    if not SMALL <= abs(value) < LARGE:
-        return _tiny(value)
-    # of what it is written as: 0.9999 is 1.00, not 1.000
-    size = math.floor(math.log10(abs(float(f"{value:.2e}"))))
-    return f"{value:,.{max(0, min(5, 2 - size))}f}"
+    if abs(value) < SMALLEST:
+        return f"{'-' if value < 0 else ''}<{SMALLEST:.5f}"
+    # the size after rounding: three digits of 0.9999 are 1.00, not 1.000
+    size = math.floor(math.log10(abs(float(f"{value:.{digits - 1}e}"))))
+    return f"{value:,.{max(0, digits - 1 - size)}f}"
+
+
+def ratio(value: float) -> str:
+    """A ratio in three significant digits, below 0.001 in two: 0.00028, 0.417, 2.79, 39.2, 836, 178,000."""
+    if not math.isfinite(value):
+        return "inf"
+    if abs(value) > LARGEST_RATIO:
+        return f">{LARGEST_RATIO:,.0f}"
+    return significant(value, 2 if abs(value) < 1e-3 else 3)
 
 
 def percent(share: float) -> str:
-    """A share of 1 in per cent, three significant digits at most."""
+    """A share of 1 in percent, three significant digits at most."""
     places = 2 if abs(share) < 0.01 else 1 if abs(share) < 1 else 0
-    return f"{100 * share:,.{places}f}"
+    return f"{100 * share:z,.{places}f}"
 
 
 def change(share: float, places: int, unit: str = " %") -> str:
-    """A change as a share of 1, in per cent with its sign: +0.42 %, −11 %."""
-    return f"{100 * share:+z.{places}f}{unit}".replace("-", "\u2212")
+    """A change as a share of 1, in percent with its sign: +0.42 %, −11 %."""
+    return _minus(f"{100 * share:+z.{places}f}{unit}")
 
 
 def points(value: float) -> str:
-    """A difference of percentages, in points."""
-    return f"{value:+z.1f}".replace("-", "\u2212")
+    """A difference of percentages, in percentage points with its sign."""
+    return _minus(f"{value:+z.1f}")
 
 
 def signed(value: float, factor: float, places: int) -> str:
-    """A difference in the row's own unit."""
+    """A difference in the row's unit, with its sign."""
     shown = value * factor
-    hidden = shown != 0 and (_hidden(shown, places) or abs(shown) >= LARGE)
-    text = ("+" if shown > 0 else "") + _tiny(shown) if hidden else f"{shown:+,.{places}f}"
-    return f"\u2212{text[1:]}" if text.startswith("-") else text
+    if shown and _hidden(shown, places):
+        text = significant(shown, 2)
+        return _minus(text if shown < 0 else f"+{text}")
+    return _minus(f"{shown:+z,.{places}f}")
 
 
-def _tiny(value: float) -> str:
-    mantissa, _, exponent = f"{value:.1e}".partition("e")
-    return f"{mantissa}e{int(exponent)}"
+def _minus(text: str) -> str:
+    return text.replace("-", "\u2212")

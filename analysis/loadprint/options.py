@@ -1,4 +1,4 @@
-"""What the commands have in common: how one is registered, its usual options, and how its text is written."""
+"""Registers commands and their common options, and writes their output."""
 
 from __future__ import annotations
 
@@ -14,41 +14,54 @@ FORMATS = ("text", "markdown", "csv", "json")
 
 
 def command(
-    subparsers: Any, name: str, told: str, examples: str, description: str | None = None
+    subparsers: Any, name: str, summary: str, examples: str, description: str | None = None
 ) -> argparse.ArgumentParser:
-    """Parser of a command: `told` is its line in the list of commands; `examples` end its help unwrapped."""
+    """Add the parser of a command.
+
+    `summary` is its line in the list of commands. Its help starts with `description` (default: the
+    summary) and ends with `examples`, both printed as written.
+    """
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name,
-        help=told,
-        description=description,
+        help=summary,
+        description=description or f"{summary[0].upper()}{summary[1:]}.",
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     return parser
 
 
-def add_output(parser: argparse.ArgumentParser, formats: Sequence[str] = FORMATS) -> None:
-    """Add `--format`, the first one being the default, and `-o FILE`."""
-    parser.add_argument("--format", choices=formats, default=formats[0])
+def add_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
+    """Add `--format`, whose default is the first format."""
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write to a file instead of the terminal"
+        "--format", choices=formats, default=formats[0], help="output format (default: %(default)s)"
+    )
+
+
+def add_output(parser: argparse.ArgumentParser, formats: Sequence[str] = FORMATS) -> None:
+    """Add `--format` and `-o FILE`."""
+    add_format(parser, formats)
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write to FILE (default: standard output)"
     )
 
 
 def add_sides(parser: argparse.ArgumentParser, metavar: str) -> None:
-    """Add the sides that are compared, and `--reference`."""
-    parser.add_argument("sides", nargs="+", metavar=metavar)
+    """Add the sides to compare, and `--reference`."""
+    parser.add_argument(
+        "sides", nargs="+", metavar=metavar, help="run directory, EXECUTION:side, EXECUTION, or sa file"
+    )
     parser.add_argument(
         "--reference",
         metavar="NAME",
-        help="the side ratios are taken to (default: the campaign's, else the first)",
+        help="side that every ratio is relative to (default: the campaign's reference, else the first side)",
     )
 
 
 def write(text: str, output: Path | None) -> None:
-    """Print, or write to a file. Raises InputError where it cannot be written.
+    """Print `text`, or write it to the file `output`. Raises InputError if the write fails.
 
-    A path that is no UTF-8 is shown with `?` for each byte that is none.
+    A path may contain bytes that are not UTF-8: each of them is printed as `?`.
     """
     text = text.encode("utf-8", "replace").decode("utf-8")
     if output is None:
@@ -59,5 +72,5 @@ def write(text: str, output: Path | None) -> None:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(
-            output, error.strerror or "cannot be written", "name another file after -o"
+            output, error.strerror or "cannot be written", "give another file with -o"
         ) from error

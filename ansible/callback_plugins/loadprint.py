@@ -1,8 +1,8 @@
-"""Progress: which run of how many, phase, time left, current throughput; failures with their message.
+"""Prints the progress of a campaign (run, phase, time left, throughput) and the messages of failures.
 
-A thread reads the local supervisor's status.json every two seconds while tasks run; on a terminal one line
-is rewritten, elsewhere a line is printed every ten seconds. With -v Ansible's own output is shown instead.
-It cannot see the throughput of a load on another host.
+A thread reads the local supervisor's status.json every two seconds while tasks run. On a terminal it rewrites
+one line, otherwise it prints a line every ten seconds. With -v it prints Ansible's default output instead.
+The throughput of a load on another host is not available.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ DOCUMENTATION = """
 name: loadprint
 type: stdout
 short_description: progress of a measurement campaign
-description: Prints which run of how many, the phase, the time left and the current throughput.
+description: Prints the number of the run, the phase, the time left and the current throughput.
 extends_documentation_fragment: [default_callback, result_format_callback]
 """
 
-# The supervisor of a local target ends when this process is gone. The environment reaches the workers, which
-# template the command that starts it; every callback is imported, also beside another stdout callback.
+# The supervisor of a local target ends when this process exits. The workers, which template the command that
+# starts it, inherit the environment. Ansible imports every callback, even with another stdout callback.
 os.environ["LOADPRINT_CONTROLLER_PID"] = str(os.getpid())
 
 HOME_CPUS = os.sched_getaffinity(0)
@@ -37,7 +37,7 @@ LINE_EVERY_S = 10.0
 
 
 def stay_on(cpus: str | None) -> None:
-    """Keep this thread, and what it starts, on `cpus` (`0-3,8`); an empty list gives all back."""
+    """Restrict this thread and its children to `cpus` (`0-3,8`); an empty list restores all CPUs."""
     chosen: set[int] = set()
     for part in filter(None, (cpus or "").split(",")):
         first, _, last = part.partition("-")
@@ -46,29 +46,29 @@ def stay_on(cpus: str | None) -> None:
 
 
 def minutes(seconds: float) -> str:
-    """Write a time left: `40 s`, `4 min`."""
+    """Format a remaining time: `40 s`, `4 min`."""
     return f"{max(seconds, 0):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def brief(line: str) -> str:
-    """Shorten a report line of the load, which has sysbench's form; other lines pass."""
-    found = re.search(r"tps: ([\d.]+) qps: ([\d.]+).*lat \(ms,(\d+)%\): ([\d.]+)", line)
-    if not found:
+    """Shorten a report line of the load, which has sysbench's format; return other lines unchanged."""
+    match = re.search(r"tps: ([\d.]+) qps: ([\d.]+).*lat \(ms,(\d+)%\): ([\d.]+)", line)
+    if not match:
         return line
-    tps, qps, percentile, latency = found.groups()
+    tps, qps, percentile, latency = match.groups()
     return f"{float(tps):,.0f} tps, {float(qps):,.0f} qps, p{percentile} {float(latency):.1f} ms"
 
 
 def message(content: dict[str, Any], *, hidden: bool) -> str:
-    """Give the message of a failed task, or of a failed item of its loop."""
+    """Return the message of a failed task, or of a failed item of its loop."""
     if hidden or content.get("_ansible_no_log"):
-        return "failed; its output is hidden because it holds a secret"
+        return "failed; its output is hidden because it contains a secret"
     text = content.get("stderr") or content.get("msg") or content.get("stdout") or "failed"
     return str(text).strip()
 
 
 class Progress:
-    """What the status file says, as one line; `None` where there is nothing to say."""
+    """The status file as one line."""
 
     def __init__(self) -> None:
         self.status: Path | None = None
@@ -76,11 +76,11 @@ class Progress:
         self.since = time.monotonic()
 
     def begin(self, note: dict[str, Any]) -> None:
-        """Take over a new note, from now on."""
+        """Start the display of a new note."""
         self.note, self.since = note, time.monotonic()
 
     def line(self) -> str | None:
-        """Describe where the campaign stands."""
+        """Return the state of the campaign as one line, or None without a phase."""
         phase = self.note.get("phase")
         if not phase:
             return None
@@ -115,13 +115,13 @@ class Progress:
         for process in status.get("processes", []):
             if process.get("name") in {"load", "prepare"} and process.get("state") == "running":
                 line = str(process.get("last_line") or "")
-                # the load's other lines only name the phase, which stands here already
+                # the load's other lines contain only the phase, which is already in this line
                 return brief(line) if process["name"] == "prepare" or "tps: " in line else ""
         return ""
 
 
 class CallbackModule(Default):  # type: ignore[misc]
-    """Ansible's default output with -v, else lines about the campaign."""
+    """Prints Ansible's default output with -v, otherwise lines about the campaign."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
@@ -141,7 +141,7 @@ class CallbackModule(Default):  # type: ignore[misc]
     def _quiet(self) -> bool:
         return bool(self._display.verbosity == 0)
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         with self._lock:
             self._clear()
             self._display.display(text)
@@ -165,7 +165,7 @@ class CallbackModule(Default):  # type: ignore[misc]
                     sys.stdout.flush()
                     self._rewritten = True
             elif time.monotonic() - self._printed >= LINE_EVERY_S:
-                self._say(line)
+                self._print(line)
 
     def v2_playbook_on_start(self, playbook: Any) -> None:
         """Start the thread."""
@@ -176,16 +176,16 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._ticker.start()
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        """Follow the supervisor's notes; print what a task of type debug says."""
+        """Follow the supervisor's notes; print the messages of debug tasks."""
         if not self._quiet:
             super().v2_runner_on_ok(result)
             return
         self._follow(result._result.get("cmd"))
         if result._task.action in {"ansible.builtin.debug", "debug"}:
-            self._say(str(result._result.get("msg", "")).rstrip())
+            self._print(str(result._result.get("msg", "")).rstrip())
 
     def v2_runner_item_on_ok(self, result: Any) -> None:
-        """Follow the notes that are sent in a loop."""
+        """Follow the notes of a loop."""
         if not self._quiet:
             super().v2_runner_item_on_ok(result)
             return
@@ -202,12 +202,12 @@ class CallbackModule(Default):  # type: ignore[misc]
         if command[1] == "note":
             note = json.loads(command[-1])
             if note == self._progress.note:
-                return  # every host is told
+                return  # every host gets the note
             self._progress.begin(note)
             stay_on(self._progress.note.get("controller_cpus"))
             line = self._progress.line()
             if line:
-                self._say(line)
+                self._print(line)
         elif command[1] == "end":
             self._progress.begin({})
 
@@ -219,21 +219,21 @@ class CallbackModule(Default):  # type: ignore[misc]
         if ignore_errors:
             return
         content = result._result
-        # a loop says only that an item failed: each item has the message
+        # the result of a loop has no message: each item has one
         items = [item for item in content.get("results") or [] if item.get("failed")]
         for each in items or [content]:
             text = message(each, hidden=bool(content.get("_ansible_no_log")))
-            self._say(f"{result._host.get_name()}: {result._task.get_name()}: {text}")
+            self._print(f"{result._host.get_name()}: {result._task.get_name()}: {text}")
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        """Print why a host cannot be reached."""
+        """Print the reason why a host is unreachable."""
         if not self._quiet:
             super().v2_runner_on_unreachable(result)
             return
-        self._say(f"{result._host.get_name()}: unreachable: {str(result._result.get('msg', '')).strip()}")
+        self._print(f"{result._host.get_name()}: unreachable: {str(result._result.get('msg', '')).strip()}")
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
-        """Stop the thread; the recap is shown with -v only."""
+        """Stop the thread; print the recap only with -v."""
         self._stop.set()
         if self._ticker:
             self._ticker.join(timeout=EVERY_S)
@@ -244,7 +244,7 @@ class CallbackModule(Default):  # type: ignore[misc]
 
 
 def _silence(name: str) -> None:
-    """Show an event of the default output with -v only."""
+    """Print an event of the default output only with -v."""
     shown = getattr(Default, name)
 
     def event(self: CallbackModule, *arguments: Any, **options: Any) -> None:

@@ -1,6 +1,6 @@
-"""The steps of `ceilings.yml`: which command measures what, in which order, where.
+"""Lists the steps of `ceilings.yml`: the command of each measurement, its order and its host.
 
-`loadprint ceilings --gather` reads their outputs; docs/ceilings.md says what each number is.
+`loadprint ceilings --gather` reads their outputs; docs/ceilings.md describes the measurements.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ BLOCK = "128M"  # sysbench's memory block, one a thread: larger than a cache
 PIPES_PER_S = 100_000  # operations of `perf bench sched pipe` that a slow CPU does in a second
 SYNCING = 8  # threads that sync at once
 SEQUENTIAL = 16  # requests of 1 MiB in flight
-# One ping-pong a CPU, all at once; a line is operations and seconds.
+# One ping-pong per CPU, all at once; a line is operations and seconds.
 PIPES = (
     "perf=$1 loops=$2; shift 2; for cpu; do { "
     'took=$(taskset -c "$cpu" "$perf" bench -f simple sched pipe -l "$loops"); echo "$loops $took"; } & '
@@ -25,7 +25,7 @@ TOOLS = {
     "switches": ["perf"],
     "cpu": ["sysbench"],
 }
-PACKAGES = {"perf": "linux-perf"}  # Debian's; the others are called as their programs
+PACKAGES = {"perf": "linux-perf"}  # Debian's; other packages have the name of their program
 MEASURES = {
     "storage": ["read_bandwidth", "write_bandwidth", "read_iops", "write_iops", "flushes", "flushes_all"],
     "network": ["receive_bandwidth", "send_bandwidth", "round_trips"],
@@ -36,26 +36,26 @@ MEASURES = {
 
 
 def ceiling_tools(parts: list[str], role: str) -> list[str]:
-    """Programs that `server` or `load` needs for these parts."""
+    """Return the programs that `server` or `load` needs for these parts."""
     needed = ["network"] if role == "load" else list(TOOLS)
     return sorted({tool for part in needed if part in parts for tool in TOOLS[part]})
 
 
 def ceiling_packages(tools: list[str], given: dict[str, str]) -> list[str]:
-    """`tool=package=program` of each; the program is empty where none was given."""
+    """Return `tool=package=program` of each tool; the program is empty if none was given."""
     return [f"{tool}={PACKAGES.get(tool, tool)}={given.get(tool, '')}" for tool in tools]
 
 
-def ceiling_found(lines: list[str]) -> dict[str, Any]:
-    """Read what the look for tools printed: `programs` and `versions` by tool, and what can be unpacked.
+def ceiling_tool_paths(lines: list[str]) -> dict[str, Any]:
+    """Parse the list of tools: `programs` and `versions` by tool, and the packages that can be unpacked.
 
-    A line is tool, program, version and `package=version`, with tabs between; what is not there is empty.
+    A line is tool, program, version and `package=version`, separated by tabs; missing fields are empty.
     """
     rows = [line.split("\t") for line in lines]
     return {
         "programs": {tool: program for tool, program, _, _ in rows if program},
         "versions": {tool: f"{tool} {version}" for tool, _, version, _ in rows if version},
-        "lacking": [
+        "missing": [
             {"tool": tool, "package": package}
             for tool, program, _, package in rows
             if not program and package
@@ -64,48 +64,48 @@ def ceiling_found(lines: list[str]) -> dict[str, Any]:
 
 
 def ceiling_measures(part: str) -> list[str]:
-    """What a part measures."""
+    """Return the measurements of a part."""
     return MEASURES[part]
 
 
 def ceiling_steps(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """All steps, in their order.
+    """Return all steps, in their order.
 
     `settings`: parts, seconds, depths, file, file_bytes, cpus (all CPUs that switch), threads (of the
     server), address, port, streams, and `programs`, of server and load by tool. A step: id, measure, part,
-    tool, where (`server`, `load` or `host`: on no CPUs of its own), argv, depth or None. Steps whose tool is
-    not there are left out.
+    tool, where (`server`, `load` or `host`: without a CPU set), argv, depth or None. Steps without their tool
+    are omitted.
     """
     kinds = {"storage": _storage, "network": _network, "memory": _memory, "switches": _switches, "cpu": _cpu}
     steps = [step for part in kinds if part in settings["parts"] for step in kinds[part](settings)]
-    there = settings["programs"]
-    found = []
+    programs = settings["programs"]
+    possible = []
     for step in steps:
         role = "load" if step["where"] == "load" else "server"
-        both = [there[role].get(step["tool"]), there["server"].get(step["tool"])]
+        both = [programs[role].get(step["tool"]), programs["server"].get(step["tool"])]
         if all(both):
             step["argv"] = [both[0] if word == "TOOL" else word for word in step["argv"]]
-            found.append(step)
-    return found
+            possible.append(step)
+    return possible
 
 
 def ceiling_left_out(
     settings: dict[str, Any], hosts: dict[str, str], reasons: dict[str, str]
 ) -> dict[str, str]:
-    """Why a measure of the chosen parts has no step; `hosts` by role, `reasons` by part."""
+    """Return why a measurement of the chosen parts has no step; `hosts` by role, `reasons` by part."""
     out = {}
     for part in settings["parts"]:
         for measure in MEASURES[part] if part in reasons else []:
             out[measure] = reasons[part]
         for tool in TOOLS[part]:
-            lacking = [
+            without = [
                 hosts[role]
                 for role in ("server", "load")
                 if tool in ceiling_tools([part], role) and not settings["programs"][role].get(tool)
             ]
-            for measure in MEASURES[part] if lacking else []:
+            for measure in MEASURES[part] if without else []:
                 if (measure == "round_trips") == (tool == "sockperf"):
-                    out.setdefault(measure, f"{lacking[0]} has no {tool}, and no package of it")
+                    out.setdefault(measure, f"{without[0]} has no {tool} and no package of it")
     return out
 
 
@@ -158,8 +158,8 @@ def _network(settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
     iperf += ["--parallel", str(settings["streams"]), "--json"]
     yield _step("receive_bandwidth", "iperf3", iperf, "load")
     yield _step("send_bandwidth", "iperf3", [*iperf, "--reverse"], "load")
-    # sockperf leaves out the first 400 ms and the last 50
-    # A port of its own: that of iperf3 is in TIME_WAIT, and sockperf's server does not reuse it.
+    # sockperf omits the first 400 ms and the last 50
+    # A separate port: that of iperf3 is in TIME_WAIT, and sockperf's server does not reuse it.
     own = str(int(settings["port"]) + 1)
     pings = ["TOOL", "ping-pong", "--tcp", "-i", address, "-p", own, "-m", "64"]
     pings += ["-t", str(settings["seconds"] + 1)]
@@ -187,29 +187,29 @@ def _cpu(settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _by_threads(settings: dict[str, Any]) -> list[tuple[str, int]]:
-    """One thread, and all; a single CPU's are the same."""
+    """Return one thread and all threads; on a single CPU they are the same."""
     return [("", 1), *([("_all", settings["threads"])] if settings["threads"] > 1 else [])]
 
 
 def _numbers(cpus: str) -> list[int]:
-    """Read `0-3,8`."""
-    found: set[int] = set()
+    """Parse `0-3,8`."""
+    numbers: set[int] = set()
     for part in cpus.split(","):
         first, _, last = part.strip().partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    return sorted(found)
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return sorted(numbers)
 
 
 class FilterModule:
-    """Registers the filters."""
+    """The filters for Ansible."""
 
     def filters(self) -> dict[str, Any]:
-        """Name them."""
+        """Return the filters by name."""
         return {
-            "ceiling_found": ceiling_found,
+            "ceiling_tools": ceiling_tools,
             "ceiling_left_out": ceiling_left_out,
             "ceiling_measures": ceiling_measures,
             "ceiling_packages": ceiling_packages,
             "ceiling_steps": ceiling_steps,
-            "ceiling_tools": ceiling_tools,
+            "ceiling_tool_paths": ceiling_tool_paths,
         }

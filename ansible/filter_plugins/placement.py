@@ -1,7 +1,6 @@
-"""Filters that place server and load: which CPUs each gets, and which addresses their veth pair.
+"""Filters that choose the CPUs of server and load, and the addresses of their veth pair.
 
-They see only what `lscpu` and the host's address list say; that the separation holds is verified while the
-load runs.
+They use only `lscpu` and the host's list of addresses; the supervisor verifies the separation during the run.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 
 def _ranges(cpus: Iterable[int]) -> str:
-    """Write CPU numbers as /proc does: `0-3,8`."""
+    """Format CPU numbers as in /proc: `0-3,8`."""
     parts: list[list[int]] = []
     for cpu in sorted(cpus):
         if parts and cpu == parts[-1][-1] + 1:
@@ -24,7 +23,7 @@ def _ranges(cpus: Iterable[int]) -> str:
 
 
 def _numbers(cpus: str) -> set[int]:
-    """Read `0-3,8`."""
+    """Parse `0-3,8`."""
     numbers: set[int] = set()
     for part in cpus.split(","):
         first, _, last = part.strip().partition("-")
@@ -37,24 +36,23 @@ def cpu_sets(
 ) -> dict[str, Any]:
     """Split the online CPUs of one host between server and load.
 
-    `rows` is `cpus` of `lscpu --json`. Two or more sockets: the first half
-    serves; else the first half of the physical cores, thread siblings staying together; one core
-    cannot be split. Returns `server`, `load` (lists as in /proc), `separated`, `how`. Lists given by the
-    campaign win.
+    `rows` is `cpus` of `lscpu --json`. With two or more sockets, the server gets the first half of them;
+    otherwise the first half of the physical cores, with their thread siblings; one core cannot be split.
+    Lists of the campaign have precedence. Returns `server`, `load` (lists as in /proc), `separated`, `how`.
     """
     if server and load:
         return {
             "server": server,
             "load": load,
             "separated": not _numbers(server) & _numbers(load),
-            "how": "as the campaign says",
+            "how": "as set in the campaign",
         }
     sockets: dict[int, list[int]] = defaultdict(list)
     cores: dict[tuple[int, int], list[int]] = defaultdict(list)
     for row in rows:
         if str(row.get("online", True)).lower() not in {"true", "yes"}:
             continue
-        # lscpu prints "-" where the kernel knows no socket or core: then every CPU is its own core.
+        # lscpu prints "-" if the kernel reports no socket or core: then every CPU is a separate core.
         cpu = int(row["cpu"])
         socket = int(row["socket"]) if str(row.get("socket", "-")).isdigit() else 0
         core = int(row["core"]) if str(row.get("core", "-")).isdigit() else cpu
@@ -98,8 +96,8 @@ def free_slash30(addresses: list[str], seed: str) -> dict[str, str]:
 
 
 class FilterModule:
-    """Registers the filters."""
+    """The filters for Ansible."""
 
     def filters(self) -> dict[str, Any]:
-        """Name them."""
+        """Return the filters by name."""
         return {"cpu_sets": cpu_sets, "free_slash30": free_slash30}

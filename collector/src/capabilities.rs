@@ -34,7 +34,7 @@ const READS: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
 /// When the kernel refuses; some capabilities may be dropped already.
 pub fn drop_unneeded(probes: &[OpenedProbe], dirs: &[&Path]) -> anyhow::Result<()> {
     let running = probes.iter().filter(|opened| opened.probe.is_ok());
-    let needed = running.fold(READS, |all, opened| all | opened.entry.keeps);
+    let needed = running.fold(READS, |all, opened| all | opened.entry.capabilities);
     keep(needed, dirs).context("cannot drop capabilities")
 }
 

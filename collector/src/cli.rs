@@ -316,7 +316,6 @@ impl ProbeOptions {
             #[cfg(feature = "mysql")]
             mysql: self.mysql.server()?,
             scrapes: self.scrape.scrapes(interval)?,
-            ebpf: Default::default(),
         })
     }
 }

@@ -1,11 +1,14 @@
 //! Selects probes by the command line and opens them.
 
+use std::rc::Rc;
+
 use loadprint_probes::Host;
 use loadprint_probes::NotRunning;
 use loadprint_probes::Options;
 use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::ProbeEntry;
+use loadprint_probes::ebpf::Shared;
 use loadprint_recording::journal::ProbeHeader;
 use loadprint_recording::journal::ProbeStatus;
 use loadprint_recording::schema::Schema;
@@ -55,7 +58,7 @@ impl OpenedProbe {
 /// Names the first unknown probe and lists all known ones.
 pub fn refuse_unknown_names(options: &ProbeOptions) -> anyhow::Result<()> {
     for name in options.only.iter().chain(&options.with).chain(&options.without) {
-        if !PROBES.iter().any(|entry| entry.is_called(name)) {
+        if !PROBES.iter().any(|entry| entry.matches(name)) {
             let names: Vec<_> = PROBES.iter().map(|entry| entry.name).collect();
             anyhow::bail!("unknown probe `{name}`; known probes: {}", names.join(", "));
         }
@@ -73,10 +76,11 @@ pub fn open_probes(
     options: &Options,
 ) -> anyhow::Result<Vec<OpenedProbe>> {
     refuse_unknown_names(selection)?;
+    let shared = Rc::new(Shared::default());
     let open = |entry: &'static ProbeEntry| {
         let probe = match reason_off(entry, selection) {
             Some(reason) => Err(NotRunning::Off(reason)),
-            None => (entry.open)(host, options),
+            None => entry.open(host, options, &shared),
         };
         OpenedProbe { entry, probe }
     };
@@ -84,7 +88,7 @@ pub fn open_probes(
 }
 
 fn reason_off(entry: &ProbeEntry, selection: &ProbeOptions) -> Option<String> {
-    let listed = |list: &[String]| list.iter().any(|name| entry.is_called(name));
+    let listed = |list: &[String]| list.iter().any(|name| entry.matches(name));
     if listed(&selection.without) || !(selection.only.is_empty() || listed(&selection.only)) {
         return Some("not selected on the command line".to_owned());
     }

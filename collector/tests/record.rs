@@ -41,7 +41,14 @@ fn sigterm_finishes_the_recording() {
     let this_process = format!("server={}", std::process::id());
     let recorder = Recorder::start(
         &run,
-        &["--interval", "20ms", "--process", &this_process, "--cpuset", "server=0"],
+        &[
+            "--interval",
+            "20ms",
+            "--process",
+            &this_process,
+            "--cpuset",
+            "server=0",
+        ],
     );
     wait_for("five ticks", || journal_ticks(&run) >= 5);
     let before = journal_ticks(&run);
@@ -151,7 +158,9 @@ fn a_probe_that_fails_does_not_end_the_recording() {
     let whole = fs::read_to_string(fixtures.join("proc/diskstats")).unwrap();
     overwrite(&proc.join("diskstats"), &whole);
     let repaired = journal_ticks(&run);
-    wait_for("ticks with a repaired file", || journal_ticks(&run) >= repaired + 3);
+    wait_for("ticks with a repaired file", || {
+        journal_ticks(&run) >= repaired + 3
+    });
     recorder.signal(TERM);
     let output = recorder.wait();
     assert!(output.status.success(), "{}", stderr(&output));

@@ -1,10 +1,11 @@
-//! A source that is read beside the ticks, on a thread of its own: one that is slow, or that may hang.
+//! Reads a source that is slow or can hang on a separate thread.
 //!
-//! [`Probe::begin`] asks for a read, [`Probe::sample`] takes its rows. A read that has not ended when its tick does is taken at
-//! a later one, with the stamps of the read itself. A read that never ends costs its own rows and nothing else: no second one is begun.
+//! [`Probe::begin`] starts a read, [`Probe::sample`] returns its rows. If a read finishes after its
+//! tick, a later tick returns its rows with the timestamps of the read. If a read never finishes,
+//! only its own rows are missing: no second read is started.
 //!
-//! The thread is made when it is first asked, not when the probe is opened: a thread has the capabilities of the one that made
-//! it, and the recorder gives its own up between the two.
+//! The thread starts at the first read, not when the probe is opened: a thread inherits the
+//! capabilities of its creator, and the recorder drops its own in between.
 
 use std::fmt;
 use std::io;
@@ -22,38 +23,38 @@ use loadprint_recording::schema::Schema;
 use crate::Probe;
 use crate::ProbeError;
 
-/// One read, ended.
+/// A finished read.
 #[derive(Debug)]
 struct Reading {
     rows: Rows,
     result: Result<(), ProbeError>,
-    begun_ns: i64,
-    ended_ns: i64,
+    started_ns: i64,
+    finished_ns: i64,
 }
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// A probe whose reads happen on another thread.
+/// A probe that reads on a separate thread.
 pub struct Background {
     name: &'static str,
-    /// What the thread is to do, until there is one.
+    /// The work of the thread, until the thread starts.
     work: Option<Work>,
-    ask: SyncSender<Rows>,
-    done: Receiver<Reading>,
-    /// The rows that the thread fills, while it does not.
+    requests: SyncSender<Rows>,
+    readings: Receiver<Reading>,
+    /// The rows for the next read; `None` while the thread fills them.
     spare: Option<Rows>,
     ready: Option<Reading>,
-    /// Why there is no thread.
-    refused: Option<io::Error>,
-    asked_ns: i64,
+    /// Why the thread did not start.
+    start_error: Option<io::Error>,
+    requested_ns: i64,
     read_ns: Option<(i64, i64)>,
     schema: Option<Schema>,
-    /// What is to be done when the probe is dropped.
+    /// Runs when the probe is dropped.
     end: Option<Box<dyn FnOnce()>>,
 }
 
 impl Background {
-    /// `read` appends a source's rows, and owns whatever it needs for that.
+    /// Creates a probe; `read` appends the rows of a source.
     pub fn spawn(
         name: &'static str,
         read: impl FnMut(&mut Rows) -> Result<(), ProbeError> + Send + 'static,
@@ -61,26 +62,26 @@ impl Background {
         Box::new(Self::new(name, read))
     }
 
-    /// As [`Background::spawn`], to be given more.
+    /// As [`Background::spawn`], for a probe with a schema or a cleanup.
     pub fn new(
         name: &'static str,
         mut read: impl FnMut(&mut Rows) -> Result<(), ProbeError> + Send + 'static,
     ) -> Self {
-        let (ask, asked) = sync_channel::<Rows>(1);
-        let (give, done) = sync_channel(1);
+        let (requests, received) = sync_channel::<Rows>(1);
+        let (finished, readings) = sync_channel(1);
         let work = move || {
-            while let Ok(mut rows) = asked.recv() {
+            while let Ok(mut rows) = received.recv() {
                 rows.clear();
-                let begun_ns = monotonic_ns();
+                let started_ns = monotonic_ns();
                 let result = read(&mut rows);
-                let ended_ns = monotonic_ns();
+                let finished_ns = monotonic_ns();
                 let reading = Reading {
                     rows,
                     result,
-                    begun_ns,
-                    ended_ns,
+                    started_ns,
+                    finished_ns,
                 };
-                if give.send(reading).is_err() {
+                if finished.send(reading).is_err() {
                     break;
                 }
             }
@@ -88,40 +89,40 @@ impl Background {
         Self {
             name,
             work: Some(Box::new(work)),
-            ask,
-            done,
+            requests,
+            readings,
             spare: Some(Rows::default()),
             ready: None,
-            refused: None,
-            asked_ns: 0,
+            start_error: None,
+            requested_ns: 0,
             read_ns: None,
             schema: None,
             end: None,
         }
     }
 
-    /// With what was learnt of its rows when it was opened.
+    /// The same probe with the schema that was read when it was opened.
     #[must_use]
-    pub fn described(mut self, schema: Schema) -> Self {
+    pub fn with_schema(mut self, schema: Schema) -> Self {
         self.schema = Some(schema);
         self
     }
 
-    /// With what is to be done when it is dropped; a read may still be under way then.
+    /// The same probe; `end` runs when it is dropped, possibly during a read.
     #[must_use]
-    pub fn ended_by(mut self, end: impl FnOnce() + 'static) -> Self {
+    pub fn with_cleanup(mut self, end: impl FnOnce() + 'static) -> Self {
         self.end = Some(Box::new(end));
         self
     }
 
-    /// Makes the thread, at the first time.
+    /// Starts the thread at the first call.
     fn start(&mut self) {
         if let Some(work) = self.work.take() {
-            // The thread is not joined: a read that hangs must not keep the recorder from ending.
+            // The thread is not joined: a read that hangs must not keep the recorder from exiting.
             let started = thread::Builder::new()
                 .name(format!("read-{}", self.name))
                 .spawn(work);
-            self.refused = started.err();
+            self.start_error = started.err();
         }
     }
 }
@@ -151,9 +152,10 @@ impl Probe for Background {
     fn begin(&mut self) {
         self.start();
         if let Some(rows) = self.spare.take() {
-            self.asked_ns = monotonic_ns();
-            // The thread ends only when this side is dropped, or by a panic, which `sample` then tells.
-            if let Err(back) = self.ask.send(rows) {
+            self.requested_ns = monotonic_ns();
+            // The thread exits only when this probe is dropped, or after a panic, which `sample`
+            // reports.
+            if let Err(back) = self.requests.send(rows) {
                 self.spare = Some(back.0);
             }
         }
@@ -163,34 +165,34 @@ impl Probe for Background {
         self.spare.is_none()
     }
 
-    fn wait(&mut self, patience: Duration) {
+    fn wait(&mut self, timeout: Duration) {
         if self.is_pending() && self.ready.is_none() {
-            self.ready = self.done.recv_timeout(patience).ok();
+            self.ready = self.readings.recv_timeout(timeout).ok();
         }
     }
 
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         let reading = match self.ready.take() {
             Some(reading) => reading,
-            None => match self.done.try_recv() {
+            None => match self.readings.try_recv() {
                 Ok(reading) => reading,
                 Err(TryRecvError::Empty) => {
-                    let seconds = (monotonic_ns() - self.asked_ns) as f64 / 1e9;
-                    let waiting = format!("{}: a read has not ended after {seconds:.3} s", self.name);
+                    let seconds = (monotonic_ns() - self.requested_ns) as f64 / 1e9;
+                    let waiting = format!("{}: a read has not finished after {seconds:.3} s", self.name);
                     return Err(ProbeError::Pending(waiting));
                 }
                 Err(TryRecvError::Disconnected) => {
-                    let gone = match &self.refused {
+                    let reason = match &self.start_error {
                         Some(error) => {
-                            format!("{}: {error}; raise the limit on threads (ulimit -u)", self.name)
+                            format!("{}: {error}; raise the limit of processes (ulimit -u)", self.name)
                         }
-                        None => format!("{}: its thread has ended; please report this", self.name),
+                        None => format!("{}: its thread failed; please report this", self.name),
                     };
-                    return Err(ProbeError::Source(gone));
+                    return Err(ProbeError::Source(reason));
                 }
             },
         };
-        self.read_ns = Some((reading.begun_ns, reading.ended_ns));
+        self.read_ns = Some((reading.started_ns, reading.finished_ns));
         rows.assign(&reading.rows);
         self.spare = Some(reading.rows);
         reading.result
@@ -206,10 +208,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_that_lasts_is_taken_later_with_its_own_stamps() {
-        let (let_go, held) = sync_channel(0);
+    fn slow_read_is_returned_later_with_its_own_timestamps() {
+        let (release, blocked) = sync_channel(0);
         let mut probe = Background::spawn("slow", move |rows| {
-            held.recv().unwrap();
+            blocked.recv().unwrap();
             rows.row(&[b"sensor"]);
             rows.uint(42);
             Ok(())
@@ -221,20 +223,20 @@ mod tests {
         let error = probe.sample(&mut rows).unwrap_err();
         assert!(matches!(error, ProbeError::Pending(_)), "{error}");
         assert!(error.to_string().starts_with("slow: "), "{error}");
-        // Asking again does not begin a second read while the first one lasts.
+        // A second request does not start a read while the first one runs.
         probe.begin();
-        let_go.send(()).unwrap();
+        release.send(()).unwrap();
         probe.wait(Duration::from_secs(60));
         probe.sample(&mut rows).unwrap();
         assert_eq!(rows.len(), 1);
-        let (begun, ended) = probe.read_ns().unwrap();
-        assert!(before <= begun && begun <= ended && ended <= monotonic_ns());
+        let (start, end) = probe.read_ns().unwrap();
+        assert!(before <= start && start <= end && end <= monotonic_ns());
         assert!(!probe.is_pending());
 
-        // The same entities are the same generation, though another buffer was filled.
+        // The same entities have the same generation, although another buffer was filled.
         let generation = rows.generation();
         probe.begin();
-        let_go.send(()).unwrap();
+        release.send(()).unwrap();
         probe.wait(Duration::from_secs(60));
         rows.clear();
         probe.sample(&mut rows).unwrap();

@@ -1,4 +1,5 @@
-//! The only door to the outside: the roots of `/proc` and `/sys`, and files under them that stay open.
+//! Opens and reads files under the roots of `/proc` and `/sys`. Probes open no other files of the
+//! host.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 use crate::NotRunning;
 use crate::ProbeError;
 
-/// Where `/proc` and `/sys` are.
+/// The roots of `/proc` and `/sys`.
 #[derive(Clone, Debug)]
 pub struct Host {
     proc: PathBuf,
@@ -42,52 +43,52 @@ impl Host {
         self.sys.join(name)
     }
 
-    /// The same for a file that is read with [`Source::pieces`].
+    /// Like [`Host::source`], for a file that is read with [`Source::pieces`].
     ///
     /// # Errors
     /// As [`Host::source`].
-    pub fn long_source(&self, name: &str, mend: &str) -> Result<Source, NotRunning> {
+    pub fn long_source(&self, name: &str, fix: &str) -> Result<Source, NotRunning> {
         let opened = Source::sized(self.proc(name), Source::PIECE)
             .and_then(|mut source| source.pieces(|_| Ok(())).map(|()| source));
-        opened.map_err(|error| NotRunning::Unavailable(format!("{error}; {mend}")))
+        opened.map_err(|error| NotRunning::Unavailable(format!("{error}; {fix}")))
     }
 
-    /// Opens a file under `/proc` to be read at every tick, and reads it once.
+    /// Opens a file under `/proc` and reads it once.
     ///
     /// # Errors
-    /// [`NotRunning::Unavailable`] with the reason and `mend`: what would make it work.
-    pub fn source(&self, name: &str, mend: &str) -> Result<Source, NotRunning> {
+    /// [`NotRunning::Unavailable`] with the reason and `fix`, the advice to the user.
+    pub fn source(&self, name: &str, fix: &str) -> Result<Source, NotRunning> {
         let opened =
             Source::open(self.proc(name)).and_then(|mut source| source.read().map(drop).map(|()| source));
-        opened.map_err(|error| NotRunning::Unavailable(format!("{error}; {mend}")))
+        opened.map_err(|error| NotRunning::Unavailable(format!("{error}; {fix}")))
     }
 }
 
-/// A file that is read whole, again and again, through one descriptor and into one buffer.
+/// A file that is read completely at each tick, with one descriptor and one buffer.
 #[derive(Debug)]
 pub struct Source {
     file: File,
     path: PathBuf,
     buffer: Vec<u8>,
-    ends: Ends,
+    end: EndOfFile,
 }
 
-/// How the end of a file is known.
+/// The read that shows the end of a file.
 #[derive(Clone, Copy, Debug)]
-enum Ends {
-    /// By a read that gives nothing.
-    Empty,
-    /// By one that does not fill the buffer.
-    Short,
-    /// By one that leaves room for a record of so many bytes in the kernel's page.
-    Below(usize),
+enum EndOfFile {
+    /// A read that returns no bytes.
+    EmptyRead,
+    /// A read that does not fill the buffer.
+    ShortRead,
+    /// A read that leaves room for a record of this size in the page of the kernel.
+    RoomForRecord(usize),
 }
 
 impl Source {
     const FIRST_BUFFER: usize = 4096;
-    /// Long files are taken a piece at a time, which stays in the caches and needs no more memory than that.
+    /// The size of a piece of a long file: it stays in the caches, and the buffer is no larger.
     const PIECE: usize = 1 << 16;
-    /// The smallest page that Linux has.
+    /// The smallest page size of Linux.
     const SEQ_PAGE: usize = 4096;
 
     /// Opens `path`.
@@ -108,7 +109,7 @@ impl Source {
                 file,
                 path,
                 buffer: vec![0; size],
-                ends: Ends::Empty,
+                end: EndOfFile::EmptyRead,
             }),
             Err(source) => Err(ProbeError::Read {
                 path: path.display().to_string(),
@@ -117,25 +118,28 @@ impl Source {
         }
     }
 
-    /// Takes a short read as the end of the file, which saves a system call.
+    /// Treats a short read as the end of the file, which saves a system call.
     ///
-    /// Right for files that the kernel makes with `single_open` (`fs/seq_file.c`), and for those only: iterated ones give
-    /// about a page at a time.
+    /// Correct only for files that the kernel creates with `single_open` (`fs/seq_file.c`):
+    /// iterated files return about a page at a time.
     #[must_use]
     pub fn in_one_read(mut self) -> Self {
-        self.ends = Ends::Short;
+        self.end = EndOfFile::ShortRead;
         self
     }
 
-    /// Takes a read that leaves room for another record as the end of the file, which saves a system call.
+    /// Treats a read that leaves room for another record as the end of the file, which saves a
+    /// system call.
     ///
-    /// Right for iterated files whose records, what one call of `show` prints, are all shorter than `bytes`: `seq_read_iter`
-    /// (`fs/seq_file.c`, and `seq_read` before Linux 5.10) collects records in a buffer of at least a page, and stops short of
-    /// the reader's own buffer only at the end of the file or when the next record would not fit. Not right where a record
-    /// may be of any length: a line of `/proc/interrupts`, or a disk with all its partitions in `/proc/diskstats`.
+    /// Correct for iterated files whose records (the output of one call of `show`) are all shorter
+    /// than `bytes`: `seq_read_iter` (`fs/seq_file.c`; `seq_read` before Linux 5.10) collects
+    /// records in a buffer of at least a page, and returns less than the reader asked for only at
+    /// the end of the file or if the next record does not fit. Wrong if a record can have any
+    /// length: a line of `/proc/interrupts`, or a disk with all its partitions in
+    /// `/proc/diskstats`.
     #[must_use]
     pub fn records_below(mut self, bytes: usize) -> Self {
-        self.ends = Ends::Below(bytes);
+        self.end = EndOfFile::RoomForRecord(bytes);
         self
     }
 
@@ -153,10 +157,10 @@ impl Source {
                 Ok(0) => return Ok(&self.buffer[..length]),
                 Ok(count) => {
                     length += count;
-                    let at_end = match self.ends {
-                        Ends::Empty => false,
-                        Ends::Short => true,
-                        Ends::Below(record) => count + record < Self::SEQ_PAGE,
+                    let at_end = match self.end {
+                        EndOfFile::EmptyRead => false,
+                        EndOfFile::ShortRead => true,
+                        EndOfFile::RoomForRecord(record) => count + record < Self::SEQ_PAGE,
                     };
                     if at_end && length < self.buffer.len() {
                         return Ok(&self.buffer[..length]);
@@ -173,7 +177,7 @@ impl Source {
         }
     }
 
-    /// Reads the file and hands its text to `parse`; a parse error gets the path.
+    /// Reads the file and calls `parse` with its text; adds the path to a parse error.
     ///
     /// # Errors
     /// When the file cannot be read or parsed.
@@ -182,8 +186,8 @@ impl Source {
         parse(text).map_err(|error| error.at(&self.path))
     }
 
-    /// Reads the file from its beginning and hands whole lines to `take`, as many as there are by then; what stands behind the
-    /// last end of a line comes last. A parse error gets the path.
+    /// Reads the file from its beginning and calls `take` with whole lines, several at a time; the
+    /// text after the last newline comes last. Adds the path to a parse error.
     ///
     /// # Errors
     /// When the file cannot be read or parsed.
@@ -191,13 +195,16 @@ impl Source {
         &mut self,
         mut take: impl FnMut(&[u8]) -> Result<(), ParseError>,
     ) -> Result<(), ProbeError> {
-        // Bytes at the beginning of the buffer that are no whole line yet, and where they are in the file.
-        let (mut held, mut offset) = (0, 0u64);
+        // Bytes of an incomplete line at the beginning of the buffer, and their offset in the file.
+        let (mut incomplete, mut offset) = (0, 0u64);
         loop {
-            if held == self.buffer.len() {
-                self.buffer.resize(2 * held, 0);
+            if incomplete == self.buffer.len() {
+                self.buffer.resize(2 * incomplete, 0);
             }
-            let count = match self.file.read_at(&mut self.buffer[held..], offset + held as u64) {
+            let count = match self
+                .file
+                .read_at(&mut self.buffer[incomplete..], offset + incomplete as u64)
+            {
                 Ok(count) => count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(source) => {
@@ -207,10 +214,11 @@ impl Source {
                     });
                 }
             };
-            let end = held + count;
+            let end = incomplete + count;
             let lines = match count {
                 0 => end,
-                _ => memchr::memrchr(b'\n', &self.buffer[held..end]).map_or(0, |last| held + last + 1),
+                _ => memchr::memrchr(b'\n', &self.buffer[incomplete..end])
+                    .map_or(0, |last| incomplete + last + 1),
             };
             if lines > 0 {
                 take(&self.buffer[..lines]).map_err(|error| error.at(&self.path))?;
@@ -219,14 +227,14 @@ impl Source {
                 return Ok(());
             }
             self.buffer.copy_within(lines..end, 0);
-            held = end - lines;
+            incomplete = end - lines;
             offset += lines as u64;
         }
     }
 
-    /// A parse error of this file.
+    /// Adds the path of this file to a parse error.
     #[must_use]
-    pub fn refused(&self, error: ParseError) -> ProbeError {
+    pub fn error_at_path(&self, error: ParseError) -> ProbeError {
         error.at(&self.path)
     }
 
@@ -235,7 +243,7 @@ impl Source {
     }
 }
 
-/// A parse error without its path, which the pure parsers do not know.
+/// A parse error without the path, which pure parsers do not have.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// Line from 1.
@@ -247,7 +255,7 @@ pub struct ParseError {
 }
 
 impl ParseError {
-    /// The error with its path.
+    /// Adds the path.
     #[must_use]
     pub fn at(self, path: &Path) -> ProbeError {
         let path = path.display().to_string();
@@ -267,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_follows_its_file_and_grows_its_buffer() {
+    fn source_reads_changed_content_and_grows_its_buffer() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("stat");
         fs::write(&path, "one").unwrap();
@@ -280,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_whole_lines_and_together_the_file() {
+    fn pieces_are_whole_lines_and_add_up_to_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("interrupts");
         let lines = |lengths: &[usize]| {
@@ -313,23 +321,23 @@ mod tests {
         }
     }
 
-    /// Files of this kernel, whose records are short: both ways must give all of it. The numbers change, the lines do only when an
-    /// interface comes or goes, as it may between two of the reads.
+    /// Both ways must return all lines of these files, whose records are short. Their numbers
+    /// change between reads, and an interface may be added or removed.
     #[test]
-    fn a_read_with_room_for_another_record_was_the_last_one() {
+    fn read_with_room_for_another_record_is_the_last_one() {
         let host = Host::default();
         for (name, record) in [("vmstat", 128), ("net/dev", 512)] {
             let lines = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
             for buffer in [16, 1000, 4096, 1 << 16] {
-                let mut patient = Source::sized(host.proc(name), buffer).unwrap();
-                let mut quick = Source::sized(host.proc(name), buffer)
+                let mut until_empty = Source::sized(host.proc(name), buffer).unwrap();
+                let mut until_room = Source::sized(host.proc(name), buffer)
                     .unwrap()
                     .records_below(record);
                 loop {
-                    let before = lines(patient.read().unwrap());
-                    let found = lines(quick.read().unwrap());
-                    if lines(patient.read().unwrap()) == before {
-                        assert_eq!(found, before, "{name} into {buffer} bytes");
+                    let before = lines(until_empty.read().unwrap());
+                    let count = lines(until_room.read().unwrap());
+                    if lines(until_empty.read().unwrap()) == before {
+                        assert_eq!(count, before, "{name} into {buffer} bytes");
                         break;
                     }
                 }
@@ -338,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_names_the_path_and_the_mend() {
+    fn error_of_a_missing_file_has_path_and_fix() {
         let host = Host::new("/nonexistent", "/nonexistent");
         let error = host
             .source("pressure/cpu", "boot with psi=1")

@@ -1,7 +1,9 @@
-//! What can be read: one file per source, each a table of columns and a pure parser.
+//! Reads metrics of the host and of the server under test: one file per source, each with its
+//! columns and a pure parser.
 //!
-//! Probes know no run directory and no schedule. Every root is a parameter ([`Host`]), so that everything runs unprivileged on
-//! a fake host. A value that the source did not print is null; a source that cannot be read is an error or [`NotRunning`].
+//! Probes do not depend on a run directory or a schedule. Every root is a parameter ([`Host`]), so
+//! that tests run unprivileged on a fake host. A value that the source does not print is null; a
+//! source that cannot be read is an error or [`NotRunning`].
 
 pub mod background;
 pub mod ebpf;
@@ -18,8 +20,10 @@ pub mod scrape;
 
 use std::fmt::Debug;
 use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 
+use ebpf::Shared;
 pub use host::Host;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Schema;
@@ -27,34 +31,37 @@ pub use options::Options;
 pub use registry::PROBES;
 use rustix::thread::CapabilitySet;
 
-/// A source that is being read. Dropping it detaches.
+/// An open source. Dropping it detaches.
 ///
-/// Most sources are read within [`Probe::sample`]. One that may be slow or hang is read beside the ticks, by
-/// [`background::Background`], which is what the other methods are for.
+/// Most sources are read in [`Probe::sample`]. A source that can be slow or hang is read on a
+/// separate thread, by [`background::Background`]; the other methods exist for it.
 pub trait Probe: Debug {
-    /// What its rows mean, where that is known only once it is open; of the shape and the columns that its entry declares.
+    /// The schema of its rows, if the entry does not declare it completely. Shape and columns are
+    /// those of the entry.
     fn schema(&self) -> Option<&Schema> {
         None
     }
 
-    /// Asks for a read that goes on beside the tick; nothing to do for a source that is read in `sample`.
+    /// Starts a read on the separate thread; does nothing for a source that is read in `sample`.
     fn begin(&mut self) {}
 
-    /// True if a read has begun whose rows nobody has taken yet.
+    /// True if a read has started and no `sample` has returned its rows.
     fn is_pending(&self) -> bool {
         false
     }
 
-    /// Waits, but not beyond `patience`, for a read that was begun.
-    fn wait(&mut self, _patience: Duration) {}
+    /// Waits up to `timeout` for a read that has started.
+    fn wait(&mut self, _timeout: Duration) {}
 
-    /// Appends the source's rows as they are now.
+    /// Appends the current rows of the source.
     ///
     /// # Errors
-    /// When the source cannot be read or is not what its format says; the rows are then not to be used.
+    /// When the source cannot be read or does not have its documented format; the rows are then
+    /// invalid.
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError>;
 
-    /// When the read of the last `sample` began and ended (ns, CLOCK_MONOTONIC), if that was not within it.
+    /// Start and end of the read of the last `sample` (ns, CLOCK_MONOTONIC), if it was on the
+    /// separate thread.
     fn read_ns(&self) -> Option<(i64, i64)> {
         None
     }
@@ -63,44 +70,75 @@ pub trait Probe: Debug {
 /// Opens a probe: running, off, or unavailable.
 pub type Open = fn(&Host, &Options) -> Result<Box<dyn Probe>, NotRunning>;
 
-/// At which ticks a probe is read.
+/// Opens a probe of eBPF programs, which shares some with others.
+pub type OpenEbpf = fn(&Host, &Options, &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning>;
+
+#[derive(Clone, Copy, Debug)]
+enum Opener {
+    Independent(Open),
+    Ebpf(OpenEbpf),
+}
+
+/// The ticks at which a probe is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cadence {
-    /// At every one.
+    /// Every tick.
     Every,
-    /// Too dear for that: it follows [`Options::threads_every`], and the last tick.
+    /// Every n-th tick ([`Options::threads_every`]) and the last one: reading is expensive.
     Nth,
-    /// At every tenth of those, and the last tick: dear to read, and nobody looks at its seconds.
+    /// Every tenth of the n-th ticks and the last one: reading is expensive, and values within
+    /// seconds are not useful.
     Slow,
-    /// At the first and the last: totals whose course does not matter.
+    /// The first and the last tick: only the totals are useful.
     Ends,
 }
 
-/// One line of the list of probes.
+/// An entry in the list of probes.
 #[derive(Debug)]
 pub struct ProbeEntry {
     /// The name on the command line and of the table.
     pub name: &'static str,
-    /// One line for a person.
+    /// One line of description.
     pub help: &'static str,
-    /// What its rows mean.
+    /// The columns and metrics of its rows.
     pub schema: &'static Schema,
     /// When it is read.
     pub cadence: Cadence,
-    /// True if it is opened only when it is named: it costs too much for the standard set.
+    /// True if it runs only when it is named: its overhead is too high for the standard set.
     pub on_request: bool,
-    /// True if it asks the running kernel or a server: it has nothing to read on a fake host.
+    /// True if it reads from the running kernel or a server, and not from files: it cannot run on a
+    /// fake host.
     pub live: bool,
-    /// The capabilities that its reads need after it was opened (capabilities(7)); the recorder gives up all others.
-    pub keeps: CapabilitySet,
-    /// Opens it.
-    pub open: Open,
+    /// The capabilities that its reads need after it is open (capabilities(7)); the recorder drops
+    /// all others.
+    pub capabilities: CapabilitySet,
+    opener: Opener,
 }
 
 impl ProbeEntry {
     /// A probe of the standard set that is read at every tick.
     #[must_use]
     pub const fn new(name: &'static str, help: &'static str, schema: &'static Schema, open: Open) -> Self {
+        Self::with_opener(name, help, schema, Opener::Independent(open))
+    }
+
+    /// A live probe of eBPF programs, in the standard set and read at every tick.
+    #[must_use]
+    pub const fn ebpf(
+        name: &'static str,
+        help: &'static str,
+        schema: &'static Schema,
+        open: OpenEbpf,
+    ) -> Self {
+        Self::with_opener(name, help, schema, Opener::Ebpf(open)).live()
+    }
+
+    const fn with_opener(
+        name: &'static str,
+        help: &'static str,
+        schema: &'static Schema,
+        opener: Opener,
+    ) -> Self {
         Self {
             name,
             help,
@@ -108,8 +146,24 @@ impl ProbeEntry {
             cadence: Cadence::Every,
             on_request: false,
             live: false,
-            keeps: CapabilitySet::empty(),
-            open,
+            capabilities: CapabilitySet::empty(),
+            opener,
+        }
+    }
+
+    /// Opens the probe. The eBPF probes of one recorder get the same `shared`.
+    ///
+    /// # Errors
+    /// [`NotRunning`] where the probe is off or cannot run on this host.
+    pub fn open(
+        &self,
+        host: &Host,
+        options: &Options,
+        shared: &Rc<Shared>,
+    ) -> Result<Box<dyn Probe>, NotRunning> {
+        match self.opener {
+            Opener::Independent(open) => open(host, options),
+            Opener::Ebpf(open) => open(host, options, shared),
         }
     }
 
@@ -141,23 +195,24 @@ impl ProbeEntry {
         self
     }
 
-    /// The same probe, which reads no files under the roots.
+    /// The same probe, which does not read files under the roots.
     #[must_use]
     pub const fn live(mut self) -> Self {
         self.live = true;
         self
     }
 
-    /// The same probe, whose reads need these capabilities also after it was opened.
+    /// The same probe, whose reads need these capabilities after it is open.
     #[must_use]
-    pub const fn keeps(mut self, capabilities: CapabilitySet) -> Self {
-        self.keeps = self.keeps.union(capabilities);
+    pub const fn with_capabilities(mut self, capabilities: CapabilitySet) -> Self {
+        self.capabilities = self.capabilities.union(capabilities);
         self
     }
 
-    /// True if `name` means this probe: its own name, or the group before an underscore (`ebpf`, `mysql`).
+    /// True if `name` selects this probe: its name, or the group before an underscore (`ebpf`,
+    /// `mysql`).
     #[must_use]
-    pub fn is_called(&self, name: &str) -> bool {
+    pub fn matches(&self, name: &str) -> bool {
         self.name == name
             || self
                 .name
@@ -169,10 +224,10 @@ impl ProbeEntry {
 /// Why a probe is not running.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRunning {
-    /// Nobody asked for it.
+    /// It was not requested.
     #[error("{0}")]
     Off(String),
-    /// It cannot be read here; the text says why and what would make it work.
+    /// It cannot run on this host; the text has the reason and the fix.
     #[error("{0}")]
     Unavailable(String),
 }
@@ -180,21 +235,21 @@ pub enum NotRunning {
 /// Why a sample failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// A read beside the ticks has not ended yet: the tick is skipped.
+    /// A read on the separate thread has not finished: the tick is skipped.
     #[error("{0}")]
     Pending(String),
-    /// Anything else that a source answers; the text names the source.
+    /// Any other failure; the text names the source.
     #[error("{0}")]
     Source(String),
-    /// The operating system refused.
+    /// The operating system refused the read.
     #[error("{path}: {source}")]
     Read {
         /// The file.
         path: String,
-        /// The refusal.
+        /// The error.
         source: io::Error,
     },
-    /// The content is not what the format says.
+    /// The content does not have the documented format.
     #[error("{path}:{line}: {item}: {message}")]
     Parse {
         /// The file.

@@ -1,38 +1,34 @@
-//! What the probes are asked for, beyond which of them run.
+//! Defines the options of the probes: processes, CPU sets, endpoints and the server.
 
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::str::FromStr;
 
-use crate::ebpf;
 #[cfg(feature = "mysql")]
 use crate::mysql::server::Server;
 use crate::scrape::target::Scrapes;
 
-/// What the probes are asked for.
+/// The options of the probes.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Processes to watch, each under a role.
+    /// Processes to watch, each with a role.
     pub processes: Vec<ProcessTarget>,
     /// CPU sets for which interrupts and softirqs are summed.
     pub cpusets: Vec<(String, CpuSet)>,
     /// Record every interrupt line on every CPU, not only the sums.
     pub full_matrix: bool,
-    /// Record partitions beside whole devices.
+    /// Record partitions in addition to whole devices.
     pub partitions: bool,
-    /// Probes that are marked so are read at every n-th tick.
+    /// Probes with [`Cadence::Nth`](crate::Cadence::Nth) are read at every n-th tick.
     pub threads_every: u32,
-    /// The recorder itself, watched under the role `recorder`.
+    /// The recorder itself, watched with the role `recorder`.
     pub recorder_pid: u32,
-    /// The data directory of the server under test, where one was named.
+    /// The data directory of the server under test.
     pub data_dir: Option<PathBuf>,
-    /// The MySQL server to ask, where one was named.
+    /// The MySQL server to query.
     #[cfg(feature = "mysql")]
     pub mysql: Option<&'static Server>,
-    /// Endpoints of metrics.
+    /// Endpoints to scrape.
     pub scrapes: Scrapes,
-    /// What the eBPF probes of one recorder have in common.
-    pub ebpf: Rc<ebpf::Shared>,
 }
 
 impl Default for Options {
@@ -48,13 +44,12 @@ impl Default for Options {
             #[cfg(feature = "mysql")]
             mysql: None,
             scrapes: Scrapes::default(),
-            ebpf: Rc::default(),
         }
     }
 }
 
 impl Options {
-    /// The processes to watch, and the recorder itself under its role.
+    /// The processes to watch, including the recorder.
     #[must_use]
     pub fn with_recorder(&self) -> Vec<ProcessTarget> {
         let recorder = ProcessTarget {
@@ -66,28 +61,29 @@ impl Options {
     }
 }
 
-/// A process and the role it plays: `ROLE=PID`, `ROLE=@PIDFILE`, `ROLE=NAME` or `ROLE=cgroup:PATH`; `ROLE=tree:…` means its
-/// descendants too.
+/// A process and its role: `ROLE=PID`, `ROLE=@PIDFILE`, `ROLE=NAME` or `ROLE=cgroup:PATH`;
+/// `ROLE=tree:…` includes its descendants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessTarget {
-    /// The role, as it appears in the tables.
+    /// The role in the tables.
     pub role: String,
     /// How to find it.
     pub find: Find,
-    /// Whether its descendants play the role too: a generator that runs another program.
+    /// Whether its descendants have the role too, for a generator that runs another program.
     pub tree: bool,
 }
 
 /// How a process is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Find {
-    /// By number.
+    /// By process ID.
     Pid(u32),
-    /// By the number in a file, which may come later than the recording.
+    /// By the process ID in a file, which can be created after the recording starts.
     PidFile(PathBuf),
-    /// All processes of this name, as in `/proc/PID/comm`.
+    /// All processes with this name in `/proc/PID/comm`.
     Name(String),
-    /// All processes of a control group and of the groups in it: its directory, or the path below `/sys/fs/cgroup`.
+    /// All processes of a control group and of the groups below it: its directory, or the path
+    /// below `/sys/fs/cgroup`.
     Cgroup(PathBuf),
 }
 
@@ -95,7 +91,7 @@ impl FromStr for ProcessTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (role, target) = named(text, "ROLE=PID, ROLE=@PIDFILE, ROLE=NAME or ROLE=cgroup:PATH")?;
+        let (role, target) = split_role(text, "ROLE=PID, ROLE=@PIDFILE, ROLE=NAME or ROLE=cgroup:PATH")?;
         let (tree, target) = match target.strip_prefix("tree:") {
             Some(rest) => (true, rest),
             None => (false, target),
@@ -141,34 +137,23 @@ impl FromStr for CpuSet {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a CPU list such as 0-3,8");
-        let mut cpus = vec![];
-        for range in text.split(',') {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let first: u32 = first.trim().parse().map_err(|_| wrong())?;
-            let last: u32 = last.trim().parse().map_err(|_| wrong())?;
-            // The kernel's own limit is 8192 CPUs; anything beyond is a typing error.
-            if first > last || last > 0xffff {
-                return Err(wrong());
-            }
-            cpus.extend(first..=last);
+        match loadprint_cpulist::parse(text) {
+            Some(cpus) => Ok(Self { cpus }),
+            None => Err(format!("`{text}` is not a CPU list such as 0-3,8")),
         }
-        cpus.sort_unstable();
-        cpus.dedup();
-        Ok(Self { cpus })
     }
 }
 
-/// `ROLE=LIST` as on the command line.
+/// Parses `ROLE=LIST` of the command line.
 ///
 /// # Errors
-/// When there is no role or the list is not one.
+/// When the role is missing or the list is malformed.
 pub fn parse_cpuset(text: &str) -> Result<(String, CpuSet), String> {
-    let (role, list) = named(text, "ROLE=LIST, such as server=0-3")?;
+    let (role, list) = split_role(text, "ROLE=LIST, such as server=0-3")?;
     Ok((role.to_owned(), list.parse()?))
 }
 
-fn named<'a>(text: &'a str, form: &str) -> Result<(&'a str, &'a str), String> {
+fn split_role<'a>(text: &'a str, form: &str) -> Result<(&'a str, &'a str), String> {
     match text.split_once('=') {
         Some((role, rest)) if !role.is_empty() && !rest.is_empty() => Ok((role, rest)),
         _ => Err(format!("`{text}` is not of the form {form}")),
@@ -180,18 +165,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_lists_are_the_kernels() {
-        let set: CpuSet = "0-2,8,2".parse().unwrap();
-        assert_eq!(set.cpus(), [0, 1, 2, 8]);
+    fn cpu_sets_have_a_role_and_a_list() {
+        let (role, set) = parse_cpuset("server=0-2,8,2").unwrap();
+        assert_eq!((role.as_str(), set.cpus()), ("server", [0, 1, 2, 8].as_slice()));
         assert!(set.contains(8) && !set.contains(3));
-        for wrong in ["", "a", "3-1", "0,", "0-99999999"] {
-            assert!(wrong.parse::<CpuSet>().is_err(), "{wrong}");
-        }
+        assert!(parse_cpuset("server=3-1").unwrap_err().contains("CPU list"));
         assert!(parse_cpuset("0-3").unwrap_err().contains("ROLE=LIST"));
     }
 
     #[test]
-    fn processes_by_number_file_name_and_group() {
+    fn processes_are_named_by_id_file_name_and_group() {
         let find = |text: &str| text.parse::<ProcessTarget>().unwrap().find;
         assert_eq!(find("server=42"), Find::Pid(42));
         assert_eq!(

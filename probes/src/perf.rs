@@ -1,9 +1,11 @@
-//! The processor's own counters (PMU): cycles, instructions, last-level cache, address translation, branches, by CPU set.
+//! Reads the hardware counters of the processor (PMU) by CPU set: cycles, instructions, cache,
+//! address translation, branches.
 //!
-//! Every event has a counter on every CPU (perf_event_open(2)). Where there are more events than the processor has counters the
-//! kernel gives each a share of the time: `enabled_ns` and `running_ns` tell, and nothing is scaled here. Reading one counter is
-//! a system call and, on another CPU, an interrupt to that CPU (1 to 5 µs together); it happens beside the ticks, about once a
-//! second. A processor without counters, which is what most virtual machines show, makes the probe unavailable.
+//! Every event has a counter on every CPU (perf_event_open(2)). If there are more events than
+//! counters, the kernel multiplexes them; `enabled_ns` and `running_ns` show the share of each, and
+//! values are not scaled. Reading a counter takes a system call and, for another CPU, an interrupt
+//! to that CPU (1 to 5 µs together); a separate thread reads them about once a second. Most virtual
+//! machines have no counters: the probe is then unavailable.
 
 use std::fs;
 use std::io;
@@ -48,36 +50,36 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "value",
         Unit::One,
-        "events while the counter was running; missing if it never was, or cannot be had",
+        "events while the counter was running; missing if it never ran or is not available",
         "perf_event_open(2), value",
     ),
     Column::counter(
         "enabled_ns",
         Unit::Nanosecond,
-        "time since the counter was opened, of all CPUs together",
+        "time since the counter was opened, summed over CPUs",
         "perf_event_open(2), time_enabled",
     ),
     Column::counter(
         "running_ns",
         Unit::Nanosecond,
-        "time in which it counted; less than enabled_ns where counters are shared",
+        "time in which it counted; less than enabled_ns if counters are multiplexed",
         "perf_event_open(2), time_running",
     ),
 ];
 
-/// What is counted.
+/// A counted event.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     /// A generic hardware event.
     Hardware(Hardware),
-    /// Loads that miss a cache, or the translations' own.
+    /// Loads that miss a cache or the TLB.
     LoadMisses(CacheId),
-    /// Something that the kernel counts itself, with or without a PMU.
+    /// An event that the kernel counts, with or without a PMU.
     Software(Software),
 }
 
-/// The events of the standard set. What a processor takes for a reference to the cache, usually the last level's, is its own
-/// affair (perf_event_open(2), PERF_COUNT_HW_CACHE_REFERENCES).
+/// The events of the standard set. The processor defines which accesses are cache references,
+/// usually those of the last level (perf_event_open(2), PERF_COUNT_HW_CACHE_REFERENCES).
 const EVENTS: [(&str, Event); 7] = [
     ("cycles", Event::Hardware(Hardware::CPU_CYCLES)),
     ("instructions", Event::Hardware(Hardware::INSTRUCTIONS)),
@@ -89,7 +91,7 @@ const EVENTS: [(&str, Event); 7] = [
 ];
 
 impl Event {
-    /// A counter on one CPU, of all that runs there, kernel included.
+    /// A counter of everything that runs on one CPU, kernel included.
     fn on(self, cpu: u32) -> io::Result<Counter> {
         let mut builder = match self {
             Self::Hardware(event) => Builder::new(event),
@@ -110,7 +112,7 @@ impl Event {
     }
 }
 
-/// What the kernel says of one counter, or of several together.
+/// The values of one counter, or the sums of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Reading {
     value: u64,
@@ -118,7 +120,7 @@ struct Reading {
     running_ns: u64,
 }
 
-/// The value, if the counter ever counted: one that found no place in the PMU has not measured nothing, it has not measured.
+/// The value, if the counter ever ran. A counter that got no place in the PMU has no value, not 0.
 fn classify(reading: Reading) -> Option<u64> {
     (reading.running_ns > 0).then_some(reading.value)
 }
@@ -130,7 +132,7 @@ struct Sum {
     set: CpuSet,
 }
 
-/// One event's counters, by CPU; none where the processor does not have it.
+/// The counters of one event by CPU; none if the processor does not have the event.
 #[derive(Debug)]
 struct Counters {
     event: &'static str,
@@ -141,11 +143,11 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     open_events(host, options, &EVENTS)
 }
 
-/// Opens the probe for these events, each under its name: summed over the CPU sets of `options`, or over all CPUs if there are
-/// none; with `full_matrix` on every CPU too.
+/// Opens the probe for these named events: summed over each CPU set of `options`, or over all CPUs
+/// if there are no sets; with `full_matrix` also by CPU.
 ///
 /// # Errors
-/// [`NotRunning::Unavailable`] if none of them can be counted here.
+/// [`NotRunning::Unavailable`] if this host cannot count any of them.
 pub fn open_events(
     host: &Host,
     options: &Options,
@@ -181,7 +183,7 @@ pub fn open_events(
         counters.push(Counters { event, on_cpus });
     }
     if counters.iter().all(|counters| counters.on_cpus.is_empty()) {
-        let none = "perf: none of the CPU sets is online; name others with --cpuset".to_owned();
+        let none = "perf: no CPU of the CPU sets is online; name others with --cpuset".to_owned();
         return Err(NotRunning::Unavailable(refusal.unwrap_or(none)));
     }
     if options.full_matrix {
@@ -202,26 +204,26 @@ pub fn open_events(
 fn online(host: &Host) -> Result<CpuSet, NotRunning> {
     let path = host.sys("devices/system/cpu/online");
     let unavailable =
-        |why: String| NotRunning::Unavailable(format!("{}: {why}; mount sysfs there", path.display()));
+        |why: String| NotRunning::Unavailable(format!("{}: {why}; mount sysfs", path.display()));
     let text = fs::read_to_string(&path).map_err(|error| unavailable(error.to_string()))?;
     text.trim().parse().map_err(unavailable)
 }
 
-/// Why there is no counter, and what would make it work.
+/// The reason why a counter cannot be opened, and the fix.
 fn refused(error: &io::Error, counters: usize) -> String {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
-            "perf: counting a whole CPU is forbidden here; run as root or with CAP_PERFMON, or set kernel.perf_event_paranoid \
+            "perf: no permission to count a whole CPU; run as root or with CAP_PERFMON, or set kernel.perf_event_paranoid \
              to 0 (sysctl)"
                 .to_owned()
         }
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL | libc::ENXIO) => {
-            "perf: the processor shows no counters (PMU), as in most virtual machines; have the hypervisor pass them on, or \
+            "perf: the processor has no counters (PMU), as in most virtual machines; enable the virtual PMU in the hypervisor, or \
              measure on bare metal"
                 .to_owned()
         }
         Some(libc::EMFILE | libc::ENFILE) => {
-            format!("perf: {error}; {counters} are needed: raise the limit on open files (ulimit -n)")
+            format!("perf: {error}; the probe needs {counters} counters: raise the limit of open files (ulimit -n)")
         }
         _ => format!("perf: {error}; the kernel needs CONFIG_PERF_EVENTS"),
     }
@@ -261,7 +263,7 @@ impl Counters {
     }
 }
 
-/// Several counters of one event together; `None` if there are none.
+/// The sums of the counters of one event; `None` if there are none.
 fn total(readings: impl Iterator<Item = Reading>) -> Option<Reading> {
     readings.reduce(|sum, reading| Reading {
         value: sum.value.wrapping_add(reading.value),
@@ -283,31 +285,35 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ran_was_not_measured() {
+    fn counter_that_never_ran_has_no_value() {
         assert_eq!(classify(reading(0, 1000, 0)), None);
         assert_eq!(classify(reading(7, 1000, 0)), None);
         assert_eq!(classify(reading(0, 0, 0)), None);
-        assert_eq!(classify(reading(0, 1000, 1)), Some(0), "a zero that was measured");
-        // A share of the time is told by the times and not made good here.
+        assert_eq!(
+            classify(reading(0, 1000, 1)),
+            Some(0),
+            "the counter ran and counted 0"
+        );
+        // A multiplexed value is not scaled.
         assert_eq!(classify(reading(7, 1000, 250)), Some(7));
         assert_eq!(classify(reading(7, 1000, 1000)), Some(7));
         assert_eq!(classify(reading(u64::MAX, 1000, 1000)), Some(u64::MAX));
     }
 
     #[test]
-    fn counters_add_up() {
+    fn counters_are_summed() {
         let both = [reading(1, 10, 10), reading(u64::MAX, 10, 5)];
         assert_eq!(total(both.into_iter()), Some(reading(0, 20, 15)));
         assert_eq!(total([].into_iter()), None);
     }
 
     #[test]
-    fn a_refusal_says_what_would_help() {
+    fn errors_have_a_fix() {
         for (errno, expected) in [
             (libc::EACCES, "kernel.perf_event_paranoid"),
             (libc::ENOENT, "no counters (PMU)"),
             (libc::EOPNOTSUPP, "no counters (PMU)"),
-            (libc::EMFILE, "14 are needed: raise the limit on open files"),
+            (libc::EMFILE, "needs 14 counters: raise the limit of open files"),
             (libc::ENOSYS, "CONFIG_PERF_EVENTS"),
         ] {
             let reason = refused(&io::Error::from_raw_os_error(errno), 14);

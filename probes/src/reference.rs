@@ -1,4 +1,4 @@
-//! The metric reference, `docs/metrics.md`: every table and metric as the probes themselves declare it, whatever this host has.
+//! Generates the metric reference, `docs/metrics.md`, from the declarations of all probes.
 
 use loadprint_recording::schema::Better;
 use loadprint_recording::schema::Column;
@@ -13,16 +13,17 @@ use crate::ProbeEntry;
 const HEAD: &str = "\
 # Metric reference
 
-Printed by `loadprint-collect probes --format markdown` from what the probes declare; a test compares the two.
-Shapes, units and kinds are explained in [recording-format.md](recording-format.md). Counters are cumulative, as their source
-printed them; a value that the source did not print is null. *Better* is what less or more of it means, all else equal.
+`loadprint-collect probes --format markdown` prints this page from the declarations of the probes; a
+test compares the two. [recording-format.md](recording-format.md) explains shapes, units and kinds.
+Counters are cumulative, as printed by their source; a value that the source does not print is null.
+*Better* says whether a higher or a lower value is better, all else equal.
 ";
 
 /// The whole reference as Markdown.
 #[must_use]
 pub fn markdown() -> String {
     let mut page = HEAD.to_owned();
-    page += "\n| probe | what it reads |\n|---|---|\n";
+    page += "\n| probe | description |\n|---|---|\n";
     for entry in PROBES {
         line(
             &mut page,
@@ -42,7 +43,7 @@ fn section(entry: &ProbeEntry, page: &mut String) {
     };
     let entity: Vec<_> = schema.entity.iter().map(|name| format!("`{name}`")).collect();
     let request = if entry.on_request {
-        format!("; only when asked for: `--with {}`", entry.name)
+        format!("; only with `--with {}`", entry.name)
     } else {
         String::new()
     };
@@ -58,8 +59,8 @@ fn section(entry: &ProbeEntry, page: &mut String) {
         Shape::Table | Shape::Histogram => &schema.columns,
     };
     if schema.shape == Shape::Metrics {
-        page.push_str("Whatever the source prints is recorded; the unit of a metric that is not listed here is unknown.\n");
-        // Beside the value there may be its text.
+        page.push_str("All metrics of the source are recorded; the unit of a metric that is not listed here is unknown.\n");
+        // Some tables also have a text column.
         for column in schema.columns.iter().filter(|column| column.name != "value") {
             page.push_str(&format!("Column `{}`: {}.\n", column.name, column.help));
         }
@@ -85,7 +86,7 @@ fn row(column: &Column, page: &mut String) {
         Better::Lower => "lower",
         Better::Neither => "",
     };
-    // A fact in words has no unit.
+    // A text has no unit.
     let unit = if column.kind == Kind::Info {
         String::new()
     } else {
@@ -105,7 +106,7 @@ fn row(column: &Column, page: &mut String) {
     );
 }
 
-/// A unit's word in the recording's metadata.
+/// The name of a unit in the metadata of a recording.
 fn unit(unit: Unit) -> String {
     serde_json::to_value(unit)
         .ok()
@@ -113,7 +114,7 @@ fn unit(unit: Unit) -> String {
         .unwrap_or_default()
 }
 
-/// When a probe of this cadence is read, in words.
+/// The description of a cadence.
 #[must_use]
 pub fn cadence(cadence: Cadence) -> &'static str {
     match cadence {
@@ -131,7 +132,7 @@ fn capitalised(phrase: &str) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Text inside of a Markdown table.
+/// Escapes text for a Markdown table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

@@ -1,4 +1,5 @@
-//! Block I/O that is counted beforehand, on devices nobody else uses, and beside the kernel's own counts. Needs root.
+//! Compares the block probes with known I/O on private devices and with the kernel's own counters.
+//! Needs root.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -18,6 +19,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
+use std::rc::Rc;
 
 use common::live::Histogram;
 use common::live::Live;
@@ -30,17 +32,17 @@ use loadprint_recording::histogram::subtract;
 use memmap2::MmapMut;
 use tempfile::TempDir;
 
-/// Devices beyond the bound share a row: two tests at once would count each other's.
+/// Devices beyond the limit share a row: parallel tests would count the I/O of each other.
 const SECTION: &str = "disks";
 
-/// What a command printed; it must succeed.
+/// The output of a command, which must succeed.
 fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// A loop device over a file of its own.
+/// A loop device over a private file.
 struct Loop {
     path: String,
     directory: TempDir,
@@ -76,12 +78,12 @@ impl Drop for Loop {
     }
 }
 
-/// Page-aligned memory, as O_DIRECT wants it.
+/// Page-aligned memory, which O_DIRECT needs.
 fn buffer(size: usize) -> MmapMut {
     MmapMut::map_anon(size).unwrap()
 }
 
-/// Both tables of one recorder: they share their programs.
+/// Both probes of one recorder, which share their programs.
 struct Tables {
     latency: Live,
     size: Live,
@@ -89,10 +91,10 @@ struct Tables {
 
 impl Tables {
     fn open() -> Self {
-        let options = Options::default();
+        let (options, shared) = (Options::default(), Rc::default());
         Self {
-            latency: Live::open("ebpf_block", &options),
-            size: Live::open("ebpf_block_size", &options),
+            latency: Live::open_sharing("ebpf_block", &options, &shared),
+            size: Live::open_sharing("ebpf_block_size", &options, &shared),
         }
     }
 
@@ -101,7 +103,7 @@ impl Tables {
     }
 }
 
-/// Fields 4 and later of a device's line in `/proc/diskstats`.
+/// Fields 4 and later of the line of a device in `/proc/diskstats`.
 fn diskstats(device: &str) -> Vec<u64> {
     let file = fs::read_to_string("/proc/diskstats").unwrap();
     let mut lines = file
@@ -113,7 +115,8 @@ fn diskstats(device: &str) -> Vec<u64> {
 
 const IN_FLIGHT: usize = 8;
 
-/// Both tables and the kernel's counts, of an instant at which nothing is under way: the counts before and after are the same.
+/// Both tables and the kernel's counters at a time without I/O: the counters before and after are
+/// equal.
 fn at_rest(tables: &mut Tables, device: &str) -> ((Reading, Reading), Vec<u64>) {
     eventually("a moment without I/O", || {
         let before = diskstats(device);
@@ -123,26 +126,28 @@ fn at_rest(tables: &mut Tables, device: &str) -> ((Reading, Reading), Vec<u64>) 
     })
 }
 
-/// Repeats a round until all of its requests were seen; it asserts by itself that never more than those are.
+/// Repeats a round until all of its requests are counted. The round itself asserts that the count
+/// is never higher.
 ///
-/// The kernel leaves out a program that an interrupt calls within itself on the same CPU (`prog->active` in
-/// kernel/trace/bpf_trace.c): a request may be missed while another one, of any disk, is being counted. Where others use disks
-/// all the time that happens in a good part of the rounds; programs that count wrongly miss some in every round.
+/// The kernel skips a program that an interrupt calls while it runs on the same CPU (`prog->active`
+/// in kernel/trace/bpf_trace.c): a request can be missed while a request of any disk is counted. On
+/// a host with constant I/O that happens in many rounds; a program that counts wrongly misses
+/// requests in every round.
 fn in_one_round<T>(mut round: impl FnMut() -> Option<T>) -> T {
     (0..100)
         .find_map(|_| round())
-        .unwrap_or_else(|| panic!("in each of a hundred rounds requests were missed"))
+        .unwrap_or_else(|| panic!("each of a hundred rounds missed requests"))
 }
 
 #[test]
-fn so_many_reads_writes_flushes_and_discards_are_counted_and_no_more() {
+fn exact_numbers_of_reads_writes_flushes_and_discards_are_counted() {
     let _alone = alone(SECTION);
-    in_one_round(so_many);
+    in_one_round(count_on_a_new_disk);
 }
 
-fn so_many() -> Option<()> {
+fn count_on_a_new_disk() -> Option<()> {
     let mut tables = Tables::open();
-    // The disk comes after the programs: it has rows from its first request on.
+    // The disk is added after the programs were loaded: it has rows from its first request.
     let disk = Loop::new();
     disk.set_scheduler("none");
     let file = disk.direct();
@@ -176,9 +181,9 @@ fn so_many() -> Option<()> {
     let kernel = subtract(&kernel, &kernel_before);
     let mut all = true;
     for (operation, count) in [("read", kernel[0]), ("write", 17), ("flush", 11), ("discard", 5)] {
-        let found = device(operation).count();
-        assert!(found <= count, "{operation}: {found} of {count}");
-        all &= found == count;
+        let counted = device(operation).count();
+        assert!(counted <= count, "{operation}: {counted} of {count}");
+        all &= counted == count;
     }
     if !all {
         return None;
@@ -190,7 +195,7 @@ fn so_many() -> Option<()> {
         smallest > 0 && timed.sum >= 11 * smallest,
         "a flush takes time: {timed:?}"
     );
-    assert_eq!(timed.others, [0], "none was lost");
+    assert_eq!(timed.others, [0], "no request was lost");
 
     let size_of = |operation| between(&size_before, &size, &format!("{name} {operation}"));
     assert_eq!(
@@ -205,7 +210,8 @@ fn so_many() -> Option<()> {
         (size_of("discard").filled(), size_of("discard").sum),
         (vec![(131_072, 5)], 5 * 131_072)
     );
-    // blkdiscard looks at the device's first sectors for a file system: through the page cache, and none of these are ours.
+    // blkdiscard reads the first sectors of the device through the page cache, to look for a file
+    // system.
     let reads = size_of("read");
     assert!(
         reads
@@ -216,7 +222,7 @@ fn so_many() -> Option<()> {
     );
     assert_eq!((reads.count(), reads.sum / 512), (kernel[0], kernel[2]));
 
-    // Without a scheduler a request goes straight to the driver (discards come through the list of a plug).
+    // Without a scheduler a request is issued directly (discards go through the list of a plug).
     for operation in ["read", "write", "flush"] {
         let queue = between(&latency_before, &latency, &format!("{name} {operation} queue"));
         assert_eq!(queue.count(), 0, "{operation}");
@@ -225,7 +231,7 @@ fn so_many() -> Option<()> {
 }
 
 #[test]
-fn a_scheduler_s_requests_wait_in_its_queue() {
+fn requests_wait_in_the_queue_of_a_scheduler() {
     let _alone = alone(SECTION);
     in_one_round(through_a_queue);
 }
@@ -246,10 +252,10 @@ fn through_a_queue() -> Option<()> {
     }
     let ((after, _), kernel) = at_rest(&mut tables, disk.name());
     let count = |what: &str| between(&before, &after, &format!("{} {what}", disk.name())).count();
-    // Whoever looks what is on a new disk (udev) reads from it too.
+    // udev also reads from a new disk.
     let reads = kernel[0] - kernel_before[0];
     assert!(reads >= 23);
-    // A flush passes by the scheduler.
+    // A flush bypasses the scheduler.
     let mut all = true;
     for (what, expected) in [
         ("read queue", reads),
@@ -259,18 +265,19 @@ fn through_a_queue() -> Option<()> {
         ("flush queue", 0),
         ("flush device", 7),
     ] {
-        let found = count(what);
-        assert!(found <= expected, "{what}: {found} of {expected}");
-        all &= found == expected;
+        let counted = count(what);
+        assert!(counted <= expected, "{what}: {counted} of {expected}");
+        all &= counted == expected;
     }
     all.then_some(())
 }
 
 #[test]
-fn a_file_system_s_fsyncs_are_flushes_of_its_disk() {
+fn fsyncs_of_a_file_system_are_flushes_of_its_disk() {
     let _alone = alone(SECTION);
     let disk = Loop::new();
-    // Nothing is left for the kernel to write by itself while the test goes on: neither tables nor, every five seconds, a commit.
+    // Prevents other writes by the kernel during the test: neither tables nor, every five seconds,
+    // a commit.
     let at_once = "lazy_itable_init=0,lazy_journal_init=0";
     run("mkfs.ext4", &["-q", "-E", at_once, &disk.path]);
     let mount = disk.directory.path().join("mount");
@@ -282,12 +289,13 @@ fn a_file_system_s_fsyncs_are_flushes_of_its_disk() {
     let mut tables = Tables::open();
     let counted = in_one_round(|| fsyncs(&mut tables, disk.name(), &mount));
     run("umount", &[mount.to_str().unwrap()]);
-    // A commit's record asks for a flush before it and to be durable itself, which on a device without FUA is a second flush.
+    // The commit record needs a flush before it and FUA, which on a device without FUA is a second
+    // flush.
     assert_eq!(counted.flush + counted.write_fua, 2 * 23, "{counted:?}");
 }
 
 #[test]
-fn the_real_disk_s_requests_are_those_that_the_kernel_counts() {
+fn requests_of_a_real_disk_equal_the_counters_of_the_kernel() {
     let _alone = alone(SECTION);
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let mut tables = Tables::open();
@@ -295,7 +303,7 @@ fn the_real_disk_s_requests_are_those_that_the_kernel_counts() {
     assert!(counted.flush >= 23, "{counted:?}");
 }
 
-/// The whole disk below a directory.
+/// The whole disk of a directory.
 fn disk_of(directory: &Path) -> String {
     let dev = fs::metadata(directory).unwrap().st_dev();
     let link = format!("/sys/dev/block/{}:{}", libc::major(dev), libc::minor(dev));
@@ -314,7 +322,7 @@ struct Counted {
     write_fua: u64,
 }
 
-/// Both tables, and the kernel's counts just before and just after they were read.
+/// Both tables, and the kernel's counters just before and just after they were read.
 struct Moment {
     readings: (Reading, Reading),
     before: Vec<u64>,
@@ -322,7 +330,8 @@ struct Moment {
 }
 
 impl Moment {
-    /// One at which the disk is at rest if there is any in many; a disk that others use all the time has none.
+    /// A moment without I/O on the disk, if one of many attempts finds it; a disk with constant I/O
+    /// has none.
     fn of(tables: &mut Tables, disk: &str) -> Self {
         for _ in 0..2000 {
             let moment = Self::now(tables, disk);
@@ -349,12 +358,14 @@ impl Moment {
     }
 }
 
-/// Requests that end on other CPUs while the tables are read may be counted here and not yet there: so many of the host's, and so
-/// many sectors in each (BLK_MAX_SEGMENT_SIZE and any limit of a queue are far below).
+/// Requests that complete on other CPUs while the tables are read can be counted by the probe and
+/// not yet by the kernel: the maximum number, and the maximum of sectors in each
+/// (BLK_MAX_SEGMENT_SIZE and all queue limits are far lower).
 const ENDING: u64 = 64;
 const SECTORS: u64 = 1 << 16;
 
-/// The least and the most that the kernel counted between two moments: one number where the disk was at rest at both.
+/// The minimum and the maximum that the kernel counted between two moments; equal if the disk was
+/// idle at both.
 fn counted(first: &Moment, last: &Moment, field: usize, unit: u64) -> RangeInclusive<u64> {
     let slack = if first.is_at_rest() && last.is_at_rest() {
         0
@@ -367,8 +378,8 @@ fn counted(first: &Moment, last: &Moment, field: usize, unit: u64) -> RangeInclu
     least..=last.after[field] - first.before[field] + slack
 }
 
-/// Syncs a file 23 times, and compares with the kernel's own counts over the same time, whoever else used the disk. Nothing where
-/// fewer were seen.
+/// Syncs a file 23 times and compares the result with the kernel's counters in the same time, which
+/// include all other users of the disk. `None` if the probe counted fewer.
 fn fsyncs(tables: &mut Tables, disk: &str, directory: &Path) -> Option<Counted> {
     let mut file = tempfile::tempfile_in(directory).unwrap();
     let first = Moment::of(tables, disk);
@@ -390,7 +401,7 @@ fn fsyncs(tables: &mut Tables, disk: &str, directory: &Path) -> Option<Counted> 
         ["write", "write_fua", "other"].map(|operation| device(operation).count()),
         device("flush"),
     );
-    for (found, field, unit) in [
+    for (counted_here, field, unit) in [
         (device("read").count(), 0, 1),
         (device("discard").count(), 11, 1),
         (flushes.count(), 15, 1),
@@ -403,12 +414,16 @@ fn fsyncs(tables: &mut Tables, disk: &str, directory: &Path) -> Option<Counted> 
         (sectors("discard"), 13, SECTORS),
     ] {
         let kernel = counted(&first, &last, field, unit);
-        assert!(found <= *kernel.end(), "field {field}: {found} of {kernel:?}");
-        if found < *kernel.start() {
+        assert!(
+            counted_here <= *kernel.end(),
+            "field {field}: {counted_here} of {kernel:?}"
+        );
+        if counted_here < *kernel.start() {
             return None;
         }
     }
-    // The kernel also counts, as a write, each empty request by which a flush is asked for; the device sees none of them.
+    // The kernel also counts each empty request that asks for a flush as a write; the device gets
+    // none of them.
     let (written, kernel) = (writes.iter().sum::<u64>(), requests(4));
     assert!(written <= *kernel.end(), "{writes:?}, {kernel:?}, {flushes:?}");
     (written >= 23).then_some(Counted {
@@ -418,10 +433,10 @@ fn fsyncs(tables: &mut Tables, disk: &str, directory: &Path) -> Option<Counted> 
 }
 
 #[test]
-fn devices_beyond_the_bound_share_a_row() {
+fn devices_beyond_the_limit_share_a_row() {
     let _alone = alone(SECTION);
     let mut tables = Tables::open();
-    // More than there is room for besides the disks in use when the programs were loaded.
+    // More than the spare numbers after the disks that were in use when the programs were loaded.
     let disks: Vec<_> = (0..12).map(|_| Loop::new()).collect();
     let (before, _) = tables.read();
     let mut page = buffer(4096);
@@ -433,7 +448,7 @@ fn devices_beyond_the_bound_share_a_row() {
     let named: Vec<u64> = disks.iter().map(|disk| reads(disk.name())).collect();
     let by_name = named.iter().filter(|reads| **reads > 0).count() as u64;
     let shared = reads("other");
-    // Whoever looks what is on a new disk (udev) reads from it too, and other disks may share the row.
+    // udev also reads from a new disk, and other disks can share the row.
     assert!(shared >= 12 - by_name, "{named:?} by name, {shared} together");
     assert!((1..12).contains(&by_name), "{named:?} by name, {shared} together");
 }

@@ -1,4 +1,4 @@
-//! Interrupts beside the kernel's own counts. Needs root.
+//! Compares the interrupt probe with the kernel's own counters. Needs root.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,7 +21,8 @@ const SOFTIRQS: [&str; 10] = [
     "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
 ];
 
-/// The sum over CPUs of the lines of `/proc/softirqs` or `/proc/interrupts` that `wanted` takes by their first and last word.
+/// The sum over CPUs of the lines of `/proc/softirqs` or `/proc/interrupts` whose first and last
+/// word `wanted` accepts.
 fn counted(file: &str, wanted: impl Fn(&str, &str) -> bool) -> u64 {
     let text = fs::read_to_string(file).unwrap();
     let cpus = text.lines().next().unwrap().split_ascii_whitespace().count();
@@ -43,14 +44,15 @@ fn softirqs() -> Vec<u64> {
         .collect()
 }
 
-/// Hard interrupts of devices; their lines have numbers.
+/// Hard interrupts of devices, whose lines have numbers.
 fn of_devices(wanted: impl Fn(&str) -> bool) -> u64 {
     counted("/proc/interrupts", |line, device| {
         line.parse::<u32>().is_ok() && wanted(device)
     })
 }
 
-/// Readings and counts at two times, of which the kernel's are taken before and after the probe's: interrupts go on meanwhile.
+/// A reading of the probe, and the kernel's counters before and after it: interrupts occur in
+/// between.
 struct Bracket<T> {
     reading: Reading,
     before: T,
@@ -70,15 +72,16 @@ impl<T> Bracket<T> {
     }
 }
 
-/// The host's CPUs that are in use, whatever this process may use of them.
+/// The online CPUs of the host.
 fn cpus() -> u64 {
     let text = fs::read_to_string("/proc/stat").unwrap();
     let is_cpu = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
     text.lines().filter(is_cpu).count() as u64
 }
 
-/// Checks what was timed between two readings. The kernel counted at least what came between the inner counts and at most what
-/// came between the outer ones; and every CPU may be within one that it has counted and whose end the probe has not seen.
+/// Checks the number of interrupts that the probe timed between two readings. It is at least the
+/// increase between the inner counters and at most that between the outer ones; each CPU can also
+/// be in an interrupt that the kernel has counted and that has not ended.
 fn check(what: &str, timed: u64, first: [u64; 2], last: [u64; 2]) {
     let cpus = cpus();
     let least = last[0].saturating_sub(first[1]).saturating_sub(cpus);
@@ -90,7 +93,7 @@ fn check(what: &str, timed: u64, first: [u64; 2], last: [u64; 2]) {
 }
 
 #[test]
-fn soft_interrupts_are_those_that_the_kernel_counts() {
+fn soft_interrupts_equal_the_counters_of_the_kernel() {
     let mut probe = Live::open("ebpf_irq", &Options::default());
     let first = Bracket::new(&mut probe, softirqs);
     // Each datagram over loopback is received in a NET_RX soft interrupt.
@@ -112,16 +115,16 @@ fn soft_interrupts_are_those_that_the_kernel_counts() {
         );
     }
     let received = between(&first.reading, &last.reading, "NET_RX");
-    assert!(received.count() >= 1000, "each was waited for: {received:?}");
+    assert!(received.count() >= 1000, "the test waited for each: {received:?}");
     let shortest = received.filled()[0].0;
     assert!(
         shortest > 0 && received.sum >= 1000 * shortest,
-        "it takes time: {received:?}"
+        "a soft interrupt takes time: {received:?}"
     );
 }
 
 #[test]
-fn hard_interrupts_are_those_that_the_kernel_counts_also_by_device() {
+fn hard_interrupts_by_device_equal_the_counters_of_the_kernel() {
     let mut probe = Live::open("ebpf_irq", &Options::default());
     let devices: BTreeSet<String> = fs::read_to_string("/proc/interrupts")
         .unwrap()
@@ -162,11 +165,11 @@ fn hard_interrupts_are_those_that_the_kernel_counts_also_by_device() {
             );
         }
     }
-    // Each sync waits for the disk at least once, which tells by an interrupt that it is done.
+    // Each sync waits for the disk at least once, which reports completion with an interrupt.
     assert!(most >= 23, "{most}");
 }
 
-/// A line's name without the number of its queue.
+/// The name of a line without the number of its queue.
 fn name_of(device: &str) -> &str {
     device.trim_end_matches(|last: char| last.is_ascii_digit() || last == '.')
 }

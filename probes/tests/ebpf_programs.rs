@@ -1,4 +1,4 @@
-//! The account of the recorder's own eBPF programs, on the running kernel. Needs root.
+//! Tests the cost of the recorder's own eBPF programs on the running kernel. Needs root.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -10,24 +10,24 @@ mod common;
 use std::mem::size_of;
 use std::mem::zeroed;
 use std::process;
+use std::rc::Rc;
 
 use loadprint_probes::Host;
 use loadprint_probes::NotRunning;
 use loadprint_probes::Options;
-use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
+use loadprint_probes::ebpf::Shared;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::rows::Value;
 
 /// System calls that the test makes between two readings.
 const CALLS: u64 = 2_000;
 
-fn open(name: &str, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let entry = PROBES.iter().find(|entry| entry.name == name).unwrap();
-    (entry.open)(&Host::default(), options)
+fn open(name: &str, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    common::entry(name).open(&Host::default(), options, shared)
 }
 
-/// The columns of one row; a null is none.
+/// The columns of one row; `None` for null.
 fn row(probe: &mut dyn Probe, entity: [&str; 3]) -> [Option<u64>; 3] {
     let mut rows = Rows::default();
     common::read(probe, &mut rows).unwrap();
@@ -41,9 +41,9 @@ fn row(probe: &mut dyn Probe, entity: [&str; 3]) -> [Option<u64>; 3] {
     })
 }
 
-/// Runs `work` on one CPU only; the thread may use the others again afterwards.
+/// Runs `work` on one CPU only, and then restores the affinity of the thread.
 fn on_cpu(cpu: usize, work: impl FnOnce()) {
-    // SAFETY: the sets are plain memory of this function, of the size that is given with them.
+    // SAFETY: the sets are local variables of the given size.
     unsafe {
         let mut before: libc::cpu_set_t = zeroed();
         let size = size_of::<libc::cpu_set_t>();
@@ -57,7 +57,7 @@ fn on_cpu(cpu: usize, work: impl FnOnce()) {
 }
 
 #[test]
-fn calls_and_time_grow_by_what_was_caused_on_the_cpu_that_it_was_caused_on() {
+fn calls_on_a_cpu_add_calls_of_that_cpu_and_time() {
     let options = Options {
         processes: vec![format!("load={}", process::id()).parse().unwrap()],
         cpusets: vec![
@@ -66,8 +66,9 @@ fn calls_and_time_grow_by_what_was_caused_on_the_cpu_that_it_was_caused_on() {
         ],
         ..Options::default()
     };
-    let _attached = open("ebpf_syscalls", &options).unwrap();
-    let mut programs = open("ebpf_programs", &options).unwrap();
+    let shared = Rc::default();
+    let _attached = open("ebpf_syscalls", &options, &shared).unwrap();
+    let mut programs = open("ebpf_programs", &options, &shared).unwrap();
     let on = |cpus| ["syscalls", "sys_enter", cpus];
     let before = row(programs.as_mut(), on("all")).map(Option::unwrap);
     let here = row(programs.as_mut(), on("server"));
@@ -87,17 +88,17 @@ fn calls_and_time_grow_by_what_was_caused_on_the_cpu_that_it_was_caused_on() {
     assert_eq!(
         (none, no_count),
         (None, None),
-        "the kernel has one sum for all CPUs"
+        "the kernel reports one sum for all CPUs"
     );
     assert!(there.unwrap() - here[2].unwrap() >= CALLS);
     assert_eq!(row(programs.as_mut(), on("nowhere"))[2], Some(0));
 }
 
 #[test]
-fn where_no_program_is_loaded_the_account_is_off() {
-    let found = open("ebpf_programs", &Options::default()).map(drop);
+fn probe_is_off_if_no_program_is_loaded() {
+    let opened = open("ebpf_programs", &Options::default(), &Rc::default()).map(drop);
     assert!(
-        matches!(&found, Err(NotRunning::Off(reason)) if reason.contains("no eBPF program")),
-        "{found:?}"
+        matches!(&opened, Err(NotRunning::Off(reason)) if reason.contains("no eBPF program")),
+        "{opened:?}"
     );
 }

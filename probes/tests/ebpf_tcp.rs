@@ -1,5 +1,6 @@
-//! Connections over a veth pair between two namespaces of their own: round-trip times beside those that the socket tells,
-//! retransmits beside the namespaces' own counts, connections by number. Needs root.
+//! Compares the TCP probe with connections over a veth pair between two private namespaces:
+//! round-trip times with those of the sockets, retransmits with the counters of the namespaces,
+//! connections with their exact number. Needs root.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -34,13 +35,13 @@ use rustix::net::sockopt::set_socket_linger;
 use rustix::thread::LinkNameSpaceType;
 use rustix::thread::move_into_link_name_space;
 
-/// The probe knows MySQL's ports without having seen who listens; two tests on one port would count each other's. Not 33060: the
-/// kernel assigns that one to outgoing connections of others, too.
+/// A port that always has a number. Parallel tests on one port would count the connections of each
+/// other. Not 33060: the kernel also assigns it to outgoing connections of other programs.
 const PORT: u16 = 3306;
 const SECTION: &str = "connections";
 const CLIENT: &str = "10.77.60.1";
 const SERVER: &str = "10.77.60.2";
-/// Of the two ends, client's and server's; locally administered.
+/// Addresses of client and server; locally administered.
 const MACS: [&str; 2] = ["02:00:00:77:60:01", "02:00:00:77:60:02"];
 
 fn ip(arguments: &str) {
@@ -48,7 +49,7 @@ fn ip(arguments: &str) {
     assert!(output.status.success(), "ip {arguments}: {output:?}");
 }
 
-/// Two network namespaces with a veth pair between them, which go with this.
+/// Two network namespaces with a veth pair between them, removed on drop.
 struct Pair {
     client: String,
     server: String,
@@ -72,7 +73,8 @@ impl Pair {
             ip(&format!("-n {namespace} link set veth0 up"));
             ip(&format!("-n {namespace} link set lo up"));
         }
-        // Nobody asks who has an address, and is told "no route to host" while it is away.
+        // Permanent neighbour entries: without ARP there is no "no route to host" while an address
+        // is removed.
         for (namespace, address, mac) in [(client, SERVER, MACS[1]), (server, CLIENT, MACS[0])] {
             ip(&format!(
                 "-n {namespace} neigh replace {address} lladdr {mac} dev veth0 nud permanent"
@@ -101,7 +103,7 @@ fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Answers every message of so many connections with itself, on threads in the server's namespace.
+/// Echoes every message of this many connections, on threads in the server's namespace.
 fn echo(namespace: &str, connections: usize) {
     let listener = within(namespace, || TcpListener::bind(("0.0.0.0", PORT)).unwrap());
     thread::spawn(move || {
@@ -109,7 +111,7 @@ fn echo(namespace: &str, connections: usize) {
             thread::spawn(move || {
                 let mut stream = stream.unwrap();
                 let mut message = [0; 100];
-                // The client ends it, some of them by a reset.
+                // The client closes it, in some cases with a reset.
                 while stream.read_exact(&mut message).is_ok() {
                     stream.write_all(&message).unwrap();
                 }
@@ -124,11 +126,11 @@ fn exchange(stream: &mut TcpStream) {
     stream.read_exact(&mut message).unwrap();
 }
 
-/// What the kernel tells of a socket (tcp(7)).
+/// The kernel's information about a socket (tcp(7), TCP_INFO).
 struct Info {
-    /// Its smoothed round-trip time in microseconds.
+    /// The smoothed round-trip time in microseconds.
     rtt_us: u64,
-    /// Segments received, SYN and FIN among them.
+    /// Segments received, including SYN and FIN.
     segments: u64,
 }
 
@@ -146,8 +148,8 @@ fn info(stream: &TcpStream) -> Info {
         )
     };
     assert_eq!(result, 0);
-    // struct tcp_info (include/uapi/linux/tcp.h): eight bytes, then 24 words, of which tcpi_rtt is the sixteenth, then four numbers
-    // of 64 bits, tcpi_segs_out and tcpi_segs_in.
+    // struct tcp_info (include/uapi/linux/tcp.h): eight bytes, then 24 words, of which tcpi_rtt is
+    // the sixteenth, then four numbers of 64 bits, tcpi_segs_out and tcpi_segs_in.
     Info {
         rtt_us: u64::from(info[2 + 15]),
         segments: u64::from(info[2 + 24 + 8 + 1]),
@@ -180,26 +182,27 @@ fn connections_and_their_round_trip_times_are_counted_on_both_sides() {
     let mut probe = Live::open("ebpf_tcp", &Options::default());
     let before = probe.read();
     echo(&pair.server, 7);
-    // Seven connections of thirteen exchanges, of which the last two end by a reset.
-    let (told, unseen) = within(&pair.client, || {
-        let (mut told, mut unseen) = (vec![], 0);
+    // Seven connections with thirteen exchanges each; the last two end with a reset.
+    let (reported, unread) = within(&pair.client, || {
+        let (mut reported, mut unread) = (vec![], 0);
         for connection in 0..7 {
             let mut stream = TcpStream::connect((SERVER, PORT)).unwrap();
             let mut last = info(&stream);
             for _ in 0..13 {
                 exchange(&mut stream);
                 let next = info(&stream);
-                // One segment answers, unless the server is late: then its kernel acknowledges first, or the client sends again.
-                unseen += next.segments - last.segments - 1;
-                told.push(last.rtt_us);
+                // The answer is one segment, unless the server is late: then its kernel
+                // acknowledges first, or the client retransmits.
+                unread += next.segments - last.segments - 1;
+                reported.push(last.rtt_us);
                 last = next;
             }
-            told.push(last.rtt_us);
+            reported.push(last.rtt_us);
             if connection >= 5 {
                 set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
             }
         }
-        (told, unseen)
+        (reported, unread)
     });
     let after = eventually("both ends of all connections are closed", || {
         let after = probe.read();
@@ -213,9 +216,10 @@ fn connections_and_their_round_trip_times_are_counted_on_both_sides() {
         let nothing = of(&before, &after, side, "loopback");
         assert_eq!((nothing.count(), nothing.others[OPENED]), (0, 0), "{side}");
     }
-    // A time is taken as a segment comes, so it is one that the socket told after the segment before; between two segments of one
-    // exchange nobody asked it. The socket tells whole microseconds, the histogram has eighths.
-    let known: BTreeSet<_> = told
+    // The probe reads the value at each segment, so it is the one that the socket reported after
+    // the previous segment. Between two segments of one exchange the test does not read it. The
+    // socket reports whole microseconds, the histogram eighths.
+    let known: BTreeSet<_> = reported
         .iter()
         .flat_map(|us| bucket(us * 1000)..=bucket(us * 1000 + 875))
         .collect();
@@ -226,21 +230,21 @@ fn connections_and_their_round_trip_times_are_counted_on_both_sides() {
         .map(|(_, count)| count)
         .sum();
     assert!(
-        unknown <= unseen,
-        "{unknown} times of {unseen} unseen segments: {:?}, told {told:?}",
+        unknown <= unread,
+        "{unknown} times of {unread} unread segments: {:?}, reported {reported:?}",
         counted.filled()
     );
 }
 
 #[test]
-fn loopback_is_kept_apart() {
+fn loopback_has_separate_rows() {
     let _alone = alone(SECTION);
     let pair = Pair::new();
     let mut probe = Live::open("ebpf_tcp", &Options::default());
     let before = probe.read();
     echo(&pair.server, 5);
     within(&pair.server, || {
-        // An address of the host's own is as much loopback as 127.0.0.1.
+        // Connections to an address of the host are loopback, as those to 127.0.0.1.
         for address in ["127.0.0.1", "127.0.0.1", "127.0.0.1", SERVER, SERVER] {
             exchange(&mut TcpStream::connect((address, PORT)).unwrap());
         }
@@ -253,7 +257,7 @@ fn loopback_is_kept_apart() {
 }
 
 #[test]
-fn retransmits_are_those_that_the_namespaces_count() {
+fn retransmits_equal_the_counters_of_the_namespaces() {
     let _alone = alone(SECTION);
     let pair = Pair::new();
     let mut probe = Live::open("ebpf_tcp", &Options::default());
@@ -264,12 +268,12 @@ fn retransmits_are_those_that_the_namespaces_count() {
         exchange(&mut stream);
         (stream, pair.server.as_str())
     });
-    // The server's host no longer takes what comes for its address: the client sends it again and again.
+    // The server's namespace drops packets for its address, so the client retransmits.
     ip(&format!("-n {server} addr del {SERVER}/24 dev veth0"));
     kept.write_all(&[b'x'; 100]).unwrap();
     let syn = thread::scope(|scope| {
         let lost = scope.spawn(|| within(&pair.client, || TcpStream::connect((SERVER, PORT)).unwrap()));
-        eventually("three segments are sent again", || {
+        eventually("three retransmits", || {
             (retransmitted(&pair.client) >= 3).then_some(())
         });
         ip(&format!("-n {server} addr add {SERVER}/24 dev veth0"));
@@ -277,7 +281,7 @@ fn retransmits_are_those_that_the_namespaces_count() {
     });
     kept.read_exact(&mut [0; 100]).unwrap();
     drop((kept, syn));
-    let after = eventually("as many are counted as by the namespaces", || {
+    let after = eventually("the count of the namespaces", || {
         let in_both = retransmitted(&pair.client) + retransmitted(&pair.server);
         let after = probe.read();
         let sides = ["connected", "accepted"].map(|side| of(&before, &after, side, "remote"));

@@ -1,6 +1,7 @@
-//! Files whose form differs between kernels, and hosts that change between ticks: what is read, by name and never by place.
+//! Tests files whose format differs between kernels, and hosts that change between ticks. Values
+//! are found by name, never by position.
 //!
-//! The texts are those of `tests/corpus`; the numbers expected here were read off them by hand.
+//! The texts are in `tests/corpus`; the expected numbers were read from them by hand.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -18,7 +19,6 @@ use std::time::Instant;
 
 use loadprint_probes::Host;
 use loadprint_probes::Options;
-use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::ProbeEntry;
 use loadprint_recording::rows::Rows;
@@ -30,10 +30,6 @@ struct Fake {
     entry: &'static ProbeEntry,
     probe: Box<dyn Probe>,
     rows: Rows,
-}
-
-fn entry(name: &str) -> &'static ProbeEntry {
-    PROBES.iter().find(|entry| entry.name == name).unwrap()
 }
 
 fn text(form: &str) -> Vec<u8> {
@@ -49,9 +45,9 @@ impl Fake {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text(form)).unwrap();
         }
-        let entry = entry(probe);
+        let entry = common::entry(probe);
         let host = Host::new(proc.path(), "/nonexistent");
-        let probe = (entry.open)(&host, &common::options()).unwrap();
+        let probe = common::open(entry, &host, &common::options()).unwrap();
         Self {
             proc,
             entry,
@@ -71,7 +67,7 @@ impl Fake {
 }
 
 #[test]
-fn disks_of_eleven_fifteen_and_seventeen_fields() {
+fn disks_have_eleven_fifteen_or_seventeen_fields() {
     let mut fake = Fake::new("disk", &[("diskstats", "disk/linux-4.17")]);
     let first = "sda reads=100 read_merges=1 read_sectors=2000 read_ms=30 writes=40 write_merges=5 write_sectors=600 write_ms=70 \
                  in_flight=0 io_ms=80 weighted_ms=90";
@@ -79,7 +75,7 @@ fn disks_of_eleven_fifteen_and_seventeen_fields() {
     assert_eq!(fake.tick(), [first]);
     fake.put("diskstats", &text("disk/linux-4.18"));
     assert_eq!(fake.tick(), [format!("{first}{discards}")]);
-    // A disk appears, whose name has a slash in it, and vanishes.
+    // A disk with a slash in its name is added and removed.
     fake.put("diskstats", &text("disk/linux-5.5"));
     let with_flushes = format!("{first}{discards} flushes=15 flush_ms=16");
     let both = fake.tick();
@@ -90,7 +86,7 @@ fn disks_of_eleven_fifteen_and_seventeen_fields() {
 }
 
 #[test]
-fn cpus_of_four_states_and_of_more_than_are_known() {
+fn cpus_have_four_states_or_more_than_the_known_ones() {
     let mut fake = Fake::new("cpu", &[("stat", "cpu/linux-2.4")]);
     assert_eq!(
         fake.tick(),
@@ -104,7 +100,7 @@ fn cpus_of_four_states_and_of_more_than_are_known() {
         fake.tick()[0],
         "0 user=1 nice=2 system=3 idle=4 iowait=5 irq=6 softirq=7 steal=8 guest=9 guest_nice=10"
     );
-    // A CPU appears, and vanishes.
+    // A CPU goes online and offline.
     fake.put("stat", b"cpu  2 0 0 0\ncpu0 1 0 0 0\ncpu9 1 0 0 0\n");
     assert_eq!(fake.tick()[1], "9 user=1 nice=0 system=0 idle=0");
     fake.put("stat", b"cpu  2 0 0 0\ncpu0 1 0 0 0\n");
@@ -112,14 +108,14 @@ fn cpus_of_four_states_and_of_more_than_are_known() {
 }
 
 #[test]
-fn a_thread_that_did_not_run_says_what_it_said() {
+fn status_of_a_thread_that_did_not_run_is_reused() {
     let task = |file: &str| format!("4242/task/4243/{file}");
     let files = [
         ("4242/task/4243/status", "thread_status/linux-6.1-t0"),
         ("4242/task/4243/schedstat", "schedstat/linux-6.1-t0"),
     ];
     let mut fake = Fake::new("threads", &files);
-    let said = |name: &str, switches: u32| {
+    let status_text = |name: &str, switches: u32| {
         format!("Name:\t{name}\nvoluntary_ctxt_switches:\t{switches}\nnonvoluntary_ctxt_switches:\t2\n")
     };
     let row = |name: &str, switches: u32, ran: [u32; 3]| {
@@ -130,7 +126,7 @@ fn a_thread_that_did_not_run_says_what_it_said() {
         )]
     };
     let mut tick = |name: &str, switches: u32, ran: [u32; 3]| {
-        fake.put(&task("status"), said(name, switches).as_bytes());
+        fake.put(&task("status"), status_text(name, switches).as_bytes());
         fake.put(
             &task("schedstat"),
             ran.map(|value| value.to_string()).join(" ").as_bytes(),
@@ -138,21 +134,22 @@ fn a_thread_that_did_not_run_says_what_it_said() {
         fake.tick()
     };
     assert_eq!(tick("a", 1, [5, 6, 7]), row("a", 1, [5, 6, 7]));
-    // No kernel would have it so: it shows that `status` was not asked, until one of the three moves.
+    // Impossible on a real kernel: it shows that `status` is not read until one of the three
+    // counters changes.
     assert_eq!(tick("b", 2, [5, 6, 7]), row("a", 1, [5, 6, 7]));
     assert_eq!(tick("b", 2, [6, 6, 7]), row("b", 2, [6, 6, 7]));
     assert_eq!(tick("c", 3, [6, 7, 7]), row("c", 3, [6, 7, 7]));
     assert_eq!(tick("d", 4, [6, 7, 8]), row("d", 4, [6, 7, 8]));
-    // A name that another thread changed is seen after a while.
+    // A changed name is read after some samples.
     let changed = (0..20).find(|_| tick("e", 4, [6, 7, 8]) == row("e", 4, [6, 7, 8]));
     assert!(changed.is_some_and(|samples| samples > 0), "{changed:?}");
-    // A kernel that counts nothing says nothing of who ran.
+    // A kernel without counters does not show which thread ran.
     assert_eq!(tick("f", 5, [0, 0, 0]), row("f", 5, [0, 0, 0]));
     assert_eq!(tick("g", 6, [0, 0, 0]), row("g", 6, [0, 0, 0]));
 }
 
 #[test]
-fn columns_of_snmp_and_netstat_are_found_by_name_also_when_their_order_changes() {
+fn columns_of_snmp_and_netstat_are_found_by_name_in_any_order() {
     let files = [
         ("net/snmp", "snmp/linux-2.6.32"),
         ("net/netstat", "netstat/one-order"),
@@ -192,7 +189,7 @@ fn columns_of_snmp_and_netstat_are_found_by_name_also_when_their_order_changes()
 }
 
 #[test]
-fn interrupts_of_other_numbers_of_cpus() {
+fn interrupts_have_any_number_of_cpus() {
     let mut fake = Fake::new("interrupts", &[("interrupts", "interrupts/one-cpu")]);
     let of = |lines: &[String], start: &str| lines.iter().find(|line| line.starts_with(start)).cloned();
     let one = fake.tick();
@@ -207,13 +204,13 @@ fn interrupts_of_other_numbers_of_cpus() {
     fake.put("interrupts", &text("interrupts/cpus-with-holes"));
     let holes = fake.tick();
     assert_eq!(of(&holes, "all/17").unwrap(), "all/17 count=30");
-    // CPU 2 is the second column, and in the set of the load.
+    // CPU 2 is the second column and belongs to the set of the load.
     assert_eq!(of(&holes, "24/load").unwrap(), "24/load count=0");
     assert!(of(&holes, "all/1 ").is_none() && of(&holes, "MIS/all").unwrap() == "MIS/all count=2");
 }
 
 #[test]
-fn pressure_without_full_and_with_more() {
+fn pressure_has_no_full_line_or_more_fields() {
     let files = [
         ("pressure/cpu", "pressure/linux-4.20-cpu"),
         ("pressure/io", "pressure/a-field-more"),
@@ -231,7 +228,7 @@ fn pressure_without_full_and_with_more() {
 }
 
 #[test]
-fn names_of_processes_may_hold_anything() {
+fn names_of_processes_can_contain_any_character() {
     for (form, name) in [
         ("a-bracket-and-a-blank", "a) R 1 (b"),
         ("a-newline", "a\nb"),
@@ -247,22 +244,23 @@ fn names_of_processes_may_hold_anything() {
 }
 
 #[test]
-fn a_colon_may_touch_the_bytes_received() {
+fn received_bytes_can_follow_the_colon_directly() {
     let lines = Fake::new("nic", &[("net/dev", "nic/no-blank-behind-the-colon")]).tick();
     assert!(lines[0].starts_with("eth0 rx_bytes=1234567890 rx_packets=10 "));
     assert!(lines[1].starts_with("eth0.100 rx_bytes=5 rx_packets=1 "));
 }
 
-/// A child with a process number of the test's choice (clone3(2), `set_tid`), which sleeps.
+/// Starts a sleeping child with the given process ID (clone3(2), `set_tid`).
 fn sleep_with_pid(pid: libc::pid_t) {
-    // SAFETY: all zeros are valid arguments: a plain fork.
+    // SAFETY: all zeros are valid arguments and mean a plain fork.
     let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
     let wanted = [pid];
     arguments.exit_signal = libc::SIGCHLD as u64;
     arguments.set_tid = wanted.as_ptr() as u64;
     arguments.set_tid_size = 1;
     let words = [c"/bin/sleep".as_ptr(), c"600".as_ptr(), std::ptr::null()];
-    // SAFETY: the arguments live through the call; the child calls nothing but execve and _exit, which are safe after a fork.
+    // SAFETY: the arguments outlive the call; the child calls only execve and _exit, which are safe
+    // after a fork.
     let child = unsafe {
         libc::syscall(
             libc::SYS_clone3,
@@ -293,49 +291,55 @@ fn field(rows: &[String], role: &str, name: &str) -> Option<u64> {
     cell.parse().ok()
 }
 
-/// The kernel gives a process number a second time: the rows go on, and `starttime` tells the two apart.
+/// The kernel reuses a process ID: the rows continue, and `starttime` distinguishes the two
+/// processes.
 #[test]
-fn a_pid_that_is_used_again_has_another_starttime() {
+fn reused_pid_has_another_starttime() {
     let mut first = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
     let pid = first.id();
     let options = Options {
         processes: vec![format!("load={pid}").parse().unwrap()],
         ..Options::default()
     };
-    let entry = entry("process");
-    let mut probe = (entry.open)(&Host::default(), &options).unwrap();
+    let entry = common::entry("process");
+    let mut probe = common::open(entry, &Host::default(), &options).unwrap();
     let mut rows = Rows::default();
     let mut tick = || {
         common::read(probe.as_mut(), &mut rows).unwrap();
         common::words(entry, &rows)
     };
-    let began = field(&tick(), "load/", "starttime").unwrap();
+    let first_start = field(&tick(), "load/", "starttime").unwrap();
     first.kill().unwrap();
     first.wait().unwrap();
-    assert_eq!(field(&tick(), "load/", "starttime"), None, "it is gone");
-    // Start times are told in hundredths of a second: until the next one the two would look alike.
+    assert_eq!(
+        field(&tick(), "load/", "starttime"),
+        None,
+        "the process has exited"
+    );
+    // Start times are in hundredths of a second: within one of them the two would be equal.
     let deadline = Instant::now() + Duration::from_secs(60);
     let again = loop {
         sleep_with_pid(pid.cast_signed());
         let again = field(&tick(), "load/", "starttime").unwrap();
-        if again != began || Instant::now() > deadline {
+        if again != first_start || Instant::now() > deadline {
             break again;
         }
         end(pid);
         tick();
     };
-    // One that ends and is followed by another between two ticks has no row at the first one: its files told of the old one.
+    // If a process exits and another one gets its ID between two ticks, the first tick has no row:
+    // the open files are those of the old process.
     end(pid);
     sleep_with_pid(pid.cast_signed());
     let (between, after) = (tick(), tick());
     end(pid);
-    assert!(again > began, "{again} after {began}");
+    assert!(again > first_start, "{again} after {first_start}");
     assert_eq!(field(&between, "load/", "starttime"), None);
     assert!(field(&after, "load/", "starttime") >= Some(again));
 }
 
 fn end(pid: u32) {
-    // SAFETY: signals and waits for a child of this test, by its number.
+    // SAFETY: signals and reaps a child of this test.
     unsafe {
         libc::kill(pid.cast_signed(), libc::SIGKILL);
         libc::waitpid(pid.cast_signed(), std::ptr::null_mut(), 0);

@@ -1,6 +1,7 @@
-//! Hostile input: every parser is fed its corpus, and texts made from it by cutting, doubling and spoiling.
+//! Tests every parser with hostile input: its corpus, and mutations of it.
 //!
-//! A text that broke a parser is kept in `tests/corpus/<parser>/` and tried again for ever.
+//! A text that breaks a parser is stored in `tests/corpus/<parser>/` and becomes part of the
+//! corpus.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -36,7 +37,7 @@ fn corpus(parser: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus")).join(parser)
 }
 
-/// The texts of a parser's corpus, in the order of their names.
+/// The texts of the corpus of a parser, sorted by name.
 fn seeds(parser: &Parser) -> Vec<Vec<u8>> {
     let place = corpus(parser.name);
     let entries =
@@ -46,9 +47,10 @@ fn seeds(parser: &Parser) -> Vec<Vec<u8>> {
     paths.into_iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// What may be done to a text. Places are fractions of its length, so that they stay true when it changes.
+/// A mutation of a text. Positions are fractions of its length, so that they stay valid when the
+/// length changes.
 #[derive(Clone, Debug)]
-enum Spoil {
+enum Mutation {
     Cut(Index),
     Behead(Index),
     Replace(Index, u8),
@@ -87,29 +89,29 @@ const PIECES: [&[u8]; 10] = [
     b"\\777",
 ];
 
-fn spoil() -> impl Strategy<Value = Spoil> {
+fn mutation() -> impl Strategy<Value = Mutation> {
     let place = any::<Index>;
     Union::new([
-        place().prop_map(Spoil::Cut).boxed(),
-        place().prop_map(Spoil::Behead).boxed(),
+        place().prop_map(Mutation::Cut).boxed(),
+        place().prop_map(Mutation::Behead).boxed(),
         (place(), any::<u8>())
-            .prop_map(|(at, byte)| Spoil::Replace(at, byte))
+            .prop_map(|(at, byte)| Mutation::Replace(at, byte))
             .boxed(),
         (place(), select(&NUMBERS[..]))
-            .prop_map(|(at, number)| Spoil::Digits(at, number))
+            .prop_map(|(at, number)| Mutation::Digits(at, number))
             .boxed(),
         (place(), 1..50usize)
-            .prop_map(|(at, times)| Spoil::RepeatLine(at, times))
+            .prop_map(|(at, times)| Mutation::RepeatLine(at, times))
             .boxed(),
-        place().prop_map(Spoil::DropLine).boxed(),
+        place().prop_map(Mutation::DropLine).boxed(),
         (place(), select(&PIECES[..]))
-            .prop_map(|(at, piece)| Spoil::Insert(at, piece))
+            .prop_map(|(at, piece)| Mutation::Insert(at, piece))
             .boxed(),
         (place(), select(&b"a1 :\0\xff"[..]), 1..20_000usize)
-            .prop_map(|(at, byte, times)| Spoil::LongLine(at, byte, times))
+            .prop_map(|(at, byte, times)| Mutation::LongLine(at, byte, times))
             .boxed(),
         (place(), place())
-            .prop_map(|(from, to)| Spoil::Splice(from, to))
+            .prop_map(|(from, to)| Mutation::Splice(from, to))
             .boxed(),
     ])
 }
@@ -126,18 +128,18 @@ fn line_around(text: &[u8], at: usize) -> std::ops::Range<usize> {
     start..end
 }
 
-fn apply(text: &mut Vec<u8>, spoil: &Spoil) {
+fn apply(text: &mut Vec<u8>, mutation: &Mutation) {
     let length = text.len() + 1;
     let inside = |at: &Index| at.index(length);
-    match spoil {
-        Spoil::Cut(at) => text.truncate(inside(at)),
-        Spoil::Behead(at) => drop(text.drain(..inside(at))),
-        Spoil::Replace(at, byte) => {
+    match mutation {
+        Mutation::Cut(at) => text.truncate(inside(at)),
+        Mutation::Behead(at) => drop(text.drain(..inside(at))),
+        Mutation::Replace(at, byte) => {
             if let Some(place) = text.get_mut(inside(at)) {
                 *place = *byte;
             }
         }
-        Spoil::Digits(at, number) => {
+        Mutation::Digits(at, number) => {
             let from = inside(at);
             let Some(start) = text[from..]
                 .iter()
@@ -152,17 +154,17 @@ fn apply(text: &mut Vec<u8>, spoil: &Spoil) {
                 .map_or(text.len(), |end| start + end);
             text.splice(start..end, number.iter().copied());
         }
-        Spoil::RepeatLine(at, times) => {
+        Mutation::RepeatLine(at, times) => {
             let range = line_around(text, inside(at));
             let lines = text[range.clone()].repeat(*times);
             text.splice(range.start..range.start, lines);
         }
-        Spoil::DropLine(at) => drop(text.drain(line_around(text, inside(at)))),
-        Spoil::Insert(at, piece) => drop(text.splice(inside(at)..inside(at), piece.iter().copied())),
-        Spoil::LongLine(at, byte, times) => {
+        Mutation::DropLine(at) => drop(text.drain(line_around(text, inside(at)))),
+        Mutation::Insert(at, piece) => drop(text.splice(inside(at)..inside(at), piece.iter().copied())),
+        Mutation::LongLine(at, byte, times) => {
             drop(text.splice(inside(at)..inside(at), std::iter::repeat_n(*byte, *times)));
         }
-        Spoil::Splice(from, to) => {
+        Mutation::Splice(from, to) => {
             let tail = text[inside(from)..].to_vec();
             text.truncate(inside(to));
             text.extend(tail);
@@ -187,9 +189,9 @@ fn dump(rows: &Rows, width: usize) -> Vec<String> {
         .collect()
 }
 
-/// What must hold of any text: no panic, whole rows or an error of one line with a place, no more rows than the text can
-/// have, and a good text after it read as if it had never been.
-fn holds(parser: &Parser, good: &[u8], text: &[u8]) -> Result<(), String> {
+/// Checks a parser with a text: no panic; complete rows, or a one-line error with a position; no
+/// more rows than the text can have; and a valid text after it gives its usual rows.
+fn check(parser: &Parser, good: &[u8], text: &[u8]) -> Result<(), String> {
     let result = catch_unwind(AssertUnwindSafe(|| {
         let mut parse = (parser.make)();
         let mut rows = Rows::default();
@@ -197,8 +199,8 @@ fn holds(parser: &Parser, good: &[u8], text: &[u8]) -> Result<(), String> {
         let first = dump(&rows, parser.width);
         rows.clear();
         match parse(text, &mut rows) {
-            Ok(()) if !rows.has_width(parser.width) => return Err("a row is not whole".to_owned()),
-            // A line of one byte and its end is two bytes; a matrix has no more cells than words.
+            Ok(()) if !rows.has_width(parser.width) => return Err("a row is incomplete".to_owned()),
+            // The shortest line has two bytes; a matrix has no more cells than words.
             Ok(()) if rows.len() > text.len() + 8 => {
                 return Err(format!("{} rows of {} bytes", rows.len(), text.len()));
             }
@@ -213,29 +215,30 @@ fn holds(parser: &Parser, good: &[u8], text: &[u8]) -> Result<(), String> {
                     || error.lines().count() != 1
                     || error.len() > 400
                 {
-                    return Err(format!("an error without a good place: {error}"));
+                    return Err(format!("an error without a valid position: {error}"));
                 }
             }
         }
         rows.clear();
-        parse(good, &mut rows).map_err(|error| format!("a good text is refused after a bad one: {error}"))?;
+        parse(good, &mut rows)
+            .map_err(|error| format!("a valid text is refused after a malformed one: {error}"))?;
         if dump(&rows, parser.width) == first {
             Ok(())
         } else {
-            Err("a good text is read otherwise after a bad one".to_owned())
+            Err("a valid text gives other rows after a malformed one".to_owned())
         }
     }));
     result.unwrap_or_else(|_| Err("it panicked".to_owned()))
 }
 
 #[test]
-fn every_text_of_the_corpus_holds() {
+fn texts_of_the_corpus_pass() {
     for parser in PARSERS {
         let seeds = seeds(parser);
         let good = seeds.iter().find(|text| accepted(parser, text));
         let good = good.unwrap_or_else(|| panic!("{}: no text of its corpus is accepted", parser.name));
         for text in &seeds {
-            holds(parser, good, text)
+            check(parser, good, text)
                 .unwrap_or_else(|why| panic!("{}: {why}\n{}", parser.name, text.escape_ascii()));
         }
     }
@@ -246,26 +249,26 @@ fn accepted(parser: &Parser, text: &[u8]) -> bool {
 }
 
 #[test]
-fn spoilt_texts_are_errors_or_whole_rows() {
+fn mutated_texts_are_errors_or_complete_rows() {
     for parser in PARSERS {
         let seeds: Vec<_> = seeds(parser)
             .into_iter()
             .filter(|text| accepted(parser, text))
             .collect();
-        let texts = (any::<Index>(), any::<Index>(), vec(spoil(), 1..6));
-        let made = |(seed, _, spoils): &(Index, Index, Vec<Spoil>)| {
+        let texts = (any::<Index>(), any::<Index>(), vec(mutation(), 1..6));
+        let made = |(seed, _, spoils): &(Index, Index, Vec<Mutation>)| {
             let mut text = seed.get(&seeds).clone();
-            spoils.iter().for_each(|spoil| apply(&mut text, spoil));
+            spoils.iter().for_each(|mutation| apply(&mut text, mutation));
             text
         };
-        // What fails is kept as a text, which says more than the seed of a random number.
+        // Stores the text that fails, which is more useful than a random seed.
         let mut runner = TestRunner::new(Config {
             cases: Config::default().cases.max(400),
             failure_persistence: None,
             ..Config::default()
         });
         let result = runner.run(&texts, |case| {
-            holds(parser, case.1.get::<Vec<u8>>(&seeds), &made(&case)).map_err(TestCaseError::fail)
+            check(parser, case.1.get::<Vec<u8>>(&seeds), &made(&case)).map_err(TestCaseError::fail)
         });
         if let Err(TestError::Fail(why, case)) = result {
             let text = made(&case);
@@ -276,21 +279,21 @@ fn spoilt_texts_are_errors_or_whole_rows() {
     }
 }
 
-/// A parser that has seen other texts before gives what a new one gives, whatever came before and was refused: what it
-/// takes again of its reading before must not show.
-fn remembers_nothing(parser: &Parser, texts: &[Vec<u8>]) -> Result<(), String> {
+/// Checks that a parser gives the same result as a new one, whatever it has parsed or refused
+/// before: reused rows must not change the result.
+fn does_not_depend_on_earlier_texts(parser: &Parser, texts: &[Vec<u8>]) -> Result<(), String> {
     let mut parse = (parser.make)();
     let mut rows = Rows::default();
     for (number, text) in texts.iter().enumerate() {
         let (mut fresh, mut alone) = ((parser.make)(), Rows::default());
         let expected = fresh(text, &mut alone);
         rows.clear();
-        let found = parse(text, &mut rows);
-        if found != expected {
-            return Err(format!("text {number}: {found:?} in place of {expected:?}"));
+        let result = parse(text, &mut rows);
+        if result != expected {
+            return Err(format!("text {number}: {result:?} in place of {expected:?}"));
         }
-        if found.is_err() {
-            // As the recorder does.
+        if result.is_err() {
+            // The recorder does the same.
             rows.clear();
         } else if dump(&rows, parser.width) != dump(&alone, parser.width) {
             return Err(format!("text {number}: other rows than without the texts before"));
@@ -300,30 +303,30 @@ fn remembers_nothing(parser: &Parser, texts: &[Vec<u8>]) -> Result<(), String> {
 }
 
 #[test]
-fn a_reading_does_not_depend_on_those_before() {
+fn reading_does_not_depend_on_earlier_ones() {
     for parser in PARSERS {
         let seeds: Vec<_> = seeds(parser)
             .into_iter()
             .filter(|text| accepted(parser, text))
             .collect();
-        // Each text is the one before with few changes, now and then another one.
-        let step = (any::<Index>(), 0..8u8, vec(spoil(), 0..4));
-        let made = |steps: &[(Index, u8, Vec<Spoil>)]| {
+        // Most texts are the previous one with few changes.
+        let step = (any::<Index>(), 0..8u8, vec(mutation(), 0..4));
+        let made = |steps: &[(Index, u8, Vec<Mutation>)]| {
             let mut text = seeds[0].clone();
-            let next = |(seed, anew, spoils): &(Index, u8, Vec<Spoil>)| {
-                if *anew == 0 {
+            let next = |(seed, is_new_text, spoils): &(Index, u8, Vec<Mutation>)| {
+                if *is_new_text == 0 {
                     text.clone_from(seed.get(&seeds));
                 }
-                for spoil in spoils {
-                    apply(&mut text, spoil);
-                    // Doubling what was doubled before would go on without end.
+                for mutation in spoils {
+                    apply(&mut text, mutation);
+                    // Repeated doubling would grow without limit.
                     text.truncate(1 << 14);
                 }
                 text.clone()
             };
             steps.iter().map(next).collect::<Vec<_>>()
         };
-        // The same sequences every time; `PROPTEST_CASES` makes them more.
+        // The sequences are fixed; `PROPTEST_CASES` sets their number.
         let config = Config {
             cases: Config::default().cases.max(100),
             failure_persistence: None,
@@ -331,7 +334,7 @@ fn a_reading_does_not_depend_on_those_before() {
         };
         let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
         let result = runner.run(&vec(step, 2..8), |steps| {
-            remembers_nothing(parser, &made(&steps)).map_err(TestCaseError::fail)
+            does_not_depend_on_earlier_texts(parser, &made(&steps)).map_err(TestCaseError::fail)
         });
         if let Err(TestError::Fail(why, steps)) = result {
             let texts: Vec<_> = made(&steps)
@@ -343,9 +346,10 @@ fn a_reading_does_not_depend_on_those_before() {
     }
 }
 
-/// A device that falls idle gives no row, though its neighbours' lines are as before; and rows come back.
+/// A device that becomes idle has no row although the lines around it are unchanged; later it has a
+/// row again.
 #[test]
-fn lines_that_stay_keep_their_rows_when_others_give_none() {
+fn unchanged_lines_keep_their_rows_if_others_have_none() {
     let disk = PARSERS.iter().find(|parser| parser.name == "disk").unwrap();
     let line = |name: &str, count: u32| format!("7 0 {name} {}\n", format!("{count} ").repeat(17).trim_end());
     let text = |counts: [u32; 4]| -> Vec<u8> {
@@ -364,10 +368,10 @@ fn lines_that_stay_keep_their_rows_when_others_give_none() {
         [5, 2, 0, 4],
         [5, 1, 3, 4],
     ];
-    remembers_nothing(disk, &counts.map(text)).unwrap();
+    does_not_depend_on_earlier_texts(disk, &counts.map(text)).unwrap();
 }
 
-/// A name for a text: CRC-32C, as everywhere in a recording.
+/// The file name of a text: its CRC-32C, as in recordings.
 fn crc32c(text: &[u8]) -> u32 {
     let step = |crc: u32, byte: &u8| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {

@@ -1,4 +1,4 @@
-//! Every probe on the fake host at two ticks, against `tests/golden/recorder`.
+//! Compares every probe on the fake host at two ticks with `tests/golden/recorder`.
 //!
 //! `LOADPRINT_BLESS=1 cargo test --release -p loadprint-probes --test golden` rewrites the files.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
@@ -12,7 +12,7 @@ use loadprint_probes::Options;
 use loadprint_probes::PROBES;
 
 #[test]
-fn the_fake_host_reads_as_it_always_did() {
+fn rows_of_the_fake_host_are_unchanged() {
     let dir = common::tests("golden/recorder");
     fs::create_dir_all(&dir).unwrap();
     let mut different = vec![];
@@ -42,17 +42,17 @@ fn line(name: &str, tick: &str, options: &Options, start: &str) -> Option<String
         .find(|line| line.starts_with(start))
 }
 
-/// The facts that the golden files must hold, whoever blesses them.
+/// Values that the golden files must have even if they are rewritten.
 #[test]
-fn what_is_missing_is_missing_and_zero_is_zero() {
+fn missing_values_are_null_and_zeros_are_zero() {
     let options = common::options();
     let at = |name: &str, tick: &str, start: &str| line(name, tick, &options, start);
-    // CPU 2 is offline at t1; iowait went back by 20.
+    // CPU 2 is offline at t1; iowait decreased by 20.
     assert!(at("cpu", "t0", "2 ").is_some() && at("cpu", "t1", "2 ").is_none());
     assert!(at("cpu", "t0", "all").unwrap().contains("iowait=51190 "));
     assert!(at("cpu", "t1", "all").unwrap().contains("iowait=51170 "));
     assert!(!at("cpu", "t0", "0 ").unwrap().contains("ctxt"));
-    // Eleven fields only: no discards, no flushes; on dm-0 they are there.
+    // Eleven fields: no discards and no flushes; dm-0 has them.
     let old = at("disk", "t0", "sda").unwrap();
     assert!(old.ends_with("weighted_ms=32323"), "{old}");
     assert!(
@@ -61,7 +61,7 @@ fn what_is_missing_is_missing_and_zero_is_zero() {
             .ends_with("flushes=210330 flush_ms=109002")
     );
     assert!(at("disk", "t0", "loop0").is_none() && at("disk", "t0", "loop1").is_some());
-    // The counter wrapped.
+    // The counter has wrapped.
     assert!(
         at("nic", "t0", "ens5")
             .unwrap()
@@ -69,7 +69,8 @@ fn what_is_missing_is_missing_and_zero_is_zero() {
     );
     assert!(at("nic", "t1", "ens5").unwrap().contains("tx_bytes=1999384"));
     assert_eq!(at("tcp", "t0", "Tcp.MaxConn").unwrap(), "Tcp.MaxConn value=-1");
-    // The recorder's io belongs to another user: null. The server's name has brackets in it.
+    // The recorder's io file belongs to another user, so its values are null. The server's name
+    // contains brackets.
     assert!(!at("process", "t0", "recorder").unwrap().contains("rchar"));
     assert!(
         at("process", "t0", "server")
@@ -114,7 +115,7 @@ fn interrupts_are_summed_per_line_cpu_and_set() {
 }
 
 #[test]
-fn partitions_come_on_request() {
+fn partitions_are_recorded_on_request() {
     let options = common::options();
     assert_eq!(line("disk", "t0", &options, "nvme0n1p2"), None);
     let with = Options {

@@ -1,4 +1,5 @@
-//! A server whose answer does not end: the MySQL client reads a bounded part of it and closes the connection.
+//! Tests the MySQL client with an endless response: it reads up to a limit and closes the
+//! connection.
 #![cfg(feature = "mysql")]
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
@@ -12,7 +13,7 @@ use std::thread;
 use loadprint_probes::mysql::account::Account;
 use loadprint_probes::mysql::client::Client;
 
-/// A client without a limit reads all of it: four times the limit.
+/// The size of the response, four times the limit: a client without a limit would read all of it.
 const ENDLESS_BYTES: usize = 256 << 20;
 
 fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
@@ -27,9 +28,10 @@ fn receive(stream: &mut TcpStream) -> io::Result<()> {
     stream.read_exact(&mut vec![0; length])
 }
 
-/// Logs anybody in and answers the first question with rows until the connection is closed.
+/// Accepts any login and answers the first statement with rows until the connection is closed.
 fn serve(mut stream: TcpStream) -> io::Result<()> {
-    // Handshake version 10: long passwords, protocol 4.1, transactions, plugins; nothing that changes the form of rows.
+    // Handshake version 10: long passwords, protocol 4.1, transactions, plugins; no capability that
+    // changes the format of rows.
     let mut greeting = b"\x0a9.0.0\0\x01\0\0\0abcdefgh\0\x01\xa2\xff\x02\0\x08\0\x15".to_vec();
     greeting.extend_from_slice(&[0; 10]);
     greeting.extend_from_slice(b"ijklmnopqrst\0caching_sha2_password\0");
@@ -48,15 +50,15 @@ fn serve(mut stream: TcpStream) -> io::Result<()> {
     for _ in 0..ENDLESS_BYTES / round.len() {
         stream.write_all(&round)?;
     }
-    // The client decides when this ends.
+    // The client closes the connection.
     io::copy(&mut stream, &mut io::sink()).map(drop)
 }
 
 #[test]
-fn an_answer_without_an_end_is_given_up() {
+fn endless_response_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    // It ends with an error when the client closes the connection.
+    // The server gets an error when the client closes the connection.
     let server = thread::spawn(move || serve(listener.accept().unwrap().0).ok());
     let mut client = Client::connect(&Account {
         host: Some("127.0.0.1".to_owned()),

@@ -1,4 +1,4 @@
-//! Counters on CPUs, through the probe's own path, with events that the kernel counts itself: they need no PMU.
+//! Tests counters on CPUs with software events of the kernel, which need no PMU.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -13,7 +13,6 @@ use std::ptr::null_mut;
 use loadprint_probes::Host;
 use loadprint_probes::NotRunning;
 use loadprint_probes::Options;
-use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::perf::Event;
 use loadprint_probes::perf::open_events;
@@ -50,7 +49,7 @@ fn readings(probe: &mut dyn Probe) -> BTreeMap<(String, String), [Option<u64>; 3
         .collect()
 }
 
-/// The first CPU that this thread may run on; it runs there from now on.
+/// Pins this thread to the first CPU that it is allowed to use, and returns the CPU.
 fn pin() -> usize {
     let allowed = sched_getaffinity(None).unwrap();
     let cpu = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).unwrap();
@@ -60,14 +59,15 @@ fn pin() -> usize {
     cpu
 }
 
-/// Touches `PAGES` new pages, each of which faults once.
+/// Touches `PAGES` new pages, with one fault each.
 fn fault() {
     let length = PAGES * page_size();
     let (rights, flags) = (
         libc::PROT_READ | libc::PROT_WRITE,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
     );
-    // SAFETY: new memory of that length, without huge pages, written within its bounds and given back.
+    // SAFETY: new memory of that length without huge pages; it is written within its bounds and
+    // unmapped.
     unsafe {
         let memory = libc::mmap(null_mut(), length, rights, flags, -1, 0);
         assert_ne!(memory, libc::MAP_FAILED);
@@ -79,8 +79,8 @@ fn fault() {
     }
 }
 
-/// Counts for this thread alone, in its own mode.
-fn own(event: Software) -> Counter {
+/// A counter of this thread, in user mode.
+fn thread_counter(event: Software) -> Counter {
     Builder::new(event)
         .observe_self()
         .any_cpu()
@@ -104,33 +104,40 @@ fn faults_and_switches_on_a_cpu_are_counted_there() {
         ..Options::default()
     };
     let mut probe = open_events(&Host::default(), &options, &events).unwrap();
-    let mut faults = own(Software::PAGE_FAULTS);
+    let mut faults = thread_counter(Software::PAGE_FAULTS);
     let before = readings(probe.as_mut());
     let faults_before = faults.read().unwrap();
     fault();
-    let own_faults = faults.read().unwrap() - faults_before;
+    let thread_faults = faults.read().unwrap() - faults_before;
     let after = readings(probe.as_mut());
-    assert!(own_faults >= PAGES as u64, "one fault a page: {own_faults}");
+    assert!(
+        thread_faults >= PAGES as u64,
+        "one fault for each page: {thread_faults}"
+    );
 
     let of = |all: &BTreeMap<_, [Option<u64>; 3]>, event: &str, cpus: &str| {
         all[&(event.to_owned(), cpus.to_owned())].map(Option::unwrap)
     };
     for (event, least) in [
-        ("page_faults", own_faults),
+        ("page_faults", thread_faults),
         ("context_switches", 0),
         ("cpu_clock", 1),
     ] {
         let (first, last) = (of(&before, event, "server"), of(&after, event, "server"));
-        // Whatever else ran on that CPU counts too.
+        // Other threads on that CPU count too.
         assert!(last[0] - first[0] >= least, "{event}: {first:?} {last:?}");
         assert!(last[1] > first[1], "{event}: {first:?} {last:?}");
         assert_eq!(
             last[1], last[2],
             "{event}: the kernel's own counters need no turns"
         );
-        assert_eq!(last, of(&after, event, &cpu.to_string()), "the set is that CPU");
+        assert_eq!(
+            last,
+            of(&after, event, &cpu.to_string()),
+            "the set has only that CPU"
+        );
     }
-    // A clock that counts nanoseconds counts the time that it ran: value and times are not mixed up.
+    // The value of a clock event is the time that it ran; this detects swapped columns.
     let (first, last) = (
         of(&before, "cpu_clock", "server"),
         of(&after, "cpu_clock", "server"),
@@ -139,11 +146,10 @@ fn faults_and_switches_on_a_cpu_are_counted_there() {
     assert!((counted / ran - 1.0).abs() < 0.5, "{counted} ns in {ran} ns");
 }
 
-/// This machine has a PMU or it has none: both are an answer.
+/// Passes on hosts with and without a PMU.
 #[test]
-fn hardware_counters_count_or_say_why_not() {
-    let entry = PROBES.iter().find(|entry| entry.name == "perf").unwrap();
-    match (entry.open)(&Host::default(), &Options::default()) {
+fn hardware_counters_count_or_are_unavailable() {
+    match common::open(common::entry("perf"), &Host::default(), &Options::default()) {
         Ok(mut probe) => {
             let readings = readings(probe.as_mut());
             let [value, enabled, running] = readings[&("cycles".to_owned(), "all".to_owned())];
@@ -156,7 +162,7 @@ fn hardware_counters_count_or_say_why_not() {
 }
 
 #[test]
-fn cpus_that_are_not_there_are_told() {
+fn cpu_set_without_online_cpus_is_an_error() {
     let options = Options {
         cpusets: vec![("server".to_owned(), "8000".parse().unwrap())],
         ..Options::default()
@@ -164,7 +170,7 @@ fn cpus_that_are_not_there_are_told() {
     let clock = [("cpu_clock", Event::Software(Software::CPU_CLOCK))];
     let refusal = open_events(&Host::default(), &options, &clock).unwrap_err();
     assert!(
-        refusal.to_string().contains("none of the CPU sets is online"),
+        refusal.to_string().contains("no CPU of the CPU sets is online"),
         "{refusal}"
     );
 }

@@ -1,4 +1,4 @@
-//! The metric reference is what the probes declare.
+//! Compares the metric reference with the declarations of the probes.
 //!
 //! `LOADPRINT_BLESS=1 cargo test --release -p loadprint-probes --test reference` rewrites it.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
@@ -12,7 +12,7 @@ use loadprint_probes::reference;
 use loadprint_recording::schema::Shape;
 
 #[test]
-fn the_metric_reference_is_what_the_probes_declare() {
+fn metric_reference_matches_the_declarations() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/metrics.md");
     let page = reference::markdown();
     if env::var_os("LOADPRINT_BLESS").is_some() {
@@ -28,7 +28,7 @@ fn the_metric_reference_is_what_the_probes_declare() {
 }
 
 #[test]
-fn every_column_and_metric_is_in_the_reference() {
+fn reference_has_every_column_and_metric() {
     let page = reference::markdown();
     for entry in PROBES {
         let start = page.find(&format!("\n## {}\n", entry.name)).unwrap();

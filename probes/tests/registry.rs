@@ -1,4 +1,5 @@
-//! Walks the list of probes: what every probe must have, and what must not happen to any.
+//! Checks every probe in the registry: its declaration, its fixtures, and its behaviour on damaged
+//! files.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 mod common;
@@ -50,7 +51,7 @@ fn every_probe_declares_itself() {
 }
 
 #[test]
-fn every_probe_has_fixtures_and_whole_rows() {
+fn every_probe_has_fixtures_and_complete_rows() {
     for entry in common::of_files() {
         for tick in ["t0", "t1"] {
             let rows = common::sample(entry, tick, &common::options());
@@ -66,9 +67,9 @@ fn every_probe_has_fixtures_and_whole_rows() {
     }
 }
 
-/// Metrics that are described must be spelt as a kernel spells them: the fixture has some of each probe's.
+/// Declared metrics must have the names of the kernel: the fixture has some metrics of each probe.
 #[test]
-fn described_metrics_occur() {
+fn declared_metrics_occur() {
     for entry in common::of_files().filter(|entry| !entry.schema.metrics.is_empty()) {
         let rows = common::sample(entry, "t0", &common::options());
         let lines = common::words(entry, &rows);
@@ -82,11 +83,11 @@ fn described_metrics_occur() {
 }
 
 #[test]
-fn a_host_without_files_has_unavailable_probes_with_a_mend() {
+fn probes_of_an_empty_host_are_unavailable_with_a_fix() {
     let host = Host::new("/nonexistent", "/nonexistent");
     for entry in PROBES {
-        match (entry.open)(&host, &Options::default()) {
-            Ok(_) => assert_eq!(entry.name, "process", "processes may come later"),
+        match common::open(entry, &host, &Options::default()) {
+            Ok(_) => assert_eq!(entry.name, "process", "processes can start later"),
             Err(NotRunning::Off(reason)) => assert!(reason.contains("--"), "{reason}"),
             Err(NotRunning::Unavailable(reason)) => {
                 assert!(
@@ -113,20 +114,21 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn files(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
+fn files(dir: &Path, paths: &mut Vec<std::path::PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            files(&path, found)
+            files(&path, paths)
         } else if !path.is_symlink() {
-            found.push(path)
+            paths.push(path)
         }
     }
 }
 
-/// Every file of the fake /proc in turn is cut short in every line, and garbled: an error names the file, and nothing panics.
+/// Each file of the fake /proc is truncated in every line and garbled: errors name the file, and no
+/// parser panics.
 #[test]
-fn damaged_files_are_errors_with_a_place() {
+fn damaged_files_are_errors_with_a_position() {
     let dir = tempfile::tempdir().unwrap();
     copy(&common::tests("fixtures/host/t0/proc"), dir.path());
     let host = Host::new(dir.path(), common::tests("fixtures/host/t0/sys"));
@@ -135,14 +137,14 @@ fn damaged_files_are_errors_with_a_place() {
     for path in paths {
         let whole = fs::read(&path).unwrap();
         let mut probes: Vec<_> = common::of_files()
-            .map(|entry| (entry.open)(&host, &common::options()).unwrap())
+            .map(|entry| common::open(entry, &host, &common::options()).unwrap())
             .collect();
         let mut rows: Vec<_> = probes.iter().map(|_| Rows::default()).collect();
         let first = words(&mut probes, &mut rows);
         assert_eq!(
             words(&mut probes, &mut rows),
             first,
-            "what is known from the sample before is used"
+            "a repeated sample gives the same rows"
         );
         let garbled = whole
             .iter()
@@ -163,7 +165,7 @@ fn damaged_files_are_errors_with_a_place() {
         assert_eq!(
             words(&mut probes, &mut rows),
             first,
-            "{} is whole again",
+            "{} is restored",
             path.display()
         );
     }

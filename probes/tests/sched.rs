@@ -1,6 +1,6 @@
-//! The scheduler's tables, counted against processes that block an exactly known number of times.
+//! Compares the scheduler probes with processes that block a known number of times.
 //!
-//! What is counted is compared with what the kernel counts itself: /proc/PID/status and /proc/PID/schedstat.
+//! The counts must equal those of the kernel: /proc/PID/status and /proc/PID/schedstat.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -31,20 +31,19 @@ use children::nap;
 use children::until;
 use loadprint_probes::Host;
 use loadprint_probes::Options;
-use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::ebpf::Shared;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::rows::Value;
 
-/// The two tables of the scheduler's programs.
+/// The two probes of the scheduler's programs.
 struct Sched {
     time: Box<dyn Probe>,
     switches: Box<dyn Probe>,
     rows: Rows,
 }
 
-/// What they hold for one role: sum and number of turns in each state, and the counts.
+/// The values of one role: sum and number of periods in each state, and the counts.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     states: BTreeMap<String, (u64, u64)>,
@@ -55,7 +54,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn turns(&self, state: &str) -> u64 {
+    fn periods(&self, state: &str) -> u64 {
         self.states[state].1
     }
 
@@ -63,16 +62,16 @@ impl Seen {
         self.states[state].0
     }
 
-    /// Turns off the CPU, whatever the reason.
+    /// Periods off the CPU, over all reasons.
     fn off_cpu(&self) -> u64 {
         let reasons = self.states.iter().filter(|(state, _)| *state != "run queue");
-        reasons.map(|(_, (_, turns))| turns).sum()
+        reasons.map(|(_, (_, periods))| periods).sum()
     }
 
     fn since(&self, before: &Self) -> Self {
-        let states = self.states.iter().map(|(state, (sum, turns))| {
+        let states = self.states.iter().map(|(state, (sum, periods))| {
             let before = before.states[state];
-            (state.clone(), (sum - before.0, turns - before.1))
+            (state.clone(), (sum - before.0, periods - before.1))
         });
         Self {
             states: states.collect(),
@@ -92,12 +91,13 @@ impl Sched {
     fn sharing(shared: Shared, processes: &[String]) -> Self {
         let options = Options {
             processes: processes.iter().map(|process| process.parse().unwrap()).collect(),
-            ebpf: Rc::new(shared),
             ..Options::default()
         };
+        let shared = Rc::new(shared);
         let open = |name| {
-            let entry = PROBES.iter().find(|entry| entry.name == name).unwrap();
-            (entry.open)(&Host::default(), &options).unwrap()
+            common::entry(name)
+                .open(&Host::default(), &options, &shared)
+                .unwrap()
         };
         Self {
             time: open("ebpf_sched"),
@@ -134,22 +134,23 @@ impl Sched {
         seen
     }
 
-    /// What `role` has done since `before`, when the kernel's own counts since then are the same; nothing when the kernel counted
-    /// more. More than the kernel counts must never be seen.
+    /// The values of `role` since `before` if they equal the kernel's; `None` if the kernel counted
+    /// more. The probe must never count more than the kernel.
     ///
-    /// The tracepoints are not called at every switch (a bare program on sched_switch, bpftrace's too, sees tasks leave a CPU
-    /// that never came on it, now and then and in bursts), so that a round of work may have to be repeated. A program that
-    /// counts wrongly never agrees.
+    /// The kernel does not call the tracepoints at every switch: sometimes, and in bursts, a
+    /// program on sched_switch (also that of bpftrace) sees tasks leave a CPU that it never saw
+    /// start there. A round of work may therefore have to be repeated. A program that counts
+    /// wrongly never passes.
     fn agrees(&mut self, child: &Child, role: &str, before: &(Seen, Kernel)) -> Option<Seen> {
         let (seen, now) = self.before(child, role);
         let seen = seen.since(&before.0);
-        let waits = (seen.sum_ns("run queue"), seen.turns("run queue"));
+        let waits = (seen.sum_ns("run queue"), seen.periods("run queue"));
         let ours = [seen.voluntary, seen.involuntary, waits.0, waits.1];
         let kernels = [
             now.voluntary - before.1.voluntary,
             now.involuntary - before.1.involuntary,
             now.waited_ns - before.1.waited_ns,
-            now.turns - before.1.turns,
+            now.timeslices - before.1.timeslices,
         ];
         let more = ours.iter().zip(kernels).any(|(ours, kernels)| *ours > kernels);
         assert!(!more, "{seen:?}\nkernel: {kernels:?}");
@@ -158,7 +159,7 @@ impl Sched {
         (ours == kernels && whole).then_some(seen)
     }
 
-    /// Lets a child work, until all that it did in one go was seen.
+    /// Runs the work of a child until one complete round is counted.
     fn once(&mut self, child: &mut Child, role: &str) -> Seen {
         let deadline = Instant::now() + Duration::from_secs(300);
         loop {
@@ -168,14 +169,17 @@ impl Sched {
             if let Some(seen) = self.agrees(child, role, &before) {
                 return seen;
             }
-            assert!(Instant::now() < deadline, "the kernel always counts more");
+            assert!(Instant::now() < deadline, "the kernel counts more in every round");
         }
     }
 
-    /// The counts of a child that is asleep, once they stand still.
+    /// The counts of a sleeping child, once they no longer change.
     fn before(&mut self, child: &Child, role: &str) -> (Seen, Kernel) {
         let still = |one: &Kernel, other: &Kernel| {
-            one.is_asleep && other.is_asleep && one.voluntary == other.voluntary && one.turns == other.turns
+            one.is_asleep
+                && other.is_asleep
+                && one.voluntary == other.voluntary
+                && one.timeslices == other.timeslices
         };
         loop {
             let first = child.kernel();
@@ -187,8 +191,8 @@ impl Sched {
     }
 }
 
-/// A child whose first turn after the programs were attached is over: what it did before them is not counted, which is what the
-/// first assertion of this test is about.
+/// A child that has switched at least once after the programs were attached. Its earlier switches
+/// are not counted, which the first assertion checks.
 fn watched(work: impl Fn()) -> (Child, Sched) {
     let mut child = Child::new(work);
     let mut sched = Sched::watching(&[format!("load={}", child.pid)]);
@@ -205,10 +209,14 @@ fn sleeps_are_counted_and_timed() {
     let began = Instant::now();
     let seen = sched.once(&mut child, "load");
     let most = began.elapsed().as_nanos() as u64;
-    // One turn is the wait on the pipe, from before this.
-    assert_eq!((seen.turns("sleep"), seen.turns("other")), (23, 1), "{seen:?}");
+    // One period is the wait on the pipe.
+    assert_eq!(
+        (seen.periods("sleep"), seen.periods("other")),
+        (23, 1),
+        "{seen:?}"
+    );
     assert!(
-        // A sleep is 20 ms from its call on, a few microseconds of which are over when the thread leaves the CPU.
+        // A sleep lasts 20 ms from its call; the thread leaves the CPU a few microseconds later.
         (23 * 19_000_000..most).contains(&seen.sum_ns("sleep")),
         "{seen:?}"
     );
@@ -217,18 +225,22 @@ fn sleeps_are_counted_and_timed() {
 
 /// Without task storage, as on Linux 5.10: the same work gives the same counts.
 #[test]
-fn sleeps_are_counted_where_the_kernel_keeps_nothing_with_tasks() {
+fn sleeps_are_counted_without_task_storage() {
     let mut child = Child::new(|| (0..23).for_each(|_| nap()));
     let mut sched = Sched::sharing(Shared::without_task_storage(), &[format!("load={}", child.pid)]);
     child.go();
     child.finish();
     until("it sleeps again", || child.kernel().is_asleep);
     let seen = sched.once(&mut child, "load");
-    assert_eq!((seen.turns("sleep"), seen.turns("other")), (23, 1), "{seen:?}");
+    assert_eq!(
+        (seen.periods("sleep"), seen.periods("other")),
+        (23, 1),
+        "{seen:?}"
+    );
 }
 
 fn futex(word: *mut u32, operation: i32, value: u32) {
-    // SAFETY: the word is shared memory that lives as long as the processes.
+    // SAFETY: the word is in shared memory that outlives the processes.
     unsafe {
         libc::syscall(libc::SYS_futex, word, operation, value, null::<libc::timespec>());
     }
@@ -252,7 +264,8 @@ fn shared_words() -> *mut u32 {
 
 const ROUNDS: u32 = 1000;
 
-/// Wakes the other one and sleeps until it is woken. On one CPU, and never preempted by one another, both block in every round.
+/// Wakes the other process and sleeps until it is woken. On one CPU, where neither preempts the
+/// other, both block in every round.
 fn ping_pong(own: *mut u32, other: *mut u32) {
     alone_on_one_cpu();
     for round in 0..ROUNDS {
@@ -265,19 +278,19 @@ fn ping_pong(own: *mut u32, other: *mut u32) {
 }
 
 #[test]
-fn a_thousand_wakeups_between_two_roles() {
+fn thousand_wakeups_between_two_roles_are_counted() {
     let words = shared_words();
-    // SAFETY: both lie in the page.
+    // SAFETY: both words are in the page.
     let other = unsafe { words.add(64) };
     let mut ping = Child::new(|| ping_pong(words, other));
     let mut pong = Child::new(|| ping_pong(other, words));
     let mut sched = Sched::watching(&[format!("ping={}", ping.pid), format!("pong={}", pong.pid)]);
     let mut seen = None;
-    // The first round is for what was under way when the programs were attached.
+    // The first round ends the periods that started before the programs were attached.
     let mut rounds = 0;
-    until("all of a round is seen", || {
+    until("a complete round is counted", || {
         let (first, second) = (sched.before(&ping, "ping"), sched.before(&pong, "pong"));
-        // It sleeps in its futex before the other one begins.
+        // It sleeps in its futex before the other process starts.
         pong.go();
         until("it waits for the other one", || pong.waits_in(libc::SYS_futex));
         ping.go();
@@ -293,7 +306,7 @@ fn a_thousand_wakeups_between_two_roles() {
     let seen = seen.unwrap();
     for seen in [&seen.0, &seen.1] {
         assert_eq!(
-            (seen.turns("lock"), seen.turns("other")),
+            (seen.periods("lock"), seen.periods("other")),
             (u64::from(ROUNDS), 1),
             "{seen:?}"
         );
@@ -310,7 +323,7 @@ fn yields_are_involuntary() {
     let yields = || {
         alone_on_one_cpu();
         for _ in 0..500 {
-            // SAFETY: it takes nothing.
+            // SAFETY: sched_yield(2) has no arguments.
             unsafe { libc::sched_yield() };
         }
     };
@@ -318,7 +331,7 @@ fn yields_are_involuntary() {
     let mut two = Child::new(yields);
     let mut sched = Sched::watching(&[format!("one={}", one.pid), format!("two={}", two.pid)]);
     let mut rounds = 0;
-    until("all of a round is seen", || {
+    until("a complete round is counted", || {
         let before = (sched.before(&one, "one"), sched.before(&two, "two"));
         one.go();
         two.go();
@@ -332,15 +345,15 @@ fn yields_are_involuntary() {
             return false;
         };
         for seen in [first, second] {
-            assert_eq!((seen.voluntary, seen.turns("other")), (1, 1), "{seen:?}");
-            assert_eq!(seen.turns("run queue"), 1 + seen.involuntary, "{seen:?}");
+            assert_eq!((seen.voluntary, seen.periods("other")), (1, 1), "{seen:?}");
+            assert_eq!(seen.periods("run queue"), 1 + seen.involuntary, "{seen:?}");
         }
         true
     });
 }
 
 #[test]
-fn a_file_blocks_on_the_device_and_a_socket_on_the_network() {
+fn reads_of_a_file_block_on_the_device_and_of_a_socket_on_the_network() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = fs::File::create(dir.path().join("file")).unwrap();
     let (_near, far) = UnixStream::pair().unwrap();
@@ -348,14 +361,14 @@ fn a_file_blocks_on_the_device_and_a_socket_on_the_network() {
     let (wait, _open) = pipe().unwrap();
     let byte = 0u8;
     let (mut child, mut sched) = watched(|| {
-        // SAFETY: the descriptors are open, and the byte is there.
+        // SAFETY: the descriptors are open, and the byte exists.
         unsafe {
             for _ in 0..23 {
                 libc::pwrite(file.as_raw_fd(), (&raw const byte).cast(), 1, 0);
                 libc::fsync(file.as_raw_fd());
             }
             for _ in 0..7 {
-                // Nothing comes: they end after the socket's timeout.
+                // No data arrive: the calls end after the timeout of the socket.
                 let mut buffer = 0u8;
                 libc::read(far.as_raw_fd(), (&raw mut buffer).cast(), 1);
                 libc::recv(far.as_raw_fd(), (&raw mut buffer).cast(), 1, 0);
@@ -370,15 +383,18 @@ fn a_file_blocks_on_the_device_and_a_socket_on_the_network() {
     });
     let seen = sched.once(&mut child, "load");
     assert_eq!(
-        (seen.turns("network"), seen.turns("other")),
+        (seen.periods("network"), seen.periods("other")),
         (3 * 7, 1),
         "{seen:?}"
     );
-    assert!(seen.turns("block I/O") > 0 && seen.turns("lock") == 0, "{seen:?}");
+    assert!(
+        seen.periods("block I/O") > 0 && seen.periods("lock") == 0,
+        "{seen:?}"
+    );
 }
 
 #[test]
-fn a_server_that_restarts_is_followed_and_its_counts_go_on() {
+fn counts_continue_after_a_server_restarts() {
     let dir = tempfile::tempdir().unwrap();
     let pid_file = dir.path().join("pid");
     let naps = || (0..5).for_each(|_| nap());
@@ -388,31 +404,31 @@ fn a_server_that_restarts_is_followed_and_its_counts_go_on() {
     for _ in 0..3 {
         let mut server = Child::new(naps);
         fs::write(&pid_file, server.pid.to_string()).unwrap();
-        // The reading that finds it is the last one that does not count it.
+        // The reading that finds the process is the last one that does not count it.
         until("it is found", || {
             server.go();
             server.finish();
-            sched.read("server").turns("sleep") > last
+            sched.read("server").periods("sleep") > last
         });
         let seen = sched.once(&mut server, "server");
-        assert_eq!(seen.turns("sleep"), 5, "{seen:?}");
-        last = sched.read("server").turns("sleep");
-        assert!(last >= 5, "what was counted is kept");
+        assert_eq!(seen.periods("sleep"), 5, "{seen:?}");
+        last = sched.read("server").periods("sleep");
+        assert!(last >= 5, "earlier counts remain");
     }
 }
 
 #[test]
-fn a_later_process_of_the_same_number_is_another_one() {
+fn later_process_with_the_same_id_is_not_watched() {
     let mut first = Child::new(nap);
     let pid = first.pid;
     let mut sched = Sched::watching(&[format!("server={pid}")]);
     first.go();
     first.finish();
     drop(first);
-    // Processes are looked for once a tick, and two ticks are further apart than this.
+    // Processes are looked up once a tick, and ticks are further apart than this.
     nap();
     let ended = sched.read("server");
-    assert!(ended.turns("sleep") <= 1, "{ended:?}");
+    assert!(ended.periods("sleep") <= 1, "{ended:?}");
     let mut second = Child::numbered(pid, || (0..23).for_each(|_| nap()));
     assert_eq!(second.pid, pid);
     let everybody = sched.read("all");
@@ -452,26 +468,26 @@ impl Drop for Group {
 }
 
 #[test]
-fn the_processes_of_a_control_group_are_a_role() {
+fn processes_of_a_control_group_have_the_role() {
     let group = Group::new("loadprint");
     let mut sched = Sched::watching(&[format!("server=cgroup:{}", group.0.display())]);
     let mut inside = Child::new(nap);
     let mut outside = Child::new(|| (0..7).for_each(|_| nap()));
     group.add(inside.pid);
-    // From the next reading on it is watched.
+    // It is watched from the next reading.
     until("it is found", || {
         inside.go();
         inside.finish();
-        sched.read("server").turns("sleep") > 0
+        sched.read("server").periods("sleep") > 0
     });
     outside.go();
     let seen = sched.once(&mut inside, "server");
     outside.finish();
-    assert_eq!((seen.turns("sleep"), seen.turns("other")), (1, 1), "{seen:?}");
+    assert_eq!((seen.periods("sleep"), seen.periods("other")), (1, 1), "{seen:?}");
 }
 
 #[test]
-fn the_whole_host_needs_no_process() {
+fn rows_of_the_host_need_no_watched_process() {
     let mut sched = Sched::watching(&[]);
     let before = sched.read("all");
     let mut child = Child::new(nap);
@@ -479,6 +495,6 @@ fn the_whole_host_needs_no_process() {
     child.finish();
     until("its switches are counted", || {
         let seen = sched.read("all").since(&before);
-        seen.turns("run queue") >= 2 && seen.voluntary >= 2 && seen.wakeups >= 2
+        seen.periods("run queue") >= 2 && seen.voluntary >= 2 && seen.wakeups >= 2
     });
 }

@@ -1,4 +1,4 @@
-//! Endpoints that do what endpoints must not: each costs its own rows and nothing else.
+//! Tests faulty endpoints: only the rows of the faulty endpoint are missing.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::fs;
@@ -8,6 +8,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::net::TcpListener;
 use std::net::TcpStream;
+use std::rc::Rc;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -26,11 +27,12 @@ use loadprint_probes::scrape::target::Target;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::rows::Value;
 
-/// So long may anything here take; nothing should.
+/// Timeout of every step.
 const LONG: Duration = Duration::from_secs(600);
 const BODY: &str = "# TYPE a counter\na{b=\"c\"} 1\na{b=\"d\"} 2.5\n";
 
-/// Serves each connection with `answer`, which gets the request's head; the listener lives as long as the test.
+/// Serves each connection with `answer`, which gets the head of the request; the listener lives as
+/// long as the test.
 fn serve(answer: impl Fn(TcpStream, String) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -58,7 +60,7 @@ fn reply(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
         "HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
-    // The client may have gone.
+    // The client may have closed the connection.
     drop(
         stream
             .write_all(head.as_bytes())
@@ -91,7 +93,7 @@ fn probe_of(targets: &[(&str, SocketAddr)], change: impl FnOnce(&mut Scrapes)) -
         scrapes,
         ..Options::default()
     };
-    (ENTRY.open)(&Host::new("/proc", "/sys"), &options).unwrap()
+    ENTRY.open(&Host::default(), &options, &Rc::default()).unwrap()
 }
 
 #[derive(Debug, PartialEq)]
@@ -129,7 +131,7 @@ fn rows_of(rows: &Rows) -> Vec<Row> {
     (0..rows.len()).map(row).collect()
 }
 
-/// One tick that waits for the answer.
+/// One tick, which waits for the response.
 fn tick(probe: &mut dyn Probe) -> Vec<Row> {
     let mut rows = Rows::default();
     probe.begin();
@@ -151,11 +153,15 @@ fn samples(rows: &[Row]) -> Vec<(&str, f64)> {
         .collect()
 }
 
-/// What is said of an endpoint that answers so; it must have no samples.
+/// The reason of `up` 0 for an endpoint with this answer; it must have no samples.
 fn refused(answer: impl Fn(TcpStream, String) + Send + 'static, change: impl FnOnce(&mut Scrapes)) -> String {
     let address = serve(answer);
     let rows = tick(probe_of(&[("bad", address)], change).as_mut());
-    assert_eq!(samples(&rows), [], "nothing may be recorded by halves");
+    assert_eq!(
+        samples(&rows),
+        [],
+        "a response is recorded completely or not at all"
+    );
     let scraped = rows
         .iter()
         .find(|row| row.metric == "scrape_samples_scraped")
@@ -173,10 +179,10 @@ fn shortly(scrapes: &mut Scrapes) {
 }
 
 #[test]
-fn an_endpoint_is_recorded_as_it_says() {
-    let (tell, told) = channel();
+fn samples_are_recorded_as_exposed() {
+    let (heads, received) = channel();
     let address = serve(move |stream, head| {
-        tell.send(head).unwrap();
+        heads.send(head).unwrap();
         ok(stream, BODY);
     });
     let mut probe = probe_of(&[("a.b-c", address)], nothing);
@@ -209,7 +215,7 @@ fn an_endpoint_is_recorded_as_it_says() {
             .unwrap()
             > 0.0
     );
-    let head: String = told.recv().unwrap();
+    let head: String = received.recv().unwrap();
     let head = head.to_ascii_lowercase();
     for expected in [
         "get /metrics http/1.1\r\n",
@@ -220,14 +226,14 @@ fn an_endpoint_is_recorded_as_it_says() {
     ] {
         assert!(head.contains(expected), "{expected} in {head}");
     }
-    // What does not change is said once.
+    // An unchanged description has a row only once.
     let rows = tick(probe.as_mut());
     assert!(rows.iter().all(|row| !row.metric.starts_with('#')), "{rows:?}");
     assert_eq!(samples(&rows).len(), 2);
 }
 
 #[test]
-fn one_that_hangs_keeps_nobody_waiting() {
+fn endpoint_that_hangs_does_not_delay_others() {
     let (hold, held) = channel();
     let hangs = serve(move |stream, _| hold.send(stream).unwrap());
     let well = serve(|stream, _| ok(stream, BODY));
@@ -236,28 +242,28 @@ fn one_that_hangs_keeps_nobody_waiting() {
     for _ in 0..3 {
         rows.clear();
         probe.begin();
-        // The first, which is asked first, has its request and will not answer; the second is waited for.
+        // The first endpoint has its request and does not answer; the test waits for the second.
         while probe.sample(&mut rows).is_err() {
             thread::yield_now();
         }
-        let found = rows_of(&rows);
-        assert!(found.iter().all(|row| row.endpoint == "well"));
-        assert_eq!(up(&found).0, 1.0);
+        let rows = rows_of(&rows);
+        assert!(rows.iter().all(|row| row.endpoint == "well"));
+        assert_eq!(up(&rows).0, 1.0);
     }
-    // It answers after all: its rows come then, with the time at which that scrape began.
+    // When it answers, its rows have the time at which the scrape started.
     let stream: TcpStream = held.recv().unwrap();
     ok(stream, BODY);
     probe.wait(LONG);
     rows.clear();
     probe.sample(&mut rows).unwrap();
-    let found = rows_of(&rows);
-    assert!(found.iter().all(|row| row.endpoint == "hangs"));
-    assert_eq!(samples(&found).len(), 2);
+    let late = rows_of(&rows);
+    assert!(late.iter().all(|row| row.endpoint == "hangs"));
+    assert_eq!(samples(&late).len(), 2);
 
     let mut alone = probe_of(&[("hangs", hangs)], shortly);
     assert_eq!(
         up(&tick(alone.as_mut())),
-        (0.0, "no whole answer within 0.3 s".to_owned())
+        (0.0, "no complete response within 0.3 s".to_owned())
     );
     let mut waits = probe_of(&[("hangs", hangs)], nothing);
     waits.begin();
@@ -266,26 +272,26 @@ fn one_that_hangs_keeps_nobody_waiting() {
 }
 
 #[test]
-fn one_that_drips_is_cut_off_at_its_time() {
+fn slow_response_ends_at_the_timeout() {
     let drip = |mut stream: TcpStream, _| {
         thread::spawn(move || {
             let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
             stream.write_all(head).unwrap();
-            // Ends when the other side has gone.
+            // Ends when the client closes the connection.
             while stream.write_all(b"a 1\n").is_ok() {
                 thread::sleep(Duration::from_millis(10));
             }
         });
     };
-    assert_eq!(refused(drip, shortly), "no whole answer within 0.3 s");
+    assert_eq!(refused(drip, shortly), "no complete response within 0.3 s");
 }
 
 #[test]
-fn what_is_too_long_is_cut_and_said() {
+fn response_over_the_limit_is_refused() {
     let long = |mut stream: TcpStream, _: String| {
         let line = "a 1\n".repeat(1 << 18);
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
-        // 100 MiB, if it were let.
+        // 100 MiB without a limit.
         let all = stream
             .write_all(head.as_bytes())
             .and_then(|()| (0..100).try_for_each(|_| stream.write_all(line.as_bytes())));
@@ -295,10 +301,10 @@ fn what_is_too_long_is_cut_and_said() {
             "{error}"
         );
     };
-    let said = "its answer has more than 16777216 bytes; --scrape-limit raises that";
-    assert_eq!(refused(long, nothing), said);
+    let reason = "the response has more than 16777216 bytes; raise the limit with --scrape-limit";
+    assert_eq!(refused(long, nothing), reason);
 
-    // Little on the wire, much in memory.
+    // Small when compressed, large in memory.
     let mut encoder = GzEncoder::new(vec![], Compression::best());
     encoder.write_all("a 1\n".repeat(25 << 20).as_bytes()).unwrap();
     let packed = encoder.finish().unwrap();
@@ -311,7 +317,7 @@ fn what_is_too_long_is_cut_and_said() {
             &packed,
         );
     };
-    assert_eq!(refused(bomb, nothing), said);
+    assert_eq!(refused(bomb, nothing), reason);
     let exact = |scrapes: &mut Scrapes| scrapes.limit = BODY.len() as u64;
     let address = serve(|stream, _| ok(stream, BODY));
     assert_eq!(up(&tick(probe_of(&[("fits", address)], exact).as_mut())).0, 1.0);
@@ -325,7 +331,7 @@ fn what_is_too_long_is_cut_and_said() {
 }
 
 #[test]
-fn packed_answers_are_unpacked() {
+fn compressed_responses_are_decompressed() {
     let mut encoder = GzEncoder::new(vec![], Compression::fast());
     encoder.write_all(BODY.as_bytes()).unwrap();
     let packed = encoder.finish().unwrap();
@@ -344,7 +350,7 @@ fn packed_answers_are_unpacked() {
 }
 
 #[test]
-fn answers_that_are_none_are_refused_with_their_reason() {
+fn malformed_responses_are_refused_with_a_reason() {
     let status = |status: &'static str| {
         refused(
             move |mut stream, _| {
@@ -397,15 +403,15 @@ fn answers_that_are_none_are_refused_with_their_reason() {
         },
         nothing,
     );
-    assert!(!early.is_empty(), "a body that ends early is no body");
+    assert!(!early.is_empty(), "a truncated body is refused");
     assert!(!refused(|stream, _| drop(stream), nothing).is_empty());
 }
 
 #[test]
-fn redirects_are_followed_but_not_for_ever() {
-    let (tell, told): (_, Receiver<String>) = channel();
+fn redirects_are_followed_up_to_a_limit() {
+    let (heads, received): (_, Receiver<String>) = channel();
     let there = serve(move |stream, head| {
-        tell.send(head).unwrap();
+        heads.send(head).unwrap();
         ok(stream, BODY);
     });
     let here = serve(move |mut stream, _| {
@@ -420,16 +426,17 @@ fn redirects_are_followed_but_not_for_ever() {
     };
     let rows = tick(probe_of(&[("moved", here)], log_in).as_mut());
     assert_eq!(samples(&rows).len(), 2);
-    let head = told.recv().unwrap();
+    let head = received.recv().unwrap();
     assert!(head.starts_with("GET /other "), "{head}");
     assert!(
         !head.contains("hush"),
-        "a password is for the endpoint that it was given for: {head}"
+        "a redirect to another host must not get the password: {head}"
     );
-    // The endpoint itself is shown it.
+    // The endpoint itself gets it.
     drop(tick(probe_of(&[("there", there)], log_in).as_mut()));
     assert!(
-        told.recv()
+        received
+            .recv()
             .unwrap()
             .to_ascii_lowercase()
             .contains("authorization: bearer hush")
@@ -440,7 +447,7 @@ fn redirects_are_followed_but_not_for_ever() {
 }
 
 #[test]
-fn one_that_vanishes_is_down_until_it_is_back() {
+fn endpoint_is_down_until_it_returns() {
     let once = |listener: &TcpListener, body: &str, probe: &mut dyn Probe| {
         probe.begin();
         let (mut stream, _) = listener.accept().unwrap();
@@ -451,7 +458,8 @@ fn one_that_vanishes_is_down_until_it_is_back() {
         probe.sample(&mut rows).unwrap();
         rows_of(&rows)
     };
-    // An address of its own: on that of the others its port may be somebody else's while nobody listens there.
+    // A separate address: on the shared one another test could get the port while the endpoint is
+    // down.
     let listener = TcpListener::bind("127.0.0.77:0").unwrap();
     let address = listener.local_addr().unwrap();
     let mut probe = probe_of(&[("node", address)], nothing);
@@ -460,7 +468,7 @@ fn one_that_vanishes_is_down_until_it_is_back() {
     let rows = tick(probe.as_mut());
     assert_eq!((up(&rows).0, samples(&rows).len()), (0.0, 0));
     assert!(up(&rows).1.contains("refused"), "{}", up(&rows).1);
-    // It comes back with other series, one of another type.
+    // It returns with other series, one of them with another type.
     let listener = TcpListener::bind(address).unwrap();
     let rows = once(
         &listener,

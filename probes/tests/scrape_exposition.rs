@@ -1,4 +1,5 @@
-//! What goes into the exposition parser comes out again: generated expositions, answers of real exporters, and both of them damaged.
+//! Tests that rows contain the whole exposition: generated expositions, responses of real
+//! exporters, and damaged ones.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::fs;
@@ -14,22 +15,22 @@ use proptest::num::f64::ANY;
 use proptest::option;
 use proptest::prelude::*;
 
-/// What a line says, by value.
+/// The content of a line.
 #[derive(Clone, Debug)]
-enum Said {
+enum Content {
     Sample {
         series: String,
         value: f64,
         timestamp_ns: Option<i64>,
         exemplar: Option<String>,
     },
-    Described(String, String, String),
+    Description(String, String, String),
 }
 
-impl PartialEq for Said {
+impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Described(a, b, c), Self::Described(d, e, f)) => (a, b, c) == (d, e, f),
+            (Self::Description(a, b, c), Self::Description(d, e, f)) => (a, b, c) == (d, e, f),
             (
                 Self::Sample {
                     series,
@@ -44,7 +45,7 @@ impl PartialEq for Said {
                     exemplar: its_exemplar,
                 },
             ) => {
-                // A NaN is a NaN; zeros have a sign.
+                // NaN equals NaN, and zeros have a sign.
                 let same = value.to_bits() == its_value.to_bits() || (value.is_nan() && its_value.is_nan());
                 same && (series, timestamp_ns, exemplar) == (its_series, its_timestamp_ns, its_exemplar)
             }
@@ -53,39 +54,41 @@ impl PartialEq for Said {
     }
 }
 
-fn read(body: &[u8], format: Format) -> Result<Vec<Said>, (u32, String)> {
-    let mut said = vec![];
+fn read(body: &[u8], format: Format) -> Result<Vec<Content>, (u32, String)> {
+    let mut contents = vec![];
     let count = parse(body, format, &mut |item| {
-        said.push(match item {
+        contents.push(match item {
             Item::Sample {
                 series,
                 value,
                 timestamp_ns,
                 exemplar,
-            } => Said::Sample {
+            } => Content::Sample {
                 series: series.to_owned(),
                 value,
                 timestamp_ns,
                 exemplar: exemplar.map(str::to_owned),
             },
-            Item::Described { keyword, name, text } => {
-                Said::Described(keyword.to_owned(), name.to_owned(), text.to_owned())
+            Item::Description { keyword, name, text } => {
+                Content::Description(keyword.to_owned(), name.to_owned(), text.to_owned())
             }
         });
     })
     .map_err(|error| (error.line, format!("{}: {}", error.item, error.message)))?;
-    let samples = said.iter().filter(|said| matches!(said, Said::Sample { .. }));
+    let samples = contents
+        .iter()
+        .filter(|line| matches!(line, Content::Sample { .. }));
     assert_eq!(samples.count() as u64, count);
-    Ok(said)
+    Ok(contents)
 }
 
-/// The exposition that says this, built from nothing but what a table's rows hold.
-fn rebuilt(said: &[Said], format: Format) -> String {
+/// Builds the exposition from the content of table rows.
+fn rebuilt(contents: &[Content], format: Format) -> String {
     let mut body = String::new();
-    for said in said {
-        match said {
-            Said::Described(keyword, name, text) => body += &format!("# {keyword} {name} {text}\n"),
-            Said::Sample {
+    for line in contents {
+        match line {
+            Content::Description(keyword, name, text) => body += &format!("# {keyword} {name} {text}\n"),
+            Content::Sample {
                 series,
                 value,
                 timestamp_ns,
@@ -118,7 +121,7 @@ fn fixtures(folder: &str) -> Vec<(PathBuf, Format)> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../tests/fixtures/scrape")
         .join(folder);
-    let mut found: Vec<_> = fs::read_dir(dir)
+    let mut files: Vec<_> = fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter_map(|path| {
@@ -130,12 +133,12 @@ fn fixtures(folder: &str) -> Vec<(PathBuf, Format)> {
             Some((path, format))
         })
         .collect();
-    found.sort_by(|(one, _), (other, _)| one.cmp(other));
-    assert!(found.len() >= 4, "{folder}");
-    found
+    files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    assert!(files.len() >= 4, "{folder}");
+    files
 }
 
-/// Name and labels of a series whose label values hold no `",`.
+/// Name and labels of a series without `",` in its label values.
 fn parts(series: &str) -> Vec<&str> {
     let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
     let labels = labels.strip_suffix('}').unwrap();
@@ -149,23 +152,23 @@ fn parts(series: &str) -> Vec<&str> {
 }
 
 #[test]
-fn answers_of_real_exporters_come_back_whole() {
+fn responses_of_real_exporters_are_read_completely() {
     for (path, format) in fixtures("") {
         let place = path.display();
         let body = fs::read_to_string(&path).unwrap();
-        let said = read(body.as_bytes(), format).unwrap();
+        let contents = read(body.as_bytes(), format).unwrap();
         let lines = body.lines().filter(|line| *line != "# EOF").count();
-        assert_eq!(said.len(), lines, "{place}");
+        assert_eq!(contents.len(), lines, "{place}");
         assert_eq!(
-            read(rebuilt(&said, format).as_bytes(), format).unwrap(),
-            said,
+            read(rebuilt(&contents, format).as_bytes(), format).unwrap(),
+            contents,
             "{place}"
         );
-        // These exporters write names as they are told here; only the order of labels may differ.
+        // These exporters use the canonical form of names; only the order of labels can differ.
         if format == Format::Text {
-            for (line, said) in body.lines().zip(&said) {
-                match said {
-                    Said::Sample { series, value, .. } => {
+            for (line, content) in body.lines().zip(&contents) {
+                match content {
+                    Content::Sample { series, value, .. } => {
                         let (sent, number) = line.rsplit_once(' ').unwrap();
                         assert_eq!(
                             (parts(series), value.to_bits()),
@@ -173,7 +176,7 @@ fn answers_of_real_exporters_come_back_whole() {
                             "{place}"
                         );
                     }
-                    Said::Described(keyword, name, text) => {
+                    Content::Description(keyword, name, text) => {
                         assert_eq!(format!("# {keyword} {name} {text}"), line, "{place}");
                     }
                 }
@@ -183,7 +186,7 @@ fn answers_of_real_exporters_come_back_whole() {
 }
 
 #[test]
-fn every_malformed_exposition_is_refused_at_its_line() {
+fn malformed_expositions_are_refused_at_their_line() {
     for (path, format) in fixtures("malformed") {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         let expected: u32 = name.split('-').next().unwrap().parse().unwrap();
@@ -192,7 +195,7 @@ fn every_malformed_exposition_is_refused_at_its_line() {
     }
 }
 
-/// A name in the old alphabet or any other, and how it is spelled.
+/// A name in the old or any other alphabet, and its canonical form.
 fn name(first: &'static str) -> impl Strategy<Value = String> {
     prop_oneof![4 => first, 1 => "[a-zA-Z.ü \"\\\\\n=,{}#]{1,8}"]
 }
@@ -208,7 +211,7 @@ fn is_bare(name: &str, colons: bool) -> bool {
     !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(fits)
 }
 
-fn spelled(name: &str, quoted: &str, pairs: &[String]) -> String {
+fn canonical(name: &str, quoted: &str, pairs: &[String]) -> String {
     match (is_bare(name, true), pairs.is_empty()) {
         (true, true) => name.to_owned(),
         (true, false) => format!("{name}{{{}}}", pairs.join(",")),
@@ -217,8 +220,8 @@ fn spelled(name: &str, quoted: &str, pairs: &[String]) -> String {
     }
 }
 
-/// A sample with the text of its line: labels in the order `turn` gives, and spaces where the format allows them.
-fn sample(format: Format) -> impl Strategy<Value = (Said, String)> {
+/// A sample with the text of its line: labels in the order of `turn`, and optional spaces.
+fn sample(format: Format) -> impl Strategy<Value = (Content, String)> {
     let labels = btree_map(name("[a-zA-Z_][a-zA-Z0-9_]{0,5}"), any::<String>(), 0..4);
     let odd = prop_oneof![
         Just(f64::NAN),
@@ -250,7 +253,7 @@ fn sample(format: Format) -> impl Strategy<Value = (Said, String)> {
                     .collect();
                 let bare = is_bare(&name, true);
                 let quoted = format!("\"{}\"", escaped(&name));
-                let series = spelled(&name, &quoted, &pairs);
+                let series = canonical(&name, &quoted, &pairs);
                 let mut parts = pairs;
                 if !bare {
                     parts.push(quoted);
@@ -286,7 +289,7 @@ fn sample(format: Format) -> impl Strategy<Value = (Said, String)> {
                 }
                 let timestamp_ns = milliseconds.map(|at| at * 1_000_000);
                 (
-                    Said::Sample {
+                    Content::Sample {
                         series,
                         value,
                         timestamp_ns,
@@ -298,17 +301,17 @@ fn sample(format: Format) -> impl Strategy<Value = (Said, String)> {
         )
 }
 
-fn described() -> impl Strategy<Value = (Said, String)> {
+fn described() -> impl Strategy<Value = (Content, String)> {
     ("[a-z_:]{1,8}", "[ -~ü]{0,20}").prop_map(|(name, text)| {
         let text = text.trim_start().to_owned();
         let line = format!("# HELP {name} {text}");
-        (Said::Described("HELP".to_owned(), name, text), line)
+        (Content::Description("HELP".to_owned(), name, text), line)
     })
 }
 
-fn exposition(format: Format) -> impl Strategy<Value = (Vec<Said>, String)> {
+fn exposition(format: Format) -> impl Strategy<Value = (Vec<Content>, String)> {
     vec(prop_oneof![4 => sample(format), 1 => described()], 0..12).prop_map(move |lines| {
-        let (said, text): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
+        let (contents, text): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
         let mut body = text.join("\n");
         if !body.is_empty() {
             body.push('\n');
@@ -316,28 +319,28 @@ fn exposition(format: Format) -> impl Strategy<Value = (Vec<Said>, String)> {
         if format == Format::OpenMetrics {
             body += "# EOF";
         }
-        (said, body)
+        (contents, body)
     })
 }
 
 proptest! {
     #[test]
-    fn what_was_said_is_read((said, body) in exposition(Format::Text)) {
-        let found = read(body.as_bytes(), Format::Text).unwrap();
-        prop_assert_eq!(&found, &said, "{}", body);
-        prop_assert_eq!(read(rebuilt(&found, Format::Text).as_bytes(), Format::Text).unwrap(), said);
+    fn text_format_is_read((contents, body) in exposition(Format::Text)) {
+        let read_back = read(body.as_bytes(), Format::Text).unwrap();
+        prop_assert_eq!(&read_back, &contents, "{}", body);
+        prop_assert_eq!(read(rebuilt(&read_back, Format::Text).as_bytes(), Format::Text).unwrap(), contents);
     }
 
     #[test]
-    fn what_openmetrics_said_is_read((said, body) in exposition(Format::OpenMetrics)) {
-        let found = read(body.as_bytes(), Format::OpenMetrics).unwrap();
-        prop_assert_eq!(&found, &said, "{}", body);
-        let again = rebuilt(&found, Format::OpenMetrics);
-        prop_assert_eq!(read(again.as_bytes(), Format::OpenMetrics).unwrap(), said);
+    fn openmetrics_is_read((contents, body) in exposition(Format::OpenMetrics)) {
+        let read_back = read(body.as_bytes(), Format::OpenMetrics).unwrap();
+        prop_assert_eq!(&read_back, &contents, "{}", body);
+        let again = rebuilt(&read_back, Format::OpenMetrics);
+        prop_assert_eq!(read(again.as_bytes(), Format::OpenMetrics).unwrap(), contents);
     }
 
     #[test]
-    fn no_bytes_do_harm(body in vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_handled(body in vec(any::<u8>(), 0..200)) {
         for format in [Format::Text, Format::OpenMetrics] {
             if let Err((line, _)) = read(&body, format) {
                 prop_assert!(line as usize <= body.iter().filter(|byte| **byte == b'\n').count() + 1);
@@ -345,9 +348,10 @@ proptest! {
         }
     }
 
-    /// Lines of real answers with some bytes changed, lost or doubled: refused at a line that is there, or read and rebuilt.
+    /// Lines of real responses with some bytes changed, removed or doubled: refused at an existing
+    /// line, or read and rebuilt.
     #[test]
-    fn damaged_answers_are_refused_or_read(
+    fn damaged_responses_are_refused_or_read(
         which in any::<prop::sample::Index>(),
         from in any::<prop::sample::Index>(),
         damage in vec((any::<prop::sample::Index>(), 0..3u8, prop::sample::select(b"{}\"\\ \n#,=\0\xff0aeN.".to_vec())), 1..6),
@@ -371,8 +375,8 @@ proptest! {
             Err((line, message)) => {
                 prop_assert!(line as usize <= body.iter().filter(|byte| **byte == b'\n').count() + 1, "{message}");
             }
-            Ok(said) => {
-                prop_assert_eq!(read(rebuilt(&said, *format).as_bytes(), *format).unwrap(), said);
+            Ok(contents) => {
+                prop_assert_eq!(read(rebuilt(&contents, *format).as_bytes(), *format).unwrap(), contents);
             }
         }
     }

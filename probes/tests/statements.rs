@@ -1,5 +1,5 @@
-//! Statement latency, counted in real programs that export the function of MySQL and of MariaDB, and call it exactly so often.
-//! The same with a real server is in `workloads/tests/statements.rs`.
+//! Tests statement latency with programs that export the function of MySQL and of MariaDB and call
+//! it a known number of times. `workloads/tests/statements.rs` tests it with a real server.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -24,12 +24,11 @@ use std::time::Instant;
 use loadprint_probes::Host;
 use loadprint_probes::NotRunning;
 use loadprint_probes::Options;
-use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::rows::Value;
 
-/// Reads numbers of commands and handles each, a millisecond long.
+/// Reads numbers of commands and handles each for a millisecond.
 const MAIN: &str = "
     #include <stdio.h>
     #include <time.h>
@@ -49,7 +48,7 @@ const MARIADB: (&str, &str) = (
     "dispatch_command(enum_server_command(command), nullptr, nullptr, 0, false)",
 );
 
-/// Compiles a program that has the function, exported as in a server.
+/// Compiles a program that exports the function as a server does.
 fn server(dir: &Path, name: &str, (function, call): (&str, &str)) -> PathBuf {
     let (source, program) = (dir.join("server.cc"), dir.join(name));
     fs::write(&source, MAIN.replace("FUNCTION", function).replace("CALL", call)).unwrap();
@@ -82,7 +81,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already where the test went well.
+        // It has already exited if the test has passed.
         drop(self.0.kill());
         drop(self.0.wait());
     }
@@ -93,11 +92,7 @@ fn open(target: &str) -> Result<Box<dyn Probe>, NotRunning> {
         processes: vec![target.parse().unwrap()],
         ..Options::default()
     };
-    let entry = PROBES
-        .iter()
-        .find(|entry| entry.name == "ebpf_statements")
-        .unwrap();
-    (entry.open)(&Host::default(), &options)
+    common::open(common::entry("ebpf_statements"), &Host::default(), &options)
 }
 
 /// Count, time and traced process of every command.
@@ -132,7 +127,7 @@ fn counts(probe: &mut dyn Probe) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn commands_are_told_apart_in_servers_of_both_kinds() {
+fn commands_have_separate_rows_in_both_kinds_of_servers() {
     let dir = tempfile::tempdir().unwrap();
     for (name, kind) in [("mysqld", MYSQL), ("mariadbd", MARIADB)] {
         let running = Running::start(&server(dir.path(), name, kind));
@@ -153,9 +148,10 @@ fn commands_are_told_apart_in_servers_of_both_kinds() {
     }
 }
 
-/// A server that comes after the recorder, and one that takes its place, are traced as soon as they are seen.
+/// A server that starts after the recorder, and one that replaces it, are traced as soon as they
+/// are found.
 #[test]
-fn a_server_may_come_later_and_be_restarted() {
+fn server_can_start_later_and_restart() {
     let dir = tempfile::tempdir().unwrap();
     let program = server(dir.path(), "mysqld", MYSQL);
     let pid_file = dir.path().join("mysqld.pid");
@@ -167,7 +163,7 @@ fn a_server_may_come_later_and_be_restarted() {
         let before = commands(probe.as_mut()).get("COM_PING").map_or(0, |ping| ping.0);
         let mut stdin = running.0.stdin.as_ref().unwrap();
         let deadline = Instant::now() + Duration::from_secs(300);
-        // Pings until one is seen: from then on every command is.
+        // Pings until one is counted: after that every command is counted.
         while commands(probe.as_mut()).get("COM_PING").map_or(0, |ping| ping.0) == before {
             assert!(
                 Instant::now() < deadline,
@@ -183,14 +179,14 @@ fn a_server_may_come_later_and_be_restarted() {
     assert_eq!(
         commands(probe.as_mut())["COM_QUERY"].2,
         None,
-        "nothing is traced any more"
+        "no process is traced"
     );
 }
 
 #[test]
-fn a_process_that_is_no_server_is_told() {
+fn process_that_is_not_a_server_is_an_error() {
     let Err(NotRunning::Unavailable(reason)) = open(&format!("server={}", process::id())) else {
-        panic!("this test is no server");
+        panic!("this test is not a server");
     };
     assert!(
         reason.contains("no watched process exports dispatch_command; name a "),

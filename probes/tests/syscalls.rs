@@ -1,4 +1,4 @@
-//! System calls, counted against processes that make an exactly known number of them.
+//! Compares the system call probes with processes that make a known number of calls.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -28,19 +28,19 @@ use std::time::Instant;
 
 use loadprint_probes::Host;
 use loadprint_probes::Options;
-use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::ebpf::Shared;
 use loadprint_recording::histogram::subtract;
 use loadprint_recording::rows::Rows;
 use loadprint_recording::rows::Value;
 
-/// How long a call blocks that nobody answers (SO_RCVTIMEO, socket(7)).
+/// Timeout of a receive call without data (SO_RCVTIMEO, socket(7)).
 const BLOCKED_MS: i64 = 50;
 
-fn open(name: &str, options: &Options) -> Box<dyn Probe> {
-    let entry = PROBES.iter().find(|entry| entry.name == name).unwrap();
-    (entry.open)(&Host::default(), options).unwrap()
+fn open(name: &str, options: &Options, shared: &Rc<Shared>) -> Box<dyn Probe> {
+    common::entry(name)
+        .open(&Host::default(), options, shared)
+        .unwrap()
 }
 
 fn watching(pid: u32) -> Options {
@@ -84,16 +84,17 @@ fn histograms(probe: &mut dyn Probe) -> BTreeMap<String, (u64, Vec<u64>)> {
         .collect()
 }
 
-/// A child that waits in `read` until it is let go, then does `work` and ends. `work` makes system calls and nothing else:
-/// the child is a fork of a program with threads.
+/// A child that waits in `read` until it gets a byte, then runs `work` and exits. `work` may only
+/// make system calls: the child is a fork of a program with threads.
 fn child(work: impl Fn()) -> (i32, PipeWriter) {
     let (reader, writer) = pipe().unwrap();
-    // SAFETY: the child makes system calls only, until it ends with one.
+    // SAFETY: the child only makes system calls and exits with one.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
     if pid == 0 {
         let mut byte = 0u8;
-        // SAFETY: as above; the byte is there. It ends with the test, also when that fails.
+        // SAFETY: as above; the byte exists. The child is killed when the test ends, also if it
+        // fails.
         unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             libc::read(reader.as_raw_fd(), (&raw mut byte).cast(), 1);
@@ -110,8 +111,8 @@ fn child(work: impl Fn()) -> (i32, PipeWriter) {
     (pid, writer)
 }
 
-/// Waits until the child is blocked in `read` of this descriptor (proc_pid_syscall(5): the call's number and its arguments), then
-/// rings.
+/// Waits until the child is blocked in `read` of this descriptor (proc_pid_syscall(5): number and
+/// arguments of the call), then sends a signal.
 fn interrupt_its_read(pid: i32, descriptor: i32) {
     let wanted = format!("{} {descriptor:#x} ", libc::SYS_read);
     let deadline = Instant::now() + Duration::from_secs(300);
@@ -119,34 +120,34 @@ fn interrupt_its_read(pid: i32, descriptor: i32) {
         assert!(Instant::now() < deadline, "the child does not wait");
         thread::yield_now();
     }
-    // SAFETY: a signal to a child of this test, which has a handler for it.
+    // SAFETY: the signal goes to a child of this test, which has a handler for it.
     assert_eq!(unsafe { libc::kill(pid, libc::SIGALRM) }, 0);
 }
 
 fn wait_for_the_end_of(pid: i32) {
     let mut status = -1;
-    // SAFETY: the child is this process's own.
+    // SAFETY: the child belongs to this process.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-    assert_eq!(status, 0, "the child did not end by itself");
+    assert_eq!(status, 0, "the child failed");
 }
 
-static BELL: AtomicI32 = AtomicI32::new(-1);
+static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
 
-extern "C" fn ring(_: i32) {
-    // SAFETY: write(2) may be called from a signal's handler.
+extern "C" fn write_to_pipe(_: i32) {
+    // SAFETY: write(2) is async-signal-safe.
     unsafe {
-        libc::write(BELL.load(Ordering::Relaxed), c"!".as_ptr().cast(), 1);
+        libc::write(SIGNAL_PIPE.load(Ordering::Relaxed), c"!".as_ptr().cast(), 1);
     }
 }
 
-/// A `read` that a signal interrupts: the handler writes what it waits for, and the kernel begins it again. The signal comes from
-/// the test, which sees when the child waits.
+/// A `read` that a signal interrupts: the handler writes the data that it waits for, and the kernel
+/// restarts it. The test sends the signal when the child waits.
 fn interrupted_read(reader: i32) {
     let mut byte = 0u8;
-    // SAFETY: the structures are zero but for what is set, and the byte is there.
+    // SAFETY: all other fields of the structures are zero, and the byte exists.
     unsafe {
         let mut action: libc::sigaction = zeroed();
-        action.sa_sigaction = ring as extern "C" fn(i32) as usize;
+        action.sa_sigaction = write_to_pipe as extern "C" fn(i32) as usize;
         action.sa_flags = libc::SA_RESTART;
         libc::sigaction(libc::SIGALRM, &raw const action, null_mut());
         libc::read(reader, (&raw mut byte).cast(), 1);
@@ -156,7 +157,7 @@ fn interrupted_read(reader: i32) {
 #[cfg(target_arch = "x86_64")]
 fn calls_of_32_bits() {
     for _ in 0..3 {
-        // SAFETY: getpid(2) by its 32-bit number and entry; it changes nothing but the result's register.
+        // SAFETY: getpid(2) with its 32-bit number and entry changes only the result register.
         unsafe {
             asm!("int 0x80", inlateout("eax") 20 => _, out("r8") _, out("r9") _, out("r10") _, out("r11") _);
         }
@@ -171,11 +172,11 @@ fn every_call_of_a_watched_process_counts_once() {
         .set_read_timeout(Some(Duration::from_millis(BLOCKED_MS.unsigned_abs())))
         .unwrap();
     let (bell, rung) = pipe().unwrap();
-    BELL.store(rung.as_raw_fd(), Ordering::Relaxed);
+    SIGNAL_PIPE.store(rung.as_raw_fd(), Ordering::Relaxed);
     let (fd, silent, bell) = (file.as_raw_fd(), silent.as_raw_fd(), bell.as_raw_fd());
     let (pid, mut go) = child(move || {
         let mut bytes = [0u8; 16];
-        // SAFETY: the descriptors are open and the buffer is there.
+        // SAFETY: the descriptors are open and the buffer exists.
         unsafe {
             for _ in 0..23 {
                 libc::fsync(fd);
@@ -195,10 +196,10 @@ fn every_call_of_a_watched_process_counts_once() {
         #[cfg(target_arch = "x86_64")]
         calls_of_32_bits();
     });
-    let options = watching(pid.unsigned_abs());
+    let (options, shared) = (watching(pid.unsigned_abs()), Rc::default());
     let (mut counted, mut timed) = (
-        open("ebpf_syscalls", &options),
-        open("ebpf_syscall_latency", &options),
+        open("ebpf_syscalls", &options, &shared),
+        open("ebpf_syscall_latency", &options, &shared),
     );
     let before = histograms(timed.as_mut());
     assert_eq!(
@@ -207,7 +208,7 @@ fn every_call_of_a_watched_process_counts_once() {
         "it waits, and others do not count"
     );
     go.write_all(b"!").unwrap();
-    // A process that is not watched does the same meanwhile.
+    // A process that is not watched makes the same calls.
     for _ in 0..500 {
         file.sync_all().unwrap();
     }
@@ -225,7 +226,7 @@ fn every_call_of_a_watched_process_counts_once() {
         ("pread64", (17, 0)),
         ("close", (7, 7)),
         ("recvfrom", (1, 1)),
-        // The one that waited when the probe was opened is not among them.
+        // The call that waited when the probe was opened is not counted.
         ("read", (2, 1)),
         ("write", (1, 0)),
         ("rt_sigaction", (1, 0)),
@@ -252,7 +253,7 @@ fn every_call_of_a_watched_process_counts_once() {
     }
 }
 
-/// Without task storage, as on Linux 5.10: a call's entry is found again at its return.
+/// Without task storage, as on Linux 5.10, the entry of a call is found at its return.
 #[test]
 fn calls_are_counted_and_timed_without_task_storage() {
     let (pid, mut go) = child(|| {
@@ -261,11 +262,8 @@ fn calls_are_counted_and_timed_without_task_storage() {
             unsafe { libc::syscall(libc::SYS_getppid) };
         }
     });
-    let options = Options {
-        ebpf: Rc::new(Shared::without_task_storage()),
-        ..watching(pid.unsigned_abs())
-    };
-    let mut counted = open("ebpf_syscalls", &options);
+    let shared = Rc::new(Shared::without_task_storage());
+    let mut counted = open("ebpf_syscalls", &watching(pid.unsigned_abs()), &shared);
     go.write_all(b"!").unwrap();
     wait_for_the_end_of(pid);
     let calls = counts(counted.as_mut());
@@ -274,16 +272,16 @@ fn calls_are_counted_and_timed_without_task_storage() {
     assert!(time_ns > 0, "{calls:?}");
 }
 
-/// Threads of one CPU interrupt each other in the middle of the programs; none of their calls may be lost.
+/// Threads on one CPU preempt each other during the programs; no call may be lost.
 #[test]
 fn calls_of_many_threads_are_exact() {
     const THREADS: u64 = 8;
     const CALLS: u64 = 50_000;
-    let mut probe = open("ebpf_syscalls", &watching(process::id()));
+    let mut probe = open("ebpf_syscalls", &watching(process::id()), &Rc::default());
     let before = counts(probe.as_mut()).get("getppid").map_or(0, |call| call[0]);
     let work = || {
         for _ in 0..CALLS {
-            // SAFETY: it has no arguments.
+            // SAFETY: getppid(2) has no arguments.
             unsafe { libc::syscall(libc::SYS_getppid) };
         }
     };
@@ -296,14 +294,14 @@ fn calls_of_many_threads_are_exact() {
     assert_eq!(after - before, THREADS * CALLS);
 }
 
-/// A thread that ends within a call leaves nothing: the next one of the same number begins anew.
+/// A thread that exits in a call leaves no entry for a later thread with the same ID.
 #[test]
 fn calls_that_never_return_do_not_count() {
     let (pid, mut go) = child(|| {
-        // SAFETY: a number that no call has.
+        // SAFETY: no call has this number.
         unsafe { libc::syscall(9999) };
     });
-    let mut probe = open("ebpf_syscalls", &watching(pid.unsigned_abs()));
+    let mut probe = open("ebpf_syscalls", &watching(pid.unsigned_abs()), &Rc::default());
     counts(probe.as_mut());
     go.write_all(b"!").unwrap();
     wait_for_the_end_of(pid);

@@ -1,4 +1,4 @@
-"""An experiment as a process beside a real server: it is started, watched, hurt, and asked what it left."""
+"""Runs experiments as processes on a real server, for tests that disturb them and check the outcome."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ import yaml
 ROOT = Path(__file__).parents[2]
 LOAD = ROOT / "target" / "release" / "loadprint-load"
 COLLECT = ROOT / "target" / "release" / "loadprint-collect"
-PATIENCE_S = 300.0
+TIMEOUT_S = 300.0
 LONG_S = 600.0  # a window that a test always ends before its time
 
 
 def ab(*words: object) -> list[str]:
-    """The command line of `loadprint ab`."""
+    """Return the command line of `loadprint ab`."""
     return [sys.executable, "-m", "loadprint", "ab", *map(str, words)]
 
 
-def wait_for(what: str, is_so: Callable[[], Any]) -> Any:
-    """Wait until something is so, and give it."""
-    until = time.monotonic() + PATIENCE_S
-    while not (found := is_so()):
-        assert time.monotonic() < until, f"waited in vain for {what}"
+def wait_for(what: str, condition: Callable[[], Any]) -> Any:
+    """Wait until a condition is true, and return its value."""
+    until = time.monotonic() + TIMEOUT_S
+    while not (value := condition()):
+        assert time.monotonic() < until, f"timeout: {what}"
         time.sleep(0.02)
-    return found
+    return value
 
 
 class Server:
@@ -48,13 +48,13 @@ class Server:
         return int(self.pid_file.read_text(encoding="ascii"))
 
     def sql(self, statement: str) -> str:
-        """The command that runs a statement."""
+        """Return the command that runs a statement."""
         return f"{sys.executable} {Path(__file__).with_name('sql.py')} {self.defaults} '{statement}'"
 
 
 @contextlib.contextmanager
 def production(server: Server, rate: int) -> Iterator[None]:
-    """Load that somebody else drives: lookups by an index at a fixed rate, until the block ends."""
+    """Generate the load of a production server: index lookups at a fixed rate, until the block ends."""
     account = [f"--defaults-file={server.defaults}", "--tables=1", "--table-size=4000"]
     for verb in ("cleanup", "prepare"):
         subprocess.run([LOAD, verb, "select_random_points", *account], check=True, capture_output=True)
@@ -64,11 +64,11 @@ def production(server: Server, rate: int) -> Iterator[None]:
             yield
         finally:
             load.terminate()
-            load.wait(PATIENCE_S)
+            load.wait(TIMEOUT_S)
 
 
 class Bench:
-    """An experiment whose treatment is a file: every command is written down, and any may be made to fail."""
+    """An experiment whose treatment is a file; all commands are logged, and any of them can fail."""
 
     def __init__(self, directory: Path, server: Server) -> None:
         self.directory, self.out = directory, directory / "run"
@@ -82,7 +82,7 @@ class Bench:
                 "verify_applied": f"test -e {self.applied}",
                 "verify_reverted": f"test ! -e {self.applied}",
             },
-            # the first window is a treatment window, and long enough to be hurt in
+            # the first window is a treatment window, long enough for a fault
             "schedule": {"order": "TB", "blocks": 1, "window": 1.0, "settle": 0.1},
             "server": {"process": f"@{server.pid_file}", "defaults_file": str(server.defaults)},
             "recorder": {"interval": "200ms"},
@@ -104,7 +104,7 @@ class Bench:
         wait_for("the treatment window", self.is_treated)
 
     def is_treated(self) -> bool:
-        """Whether the treatment window has begun; an experiment that has ended will never come to it."""
+        """Whether the treatment window has started; fails if the experiment has ended."""
         assert self.process is not None
         if "treatment" in self.phases():
             return True
@@ -112,69 +112,69 @@ class Bench:
         return False
 
     def phases(self) -> list[str]:
-        """Phases that have begun."""
+        """Return the phases that have started."""
         path = self.out / "load" / "phases.jsonl"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return [stamp["phase"] for stamp in map(json.loads, lines) if stamp["event"] == "begin"]
 
     def end(self) -> tuple[int, str]:
-        """Its exit status and what it said."""
+        """Wait for its end, and return its exit status and stderr."""
         assert self.process is not None
-        _, said = self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode, said or ""
+        _, stderr = self.process.communicate(timeout=TIMEOUT_S)
+        return self.process.returncode, stderr or ""
 
     def run(self) -> tuple[int, str]:
-        """From the begin to the end."""
+        """Run the experiment to its end."""
         self.start()
         return self.end()
 
     def keeper(self) -> int:
-        """Process of the keeper."""
+        """Return the process of the keeper."""
         assert self.process is not None
         return next(pid for pid, words in children(self.process.pid) if "keeper.py" in words)
 
     def recorder(self) -> int:
-        """Process of the recorder."""
+        """Return the process of the recorder."""
         assert self.process is not None
         return next(pid for pid, words in children(self.process.pid) if "loadprint-collect" in words)
 
     def called(self) -> list[str]:
-        """What was switched, in order."""
+        """Return the switches, in order."""
         return self.calls.read_text(encoding="utf-8").split() if self.calls.exists() else []
 
     def meta(self) -> dict[str, Any]:
-        """run.json."""
-        found: dict[str, Any] = json.loads((self.out / "run.json").read_text(encoding="utf-8"))
-        return found
+        """Return the content of run.json."""
+        document: dict[str, Any] = json.loads((self.out / "run.json").read_text(encoding="utf-8"))
+        return document
 
     def shown(self) -> dict[str, Any]:
-        """What `loadprint ab show` says of what was left: the run directory is whole."""
+        """Return the output of `loadprint ab show`, which refuses an incomplete run directory."""
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "analysis")}
         words = ab("show", self.out, "--format", "json")
         done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        document: dict[str, Any] = json.loads(done.stdout)
+        return document
 
     def clean_up(self) -> None:
-        """End what a failed test has left."""
+        """End the process that a failed test left."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
-            self.process.communicate(timeout=PATIENCE_S)
+            self.process.communicate(timeout=TIMEOUT_S)
 
 
 def children(pid: int) -> list[tuple[int, str]]:
-    """Children of a process with their command lines, but for those that have just ended."""
-    found = []
+    """Return the running children of a process with their command lines."""
+    running = []
     for each in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
         with contextlib.suppress(OSError):
-            found.append((int(each), Path(f"/proc/{each}/cmdline").read_text(encoding="utf-8")))
-    return found
+            running.append((int(each), Path(f"/proc/{each}/cmdline").read_text(encoding="utf-8")))
+    return running
 
 
 def alive(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
+    """Whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

@@ -1,4 +1,4 @@
-"""Whatever ends an experiment, the change is taken back, once, verified, and the run directory says so."""
+"""Every end of an experiment reverts the change once, verifies it, and records it in the run directory."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from .bench import LONG_S, PATIENCE_S, ROOT, Bench, Server, ab, alive, production, wait_for
+from .bench import LONG_S, ROOT, TIMEOUT_S, Bench, Server, ab, alive, production, wait_for
 
 
 def test_a_normal_end_leaves_nothing(bench: Bench) -> None:
-    status, said = bench.run()
-    assert (status, bench.called()) == (0, ["apply", "revert"]), said
+    status, stderr = bench.run()
+    assert (status, bench.called()) == (0, ["apply", "revert"]), stderr
     assert not bench.applied.exists()
     assert bench.meta()["status"] == "complete"
     assert bench.phases()[-1] == "baseline"
-    # where the machine stalled a window may hold too few readings
+    # on a machine that stalls, a window may contain too few readings
     assert bench.shown()["verdict"] in ("too few", "inconclusive")
 
 
@@ -27,21 +27,21 @@ def test_a_signal_reverts(bench: Bench, number: signal.Signals) -> None:
     bench.start_treated()
     assert bench.process is not None
     bench.process.send_signal(number)
-    status, said = bench.end()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), said
-    assert f"interrupted by {number.name}; reverting" in said
+    status, stderr = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
+    assert f"interrupted by {number.name}; reverting" in stderr
     assert not bench.applied.exists()
     assert bench.meta()["reason"].startswith(f"interrupted by {number.name}; reverted and verified")
 
 
-def test_a_lost_terminal_reverts_though_nobody_reads_what_is_said(bench: Bench) -> None:
+def test_a_lost_terminal_reverts_although_the_output_is_not_read(bench: Bench) -> None:
     reader, writer = os.pipe()
     bench.start_treated(stdout=writer, stderr=writer)
     os.close(writer)
     os.close(reader)
     assert bench.process is not None
     bench.process.send_signal(signal.SIGHUP)
-    assert bench.process.wait(PATIENCE_S) == 1
+    assert bench.process.wait(TIMEOUT_S) == 1
     assert bench.called() == ["apply", "revert"]
     assert bench.meta()["reason"].startswith("interrupted by SIGHUP; reverted and verified")
 
@@ -60,16 +60,16 @@ def test_a_killed_controller_is_reverted_at_once_and_its_recording_is_whole(benc
     assert bench.shown()["flips"][-1].endswith("(the controller is gone)")
 
 
-def test_a_stopped_controller_loses_its_lease_and_hears_of_it(bench: Bench) -> None:
+def test_a_stopped_controller_loses_its_lease_and_reports_it(bench: Bench) -> None:
     bench.document["lease"] = 10
     bench.start_treated()
     assert bench.process is not None
     bench.process.send_signal(signal.SIGSTOP)
     wait_for("the revert", lambda: not bench.applied.exists())
     bench.process.send_signal(signal.SIGCONT)
-    status, said = bench.end()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), said
-    assert "the controller did not renew its lease of 10 s" in said
+    status, stderr = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
+    assert "the controller did not renew its lease of 10 s" in stderr
     assert bench.meta()["status"] == "failed"
 
 
@@ -84,20 +84,20 @@ def test_a_caller_that_no_longer_touches_its_file_is_gone(bench: Bench) -> None:
         return "treatment" in bench.phases()
 
     wait_for("the treatment window", treated)
-    status, said = bench.end()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    status, stderr = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
     assert f"the caller is gone: {heartbeat} was not touched" in bench.meta()["reason"]
     assert not bench.applied.exists()
 
 
-def test_a_caller_is_waited_for_some_time_not_for_ever(bench: Bench) -> None:
+def test_an_invalid_heartbeat_timeout_is_refused(bench: Bench) -> None:
     heartbeat = bench.directory / "heartbeat"
     heartbeat.touch()
-    for patience in ("0", "nan", "inf"):
-        bench.start(f"--heartbeat={heartbeat}", f"--heartbeat-timeout={patience}")
-        status, said = bench.end()
-        assert status == 2, said
-        assert "--heartbeat-timeout: is no time" in said
+    for timeout in ("0", "nan", "inf"):
+        bench.start(f"--heartbeat={heartbeat}", f"--heartbeat-timeout={timeout}")
+        status, stderr = bench.end()
+        assert status == 2, stderr
+        assert "--heartbeat-timeout: not a valid timeout" in stderr
         assert not bench.out.exists()
     assert bench.called() == []
 
@@ -108,10 +108,10 @@ def test_the_deadline_reverts(tmp_path: Path, server: Server) -> None:
         bench.directory.mkdir()
         bench.document["deadline"] = deadline
         bench.document["schedule"]["window"] = LONG_S
-        status, said = bench.run()
-        if bench.called():  # a slow machine passes a short one before anything is applied
+        status, stderr = bench.run()
+        if bench.called():  # on a slow machine a short deadline passes before the first switch
             break
-    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
     assert "the deadline has passed" in bench.meta()["reason"]
 
 
@@ -119,9 +119,9 @@ def test_the_deadline_reverts(tmp_path: Path, server: Server) -> None:
 def test_a_keeper_that_ends_leaves_a_reverted_server(bench: Bench, number: signal.Signals) -> None:
     bench.start_treated()
     os.kill(bench.keeper(), number)
-    status, said = bench.end()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), said
-    assert ("killed; reverting in its place" if number == signal.SIGKILL else "SIGTERM") in said
+    status, stderr = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
+    assert ("killed; reverting in its place" if number == signal.SIGKILL else "SIGTERM") in stderr
     assert not bench.applied.exists()
     assert bench.meta()["status"] == "failed"
 
@@ -132,24 +132,24 @@ def test_a_keeper_that_hangs_is_killed_and_replaced(bench: Bench) -> None:
     os.kill(bench.keeper(), signal.SIGSTOP)
     assert bench.process is not None
     bench.process.terminate()
-    status, said = bench.end()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    status, stderr = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
     assert not bench.applied.exists()
 
 
 def test_a_keeper_killed_while_it_applies_does_not_apply_after_the_revert(bench: Bench) -> None:
     gate = bench.directory / "gate"
     os.mkfifo(gate)
-    # it would go on when somebody writes into the pipe
+    # it would continue after a write into the pipe
     bench.document["treatment"]["apply"] = (
         f"echo apply >> {bench.calls}; read line < {gate}; touch {bench.applied}"
     )
     bench.start()
     wait_for("the command", lambda: bench.called() == ["apply"])
     os.kill(bench.keeper(), signal.SIGKILL)
-    status, said = bench.end()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), said
-    with pytest.raises(OSError, match="No such device"):  # nobody waits for the pipe any more
+    status, stderr = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
+    with pytest.raises(OSError, match="No such device"):  # no process reads the pipe
         os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
     assert not bench.applied.exists()
 
@@ -159,17 +159,17 @@ def test_a_revert_that_fails_once_is_tried_again(bench: Bench) -> None:
     bench.document["treatment"]["revert"] = (
         f"echo revert >> {bench.calls}; test -e {once} || {{ touch {once}; exit 7; }}; rm -f {bench.applied}"
     )
-    status, said = bench.run()
-    assert (status, bench.called()) == (0, ["apply", "revert", "revert"]), said
+    status, stderr = bench.run()
+    assert (status, bench.called()) == (0, ["apply", "revert", "revert"]), stderr
     assert not bench.applied.exists()
 
 
-def test_a_revert_that_never_works_is_loud_and_last(bench: Bench) -> None:
+def test_a_revert_that_always_fails_is_the_last_line(bench: Bench) -> None:
     revert = f"echo revert >> {bench.calls}; false"
     bench.document["treatment"]["revert"] = revert
-    status, said = bench.run()
+    status, stderr = bench.run()
     assert status == 2
-    last = said.strip().splitlines()[-1]
+    last = stderr.strip().splitlines()[-1]
     assert "NOT REVERTED" in last
     assert last.endswith(f"Run by hand, now: {revert}")
     assert bench.applied.exists()
@@ -179,35 +179,35 @@ def test_a_revert_that_never_works_is_loud_and_last(bench: Bench) -> None:
 
 def test_a_treatment_that_cannot_be_verified_is_reverted(bench: Bench) -> None:
     bench.document["treatment"]["verify_applied"] = "echo it is not there; false"
-    status, said = bench.run()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    status, stderr = bench.run()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
     assert "verify_applied: exit 1: it is not there" in bench.meta()["reason"]
 
 
 def test_a_command_that_hangs_is_ended_and_reverted(bench: Bench) -> None:
     bench.document["treatment"] |= {
         "apply": f"echo apply >> {bench.calls}; exec sleep 1000",
-        "timeout": "10s",  # the others must not need it on a machine that stalls
+        "timeout": "10s",  # enough for the other commands on a machine that stalls
     }
-    status, said = bench.run()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    status, stderr = bench.run()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
     assert "apply: timed out after 10 s" in bench.meta()["reason"]
 
 
-def test_a_server_that_is_treated_already_is_left_alone(bench: Bench) -> None:
+def test_a_server_that_is_already_treated_is_not_switched(bench: Bench) -> None:
     bench.applied.touch()
-    status, said = bench.run()
-    assert (status, bench.called()) == (2, []), said
-    assert "treatment.verify_reverted" in said
+    status, stderr = bench.run()
+    assert (status, bench.called()) == (2, []), stderr
+    assert "treatment.verify_reverted" in stderr
     assert bench.applied.exists()
     assert bench.meta()["status"] == "failed"
 
 
-def test_a_server_that_cannot_be_asked_is_left_alone_and_said_why(bench: Bench) -> None:
+def test_a_server_that_does_not_answer_is_not_switched(bench: Bench) -> None:
     bench.document["server"] |= {"socket": "/nowhere/mysql.sock"}
-    status, said = bench.run()
-    assert (status, bench.called()) == (2, []), said
-    assert "/nowhere/mysql.sock" in said.splitlines()[-1]
+    status, stderr = bench.run()
+    assert (status, bench.called()) == (2, []), stderr
+    assert "/nowhere/mysql.sock" in stderr.splitlines()[-1]
     assert bench.meta()["status"] == "failed"
 
 
@@ -226,8 +226,8 @@ def test_a_server_that_cannot_be_asked_is_left_alone_and_said_why(bench: Bench) 
 def test_a_guard_that_trips_reverts(bench: Bench, guards: dict[str, object], says: str) -> None:
     bench.document["guards"] = {**guards, "readings": 1}
     bench.document["schedule"]["window"] = LONG_S
-    status, said = bench.run()
-    assert status == 1, said
+    status, stderr = bench.run()
+    assert status == 1, stderr
     assert says in bench.meta()["reason"]
     assert bench.called() == ["apply", "revert"]
     assert not bench.applied.exists()
@@ -236,8 +236,8 @@ def test_a_guard_that_trips_reverts(bench: Bench, guards: dict[str, object], say
 def test_a_recorder_that_dies_ends_it_reverted(bench: Bench) -> None:
     bench.start_treated()
     os.kill(bench.recorder(), signal.SIGKILL)
-    status, said = bench.end()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    status, stderr = bench.end()
+    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
     assert "the recorder ended (killed by signal 9" in bench.meta()["reason"]
     assert bench.shown()["verdict"] == "aborted"
 
@@ -246,9 +246,9 @@ def test_two_experiments_on_one_server_are_refused(bench: Bench, tmp_path: Path,
     bench.start_treated()
     (tmp_path / "second").mkdir()
     second = Bench(tmp_path / "second", server)
-    status, said = second.run()
-    assert (status, second.called()) == (2, []), said
-    assert "another experiment" in said
+    status, stderr = second.run()
+    assert (status, second.called()) == (2, []), stderr
+    assert "another experiment" in stderr
     assert bench.process is not None
     bench.process.terminate()
     assert bench.end()[0] == 1
@@ -274,8 +274,8 @@ def test_after_everything_was_killed_it_is_reverted_by_hand(bench: Bench) -> Non
     assert bench.shown()["reason"] == "everything was killed; reverted and verified, by hand"
 
 
-def test_a_server_that_dies_is_reverted_and_said(tmp_path: Path) -> None:
-    """On a server of its own, which the test kills."""
+def test_a_server_that_dies_is_reverted_and_reported(tmp_path: Path) -> None:
+    """Uses a separate server, which the test kills."""
     words = [
         "tests/with-server",
         "sh",
@@ -294,10 +294,10 @@ def test_a_server_that_dies_is_reverted_and_said(tmp_path: Path) -> None:
             with production(server, 100):
                 bench.start_treated()
                 os.kill(server.pid, signal.SIGKILL)
-                status, said = bench.end()
+                status, stderr = bench.end()
         finally:
             assert around.stdin is not None
             around.stdin.close()
-    assert (status, bench.called()) == (1, ["apply", "revert"]), said
+    assert (status, bench.called()) == (1, ["apply", "revert"]), stderr
     assert "has ended" in bench.meta()["reason"]
     assert "reverted and verified" in bench.meta()["reason"]

@@ -1,4 +1,4 @@
-"""Damaged recordings: what a command may answer to one, and ways to damage it."""
+"""Damages recordings, and checks the response of a command to them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RICH = Host(
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command said: 0 with a table, or 2 with one line."""
+    """Response of a command: status 0 with a table, or 2 with one line."""
 
     status: int
     out: str

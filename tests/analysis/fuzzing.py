@@ -1,7 +1,7 @@
-"""Feeds spoiled recordings to every command that reads them, in one process under a limit of memory.
+"""Runs every command on damaged recordings in one process with a memory limit.
 
 `python fuzzing.py FIRST STEP COUNT` runs the cases FIRST, FIRST + STEP, … below COUNT, and prints a line for
-each that went wrong: a traceback, more than one line of error, control characters, or over 1 GB of memory.
+each failure: a traceback, more than one line of error, control characters, or over 1 GB of memory.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from recordings import Host, make_execution, write_manifest
 
 KEPT = Path(__file__).parents[1] / "recordings" / "v1"
 MOST_KIB = 1_000_000_000 // 1024
-# above it an allocation fails, so that a mistake harms nobody else; it is no measure, for it counts what is
-# reserved and never used (arenas, stacks, arrays that grow)
+# of the address space: above it an allocation fails. It is not the measured memory, because it includes
+# reserved and unused memory (arenas, stacks, arrays that grow).
 LIMIT = 6_000_000_000
 FORMATS = ("text", "markdown", "csv", "json")
 NUMBERS = re.compile(r"[-+]?[0-9.e+-]+( [-+]?[0-9.e+-]+)*")
@@ -99,7 +99,7 @@ def targets(base: Path) -> list[Path]:
 
 
 def cases(count: int, bases: dict[str, Path]) -> Iterator[tuple[str, Path, Mutation]]:
-    """So many cases, the same ones every time: every base, file and kind of mutation in turn."""
+    """The same cases in every run: each base, file and kind of mutation in turn."""
     everything = {name: targets(path) for name, path in bases.items()}
     names = ("oltp", "pair", "hidden-index", "oltp", "pair", "matrix")
     for number in range(count):
@@ -118,7 +118,7 @@ def wrong(words: Words, out: Path) -> str:
     try:
         with redirect_stdout(said), redirect_stderr(complained):
             status = main(words)
-    except Exception:  # whatever it is would be a traceback
+    except Exception:  # any exception would be a traceback
         return " | ".join(traceback.format_exc().splitlines()[-5:])
     text, errors = said.getvalue(), complained.getvalue()
     written = [file.read_text(encoding="utf-8") for file in out.glob("*.*") if file.is_file()]
@@ -163,7 +163,7 @@ def spoil(copy: Path, spoiled: Path, mutation: Mutation, chance: random.Random) 
 
 
 def apart(name: str, work: Callable[[], str]) -> bool:
-    """Whether some work went well, in a process of its own: its memory is counted alone."""
+    """Whether a task succeeds in a separate process, so its memory is measured alone."""
     child = os.fork()
     if child == 0:
         try:
@@ -201,7 +201,7 @@ def vouch(holder: Path) -> None:
 
 
 def all_of(first: int, step: int, count: int) -> int:
-    """Run a share of the cases; each in a process of its own, so that memory is counted for each."""
+    """Run a share of the cases, each in a separate process to measure its memory."""
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
     warnings.simplefilter("always", RuntimeWarning)
     failed = 0

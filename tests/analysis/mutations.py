@@ -1,4 +1,4 @@
-"""Ways to spoil a file of a recording as a bug, a crash or an attacker may, chosen by a seeded chance."""
+"""Damages a file of a recording as a bug, a crash or an attacker could, by a seeded random choice."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def values(path: Path, chance: random.Random) -> None:
     for _ in range(3):
         try:
             value(path, chance)
-        except (ValueError, RecursionError):  # it is no JSON any more
+        except (ValueError, RecursionError):  # not JSON after an earlier mutation
             return
 
 

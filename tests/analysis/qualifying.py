@@ -56,7 +56,7 @@ def execution(
 
 
 def at(events: int, host: str = "db1", **changed: Any) -> Host:
-    """A host that does so many events a second, evenly."""
+    """Return a host with a constant rate of events per second."""
     variables = {"innodb_flush_log_at_trx_commit": "1", "innodb_io_capacity": "100"}
     return Host(events=events, host=host, variables=variables, **changed)
 

@@ -1,6 +1,6 @@
-"""Makes run directories as docs/recording-format.md describes them, from counter values chosen by the test.
+"""Writes run directories (docs/recording-format.md) with counter values that a test chooses.
 
-A host here does the same in every second, so that every rate is known by hand. Written with pyarrow alone.
+A host does the same in every second, so every rate is known. Written with pyarrow alone.
 """
 
 from __future__ import annotations

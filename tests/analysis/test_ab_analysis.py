@@ -19,7 +19,7 @@ from loadprint.commands.ab.gates import Limits, mix_distance
 from loadprint.commands.ab.inference import carry_over, drift, sign_flip, smallest_p
 from scipy.stats import permutation_test
 
-SAMPLE = Path(__file__).parents[1] / "published" / "dynimize_sample.csv"
+SAMPLE = Path(__file__).parents[2] / "docs" / "published" / "dynimize_sample.csv"
 ABBA = "BTTB"
 
 
@@ -66,9 +66,7 @@ def test_the_published_sample_is_worked_out_anew_and_says_what_it_cannot() -> No
     assert any("drift" in warning for warning in result.warnings)
 
 
-def test_a_printed_ratio_that_does_not_follow_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_printed_ratio_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "table.csv"
     path.write_text(SAMPLE.read_text(encoding="utf-8").replace("1.40178", "1.40278"), encoding="utf-8")
     assert main(["ab", "show", str(path)]) == 0
@@ -78,9 +76,9 @@ def test_a_printed_ratio_that_does_not_follow_is_told(
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("quantity,without", "quantity,before", ":1: is not the head"),
-        ("qps,28627.5", "qps,fast", ":2: 'fast' is no positive number"),
-        ("cpu_percent", "cpu", ":3: quantity 'cpu'"),
+        ("quantity,without", "quantity,before", ":1: not the header"),
+        ("qps,28627.5", "qps,fast", ":2: 'fast' is not a positive number"),
+        ("cpu_percent", "cpu", ":3: unknown quantity 'cpu'"),
         ("qps,28627.5,39640.9,1.38471\n", "", "has no row qps"),
     ],
 )
@@ -90,9 +88,9 @@ def test_a_table_that_cannot_be_used_is_one_line(
     path = tmp_path / "table.csv"
     path.write_text(SAMPLE.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
     assert main(["ab", "show", str(path)]) == 2
-    told = capsys.readouterr().err
-    assert says in told
-    assert told.count("\n") == 1
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
 
 
 def test_sign_flips_are_those_of_scipy() -> None:
@@ -216,7 +214,7 @@ def test_an_unfinished_block_does_not_count() -> None:
     given = windows([1.0, 0.8, 0.8, 1.0] * 3 + [1.0, 0.8])
     result = analyse(given, Limits(), About("x", "ABBA", status="aborted"))
     assert result.blocks_used == 3
-    assert result.excluded[13] == "its block was not finished"
+    assert result.excluded[13] == "its block is incomplete"
     assert result.verdict == "aborted"
 
 

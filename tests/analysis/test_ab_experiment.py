@@ -48,11 +48,11 @@ def test_the_shipped_experiments_can_be_planned(path: Path, capsys: pytest.Captu
     [
         ("threads_running", "thread_running", 'unknown key "thread_running" in guards; did you mean'),
         ("  revert: mysql", "  revertt: mysql", 'unknown key "revertt" in treatment; did you mean "revert"?'),
-        ("window: 60s", "window: 60 parsecs", '"60 parsecs" is no duration'),
+        ("window: 60s", "window: 60 parsecs", '"60 parsecs" is not a duration'),
         ("order: ABBA", "order: BABA", "schedule.order: Input should be 'ABBA', 'TB' or 'random'"),
         ("window: 60s", "window: 2s", "schedule.window: shorter than three intervals"),
         ("max: 10", "max: ten", "guards.replication_lag.max"),
-        ("    max: 10", "    every: 10s", "give it a `max` or a `min`"),
+        ("    max: 10", "    every: 10s", "a guard needs `max` or `min`"),
     ],
 )
 def test_a_mistake_names_its_line(
@@ -63,10 +63,10 @@ def test_a_mistake_names_its_line(
     assert text.count(old) >= 1
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     assert main(["ab", "plan", str(path)]) == 2
-    told = capsys.readouterr().err
-    assert says in told
-    assert f"{path}:" in told
-    assert told.count("\n") == 1
+    error = capsys.readouterr().err
+    assert says in error
+    assert f"{path}:" in error
+    assert error.count("\n") == 1
 
 
 def test_abba_cancels_drift_and_flips_twice_a_block() -> None:
@@ -126,24 +126,24 @@ def judged(guards: Guards, readings: list[str]) -> list[str | None]:
 
 def test_a_guard_trips_after_so_many_readings_in_a_row() -> None:
     spikes = [reading(t, 500, 90 if t in (3, 5, 6) else 5) for t in range(1, 8)]
-    told = judged(Guards(threads_running=50, readings=2), spikes)
-    assert [bool(each) for each in told] == [False] * 5 + [True] + [False]
-    assert told[5] == "guard threads_running: 90, above 50, 2 readings in a row"
+    reasons = judged(Guards(threads_running=50, readings=2), spikes)
+    assert [bool(each) for each in reasons] == [False] * 5 + [True] + [False]
+    assert reasons[5] == "guard threads_running: 90, above 50, 2 readings in a row"
 
 
 def test_rates_are_those_between_ticks_without_the_recorders_own() -> None:
-    told = judged(Guards(queries_per_second_min=501, readings=1), [reading(t, 500, 5) for t in (1, 2)])
-    assert told == [None, "guard queries_per_second: 500/s, below 501, 1 reading"]
-    told = judged(Guards(error_rate=2, readings=1), [reading(t, 500, 5, aborted=3) for t in (1, 2)])
-    assert told[1] == "guard error_rate: 3/s, above 2, 1 reading"
-    told = judged(Guards(host_cpu=0.4, readings=1), [reading(t, 500, 5) for t in (1, 2)])
-    assert told[1] == "guard host_cpu: 0.5, above 0.4, 1 reading"
+    reasons = judged(Guards(queries_per_second_min=501, readings=1), [reading(t, 500, 5) for t in (1, 2)])
+    assert reasons == [None, "guard queries_per_second: 500/s, below 501, 1 reading"]
+    reasons = judged(Guards(error_rate=2, readings=1), [reading(t, 500, 5, aborted=3) for t in (1, 2)])
+    assert reasons[1] == "guard error_rate: 3/s, above 2, 1 reading"
+    reasons = judged(Guards(host_cpu=0.4, readings=1), [reading(t, 500, 5) for t in (1, 2)])
+    assert reasons[1] == "guard host_cpu: 0.5, above 0.4, 1 reading"
 
 
 def test_a_server_that_falls_silent_trips_though_the_recorder_answers() -> None:
     frozen = [reading(2, 500, 5)] * 14
-    told = judged(Guards(silence=10), frozen)
-    assert [bool(each) for each in told] == [False] * 11 + [True] * 3
-    told = judged(Guards(silence=3), [reading(1, 500, 5)] + [""] * 5)
-    assert told[-1] == "guard silence: no answer of the server for 5 s"
+    reasons = judged(Guards(silence=10), frozen)
+    assert [bool(each) for each in reasons] == [False] * 11 + [True] * 3
+    reasons = judged(Guards(silence=3), [reading(1, 500, 5)] + [""] * 5)
+    assert reasons[-1] == "guard silence: no answer of the server for 5 s"
     assert load(DIRTY).guards.silence == 10

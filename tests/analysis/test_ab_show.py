@@ -19,7 +19,7 @@ def copy(tmp_path: Path) -> Path:
     return Path(shutil.copytree(KEPT, tmp_path / "run"))
 
 
-def test_the_kept_experiment_says_what_it_said() -> None:
+def test_the_kept_experiment_gives_its_figures_again() -> None:
     result = show.result(KEPT)
     headline = result.effect("queries_per_cpu_second")
     assert headline is not None
@@ -42,7 +42,7 @@ def test_it_is_printed_in_every_format(capsys: pytest.CaptureFixture[str], tmp_p
     assert capsys.readouterr().out == ""
 
 
-def test_what_is_missing_is_said(copy: Path) -> None:
+def test_missing_tables_are_reported(copy: Path) -> None:
     (copy / "manifest.json").unlink()
     (copy / "server" / "mysql_digests.parquet").unlink()
     result = show.result(copy)
@@ -50,18 +50,18 @@ def test_what_is_missing_is_said(copy: Path) -> None:
     (copy / "server" / "mysql.parquet").unlink()
     result = show.result(copy)
     assert result.verdict == "inconclusive"
-    assert "the server's statements were not read" in result.excluded[1]
+    assert "no two readings of the server's statements" in result.excluded[1]
     (copy / "load" / "guards.json").unlink()
     assert any(check.name == "guards" for check in show.result(copy).checks)
 
 
 def test_a_directory_that_is_no_experiment_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ab", "show", str(KEPT.with_name("oltp"))]) == 2
-    assert "is not an A/B experiment" in capsys.readouterr().err
+    assert "not an A/B experiment" in capsys.readouterr().err
 
 
 def test_damage_is_a_line_never_a_traceback(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every file cut short and with a flipped bit, at places drawn with a seed; no manifest tells."""
+    """Truncates every file and flips a bit, at random places with a fixed seed; there is no manifest."""
     (copy / "manifest.json").unlink()
     draw = random.Random(7)
     for path in sorted(path for path in copy.rglob("*") if path.is_file() and path.stat().st_size):

@@ -1,4 +1,4 @@
-"""Whatever is given: one line that names the place and the mend, exit status 2, no traceback."""
+"""Unusable input is reported in one line with place and fix, exit status 2, no traceback."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def flip(name: str) -> Spoiler:
 
 
 SPOILED: dict[str, tuple[Spoiler, str]] = {
-    "run.json lost": (lose("run.json"), "holds no run.json"),
+    "run.json lost": (lose("run.json"), "contains no run.json"),
     "run.json broken": (write("run.json", '{"id": 1,\n'), "not JSON at line"),
-    "run.json a list": (write("run.json", "[]"), "no JSON object"),
+    "run.json a list": (write("run.json", "[]"), "is not a JSON object"),
     "newer format": (unlisted(write("run.json", '{"format_version": 99}')), "format version 99"),
     "never finished": (write("server/journal", "LPJRNL"), "loadprint-collect finish"),
     "journal alone": (both(write("server/journal", "x"), lose("run.json")), "loadprint-collect finish"),
@@ -58,9 +58,9 @@ SPOILED: dict[str, tuple[Spoiler, str]] = {
         write("run.json", '{"status": "complete"}'),
         "loadprint-collect finish",
     ),
-    "file lost": (lose("server/nic.parquet"), "is not there"),
+    "file lost": (lose("server/nic.parquet"), "does not exist"),
     "no seconds": (unlisted(write("load/result.json", '{"events": 5}')), "`seconds`"),
-    "no measure phase": (unlisted(write("load/phases.jsonl", "")), "never began"),
+    "no measure phase": (unlisted(write("load/phases.jsonl", "")), "phase `measure` is missing"),
     "garbled phases": (unlisted(write("load/phases.jsonl", "x\n{}\n")), "phases.jsonl line 1"),
     "manifest garbled": (write("manifest.json", '{"files": 3}'), "`files` is 3, not an object"),
     "CPUs garbled": (
@@ -76,7 +76,7 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     assert said.out == ""
     assert said.err.count("\n") == 1
     assert said.err.startswith("loadprint: ")
-    assert "; " in said.err, "says how to mend it"
+    assert "; " in said.err, "names a fix"
     return said.err
 
 
@@ -99,8 +99,8 @@ def test_not_a_run_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         ("nowhere", "no such run directory"),
     ):
         assert expected in refused(["inspect", str(tmp_path / name)], capsys)
-        # a file may be sysstat's, so that sadf is asked
-        compared = "sadf refuses it" if name == "file" else expected
+        # sadf reads files, which can be of sysstat
+        compared = "sadf failed" if name == "file" else expected
         assert compared in refused(["compare", str(tmp_path / name), str(tmp_path / name)], capsys)
 
 
@@ -122,4 +122,4 @@ def test_an_execution_that_lists_nothing(execution: Path, capsys: pytest.Capture
 
 
 def test_an_output_that_cannot_be_written(execution: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "after -o" in refused(["compare", str(execution), "-o", str(execution / "no" / "x.txt")], capsys)
+    assert "with -o" in refused(["compare", str(execution), "-o", str(execution / "no" / "x.txt")], capsys)

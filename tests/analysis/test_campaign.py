@@ -1,4 +1,4 @@
-"""Campaign files: what is accepted, and that every mistake names the file, the line, the key and the mend."""
+"""Campaign files: accepted files, and errors that name the file, the line, the key and the fix."""
 
 from __future__ import annotations
 
@@ -55,28 +55,28 @@ def test_quick_is_valid_and_resolved_to_seconds_and_bytes() -> None:
         (
             "measure: 20s",
             "measure: 20 parsecs",
-            '"20 parsecs" is no duration; write it as 8s, 2m or 1h',
+            '"20 parsecs" is not a duration; write it as 8s, 2m or 1h',
         ),
         (
             "redo_capacity: 128M",
             "redo_capacity: lots",
-            '"lots" is no size; write it as 256M or 4G',
+            '"lots" is not a size; write it as 256M or 4G',
         ),
         (
             "reference: oltp",
             "reference: olpt",
-            'there is no side "olpt"; the sides are oltp, insert',
+            'no side "olpt"; the sides are oltp, insert',
         ),
         (
             "data: insert",
             "data: inserts",
-            'sides.insert.data: there is no data set "inserts"',
+            'sides.insert.data: no data set "inserts"',
         ),
         ("repeats: 3", "repeats: [3", "not YAML"),
-        ("repeats: 3", "repeats: 3\nrepeats: 4", '"repeats" is given twice'),
+        ("repeats: 3", "repeats: 3\nrepeats: 4", 'duplicate key "repeats"'),
     ],
 )
-def test_a_mistake_names_line_key_and_mend(tmp_path: Path, old: str, new: str, says: str) -> None:
+def test_a_mistake_names_line_key_and_fix(tmp_path: Path, old: str, new: str, says: str) -> None:
     path = changed(tmp_path, old, new)
     with pytest.raises(DocumentError) as error:
         load(path)
@@ -96,7 +96,7 @@ def test_a_missing_key_is_named(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_names_its_neighbours() -> None:
-    with pytest.raises(DocumentError, match=r"no such campaign file; there are: .*quick"):
+    with pytest.raises(DocumentError, match=r"no such campaign file; available: .*quick"):
         load(QUICK.with_name("quik.yml"))
 
 
@@ -137,10 +137,10 @@ def test_exporters_are_off_unless_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("recorder", "says"),
     [
-        ("{exporters: [node_exporter, node_exporter]}", "node_exporter is given twice"),
+        ("{exporters: [node_exporter, node_exporter]}", "node_exporter is listed twice"),
         (
             "{mysql_probe: false, exporters: [mysqld_exporter]}",
-            "logs in with the account that `mysql_probe: false` leaves out",
+            "needs the account that `mysql_probe: false` omits",
         ),
     ],
 )

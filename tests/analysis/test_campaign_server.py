@@ -48,7 +48,7 @@ def test_a_relative_tarball_is_of_the_users_directory_then_of_the_checkout(tmp_p
 
 
 def test_what_is_no_file_and_no_tarball_at_all_say_so(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match=f"{tmp_path}: cannot read it: Is a directory"):
+    with pytest.raises(DocumentError, match=f"{tmp_path}: Is a directory"):
         declared("tarball", {"tarball": str(tmp_path)})
     with pytest.raises(DocumentError, match="server_tarball=PATH-OR-URL"):
         declared("tarball", {})

@@ -67,7 +67,7 @@ def test_columns_are_named_by_a_pattern_and_never_twice(tmp_path: Path) -> None:
     named = MATRIX.replace("  point:\n", '  point:\n    name: "{protocol}-t{threads}"\n')
     assert list(load(written(tmp_path, named, "ps-t4")).columns)[-1] == "ps-t4"
     path = written(tmp_path, named.replace("-t{threads}", ""), "ps")
-    with pytest.raises(DocumentError, match='two columns are called "text"') as error:
+    with pytest.raises(DocumentError, match='two columns have the name "text"') as error:
         load(path)
     assert str(error.value).startswith(f"{path}:{line_of(path, '    name: ')}: ")
 
@@ -78,7 +78,7 @@ def test_columns_are_named_by_a_pattern_and_never_twice(tmp_path: Path) -> None:
         ("threads: [1, 4]", "threads: [1, many]", "sides.point.matrix.threads: "),
         ("threads: [1, 4]", "threads: []", "sides.point.matrix.threads: "),
         ("      threads: [1, 4]\n", "", 'sides.point: key "threads" is missing'),
-        ("options: {tables: 2}", "generator: command", "generator and workload `command` go together"),
+        ("options: {tables: 2}", "generator: command", "generator and workload `command` need each other"),
         ("options: {tables: 2}", "generator: sysbnech", "sides.point.generator: Input should be 'native'"),
         ("options: {tables: 2}", "server: {option: {}}", 'unknown key "option" in sides.point.server'),
     ],
@@ -132,7 +132,7 @@ def test_variables_size_a_campaign_and_a_scale_changes_them(tmp_path: Path) -> N
 
 def test_mistakes_in_scales_and_variables_are_placed(tmp_path: Path) -> None:
     path = written(tmp_path, SIZED, "point-text-t1", SCALED)
-    with pytest.raises(DocumentError, match='no scale "huge"; there are large'):
+    with pytest.raises(DocumentError, match='no scale "huge"; available: large'):
         load(path, scales=["huge"])
     path = written(tmp_path, SIZED, "point-text-t1", SCALED.replace("measure: 1m", "mesure: 1m"))
     with pytest.raises(DocumentError, match='unknown key "mesure" in phases') as error:
@@ -168,7 +168,7 @@ def finish(opened: Plan, run: str, rate: float, status: str = "complete") -> Non
     load = opened.directory / run / "load"
     load.mkdir(parents=True)
     (load.parent / "run.json").write_text(json.dumps({"status": status}), encoding="utf-8")
-    # two types: the second is no operation, but it is driven too
+    # two types: the second is not an operation, but counts for the rate
     result = {
         "events": rate * 10,
         "seconds": 10.0,

@@ -63,7 +63,7 @@ def test_a_row_shows_its_share_of_the_ceiling(execution: Path) -> None:
     assert "4,000 kB/s, measured 2026-11-20 by fio 3.33" in note
     assert "limit is 8,000 kB/s" in note
     assert dict(table.facts)["ceilings"] == "no row shows memory.read_bytes"
-    # a wait or a size is no share of a rate
+    # waits and sizes have no share of a ceiling, which is a rate
     waits = table.row("disk_vda_w_await")
     assert waits is not None
     assert waits.cells[0].of_ceiling is None

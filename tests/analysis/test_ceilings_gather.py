@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from loadprint.__main__ import main
 from loadprint.commands.ceilings import ceilings_text, claims
-from loadprint.commands.ceilings.ceilings_summary import tell
+from loadprint.commands.ceilings.ceilings_summary import summarise
 from loadprint.commands.ceilings.gather_outputs import gather, write
 from loadprint.commands.ceilings.measures import MEASURES
 from loadprint.commands.ceilings.outputs import READERS
@@ -81,7 +81,7 @@ def test_figures_are_those_that_the_tools_printed(outputs: Path) -> None:
     )
 
 
-def test_the_best_depth_is_kept_and_all_are_told(outputs: Path) -> None:
+def test_the_best_depth_is_kept_and_all_are_recorded(outputs: Path) -> None:
     entry = entries(outputs)["read_iops"]
     assert set(entry["depths"]) == {"4", "16"}
     assert entry["depths"][str(entry["depth"])] == entry["values"]
@@ -94,12 +94,12 @@ def test_the_best_depth_is_kept_and_all_are_told(outputs: Path) -> None:
     [
         ("round_trips", "sockperf: ERROR: Can`t connect socket (errno=111)\n", "errno=111"),
         ("read_bandwidth", "{", "fio: read_bandwidth.1: "),
-        ("flushes", '{"jobs": []}', "not the tool's"),
+        ("flushes", '{"jobs": []}', "not an output of the tool"),
         ("flushes", '{"jobs": [{"error": 28}]}', "error 28"),
         ("flushes", "", "fio: flushes.1: "),
         ("cpu_events", "FATAL: no such option\n", "no such option"),
-        ("switches", "100000 1.5\n100000 \n", "a CPU told no time"),
-        ("memory_read", "0.00 MiB transferred (0.00 MiB/sec)\n", "nothing was done"),
+        ("switches", "100000 1.5\n100000 \n", "the time of a CPU is missing"),
+        ("memory_read", "0.00 MiB transferred (0.00 MiB/sec)\n", "completed no operation"),
         ("send_bandwidth.failed", '{\n "error": "unable to connect to server"\n}\n', "unable to connect"),
         ("cpu_events.failed", "Killed\n", "sysbench: Killed"),
     ],
@@ -114,7 +114,7 @@ def test_what_cannot_be_read_is_missing_with_its_reason(
     assert reason in missing(outputs)[measure]
 
 
-def test_a_repeat_that_told_nothing_is_no_repeat(outputs: Path) -> None:
+def test_a_repeat_without_a_figure_is_not_counted(outputs: Path) -> None:
     (outputs / "round_trips.2").write_text("sockperf: No messages were received from the server.\n")
     entry = entries(outputs)["round_trips"]
     assert len(entry["values"]) == 2
@@ -135,7 +135,7 @@ def test_a_file_that_is_not_a_repeat_is_ignored_and_a_null_step_refused(outputs:
         entries(outputs)
 
 
-def test_what_was_left_out_says_why(outputs: Path) -> None:
+def test_a_left_out_step_has_its_reason(outputs: Path) -> None:
     plan = json.loads((outputs / "steps.json").read_text())
     plan["steps"] = [step for step in plan["steps"] if step["tool"] != "perf"]
     plan["left_out"] = {"switches": "host has no perf"}
@@ -143,26 +143,26 @@ def test_what_was_left_out_says_why(outputs: Path) -> None:
     assert missing(outputs) == {"switches": "host has no perf"}
 
 
-def test_the_table_shows_claims_beside_what_was_measured(outputs: Path) -> None:
+def test_the_table_shows_claims_next_to_measured_values(outputs: Path) -> None:
     place = outputs.parent / "ceilings.json"
     write(gather(outputs), place)
     assert place.stat().st_mode & 0o777 == 0o600
-    told = tell(outputs.parent)
-    text = ceilings_text.text(told)
+    summary = summarise(outputs.parent)
+    text = ceilings_text.text(summary)
     assert max(map(len, text.splitlines())) <= ceilings_text.WIDTH, text
     line = next(line for line in text.splitlines() if line.startswith("random reads"))
     entry = entries(outputs)["read_iops"]
     assert "3,000" in line.split()
     assert f"{100 * entry['value'] / 3000:,.0f}" == line.split()[-1]
-    rows = list(csv.DictReader(io.StringIO(ceilings_text.as_csv(told))))
+    rows = list(csv.DictReader(io.StringIO(ceilings_text.as_csv(summary))))
     assert {row["quantity"] for row in rows} >= {"disk.data.reads", "nic.veth.tx_bytes", "host.ctxt"}
-    document = json.loads(ceilings_text.as_json(told))
+    document = json.loads(ceilings_text.as_json(summary))
     assert len(document["ceilings"]) == len(MEASURES)
     assert all(0 <= entry["spread"] < 1 for entry in document["ceilings"])
-    assert "random reads" in ceilings_text.markdown(told)
+    assert "random reads" in ceilings_text.markdown(summary)
 
 
-def test_compare_expects_no_row_of_what_is_measured_for_its_own_sake(outputs: Path) -> None:
+def test_compare_expects_no_row_of_a_measurement_without_one(outputs: Path) -> None:
     place = outputs.parent / "ceilings.json"
     write(gather(outputs), place)
     found = {ceiling.quantity: ceiling for ceiling in read(place)}
@@ -181,7 +181,7 @@ def test_a_file_written_by_hand_is_shown_too(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(
-    ("said", "value"),
+    ("claim", "value"),
     [
         ({"read_iops": 3000}, 3000),
         ({"write_iops": "16,000 IOPS"}, 16000),
@@ -191,12 +191,12 @@ def test_a_file_written_by_hand_is_shown_too(tmp_path: Path, capsys: pytest.Capt
         ({"send_bandwidth": "12.5 Gbit/s"}, 12.5e9 / 8),
     ],
 )
-def test_a_claim_is_read_in_its_unit(said: dict[str, object], value: float) -> None:
-    assert list(claims.read(said).values()) == [pytest.approx(value)]
+def test_a_claim_is_read_in_its_unit(claim: dict[str, object], value: float) -> None:
+    assert list(claims.read(claim).values()) == [pytest.approx(value)]
 
 
 @pytest.mark.parametrize(
-    "said",
+    "claim",
     [
         {"iops": 3000},
         {"send_bandwidth": 10},  # of what?
@@ -209,9 +209,9 @@ def test_a_claim_is_read_in_its_unit(said: dict[str, object], value: float) -> N
         {"read_iops": None},
     ],
 )
-def test_a_claim_that_says_nothing_is_refused(said: dict[str, object]) -> None:
+def test_an_unusable_claim_is_refused(claim: dict[str, object]) -> None:
     with pytest.raises(InputError, match=r"ceilings_claimed\."):
-        claims.read(said)
+        claims.read(claim)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_steps_without_their_tool_are_left_out_and_one_cpu_is_measured_once() ->
     assert steps["switches"]["argv"][-3:] == ["0", "1", "4"]
     hosts = {"server": "db", "load": "gen"}
     left_out = plugin.ceiling_left_out(settings, hosts, {})
-    assert left_out == {"round_trips": "gen has no sockperf, and no package of it"}
+    assert left_out == {"round_trips": "gen has no sockperf and no package of it"}
     alone = {step["id"] for step in plugin.ceiling_steps({**settings, "threads": 1})}
     assert set(steps) - alone == {"memory_read_all", "memory_write_all", "cpu_events_all"}
     reasons = plugin.ceiling_left_out(settings, hosts, {"storage": "no device"})

@@ -24,7 +24,7 @@ COLLECTOR = ROOT / "target" / "release" / "loadprint-collect"
 FAKE = ROOT / "tests" / "fixtures" / "host" / "t0"
 GIB = 1 << 30
 
-# a host without a mistake: two sockets, bare metal, data on a disk of their own
+# a host without a mistake: two sockets, bare metal, data on a dedicated disk
 FINGERPRINT: dict[str, Any] = {
     "host": "db1",
     "cmdline": "root=/dev/sda1 quiet",
@@ -117,14 +117,14 @@ def altered(facts: Mapping[str, Any]) -> dict[str, Any]:
     return host
 
 
-def found(report: Report) -> dict[str, str]:
+def evidence_by_rule(report: Report) -> dict[str, str]:
     return {finding.id: finding.evidence for finding in report.findings}
 
 
 def test_a_host_without_a_mistake_has_no_finding_and_nothing_unknown() -> None:
     report = judge([subject()])
     assert (report.findings, report.unknown) == ((), ())
-    assert len(report.well) == len(RULES)
+    assert len(report.passed) == len(RULES)
 
 
 ONE_CORE = {"list": [{"cpu": 0, "package": 0, "core": 0}, {"cpu": 1, "package": 0, "core": 0}], "numa": []}
@@ -132,11 +132,11 @@ THREE = {"list": [{"cpu": cpu, "package": 0, "core": cpu} for cpu in range(3)], 
 DATA, DISK, SYSCTL = "storage/0", "block_devices/0", "sysctl"
 MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("governor", {"governor": ["performance", "powersave"]}, "scaling_governor is powersave"),
-    ("boost", {"boost": True}, "above its base"),
+    ("boost", {"boost": True}, "may exceed its base"),
     ("clocksource", {"clocksource": "hpet"}, "the clock source is hpet"),
     ("few_cpus", {"cpus": ONE_CORE}, "2 CPUs are threads of one core"),
     ("little_room", {"cpus": THREE}, "3 CPUs"),
-    ("shared_cores", {"cpus/list/4": {"cpu": 4, "package": 0, "core": 0}}, "load CPU 4 is the other thread"),
+    ("shared_cores", {"cpus/list/4": {"cpu": 4, "package": 0, "core": 0}}, "load CPU 4 is a thread sibling"),
     ("cpu_quota", {"limits/cpu_quota_us": 150_000, "limits/cpu_period_us": 100_000}, "1.5 CPUs on 8"),
     ("mitigations", {"cmdline": "quiet mitigations=off"}, "booted with mitigations=off"),
     ("thp", {"thp/enabled": "always"}, "always"),
@@ -145,10 +145,10 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("zone_reclaim", {f"{SYSCTL}/vm.zone_reclaim_mode": "1"}, "is 1"),
     ("ports", {f"{SYSCTL}/net.ipv4.ip_local_port_range": "60000 60999"}, "1,000 ports"),
     ("recorder_cpus", {"recorder/cpus": "0-7"}, "CPU 0-3 of the server's set"),
-    ("file_system", {f"{DATA}/filesystem": "nfs4"}, "/srv/mysql lies on nfs4, a network file system"),
-    ("copy_on_write", {f"{DATA}/filesystem": "btrfs"}, "the data lie on btrfs"),
+    ("file_system", {f"{DATA}/filesystem": "nfs4"}, "/srv/mysql is on nfs4, a network file system"),
+    ("copy_on_write", {f"{DATA}/filesystem": "btrfs"}, "the data are on btrfs"),
     ("loop_device", {f"{DATA}/disks": ["loop0"], f"{DISK}/name": "loop0"}, "loop0"),
-    ("os_disk", {"root/disks": ["nvme0n1"]}, "data and / lie on nvme0n1"),
+    ("os_disk", {"root/disks": ["nvme0n1"]}, "data and / are on nvme0n1"),
     ("io_scheduler", {f"{DISK}/scheduler": "bfq"}, "nvme0n1 has bfq"),
     ("io_scheduler", {f"{DISK}/scheduler": "mq-deadline"}, "an NVMe device, has mq-deadline"),
     ("iostats", {f"{DISK}/iostats": False}, "off on nvme0n1"),
@@ -164,9 +164,9 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("rule", "facts", "evidence"), MISTAKES, ids=[f"{m[0]}-{i}" for i, m in enumerate(MISTAKES)]
 )
 def test_one_mistake_of_the_host_is_one_finding(rule: str, facts: dict[str, Any], evidence: str) -> None:
-    told = found(judge([subject(altered(facts))]))
-    assert list(told) == [rule]
-    assert evidence in told[rule]
+    findings = evidence_by_rule(judge([subject(altered(facts))]))
+    assert list(findings) == [rule]
+    assert evidence in findings[rule]
 
 
 @pytest.mark.parametrize(
@@ -191,65 +191,67 @@ def test_one_mistake_of_the_host_is_one_finding(rule: str, facts: dict[str, Any]
 def test_one_mistake_of_the_server_is_one_finding(
     rule: str, variables: dict[str, str], evidence: str
 ) -> None:
-    told = found(judge([subject(variables=VARIABLES | variables, data_bytes=100.0 * GIB)]))
-    assert list(told) == [rule]
-    assert evidence in told[rule]
+    findings = evidence_by_rule(judge([subject(variables=VARIABLES | variables, data_bytes=100.0 * GIB)]))
+    assert list(findings) == [rule]
+    assert evidence in findings[rule]
 
 
-def test_what_only_a_recording_tells() -> None:
-    held = judge([subject(rates=RATES | {"cgroup.server.throttled": 0.3})])
-    assert found(held) == {"throttled": "held back in 30 % of periods"}
+def test_rules_that_need_a_recording() -> None:
+    throttled = judge([subject(rates=RATES | {"cgroup.server.throttled": 0.3})])
+    assert evidence_by_rule(throttled) == {"throttled": "throttled in 30 % of periods"}
     stolen = judge(
         [subject(altered({"virtualisation/guest": True}), rates=RATES | {"cpu.server.steal": 0.2})]
     )
-    assert found(stolen) == {"steal": "5.0 % of the server's CPU time was stolen"}
+    assert evidence_by_rule(stolen) == {"steal": "5.0 % of the server's CPU time was stolen"}
     waiting = judge([subject(rates=RATES | {"sockets.load.time_wait": 20_000.0})])
-    assert found(waiting) == {"time_wait": "20,000 of 28,232 ports in TIME_WAIT"}
-    assert found(judge([subject(data_bytes=8.0 * GIB)])) == {"data_ratio": "data : buffer pool is 0.25"}
+    assert evidence_by_rule(waiting) == {"time_wait": "20,000 of 28,232 ports in TIME_WAIT"}
+    assert evidence_by_rule(judge([subject(data_bytes=8.0 * GIB)])) == {
+        "data_ratio": "data : buffer pool is 0.25"
+    }
     spread = judge([subject(server_cpus=(0, 1, 4, 5), load_cpus=(2, 3), rates=RATES)])
-    assert "numa_interleave" in found(spread)
+    assert "numa_interleave" in evidence_by_rule(spread)
 
 
-def test_a_mend_is_a_command_with_the_names_of_this_host() -> None:
+def test_a_fix_contains_the_names_of_this_host() -> None:
     report = judge([subject(altered({"block_devices/0/iostats": False}))])
-    assert report.findings[0].mend == "echo 1 > /sys/block/nvme0n1/queue/iostats"
+    assert report.findings[0].fix == "echo 1 > /sys/block/nvme0n1/queue/iostats"
     small = judge([subject(variables=VARIABLES | {"innodb_buffer_pool_size": str(128 << 20)})])
-    assert small.findings[0].mend.startswith(f"SET GLOBAL innodb_buffer_pool_size = {32 * GIB} (32 GiB)")
+    assert small.findings[0].fix.startswith(f"SET GLOBAL innodb_buffer_pool_size = {32 * GIB} (32 GiB)")
 
 
-def test_a_fact_that_was_not_recorded_cannot_be_told() -> None:
+def test_a_rule_without_its_fact_is_unknown() -> None:
     report = judge([Subject("empty", {})])
     assert report.findings == ()
     reasons = dict(report.unknown)
-    assert reasons["thp"] == "thp.enabled was not recorded, or this host does not tell it"
+    assert reasons["thp"] == "thp.enabled was not recorded, or is not available on this host"
     assert reasons["durability"].startswith("no server variables")
-    assert not report.well
+    assert not report.passed
 
 
-def test_a_fact_of_another_form_cannot_be_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rule_with_a_malformed_fact_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "odd.json"
     odd = dict.fromkeys(FINGERPRINT, 7) | {"storage": "x", "cpus": {"list": 3, "numa": [1]}}
     write_json(path, odd)
     assert main(["check", "--fingerprint", str(path), "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["findings"] == []
-    assert any("another form" in each["why"] for each in told["unknown"])
+    findings = json.loads(capsys.readouterr().out)
+    assert findings["findings"] == []
+    assert any("does not have the form" in each["why"] for each in findings["unknown"])
 
 
 def test_a_small_pool_that_holds_all_data_is_no_mistake() -> None:
     small = {"innodb_buffer_pool_size": str(128 << 20)}
-    told = found(judge([subject(variables=VARIABLES | small, data_bytes=float(64 << 20))]))
-    assert list(told) == ["data_ratio"]
+    findings = evidence_by_rule(judge([subject(variables=VARIABLES | small, data_bytes=float(64 << 20))]))
+    assert list(findings) == ["data_ratio"]
 
 
 def test_this_host_is_read_through_the_recorder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The real recorder, and a data directory that really lies in memory."""
+    """Runs the recorder with a data directory in memory."""
     shm = Path("/dev/shm")
     words = ["check", "--collector", str(COLLECTOR), "--data-dir", str(shm)]
     assert main([*words, "--format", "json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    [one] = [finding for finding in told["findings"] if finding["id"] == "file_system"]
-    assert (one["severity"], one["evidence"]) == ("ruins", "/dev/shm lies on tmpfs, memory")
+    findings = json.loads(capsys.readouterr().out)
+    [one] = [finding for finding in findings["findings"] if finding["id"] == "file_system"]
+    assert (one["severity"], one["evidence"]) == ("ruins", "/dev/shm is on tmpfs, memory")
     variables = tmp_path / "variables.json"
     write_json(variables, {"version": "8.4.0", **VARIABLES, "general_log": "ON"})
     sets = ["--cpuset", "server=0", "--cpuset", "load=0"]
@@ -267,9 +269,12 @@ def test_a_fingerprint_of_another_host(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "fake.json").write_text(done.stdout)
     words = ["check", "--fingerprint", str(tmp_path / "fake.json"), "--cpuset", "server=0-1"]
     status = main([*words, "--cpuset", "load=2-3", "--format", "json"])
-    told = json.loads(capsys.readouterr().out)
-    assert status == int(told["ruined"])
-    assert {"shared_cores", "thp"} <= {*told["well"], *(finding["id"] for finding in told["findings"])}
+    findings = json.loads(capsys.readouterr().out)
+    assert status == int(findings["ruined"])
+    assert {"shared_cores", "thp"} <= {
+        *findings["well"],
+        *(finding["id"] for finding in findings["findings"]),
+    }
 
 
 def test_a_run_and_an_execution_are_judged_by_what_they_recorded(
@@ -294,17 +299,17 @@ def test_a_run_and_an_execution_are_judged_by_what_they_recorded(
     ("words", "said"),
     [
         (["/nonexistent"], "no such run directory"),
-        (["--collector", "/nonexistent"], "does not run"),
-        (["--data-dir", "/nonexistent"], "is no directory of this host"),
+        (["--collector", "/nonexistent"], "no such program"),
+        (["--data-dir", "/nonexistent"], "not a directory of this host"),
         (["--cpuset", "server=x"], "cpuset"),
         (["--fingerprint", "/nonexistent"], "No such file"),
-        (["run", "--cpuset", "server=0"], "is of a live host"),
+        (["run", "--cpuset", "server=0"], "applies to a live host only"),
     ],
 )
 def test_bad_input_is_one_line_and_status_two(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", *words]) == 2
-    told = capsys.readouterr().err
-    assert len(told.splitlines()) == 1, told
-    assert said in told
+    findings = capsys.readouterr().err
+    assert len(findings.splitlines()) == 1, findings
+    assert said in findings

@@ -1,4 +1,4 @@
-"""Recordings cut off anywhere, and with flipped bits: said in one line, or the same figures as before."""
+"""Truncated recordings, and flipped bits: one line of error, or unchanged figures."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from damage import RICH, ask
 from recordings import make_run, write_manifest
+
+pytestmark = pytest.mark.slow
 
 CUTS, CUTS_VOUCHED_FOR = 1000, 20
 FLIPS, FLIPS_VOUCHED_FOR = 300, 10
@@ -92,7 +94,7 @@ def test_a_flipped_bit_that_nothing_vouches_against_gives_finite_figures_or_one_
             ask("inspect", bad, "--format", "json")
 
 
-def test_without_a_manifest_the_table_says_that_nothing_vouches_for_it(
+def test_without_a_manifest_the_table_reports_that_files_are_unverified(
     runs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     good, bad = runs

@@ -1,4 +1,4 @@
-"""Parquet tables of another shape or with other things in them, missing probes, and runs of nothing."""
+"""Parquet tables with other columns or invalid values, missing probes, and empty runs."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_rows_without_a_name_or_a_time_are_refused(
     assert f"{name}.parquet" in answer.line
 
 
-def test_probes_that_one_side_lacks_are_said(tmp_path: Path) -> None:
+def test_probes_missing_on_one_side_are_reported(tmp_path: Path) -> None:
     good, bad = make_run(tmp_path / "good", RICH), make_run(tmp_path / "bad", RICH)
     for name in ("disk", "threads", "pressure"):
         (bad / "server" / f"{name}.parquet").unlink()
@@ -153,7 +153,7 @@ def test_a_clock_that_stepped_between_hosts_is_refused(tmp_path: Path) -> None:
     assert "the clock was set by 3600 s" in answer.line
 
 
-def test_different_hosts_are_said_before_any_number(tmp_path: Path) -> None:
+def test_different_hosts_are_reported_before_any_number(tmp_path: Path) -> None:
     good, bad = make_run(tmp_path / "good", RICH), make_run(tmp_path / "bad", replace(RICH, host="db2"))
     fingerprint = json.loads((bad / "server" / "fingerprint.json").read_text())
     fingerprint["cpus"]["model"] = "Other CPU"

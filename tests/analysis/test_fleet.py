@@ -19,7 +19,7 @@ from loadprint.__main__ import main
 from loadprint.commands.fleet import dataset, engines, export, expressions, fleet_table
 from loadprint.commands.fleet.expressions import Tables
 from loadprint.commands.fleet.fleet_pivots import report
-from loadprint.commands.fleet.fleet_table import DEFAULT_METRICS, METRICS, Fleet, Question, fleet
+from loadprint.commands.fleet.fleet_table import DEFAULT_METRICS, METRICS, Fleet, Query, fleet
 from loadprint.errors import InputError
 from loadprint.metrics.gather import gather
 from loadprint.reading.queries import Store
@@ -27,15 +27,15 @@ from loadprint.reading.recording import open_run
 from loadprint.tables.rows import evaluate
 from recordings import Host, make_run
 
-EVERYTHING = Question(metrics=tuple(METRICS), everything=True)
+EVERYTHING = Query(metrics=tuple(METRICS), everything=True)
 
 
 def on(path: Path, instance: str, kind: str, **host: Any) -> Path:
     """Make a run of one machine of a type."""
     make_run(path, Host(host=instance, **host), execution=path.parent.name, campaign="fleet", side="oltp")
     place = path / "server" / "fingerprint.json"
-    told = json.loads(place.read_text())
-    recordings.write_json(place, told | {"virtualisation": {"instance_type": kind}})
+    record = json.loads(place.read_text())
+    recordings.write_json(place, record | {"virtualisation": {"instance_type": kind}})
     recordings.write_manifest(path)
     return path
 
@@ -77,11 +77,11 @@ def test_a_fleets_figures_are_those_of_compare(runs: list[Path], exported: str) 
     present = expressions.available(wide, list(METRICS.values()))
     assert set(DEFAULT_METRICS) <= {metric.key for metric in present}
     rows = expressions.with_metrics(wide, present).to_pyarrow().to_pylist()
-    told = {row["run"]: row for row in rows}
+    record = {row["run"]: row for row in rows}
     compared = 0
     for path in runs:
         measured = gather(open_run(path), Store())
-        row = told[f"{path.parent.name}+{path.name}/{path.name}"]
+        row = record[f"{path.parent.name}+{path.name}/{path.name}"]
         for metric in present:
             one = metric.needs
             own = [name.replace("disk.data", "disk.vda").replace("nic.main", "nic.veth0") for name in one]
@@ -94,10 +94,10 @@ def test_a_fleets_figures_are_those_of_compare(runs: list[Path], exported: str) 
     assert compared > 12 * 40
 
 
-def test_heads_tell_a_cost_from_a_rate(exported: str) -> None:
+def test_heads_of_a_cost_and_its_rate_differ(exported: str) -> None:
     """Switches of an operation and of a second have one label in their groups; a fleet has no groups."""
     asked = ("switches_host", "switches_per_operation", "operations", "net_tx_per_operation")
-    found = fleet(opened(exported), Question(metrics=asked))
+    found = fleet(opened(exported), Query(metrics=asked))
     level = next(pivot for pivot in report(found, exported).pivots if pivot.key == "level")
     assert level.columns == (
         "context switches, whole host /s",
@@ -108,7 +108,7 @@ def test_heads_tell_a_cost_from_a_rate(exported: str) -> None:
 
 
 def test_the_instance_is_the_unit(exported: str) -> None:
-    found = fleet(opened(exported), Question(reference="small"))
+    found = fleet(opened(exported), Query(reference="small"))
     assert [(group.instances, group.runs) for group in found.groups] == [(3, 6), (3, 6)]
     operations = by_group(found, "operations")
     large = operations["large · oltp_read_write · oltp"]
@@ -159,7 +159,7 @@ def test_exporting_twice_changes_nothing_and_an_object_store_is_as_good(
     assert export.export(runs[:2], url, list(expressions.PROBES)).runs == 2
     assert export.export(runs[1:4], url, list(expressions.PROBES)).runs == 3
     assert dataset.open_dataset(url).tables() == ["cpu", "cpusets", "disk", "nic", "process", "runs", "ticks"]
-    there, here = (fleet(opened(place), Question(by=("instance",))) for place in (url, exported))
+    there, here = (fleet(opened(place), Query(by=("instance",))) for place in (url, exported))
     assert [(group.name, group.runs) for group in there.groups] == [("small0", 2), ("small1", 2)]
     for one, other in zip(there.groups, here.groups[-3:-1], strict=True):
         assert one.name == other.name
@@ -198,7 +198,7 @@ def test_a_run_whose_counters_were_reset_does_not_count(tmp_path: Path) -> None:
     recordings.write_manifest(broken)
     url = str(tmp_path / "fleet")
     export.export([whole, broken], url)
-    found = fleet(opened(url), Question())
+    found = fleet(opened(url), Query())
     assert [group.runs for group in found.groups] == [1]
     assert found.left_out == (("a counter was reset or wrapped", 1),)
 
@@ -210,9 +210,9 @@ def test_an_instance_that_stands_out_is_named(tmp_path: Path, capsys: pytest.Cap
     url = str(tmp_path / "fleet")
     export.export(made, url)
     assert main(["fleet", url]) == 0
-    told = capsys.readouterr().out
-    assert "m7 stands out in small · oltp_read_write · oltp: operations 0.6" in told
-    assert "m3 stands out" not in told
+    output = capsys.readouterr().out
+    assert "m7 is an outlier in small · oltp_read_write · oltp: operations 0.6" in output
+    assert "m3 is an outlier" not in output
 
 
 def test_operations_that_differ_are_not_averaged(tmp_path: Path) -> None:
@@ -220,20 +220,20 @@ def test_operations_that_differ_are_not_averaged(tmp_path: Path) -> None:
     url = str(tmp_path / "fleet")
     export.export(made, url)
     with pytest.raises(InputError, match=r"mixes operations \(lookup, new order\)"):
-        fleet(opened(url), Question(by=("instance_type",)))
-    assert len(fleet(opened(url), Question(by=("instance_type", "operation"))).groups) == 2
+        fleet(opened(url), Query(by=("instance_type",)))
+    assert len(fleet(opened(url), Query(by=("instance_type", "operation"))).groups) == 2
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["fleet", "{empty}"], "is no fleet data set"),
+        (["fleet", "{empty}"], "not a fleet data set"),
         (["fleet", "nonsense://x"], "Protocol not known"),
-        (["fleet", "{fleet}", "--by", "colour"], "is none of a run's facts"),
-        (["fleet", "{fleet}", "--metrics", "speed"], "is no row of a fleet"),
-        (["fleet", "{fleet}", "--where", "workload"], "is no COLUMN=VALUE"),
-        (["fleet", "{fleet}", "--where", "workload=none"], "holds no run that counts"),
-        (["fleet", "{fleet}", "--reference", "huge"], "is no instance_type here"),
+        (["fleet", "{fleet}", "--by", "colour"], "not a column of `runs`"),
+        (["fleet", "{fleet}", "--metrics", "speed"], "no such row"),
+        (["fleet", "{fleet}", "--where", "workload"], "not COLUMN=VALUE"),
+        (["fleet", "{fleet}", "--where", "workload=none"], "no run is left"),
+        (["fleet", "{fleet}", "--reference", "huge"], "no such instance_type"),
         (["export", "{empty}", "--to", "{empty}/x"], "is empty"),
     ],
 )

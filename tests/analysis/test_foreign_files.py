@@ -35,7 +35,7 @@ def replaced_by_fifo(name: str) -> Plant:
 
 
 def listed_outside(run: Path, outside: Path) -> None:
-    """The manifest would tell whether a file of the reader's has some content."""
+    """The manifest would reveal whether a file of the reader has a certain content."""
     (outside / "secret").write_text("secret")
     manifest = json.loads((run / "manifest.json").read_text())
     manifest["files"]["../outside/secret"] = {"bytes": 6, "crc32c": "00000000"}
@@ -50,7 +50,7 @@ PLANTED: dict[str, tuple[Plant, str]] = {
     "FIFO for run.json": (replaced_by_fifo("run.json"), OTHER),
     "FIFO for a table": (replaced_by_fifo("server/cpu.parquet"), OTHER),
     "FIFO for the phases": (replaced_by_fifo("load/phases.jsonl"), OTHER),
-    "manifest": (listed_outside, "is listed in manifest.json and is outside of the run directory"),
+    "manifest": (listed_outside, "is in manifest.json and outside of the run directory"),
 }
 
 

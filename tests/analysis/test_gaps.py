@@ -1,4 +1,4 @@
-"""Statistics of a series whatever is in it: no exception, no warning, and no other result in another unit."""
+"""Statistics of any series: no exception, no warning, and the same result in every unit."""
 
 from __future__ import annotations
 

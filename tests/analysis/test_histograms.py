@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from loadprint.reading.histograms import bounds, difference
 
-# as docs/recording-format.md tells them: 0 to 15 singly, then eight to each power of two
+# as in docs/recording-format.md: 0 to 15 one by one, then eight for each power of two
 EDGES = [*range(16), *(low << shift for shift in range(1, 34) for low in range(8, 16))]
 BOUNDS = np.array([*EDGES, math.inf])
 
@@ -36,7 +36,7 @@ def test_only_what_came_between_counts() -> None:
     assert found.quantile(0.5) == pytest.approx(70, rel=0.0625)
 
 
-def test_small_values_are_exact_and_the_last_bucket_says_the_least() -> None:
+def test_small_values_are_exact_and_the_last_bucket_gives_its_lower_bound() -> None:
     found = difference(counted(np.array([3, 3, 1 << 40])), None, BOUNDS)
     assert found is not None
     assert found.quantile(0.5) == 3

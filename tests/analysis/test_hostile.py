@@ -1,4 +1,4 @@
-"""Recordings that were damaged or made to harm: bounded memory, one line of error, printable text."""
+"""Damaged and malicious recordings: bounded memory, one line of error, printable text."""
 
 from __future__ import annotations
 
@@ -66,6 +66,7 @@ def refused(run: Path, wanted: str, *commands: str) -> None:
         assert most < MOST_KIB
 
 
+@pytest.mark.slow
 def test_the_fuzz(tmp_path: Path) -> None:
     """Every file of a run spoiled in many ways, and every command that reads it (fuzzing.py)."""
     count = os.environ.get("LOADPRINT_FUZZ", str(CASES))
@@ -147,7 +148,7 @@ def test_numbers_that_no_measurement_is_are_refused() -> None:
 
 
 def test_text_of_a_recording_is_printable_wherever_it_goes(tmp_path: Path) -> None:
-    """A name that sets a terminal's title, turns its text around, or is no UTF-8."""
+    """A name that sets a terminal's title, reverses its text, or is not UTF-8."""
     made = [make_run(tmp_path / name, RICH, side=f"{name}{OWNED}") for name in ("a", "b")]
     for run in made:
         meta = json.loads((run / "run.json").read_text())
@@ -165,7 +166,7 @@ def test_text_of_a_recording_is_printable_wherever_it_goes(tmp_path: Path) -> No
         assert "\ufffd" in answer.out
 
 
-def test_an_error_is_printable_whatever_the_path(tmp_path: Path) -> None:
+def test_an_error_is_printable_for_every_path(tmp_path: Path) -> None:
     answer = ask("inspect", tmp_path / f"no{OWNED}")
     assert UNSAFE.search(answer.line.rstrip("\n")) is None
     place = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")

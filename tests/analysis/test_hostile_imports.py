@@ -1,4 +1,4 @@
-"""Files to import that were damaged or made to harm: bounded memory, one line of error, printable text."""
+"""Damaged and malicious files to import: bounded memory, one line of error, printable text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from test_hostile import MOST_KIB, OWNED, peak
 
 
 def limited(*words: object) -> tuple[int, str, str]:
-    """Status, output and errors of a command in a process of its own."""
+    """Status, output and errors of a command in a separate process."""
     with subprocess.Popen(
         [sys.executable, "-m", "loadprint", *map(str, words)],
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Importing what Prometheus kept: of a real one with a node_exporter, kept answers, snapshots, bad ones."""
+"""Imports from a real Prometheus with node_exporter, from saved responses, snapshots and invalid files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from loadprint.__main__ import main
-from loadprint.importing.exposition import samples, spelled
+from loadprint.importing.exposition import samples, series_text
 from ports import free_port
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -103,7 +103,7 @@ def test_a_real_prometheus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         ),
     ):
         until(server, "up == 1")
-        # a scrape is over when the next one has its time: what it read lies between what is read around it
+        # a scrape ends before the next one: its values are between those read before and after it
         begin = time.time()
         until_scraped(server, begin)
         early = proc_stat()
@@ -212,30 +212,26 @@ def test_the_parser_reads_what_the_recorder_reads() -> None:
         for line, sample in zip(lines, found, strict=True):
             series, _, value = line.rpartition(" ")
             assert repr(sample.value) == repr(float(value))
-            assert sorted(spelled(sample.name, sample.labels)) == sorted(series)
+            assert sorted(series_text(sample.name, sample.labels)) == sorted(series)
     odd = r'{"a.b", "c d"="e\\\"\n}, {",f="g"} 1 5' + "\n"
     (sample,) = samples(Path("odd"), odd)
-    assert (sample.name, sample.labels, sample.realtime_ns) == (
-        "a.b",
-        {"c d": 'e\\"\n}, {', "f": "g"},
-        5_000_000,
-    )
-    assert spelled(sample.name, sample.labels) == r'{"a.b","c d"="e\\\"\n}, {",f="g"}'
+    assert (sample.name, sample.labels) == ("a.b", {"c d": 'e\\"\n}, {', "f": "g"})
+    assert series_text(sample.name, sample.labels) == r'{"a.b","c d"="e\\\"\n}, {",f="g"}'
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "holds no sample"),
+        ("", "contains no sample"),
         ("{", "not JSON at line 1"),
-        ('{"status": "error", "error": "bad query"}', "is an error of Prometheus: bad query"),
+        ('{"status": "error", "error": "bad query"}', "is an error response of Prometheus: bad query"),
         ('{"data": {"resultType": "vector", "result": []}}', "type 'vector', not 'matrix'"),
-        ('{"data": {"resultType": "matrix", "result": [{"metric": {}}]}}', "series 0: is no series"),
-        ('{"data": {"resultType": "matrix", "result": []}}', "holds no sample"),
-        ('[{"metric": {"__name__": "a"}, "values": [[1, "x"]]}]', "series 0: is no series"),
-        ('[{"metric": {"__name__": "a"}, "values": [[1, "1"]]}]', "holds 1 points in time"),
+        ('{"data": {"resultType": "matrix", "result": [{"metric": {}}]}}', "series 0: is not a series"),
+        ('{"data": {"resultType": "matrix", "result": []}}', "contains no sample"),
+        ('[{"metric": {"__name__": "a"}, "values": [[1, "x"]]}]', "series 0: is not a series"),
+        ('[{"metric": {"__name__": "a"}, "values": [[1, "1"]]}]', "contains 1 points in time"),
         ('[{"metric": {"__name__": "a"}, "histograms": []}]', "is a native histogram"),
-        ("a 1\nb\n", "line 2: `b` is no sample"),
+        ("a 1\nb\n", "line 2: `b` is not a sample"),
         ('a{b="c} 1\n', "line 1"),
         ("<html>\n", "line 1"),
     ],
@@ -252,7 +248,7 @@ def test_unusable_files_are_one_line(
     assert not (tmp_path / "run").exists()
 
 
-def test_several_hosts_must_be_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_of_several_hosts_must_be_selected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     series = [
         {
             "metric": {"__name__": "node_cpu_seconds_total", "instance": name, "cpu": "0", "mode": "user"},
@@ -264,9 +260,9 @@ def test_several_hosts_must_be_told_apart(tmp_path: Path, capsys: pytest.Capture
     path.write_text(json.dumps(series))
     words = ["import", "prometheus", str(path), "--out", str(tmp_path / "run")]
     assert main(words) == 2
-    assert "hold several hosts (db1, db2); name one with --instance" in capsys.readouterr().err
+    assert "contain several hosts (db1, db2); select one with --instance" in capsys.readouterr().err
     assert main([*words, "--instance", "db3"]) == 2
-    assert "there are: db1, db2" in capsys.readouterr().err
+    assert "available: db1, db2" in capsys.readouterr().err
     assert main([*words, "--instance", "db2"]) == 0
     assert {row["endpoint"] for row in table(tmp_path / "run", "scrape")} == {"db1"}
     assert json.loads((tmp_path / "run" / "server" / "fingerprint.json").read_text())["host"] == "db2"

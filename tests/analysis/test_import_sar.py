@@ -1,4 +1,4 @@
-"""sysstat's recordings as run directories: against sadc's own counters, and against what sar prints."""
+"""Imports of sysstat's recordings, compared with sadc's counters and with sar's output."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(*words: str) -> str:
 
 @pytest.fixture(scope="module")
 def sa(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six real seconds of this machine; others where it stalled so long that they are not one second each."""
+    """Six real seconds of this machine; other ones if a stall made their lengths differ from one second."""
     folder = tmp_path_factory.mktemp("sa")
     for attempt in range(ATTEMPTS):
         path = folder / f"today{attempt}.sa"
@@ -104,7 +104,7 @@ def test_means_are_those_of_sar(sa: Path, tmp_path: Path) -> None:
     printed = dict(zip(header[header.index("%usr") :], map(float, average[2:]), strict=True))
     cpus = len(set(duckdb.execute(f"SELECT DISTINCT cpu FROM '{made}/server/cpu.parquet'").fetchall())) - 1
     # sar's average is Δ of a state over Δ of all: an interval weighs what the states of its CPUs, one by one,
-    # grew by; sadf tells the line of all CPUs before those
+    # grew by; sadf prints the line of all CPUs before those
     lines = [
         sum(last - first for first, last in counters.values())
         for _, counters in raw(sa, "-u", "ALL", "-P", "ALL")
@@ -132,7 +132,7 @@ def test_means_are_those_of_sar(sa: Path, tmp_path: Path) -> None:
 def test_a_recording_and_its_witness_lie_side_by_side(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Both read the same counters: in the order of their sums none goes back, whoever read when."""
+    """Both read the same counters: ordered by their sums none decreases, in any order of the reads."""
     subprocess.run(
         [RECORDER, "record", "--with-sysstat", "--duration", "6s", "--out", tmp_path / "run"],
         check=True,
@@ -155,7 +155,7 @@ def test_a_recording_and_its_witness_lie_side_by_side(
     table = json.loads(capsys.readouterr().out)
     rows = {row["key"]: row for group in table["groups"] for row in group["rows"]}
     ours, theirs = (cell["value"] for cell in rows["cpu_server_utilisation"]["cells"])
-    # a mean lies within its parts
+    # a mean is between its parts
     lowest, highest = ends(read, busy=slice(0, 5))
     assert lowest - 0.1 <= ours <= highest + 0.1
     grown = [tuple(int(counters[name][1]) for name in (*NAMES, "%idle", "%iowait")) for counters in told]
@@ -184,12 +184,12 @@ def test_a_restart_parts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[
     told = capsys.readouterr().err
     assert "index dropped" in told
     assert "restarted at 2026-11-21 15:19:25 UTC" in told
-    assert "`compare` takes the longest one" in told
+    assert "`compare` uses the longest one" in told
     meta = json.loads((tmp_path / "run" / "run.json").read_text())
     assert meta["sar"]["comments"] == [{"at": "2026-11-21 15:19:25 UTC", "text": "index dropped"}]
     begin, end = [json.loads(line)["realtime_ns"] for line in (tmp_path / "run/load/phases.jsonl").open()]
     assert round((end - begin) / 1e9) == 4
-    # nothing is added over the restart, and what lies on either side of it adds up
+    # nothing is added across the restart, and the parts before and after it add up
     switches = [one["process-and-context-switch"]["cswch"] for one in statistics()]
     ticks = series(tmp_path / "run", "cpu", "ctxt", "cpu = 'all'")
     assert ticks == pytest.approx(
@@ -296,15 +296,15 @@ def test_files_that_cannot_be_read_are_one_line(
     assert "End of system activity file unexpected" in refused(["import", "sar", str(torn), *out], capsys)
     cut = tmp_path / "cut.json"
     cut.write_bytes(RESTART.read_bytes()[:5000])
-    assert "is cut off or damaged" in refused(["compare", str(cut), str(RESTART)], capsys)
+    assert "is truncated or damaged" in refused(["compare", str(cut), str(RESTART)], capsys)
     other = tmp_path / "other.json"
     other.write_text('{"sysstat": []}')
-    assert "JSON that sadf did not print" in refused(["import", "sar", str(other), *out], capsys)
+    assert "is not JSON of sadf" in refused(["import", "sar", str(other), *out], capsys)
     assert "no/sadf: No such file" in refused(["import", "sar", str(sa), "--sadf", "no/sadf", *out], capsys)
     back = json.loads(RESTART.read_text())
     back["sysstat"]["hosts"][0]["statistics"][4]["timestamp"]["time"] = "15:10:00"
     other.write_text(json.dumps(back))
-    assert "its times do not rise at 2026-11-21 15:10:00 UTC" in refused(
+    assert "its times do not increase at 2026-11-21 15:10:00 UTC" in refused(
         ["import", "sar", str(other), *out], capsys
     )
     assert not (tmp_path / "run").exists()

@@ -1,4 +1,4 @@
-"""A run directory made of another tool's recording: it opens, compares, and never appears by halves."""
+"""Run directories of imports: they open, compare, and never appear incomplete."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _recording(busy: int = 30) -> Imported:
             "ctxt": [600 * t for t in ticks] + [None] * 5,
         },
     )
-    # at the third point nobody read the network
+    # the network was not read at the third point
     some = [0, 1, 3, 4]
     nic = ImportedTable(
         "nic",
@@ -70,13 +70,13 @@ def test_an_imported_run_opens_and_compares(tmp_path: Path, capsys: pytest.Captu
     assert values == pytest.approx([30.0, 60.0])
     assert rows["switches_host"]["cells"][0]["value"] == pytest.approx(300.0)
     assert rows["nic_eth0_rx"]["cells"][0]["value"] == pytest.approx(10_240.0)
-    # what nobody measured says why
+    # quantities that were not measured have a reason
     operations = rows["operations"]["cells"][0]
     assert operations["value"] is None
     assert "result.json is missing" in table["footnotes"][operations["notes"][0] - 1]
 
 
-def test_the_files_are_as_the_format_says(tmp_path: Path) -> None:
+def test_the_files_have_the_documented_format(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", _recording())
     disk = pq.read_table(run / "server" / "scrape.parquet")
     assert disk.column_names == ["metric", "tick", "value"]
@@ -104,20 +104,20 @@ def test_the_layouts_are_the_recorders(tmp_path: Path) -> None:
 
 def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", _recording())
-    with pytest.raises(InputError, match="is there already; name a new directory"):
+    with pytest.raises(InputError, match="already exists; give a new directory"):
         write_run(run, _recording())
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         write_run(tmp_path / "file", _recording())
-    with pytest.raises(InputError, match="File exists; name another"):
+    with pytest.raises(InputError, match="File exists; give another"):
         write_run(tmp_path / "file" / "run", _recording())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]
 
 
 def test_times_must_rise(tmp_path: Path) -> None:
     one = Imported("test", ["a file"], [BEGIN], [])
-    with pytest.raises(InputError, match="a file: holds 1 points in time"):
+    with pytest.raises(InputError, match="a file: contains 1 points in time"):
         write_run(tmp_path / "run", one)
     back = Imported("test", ["a file"], [BEGIN, BEGIN], [])
-    with pytest.raises(InputError, match="its times do not rise"):
+    with pytest.raises(InputError, match="its times do not increase"):
         write_run(tmp_path / "run", back)

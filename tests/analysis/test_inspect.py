@@ -1,4 +1,4 @@
-"""What `loadprint inspect` says of whole, torn and spoiled run directories."""
+"""`loadprint inspect` of complete, torn and damaged run directories."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert (energy.status, energy.ticks, energy.reason) == ("unavailable", 0, "no powercap here")
 
 
-def test_an_endpoint_that_was_down_is_told(tmp_path: Path) -> None:
-    """Its scrapes were made and say `up` 0: nothing failed but the endpoint."""
-    with socket.socket() as held:  # bound and not listening: whoever connects is refused
+def test_an_endpoint_that_was_down_is_reported(tmp_path: Path) -> None:
+    """Its scrapes are recorded with `up` 0: the probe did not fail."""
+    with socket.socket() as held:  # bound and not listening: connections are refused
         held.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{held.getsockname()[1]}/metrics"
         asked = [
@@ -48,9 +48,9 @@ def test_an_endpoint_that_was_down_is_told(tmp_path: Path) -> None:
         subprocess.run([RECORDER, "record", "--out", tmp_path / "run", *asked], check=True, timeout=600)
     probe = next(each for each in inspect(tmp_path / "run").roles[0].probes if each.name == "scrape")
     assert (probe.failed, probe.ticks > 0) == (0, True)
-    found = re.fullmatch(r"node down in (\d+) of (\d+) scrapes \((.*refused.*)\)", probe.reason)
-    assert found, probe.reason
-    assert found[1] == found[2]
+    counts = re.fullmatch(r"node down in (\d+) of (\d+) scrapes \((.*refused.*)\)", probe.reason)
+    assert counts, probe.reason
+    assert counts[1] == counts[2]
 
 
 def test_a_torn_run_names_the_command_that_finishes_it(
@@ -60,12 +60,12 @@ def test_a_torn_run_names_the_command_that_finishes_it(
     (path / "server" / "journal").write_bytes(b"LPJRNL\0\1")
     (path / "manifest.json").unlink()
     assert main(["inspect", str(path)]) == 0
-    said = capsys.readouterr().out
-    assert f"loadprint-collect finish {path}" in said
-    assert "manifest missing" in said
+    output = capsys.readouterr().out
+    assert f"loadprint-collect finish {path}" in output
+    assert "manifest missing" in output
 
 
-def test_what_does_not_match_the_manifest_is_named(
+def test_a_file_that_does_not_match_the_manifest_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = make_run(tmp_path / "run")

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 X, Y = [12.1, 12.9, 12.4, 13.3], [11.9, 12.6, 12.5, 12.8]
 
 
-def autoregressive(samples: int, memory: float, seed: int) -> NDArray[np.float64]:
+def autoregressive(samples: int, autocorrelation: float, seed: int) -> NDArray[np.float64]:
     random = np.random.default_rng(seed)
     series = random.normal(0, 1, samples)
     for i in range(1, samples):
-        series[i] += memory * series[i - 1]
+        series[i] += autocorrelation * series[i - 1]
     return 100 + series
 
 
@@ -39,18 +39,18 @@ def test_the_interval_of_one_side_is_scipys() -> None:
     assert stats.log_t_interval(X[:2]).low is None
 
 
-@pytest.mark.parametrize("memory", [0.0, 0.5, 0.8, -0.4])
+@pytest.mark.parametrize("autocorrelation", [0.0, 0.5, 0.8, -0.4])
 @pytest.mark.parametrize("samples", [15, 60, 200, 600])
-def test_the_block_length_is_archs(samples: int, memory: float) -> None:
-    series = autoregressive(samples, memory, seed=samples)
+def test_the_block_length_is_archs(samples: int, autocorrelation: float) -> None:
+    series = autoregressive(samples, autocorrelation, seed=samples)
     expected = max(1.0, float(optimal_block_length(series)["stationary"].iloc[0]))
     assert bootstrap.block_length(series) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("memory", [0.0, 0.8])
-def test_resampled_means_spread_as_archs(memory: float) -> None:
+@pytest.mark.parametrize("autocorrelation", [0.0, 0.8])
+def test_resampled_means_spread_as_archs(autocorrelation: float) -> None:
     """4000 draws a side: the ratio of two such standard deviations has a standard error of 1.6 %."""
-    series = autoregressive(300, memory, seed=3)
+    series = autoregressive(300, autocorrelation, seed=3)
     block = float(round(bootstrap.block_length(series)))
     ours = bootstrap.stationary_means(series, block, 4000, np.random.default_rng(1))
     theirs = StationaryBootstrap(round(block), series, seed=2).apply(np.mean, 4000)[:, 0]
@@ -68,7 +68,7 @@ def test_the_spread_is_the_closed_form_of_politis_and_romano() -> None:
 
 
 def test_noise_is_of_the_size_that_white_noise_has_and_grows_with_memory() -> None:
-    white, slow = (autoregressive(600, memory, seed=5) for memory in (0.0, 0.8))
+    white, slow = (autoregressive(600, autocorrelation, seed=5) for autocorrelation in (0.0, 0.8))
     noise, slower = stats.bootstrap_noise(white), stats.bootstrap_noise(slow)
     assert noise is not None
     assert slower is not None
@@ -93,7 +93,7 @@ def test_too_short_or_zero_series_have_no_noise() -> None:
 
 
 @pytest.mark.parametrize("paired", [True, False])
-def test_so_many_more_repeats_decide(paired: bool) -> None:
+def test_the_planned_repeats_decide(paired: bool) -> None:
     """As many runs more, of the same mean and spread, make the interval exclude 1; one less does not."""
     more = stats.repeats_to_decide(X, Y, paired=paired)
     assert more is not None
@@ -118,12 +118,12 @@ def test_a_decided_comparison_needs_none_and_an_equal_one_never_ends() -> None:
 
 
 def test_what_a_number_of_repeats_would_tell() -> None:
-    """The inverse of planning: with the repeats it asks for, the observed difference is just told."""
+    """The inverse of planning: the planned repeats just detect the observed difference."""
     more = stats.repeats_to_decide(X, Y, paired=False)
     assert more is not None
     seen = math.exp(float(np.mean(np.log(X)) - np.mean(np.log(Y)))) - 1
-    enough = stats.apart_with(X, Y, len(X) + more, paired=False)
-    fewer = stats.apart_with(X, Y, len(X) + more - 1, paired=False)
+    enough = stats.detectable_difference(X, Y, len(X) + more, paired=False)
+    fewer = stats.detectable_difference(X, Y, len(X) + more - 1, paired=False)
     assert enough is not None
     assert fewer is not None
     assert enough < seen <= fewer

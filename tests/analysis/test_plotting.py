@@ -35,7 +35,7 @@ from loadprint.rendering.report_data import (
 from loadprint.tables.table import Table
 from recordings import make_execution
 
-STUDY = Path(__file__).parent.parent / "published" / "go_vs_sysbench_qps.csv"
+STUDY = Path(__file__).parents[2] / "docs" / "published" / "go_vs_sysbench_qps.csv"
 SVG = "{http://www.w3.org/2000/svg}"
 
 

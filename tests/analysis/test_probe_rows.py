@@ -1,4 +1,4 @@
-"""Rows from the eBPF tables and from the MySQL probe, on a host whose every rate is known by hand."""
+"""Rows of the eBPF tables and the MySQL probe, of a host with known rates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HISTOGRAM = {"shape": "histogram", "columns": {"buckets": {"bounds": BOUNDS}}}
 def histogram(
     entity: dict[str, str], per_second: list[int], sum_ns: int, ticks: range, born: int = 0
 ) -> Rows:
-    """Cumulative buckets that grow by so much a second, from tick `born` on."""
+    """Cumulative buckets that grow at a constant rate from tick `born` on."""
     return [
         {"tick": t, **entity, "sum_ns": sum_ns * t, "buckets": [n * t for n in per_second]}
         for t in ticks
@@ -97,7 +97,7 @@ def test_histograms_become_counts_times_and_quantiles(tmp_path: Path) -> None:
     # nothing waited for the network: no quantile, and a reason
     assert rates["sched.server.network.sum"] == 0
     assert found.get("sched.server.network.p50") is None
-    assert "did not happen" in found.why("sched.server.network.p50")
+    assert "did not occur" in found.why("sched.server.network.p50")
 
 
 def test_an_entity_that_comes_in_the_window_counts_from_zero(tmp_path: Path) -> None:

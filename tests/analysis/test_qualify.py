@@ -42,28 +42,28 @@ def test_verdicts(base: Base, tmp_path: Path, events: int, verdict: str, status:
 def test_wide_bounds_say_how_many_more_repeats_would_decide(base: Base, tmp_path: Path) -> None:
     report = base.against(tmp_path, at(1000, "db2"), asked(), spread=(0, 30, -30))
     found = line(report)
-    assert (report.verdict, report.status) == ("cannot tell", 2)
+    assert (report.verdict, report.status) == ("inconclusive", 2)
     assert found.more is not None
     assert 1 <= found.more < 30
-    assert re.fullmatch(rf"{found.more} more repeats? a side would decide", found.reason)
+    assert re.fullmatch(rf"{found.more} more repeats? per side would decide", found.reason)
 
 
 def test_two_repeats_have_a_ratio_and_no_verdict(base: Base, tmp_path: Path) -> None:
     report = base.against(tmp_path, at(800, "db2"), asked(), spread=(0, 1))
     found = line(report)
-    assert (found.verdict, found.low) == ("cannot tell", None)
+    assert (found.verdict, found.low) == ("inconclusive", None)
     assert found.ratio == pytest.approx(0.8, rel=1e-2)
-    assert found.reason == "3 | 2 repeats: three of an instance are the fewest that tell"
+    assert found.reason == "3 | 2 repeats: an instance needs three or more"
 
 
-def test_one_concurrency_and_a_short_window_cannot_tell_by_default(base: Base, tmp_path: Path) -> None:
+def test_one_concurrency_and_a_short_window_are_inconclusive_by_default(base: Base, tmp_path: Path) -> None:
     short = base.against(tmp_path, at(1000, "db2"), asked(sustained={"at_least": "10m"}))
-    assert line(short).reason == "beyond 41 s: a window of 600 s tells what is sustained"
+    assert line(short).reason == "beyond 41 s: the sustained level needs a window of 600 s"
     assert short.status == 2
     single = base.judge([str(tmp_path / "new")], asked(concurrencies=2))
     assert line(single).verdict == "pass"
-    assert single.verdict == "cannot tell"
-    assert "oltp: run at 4 threads only, 2 concurrencies are asked for" in single.reasons[0]
+    assert single.verdict == "inconclusive"
+    assert "oltp: run at 4 threads only, 2 concurrencies required" in single.reasons[0]
 
 
 def test_several_concurrencies_are_cells_of_their_own_and_one_that_fails_decides(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_several_concurrencies_are_cells_of_their_own_and_one_that_fails_decides
 
 
 def test_only_durable_servers_qualify_unless_others_are_accepted(base: Base, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="server profile `blog`, only durable qualifies") as error:
+    with pytest.raises(InputError, match="server profile is `blog`, only durable qualifies") as error:
         base.against(tmp_path, at(1000, "db2"), asked(), profile="blog")
     assert "\n" not in str(error.value)
     accepted = base.judge([str(tmp_path / "new")], asked(accept_profiles=["durable", "blog"]))
@@ -107,8 +107,8 @@ def test_hardware_is_the_subject_and_configuration_spoils_unless_accepted(base: 
 
 def test_a_disturbed_repeat_decides_nothing_unless_it_may(base: Base, tmp_path: Path) -> None:
     new = execution(tmp_path / "new", {"oltp": at(1000, "db2")})
-    told = canary_line("before", 0, cpu=1000) + canary_line("after", 40, cpu=1100)
-    (new / "b2-oltp-r2" / "server" / "canary.jsonl").write_text(told)
+    lines = canary_line("before", 0, cpu=1000) + canary_line("after", 40, cpu=1100)
+    (new / "b2-oltp-r2" / "server" / "canary.jsonl").write_text(lines)
     write_manifest(new / "b2-oltp-r2")
     report = base.judge([str(new)], asked())
     assert report.reasons == ("oltp: disturbed",)
@@ -127,7 +127,7 @@ def test_a_client_at_its_limit_or_a_side_that_never_settles_decides_nothing(
     assert report.reasons == ("oltp: never settled",)
 
 
-def test_the_level_after_a_credit_is_judged_and_the_step_is_told(base: Base, tmp_path: Path) -> None:
+def test_the_level_after_a_credit_is_judged_and_the_step_is_reported(base: Base, tmp_path: Path) -> None:
     def used_up(second: int) -> int:
         return (1300 if second < 18 else 700) + second % 3
 
@@ -143,7 +143,7 @@ def test_the_level_after_a_credit_is_judged_and_the_step_is_told(base: Base, tmp
     assert falling.burst is not None
     assert falling.sustained is not None
     assert falling.burst / falling.sustained == pytest.approx(1301 / 701, rel=1e-2)
-    assert "fell for good after 18 s" in qualify_text.text(report)
+    assert "fell after 18 s" in qualify_text.text(report)
 
 
 def test_money_is_a_row_where_a_tolerance_is_given(base: Base, tmp_path: Path) -> None:
@@ -175,8 +175,8 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Base:
         (10.0, 700, "pass"),
         (12.0, 700, "fail"),
         (10.0, 800, "pass"),  # driven harder and still as quick
-        (12.0, 800, "cannot tell"),
-        (10.0, 600, "cannot tell"),
+        (12.0, 800, "inconclusive"),
+        (10.0, 600, "inconclusive"),
         (12.0, 600, "fail"),  # slower although driven less
     ],
 )
@@ -193,7 +193,7 @@ def test_latency_of_a_closed_loop_has_no_verdict(base: Base, tmp_path: Path) -> 
     rows = {"operations": "3 %", "latency_p99": "5 %"}
     report = base.against(tmp_path, at(1000, "db2", latency_ms=90.0), asked(rows=rows))
     assert [each.key for each in only_cell(report).lines] == ["operations"]
-    assert report.reasons == ("latency_p99: judged at equal-load, and no side was run so",)
+    assert report.reasons == ("latency_p99: judged at equal-load, and no side was run at it",)
 
 
 def test_rows_of_devices_zeros_and_rows_that_are_not_there(base: Base, tmp_path: Path) -> None:
@@ -209,6 +209,6 @@ def test_rows_of_devices_zeros_and_rows_that_are_not_there(base: Base, tmp_path:
     assert found["disk_vda_flushes"].verdict == found["disk_vda_await"].verdict == "pass"
     assert (found["errors"].verdict, found["errors"].reason) == ("pass", "the candidate has none")
     assert found["energy_per_operation"].reason == "not among the rows of these recordings"
-    assert report.verdict == "cannot tell"
-    with pytest.raises(InputError, match="no direction of its own; say `better"):
+    assert report.verdict == "inconclusive"
+    with pytest.raises(InputError, match="higher or lower is better; write `better"):
         base.judge([str(tmp_path / "new")], asked(rows={"disk_vda_flushes": "5 %"}))

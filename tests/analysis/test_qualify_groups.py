@@ -1,4 +1,4 @@
-"""Groups of hosts: what is said of a type, and what makes an instance."""
+"""Groups of hosts: verdicts about a type, and the identity of an instance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fleet(path: Path, levels: list[int], first: int = 1) -> list[str]:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Three instances, two runs of each: alike to half a percent, and unlike by six."""
+    """Three instances with two runs each: equal to half a percent, and different by six percent."""
 
     alike: list[str]
     unlike: list[str]
@@ -56,18 +56,18 @@ def test_three_instances_a_side_tell_about_the_type(old: Fleet, tmp_path: Path) 
 def test_the_spread_between_instances_is_what_counts_for_the_type(old: Fleet, tmp_path: Path) -> None:
     new = fleet(tmp_path / "new", [1010, 950, 1060], first=4)
     report = qualify(old.unlike, new, asked(), old.reader)
-    assert report.verdict == "cannot tell"
-    assert "more instances a side would decide" in line(report).reason
+    assert report.verdict == "inconclusive"
+    assert "more instances per side would decide" in line(report).reason
     themselves = qualify(old.unlike, new, asked(about="instances"), old.reader)
     assert themselves.verdict == "pass"  # exactly these six, on average
 
 
-def test_under_three_instances_nothing_is_said_of_the_type(old: Fleet, tmp_path: Path) -> None:
+def test_fewer_than_three_instances_give_no_verdict_about_the_type(old: Fleet, tmp_path: Path) -> None:
     new = [str(execution(tmp_path / "db4", {"oltp": at(800, "db4")}))]
     report = qualify(old.alike, new, asked(), old.reader)
-    assert report.verdict == "cannot tell"
+    assert report.verdict == "inconclusive"
     assert report.reasons[:2] == (
-        "nothing can be said about the type: 3 | 1 instances, three a side are needed",
+        "no verdict about the type: 3 | 1 instances, three or more per side needed",
         "these instances themselves: fail",
     )
     assert qualify(old.alike, new, asked(about="instances"), old.reader).verdict == "fail"
@@ -82,7 +82,7 @@ def test_executions_of_one_host_are_one_instance(base: Base, tmp_path: Path) -> 
     assert any("db2 was booted 2 times" in note for note in report.notes)
     by = {how: base.judge(again, asked(instances_by=how)) for how in ("boot", "execution")}
     assert [len(each.parties[1][2]) for each in by.values()] == [2, 3]
-    changed(tmp_path / "x2", "fingerprint.json", lambda f: f.update(machine_id="of its own"))
+    changed(tmp_path / "x2", "fingerprint.json", lambda f: f.update(machine_id="another"))
     report = base.judge(again, asked())
     assert [machine.runs for machine in report.parties[1][2]] == [6], "the others may be of this machine too"
     for place in ("x0", "x1"):

@@ -1,4 +1,4 @@
-"""Whether a candidate is not worse: rows judged against known truth, and the specification's mistakes."""
+"""Non-inferiority of rows against known truth, and mistakes in a specification."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_equal_candidate_passes_as_often_as_the_noncentral_t_says(repeats: in
     freedom = 2 * (repeats - 1)
     shift = -math.log(1 - TOLERANCE) / (cv * math.sqrt(2 / repeats))
     power = float(nct.sf(t.ppf(0.95, freedom), freedom, shift))
-    # that is Student's power; Welch's freedom, not told that the spreads are equal, costs a little of it
+    # that is the power of Student's t; Welch's t, without equal variances, has slightly less
     assert power - 0.06 < share(verdicts, "pass") < power + 0.02
     assert share(verdicts, "fail") < 0.005
 
@@ -88,7 +88,7 @@ def test_a_type_just_at_the_tolerance_passes_in_one_of_twenty_and_runs_as_units_
     assert share(by_run, "pass") > 0.12  # what taking runs for independent ones would let through
 
 
-def test_exactly_these_instances_are_told_by_their_own_runs() -> None:
+def test_these_instances_are_judged_by_the_variance_of_their_runs() -> None:
     # the candidate's instances differ, the runs of each hardly: these two are known to be equal on average
     level = non_inferiority.of_runs([[100.0, 100.1, 99.9], [110.0, 110.1, 109.9]])
     single = non_inferiority.of_runs([[104.9, 104.8, 105.0]])
@@ -110,7 +110,7 @@ def test_more_repeats_that_would_decide_do_decide() -> None:
         if found.more is None:
             continue
         undecided += 1
-        assert found.verdict == "cannot tell"
+        assert found.verdict == "inconclusive"
         assert found.ratio is not None
         sides = [non_inferiority.of_runs([list(values)]) for values in (old, new)]
         longer = [
@@ -118,7 +118,9 @@ def test_more_repeats_that_would_decide_do_decide() -> None:
             for side in sides
             if side and (n := side.units + found.more)
         ]
-        assert non_inferiority.judge(longer[0], longer[1], TOLERANCE, "higher", 0.95).verdict != "cannot tell"
+        assert (
+            non_inferiority.judge(longer[0], longer[1], TOLERANCE, "higher", 0.95).verdict != "inconclusive"
+        )
     assert undecided > 50
 
 
@@ -129,7 +131,7 @@ def test_equal_values_pass_and_are_not_called_better() -> None:
     assert judged(same, same * 1.01).better
     assert judged(same, same * 0.96).verdict == "fail"
     assert judged(same, same * 1.04, "lower").verdict == "fail"
-    assert judged(same, same * 1.03, "lower").verdict == "pass"  # at most so much worse
+    assert judged(same, same * 1.03, "lower").verdict == "pass"  # exactly the tolerance
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_equal_values_pass_and_are_not_called_better() -> None:
             "rows: {operations: 3 %}\nconfidnce: 0.9\n",
             ':2: unknown key "confidnce"; did you mean "confidence"?',
         ),
-        ("rows:\n  operations: 30\n", ':2: rows.operations.tolerance: "30" is no share'),
+        ("rows:\n  operations: 30\n", ':2: rows.operations.tolerance: "30" is not a share'),
         ("rows:\n  operations:\n    tolerance: 3 %\n    bettr: lower\n", ':4: unknown key "bettr"'),
         ("", "a specification is a mapping of keys"),
         ("rows: [", "not YAML"),
@@ -149,7 +151,9 @@ def test_equal_values_pass_and_are_not_called_better() -> None:
         ),
     ],
 )
-def test_mistakes_of_a_specification_are_told_with_their_line(tmp_path: Path, text: str, said: str) -> None:
+def test_mistakes_in_a_specification_are_reported_with_their_line(
+    tmp_path: Path, text: str, said: str
+) -> None:
     path = tmp_path / "spec.yml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as error:

@@ -16,11 +16,11 @@ Floats = NDArray[np.float64]
 TRIALS = 200
 
 
-def seconds(random: np.random.Generator, n: int, cv: float = 0.08, memory: float = 0.6) -> Floats:
-    """Seconds about 1 that remember the one before."""
-    noise = random.normal(0.0, cv * math.sqrt(1 - memory**2), n)
+def seconds(random: np.random.Generator, n: int, cv: float = 0.08, autocorrelation: float = 0.6) -> Floats:
+    """Draw autocorrelated seconds with a mean of 1."""
+    noise = random.normal(0.0, cv * math.sqrt(1 - autocorrelation**2), n)
     for place in range(1, n):
-        noise[place] += memory * noise[place - 1]
+        noise[place] += autocorrelation * noise[place - 1]
     return 1 + noise
 
 
@@ -117,7 +117,7 @@ def test_components_of_equal_groups_are_the_analysis_of_variance() -> None:
 
 def test_components_that_nobody_can_tell_are_none() -> None:
     random = np.random.default_rng(27)
-    series = [100 * seconds(random, 600, memory=0.0) for _ in range(3)]
+    series = [100 * seconds(random, 600, autocorrelation=0.0) for _ in range(3)]
     one = components([[100.0, 101.0, 99.0]], series)
     assert one.instances is None
     assert one.runs == pytest.approx(0.01, rel=0.01)

@@ -1,6 +1,6 @@
-"""The first and the last play of ansible/qualify.yml, the role `qualify`, on executions made for it.
+"""The first and the last play of ansible/qualify.yml, the role `qualify`, on synthetic executions.
 
-What lies between them is characterize.yml, which tests/e2e runs.
+tests/e2e runs characterize.yml, the play between them.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def test_without_a_baseline_it_is_one(baseline: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"qualify_baseline": "nowhere"}, "nowhere holds no execution.json"),
+        ({"qualify_baseline": "nowhere"}, "nowhere has no execution.json"),
         ({"qualify_baseline": "old", "qualify_spec": "wrong.yml"}, "wrong.yml:1: unknown key"),
     ],
 )

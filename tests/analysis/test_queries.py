@@ -1,4 +1,4 @@
-"""Queries are translated once for files of one shape, and never taken for one another."""
+"""Queries are translated once for files of one shape, and never confused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from loadprint.errors import InputError
 from loadprint.reading import translate
 from loadprint.reading.queries import Query, Store, number
-from loadprint.reading.query_key import fingerprint
+from loadprint.reading.query_key import key_of
 
 
 def table(path: Path, ticks: list[int], values: list[float] | list[int]) -> Path:
@@ -55,13 +55,13 @@ def test_names_with_signs_of_patterns_and_quotes_are_one_file(tmp_path: Path) ->
         assert store.fetch(path, larger(0))["value"].tolist() == [float(len(name))]
 
 
-def test_a_column_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_column_is_an_error(tmp_path: Path) -> None:
     path = table(tmp_path / "a.parquet", [0], [1])
     with pytest.raises(InputError, match=r"a\.parquet: cannot be read"):
         Store().fetch(path, lambda t: t.select(number(ibis._.absent)))
 
 
-def test_an_ibis_that_keeps_its_translator_elsewhere_is_said(
+def test_an_ibis_with_its_compiler_elsewhere_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = table(tmp_path / "a.parquet", [0], [1])
@@ -93,10 +93,10 @@ def test_what_differs_in_what_it_encloses_differs(one: Any, other: Any) -> None:
     def enclosing(value: Any) -> Query:
         return lambda t: t.filter(value)
 
-    assert fingerprint(enclosing(one)) == fingerprint(enclosing(one))
-    assert fingerprint(enclosing(one)) != fingerprint(enclosing(other))
+    assert key_of(enclosing(one)) == key_of(enclosing(one))
+    assert key_of(enclosing(one)) != key_of(enclosing(other))
 
 
-def test_what_cannot_be_told_apart_is_never_taken_for_the_same() -> None:
+def test_values_that_cannot_be_compared_have_no_key() -> None:
     thing = object()
-    assert fingerprint(lambda t: t.filter(thing)) is None
+    assert key_of(lambda t: t.filter(thing)) is None

@@ -63,7 +63,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def report_of(*words: Path | str) -> Report:
-    sides, declared = resolve([str(word) for word in words], least=1)
+    sides, declared = resolve([str(word) for word in words], minimum=1)
     return collect(sides, declared)
 
 

@@ -21,6 +21,8 @@ from loadprint.commands.report.page import page as written
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 from recordings import Rows, make_execution, write_manifest
 
+pytestmark = pytest.mark.browser
+
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
     "--no-sandbox",
@@ -449,7 +451,7 @@ def test_the_page_of_one_run_draws_all_its_charts(
     context: BrowserContext, file: Path, tmp_path: Path
 ) -> None:
     run = file.parent / "execution" / "b1-oltp-r1"
-    sides, _ = resolve([str(run)], least=1)
+    sides, _ = resolve([str(run)], minimum=1)
     path = tmp_path / "run.html"
     path.write_text(written(collect(sides, None)), encoding="utf-8")
     page = context.new_page()

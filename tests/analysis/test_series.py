@@ -1,4 +1,4 @@
-"""Series over the whole recording, where every rate is known by hand."""
+"""Series over a whole recording with known rates."""
 
 from __future__ import annotations
 

@@ -1,21 +1,22 @@
-"""What an interval, a verdict and a refusal are worth, on data whose truth is known.
+"""Error rates of intervals, verdicts and refusals on simulated data.
 
-Seeds are fixed. The trials are so many that a band's own false alarm, with another seed, were below 1 in
-10,000: a share of 5 % in 4000 trials has a standard error of 0.34 points. `simulations/coverage.py` prints
-the whole table of docs/statistics.md.
+Seeds are fixed. With any other seed a test would fail in fewer than 1 of 10,000 cases: a share of 5 % in 4000
+trials has a standard error of 0.34 points. `simulations/coverage.py` prints the tables of docs/statistics.md.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from loadprint.statistics.trend import look, trend
+from loadprint.statistics.trend import trend, trend_estimates
 from simulations import runs, series
+
+pytestmark = pytest.mark.slow
 
 
 def refused(made: series.Floats) -> float:
     """Share of series (trials, seconds), or of sides (trials, repeats, seconds), that count as unsettled."""
-    return float(look(made if made.ndim == 3 else made[:, None]).drifts.mean())
+    return float(trend_estimates(made if made.ndim == 3 else made[:, None]).drifts.mean())
 
 
 @pytest.fixture
@@ -43,23 +44,25 @@ def test_alarms_of_an_a_a_come_at_the_nominal_rate(random: np.random.Generator) 
 
 @pytest.mark.parametrize("run", [0.01, 0.02, 0.03])
 def test_intervals_from_seconds_raise_false_alarms(random: np.random.Generator, run: float) -> None:
-    """Beside it the interval of this package, on the same data."""
+    """The interval of this package on the same data."""
     truth = runs.Truth(5, run=run)
     assert 0.35 <= runs.naive_alarms(random, 1000, truth) <= 0.75
     _, told = runs.coverage(random, 1000, truth, paired=False)
     assert told <= 0.08
 
 
-@pytest.mark.parametrize("memory", [0.0, 0.5, 0.8])
+@pytest.mark.parametrize("autocorrelation", [0.0, 0.5, 0.8])
 @pytest.mark.parametrize("seconds", [60, 120, 600])
-def test_steady_series_are_not_refused(random: np.random.Generator, seconds: int, memory: float) -> None:
+def test_steady_series_are_not_refused(
+    random: np.random.Generator, seconds: int, autocorrelation: float
+) -> None:
     """As noisy as can be: 10 %, so that the limit of 5 % alone lets nothing pass."""
-    assert refused(series.stationary(random, 1500, seconds, 0.1, memory)) <= 0.05 + 0.022
+    assert refused(series.stationary(random, 1500, seconds, 0.1, autocorrelation)) <= 0.05 + 0.022
 
 
-@pytest.mark.parametrize("memory", [0.0, 0.8])
-def test_steady_sides_are_not_refused(random: np.random.Generator, memory: float) -> None:
-    made = series.stationary(random, 1500 * 3, 60, 0.15, memory)
+@pytest.mark.parametrize("autocorrelation", [0.0, 0.8])
+def test_steady_sides_are_not_refused(random: np.random.Generator, autocorrelation: float) -> None:
+    made = series.stationary(random, 1500 * 3, 60, 0.15, autocorrelation)
     assert refused(made.reshape(1500, 3, 60)) <= 0.05 + 0.022
 
 
@@ -87,7 +90,7 @@ def test_bursts_are_not_refused(random: np.random.Generator, seconds: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("seconds", "spread", "memory"),
+    ("seconds", "spread", "autocorrelation"),
     [
         (60, 0.02, 0.5),
         (120, 0.03, 0.5),
@@ -98,9 +101,9 @@ def test_bursts_are_not_refused(random: np.random.Generator, seconds: int) -> No
     ],
 )
 def test_a_drift_of_ten_percent_is_refused(
-    random: np.random.Generator, seconds: int, spread: float, memory: float
+    random: np.random.Generator, seconds: int, spread: float, autocorrelation: float
 ) -> None:
-    assert refused(series.linear(random, 500, seconds, 0.1, spread, memory)) >= 0.95
+    assert refused(series.linear(random, 500, seconds, 0.1, spread, autocorrelation)) >= 0.95
 
 
 @pytest.mark.parametrize("decay", [0.1, 0.2, 0.5, 1.0])
@@ -120,6 +123,6 @@ def test_repeats_together_see_what_one_cannot(random: np.random.Generator) -> No
 
 def test_one_series_is_judged_as_many_are(random: np.random.Generator) -> None:
     made = series.linear(random, 20, 90, 0.1, 0.04, 0.5)
-    together = look(made[:, None]).drifts
+    together = trend_estimates(made[:, None]).drifts
     assert [found.drifts for each in made if (found := trend(each))] == together.tolist()
     assert 0 < together.sum() < 20

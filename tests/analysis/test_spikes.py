@@ -1,4 +1,4 @@
-"""Checkpoint spikes in series where every spike was put there by the test."""
+"""Checkpoint spikes in series with spikes of the test."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_what_is_just_short_of_a_spike_is_none(short_of: dict[str, float]) -> No
     assert spikes.find(_with(_series(), 40, end, **short_of)) == ()
 
 
-def test_flushing_that_leaves_throughput_alone_is_told_apart() -> None:
+def test_flushing_without_a_throughput_drop_is_no_stall() -> None:
     (found,) = spikes.find(_with(_series(), 40, 44, left=0.75))
     assert found.what == spikes.HELD
     assert found.throughput_drop == pytest.approx(0.25, abs=0.02)
@@ -122,14 +122,16 @@ def test_short_series_and_missing_probes_say_why() -> None:
     short = _with(_series(25), 10, 14)
     assert spikes.find(short) == ()
     assert spikes.flush_burst(short) is None
-    assert spikes.why_not(short) == spikes.why_no_burst(short) == "the series is shorter than 30 seconds"
+    assert (
+        spikes.why_no_spikes(short) == spikes.why_no_burst(short) == "the series is shorter than 30 seconds"
+    )
 
     assert spikes.find({}) == ()
     assert spikes.flush_burst({}) is None
-    assert "pages flushed" in spikes.why_not({})
+    assert "pages flushed" in spikes.why_no_spikes({})
     lacking = _series()
     del lacking[spikes.CAPACITY]
-    assert "redo capacity" in spikes.why_not(lacking)
+    assert "redo capacity" in spikes.why_no_spikes(lacking)
     assert spikes.flush_burst(lacking) is not None
 
 

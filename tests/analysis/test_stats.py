@@ -12,7 +12,7 @@ import scipy.stats
 from loadprint import numbers
 from loadprint.statistics import stats
 
-PUBLISHED = Path(__file__).parent.parent / "published" / "hammerdb_blog_sar.csv"
+PUBLISHED = Path(__file__).parents[2] / "docs" / "published" / "hammerdb_blog_sar.csv"
 X, Y = [12.1, 12.9, 12.4, 13.3], [10.0, 10.9, 10.2, 10.4]
 
 

@@ -1,4 +1,4 @@
-"""The generator's intervals: lengths by their stamps, rates per second, gaps where nothing is known."""
+"""The generator's intervals: lengths by their stamps, rates per second, gaps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Row = tuple[float, Any]
 
 
 def recording(path: Path, rows: Sequence[Row | dict[str, Any]]) -> Path:
-    """Make a run with a series of its own: (end, events) or columns of each row; ends in seconds."""
+    """Make a run with this series: (end, events) or columns of each row; ends in seconds."""
     made = make_run(path, Host(seconds=60))
     table = []
     for place, row in enumerate(rows):
@@ -160,12 +160,12 @@ def test_every_command_takes_odd_values(tmp_path: Path, name: str) -> None:
         assert main(["report", str(good), str(odd), "-o", str(tmp_path / "page.html")]) == 0
 
 
-def test_odd_values_say_why_there_is_no_spread(tmp_path: Path) -> None:
+def test_odd_values_give_a_reason_for_the_missing_spread(tmp_path: Path) -> None:
     for place, name in enumerate(("all null", "infinite", "1e308", "negative", "all zero")):
         rows = [(second + 1, ODD[name](second)) for second in range(60)]
         run = open_run(recording(tmp_path / str(place), rows))
         found = gather(run, Store(), brief=True)
-        assert "no series of 5 seconds" in found.quantities.why("load.cv"), name
+        assert "fewer than 5 seconds" in found.quantities.why("load.cv"), name
         assert bootstrap_noise(found.events_per_second) is None
     rows = [(second + 1, ODD["one infinite"](second)) for second in range(60)]
     found = gather(open_run(recording(tmp_path / "one", rows)), Store(), brief=True)

@@ -1,4 +1,4 @@
-"""The trend against SciPy's Theil–Sen, and series that are out of the ordinary."""
+"""The trend compared with SciPy's Theil–Sen, and unusual series."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_series_without_noise_drifts_or_does_not() -> None:
     assert line.drifts
 
 
-def test_a_warm_up_is_told_by_its_thirds() -> None:
+def test_a_warm_up_is_detected_by_its_thirds() -> None:
     time = (np.arange(300) + 0.5) / 300
     found = trend(1 - 0.5 * np.exp(-time / 0.05) + np.random.default_rng(2).normal(0, 0.02, 300))
     assert found is not None

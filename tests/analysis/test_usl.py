@@ -21,7 +21,7 @@ from loadprint.errors import InputError
 from recordings import SECOND, Host, Rows, make_execution
 
 Golden = Callable[[str, str], None]
-PUBLISHED = Path(__file__).parent.parent / "published"
+PUBLISHED = Path(__file__).parents[2] / "docs" / "published"
 STUDY = PUBLISHED / "go_vs_sysbench_qps.csv"
 THREADS = (1, 2, 4, 8, 16, 32)
 SECONDS = 4

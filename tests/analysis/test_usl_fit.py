@@ -17,7 +17,7 @@ from loadprint.commands.usl.fits import usl as fit_usl
 from loadprint.commands.usl.fitted import Fit
 from loadprint.errors import InputError
 
-PUBLISHED = Path(__file__).parent.parent / "published"
+PUBLISHED = Path(__file__).parents[2] / "docs" / "published"
 ASKED = (128, 256, 512, 1000)
 N = (1.0, 2, 4, 8, 16, 24, 32, 48, 64)
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from conftest import insert, oltp
-from loadprint import numbers
 from loadprint.commands.operands import resolve
 from loadprint.commands.registry import COMMANDS
 from loadprint.comparison.compare_sides import compare
@@ -295,17 +294,6 @@ def test_what_is_noted_of_every_value_stands_once_at_the_head(tmp_path: Path) ->
     assert set(told) <= set(lifted.sides[1].notes)
     assert not any(set(told) & set(r.cells[1].notes) for g in lifted.groups for r in g.rows)
     assert lifted.sides[0].notes == table.sides[0].notes
-
-
-def test_far_ratios_and_large_differences_are_short() -> None:
-    assert [numbers.ratio(value) for value in (0.00028, 0.0417, 836.0, 178_000.0)] == [
-        "2.8e-4",
-        "0.0417",
-        "836",
-        "1.8e5",
-    ]
-    assert numbers.signed(-258_381.0, 1.0, 0) == "−2.6e5"
-    assert numbers.signed(-58_381.0, 1.0, 0) == "−58,381"
 
 
 def test_statements_that_a_generator_does_not_count_are_the_servers_on_all_sides(tmp_path: Path) -> None:

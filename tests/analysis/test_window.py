@@ -1,4 +1,4 @@
-"""Counters to increases: wraps, resets, backward steps; and a window whose percentages are known by hand."""
+"""Increases of counters: wraps, resets, backward steps; and a window with known percentages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_32_bit_counter_that_wraps_keeps_counting() -> None:
     assert (found.amount, found.wraps, found.resets) == (19, 1, 0)
 
 
-def test_a_reset_counts_on_from_zero_and_is_said() -> None:
+def test_a_reset_counts_on_from_zero_and_is_reported() -> None:
     found = increase(readings(1000, 1010, 3, 8))
     assert found is not None
     assert (found.amount, found.wraps, found.resets) == (10 + 3 + 5, 0, 1)
@@ -117,7 +117,7 @@ def test_a_value_under_three_steps_of_its_source_is_flagged(tmp_path: Path) -> N
     assert "three times" in said
 
 
-def test_a_wrapped_disk_time_is_added_back_and_said(tmp_path: Path) -> None:
+def test_a_wrapped_disk_time_is_added_back_and_reported(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run")
     table = pq.read_table(path / "server" / "disk.parquet")
     times = [int(value or 0) for value in table["write_ms"].to_pylist()]
@@ -133,10 +133,10 @@ def test_a_wrapped_disk_time_is_added_back_and_said(tmp_path: Path) -> None:
     )
     run = gather(open_run(path), Store())
     assert value(run, "disk_vda_w_await") == pytest.approx(0.003)
-    assert any("wrapped" in note for note in run.quantities.oddities)
+    assert any("wrapped" in note for note in run.quantities.warnings)
 
 
-def test_threads_that_come_and_go_are_counted_and_said(tmp_path: Path) -> None:
+def test_threads_that_start_or_end_are_counted_and_reported(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run")
     rows = pq.read_table(path / "server" / "threads.parquet").to_pylist()
     fields = (
@@ -174,7 +174,7 @@ def test_cpu_lists(given: object, expected: object) -> None:
 
 
 def test_a_broken_cpu_list_names_its_place() -> None:
-    with pytest.raises(InputError, match="here: 'zero' is no CPU list"):
+    with pytest.raises(InputError, match="here: 'zero' is not a CPU list"):
         parse_cpus("zero", "here")
 
 
@@ -235,7 +235,7 @@ def test_a_pid_that_is_used_again_is_another_process(tmp_path: Path) -> None:
 
 
 def test_a_probe_that_is_read_late_has_a_window_of_its_own(tmp_path: Path) -> None:
-    """On a host that stalls a read goes on beside its tick: here those at both ends are not wholly inside."""
+    """On a stalled host a background read outlasts its tick: those at both ends are not entirely inside."""
     plain = measured(tmp_path / "plain")
     assert plain.window is not None
     first, last = plain.window.first, plain.window.last
@@ -280,9 +280,9 @@ def test_a_clock_that_is_set_while_recording_moves_nothing_within_one_boot(
     assert (found.window.first, found.window.last) == (plain.window.first, plain.window.last)
     assert value(found, "cpu_server_user") == value(plain, "cpu_server_user")
 
-    # On another host only the realtime clock joins the two, and nobody knows which half of it was right.
+    # Between hosts only the realtime clock relates the two, and it is unknown which half of it was right.
     fingerprint = json.loads((run / "server" / "fingerprint.json").read_text())
     write_json(run / "server" / "fingerprint.json", {**fingerprint, "boot_id": "another"})
     write_manifest(run)
-    with pytest.raises(InputError, match="the clock was set by 3600 s while recording"):
+    with pytest.raises(InputError, match="the clock was set by 3600 s during the recording"):
         gather(open_run(run), Store())

@@ -61,7 +61,7 @@ def main() -> int:
                 f"{1000 / interval_ms:4.0f} Hz  {ticks:5} ticks  {missed:4} missed  {share:6.2%}   "
                 f"late: median {statistics.median(late):.2f} ms, max {max(late):.1f} ms"
             )
-    print(f"bar: {BAR:.0%} missed, beside {count} spinning processes on {os.cpu_count()} CPUs")
+    print(f"bar: {BAR:.0%} missed, with {count} spinning processes on {os.cpu_count()} CPUs")
     return int(missed_bar)
 
 

@@ -54,7 +54,7 @@ def test_the_table_has_the_rows_of_the_published_one(finished: tuple[Path, str, 
 def test_the_report_lies_beside_the_runs(finished: tuple[Path, str, Machine]) -> None:
     runs, output, _ = finished
     page = next(runs.glob("tiny/2*")) / "report.html"
-    assert f"to send on: {page}" in output
+    assert f"its report: {page}" in output
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 

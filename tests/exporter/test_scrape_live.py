@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from loadprint.importing.exposition import samples, spelled
+from loadprint.importing.exposition import samples, series_text
 
 from .endpoints import COLLECT, LASTING, fetch, node_exporter, serving
 
@@ -40,7 +40,7 @@ def record(out: Path, *arguments: object) -> tuple[Path, list[int]]:
 
 def series(text: str) -> dict[str, float]:
     """The samples of an answer by their series."""
-    return {spelled(sample.name, sample.labels): sample.value for sample in samples(Path("answer"), text)}
+    return {series_text(sample.name, sample.labels): sample.value for sample in samples(Path("answer"), text)}
 
 
 def test_a_tick_is_what_node_exporter_exposed(tmp_path: Path) -> None:

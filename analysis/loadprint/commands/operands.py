@@ -1,4 +1,4 @@
-"""Operands of the commands: a run, EXECUTION:side, a whole EXECUTION, or an sa file, as sides."""
+"""Resolves operands to sides: a run, EXECUTION:side, an EXECUTION, or an sa file."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from loadprint.errors import InputError
 from loadprint.reading.recording import read_object
 from loadprint.reading.sides import Side, side_of, sides_of, single, split
 
-MOST_SIDES = 6  # a table with more columns is not readable; `sweep` prints those
+MAX_SIDES = 6  # of one table; `sweep` prints executions with more sides
 
 
-def resolve(words: Sequence[str], *, least: int = 2) -> tuple[list[Side], str | None]:
-    """Sides in the order given, and the reference that a campaign declares.
+def resolve(words: Sequence[str], *, minimum: int = 2) -> tuple[list[Side], str | None]:
+    """Return the sides in the given order, and the reference that a campaign declares.
 
-    Raises InputError, also where there are fewer than `least`.
+    Raises InputError for an unusable operand, and for fewer sides than `minimum`.
     """
     sides: list[Side] = []
     declared: str | None = None
@@ -34,15 +34,16 @@ def resolve(words: Sequence[str], *, least: int = 2) -> tuple[list[Side], str | 
         elif path.is_file():
             sides.append(_imported(path))
         elif name is not None:
-            raise InputError(path, "holds no execution.json", "give EXECUTION:side or a run directory")
+            raise InputError(
+                path, "does not contain execution.json", "give EXECUTION:side or a run directory"
+            )
         else:
             sides.append(single(path))
-    if len(sides) < least:
+    if len(sides) < minimum:
         raise InputError(
             " ".join(words),
-            "is one side",
-            "give two or more to compare; `loadprint report` makes a page of one, `loadprint inspect` tells "
-            "what a run holds",
+            "one side, two or more needed",
+            "`loadprint report` writes a page of one side, `loadprint inspect` prints the contents of a run",
         )
     return _distinct(sides), declared
 
@@ -50,10 +51,11 @@ def resolve(words: Sequence[str], *, least: int = 2) -> tuple[list[Side], str | 
 def _chosen(
     path: Path, execution: dict[str, Any], known: list[str], name: str | None
 ) -> tuple[list[str], str | None]:
-    """Sides that a word stands for, and their reference.
+    """Return the sides of an execution that an operand selects, and their reference.
 
-    `@70` are all sides at 70 % of the load, `@max` those at saturation. An execution of mode equal-load
-    without a name stands for the sides at its middle load: equal work is what it is about.
+    `@70` selects all sides at 70 % of the maximum load, `@max` those at saturation. Without a name,
+    an execution of mode equal-load stands for the sides at its middle load, where all do equal
+    work.
     """
     reference = execution.get("reference")
     fractions = sorted(
@@ -62,27 +64,29 @@ def _chosen(
     if name is None and fractions:
         name = f"@{100 * fractions[len(fractions) // 2]:g}"
     if name is None:
-        if len(known) > MOST_SIDES:
+        if len(known) > MAX_SIDES:
             raise InputError(
                 path,
-                f"has {len(known)} sides, too many to lay side by side",
-                f"use `loadprint sweep {path}`, or name some as {path}:SIDE",
+                f"has {len(known)} sides, one table compares at most {MAX_SIDES}",
+                f"use `loadprint sweep {path}`, or name sides as {path}:SIDE",
             )
         return known, reference
     if name == "@max" and fractions:
         return [side for side in known if "@" not in side], reference
     if name.startswith("@"):
-        found = [side for side in known if side.endswith(name)]
-        if found:
-            return found, f"{reference}{name}" if f"{reference}{name}" in found else None
+        at_load = [side for side in known if side.endswith(name)]
+        if at_load:
+            return at_load, f"{reference}{name}" if f"{reference}{name}" in at_load else None
     elif name in known:
         return [name], reference if name == reference else None
-    loads = f", all at once @max, {', '.join(f'@{100 * each:g}' for each in fractions)}" if fractions else ""
-    raise InputError(f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(known)}{loads}")
+    loads = f"; all at one load: @max, {', '.join(f'@{100 * each:g}' for each in fractions)}"
+    raise InputError(
+        f"{path}:{name}", f"no side `{name}`", f"its sides are {', '.join(known)}{loads if fractions else ''}"
+    )
 
 
 def _imported(path: Path) -> Side:
-    """Another tool's file: a run directory is made of it for as long as this program lives."""
+    """Convert another tool's file to a temporary run directory, which is removed at exit."""
     from loadprint.importing import sar  # noqa: PLC0415  only files of sysstat need it
     from loadprint.importing.writer import write_run  # noqa: PLC0415  pyarrow is slow to import
 
@@ -92,7 +96,7 @@ def _imported(path: Path) -> Side:
 
 
 def _distinct(sides: list[Side]) -> list[Side]:
-    """Give sides that share a name one each: the run's own id, else a number in the order given."""
+    """Rename sides that share a name: to the run's id, else with a number in the given order."""
     names = [side.name for side in sides]
     if len(set(names)) == len(names):
         return sides

@@ -1,7 +1,7 @@
-"""The commands of `loadprint`, one line each: command name → module and function that registers it.
+"""Lists the commands of `loadprint`: command name → module and function that registers it.
 
-Only the module of the requested command is imported, for `--help` all of them. A module that
-registers must be fast to import: DuckDB, SciPy and pydantic are imported inside the functions that run.
+A call imports only the module of the requested command; `loadprint --help` imports all of them.
+These modules must be fast to import: they import DuckDB, SciPy and pydantic inside functions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COMMANDS: dict[str, str] = {
     "sweep": "sweep.sweep_command:add_sweep",
     "shape": "sweep.sweep_command:add_shape",
     "import": "imports.import_command:add_import",
-    "campaign": "campaign.campaign_command:add_parser",
+    "campaign": "campaign.campaign_command:add",
     "ceilings": "ceilings.ceilings_command:add",
     "check": "check.check_command:add",
     "ab": "ab.ab_command:add",
@@ -29,7 +29,7 @@ COMMANDS: dict[str, str] = {
 
 
 def register(subparsers: Any, words: Sequence[str]) -> None:
-    """Register the command that `words` start with; all of them where they start with none."""
+    """Register the command that `words` start with, or all commands."""
     requested = [words[0]] if words and words[0] in COMMANDS else list(COMMANDS)
     for name in requested:
         module, _, function = COMMANDS[name].partition(":")

@@ -1,1 +1,1 @@
-"""YAML files of the user: keys with their lines, checked types; and files for their owner alone."""
+"""Reads YAML files with the line of each key, checks their types, and writes private files."""

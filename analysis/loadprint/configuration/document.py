@@ -1,6 +1,6 @@
-"""A YAML mapping that knows the place of each of its keys, and how parts of it are replaced.
+"""Reads a YAML mapping with the line of each key, and applies `--set` overrides and scales.
 
-YAML is composed (not just loaded), so that each key keeps its line.
+PyYAML's composed nodes have the lines; ruamel.yaml would be a second YAML library next to Ansible's PyYAML.
 """
 
 from __future__ import annotations
@@ -17,23 +17,19 @@ Loc = tuple[str | int, ...]
 
 
 class DocumentError(Exception):
-    """A campaign that cannot be used; the message is one line with the place and the mend."""
+    """An unusable file; the message is one line with the place and the fix."""
 
 
 @dataclass
 class Document:
-    """A YAML mapping and where each of its keys stands.
-
-    `data` holds plain Python values; `places` maps a path of keys to `FILE:LINE` (or the `--set` that gave
-    it).
-    """
+    """A YAML mapping as plain Python values; `places` maps a path of keys to `FILE:LINE` or its `--set`."""
 
     name: str
     data: dict[str, Any]
     places: dict[Loc, str] = field(default_factory=dict)
 
     def place(self, loc: Loc) -> str:
-        """Give the place of `loc`, or of the nearest parent that has one."""
+        """Return the place of `loc`, or of the nearest parent that has one."""
         for length in range(len(loc), 0, -1):
             if loc[:length] in self.places:
                 return self.places[loc[:length]]
@@ -43,7 +39,7 @@ class Document:
 def compose(path: Path, kind: str = "campaign", example: str = "see ansible/campaigns/quick.yml") -> Document:
     """Read a YAML file that holds one mapping. Raises DocumentError with file and line.
 
-    `kind` is what the file is called in messages, `example` where one may be seen.
+    `kind` names the file in messages, `example` refers to an example.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -51,14 +47,14 @@ def compose(path: Path, kind: str = "campaign", example: str = "see ansible/camp
     except FileNotFoundError:
         raise DocumentError(f"{path}: no such {kind} file{_neighbours(path)}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise DocumentError(f"{path}: cannot read it: {error}") from None
+        raise DocumentError(f"{path}: cannot be read: {error}") from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise DocumentError(f"{path}:{line}: not YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise DocumentError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(root, yaml.MappingNode):
-        raise DocumentError(f"{path}:1: a {kind} is a mapping of keys, {example}")
+        raise DocumentError(f"{path}:1: not a mapping of keys, as a {kind} file must be; {example}")
     document = Document(str(path), {})
     document.data = _value(root, (), document)
     return document
@@ -66,11 +62,11 @@ def compose(path: Path, kind: str = "campaign", example: str = "see ansible/camp
 
 def _neighbours(path: Path) -> str:
     names = sorted(other.stem for other in path.parent.glob("*.yml"))
-    return f"; there are: {', '.join(names)}" if names else ""
+    return f"; available: {', '.join(names)}" if names else ""
 
 
 def _value(node: yaml.Node, loc: Loc, document: Document) -> Any:
-    """Turn a node into Python values and note the place of every key below it."""
+    """Turn a node into Python values and store the place of every key below it."""
     if isinstance(node, yaml.SequenceNode):
         return [_value(child, (*loc, index), document) for index, child in enumerate(node.value)]
     if not isinstance(node, yaml.MappingNode):
@@ -84,7 +80,7 @@ def _value(node: yaml.Node, loc: Loc, document: Document) -> Any:
         key = str(key_node.value)
         if key in result:
             raise DocumentError(
-                f'{place}: "{key}" is given twice; the first is at {document.place((*loc, key))}'
+                f'{place}: duplicate key "{key}"; it is already at {document.place((*loc, key))}'
             )
         document.places[(*loc, key)] = place
         result[key] = _value(value_node, (*loc, key), document)
@@ -92,7 +88,7 @@ def _value(node: yaml.Node, loc: Loc, document: Document) -> Any:
 
 
 def override(document: Document, text: str) -> None:
-    """Set one key as `key.key=value` says, the value in YAML. Raises DocumentError."""
+    """Set one key from `key.key=value`; the value is YAML. Raises DocumentError."""
     name, equals, value_text = text.partition("=")
     keys = name.strip().split(".")
     if not equals or not all(keys):
@@ -105,20 +101,22 @@ def override(document: Document, text: str) -> None:
     for depth, key in enumerate(keys[:-1], start=1):
         below = target.setdefault(key, {})
         if not isinstance(below, dict):
-            raise DocumentError(f"--set {text}: {'.'.join(keys[:depth])} holds one value, no keys")
+            raise DocumentError(f"--set {text}: {'.'.join(keys[:depth])} is a single value and has no keys")
         target = below
     target[keys[-1]] = value
     document.places[tuple(keys)] = f"--set {name}"
 
 
 def scaled(document: Document, scale: str) -> Document:
-    """Return a copy in which the set of overrides `scales.SCALE` is merged; lists and values are replaced.
+    """Return a copy with the overrides `scales.SCALE` merged in; lists and values are replaced.
 
-    Raises DocumentError where there is no such set.
+    Raises DocumentError for an unknown scale.
     """
     sets = document.data.get("scales") or {}
     if not isinstance(sets, dict) or scale not in sets:
-        known = f"there are {', '.join(sets)}" if isinstance(sets, dict) and sets else "the campaign has none"
+        known = (
+            f"available: {', '.join(sets)}" if isinstance(sets, dict) and sets else "the campaign has none"
+        )
         raise DocumentError(f'{document.name}: no scale "{scale}"; {known}')
     merged = Document(document.name, deepcopy(document.data), dict(document.places))
     if isinstance(sets[scale], dict):

@@ -1,4 +1,4 @@
-"""The words of a campaign file: durations, sizes, names, and that unknown keys are mistakes."""
+"""Field types of YAML files: durations, sizes, names, and mappings that reject unknown keys."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def seconds(value: Any) -> float:
-    """Read a duration such as `8s`, `2m` or a number of seconds; ValueError names the form."""
+    """Read a duration such as `8s`, `2m` or a number of seconds. Raises ValueError with the syntax."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h)", str(value).strip())
     if not match:
-        raise ValueError(f'"{value}" is no duration; write it as 8s, 2m or 1h')
+        raise ValueError(f'"{value}" is not a duration; write it as 8s, 2m or 1h')
     return float(match[1]) * _SECONDS[match[2]]
 
 
 def size(value: Any) -> int:
-    """Read a size such as `256M` (powers of 1024, as MySQL has it) or a number of bytes.
+    """Read a size such as `256M` (powers of 1024, as in MySQL) or a number of bytes.
 
-    Raises ValueError, which names the form.
+    Raises ValueError with the syntax.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     match = re.fullmatch(r"(\d+)\s*([KMGT]?)(?:iB|B)?", str(value).strip(), re.IGNORECASE)
     if not match:
-        raise ValueError(f'"{value}" is no size; write it as 256M or 4G')
+        raise ValueError(f'"{value}" is not a size; write it as 256M or 4G')
     return int(match[1]) * _BYTES[match[2].upper()]
 
 
@@ -45,6 +45,6 @@ Threads = Annotated[int, Field(ge=1)]
 
 
 class Strict(BaseModel):
-    """A mapping whose keys are all known."""
+    """A mapping that rejects unknown keys."""
 
     model_config = ConfigDict(extra="forbid")

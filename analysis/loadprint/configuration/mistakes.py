@@ -1,4 +1,4 @@
-"""Reports the first mistake that pydantic finds in a YAML file, with file, line and key."""
+"""Reports the first pydantic error of a YAML file with file, line and key."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from loadprint.configuration.document import Document, Loc
 
 
 def describe(document: Document, error: ValidationError, root: type[BaseModel]) -> str:
-    """Describe the first mistake in the file's order; the others are counted. `root` is the file's model.
+    """Describe the first mistake in the order of the file and count the others. `root` is the file's model.
 
-    A misspelt key is also a missing one: unknown keys come first.
+    Unknown keys are reported first, because a misspelt key is also a missing one.
     """
     mistakes = error.errors()
     unknown = [mistake for mistake in mistakes if mistake["type"] == "extra_forbidden"]
@@ -24,7 +24,7 @@ def describe(document: Document, error: ValidationError, root: type[BaseModel]) 
         known = _keys(loc[:-1], root)
         near = difflib.get_close_matches(str(loc[-1]), known, n=1)
         parent = f" in {'.'.join(map(str, loc[:-1]))}" if len(loc) > 1 else ""
-        hint = f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(known)}"
+        hint = f'did you mean "{near[0]}"?' if near else f"valid keys: {', '.join(known)}"
         text = f'unknown key "{loc[-1]}"{parent}; {hint}'
     elif first["type"] == "missing":
         text = f'key "{where}" is missing'
@@ -32,7 +32,7 @@ def describe(document: Document, error: ValidationError, root: type[BaseModel]) 
         text = first["msg"].removeprefix("Value error, ")
         if where:
             text = f"{where}: {text}"
-        else:  # a rule over the whole file: its message begins with the key it is about
+        else:  # a rule for the whole file: its message starts with the key
             loc = tuple(text.partition(":")[0].split("."))
     more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
     return f"{document.place(loc)}: {text}{more}"

@@ -1,1 +1,1 @@
-"""Other tools' recordings as run directories: one module reads each tool's files, `writer` writes."""
+"""Imports recordings of other tools: one module reads each tool's files, `writer` writes a run directory."""

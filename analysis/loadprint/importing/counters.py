@@ -1,4 +1,4 @@
-"""Cumulative counters out of rates: each interval adds rate × seconds; differences give back the means."""
+"""Rebuilds cumulative counters from rates: each interval adds rate × seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Entity = tuple[str, ...]
 
 @dataclass
 class Readings:
-    """What one interval says of one entity: counters as units per second, gauges as they stood at its end."""
+    """Readings of one entity in one interval: rates of counters, and gauges at its end."""
 
     rates: dict[str, float] = field(default_factory=dict)
     gauges: dict[str, float] = field(default_factory=dict)
@@ -19,7 +19,7 @@ class Readings:
 
 @dataclass
 class Integral:
-    """One table in the making; every entity begins at zero where it is first seen."""
+    """Builds one table; every entity starts at zero where it first appears."""
 
     ticks: list[int] = field(default_factory=list)
     entities: list[Entity] = field(default_factory=list)
@@ -47,9 +47,9 @@ class Integral:
         self.rows.append(values)
 
     def columns(self, entity_names: tuple[str, ...]) -> dict[str, list[Any]]:
-        """Entity columns, then a list for each value column, None where nothing was said."""
+        """Entity columns, then a list for each value column, None where a value is missing."""
         names = list(dict.fromkeys(name for row in self.rows for name in row))
-        found: dict[str, list[Any]] = {
+        entities: dict[str, list[Any]] = {
             name: [entity[place] for entity in self.entities] for place, name in enumerate(entity_names)
         }
-        return found | {name: [row.get(name) for row in self.rows] for name in names}
+        return entities | {name: [row.get(name) for row in self.rows] for name in names}

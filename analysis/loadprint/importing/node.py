@@ -1,7 +1,7 @@
-"""node_exporter's names for what the recorder's own tables hold, turned back into the units of the kernel.
+"""Maps node_exporter's metrics to columns of the recorder's tables, in the units of the kernel.
 
-node_exporter divides what /proc prints (USER_HZ ticks, sectors, kB, ms, µs); multiplied and rounded it is the
-kernel's number again. A value that does not come out whole is left as it is.
+node_exporter divides the numbers in /proc (USER_HZ ticks, sectors, kB, ms, µs); multiplying and rounding
+restores them. A product that is not close to an integer is not rounded.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
-USER_HZ = 100  # what node_exporter assumes (procfs, userHZ)
+USER_HZ = 100  # as node_exporter assumes (procfs, userHZ)
 SECTOR = 512
 
 # metric → column and factor; the entity is the label of the table
@@ -69,7 +69,7 @@ Cell = tuple[str, tuple[str, ...], str, float]
 
 
 def cell(name: str, labels: Mapping[str, str]) -> Cell | None:
-    """Table, entity, column and factor of one of node_exporter's series; None where no table has it."""
+    """Table, entity, column and factor of one of node_exporter's series; None if no table has it."""
     device = labels.get("device", "")
     cpu, mode = labels.get("cpu", ""), labels.get("mode")
     if name == "node_cpu_seconds_total" and mode in MODES:
@@ -80,7 +80,7 @@ def cell(name: str, labels: Mapping[str, str]) -> Cell | None:
 
 
 def _host(name: str, device: str) -> Cell | None:
-    """What belongs to the whole host, a disk or an interface."""
+    """Cell of the whole host, a disk or an interface."""
     if name in CPU_HOST:
         return "cpu", ("all",), *CPU_HOST[name]
     if name in DISK:
@@ -93,7 +93,7 @@ def _host(name: str, device: str) -> Cell | None:
 
 
 def _open(name: str) -> Cell | None:
-    """What belongs to an open key set."""
+    """Cell of a table with an open set of metrics."""
     if name.startswith("node_vmstat_"):
         return "vmstat", (name.removeprefix("node_vmstat_"),), "value", 1
     if name.startswith("node_netstat_"):
@@ -111,7 +111,7 @@ def _open(name: str) -> Cell | None:
 
 
 def whole(value: float, factor: float) -> int | float:
-    """Return the kernel's number: whole where it comes out so."""
+    """Return the kernel's number: an integer if the product is close to one."""
     scaled = value * factor
     if math.isnan(scaled) or abs(scaled) >= 2**63:
         return scaled

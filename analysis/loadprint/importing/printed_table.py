@@ -1,7 +1,7 @@
-"""A printed table from a CSV file: ratios with the interval that rounding allows, each printed one judged.
+"""Reads a published table from a CSV file, and checks its ratios within the rounding of its numbers.
 
-Columns are `section` (may be left out), a metric (the column of this name, else the first), one for each
-side, and `printed_ratio` (may be left out). Further columns without numbers belong to the metric's name.
+Columns are `section` (optional), a metric (the column of this name, else the first), one for each side, and
+`printed_ratio` (optional). Further columns without numbers are part of the metric's name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WRITE = "write it as section,metric,SIDE,SIDE[,printed_ratio]"
 
 @dataclass(frozen=True)
 class Ratio:
-    """A side to the reference: of the printed values, and of all values that print like them."""
+    """Ratio of a side to the reference: of the printed values, and of all values that round to them."""
 
     value: float | None
     span: Interval
@@ -33,7 +33,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class PrintedRow:
-    """One line: a cell and a ratio per side, None where there is none; `verdict` on the printed ratio."""
+    """One line: a cell and a ratio per side, None if missing; `verdict` on the printed ratio."""
 
     section: str
     metric: str
@@ -45,7 +45,7 @@ class PrintedRow:
 
 @dataclass(frozen=True)
 class Misprint:
-    """A cell that is no well-formed number; `low` and `high`: what it can have been, where that is known."""
+    """A cell that is not a well-formed number; `low` and `high`: its possible values, if known."""
 
     section: str
     metric: str
@@ -58,7 +58,7 @@ class Misprint:
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """A table as printed, with what was worked out from it."""
+    """A table as printed, with the ratios and verdicts computed from it."""
 
     name: str
     sides: tuple[str, ...]
@@ -71,21 +71,23 @@ class PrintedTable:
 
 
 def read(path: Path, reference: str | None = None) -> PrintedTable:
-    """Read a table. Raises InputError naming the line that cannot be used.
+    """Read a table. Raises InputError with the line that cannot be used.
 
-    Without a `reference` it is the side to which the printed ratios fit best, else the first.
+    The default `reference` is the side that most printed ratios agree with, else the first.
     """
     heads, lines = _lines(path)
     labels, sides = _columns(path, heads, lines)
     notes = []
     printed = [parse(line[heads.index(RATIO)]) if RATIO in heads else None for line in lines]
     if RATIO in heads and len(sides) > 2:
-        notes.append("printed ratios are not judged: among more than two sides nobody tells whose they are")
+        notes.append(
+            "printed ratios are not checked: with more than two sides it is unknown which sides they compare"
+        )
         printed = [None] * len(lines)
     cells = [tuple(parse(line[heads.index(side)]) for side in sides) for line in lines]
     if reference is not None and reference not in sides:
         raise InputError(
-            f"--reference {reference}", "is none of the columns", f"name one of {', '.join(sides)}"
+            f"--reference {reference}", "is not a column of the table", f"give one of {', '.join(sides)}"
         )
     base = sides.index(reference) if reference else _fitting(cells, printed)
     sections = [line[heads.index(SECTION)].strip() if SECTION in heads else "" for line in lines]
@@ -107,30 +109,32 @@ def read(path: Path, reference: str | None = None) -> PrintedTable:
 
 
 def _lines(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Column names and all lines that hold anything, each as long as the first."""
+    """Column names and all non-empty lines, each as long as the first."""
     text = bounds.read_text(path, bounds.TABLE, "give a CSV file in UTF-8")
     try:
         lines = csv.reader(io.StringIO(text, newline=""), strict=True)
-        found = [(number, list(map(printable, line))) for number, line in enumerate(lines, start=1) if line]
+        records = [(number, list(map(printable, line))) for number, line in enumerate(lines, start=1) if line]
     except csv.Error as error:
-        raise InputError(path, f"is no CSV ({error})", WRITE) from error
-    if not found:
+        raise InputError(path, f"is not CSV ({error})", WRITE) from error
+    if not records:
         raise InputError(path, "is empty", WRITE)
-    heads = [head.strip() for head in found[0][1]]
+    heads = [head.strip() for head in records[0][1]]
     if len(set(heads)) < len(heads) or not all(heads):
-        raise InputError(path, "two columns have the same name, or one has none", "name each column")
-    for number, line in found[1:]:
+        raise InputError(
+            path, "two columns have the same name, or one has none", "give each column a unique name"
+        )
+    for number, line in records[1:]:
         if len(line) != len(heads):
-            what = f"{len(line)} cells, the first line has {len(heads)}"
-            raise InputError(f"{path} record {number}", what, "put numbers with commas in quotes")
-    rows = [line for _, line in found[1:]]
+            what = f"has {len(line)} cells, the first line {len(heads)}"
+            raise InputError(f"{path} record {number}", what, "quote numbers with commas")
+    rows = [line for _, line in records[1:]]
     if not rows:
-        raise InputError(path, "holds no row", WRITE)
+        raise InputError(path, "has no rows", WRITE)
     return heads, rows
 
 
 def _columns(path: Path, heads: list[str], lines: list[list[str]]) -> tuple[list[int], tuple[str, ...]]:
-    """Places of the columns that name a row, and the names of those that hold a side's numbers."""
+    """Indexes of the columns that name a row, and the names of the columns with a side's numbers."""
     label = METRIC if METRIC in heads else next((head for head in heads if head not in (SECTION, RATIO)), "")
     labels, sides = [], []
     for place, head in enumerate(heads):
@@ -148,7 +152,7 @@ def _columns(path: Path, heads: list[str], lines: list[list[str]]) -> tuple[list
 
 
 def _fitting(cells: Sequence[tuple[Number | None, ...]], printed: Sequence[Number | None]) -> int:
-    """The side below the line of the printed ratios: that to which more of them agree, in doubt the first."""
+    """The denominator of the printed ratios: the side that more of them agree with, else the first."""
     if not any(printed):
         return 0
     agreeing = [
@@ -164,7 +168,7 @@ def _fitting(cells: Sequence[tuple[Number | None, ...]], printed: Sequence[Numbe
 def _row(
     section: str, metric: str, cells: tuple[Number | None, ...], printed: Number | None, base: int
 ) -> PrintedRow:
-    """A line with its ratios; a misprinted cell is narrowed by the printed ratio, where there is one."""
+    """A line with its ratios; the printed ratio narrows the range of a misprinted cell."""
     if len(cells) == 2 and printed is not None and printed.span is not None:
         cells = _narrowed(cells, printed.span, base)
     ratios = tuple(None if place == base else _ratio(cell, cells[base]) for place, cell in enumerate(cells))
@@ -176,8 +180,8 @@ def _row(
 
 
 def _narrowed(cells: tuple[Number | None, ...], ratio: Interval, base: int) -> tuple[Number | None, ...]:
-    """What a misprinted cell can have been, by its own digits, by the printed ratio, or by both."""
-    found = list(cells)
+    """Cells with the possible values of a misprint, from its digits, the printed ratio, or both."""
+    narrowed = list(cells)
     for place, cell in enumerate(cells):
         other = cells[1 - place]
         if cell is None or cell.value is not None or other is None or other.span is None:
@@ -187,12 +191,12 @@ def _narrowed(cells: tuple[Number | None, ...], ratio: Interval, base: int) -> t
             continue
         meant = _whole(implied.common(cell.span) if cell.span else implied)
         if meant is not None:
-            found[place] = replace(cell, span=cell.span or implied, meant=meant)
-    return tuple(found)
+            narrowed[place] = replace(cell, span=cell.span or implied, meant=meant)
+    return tuple(narrowed)
 
 
 def _whole(span: Interval | None) -> Interval | None:
-    """The whole numbers within."""
+    """The integers within."""
     if span is None or math.ceil(span.low) > math.floor(span.high):
         return None
     return Interval(float(math.ceil(span.low)), float(math.floor(span.high)))

@@ -1,6 +1,6 @@
-"""A printed table as text, Markdown, CSV and JSON: cells as they were printed, ratios beside them.
+"""Renders a published table as text, Markdown, CSV and JSON: cells as printed, with their ratios.
 
-Where the sides do not fit beside each other there is one table per side, each beside the reference.
+If the sides do not fit in the width, each has its own table with the reference.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from loadprint.rendering.layout import raised
 
 GAP = 2
 WIDTH = 100
-LONG = 100.0
+THREE_DIGITS = 100.0
 RAISED = raised(range(10))
 CSV_HEAD = (
     "section",
@@ -44,7 +44,7 @@ CSV_HEAD = (
 
 
 def render_text(table: PrintedTable) -> str:
-    """Return the table for a terminal, sections apart, and below it what is wrong with it."""
+    """Return the table for a terminal, by section, with the misprints below it."""
     lines = [line for part in _parts(table) for line in _grid(table, part)]
     for text in _below(table):
         indent = " " * (len(text) - len(text.lstrip(RAISED)) + 1) if text[0] in RAISED else ""
@@ -53,7 +53,7 @@ def render_text(table: PrintedTable) -> str:
 
 
 def _parts(table: PrintedTable) -> list[tuple[str, ...]]:
-    """Which sides share a table: all where they fit, else the reference with one other at a time."""
+    """Sides of each table: all if they fit, else the reference and one other."""
     if sum(_widths(table, table.sides)) + GAP * (len(_heads(table, table.sides)) - 1) <= WIDTH:
         return [table.sides]
     return [
@@ -78,7 +78,7 @@ def _grid(table: PrintedTable, shown: Sequence[str]) -> Iterator[str]:
 
 
 def render_markdown(table: PrintedTable) -> str:
-    """Return one Markdown table, with sections as lines of their own."""
+    """Return one Markdown table, with a separate line for each section."""
     heads = [head or " " for head in _heads(table, table.sides)]
     lines = [f"# {escape.markdown(table.name)}", "", f"| {' | '.join(map(escape.markdown, heads))} |"]
     lines.append("|" + "|".join([":--"] + ["--:"] * (len(heads) - 1)) + "|")
@@ -99,17 +99,17 @@ def render_csv(table: PrintedTable) -> str:
     writer.writerow(CSV_HEAD)
     for row in table.rows:
         for side, cell, ratio in zip(table.sides, row.cells, row.ratios, strict=True):
-            told = () if cell is None else (cell.text, cell.value, *_ends(cell.span))
+            printed = () if cell is None else (cell.text, cell.value, *_ends(cell.span))
             compared = ("", "", "") if ratio is None else (ratio.value, *_ends(ratio.span))
             judged = ("", "") if ratio is None or row.printed is None else (row.printed.text, row.verdict)
             wrong = ("", "", "") if cell is None else (cell.wrong, *_ends(cell.meant))
             names = (row.section, row.metric, side)
-            writer.writerow((*names, *(told or [""] * 4), table.reference, *compared, *judged, *wrong))
+            writer.writerow((*names, *(printed or [""] * 4), table.reference, *compared, *judged, *wrong))
     return out.getvalue()
 
 
 def render_json(table: PrintedTable) -> str:
-    """Return one JSON object: the dataclasses of printed/table.py."""
+    """Return one JSON object: the dataclasses of printed_table.py."""
     return json.dumps({"format_version": 1, **asdict(table)}, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -123,7 +123,7 @@ def _heads(table: PrintedTable, shown: Sequence[str]) -> list[str]:
 
 
 def _cells(table: PrintedTable, row: PrintedRow, shown: Sequence[str]) -> list[str]:
-    """One line: label, cells as printed, ratios with what rounding allows, and the printed ratio."""
+    """One line: label, cells as printed, ratios with their range within rounding, and the printed ratio."""
     places = row.printed.decimals if row.printed else None
     cells = [f"  {row.metric}"]
     for column, cell in zip(table.sides, row.cells, strict=True):
@@ -140,14 +140,14 @@ def _cells(table: PrintedTable, row: PrintedRow, shown: Sequence[str]) -> list[s
 def _ratio(ratio: Ratio | None, places: int | None) -> list[str]:
     if ratio is None:
         return ["–", ""]
-    # a digit more than the ratio, where it is not long already
-    finer = None if places is None else places + (1 if ratio.span.high < LONG else 0)
+    # one digit more than the ratio, unless it has three
+    finer = None if places is None else places + (1 if ratio.span.high < THREE_DIGITS else 0)
     low, high = (_number(end, finer) for end in (ratio.span.low, ratio.span.high))
     return [_number(ratio.value, places), f"[{low}, {high}]"]
 
 
 def _number(value: float | None, places: int | None) -> str:
-    """A ratio with as many decimals as the printed one has, else in three significant digits."""
+    """A ratio with the decimals of the printed one, else in three significant digits."""
     if value is None:
         return "–"
     return numbers.ratio(value) if places is None else f"{value:,.{places}f}"
@@ -166,27 +166,27 @@ def _mark(table: PrintedTable, row: PrintedRow, column: str, cell: Number | None
 
 def _below(table: PrintedTable) -> Iterator[str]:
     for number, misprint in enumerate(table.misprints, start=1):
-        yield f"{raised([number])} {_told(misprint)}"
+        yield f"{raised([number])} {_misprint_text(misprint)}"
     yield (
-        f"ratio: to {table.reference}, of the printed values; within rounding: of all values that print like "
+        f"ratio: to {table.reference}, of the printed values; within rounding: of all values that round to "
         "them."
     )
     if table.judged:
         rest = table.judged - table.agreeing
-        said = f"; {rest} do{'es' if rest == 1 else ''} not" if rest else ""
-        yield f"{table.agreeing} of {table.judged} printed ratios agree within rounding{said}."
+        others = f"; {rest} do{'es' if rest == 1 else ''} not" if rest else ""
+        yield f"{table.agreeing} of {table.judged} printed ratios agree within rounding{others}."
     count = len(table.misprints)
     if count:
         yield f"{count} cell{'s are' if count > 1 else ' is'} misprinted."
     yield from table.notes
 
 
-def _told(misprint: Misprint) -> str:
-    """What is wrong with a cell, and what it can have been."""
-    said = f'"{misprint.text}" is a misprint: {misprint.wrong}'
+def _misprint_text(misprint: Misprint) -> str:
+    """A misprint and its possible values."""
+    text = f'"{misprint.text}" is a misprint: {misprint.wrong}'
     if misprint.low is None or misprint.high is None:
-        return said
-    return f"{said}; it can have been {misprint.low:,.0f}–{misprint.high:,.0f}"
+        return text
+    return f"{text}; possible values: {misprint.low:,.0f}–{misprint.high:,.0f}"
 
 
 def _widths(table: PrintedTable, shown: Sequence[str]) -> list[int]:

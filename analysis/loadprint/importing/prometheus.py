@@ -1,4 +1,4 @@
-"""`loadprint import prometheus`: range queries as the HTTP API answers them, or snapshots of /metrics."""
+"""Reads Prometheus data for `loadprint import`: range queries of the HTTP API, or snapshots of /metrics."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from loadprint.importing.recorded_tables import LAYOUTS
 from loadprint.importing.values import Imported, ImportedTable
 from loadprint.reading import bounds, documents
 
-SAVE = 'save the answer of /api/v1/query_range, or of /api/v1/query with a range such as {job="node"}[1h]'
+SAVE = 'save the response of /api/v1/query_range, or of /api/v1/query with a range such as {job="node"}[1h]'
 NAMED = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T_ ]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)|(?<!\d)(\d{13}|\d{10})(?!\d)")
-OPEN = ("memory", "vmstat", "tcp")
+OPEN_TABLES = ("memory", "vmstat", "tcp")
 UNITS = {"memory": "kB"}
 
 
 @dataclass(frozen=True)
 class Series:
-    """One series: its values by time (ns since 1970)."""
+    """One series with its values by time (ns since 1970)."""
 
     name: str
     labels: Mapping[str, str]
@@ -35,30 +35,30 @@ class Series:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of this kind."""
+    """Add the options of `import prometheus`."""
     parser.add_argument(
-        "--instance", help="the host whose node_exporter fills the tables, where the files hold several"
+        "--instance", help="host whose node_exporter metrics fill the tables, if the files contain several"
     )
 
 
 def read(arguments: argparse.Namespace) -> Imported:
-    """Read the files. Raises InputError naming file, place and mend."""
+    """Read the files. Raises InputError."""
     paths: list[Path] = arguments.paths
     series = _all(paths)
     if not any(one.points for one in series):
-        raise InputError(", ".join(map(str, paths)), "holds no sample", SAVE)
+        raise InputError(", ".join(map(str, paths)), "contains no sample", SAVE)
     times = sorted({at for one in series for at in one.points})
     ticks = {at: tick for tick, at in enumerate(times)}
     instance = _instance(series, arguments.instance)
-    own: list[tuple[node.Cell, Series]] = []
+    of_host: list[tuple[node.Cell, Series]] = []
     others: list[Series] = []
     for one in series:
         place = node.cell(one.name, one.labels) if one.labels.get("instance") == instance else None
         if place:
-            own.append((place, one))
+            of_host.append((place, one))
         else:
             others.append(one)
-    tables = [*_tables(own, ticks), _scrape(others, ticks)]
+    tables = [*_tables(of_host, ticks), _scrape(others, ticks)]
     return Imported(
         kind="prometheus",
         sources=[path.name for path in paths],
@@ -69,17 +69,17 @@ def read(arguments: argparse.Namespace) -> Imported:
 
 
 def _all(paths: Sequence[Path]) -> list[Series]:
-    """Series of all files. Raises InputError, also where they are more than there can be."""
-    found: list[Series] = []
+    """Series of all files. Raises InputError, also above the limits of their number."""
+    series: list[Series] = []
     samples = 0
     for path in paths:
         for one in _series(path):
-            found.append(one)
+            series.append(one)
             samples += len(one.points)
-            if len(found) > bounds.SERIES or samples > bounds.SAMPLES:
-                what = f"more than {bounds.SERIES:,} series or {bounds.SAMPLES:,} samples"
-                raise InputError(path, f"with it there are {what}", "import fewer at a time")
-    return found
+            if len(series) > bounds.SERIES or samples > bounds.SAMPLES:
+                what = f"more than {bounds.SERIES:,} series or {bounds.SAMPLES:,} samples up to this file"
+                raise InputError(path, what, "import fewer files at a time")
+    return series
 
 
 def _series(path: Path) -> Iterator[Series]:
@@ -88,12 +88,12 @@ def _series(path: Path) -> Iterator[Series]:
         try:
             answer = documents.loads(text)
         except json.JSONDecodeError as error:
-            # an exposition may begin with a brace too
+            # an exposition can also start with a brace
             if not text.lstrip().startswith('{"') or text.lstrip().startswith('{"status"'):
                 what = f"not JSON at line {error.lineno} column {error.colno} ({error.msg})"
                 raise InputError(path, what, SAVE) from error
         except ValueError as error:
-            raise InputError(path, f"not JSON of Prometheus: {error}", SAVE) from error
+            raise InputError(path, f"not valid JSON of Prometheus: {error}", SAVE) from error
         else:
             yield from _matrix(path, answer)
             return
@@ -101,19 +101,19 @@ def _series(path: Path) -> Iterator[Series]:
 
 
 def _matrix(path: Path, answer: Any) -> Iterator[Series]:
-    """Series of an answer of the HTTP API, or of `promtool query range -o json`: the result alone."""
+    """Series of a response of the HTTP API, or of `promtool query range -o json`, its result alone."""
     result = answer
     if isinstance(answer, dict):
         if answer.get("status") == "error":
-            raise InputError(path, f"is an error of Prometheus: {answer.get('error')}", SAVE)
+            raise InputError(path, f"is an error response of Prometheus: {answer.get('error')}", SAVE)
         data = answer.get("data")
         data = data if isinstance(data, dict) else {}
         kind = data.get("resultType")
         if kind != "matrix":
-            raise InputError(path, f"holds a result of type {kind!r}, not 'matrix'", SAVE)
+            raise InputError(path, f"has a result of type {kind!r}, not 'matrix'", SAVE)
         result = data.get("result") or []
     if not isinstance(result, list):
-        raise InputError(path, "holds no list of series", SAVE)
+        raise InputError(path, "is not a list of series", SAVE)
     for number, one in enumerate(result):
         place = f"{path} series {number}"
         try:
@@ -122,51 +122,51 @@ def _matrix(path: Path, answer: Any) -> Iterator[Series]:
                 raise InputError(place, "is a native histogram", "leave it out of the query")
             points = {round(float(at) * 1000) * 1_000_000: float(value) for at, value in one["values"]}
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise InputError(place, f"is no series of a matrix ({error!r})", SAVE) from error
+            raise InputError(place, f"is not a series of a matrix ({error!r})", SAVE) from error
         yield Series(labels.pop("__name__", ""), labels, points)
 
 
 def _snapshot(path: Path, text: str) -> Iterator[Series]:
-    """Series of one point: at the file's time, which the name tells, or its last change."""
+    """Series of one point each, at the time in the file's name, else of its last modification."""
     at = _time(path)
     for sample in exposition.samples(path, text):
-        # An exporter's own time is of when it measured: the snapshot is of when it was asked.
+        # not the timestamp of a sample, which is the time of the exporter's measurement
         yield Series(sample.name, sample.labels, {at: sample.value})
 
 
 def _time(path: Path) -> int:
-    found = NAMED.search(path.name)
-    if found is None:
+    stamp = NAMED.search(path.name)
+    if stamp is None:
         return path.stat().st_mtime_ns
-    if found[7]:
-        return int(found[7]) * (1_000_000_000 if len(found[7]) == 10 else 1_000_000)
+    if stamp[7]:
+        return int(stamp[7]) * (1_000_000_000 if len(stamp[7]) == 10 else 1_000_000)
     try:
-        year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
+        year, month, day, hour, minute, second = (int(part) for part in stamp.groups()[:6])
         named = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError as error:
         raise InputError(
-            path, f"its name is no time ({error})", "name it 2026-11-21T12:00:00Z.prom"
+            path, f"its name is not a valid time ({error})", "rename it, e.g. 2026-11-21T12:00:00Z.prom"
         ) from error
     return int(named.timestamp()) * 1_000_000_000
 
 
 def _instance(series: Iterable[Series], asked: str | None) -> str | None:
-    """Return the host's instance label, None where there is none. Raises InputError for several."""
-    found = {one.labels.get("instance") for one in series if one.name == "node_cpu_seconds_total"}
+    """Return the host's instance label; None without one. Raises InputError for several."""
+    hosts = {one.labels.get("instance") for one in series if one.name == "node_cpu_seconds_total"}
     if asked is not None:
-        if asked not in found:
-            known = ", ".join(sorted(name for name in found if name)) or "none"
-            raise InputError(f"--instance {asked}", "has no node_cpu_seconds_total", f"there are: {known}")
+        if asked not in hosts:
+            known = ", ".join(sorted(name for name in hosts if name)) or "none"
+            raise InputError(f"--instance {asked}", "has no node_cpu_seconds_total", f"available: {known}")
         return asked
-    if len(found) > 1:
-        names = ", ".join(sorted(str(name) for name in found))
-        raise InputError("the files", f"hold several hosts ({names})", "name one with --instance")
-    return next(iter(found), None)
+    if len(hosts) > 1:
+        names = ", ".join(sorted(str(name) for name in hosts))
+        raise InputError("the files", f"contain several hosts ({names})", "select one with --instance")
+    return next(iter(hosts), None)
 
 
-def _tables(own: Sequence[tuple[node.Cell, Series]], ticks: Mapping[int, int]) -> Iterator[ImportedTable]:
+def _tables(of_host: Sequence[tuple[node.Cell, Series]], ticks: Mapping[int, int]) -> Iterator[ImportedTable]:
     cells: dict[str, dict[tuple[tuple[str, ...], int], dict[str, int | float]]] = defaultdict(dict)
-    for (table, entity, column, factor), one in own:
+    for (table, entity, column, factor), one in of_host:
         for at, value in one.points.items():
             row = cells[table].setdefault((entity, ticks[at]), {})
             row[column] = node.whole(value, factor)
@@ -186,14 +186,14 @@ def _tables(own: Sequence[tuple[node.Cell, Series]], ticks: Mapping[int, int]) -
             table,
             [tick for _, tick in rows],
             columns,
-            shape="metrics" if table in OPEN else "table",
+            shape="metrics" if table in OPEN_TABLES else "table",
             meanings=meanings,
             source="node_exporter",
         )
 
 
 def _sum_cpus(rows: dict[tuple[tuple[str, ...], int], dict[str, int | float]]) -> None:
-    """Add the sums over all CPUs that the first line of /proc/stat has, at ticks that have every CPU."""
+    """Add the sums over all CPUs, as in the first line of /proc/stat, at ticks that have every CPU."""
     cpus = {entity for entity, _ in rows if entity != ("all",)}
     for tick in {tick for _, tick in rows}:
         of_tick = [rows.get((cpu, tick)) for cpu in cpus]
@@ -208,7 +208,7 @@ def _sum_cpus(rows: dict[tuple[tuple[str, ...], int], dict[str, int | float]]) -
 
 def _scrape(others: Sequence[Series], ticks: Mapping[int, int]) -> ImportedTable:
     rows = [
-        (one.labels.get("instance", ""), exposition.spelled(one.name, one.labels), ticks[at], value)
+        (one.labels.get("instance", ""), exposition.series_text(one.name, one.labels), ticks[at], value)
         for one in others
         for at, value in one.points.items()
     ]
@@ -227,7 +227,7 @@ def _scrape(others: Sequence[Series], ticks: Mapping[int, int]) -> ImportedTable
 
 
 def _facts(series: Iterable[Series], instance: str | None) -> dict[str, Any]:
-    """Facts of the host that node_exporter tells."""
+    """Facts of the host from node_exporter's info metrics."""
     facts: dict[str, Any] = {"host": instance, "user_hz": node.USER_HZ}
     for one in series:
         if one.labels.get("instance") != instance:

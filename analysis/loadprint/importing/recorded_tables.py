@@ -1,6 +1,7 @@
-"""The columns of the recorder's own tables, for what other tools measured of the same things.
+"""Lists the columns of the recorder's tables, for imports of the same quantities.
 
-A column that the other tool does not know is null. A test holds these against `loadprint-collect probes`.
+A column that the other tool does not record is null. A test compares the list with `loadprint-collect
+probes`.
 """
 
 from __future__ import annotations

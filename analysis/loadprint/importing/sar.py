@@ -1,8 +1,8 @@
-"""sysstat's recordings: an sa file, read by `sadf -j FILE -- -A` (sadf(1)), or what that command printed.
+"""Reads sysstat's recordings: an sa file, through `sadf -j FILE -- -A` (sadf(1)), or saved output of it.
 
-sadf gives rates and shares of each interval. Counters are rebuilt by adding rate × seconds, so that the mean
-over any window of whole intervals is the mean of what sar prints. Two roundings come along: sadf prints two
-decimals, and its times are whole seconds. Counters are therefore doubles, with their resolution beside them.
+sadf prints rates and shares of each interval. Counters are rebuilt by adding rate × seconds, so the mean over
+any window of whole intervals is the mean of sar's figures. sadf rounds to two decimals and whole seconds;
+counters are therefore doubles, and the metadata has their resolution.
 """
 
 from __future__ import annotations
@@ -25,88 +25,88 @@ from loadprint.importing.counters import Integral
 from loadprint.importing.recorded_tables import LAYOUTS
 from loadprint.importing.values import Imported, ImportedTable
 from loadprint.reading import bounds, documents
-from loadprint.reading.cpusets import MOST_CPUS
+from loadprint.reading.cpusets import MAX_CPUS
 
 SOURCE = "sadf -j"
 PRINT = "sadf -j -C FILE -- -A"
 SECOND = 1_000_000_000
-APART = 1000  # ns between the last tick before a restart and the first one after it, at least
+MIN_RESTART_GAP = 1000  # ns between the last tick before a restart and the first one after it
 OWN_COLUMNS = {
     "transfers": {"unit": "1", "kind": "counter", "help": "reads, writes and discards together (tps)"},
     "transfer_ms": {"unit": "ms", "kind": "counter", "help": "their waits together (await × tps)"},
 }
-LONGEST = 200  # characters of a refusal that are passed on
+MAX_MESSAGE = 200  # characters of sadf's message that are reported
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `import sar`."""
-    parser.add_argument("--sadf", metavar="PATH", help="the program sadf (default: on the PATH)")
+    parser.add_argument("--sadf", metavar="PATH", help="path of sadf (default: from PATH)")
 
 
 def read(arguments: argparse.Namespace) -> Imported:
     """Read one file. Raises InputError."""
     if len(arguments.paths) != 1:
         raise InputError(
-            " ".join(str(path) for path in arguments.paths), "are several files", "import one at a time"
+            " ".join(str(path) for path in arguments.paths), "are several files", "import one file at a time"
         )
     return load(arguments.paths[0], arguments.sadf)
 
 
 def load(path: Path, sadf: str | None = None) -> Imported:
-    """Turn an sa file, or a saved output of `sadf -j`, into a recording. Raises InputError."""
+    """Convert an sa file, or saved output of `sadf -j`, to a recording. Raises InputError."""
     printed, complaint = _printed(path, sadf)
     host = _host(path, printed, complaint)
     restarts = sorted(_realtime(path, each, "boot") for each in _of(host, "restarts"))
-    course = _Course()
+    timeline = _Timeline()
     made: dict[str, Integral] = {}
-    for at, seconds, told in _intervals(path, host):
-        begin, end = course.follow(path, at, seconds, restarts)
-        lasted = (course.times[end] - course.times[begin]) / SECOND
-        for name, seen in sar_tables.tables(told).items():
+    for at, seconds, interval in _intervals(path, host):
+        begin, end = timeline.follow(path, at, seconds, restarts)
+        lasted = (timeline.times[end] - timeline.times[begin]) / SECOND
+        for name, seen in sar_tables.tables(interval).items():
             made.setdefault(name, Integral()).add(begin, end, lasted, seen)
-    if not course.times:
-        raise InputError(path, "holds no interval", "an sa file needs two records after a restart")
+    if not timeline.times:
+        raise InputError(path, "contains no interval", "record at least two samples after a restart")
     cpus = _cpus(host) or 1
     return Imported(
         kind="sar",
         sources=[str(path)],
-        realtime_ns=course.times,
+        realtime_ns=timeline.times,
         tables=[_table(name, integral, cpus) for name, integral in made.items()],
         facts=_facts(host),
         meta={"sar": {"restarts": [_utc(at) for at in restarts], "comments": _comments(path, host)}},
-        measure=course.longest(),
+        measure=timeline.longest(),
         notes=[
-            *([f"sadf: {complaint[:LONGEST]}"] if complaint else []),
-            *_notes(path, host, restarts, len(course.stretches)),
+            *([f"sadf: {complaint[:MAX_MESSAGE]}"] if complaint else []),
+            *_notes(path, host, restarts, len(timeline.stretches)),
         ],
     )
 
 
 @dataclass
-class _Course:
-    """The times of all ticks, and first and last tick of each stretch without a restart."""
+class _Timeline:
+    """The times of all ticks, and the first and last tick of each stretch without a restart."""
 
     times: list[int] = field(default_factory=list)
     stretches: list[list[int]] = field(default_factory=list)
     passed: int = 0  # restarts
 
     def follow(self, path: Path, at: int, seconds: int, restarts: list[int]) -> tuple[int, int]:
-        """Add an interval that sadf stamps `at`: its first and last tick. Raises InputError."""
+        """Add an interval that ends at sadf's stamp `at`; return its ticks. Raises InputError."""
         begin = at - seconds * SECOND
-        # No interval spans a restart; the last one before it may bear the same second.
+        # No interval spans a restart; the last one before it can have the same second.
         passed = sum(restart <= begin for restart in restarts)
         if not self.times or passed > self.passed:
-            self.times.append(max(begin, self.times[-1] + APART) if self.times else begin)
+            self.times.append(max(begin, self.times[-1] + MIN_RESTART_GAP) if self.times else begin)
             self.stretches.append([len(self.times) - 1] * 2)
             end = at
         else:
-            # Stamps are cut to whole seconds: at a record a second some repeat and some skip.
+            # Stamps are truncated to seconds: with an interval of 1 s some repeat and some are skipped.
             following = self.times[-1] + seconds * SECOND
             end = following if abs(at - following) <= SECOND else at
         self.passed = passed
         if end <= self.times[-1]:
-            mend = "was the clock set back? leave that part out with sadf -s and -e"
-            raise InputError(path, f"its times do not rise at {_utc(at)}", mend)
+            fix = "if the clock was set back, leave that part out with sadf -s and -e"
+            raise InputError(path, f"its times do not increase at {_utc(at)}", fix)
         self.times.append(end)
         self.stretches[-1][1] = len(self.times) - 1
         return len(self.times) - 2, len(self.times) - 1
@@ -118,40 +118,40 @@ class _Course:
 
 
 def _printed(path: Path, sadf: str | None) -> tuple[str, str]:
-    """What sadf prints of a file, and its complaints; the file itself where it is that already."""
+    """Output of sadf for a file, and its messages; the file itself if it is such output."""
     try:
         with path.open("rb") as file:
             printed = file.read(64).lstrip()[:1] == b"{"
     except OSError as error:
-        raise InputError(path, error.strerror or "cannot be read", "name an sa file") from error
+        raise InputError(path, error.strerror or "cannot be read", "give an sa file") from error
     if printed:
         return bounds.read_text(path, bounds.IMPORTED, f"print it again: {PRINT}", errors="replace"), ""
     program = sadf or shutil.which("sadf")
     if program is None:
-        mend = f"install the package sysstat, or import what `{PRINT}` prints elsewhere"
-        raise InputError(path, "sadf, which reads it, is not on the PATH", mend)
+        fix = f"install the package sysstat, or import the output of `{PRINT}` from another host"
+        raise InputError(path, "sadf, which reads this file, is not in PATH", fix)
     command = [program, "-j", "-C", os.fspath(path.absolute()), "--", "-A"]
     status, output, complaint = _run(command)
     if len(output) > bounds.IMPORTED:
-        mend = "take a part of it: sadf -s FROM -e TO"
-        raise InputError(path, f"sadf prints more than {bounds.IMPORTED // bounds.MIB} MiB of it", mend)
-    said = " ".join(complaint.decode(errors="replace").replace(os.fspath(path.absolute()), "").split())
+        fix = "import a part of it: sadf -s FROM -e TO"
+        raise InputError(path, f"sadf's output exceeds {bounds.IMPORTED // bounds.MIB} MiB", fix)
+    message = " ".join(complaint.decode(errors="replace").replace(os.fspath(path.absolute()), "").split())
     if status != 0:
-        said = said.partition(" Try to convert")[0]
-        mend = "is it an sa file? One of an older sysstat is converted by `sadf -c FILE > NEW`"
-        raise InputError(path, f"sadf refuses it: {said[:LONGEST] or f'status {status}'}", mend)
-    return output.decode("utf-8", errors="replace"), said
+        message = message.partition(" Try to convert")[0]
+        fix = "give an sa file; convert one of an older sysstat with `sadf -c FILE > NEW`"
+        raise InputError(path, f"sadf failed: {message[:MAX_MESSAGE] or f'status {status}'}", fix)
+    return output.decode("utf-8", errors="replace"), message
 
 
 def _run(command: list[str]) -> tuple[int, bytes, bytes]:
-    """Status of a command, the bounded begin of what it prints, and of its complaints. Raises InputError."""
+    """Status of a command, and the start of its stdout and stderr. Raises InputError."""
     environment = {**os.environ, "LC_ALL": "C"}
     with tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment)
         except OSError as error:
             raise InputError(
-                command[0], error.strerror or "cannot be run", "name sadf with --sadf"
+                command[0], error.strerror or "cannot be run", "give the path of sadf with --sadf"
             ) from error
         with process:
             assert process.stdout is not None
@@ -166,39 +166,41 @@ def _host(path: Path, text: str, complaint: str) -> Mapping[str, Any]:
     try:
         hosts = documents.loads(text)["sysstat"]["hosts"]
     except json.JSONDecodeError as error:
-        # of a file that is cut off sadf prints what it has, and succeeds
+        # sadf prints what it can read of a truncated file and exits with status 0
         why = (
-            f"sadf: {complaint[:LONGEST]}" if complaint else f"not JSON at line {error.lineno} ({error.msg})"
+            f"sadf: {complaint[:MAX_MESSAGE]}"
+            if complaint
+            else f"not JSON at line {error.lineno} ({error.msg})"
         )
         raise InputError(
-            path, f"is cut off or damaged ({why})", f"copy it again, or print it: {PRINT}"
+            path, f"is truncated or damaged ({why})", f"copy it again, or print it: {PRINT}"
         ) from error
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(path, "is JSON that sadf did not print", f"print it: {PRINT}") from error
+        raise InputError(path, "is not JSON of sadf", f"print it: {PRINT}") from error
     if not isinstance(hosts, list) or len(hosts) != 1 or not isinstance(hosts[0], dict):
-        raise InputError(path, "does not hold one host", f"print it: {PRINT}")
+        raise InputError(path, "does not contain exactly one host", f"print it: {PRINT}")
     return hosts[0]
 
 
 def _intervals(path: Path, host: Mapping[str, Any]) -> list[tuple[int, int, Mapping[str, Any]]]:
-    """Each interval's end (ns), its seconds, and what sadf tells of it."""
-    found = []
-    for told in _of(host, "statistics"):
-        stamp = told.get("timestamp")
+    """Each interval: its end in ns, its seconds, and its statistics."""
+    intervals = []
+    for statistics in _of(host, "statistics"):
+        stamp = statistics.get("timestamp")
         seconds = stamp.get("interval") if isinstance(stamp, dict) else None
         if isinstance(seconds, int | float) and seconds >= 1:
-            found.append((_realtime(path, told, "timestamp"), int(seconds), told))
-    return found
+            intervals.append((_realtime(path, statistics, "timestamp"), int(seconds), statistics))
+    return intervals
 
 
-def _realtime(path: Path, told: Mapping[str, Any], key: str) -> int:
-    stamp = told.get(key)
+def _realtime(path: Path, entry: Mapping[str, Any], key: str) -> int:
+    stamp = entry.get(key)
     try:
         assert isinstance(stamp, dict)
         moment = datetime.fromisoformat(f"{stamp['date']}T{stamp['time']}").replace(tzinfo=UTC)
     except (AssertionError, KeyError, ValueError, TypeError) as error:
-        mend = f"print it: {PRINT}, without -T, -t or -U"
-        raise InputError(path, f"has a time that cannot be read: {json.dumps(stamp)[:60]}", mend) from error
+        fix = f"print it: {PRINT}, without -T, -t or -U"
+        raise InputError(path, f"contains an invalid time: {json.dumps(stamp)[:60]}", fix) from error
     return int(moment.timestamp()) * SECOND
 
 
@@ -218,8 +220,8 @@ def _notes(path: Path, host: Mapping[str, Any], restarts: list[int], stretches: 
     notes += [f"the machine was restarted at {_utc(at)}" for at in restarts]
     if stretches > 1:
         notes.append(
-            f"{stretches} stretches between restarts: `compare` takes the longest one; "
-            "take another one with `sadf -j -C -s FROM -e TO FILE -- -A`"
+            f"{stretches} stretches between restarts: `compare` uses the longest one; "
+            "for another one import the output of `sadf -j -C -s FROM -e TO FILE -- -A`"
         )
     return notes
 
@@ -235,8 +237,8 @@ def _facts(host: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cpus(host: Mapping[str, Any]) -> int | None:
-    found = host.get("number-of-cpus")
-    return found if type(found) is int and 0 < found < MOST_CPUS else None
+    number = host.get("number-of-cpus")
+    return number if type(number) is int and 0 < number < MAX_CPUS else None
 
 
 def _table(name: str, integral: Integral, cpus: int) -> ImportedTable:

@@ -1,6 +1,6 @@
-"""sadf's names and ours: for each of our columns the key in `sadf -j`, and our units in one of sadf's.
+"""Maps the recorder's columns to keys of `sadf -j`, with the factor from sadf's unit to the recorder's.
 
-Counters are there as rates per second, printed with two decimals; gauges as they were (sar(1), sadf(1)).
+sadf prints counters as rates per second with two decimals, and gauges as read (sar(1), sadf(1)).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ Fields = Mapping[str, tuple[str, float]]
 KIB, SECTORS = 1024.0, 2.0  # bytes and sectors in sadf's kB
 SECOND_MS, SECOND_US = 1000.0, 1e6
 
-# percentages of a CPU's time; sar shows guest time apart from user time, /proc/stat within it (proc(5))
+# percentages of a CPU's time; user time includes guest time in /proc/stat (proc(5)), but not in sar
 CPU: Mapping[str, tuple[str, ...]] = {
     "user": ("usr", "guest"),
     "nice": ("nice", "gnice"),

@@ -1,6 +1,6 @@
-"""One interval of `sadf -j` as readings of our tables, in our columns and units: a mapping in, mappings out.
+"""Converts one interval of `sadf -j` to readings of the recorder's tables, in their columns and units.
 
-What sar does not have stays away: reads and writes of a disk apart, softirqs by kind, processes.
+sar has no separate reads and writes of a disk, no softirqs by kind, and no processes.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ from typing import Any
 from loadprint.importing import sar_fields
 from loadprint.importing.counters import Entity, Readings
 
-USER_HZ = 100.0  # what the counters are rebuilt in; sar itself has only shares of time
+USER_HZ = 100.0  # unit of the rebuilt counters; sar prints only shares of time
 PRINTED = 0.01  # sadf prints two decimals
 
 Seen = dict[Entity, Readings]
 
 
-def tables(told: Mapping[str, Any]) -> dict[str, Seen]:
-    """Everything of one interval, by table."""
-    network = _mapping(told.get("network"))
-    found = {
-        "cpu": _cpu(told),
-        "interrupts": _interrupts(told),
-        "disk": _listed(told.get("disk"), "disk-device", sar_fields.DISK, _disk_time),
+def tables(interval: Mapping[str, Any]) -> dict[str, Seen]:
+    """All readings of one interval, by table."""
+    network = _mapping(interval.get("network"))
+    readings = {
+        "cpu": _cpu(interval),
+        "interrupts": _interrupts(interval),
+        "disk": _listed(interval.get("disk"), "disk-device", sar_fields.DISK, _disk_time),
         "nic": _nic(network),
-        "pressure": _pressure(_mapping(told.get("psi"))),
-        "memory": _memory(_mapping(told.get("memory"))),
+        "pressure": _pressure(_mapping(interval.get("psi"))),
+        "memory": _memory(_mapping(interval.get("memory"))),
         "vmstat": {
-            **_metrics(told.get("paging"), sar_fields.PAGING),
-            **_metrics(told.get("swap-pages"), sar_fields.SWAPPING),
+            **_metrics(interval.get("paging"), sar_fields.PAGING),
+            **_metrics(interval.get("swap-pages"), sar_fields.SWAPPING),
         },
         "tcp": {
             **_metrics(network.get("net-tcp"), sar_fields.TCP),
             **_metrics(network.get("net-etcp"), sar_fields.TCP_ERRORS),
         },
     }
-    return {name: seen for name, seen in found.items() if seen}
+    return {name: seen for name, seen in readings.items() if seen}
 
 
 def resolution(table: str, column: str, cpus: int) -> float:
-    """Smallest step of a mean of this column, in its unit per second: sadf's last digit."""
+    """Resolution of a mean of this column, in its unit per second: sadf's last digit."""
     if table == "cpu":
         return PRINTED / 100 * USER_HZ * cpus if column in sar_fields.CPU else PRINTED
     if table == "pressure":
@@ -51,20 +51,20 @@ def resolution(table: str, column: str, cpus: int) -> float:
     return PRINTED * fields.get(column, ("", 1.0))[1]
 
 
-def _cpu(told: Mapping[str, Any]) -> Seen:
+def _cpu(interval: Mapping[str, Any]) -> Seen:
     seen: Seen = {}
-    listed = [one for one in _list(told.get("cpu-load")) if "cpu" in one]
-    # sadf gives a CPU that is offline nothing but zeros
+    listed = [one for one in _list(interval.get("cpu-load")) if "cpu" in one]
+    # sadf prints only zeros for an offline CPU
     shares = {str(one["cpu"]): shared for one in listed if any((shared := _shares(one)).values())}
     cores = sum(name != "all" for name in shares) or 1
     for name, shared in shares.items():
         ticks = USER_HZ / 100 * (cores if name == "all" else 1)
         rates = {column: share * ticks for column, share in shared.items()}
         seen[name,] = Readings(rates)
-    work = _mapping(told.get("process-and-context-switch"))
-    queue = _mapping(told.get("queue"))
+    work = _mapping(interval.get("process-and-context-switch"))
+    queue = _mapping(interval.get("queue"))
     rates = _rates(work, {"ctxt": ("cswch", 1.0), "processes": ("proc", 1.0)})
-    total = next((one for one in _list(told.get("interrupts")) if one.get("intr") == "sum"), {})
+    total = next((one for one in _list(interval.get("interrupts")) if one.get("intr") == "sum"), {})
     rates |= _rates(total, {"intr": ("value" if "value" in total else "all", 1.0)})
     gauges = _rates(queue, {"procs_running": ("runq-sz", 1.0), "procs_blocked": ("blocked", 1.0)})
     if rates or gauges:
@@ -75,17 +75,17 @@ def _cpu(told: Mapping[str, Any]) -> Seen:
 
 
 def _shares(one: Mapping[str, Any]) -> dict[str, float]:
-    """Percentages by our column."""
+    """Percentages by column."""
     names = sar_fields.CPU if "usr" in one else sar_fields.CPU_BRIEF
     return {
         column: sum(_number(one.get(key)) for key in keys) for column, keys in names.items() if keys[0] in one
     }
 
 
-def _interrupts(told: Mapping[str, Any]) -> Seen:
-    """Rows (line, all) and (all, CPU), as the recorder keeps without --full-matrix."""
+def _interrupts(interval: Mapping[str, Any]) -> Seen:
+    """Rows (line, all) and (all, CPU), as the recorder writes without --full-matrix."""
     seen: Seen = {}
-    for one in _list(told.get("interrupts")):
+    for one in _list(interval.get("interrupts")):
         line = "all" if one.get("intr") == "sum" else str(one.get("intr"))
         for key, value in one.items():
             cpus = "all" if key in ("all", "value") else key.removeprefix("CPU")
@@ -112,41 +112,41 @@ def _nic(network: Mapping[str, Any]) -> Seen:
 def _pressure(psi: Mapping[str, Any]) -> Seen:
     seen: Seen = {}
     for key, resource in sar_fields.PRESSURE.items():
-        told = _mapping(psi.get(key))
+        values = _mapping(psi.get(key))
         for severity in ("some", "full"):
-            rates = _rates(told, {"total_us": (f"{severity}_avg", sar_fields.SECOND_US / 100)})
+            rates = _rates(values, {"total_us": (f"{severity}_avg", sar_fields.SECOND_US / 100)})
             if rates:
                 means = {f"avg{s}": (f"{severity}_avg{s}", 1.0) for s in (10, 60, 300)}
-                seen[resource, severity] = Readings(rates, _rates(told, means))
+                seen[resource, severity] = Readings(rates, _rates(values, means))
     return seen
 
 
-def _memory(told: Mapping[str, Any]) -> Seen:
+def _memory(values: Mapping[str, Any]) -> Seen:
     return {
-        (metric,): Readings(gauges={"value": float(told[key])})
+        (metric,): Readings(gauges={"value": float(values[key])})
         for metric, key in sar_fields.MEMORY.items()
-        if isinstance(told.get(key), int | float)
+        if isinstance(values.get(key), int | float)
     }
 
 
-def _metrics(told: Any, fields: sar_fields.Fields) -> Seen:
-    rates = _rates(_mapping(told), fields)
+def _metrics(values: Any, fields: sar_fields.Fields) -> Seen:
+    rates = _rates(_mapping(values), fields)
     return {(metric,): Readings({"value": rate}) for metric, rate in rates.items()}
 
 
-def _listed(told: Any, key: str, fields: sar_fields.Fields, more: Any = None) -> Seen:
+def _listed(values: Any, key: str, fields: sar_fields.Fields, more: Any = None) -> Seen:
     return {
         (str(one[key]),): Readings(_rates(one, fields) | (more(one) if more else {}))
-        for one in _list(told)
+        for one in _list(values)
         if key in one
     }
 
 
-def _rates(told: Mapping[str, Any], fields: sar_fields.Fields) -> dict[str, float]:
+def _rates(values: Mapping[str, Any], fields: sar_fields.Fields) -> dict[str, float]:
     return {
-        column: float(told[key]) * factor
+        column: float(values[key]) * factor
         for column, (key, factor) in fields.items()
-        if isinstance(told.get(key), int | float)
+        if isinstance(values.get(key), int | float)
     }
 
 

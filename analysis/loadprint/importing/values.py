@@ -1,4 +1,4 @@
-"""What a kind of import hands to the writer: plain values, without the writer's pyarrow, slow to import."""
+"""Defines the values that readers pass to the writer, apart from it because pyarrow is slow to import."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ImportedTable:
     """One probe's table. `columns`: entity and value columns by name, each as long as `ticks`.
 
     `meanings` has unit, kind and help of value columns (shape table) or of metrics (shape metrics). Tables of
-    `LAYOUTS` need none, and columns of theirs that are not given are null.
+    `LAYOUTS` need no meanings; their columns that are not given are null.
     """
 
     name: str
@@ -31,7 +31,7 @@ class ImportedTable:
 
 @dataclass(frozen=True)
 class Imported:
-    """What a tool recorded. `realtime_ns`: time of each tick, rising; a table's ticks are places in it."""
+    """A recording of another tool. `realtime_ns`: increasing times; a table's ticks are indexes into them."""
 
     kind: str
     sources: Sequence[str]
@@ -39,5 +39,5 @@ class Imported:
     tables: Sequence[ImportedTable]
     facts: Mapping[str, Any] = field(default_factory=dict)  # of the fingerprint
     meta: Mapping[str, Any] = field(default_factory=dict)  # further keys of run.json
-    measure: tuple[int, int] | None = None  # first and last tick of what is compared; None: everything
-    notes: Sequence[str] = ()  # what whoever imports it should know
+    measure: tuple[int, int] | None = None  # first and last tick of the measure phase; None: all
+    notes: Sequence[str] = ()  # messages for the user

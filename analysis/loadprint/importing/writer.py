@@ -1,7 +1,7 @@
-"""Writes what another tool recorded as a run directory (docs/recording-format.md).
+"""Writes the recording of another tool as a run directory (docs/recording-format.md).
 
-Such a run has no generator and one clock: the tool's own times, CLOCK_REALTIME, stand in all stamps, and
-without a boot_id nobody takes them for monotonic ones. A fact that the tool did not keep is null.
+Such a run has no generator and one clock: all stamps are the tool's times, CLOCK_REALTIME. The boot_id is
+null, so they are not read as monotonic. Facts that the tool did not record are null.
 """
 
 from __future__ import annotations
@@ -53,37 +53,37 @@ FACTS = (
 
 
 def write_run(out: Path, imported: Imported) -> Path:
-    """Write a run directory that holds everything or does not appear. Raises InputError."""
+    """Write a complete run directory, or none at all. Raises InputError."""
     _require_recording(out, imported)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+        temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
         try:
-            beside.chmod(0o755)
-            _write_parts(beside, out.name, imported)
-            beside.rename(out)
+            temporary.chmod(0o755)
+            _write_parts(temporary, out.name, imported)
+            temporary.rename(out)
         except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
             raise
     except OSError as error:
         what = error.strerror or "cannot be written"
-        raise InputError(error.filename or out, what, "name another directory after --out") from error
+        raise InputError(error.filename or out, what, "give another directory with --out") from error
     return out
 
 
 def _require_recording(out: Path, imported: Imported) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(out, "is there already", "name a new directory after --out")
+        raise InputError(out, "already exists", "give a new directory with --out")
     place = ", ".join(imported.sources)
     times = imported.realtime_ns
     if len(times) < 2:
-        raise InputError(place, f"holds {len(times)} points in time", "a recording needs two or more")
+        raise InputError(place, f"contains {len(times)} points in time", "import two or more")
     if not 0 <= times[0] <= times[-1] <= LATEST:
-        raise InputError(place, "its times are not within 1970 to 2262", "correct them")
+        raise InputError(place, "its times are not between 1970 and 2262", "correct the times")
     if len(times) * len(imported.tables) > bounds.IMPORTED_TICKS:
-        raise InputError(place, f"holds {len(times):,} points in time, too many", "import a shorter span")
+        raise InputError(place, f"contains {len(times):,} points in time, too many", "import a shorter span")
     if any(later <= earlier for earlier, later in pairwise(times)):
-        raise InputError(place, "its times do not rise", "give each point in time once")
+        raise InputError(place, "its times do not increase", "give each point in time once")
 
 
 def _write_parts(run: Path, name: str, imported: Imported) -> None:
@@ -178,7 +178,7 @@ def _array(given: Sequence[Any] | Array | None, length: int, *, text: bool) -> A
         return given
     try:
         made: Array = pa.array(given)
-    except (pa.ArrowInvalid, OverflowError):  # integers beyond 2^53 among reals
+    except (pa.ArrowInvalid, OverflowError):  # integers beyond 2^53 mixed with reals
         made = pa.array([None if value is None else float(value) for value in given], pa.float64())
     if pa.types.is_null(made.type):
         made = made.cast(pa.string() if text else pa.uint64())
@@ -186,7 +186,7 @@ def _array(given: Sequence[Any] | Array | None, length: int, *, text: bool) -> A
 
 
 def _write_ticks(path: Path, imported: Imported) -> None:
-    """Each probe at each tick: `ok` where its table has rows, else `skipped`."""
+    """Write each probe at each tick: `ok` if its table has rows, else `skipped`."""
     times = imported.realtime_ns
     columns: dict[str, list[Any]] = {
         name: [] for name in ("tick", "probe", "at", "status", "missed", "reason")
@@ -200,7 +200,7 @@ def _write_ticks(path: Path, imported: Imported) -> None:
             columns["at"].append(at)
             columns["status"].append("ok" if ok else "skipped")
             columns["missed"].append(0)
-            columns["reason"].append(None if ok else "the imported files hold nothing of it at this time")
+            columns["reason"].append(None if ok else "the imported files have no data of it at this time")
     rows = pa.table(
         {
             "tick": pa.array(columns["tick"], pa.uint32()),

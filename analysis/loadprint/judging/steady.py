@@ -12,7 +12,7 @@ import numpy as np
 
 from loadprint import numbers
 from loadprint.metrics.gather import Measured
-from loadprint.statistics.trend import LEAST_SAMPLES, Trend, mser5, trend
+from loadprint.statistics.trend import MIN_SAMPLES, Trend, mser5, trend
 
 GROWING = ("arm_insert",)  # its data grow with the work: no trend test
 LARGEST_HIDDEN = 0.10  # a window that could hide such a drift is reported as too short
@@ -35,7 +35,7 @@ def together(runs: Sequence[Measured]) -> Trend | None:
     """
     series = [run.events_per_second for run in runs]
     length = min((len(each) for each in series), default=0)
-    if length < LEAST_SAMPLES or any(grows(run) for run in runs):
+    if length < MIN_SAMPLES or any(grows(run) for run in runs):
         return None
     if max(run.step_s for run in runs) > SAME_STEP * min(run.step_s for run in runs):
         return None

@@ -1,1 +1,1 @@
-"""What a run did as quantities, and the rows derived from them."""
+"""Reads the quantities of a run and derives the rows of a table from them."""

@@ -1,4 +1,4 @@
-"""Runs of one block, which ran close together: what makes runs of two sides pairs."""
+"""Pairs the runs of two sides by block: runs of one block ran close together."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from loadprint.metrics.gather import Measured
 
 
 def ordered(runs: Sequence[Measured]) -> tuple[Measured, ...]:
-    """Runs in the order of their blocks, or as they are where these do not tell."""
-    own = _by_block(runs)
-    return tuple(own[block] for block in sorted(own)) if own else tuple(runs)
+    """Runs ordered by block; unchanged if they cannot be paired."""
+    by_block = _by_block(runs)
+    return tuple(by_block[block] for block in sorted(by_block)) if by_block else tuple(runs)
 
 
 def paired(runs: Sequence[Measured], others: Sequence[Measured]) -> bool:
-    """Whether the runs of two sides, `ordered`, are of the same blocks position by position."""
-    own = _by_block(runs)
-    return bool(own) and own.keys() == _by_block(others).keys() and _together([*others, *runs])
+    """Whether the runs of two sides are of the same blocks, of one execution on one host."""
+    by_block = _by_block(runs)
+    return bool(by_block) and by_block.keys() == _by_block(others).keys() and _together([*others, *runs])
 
 
 def _by_block(runs: Sequence[Measured]) -> dict[int, Measured]:
-    """Runs by block; empty where a run names no block or two share one, so that nothing can be paired."""
+    """Runs by block; empty if a run has no block or two have the same."""
     blocks = [run.run.meta.get("block") for run in runs]
     if len(set(blocks)) < len(blocks) or not all(isinstance(block, int) for block in blocks):
         return {}
@@ -28,6 +28,6 @@ def _by_block(runs: Sequence[Measured]) -> dict[int, Measured]:
 
 
 def _together(runs: Sequence[Measured]) -> bool:
-    """Whether all runs are of one execution on one host: only then do their blocks belong together."""
+    """Whether all runs are of one execution on one host: block numbers of others are unrelated."""
     hosts = {run.run.fingerprint("server").get("host") for run in runs}
     return len(hosts) == 1 and len({run.run.path.resolve().parent for run in runs}) == 1

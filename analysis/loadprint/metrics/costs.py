@@ -1,4 +1,4 @@
-"""Costs per unit of work: CPU, switches, disk and network by operation, statement, commit or CPU-second."""
+"""Declares the cost rows: CPU, switches, disk and network per operation, statement, commit or CPU-second."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ LOAD_CPU = ("process.load.utime", "process.load.stime")
 
 
 @dataclass(frozen=True)
-class Work:
-    """A denominator: `per` is its word in keys, `quantity` what counts it."""
+class Denominator:
+    """A unit of work: `per` is its word in keys, `quantity` counts it."""
 
     per: str
     quantity: str
@@ -34,25 +34,25 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Where:
-    """What is charged to a side: its disk and interface, switches of host or server threads.
+class CostScope:
+    """Sources of a side's costs: its disk and interface, switches of the host or of server threads.
 
-    `there` are the quantities that any side has, for rows that need a probe which is not always there;
-    `plain` is whether all usual rows are in every view, or only the few by which sides differ most.
+    `available` are the quantities that any side has, for rows of optional probes. `plain`: all usual rows are
+    in every view, else only those of FEW.
     """
 
     disk: str | None
     nic: str | None
     host_switches: bool
-    there: frozenset[str] = frozenset()
+    available: frozenset[str] = frozenset()
     plain: bool = True
     statements: str = "load.queries"
     commits: str = "load.commits"
 
 
 @dataclass(frozen=True)
-class Probed:
-    """A row that is shown where a side has its source; without `units` it is shown in bytes."""
+class OptionalCost:
+    """A row that is shown if a side has its source; without `units` it is in bytes."""
 
     key: str
     label: str
@@ -63,73 +63,73 @@ class Probed:
 
 
 SYSTEM = (
-    Probed("voluntary_switches", "voluntary switches, server", SERVER_SWITCHES[0]),
-    Probed("syscalls", "system calls, server", "syscalls.server.all"),
-    Probed("syncs", "fsync and fdatasync, server", "syscalls.server.sync"),
-    Probed("instructions", "instructions, server's CPUs", "perf.server.instructions", footnote=IPC),
-    Probed("cache_misses", "cache misses, server's CPUs", "perf.server.cache_misses", footnote=MISSES),
-    # mJ for each operation are J for each thousand
-    Probed("energy", "energy of the packages", "energy.package", ("J", "mJ"), WHOLE_PACKAGE),
+    OptionalCost("voluntary_switches", "voluntary switches, server", SERVER_SWITCHES[0]),
+    OptionalCost("syscalls", "system calls, server", "syscalls.server.all"),
+    OptionalCost("syncs", "fsync and fdatasync, server", "syscalls.server.sync"),
+    OptionalCost("instructions", "instructions, server's CPUs", "perf.server.instructions", footnote=IPC),
+    OptionalCost("cache_misses", "cache misses, server's CPUs", "perf.server.cache_misses", footnote=MISSES),
+    # mJ per operation are J per thousand
+    OptionalCost("energy", "package energy", "energy.package", ("J", "mJ"), WHOLE_PACKAGE),
 )
 SERVER = (
-    Probed("redo", "redo written", "mysql.redo", None),
-    Probed("fsyncs", "fsyncs of InnoDB", "mysql.fsyncs"),
-    Probed("pages_flushed", "pages flushed", "mysql.pages_flushed"),
-    Probed("rows_read", "rows read", "mysql.rows_read", mixed_flavours_footnote=ROWS_READ),
-    Probed("rows_changed", "rows inserted, updated, deleted", "mysql.rows_written"),
-    Probed("row_lock_wait", "waiting for row locks", "mysql.row_lock_ms", ("s", "µs")),
+    OptionalCost("redo", "redo written", "mysql.redo", None),
+    OptionalCost("fsyncs", "fsyncs of InnoDB", "mysql.fsyncs"),
+    OptionalCost("pages_flushed", "pages flushed", "mysql.pages_flushed"),
+    OptionalCost("rows_read", "rows read", "mysql.rows_read", mixed_flavours_footnote=ROWS_READ),
+    OptionalCost("rows_changed", "rows inserted, updated, deleted", "mysql.rows_written"),
+    OptionalCost("row_lock_wait", "row lock waits", "mysql.row_lock_ms", ("s", "µs")),
 )
-OPERATION = Work("operation", "load.events", "Cost per operation")
-# of what a generator does not tell, all sides are taken from the server's own count
+OPERATION = Denominator("operation", "load.events", "Cost per operation")
+# if a generator does not report a count, the server's counter is used for all sides
 STATEMENTS = (
-    Work("statement", "load.queries", "Cost per client statement"),
-    Work("statement", "status.Questions", "Cost per client statement (the server's Questions)"),
+    Denominator("statement", "load.queries", "Cost per client statement"),
+    Denominator("statement", "status.Questions", "Cost per client statement (the server's Questions)"),
 )
 COMMITS = (
-    Work("commit", "load.commits", "Cost per commit"),
-    Work("commit", "status.Com_commit", "Cost per commit (the server's Com_commit)"),
+    Denominator("commit", "load.commits", "Cost per commit"),
+    Denominator("commit", "status.Com_commit", "Cost per commit (the server's Com_commit)"),
 )
 OTHER_WORK = (
-    Work("CPU-second", "process.server.cpu", "Per CPU-second of the server process"),
-    Work("row_read", "mysql.rows_read", "Cost per row read"),
-    Work("row_written", "mysql.rows_written", "Cost per row inserted, updated or deleted"),
+    Denominator("CPU-second", "process.server.cpu", "Per CPU-second of the server process"),
+    Denominator("row_read", "mysql.rows_read", "Cost per row read"),
+    Denominator("row_written", "mysql.rows_written", "Cost per row inserted, updated or deleted"),
 )
 
 
-def cost_metrics(work: Work, where: Where) -> tuple[Metric, ...]:
-    """Rows of one denominator; a side without disk or interface has the rows with nothing in them."""
-    disk, nic = where.disk or "none", where.nic or "none"
-    switches = ("host.ctxt",) if where.host_switches else SERVER_SWITCHES
-    scope = "whole host" if where.host_switches else "server threads"
+def cost_metrics(work: Denominator, scope: CostScope) -> tuple[Metric, ...]:
+    """Rows of one denominator; without a disk or interface its rows are empty."""
+    disk, nic = scope.disk or "none", scope.nic or "none"
+    switches = ("host.ctxt",) if scope.host_switches else SERVER_SWITCHES
+    threads = "whole host" if scope.host_switches else "server threads"
     rows = [
-        _cost(work, "switches", f"context switches, {scope}", ("1", ""), *switches),
-        *_probed(work, where, SYSTEM),
+        _cost(work, "switches", f"context switches, {threads}", ("1", ""), *switches),
+        *_probed(work, scope, SYSTEM),
         _cost(work, "interrupts", "interrupts, server's CPUs", ("1", ""), "interrupts.server"),
         _cost(work, "disk_reads", "disk reads", ("1", ""), f"disk.{disk}.reads"),
         _cost(work, "disk_writes", "disk writes", ("1", ""), f"disk.{disk}.writes"),
         _cost(work, "disk_flushes", "disk flushes", ("1", ""), f"disk.{disk}.flushes"),
         _cost(work, "disk_read_kb", "disk read", ("B", "kB"), f"disk.{disk}.read_sectors"),
         _cost(work, "disk_write_kb", "disk written", ("B", "kB"), f"disk.{disk}.write_sectors"),
-        *_probed(work, where, SERVER),
+        *_probed(work, scope, SERVER),
         _cost(work, "net_rx", "network received", _traffic(work), f"nic.{nic}.rx_bytes"),
         _cost(work, "net_tx", "network sent", _traffic(work), f"nic.{nic}.tx_bytes"),
     ]
-    everything = (*(_yield(work, where) if work.per == "CPU-second" else _cpu(work)), *rows)
-    return tuple(replace(row, view=_view(row, work, where)) for row in everything)
+    everything = (*(_yield(work, scope) if work.per == "CPU-second" else _cpu(work)), *rows)
+    return tuple(replace(row, view=_view(row, work, scope)) for row in everything)
 
 
-def _view(row: Metric, work: Work, where: Where) -> View:
+def _view(row: Metric, work: Denominator, scope: CostScope) -> View:
     key = row.key.removesuffix(f"_per_{work.per}")
     if key in DETAILS or work.per.startswith("row_") or (work.per == "CPU-second" and key not in YIELDS):
         return "all"
-    return "always" if where.plain or key in FEW else "all"
+    return "always" if scope.plain or key in FEW else "all"
 
 
-def _traffic(work: Work) -> tuple[str, str]:
+def _traffic(work: Denominator) -> tuple[str, str]:
     return ("B", "kB" if work.per == "CPU-second" else "B")
 
 
-def _cpu(work: Work) -> list[Metric]:
+def _cpu(work: Denominator) -> list[Metric]:
     return [
         _cost(work, "server_cpu", "server CPU", ("s", "µs"), *SERVER_CPU),
         _cost(work, "server_user", "server CPU, user", ("s", "µs"), SERVER_CPU[0]),
@@ -138,8 +138,8 @@ def _cpu(work: Work) -> list[Metric]:
     ]
 
 
-def _probed(work: Work, where: Where, rows: Sequence[Probed]) -> list[Metric]:
-    """Rows of what not every recording has."""
+def _probed(work: Denominator, scope: CostScope, rows: Sequence[OptionalCost]) -> list[Metric]:
+    """Rows of optional sources."""
     return [
         replace(
             _cost(work, row.key, row.label, row.units or _traffic(work), row.source),
@@ -147,22 +147,22 @@ def _probed(work: Work, where: Where, rows: Sequence[Probed]) -> list[Metric]:
             mixed_flavours_footnote=row.mixed_flavours_footnote,
         )
         for row in rows
-        if row.source in where.there
+        if row.source in scope.available
     ]
 
 
-def _yield(work: Work, where: Where) -> list[Metric]:
-    """What a CPU-second of the server buys; more is better."""
+def _yield(work: Denominator, scope: CostScope) -> list[Metric]:
+    """Work per CPU-second of the server; more is better."""
     return [
         replace(
-            _cost(work, "statements", "client statements", ("1", ""), where.statements),
+            _cost(work, "statements", "client statements", ("1", ""), scope.statements),
             better="higher",
         ),
-        replace(_cost(work, "commits", "commits", ("1", ""), where.commits), better="higher"),
+        replace(_cost(work, "commits", "commits", ("1", ""), scope.commits), better="higher"),
     ]
 
 
-def _cost(work: Work, key: str, label: str, units: tuple[str, str], *needs: str) -> Metric:
+def _cost(work: Denominator, key: str, label: str, units: tuple[str, str], *needs: str) -> Metric:
     return Metric(
         f"{key}_per_{work.per}",
         label,

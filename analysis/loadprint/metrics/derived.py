@@ -1,7 +1,7 @@
-"""The derived metrics as tables: what a row is called, its unit, its inputs, its formula.
+"""Declares the derived metrics as tables: label, unit, inputs and formula of each row.
 
-A metric needs named quantities (quantities.py); when one is absent the row says which and why. Values are in
-base units (s, B, 1, CPU-seconds per second); `shown` is the unit a person reads, by FACTORS.
+A metric needs named quantities (quantities.py); if one is missing, a footnote of the row names it and the
+reason. Values are in base units (s, B, 1, CPU-seconds per second); `shown` is the printed unit, by FACTORS.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Better = Literal["higher", "lower", "neither"]
-# where a row is shown: in every view, there only where something happened, or with --all
+# rows are shown in every view, only if a value is not 0, or with --all
 View = Literal["always", "nonzero", "all"]
 
-# what a base unit is multiplied with to be shown; kB is 1024 B, as the kernel, sar and iostat mean it
+# printed value ÷ base value; a kB is 1024 B, as in the kernel, sar and iostat
 FACTORS = {"ms": 1e3, "µs": 1e6, "kB": 1 / 1024, "kB/s": 1 / 1024, "MHz": 1e-6, "mJ": 1e3}
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One row. `compute` gets the rates of `needs` in order; ZeroDivisionError means "did not happen".
+    """One row. `compute` gets the rates of `needs` in order; ZeroDivisionError means "did not occur".
 
-    `coarse` leading inputs together must show three steps of their source, else the value is flagged.
-    `rounding` is how far a value may be off by its source's own steps, as a share of it (a bucket's middle).
+    The first `coarse` inputs together must have three steps of their source, else the value is flagged.
+    `rounding` is the largest error from the source's resolution, as a share of the value (half a bucket).
     `mixed_flavours_footnote` applies only where MySQL is compared with MariaDB.
-    `per_operation` rows count the workload's own operation: no ratio between different operations.
+    `per_operation` rows depend on the workload's operation: no ratio between different operations.
     """
 
     key: str
@@ -46,16 +46,16 @@ class Metric:
 
     @property
     def factor(self) -> float:
-        """Factor from the base unit to the shown one."""
+        """Factor from the base unit to the printed unit."""
         return FACTORS.get(self.shown, 1.0)
 
     @property
     def percent(self) -> bool:
-        """Whether differences are also told in points."""
+        """Whether differences are also printed in percentage points."""
         return self.unit == "%"
 
     def of(self, entity: str) -> Metric:
-        """Same metric of one device or interface."""
+        """The metric of one device or interface."""
         return replace(
             self,
             key=self.key.format(entity),
@@ -69,77 +69,79 @@ SERVER_SWITCHES = (
     "threads.server.nonvoluntary_ctxt_switches",
 )
 
-CLOSED_LOOP = "in a closed loop latency follows from throughput (threads / rate): shown, not judged"
+CLOSED_LOOP = "in a closed loop latency follows from throughput (threads / rate): no verdict"
 
 
 def as_is(value: float) -> float:
-    """A quantity as it is."""
+    """The quantity itself."""
     return value
 
 
 def added(*values: float) -> float:
-    """Sum of all."""
+    """Sum of the quantities."""
     return sum(values)
 
 
 def quotient(above: float, below: float) -> float:
-    """First by second."""
+    """First quantity ÷ second."""
     return above / below
 
 
 def percent(share: float) -> float:
-    """Share as a percentage."""
+    """A share of 1 in percent."""
     return 100 * share
 
 
 def rate(key: str, label: str, unit: str, shown: str, source: str) -> Metric:
-    """Row that shows one quantity as it is."""
+    """Row of one quantity."""
     return Metric(key, label, unit, shown, (source,), as_is, f"Δ{source} / s")
 
 
-def seen(view: View, *metrics: Metric) -> tuple[Metric, ...]:
-    """The same rows, shown elsewhere."""
+def with_view(view: View, *metrics: Metric) -> tuple[Metric, ...]:
+    """The same rows in another view."""
     return tuple(replace(metric, view=view) for metric in metrics)
 
 
 def _latency(name: str, label: str) -> Metric:
     shown = rate(f"latency_{name}", f"latency {label}", "s", "ms", f"latency.{name}")
     return replace(
-        shown, formula="as the generator reports it", better="lower", per_operation=True, footnote=CLOSED_LOOP
+        shown, formula="reported by the generator", better="lower", per_operation=True, footnote=CLOSED_LOOP
     )
 
 
-def directed(metric: Metric, better: Better, *, headline: bool = False) -> Metric:
-    """The same row with a direction, and a verdict where `headline`."""
+def with_direction(metric: Metric, better: Better, *, headline: bool = False) -> Metric:
+    """The same row with a direction, and with a verdict if `headline`."""
     return replace(metric, better=better, headline=headline)
 
 
 THROUGHPUT = (
     replace(
-        directed(rate("operations", "operations", "1/s", "/s", "load.events"), "higher", headline=True),
+        with_direction(rate("operations", "operations", "1/s", "/s", "load.events"), "higher", headline=True),
         per_operation=True,
     ),
-    directed(rate("statements", "client statements", "1/s", "/s", "load.queries"), "higher", headline=True),
-    directed(rate("commits", "commits", "1/s", "/s", "load.commits"), "higher"),
-    directed(rate("rows_written", "rows written", "1/s", "/s", "load.rows"), "higher"),
-    *seen("nonzero", directed(rate("errors", "errors", "1/s", "/s", "load.errors"), "lower")),
+    with_direction(
+        rate("statements", "client statements", "1/s", "/s", "load.queries"), "higher", headline=True
+    ),
+    with_direction(rate("commits", "commits", "1/s", "/s", "load.commits"), "higher"),
+    with_direction(rate("rows_written", "rows written", "1/s", "/s", "load.rows"), "higher"),
+    *with_view("nonzero", with_direction(rate("errors", "errors", "1/s", "/s", "load.errors"), "lower")),
 )
 STEADINESS = (
     replace(
-        rate("throughput_cv", "spread of the seconds", "%", "%", "load.cv"),
+        rate("throughput_cv", "throughput variation (CV)", "%", "%", "load.cv"),
         compute=percent,
         formula="100 × sd / mean of operations/s",
         better="lower",
     ),
     replace(
-        rate("throughput_min_over_median", "worst second, of the median", "%", "%", "load.worst_second"),
+        rate("throughput_min_over_median", "worst second / median", "%", "%", "load.worst_second"),
         compute=percent,
         formula="100 × min / median of operations/s",
         better="higher",
         view="all",
     ),
 )
-P99 = 3  # its place
+P99 = 3  # index in LATENCY
 LATENCY = (
     _latency("mean", "mean"),
     _latency("p50", "p50"),
@@ -151,7 +153,7 @@ LATENCY = (
 
 
 def latency(*, equal_load: bool) -> tuple[Metric, ...]:
-    """Latency rows; a finding, with a verdict on p99, only where all sides were driven at one rate."""
+    """Latency rows; p99 has a verdict only if all sides were driven at one rate."""
     if not equal_load:
         return LATENCY
     return tuple(
@@ -172,9 +174,9 @@ KERNEL = (
         _SWITCHES,
         coarse=2,
     ),
-    *seen("all", rate("switches_host", "context switches, whole host", "1/s", "/s", "host.ctxt")),
+    *with_view("all", rate("switches_host", "context switches, whole host", "1/s", "/s", "host.ctxt")),
     rate("interrupts_server", "interrupts, server's CPUs", "1/s", "/s", "interrupts.server"),
-    *seen(
+    *with_view(
         "all",
         rate("interrupts_host", "interrupts, whole host", "1/s", "/s", "host.intr"),
         rate("softirqs_server", "softirqs, server's CPUs", "1/s", "/s", "softirqs.server"),
@@ -198,7 +200,7 @@ KERNEL = (
         percent,
         "100 × Δtotal_us / µs",
     ),
-    *seen(
+    *with_view(
         "all",
         Metric(
             "pressure_io_full",
@@ -219,9 +221,9 @@ KERNEL = (
             "100 × Δtotal_us / µs",
         ),
     ),
-    *seen(
+    *with_view(
         "nonzero",
-        directed(
+        with_direction(
             rate("tcp_retransmits", "TCP segments retransmitted", "1/s", "/s", "tcp.RetransSegs"), "lower"
         ),
     ),

@@ -1,19 +1,19 @@
-"""Rows of a set of CPUs: busy and idle time, kernel mode, and the processes of a side."""
+"""Declares the rows of a CPU set: busy and idle time, kernel mode, and the processes of a side."""
 
 from __future__ import annotations
 
-from loadprint.metrics.derived import Metric, added, seen
+from loadprint.metrics.derived import Metric, added, with_view
 
 CPU_STATES = ("user", "nice", "system", "iowait", "irq", "softirq", "steal", "idle")
-CPU_LABELS = ("%usr", "%nice", "%sys", "%iowait", "%irq", "%soft", "%steal", "%idle")  # as mpstat names them
-IOWAIT = "iowait: a CPU had nothing to run while an I/O was pending; a busy CPU shows none of it"
+CPU_LABELS = ("%usr", "%nice", "%sys", "%iowait", "%irq", "%soft", "%steal", "%idle")  # as in mpstat
+IOWAIT = "iowait: the CPU was idle while an I/O was pending; a busy CPU has no iowait"
 # busy = total - idle - iowait - steal; guest time is inside user (/proc/stat, proc(5))
 KERNEL = ("system", "irq", "softirq")
 BUSY = (*KERNEL, "user", "nice")
 
 
 def busy_share(*times: float) -> float:
-    """Share of all time, in percent, that is busy; `times` are BUSY and then the other states."""
+    """Busy share of all time, in percent; `times` are those of BUSY, then the other states."""
     return 100 * sum(times[: len(BUSY)]) / sum(times)
 
 
@@ -24,17 +24,18 @@ def busy_first(side: str) -> tuple[str, ...]:
 
 
 def cpu_metrics(side: str) -> tuple[Metric, ...]:
-    """Rows of one CPU set; %usr holds guest time, as in /proc/stat (mpstat takes it out).
+    """Rows of one CPU set; %usr includes guest time, as in /proc/stat (mpstat subtracts it).
 
-    Of the load's set only how busy it was is in every view, of the whole host nothing.
+    Of the load's set only the utilisation is in every view, of the whole host nothing.
     """
     utilisation, kernel_share, *states = _set_metrics(side)
-    own = _process_metrics(side)
+    processes = _process_metrics(side)
     if side == "server":
-        return utilisation, kernel_share, *states, *own
+        return utilisation, kernel_share, *states, *processes
     if side == "load":
-        return utilisation, *seen("all", kernel_share, *states), own[0], *seen("all", *own[1:])
-    return seen("all", utilisation, kernel_share, *states)
+        hidden = with_view("all", kernel_share, *states)
+        return utilisation, *hidden, processes[0], *with_view("all", *processes[1:])
+    return with_view("all", utilisation, kernel_share, *states)
 
 
 def _set_metrics(side: str) -> tuple[Metric, ...]:
@@ -46,13 +47,13 @@ def _set_metrics(side: str) -> tuple[Metric, ...]:
             label,
             "%",
             "%",
-            (own, *(name for name in times if name != own)),
+            (time, *(name for name in times if name != time)),
             lambda first, *rest: 100 * first / (first + sum(rest)),
             f"100 × {state} / all states",
             footnote=IOWAIT if state == "iowait" else "",
             view="always" if state in plain else "nonzero",
         )
-        for state, label, own in zip(CPU_STATES, CPU_LABELS, times, strict=True)
+        for state, label, time in zip(CPU_STATES, CPU_LABELS, times, strict=True)
     )
     utilisation = Metric(
         f"cpu_{side}_utilisation",
@@ -79,9 +80,9 @@ def _set_metrics(side: str) -> tuple[Metric, ...]:
 
 
 def _process_metrics(side: str) -> tuple[Metric, ...]:
-    """CPU time of a side's own processes: how much, and how much of it in the kernel."""
+    """CPU time of a side's processes, and the kernel's share of it."""
     process = (f"process.{side}.utime", f"process.{side}.stime")
-    own = Metric(
+    cpu_time = Metric(
         f"process_{side}_cpu",
         f"{side} process CPU",
         "cores",
@@ -101,4 +102,4 @@ def _process_metrics(side: str) -> tuple[Metric, ...]:
         "100 × Δstime / Δ(utime + stime)",
         view="all",
     )
-    return own, system
+    return cpu_time, system

@@ -1,4 +1,4 @@
-"""Rows of one disk and of one network interface; `{}` in keys and inputs is its name."""
+"""Declares the rows of one disk and one network interface; `{}` in keys and inputs is its name."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from dataclasses import replace
 
 from loadprint.metrics.derived import Metric, percent, quotient, rate
 
-NOT_SATURATION = "%util is no sign of saturation on a device that serves requests in parallel"
-NO_FLUSH = (
-    "flushes that reach the device; none arrive where its cache writes through, whatever the server syncs"
-)
+NOT_SATURATION = "%util does not show saturation of a device that serves requests in parallel"
+NO_FLUSH = "flushes that reach the device; a device with a write-through cache gets none"
 
 
 def _await(key: str, label: str, time: str, count: str) -> Metric:
-    """Mean wait of one kind of request, as iostat takes it from diskstats."""
+    """Mean wait of one kind of request, as in iostat."""
     needs = (f"disk.{{}}.{time}", f"disk.{{}}.{count}")
     return Metric(
         f"disk_{{}}_{key}", label, "s", "ms", needs, quotient, f"Δ{time} / Δ{count}", better="lower"
@@ -61,7 +59,7 @@ DISK: tuple[Metric, ...] = (
     ),
 )
 
-# sysstat's recordings do not tell reads from writes: shown where a side is one of them
+# sysstat's recordings do not separate reads from writes: shown if a side is imported from one
 DISK_TOGETHER = (
     rate("disk_{}_transfers", "requests of all kinds", "1/s", "/s", "disk.{}.transfers"),
     _await("transfer_await", "await, all requests", "transfer_ms", "transfers"),
@@ -74,11 +72,11 @@ NETWORK = (
     rate("nic_{}_tx_packets", "packets sent", "1/s", "/s", "nic.{}.tx_packets"),
     *(
         replace(
-            rate(f"nic_{{}}_{way}_{what}", f"{what}, {told}", "1/s", "/s", f"nic.{{}}.{way}_{what}"),
+            rate(f"nic_{{}}_{way}_{what}", f"{what}, {direction}", "1/s", "/s", f"nic.{{}}.{way}_{what}"),
             better="lower",
             view="nonzero",
         )
         for what in ("drops", "errors")
-        for way, told in (("rx", "received"), ("tx", "sent"))
+        for way, direction in (("rx", "received"), ("tx", "sent"))
     ),
 )

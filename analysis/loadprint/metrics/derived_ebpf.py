@@ -1,17 +1,17 @@
-"""Rows from the eBPF tables; shown where a run has them."""
+"""Declares the rows of the eBPF tables, shown if a run has them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from loadprint.metrics.derived import Metric, View, rate, seen
+from loadprint.metrics.derived import Metric, View, rate, with_view
 
 WAITING = (
-    "mean number of threads in this state: the time they spent in it per second, threads that wait for work "
-    "included; all states add up to the threads that are not on a CPU"
+    "mean number of threads in this state (time in it per second), including threads that wait for work; the "
+    "sum of all states is the number of threads that are not on a CPU"
 )
-BUCKET = 0.0625  # a bucket's middle is this near to every value in it
-BUCKETS = "a quantile from a histogram: off by at most 6.25 %, and no interval is narrower than that makes it"
+BUCKET = 0.0625  # largest distance of a value to the middle of its bucket
+BUCKETS = "a quantile of a histogram: its error is at most 6.25 %, and its interval includes this error"
 PRINTED = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
 PLAIN = ("run queue", "block I/O", "lock", "network")
 STATES = {
@@ -62,7 +62,7 @@ SCHEDULER = (
         if state != "run queue"
         for row in _quantiles(f"offcpu_{_word(state)}", f"off CPU, {label} {{}}", f"sched.server.{state}")
     ),
-    *seen(
+    *with_view(
         "all",
         rate("voluntary_server", "voluntary switches, server", "1/s", "/s", "switches.server.voluntary"),
         rate(
@@ -74,10 +74,10 @@ SCHEDULER = (
 )
 TCP = (
     *_quantiles("rtt", "TCP round trip {}, accepted", "tcp_rtt"),
-    *seen(
+    *with_view(
         "all",
         replace(
-            rate("rtt_retransmits", "segments sent again, accepted", "1/s", "/s", "tcp_rtt.retransmits"),
+            rate("rtt_retransmits", "segments retransmitted, accepted", "1/s", "/s", "tcp_rtt.retransmits"),
             better="lower",
         ),
         rate("rtt_opened", "connections accepted", "1/s", "/s", "tcp_rtt.opened"),
@@ -97,7 +97,7 @@ SYSCALLS = (
         for row in _quantiles(call, f"{call} {{}}, server", f"syscall_latency.server.{call}", "ms")
     ),
 )
-INTERRUPTS = seen(
+INTERRUPTS = with_view(
     "all",
     rate("irq_hard", "hard interrupts, whole host", "cores", "cores", "irq.hard.sum"),
     rate("irq_net_rx", "NET_RX softirqs, whole host", "cores", "cores", "irq.NET_RX.sum"),
@@ -105,7 +105,7 @@ INTERRUPTS = seen(
 )
 EBPF = (*SCHEDULER, *SYSCALLS, *STATEMENTS, *TCP, *INTERRUPTS)
 
-# beside the rows of a disk: what a mean hides
+# in addition to the rows of a disk
 DISK = (
     *(
         row
@@ -122,7 +122,7 @@ DISK = (
         replace(row, view="all")
         for word in ("read", "write")
         for row in _quantiles(
-            f"disk_{{}}_{word}_queue", f"{word} in the queue {{}}", f"block.{{}}.{word}.queue", "ms"
+            f"disk_{{}}_{word}_queue", f"{word} queue time {{}}", f"block.{{}}.{word}.queue", "ms"
         )
     ),
     *(

@@ -1,20 +1,20 @@
-"""Rows of the processor's own counts and of what held a side back; shown where a run has them."""
+"""Declares the rows of processor counters and external limits, shown if a run has them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from loadprint.metrics.derived import Metric, View, directed, percent, quotient, rate
+from loadprint.metrics.derived import Metric, View, percent, quotient, rate, with_direction
 from loadprint.metrics.derived_cpu import BUSY, busy_first, busy_share
 
 SIBLINGS = (
-    "hardware threads that share a core with one of the server's CPUs: a busy one takes part of that core, "
-    "which no CPU time shows"
+    "hardware threads that share a core with a CPU of the server: a busy sibling slows that CPU down, which "
+    "CPU times do not show"
 )
-IPC = "of all that ran on the server's CPUs, the kernel included"
-MISSES = "as the processor defines a cache miss, usually of the last level, of loads and stores"
-WHOLE_PACKAGE = "of whole packages: it holds whatever else runs on them"
-PORTS = "each connection opened holds a port for a minute after it is closed"
+IPC = "of everything on the server's CPUs, including the kernel"
+MISSES = "as the processor defines it: usually loads and stores that miss the last-level cache"
+WHOLE_PACKAGE = "of whole packages, including everything else that runs on them"
+PORTS = "each opened connection occupies a port for a minute after its close"
 
 
 def _clock(word: str, label: str, view: View) -> Metric:
@@ -35,7 +35,7 @@ PROCESSOR = (
         footnote=IPC,
     ),
     _clock("mean", "clock, server's CPUs", "always"),
-    _clock("least", "clock, slowest reading", "all"),
+    _clock("least", "clock, lowest", "all"),
     Metric(
         "siblings_busy",
         "thread siblings busy",
@@ -48,12 +48,12 @@ PROCESSOR = (
         footnote=SIBLINGS,
     ),
     replace(
-        rate("power_package", "power of the packages", "W", "W", "energy.package"),
+        rate("power_package", "package power", "W", "W", "energy.package"),
         better="lower",
         footnote=WHOLE_PACKAGE,
     ),
     replace(
-        rate("power_dram", "power of the memory", "W", "W", "energy.dram"),
+        rate("power_dram", "memory power", "W", "W", "energy.dram"),
         better="lower",
         view="all",
     ),
@@ -93,18 +93,18 @@ def _share_of_time(key: str, label: str, source: str, view: View = "nonzero") ->
 
 LIMITS = (
     replace(
-        _share_of_time("cgroup_throttled", "periods with the CPU quota used", "cgroup.server.throttled"),
+        _share_of_time("cgroup_throttled", "periods throttled by CPU quota", "cgroup.server.throttled"),
         formula="100 × Δnr_throttled / Δnr_periods",
     ),
     replace(
-        rate("cgroup_held", "threads held back by the quota", "1", "", "cgroup.server.held"),
+        rate("cgroup_held", "threads throttled by CPU quota", "1", "", "cgroup.server.held"),
         formula="Δthrottled_us / µs",
         better="lower",
         view="all",
     ),
     *(
         replace(
-            directed(rate(f"allowance_{which}", label, "1/s", "/s", f"allowance.{which}"), "lower"),
+            with_direction(rate(f"allowance_{which}", label, "1/s", "/s", f"allowance.{which}"), "lower"),
             view="nonzero",
         )
         for which, label in (
@@ -115,16 +115,18 @@ LIMITS = (
             ("linklocal", "packets beyond link-local allow."),
         )
     ),
-    _share_of_time("volume_iops", "held by volume's operations", "nvme.volume_iops"),
-    _share_of_time("volume_throughput", "held by volume's throughput", "nvme.volume_throughput"),
-    _share_of_time("instance_iops", "held by instance's operations", "nvme.instance_iops"),
-    _share_of_time("instance_throughput", "held by instance's throughput", "nvme.instance_throughput"),
+    _share_of_time("volume_iops", "time at volume's IOPS limit", "nvme.volume_iops"),
+    _share_of_time("volume_throughput", "time at volume's B/s limit", "nvme.volume_throughput"),
+    _share_of_time("instance_iops", "time at instance's IOPS limit", "nvme.instance_iops"),
+    _share_of_time("instance_throughput", "time at instance's B/s limit", "nvme.instance_throughput"),
     *(
         replace(row, view="all", footnote=PORTS)
         for side in ("load", "server")
         for row in (
             replace(
-                rate(f"time_wait_{side}", f"TIME_WAIT, {side} (most)", "1", "", f"sockets.{side}.time_wait"),
+                rate(
+                    f"time_wait_{side}", f"TIME_WAIT, {side} (largest)", "1", "", f"sockets.{side}.time_wait"
+                ),
                 formula="largest in the window",
                 better="lower",
             ),

@@ -1,18 +1,18 @@
-"""Rows from the MySQL probe's table; shown where a run has them."""
+"""Declares the rows of the MySQL probe, shown if a run has them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from loadprint.metrics.derived import Metric, quotient, rate, seen
+from loadprint.metrics.derived import Metric, quotient, rate, with_view
 
-SERVERS_OWN = "of all statements, as performance_schema counts them; the recorder's own are among them"
-QUERIES = "statements within stored programs too"
+PERFORMANCE_SCHEMA = "of all statements in performance_schema, including the recorder's"
+QUERIES = "includes statements in stored programs"
 QUERIES_MIXED = "MySQL and MariaDB count Queries differently"
-# 413.0 and 417.0 rows, 136 and 103 page requests a transaction of the same oltp_read_write (9.7 and 10.11)
+# 413.0 and 417.0 rows, 136 and 103 page requests per transaction of the same oltp_read_write (9.7 and 10.11)
 ROWS_READ = "Innodb_rows_read of MySQL; Rows_read of MariaDB, which counts 1 % more for oltp_read_write"
-PAGE_REQUESTS = "MySQL and MariaDB count page requests differently: MariaDB counts a quarter fewer"
-NOT_AMPLIFICATION = "all that the disk wrote for each byte of redo, which is no write amplification"
+PAGE_REQUESTS = "MariaDB counts a quarter fewer page requests than MySQL for the same work"
+NOT_AMPLIFICATION = "all bytes written to the disk per byte of redo; not the write amplification"
 
 # the server's histogram of statements has fifty buckets for each power of ten
 BUCKET = (10 ** (1 / 50) - 1) / 2
@@ -56,15 +56,15 @@ MYSQL = (
         "mysql.checkpoint_age.max",
         "mysql.redo_capacity.mean",
     ),
-    _row("flush_burst", "flush burst, p99 / median", "1", "", "p99 / median of a second's pages", BURST),
-    *seen(
+    _row(
+        "flush_burst", "flush burst, p99 / median", "1", "", "p99 / median of pages flushed per second", BURST
+    ),
+    *with_view(
         "nonzero",
-        _row(
-            "checkpoint_spikes", "checkpoint spikes", "1", "", "spikes that cost 30 % of throughput", SPIKES
-        ),
+        _row("checkpoint_spikes", "checkpoint spikes", "1", "", "throughput more than 30 % lower", SPIKES),
     ),
     rate("mysql_fsyncs", "fsyncs of InnoDB", "1/s", "/s", "mysql.fsyncs"),
-    *seen(
+    *with_view(
         "all",
         _share(
             "checkpoint_age",
@@ -81,7 +81,7 @@ MYSQL = (
             "mysql.total_pages.mean",
         ),
     ),
-    *seen(
+    *with_view(
         "nonzero",
         _row(
             "row_lock", "sessions waiting for a row lock", "1", "", "Δrow_lock_time / s", "mysql.row_lock_ms"
@@ -99,13 +99,13 @@ MYSQL = (
             ),
             formula="from Δbuckets",
             better="lower",
-            footnote=SERVERS_OWN,
+            footnote=PERFORMANCE_SCHEMA,
             rounding=BUCKET,
             view="always" if word == "p99" else "all",
         )
         for word, printed in (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"))
     ),
-    *seen(
+    *with_view(
         "all",
         rate("questions", "Questions", "1/s", "/s", "status.Questions"),
         replace(
@@ -132,7 +132,7 @@ MYSQL = (
             footnote=NOT_AMPLIFICATION,
         ),
     ),
-    *seen(
+    *with_view(
         "nonzero",
         _share(
             "qcache_hits",

@@ -1,6 +1,6 @@
-"""Which disks and interfaces a comparison shows: the data device, whatever its name, then what was used.
+"""Selects the disks and interfaces of a comparison: the data device first, then the others in use.
 
-Partitions, dm, md and loop devices are left out: their I/O is counted again by the disk below.
+Partitions, dm, md and loop devices are excluded, because the disk below counts their I/O again.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from loadprint.metrics.gather import Measured
 
 ROLES = ("data", "redo", "binlog")
-LEAST_BYTES = 1000  # a second, in any run: less is housekeeping, not the workload
-PLAIN_SHARE = 0.01  # of what the busiest interface carried
+MIN_BYTES = 1000  # per second, in any run: less is background traffic
+PLAIN_SHARE = 0.01  # of the busiest interface's bytes
 STACKED = ("loop", "dm-", "md", "ram", "zram", "sr", "fd")
 
 
 @dataclass(frozen=True)
 class Device:
-    """One disk or interface of the table; `per_side` is its name on each side, None where a side has none.
+    """One disk or interface of the table; `per_side` is its name on each side, None if a side has none.
 
-    `plain`: it held the server's files, or carried the load.
+    `plain`: it has the server's files, or carried the load.
     """
 
     title: str
@@ -38,41 +38,41 @@ def disks(sides: Sequence[Sequence[Measured]]) -> list[Device]:
     """Data device, then every other whole disk with I/O in a window."""
     held = [_storage(runs[0]) for runs in sides]
     data = tuple(next((disk for disk, roles in of_side.items() if "data" in roles), None) for of_side in held)
-    found = []
+    devices = []
     if any(data):
         roles = {role for name, of_side in zip(data, held, strict=True) if name for role in of_side[name]}
         names = " | ".join(dict.fromkeys(name for name in data if name))
-        found.append(Device(f"Disk {names} ({_listed(roles)})", data))
+        devices.append(Device(f"Disk {names} ({_listed(roles)})", data))
     for disk in sorted({disk for runs in sides for run in runs for disk in _used(run)} - set(data)):
         roles = {role for of_side in held for role in of_side.get(disk, [])}
         title = f"Disk {disk}{f' ({_listed(roles)})' if roles else ''}"
-        found.append(Device(title, (disk,) * len(sides), plain=bool(roles) or not any(data)))
-    return found
+        devices.append(Device(title, (disk,) * len(sides), plain=bool(roles) or not any(data)))
+    return devices
 
 
 def interfaces(sides: Sequence[Sequence[Measured]]) -> list[Device]:
-    """Interfaces that carried a kB a second, busiest first; `lo` last, because it counts every byte twice."""
+    """Interfaces that carried a kB per second, busiest first; `lo` last: it counts every byte twice."""
     carried: Counter[str] = Counter()
     for run in (run for runs in sides for run in runs):
         for name in run.quantities.entities("nic"):
             both = [run.quantities.get(f"nic.{name}.{way}_bytes") for way in ("rx", "tx")]
             carried[name] = max(carried[name], int(sum(way.rate for way in both if way)))
-    used = [name for name, rate in carried.most_common() if rate >= LEAST_BYTES and name != "lo"]
-    most = max((carried[name] for name in used), default=0)
-    found = [
-        Device(f"Network {name}", (name,) * len(sides), plain=carried[name] >= PLAIN_SHARE * most)
+    used = [name for name, rate in carried.most_common() if rate >= MIN_BYTES and name != "lo"]
+    largest = max((carried[name] for name in used), default=0)
+    devices = [
+        Device(f"Network {name}", (name,) * len(sides), plain=carried[name] >= PLAIN_SHARE * largest)
         for name in used
     ]
-    if carried["lo"] >= LEAST_BYTES:
-        plain = carried["lo"] >= PLAIN_SHARE * most
-        found.append(Device("Network lo (counts every byte twice)", ("lo",) * len(sides), plain=plain))
-    return found
+    if carried["lo"] >= MIN_BYTES:
+        plain = carried["lo"] >= PLAIN_SHARE * largest
+        devices.append(Device("Network lo (counts every byte twice)", ("lo",) * len(sides), plain=plain))
+    return devices
 
 
-def quiet(runs: Sequence[Measured], interface: str | None) -> bool:
-    """Whether none of a side's runs spoke over an interface: it has none, or hardly anything went over it."""
+def is_idle(runs: Sequence[Measured], interface: str | None) -> bool:
+    """Whether an interface carried hardly any traffic in all runs of a side, or does not exist."""
     ways = [run.quantities.get(f"nic.{interface}.{way}_bytes") for run in runs for way in ("rx", "tx")]
-    return all(way is None or way.rate < LEAST_BYTES for way in ways)
+    return all(way is None or way.rate < MIN_BYTES for way in ways)
 
 
 def _listed(roles: set[str]) -> str:
@@ -80,7 +80,7 @@ def _listed(roles: set[str]) -> str:
 
 
 def _storage(run: Measured) -> dict[str, list[str]]:
-    """Whole disks that hold the server's files: disk → roles."""
+    """Whole disks with the server's files: disk → roles."""
     held: dict[str, list[str]] = {}
     for entry in run.run.fingerprint("server").get("storage") or []:
         for disk in entry.get("disks") or []:

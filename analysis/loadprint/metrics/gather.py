@@ -1,4 +1,4 @@
-"""One run's quantities from all its sources: the recorder's tables and the generator's totals."""
+"""Gathers the quantities of one run from the recorder's tables and the load generator's results."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from loadprint.series.series import Series
 from loadprint.series.throughput import intervals
 from loadprint.statistics import gaps
 
-LEAST_FOR_P999 = 10_000
-LEAST_SECONDS = 5  # of which a spread is told
+MIN_FOR_P999 = 10_000
+MIN_SECONDS = 5  # for a coefficient of variation
 LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A run with what it did; CPU sets are None where nobody gave them.
+    """A run with its quantities; CPU sets are None if they were not given.
 
-    `events_per_second` are rates at even steps of `step_s` seconds through the measure phase, all transaction
-    types together; NaN where an interval is missing.
+    `events_per_second` are the rates of all transaction types together, at steps of `step_s` seconds through
+    the measure phase; NaN where an interval is missing.
     """
 
     run: Run
@@ -49,23 +49,23 @@ class Measured:
 
     @property
     def operation(self) -> str:
-        """What the workload counts as one operation."""
+        """Name of one operation of the workload."""
         declared = (self.run.result or {}).get("operation") or self.run.meta.get("operation")
         return str(declared or "event")
 
     @property
     def shared_host(self) -> bool:
-        """Whether server and load ran on one host, so that host-wide counters mix them."""
+        """Whether server and load ran on one host, so that host-wide counters include both."""
         return "load" not in self.run.roles
 
 
 def gather(
     run: Run, store: Store, *, brief: bool = False, series: Mapping[str, Series] | None = None
 ) -> Measured:
-    """Read all that a comparison needs of one run; `brief`: CPU, processes, threads, scheduler, for sweeps.
+    """Read the quantities of one run; `brief`: only CPU, processes, threads and scheduler, for sweeps.
 
-    `series` are the run's, those that spikes are found in among them, where the caller has read them.
-    Raises InputError naming the file that cannot be used.
+    `series` are the run's series, at least those of spikes.SERIES, if the caller has read them already.
+    Raises InputError with the file that cannot be used.
     """
     out = Quantities()
     _generator(run, out)
@@ -94,7 +94,7 @@ def gather(
             "sockets",
             "cgroup",
         ):
-            out.lack(prefix, "no recorder ran: there is no <role>/ticks.parquet")
+            out.mark_missing(prefix, "no recorder ran: <role>/ticks.parquet is missing")
     seconds = out.get("load.seconds")
     if not brief and seconds:
         without_probe(run, seconds.rate, out)
@@ -110,8 +110,8 @@ def _server_side(
 ) -> Window:
     role = run.roles[0]
     window = measure_window(run, role, store)
-    out.lack("nic.none", "no interface but lo carried traffic: unix socket, or server and load spoke over lo")
-    out.lack("disk.none", "no disk of the server was used")
+    out.mark_missing("nic.none", "only lo carried traffic: the connections use a unix socket, or loopback")
+    out.mark_missing("disk.none", "no disk of the server was used")
     source = sources.Source(run, window, store, out)
     sources.cpu(source, "server", cpus, user_hz(run, role))
     sources.process(source, user_hz(run, role))
@@ -144,10 +144,10 @@ def _server_side(
 def _load_side(
     run: Run, store: Store, out: Quantities, cpus: Sequence[int] | None, server_window: Window
 ) -> None:
-    """Quantities of the generator's CPUs and processes; from the server's tables where the host is shared."""
+    """Quantities of the generator's CPUs and processes; on a shared host from the server's tables."""
     if "load" not in run.roles:
         if cpus is None:
-            out.lack("cpu.load", "no CPU set was given for the load, and it shares the server's host")
+            out.mark_missing("cpu.load", "the load has no CPU set and shares the server's host")
         else:
             sources.cpu(sources.Source(run, server_window, store, out), "load", cpus, user_hz(run, "server"))
         return
@@ -162,8 +162,8 @@ def _load_side(
 def _generator(run: Run, out: Quantities) -> None:
     """Totals of result.json as rates, latencies in seconds."""
     if run.result is None:
-        out.lack("load", "load/result.json is missing")
-        out.lack("latency", "load/result.json is missing")
+        out.mark_missing("load", "load/result.json is missing")
+        out.mark_missing("latency", "load/result.json is missing")
         return
     seconds = run.result.get("seconds")
     if not isinstance(seconds, int | float) or not seconds > 0:
@@ -175,71 +175,73 @@ def _generator(run: Run, out: Quantities) -> None:
         if isinstance(total, int | float):
             out.put(f"load.{name}", total / seconds, None)
         else:
-            out.lack(f"load.{name}", f"the load generator cannot count {name}")
+            out.mark_missing(f"load.{name}", f"the load generator does not count {name}")
     latency = run.result.get("latency_ms") or {}
     timed = sum((kind or {}).get("count") or 0 for kind in (run.result.get("transactions") or {}).values())
     for name in LATENCIES:
         value = latency.get(name)
-        if name == "p999" and timed < LEAST_FOR_P999:
-            out.lack(
+        if name == "p999" and timed < MIN_FOR_P999:
+            out.mark_missing(
                 "latency.p999",
-                f"p99.9 of fewer than {LEAST_FOR_P999:,} transactions rests on fewer than ten of them",
+                f"p99.9 of fewer than {MIN_FOR_P999:,} transactions depends on fewer than ten of them",
             )
         elif isinstance(value, int | float) and math.isfinite(value):
             out.put(f"latency.{name}", value / 1e3, None)
         else:
-            out.lack(f"latency.{name}", "the generator did not report it")
+            out.mark_missing(f"latency.{name}", "the generator did not report it")
     out.put("load.seconds", float(seconds))
     _failures(run.result, float(seconds), out)
-    _said(run.result, out)
+    _generator_specific(run.result, out)
     status(run, float(seconds), out)
 
 
 def _failures(result: dict[str, Any], seconds: float, out: Quantities) -> None:
-    """Errors by number, and how often an event was run again: `load.errors.<errno>`, `load.retries`."""
+    """Errors by number and retried events: `load.errors.<errno>`, `load.retries`."""
     for code, count in (result.get("errors_by_code") or {}).items():
         if isinstance(count, int | float):
             out.put(f"load.errors.{code}", count / seconds, None)
     retries = result.get("retries")
     if retries is None and result.get("generator") == "native":
-        retries = result.get("errors")  # each error that does not end the run has its event run again
+        retries = result.get("errors")  # each error that does not end the run is retried
     _put(
         out,
         "load.retries",
         retries,
-        "the generator does not tell how often it ran an event again",
+        "the generator does not report retries",
         1 / seconds,
     )
 
 
 def _steadiness(rates: NDArray[np.float64], step: float, out: Quantities) -> None:
-    """How even the seconds were: `load.cv`, sd / mean, and `load.worst_second`, min / median."""
+    """Variation of the seconds: `load.cv`, sd / mean, and `load.worst_second`, min / median."""
     known = gaps.known(rates)
     if round(step) != 1:
-        out.lack("load.cv", f"the generator reports every {step:.3g} s, not every second")
-    elif len(known) < LEAST_SECONDS or np.median(known) <= 0:
-        out.lack("load.cv", f"there is no series of {LEAST_SECONDS} seconds with operations in it")
+        out.mark_missing("load.cv", f"the generator reports every {step:.3g} s, not every second")
+    elif len(known) < MIN_SECONDS or np.median(known) <= 0:
+        out.mark_missing(
+            "load.cv", f"the throughput series has fewer than {MIN_SECONDS} seconds, or no operations"
+        )
     else:
         out.put("load.cv", float(known.std(ddof=1) / known.mean()))
         out.put("load.worst_second", float(known.min() / np.median(known)))
         return
-    out.lack("load.worst_second", out.missing["load.cv"])
+    out.mark_missing("load.worst_second", out.missing["load.cv"])
 
 
-def _said(result: dict[str, Any], out: Quantities) -> None:
-    """What only some generators say: rates of an open loop, the workload's own figures, latencies by type."""
+def _generator_specific(result: dict[str, Any], out: Quantities) -> None:
+    """Figures of some generators: rates of an open loop, details of the workload, latencies by type."""
     for name in ("rate", "achieved_rate", "backlog_max", "backlog_end"):
         _put(out, f"load.{name}", result.get(name), "the load ran in a closed loop")
     for name in ("nopm", "tpm"):
         _put(out, f"details.{name}", (result.get("details") or {}).get(name), f"the workload has no {name}")
-    out.lack("type", "this side has no such transaction type")
-    for kind, told in (result.get("transactions") or {}).items():
-        for name, value in ((told or {}).get("latency_ms") or {}).items():
-            _put(out, f"type.{kind}.{name}", value, "nothing of this type was timed", 1e-3)
+    out.mark_missing("type", "this side does not have this transaction type")
+    for kind, reported in (result.get("transactions") or {}).items():
+        for name, value in ((reported or {}).get("latency_ms") or {}).items():
+            _put(out, f"type.{kind}.{name}", value, "no transaction of this type was timed", 1e-3)
 
 
 def _put(out: Quantities, name: str, value: Any, reason: str, factor: float = 1.0) -> None:
     if isinstance(value, int | float) and math.isfinite(value):
         out.put(name, value * factor, None)
     else:
-        out.lack(name, reason)
+        out.mark_missing(name, reason)

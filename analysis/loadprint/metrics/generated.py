@@ -1,26 +1,26 @@
-"""Rows of what only some generators say: open loop, new orders a minute, latencies by type, protocol."""
+"""Declares the rows that only some generators report: open loop, NOPM, latencies by type, protocol."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadprint.metrics.derived import Metric, quotient, rate, seen
+from loadprint.metrics.derived import Metric, quotient, rate, with_view
 
 TYPE_QUANTILES = ("p50", "p95", "p99", "max")
-BACKLOG = "transactions that were due and had not begun; where it grows the side cannot hold the rate"
-ARRIVALS = "where arrivals are random (Poisson), a short window holds a few more or fewer than asked"
-NEW_ORDERS = "per new order, whole mix: the other four transaction types run too and are in every cost"
-CACHED = "about 0 where prepared statements are kept, about 1 where each is prepared anew"
-PROTOCOL = "Protocol, per operation (the server's own counters, all clients)"
+BACKLOG = "transactions that were due and not started; if it grows, the side cannot sustain the rate"
+ARRIVALS = "with random (Poisson) arrivals a short window has slightly more or fewer than requested"
+NEW_ORDERS = "per new order of the whole mix: every cost includes the other four transaction types"
+CACHED = "about 0 if prepared statements are reused, about 1 if each execution prepares its statement"
+PROTOCOL = "Protocol, per operation (server counters, all clients)"
 
 
 def _plain(key: str, label: str, unit: str, source: str, formula: str) -> Metric:
     return replace(rate(key, label, unit, "/min" if unit == "1/min" else "", source), formula=formula)
 
 
-def _said(key: str, label: str, source: str) -> Metric:
-    return replace(rate(key, label, "1/s", "/s", source), formula="as the generator reports it")
+def _reported(key: str, label: str, source: str) -> Metric:
+    return replace(rate(key, label, "1/s", "/s", source), formula="reported by the generator")
 
 
 NEW_ORDER_ROWS = (
@@ -34,19 +34,19 @@ NEW_ORDER_ROWS = (
     _plain("tpm", "TPM", "1/min", "details.tpm", "Δ(Com_commit + Com_rollback) / minutes"),
 )
 OPEN_LOOP = (
-    _said("rate_asked", "rate asked", "load.rate"),
-    replace(_said("rate_achieved", "rate achieved", "load.achieved_rate"), footnote=ARRIVALS),
+    _reported("rate_asked", "requested rate", "load.rate"),
+    replace(_reported("rate_achieved", "achieved rate", "load.achieved_rate"), footnote=ARRIVALS),
     replace(
-        _plain("backlog_max", "backlog, largest", "1", "load.backlog_max", "as the generator reports it"),
+        _plain("backlog_max", "backlog, largest", "1", "load.backlog_max", "reported by the generator"),
         better="lower",
         footnote=BACKLOG,
     ),
-    _plain("backlog_end", "backlog, at the end", "1", "load.backlog_end", "as the generator reports it"),
+    _plain("backlog_end", "backlog, at the end", "1", "load.backlog_end", "reported by the generator"),
 )
 
 
 def types(kinds: Sequence[str], latency: Metric) -> tuple[Metric, ...]:
-    """Rows of every transaction type; `latency` is the row of all of them, for its footnote and verdict."""
+    """Rows of every transaction type, with the footnote and verdict of `latency`, the row of all types."""
     return tuple(
         replace(
             latency,
@@ -75,11 +75,11 @@ def _per_operation(key: str, label: str, unit: str, *sources: str) -> Metric:
 
 
 def errors(codes: Sequence[str]) -> tuple[Metric, ...]:
-    """Errors and repeated events for every 1000 operations, all of them and by the server's error number."""
+    """Errors and retries per 1000 operations: in total, and by the server's error number."""
     wanted = {
         "errors_per_kop": ("errors", "load.errors"),
         **{f"errors_{code}_per_kop": (f"error {code}", f"load.errors.{code}") for code in codes},
-        "retries_per_kop": ("events run again", "load.retries"),
+        "retries_per_kop": ("events retried", "load.retries"),
     }
     return tuple(
         Metric(
@@ -101,7 +101,7 @@ def errors(codes: Sequence[str]) -> tuple[Metric, ...]:
 PROTOCOL_ROWS = (
     replace(
         _per_operation("round_trips", "round trips", "1", "Questions", "Com_stmt_prepare", "Com_prepare_sql"),
-        # SQL-level PREPARE raises Com_stmt_prepare too, and is a question already
+        # SQL-level PREPARE also increases Com_stmt_prepare, and is already a question
         compute=lambda questions, prepared, in_sql, events: (questions + prepared - in_sql) / events,
         formula="Δ(Questions + Com_stmt_prepare − Com_prepare_sql) / operations",
     ),
@@ -117,7 +117,7 @@ PROTOCOL_ROWS = (
         view="nonzero",
         footnote=CACHED,
     ),
-    *seen(
+    *with_view(
         "all",
         _per_operation("questions", "Questions", "1", "Questions"),
         _per_operation("stmt_prepare", "Com_stmt_prepare", "1", "Com_stmt_prepare"),

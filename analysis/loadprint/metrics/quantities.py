@@ -1,7 +1,7 @@
-"""What one run did per second, by name: the inputs of every derived metric.
+"""Stores the quantities of one run by name: the inputs of the derived metrics.
 
-Names are `source.entity.field`, e.g. `disk.vda.reads`, `cpu.server.user`; rates are in base units (s, B, 1) a
-second. What was not measured is not in the mapping; `why` tells the reason.
+Names are `source.entity.field`, e.g. `disk.vda.reads`, `cpu.server.user`; rates are in base units (s, B, 1)
+per second. Quantities that were not measured are absent; `why` returns the reason.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from loadprint.reading.histograms import Histogram
 from loadprint.reading.window import WRAPS, Floats, increase
 
-STEPS = 3  # a value from fewer steps of its source is flagged
+STEPS = 3  # values from fewer steps of their source are flagged
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """`rate`: base unit per second, or a gauge's value; `count`: raw increase in the source's own unit.
+    """`rate`: base unit per second, or a gauge's value; `count`: raw increase in the unit of the source.
 
-    `count` is None where the value has no coarse source, so that no resolution can be held against it.
-    `cut`: the source cuts off what is under a step, as clocks do: its 0 is less than a step, not nothing.
+    `count` is None if the resolution of the source does not matter. `cut`: the source truncates to whole
+    steps, as clocks do: 0 means less than one step.
     """
 
     rate: float
@@ -31,18 +31,18 @@ class Quantity:
 
 @dataclass
 class Quantities:
-    """All inputs of one run; `histograms` are by table and entity, what they counted in the window."""
+    """All quantities of one run; `histograms` by table and entity, of the values in the window."""
 
     values: dict[str, Quantity] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)  # what happened and does no harm
-    oddities: list[str] = field(default_factory=list)  # what a reader should be warned of
+    notes: list[str] = field(default_factory=list)  # events without effect on the figures
+    warnings: list[str] = field(default_factory=list)  # events that can affect the figures
     histograms: dict[tuple[str, ...], Histogram] = field(default_factory=dict)
 
     def put(self, name: str, rate: float, count: float | None = None, *, cut: bool = False) -> None:
-        """Add a quantity; one that is not finite is not there."""
+        """Add a quantity; one that is not finite is missing."""
         if not math.isfinite(rate):
-            self.lack(name, "not a finite number in the recording")
+            self.mark_missing(name, "not a finite number in the recording")
             return
         self.values[name] = Quantity(rate, count, cut)
 
@@ -51,16 +51,16 @@ class Quantities:
         count = math.fsum(part.count or 0.0 for part in parts)
         self.put(name, sum(part.rate for part in parts), count, cut=any(part.cut for part in parts))
 
-    def lack(self, prefix: str, reason: str) -> None:
-        """Say why names that begin with `prefix` are not here."""
+    def mark_missing(self, prefix: str, reason: str) -> None:
+        """Store the reason why names that start with `prefix` are missing; the first reason counts."""
         self.missing.setdefault(prefix, reason)
 
     def get(self, name: str) -> Quantity | None:
-        """Return the quantity, None when it was not measured."""
+        """Return the quantity; None if it was not measured."""
         return self.values.get(name)
 
     def why(self, name: str) -> str:
-        """Reason why a name is not here: the longest prefix that has one."""
+        """Reason why a name is missing: that of the longest prefix."""
         prefixes = sorted((p for p in self.missing if name.startswith(p)), key=len)
         return self.missing[prefixes[-1]] if prefixes else f"{name} is not in the recording"
 
@@ -68,7 +68,7 @@ class Quantities:
         """Names of the devices or interfaces of a source, in name order."""
         return sorted({name.split(".", 2)[1] for name in self.values if name.startswith(f"{source}.")})
 
-    def counter(  # noqa: PLR0913  what a counter is takes so many words
+    def counter(  # noqa: PLR0913
         self,
         name: str,
         readings: Floats,
@@ -78,23 +78,23 @@ class Quantities:
         step_back: bool = False,
         wraps: Sequence[float] | None = None,
     ) -> None:
-        """Add a counter from readings over `seconds`; `unit` turns a step of the source into base units.
+        """Add a counter from readings over `seconds`; `unit` is one step of the source in base units.
 
-        `wraps` are sizes behind which this source's counters begin again as a matter of course.
+        `wraps` are the sizes at which this source's counters wrap in normal operation, without a warning.
         """
         risen = increase(readings, may_step_back=step_back, wraps=WRAPS if wraps is None else wraps)
         if risen is None or seconds <= 0:
-            self.lack(name, "the kernel does not print this field")
+            self.mark_missing(name, "the kernel does not print this field")
             return
         if risen.wraps and wraps is None:
-            self.oddities.append(f"{name} wrapped {risen.wraps}x; added back")
+            self.warnings.append(f"{name} wrapped {risen.wraps}x; the wraps are added back")
         if risen.resets:
-            self.oddities.append(f"{name} was reset {risen.resets}x; counted on from zero")
-        # things are counted whole; a step of less than a base unit is one of a clock or a meter
+            self.warnings.append(f"{name} was reset {risen.resets}x; counted from zero after each reset")
+        # a step below a base unit is of a clock or a meter, which truncate
         self.put(name, risen.amount * unit / seconds, risen.amount, cut=unit < 1)
 
-    def in_steps_of(self, name: str, step: float) -> None:
-        """Say that a quantity's source told its increase no finer than `step`."""
-        found = self.values.get(name)
-        if found is not None and found.count is not None:
-            self.values[name] = Quantity(found.rate, found.count / step, cut=True)
+    def set_resolution(self, name: str, step: float) -> None:
+        """Set the resolution of a quantity's source: its increase is a multiple of `step`."""
+        quantity = self.values.get(name)
+        if quantity is not None and quantity.count is not None:
+            self.values[name] = Quantity(quantity.rate, quantity.count / step, cut=True)

@@ -1,11 +1,11 @@
-"""One function per probe: reads its table over the window and adds quantities.
+"""Reads the quantities of the host and process probes over the window, one function per probe.
 
-Sums over CPUs are taken in the query, before any difference, so that a 64-CPU hour becomes one series.
+The query sums over CPUs before differences are taken: an hour of 64 CPUs becomes one series.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import ibis
@@ -25,16 +25,16 @@ from loadprint.reading.columns import (
     TRANSFER_UNITS,
     TRANSFERS,
     rss_unit,
-    without_number,
+    stable_name,
 )
-from loadprint.reading.queries import Columns, Query, Store, grouped, number
+from loadprint.reading.queries import Columns, Query, Store, by_entity, number
 from loadprint.reading.recording import Run
 from loadprint.reading.window import Floats, Window
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a probe's table is read from: a run, a role's window, and the CPU set that stands for a side."""
+    """The run and window that a probe's table is read from, and the quantities it is added to."""
 
     run: Run
     window: Window
@@ -42,7 +42,7 @@ class Source:
     out: Quantities
 
     def rows(self, probe: str, query: Query) -> Columns | None:
-        """Rows of a probe inside the window, ordered by tick; None when the probe left no table."""
+        """Rows of a probe inside the window, ordered by tick; None if it has no table."""
         path = self.run.table(self.window.role, probe)
         if path is None or probe not in self.window.middle_ns:
             return None
@@ -54,8 +54,8 @@ class Source:
         begin, end = stamps.get(int(ticks[0])), stamps.get(int(ticks[-1]))
         return 0.0 if begin is None or end is None else (end - begin) / 1e9
 
-    def rounded(self, probe: str, column: str, name: str, seconds: float) -> None:
-        """Count a quantity in steps of what an imported table was printed with: a step of a mean a second."""
+    def apply_resolution(self, probe: str, column: str, name: str, seconds: float) -> None:
+        """Apply the resolution of an imported table: the last printed digit of a mean per second."""
         path = self.run.table(self.window.role, probe)
         if path is None or "imported" not in self.run.meta:
             return
@@ -67,17 +67,12 @@ class Source:
         except ValueError:
             return
         if size > 0:
-            self.out.in_steps_of(name, size * seconds)
+            self.out.set_resolution(name, size * seconds)
 
     def has(self, probe: str, column: str) -> bool:
-        """Whether a probe's table says that it has a column."""
+        """Whether the metadata of a probe's table has a column."""
         path = self.run.table(self.window.role, probe)
         return path is not None and column in (self.store.metadata(path).get("columns") or {})
-
-    def entities(self, rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
-        """Split rows by an entity column."""
-        for name, places in grouped(rows[key]):
-            yield name, {column: values[places] for column, values in rows.items()}
 
 
 def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> None:
@@ -89,16 +84,16 @@ def cpu(source: Source, side: str, cpus: Sequence[int] | None, hz: float) -> Non
         lambda t: t.filter(t.cpu.isin(wanted)).group_by("tick").agg(seen=number(ibis._.count()), **sums),
     )
     if rows is None or len(rows["tick"]) < 2:
-        source.out.lack(f"cpu.{side}", source.window.why_missing("cpu"))
+        source.out.mark_missing(f"cpu.{side}", source.window.why_missing("cpu"))
         return
     if (rows["seen"] != rows["seen"][-1]).any():
-        source.out.oddities.append(f"a CPU of the {side} set came or went during the window")
-        alike = rows["seen"] == rows["seen"][-1]
-        rows = {name: values[alike] for name, values in rows.items()}
+        source.out.warnings.append(f"a CPU of the {side} set went online or offline in the window")
+        complete = rows["seen"] == rows["seen"][-1]
+        rows = {name: values[complete] for name, values in rows.items()}
     seconds = source.seconds("cpu", rows["tick"])
     for name in CPU_FIELDS:
         source.out.counter(f"cpu.{side}.{name}", rows[name], seconds, 1 / hz, step_back=name in STEPS_BACK)
-        source.rounded("cpu", name, f"cpu.{side}.{name}", seconds)
+        source.apply_resolution("cpu", name, f"cpu.{side}.{name}", seconds)
     cores = float(rows["seen"][-1]) if cpus is not None else _host_cpus(source)
     source.out.put(f"cpu.{side}.cores", cores)
 
@@ -117,12 +112,12 @@ def host(source: Source) -> None:
         lambda t: t.filter(t.cpu == "all").select("tick", **{n: number(ibis._[n]) for n in CPU_HOST_FIELDS}),
     )
     if rows is None or len(rows["tick"]) < 2:
-        source.out.lack("host", source.window.why_missing("cpu"))
+        source.out.mark_missing("host", source.window.why_missing("cpu"))
         return
     seconds = source.seconds("cpu", rows["tick"])
     for name in CPU_HOST_FIELDS:
         source.out.counter(f"host.{name}", rows[name], seconds, 1.0)
-        source.rounded("cpu", name, f"host.{name}", seconds)
+        source.apply_resolution("cpu", name, f"host.{name}", seconds)
 
 
 def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
@@ -131,14 +126,16 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     for probe, key in (("interrupts", "line"), ("softirqs", "kind")):
         rows = source.rows(probe, _totals(key, side, wanted))
         if rows is None or len(rows["tick"]) < 2:
-            reason = source.window.why_missing(probe) if rows is None else f"{probe} has no row of these CPUs"
-            source.out.lack(f"{probe}.{side}", reason)
+            reason = (
+                source.window.why_missing(probe) if rows is None else f"{probe} has no rows of these CPUs"
+            )
+            source.out.mark_missing(f"{probe}.{side}", reason)
             continue
-        # the recorder's own sum of the set, where it took one
+        # the recorder's sum of the set, if it recorded one
         totals = rows["parts"] if np.isnan(rows["whole"]).any() else rows["whole"]
         seconds = source.seconds(probe, rows["tick"])
         source.out.counter(f"{probe}.{side}", totals, seconds, 1.0)
-        source.rounded(probe, "count", f"{probe}.{side}", seconds)
+        source.apply_resolution(probe, "count", f"{probe}.{side}", seconds)
 
 
 def _totals(key: str, side: str, wanted: Sequence[str]) -> Query:
@@ -153,7 +150,7 @@ def _totals(key: str, side: str, wanted: Sequence[str]) -> Query:
 def disk(source: Source) -> None:
     """Block devices as `disk.<device>.<field>`: counts, bytes and seconds per second.
 
-    `transfers` and `transfer_ms` are reads, writes and discards together: all that sysstat's recordings have.
+    `transfers` and `transfer_ms` are reads, writes and discards together, as in sysstat's recordings.
     """
     if source.has("disk", "transfers"):
         _fixed_table(source, "disk", "device", {**DISK_UNITS, **TRANSFER_UNITS})
@@ -161,26 +158,26 @@ def disk(source: Source) -> None:
     _fixed_table(source, "disk", "device", DISK_UNITS)
     for device in source.out.entities("disk"):
         for name, parts in TRANSFERS.items():
-            found = [part for kind in parts if (part := source.out.get(f"disk.{device}.{kind}"))]
-            if found:
-                source.out.total(f"disk.{device}.{name}", found)
+            quantities = [part for kind in parts if (part := source.out.get(f"disk.{device}.{kind}"))]
+            if quantities:
+                source.out.total(f"disk.{device}.{name}", quantities)
 
 
 def storage(source: Source) -> None:
-    """The disks below each of the server's places as `storage.<role>.<field>`: data, redo, binlog."""
+    """The disks of the server's files as `storage.<role>.<field>`, with role data, redo or binlog."""
     for entry in source.run.fingerprint(source.window.role).get("storage") or []:
         disks = entry.get("disks") or []
         for name in (*DISK_UNITS, *TRANSFER_UNITS):
-            found = [part for disk in disks if (part := source.out.get(f"disk.{disk}.{name}"))]
-            if found and len(found) == len(disks):
-                source.out.total(f"storage.{entry.get('role')}.{name}", found)
-    source.out.lack("storage", "the recording does not tell which disks hold the server's files")
+            parts = [part for disk in disks if (part := source.out.get(f"disk.{disk}.{name}"))]
+            if parts and len(parts) == len(disks):
+                source.out.total(f"storage.{entry.get('role')}.{name}", parts)
+    source.out.mark_missing("storage", "the fingerprint does not list the disks of the server's files")
 
 
 def nic(source: Source) -> None:
-    """Interfaces as `nic.<interface>.<field>`; the veth pair of a run is `veth`, whatever its number."""
-    _fixed_table(source, "nic", "interface", dict.fromkeys(NIC_FIELDS, 1.0), without_number)
-    source.out.lack("nic.", "this side has no such interface")
+    """Interfaces as `nic.<interface>.<field>`; the veth pair of a run is always named `veth`."""
+    _fixed_table(source, "nic", "interface", dict.fromkeys(NIC_FIELDS, 1.0), stable_name)
+    source.out.mark_missing("nic.", "this side does not have this interface")
 
 
 def _fixed_table(
@@ -190,30 +187,30 @@ def _fixed_table(
         probe, lambda t: t.select("tick", key, **{name: number(ibis._[name]) for name in units})
     )
     if rows is None:
-        source.out.lack(probe, source.window.why_missing(probe))
+        source.out.mark_missing(probe, source.window.why_missing(probe))
         return
-    for entity, series in source.entities(rows, key):
+    for entity, series in by_entity(rows, key):
         if len(series["tick"]) < 2:
             continue
         seconds = source.seconds(probe, series["tick"])
         for name, unit in units.items():
-            called = f"{probe}.{name_of(entity)}.{name}"
-            source.out.counter(called, series[name], seconds, unit)
-            source.rounded(probe, name, called, seconds)
+            quantity = f"{probe}.{name_of(entity)}.{name}"
+            source.out.counter(quantity, series[name], seconds, unit)
+            source.apply_resolution(probe, name, quantity, seconds)
 
 
 def pressure(source: Source) -> None:
-    """Stalled share of time as `pressure.<resource>_<severity>` (1 = all of the time)."""
+    """Stalled share of time as `pressure.<resource>_<severity>` (1 = always)."""
     rows = source.rows(
         "pressure", lambda t: t.select("tick", total=number(t.total_us), kind=t.resource + "_" + t.severity)
     )
     if rows is None:
-        source.out.lack("pressure", source.window.why_missing("pressure"))
+        source.out.mark_missing("pressure", source.window.why_missing("pressure"))
         return
-    for kind, series in source.entities(rows, "kind"):
+    for kind, series in by_entity(rows, "kind"):
         seconds = source.seconds("pressure", series["tick"])
         source.out.counter(f"pressure.{kind}", series["total"], seconds, MICROSECOND)
-        source.rounded("pressure", "total_us", f"pressure.{kind}", seconds)
+        source.apply_resolution("pressure", "total_us", f"pressure.{kind}", seconds)
 
 
 def tcp(source: Source) -> None:
@@ -223,12 +220,12 @@ def tcp(source: Source) -> None:
         lambda t: t.filter(t.metric.isin(TCP_METRICS)).select("tick", "metric", value=number(ibis._.value)),
     )
     if rows is None:
-        source.out.lack("tcp", source.window.why_missing("tcp"))
+        source.out.mark_missing("tcp", source.window.why_missing("tcp"))
         return
-    for metric, series in source.entities(rows, "metric"):
-        seconds, called = source.seconds("tcp", series["tick"]), f"tcp.{metric.removeprefix('Tcp.')}"
-        source.out.counter(called, series["value"], seconds, 1.0)
-        source.rounded("tcp", metric, called, seconds)
+    for metric, series in by_entity(rows, "metric"):
+        seconds, quantity = source.seconds("tcp", series["tick"]), f"tcp.{metric.removeprefix('Tcp.')}"
+        source.out.counter(quantity, series["value"], seconds, 1.0)
+        source.apply_resolution("tcp", metric, quantity, seconds)
 
 
 def process(source: Source, hz: float) -> None:
@@ -247,20 +244,20 @@ def process(source: Source, hz: float) -> None:
             "tick",
             "role",
             pid=number(t.pid),
-            starttime=_began(t),
+            starttime=_start_time(t),
             rss=number(t.rss),
             **{n: number(ibis._[n]) for n in units},
         ),
     )
     if rows is None:
-        source.out.lack("process", source.window.why_missing("process"))
+        source.out.mark_missing("process", source.window.why_missing("process"))
         return
-    for role, series in source.entities(rows, "role"):
+    for role, series in by_entity(rows, "role"):
         lives, seconds = _lives(series), source.seconds("process", series["tick"])
         for name, unit in units.items():
             readings = {life: series[name][chosen] for life, chosen in lives.items()}
             _sum_of_processes(source, f"process.{role}.{name}", readings, seconds, unit)
-        both = [own for name in ("utime", "stime") if (own := source.out.get(f"process.{role}.{name}"))]
+        both = [part for name in ("utime", "stime") if (part := source.out.get(f"process.{role}.{name}"))]
         if len(both) == 2:
             source.out.total(f"process.{role}.cpu", both)
         if not np.isnan(series["rss"]).all():
@@ -269,18 +266,18 @@ def process(source: Source, hz: float) -> None:
             source.out.put(f"process.{role}.rss", float(np.nanmax(series["rss"])) * unit)
 
 
-def _began(processes: ir.Table) -> ir.Value:
-    """When a process began; an imported table may not say."""
+def _start_time(processes: ir.Table) -> ir.Value:
+    """Start time of a process; 0 if an imported table has none."""
     if "starttime" not in processes.columns:
         return ibis.literal(0.0)
     return number(processes.starttime).fill_null(0.0)
 
 
-def second_lives(source: Source) -> list[tuple[float, float]]:
-    """Pid and first tick of every process whose pid was another process's before, within the window."""
+def reused_pids(source: Source) -> list[tuple[float, float]]:
+    """Pid and first tick of every process that got the pid of an earlier one within the window."""
     lives = source.rows(
         "process",
-        lambda t: t.group_by(pid=number(t.pid), starttime=_began(t)).agg(tick=number(ibis._.tick.min())),
+        lambda t: t.group_by(pid=number(t.pid), starttime=_start_time(t)).agg(tick=number(ibis._.tick.min())),
     )
     if lives is None:
         return []
@@ -294,26 +291,26 @@ def second_lives(source: Source) -> list[tuple[float, float]]:
 
 
 def _lives(series: Columns) -> dict[str, NDArray[np.bool_]]:
-    """The rows of each process: a pid that the kernel gave to a new one began at another time."""
+    """The rows of each process: a process with a reused pid has another start time."""
     return {
-        f"{pid:.0f} of {began:.0f}": (series["pid"] == pid) & (series["starttime"] == began)
-        for pid, began in np.unique(np.stack([series["pid"], series["starttime"]]), axis=1).T
+        f"{pid:.0f} of {start:.0f}": (series["pid"] == pid) & (series["starttime"] == start)
+        for pid, start in np.unique(np.stack([series["pid"], series["starttime"]]), axis=1).T
     }
 
 
 def _sum_of_processes(
     source: Source, name: str, readings: Mapping[str, Floats], seconds: float, unit: float
 ) -> None:
-    """Add the increases of all processes of a role; one that ends in the window counts until last seen.
+    """Add the increases of all processes of a role; one that ends in the window counts until its last read.
 
-    All are taken over the same seconds: two that follow each other did not run at once.
+    All use the seconds of the window, because a process and its successor did not run at the same time.
     """
     parts = Quantities()
     for life, values in readings.items():
         if len(values) > 1:
             parts.counter(life, values, seconds, unit)
     if not parts.values:
-        source.out.lack(name, "no readings: the field needs the right to read this process's /proc files")
+        source.out.mark_missing(name, "no readings: the recorder may not read this process's /proc files")
         return
-    source.out.oddities += [f"{name}: pid {note}" for note in parts.oddities]
+    source.out.warnings += [f"{name}: pid {note}" for note in parts.warnings]
     source.out.total(name, list(parts.values.values()))

@@ -1,4 +1,4 @@
-"""What held the load back from outside: quotas of control groups, limits of clouds, ports in TIME_WAIT."""
+"""Reads quantities of external limits: cgroup quotas, cloud allowances, ports in TIME_WAIT."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 
 from loadprint.metrics.sources import Source
 from loadprint.reading.columns import MICROSECOND, NANOSECOND
-from loadprint.reading.queries import Columns, number
+from loadprint.reading.queries import Columns, by_entity, number
 from loadprint.reading.window import increase
 
 SOCKET_COUNTERS = ("active_opens", "passive_opens", "retrans_segs")
 EXCEEDED = "_allowance_exceeded"  # ENA: packets queued or dropped because an allowance was used up
 NVME = ("volume_iops", "volume_throughput", "instance_iops", "instance_throughput")
-NO_QUOTA = "no control group of it limits its CPU time"
+NO_QUOTA = "its control groups have no CPU quota"
 
 
 def sockets(source: Source, roles: Sequence[str]) -> None:
-    """Sockets of each role's network namespace: `sockets.<role>.time_wait` (most), opens a second."""
+    """Sockets of each role's network namespace: `sockets.<role>.time_wait` (maximum), opens per second."""
     counters = {name: number(ibis._[name]) for name in SOCKET_COUNTERS}
     rows = source.rows("sockets", lambda t: t.select("tick", "role", time_wait=number(t.tcp_tw), **counters))
     if rows is None:
-        source.out.lack("sockets", source.window.why_missing("sockets"))
+        source.out.mark_missing("sockets", source.window.why_missing("sockets"))
         return
-    for role, series in source.entities(rows, "role"):
+    for role, series in by_entity(rows, "role"):
         if role not in roles:
             continue
         if not np.isnan(series["time_wait"]).all():
@@ -33,14 +33,14 @@ def sockets(source: Source, roles: Sequence[str]) -> None:
         seconds = source.seconds("sockets", series["tick"])
         for name in SOCKET_COUNTERS:
             source.out.counter(f"sockets.{role}.{name}", series[name], seconds, 1.0)
-    source.out.lack("sockets", "sockets were not read twice in the window")
+    source.out.mark_missing("sockets", "sockets were not read twice in the window")
 
 
 def cgroup(source: Source, role: str) -> None:
-    """Share of periods in which a role's processes used up their quota: `cgroup.<role>.throttled`, 0 to 1.
+    """Share of periods in which a role's processes were throttled: `cgroup.<role>.throttled`, 0 to 1.
 
-    Of a group and those around it the one that held back most counts; `.held` is the time that threads
-    were ready and held back, in seconds a second.
+    Of a group and its ancestors the one that throttled most counts; `.held` is the time that runnable threads
+    were throttled, in seconds per second.
     """
     rows = source.rows(
         "cgroup",
@@ -55,23 +55,21 @@ def cgroup(source: Source, role: str) -> None:
         ),
     )
     if rows is None:
-        source.out.lack("cgroup", source.window.why_missing("cgroup"))
+        source.out.mark_missing("cgroup", source.window.why_missing("cgroup"))
         return
-    found = [
-        share
-        for _, series in source.entities(rows, "path")
-        if (share := _throttled(source, series)) is not None
+    shares = [
+        share for _, series in by_entity(rows, "path") if (share := _throttled(source, series)) is not None
     ]
-    if not found:
-        source.out.lack(f"cgroup.{role}", NO_QUOTA)
+    if not shares:
+        source.out.mark_missing(f"cgroup.{role}", NO_QUOTA)
         return
-    throttled, held = max(found)
+    throttled, held = max(shares)
     source.out.put(f"cgroup.{role}.throttled", throttled)
     source.out.put(f"cgroup.{role}.held", held)
 
 
 def _throttled(source: Source, series: Columns) -> tuple[float, float] | None:
-    """Share of periods and time held back of one group; None where it has no quota."""
+    """Throttled share of periods and throttled time of one group; None without a quota."""
     if np.isnan(series["quota"]).all():
         return None
     periods, throttled = increase(series["periods"]), increase(series["throttled"])
@@ -86,16 +84,16 @@ def _throttled(source: Source, series: Columns) -> tuple[float, float] | None:
 
 
 def allowances(source: Source) -> None:
-    """Packets beyond an instance's network allowances, of all interfaces: `allowance.<which>` a second."""
+    """Packets above an instance's network allowances, of all interfaces: `allowance.<which>` per second."""
     rows = source.rows(
         "ethtool",
         lambda t: t.filter(t.metric.endswith(EXCEEDED)).select("tick", "metric", value=number(t.value)),
     )
     if rows is None:
-        source.out.lack("allowance", source.window.why_missing("ethtool"))
+        source.out.mark_missing("allowance", source.window.why_missing("ethtool"))
         return
     totals: dict[str, tuple[float, float]] = {}
-    for metric, series in source.entities(rows, "metric"):
+    for metric, series in by_entity(rows, "metric"):
         seconds, risen = source.seconds("ethtool", series["tick"]), increase(series["value"])
         if risen is not None and seconds > 0:
             which = metric.rpartition(".")[2].removesuffix(EXCEEDED)
@@ -103,22 +101,22 @@ def allowances(source: Source) -> None:
             totals[which] = (rate + risen.amount / seconds, count + risen.amount)
     for which, (rate, count) in totals.items():
         source.out.put(f"allowance.{which}", rate, count)
-    source.out.lack("allowance", "no driver of these interfaces counts allowances that were exceeded")
+    source.out.mark_missing("allowance", "the drivers of these interfaces do not count exceeded allowances")
 
 
 def volumes(source: Source) -> None:
-    """Time that I/O was held back by the limits of cloud volumes: `nvme.<limit>`, seconds a second."""
+    """Time that the limits of cloud volumes throttled I/O: `nvme.<limit>`, seconds per second."""
     names = {name: number(ibis._[f"{name}_exceeded_us"]) for name in NVME}
     rows = source.rows("nvme", lambda t: t.select("tick", "controller", **names))
     if rows is None:
-        source.out.lack("nvme", source.window.why_missing("nvme"))
+        source.out.mark_missing("nvme", source.window.why_missing("nvme"))
         return
     for name in NVME:
         held = []
-        for _, series in source.entities(rows, "controller"):
+        for _, series in by_entity(rows, "controller"):
             seconds, risen = source.seconds("nvme", series["tick"]), increase(series[name])
             if risen is not None and seconds > 0:
                 held.append(risen.amount * MICROSECOND / seconds)
         if held:
             source.out.put(f"nvme.{name}", max(held))
-    source.out.lack("nvme", "no device here tells how its limits held it back")
+    source.out.mark_missing("nvme", "no device reports the time it was throttled by its limits")

@@ -1,7 +1,7 @@
-"""The MySQL probe's table over the window: counters as increases, states as mean and maximum.
+"""Reads the MySQL probe's table over the window: counters as increases, states as mean and maximum.
 
-What a quantity is called differs by version and flavour: the first name that is there counts. The
-probe's own statements are in the server's counters; what they added is taken off.
+Names differ by version and flavour: the first recorded one is used. The probe's statements are in the
+server's counters and are subtracted.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources import Source
 from loadprint.reading import redo_log
 from loadprint.reading.columns import MILLISECOND
-from loadprint.reading.mysql_names import AGES, CAPACITY, COUNTERS, GAUGES, OWN, SUMS
-from loadprint.reading.queries import Columns, number
+from loadprint.reading.mysql_names import AGES, CAPACITY, COUNTERS, GAUGES, PROBE_TRAFFIC, SUMS
+from loadprint.reading.queries import Columns, by_entity, number
 from loadprint.reading.window import Floats
 
 
 def mysql(source: Source) -> None:
-    """Counters as `mysql.<name>` a second, states as `mysql.<name>.mean` and `.max`."""
+    """Counters as `mysql.<name>` per second, states as `mysql.<name>.mean` and `.max`."""
     wanted = {name for names in (*COUNTERS.values(), *GAUGES.values()) for name in names}
-    wanted |= {*OWN.values(), *(name for pair in AGES for name in pair)}
+    wanted |= {*PROBE_TRAFFIC.values(), *(name for pair in AGES for name in pair)}
     wanted |= {name for sums in SUMS.values() for names in sums for name in names}
     rows = source.rows(
         "mysql",
@@ -30,17 +30,17 @@ def mysql(source: Source) -> None:
         ),
     )
     if rows is None:
-        source.out.lack("mysql", source.window.why_missing("mysql"))
+        source.out.mark_missing("mysql", source.window.why_missing("mysql"))
         return
-    series = dict(source.entities(rows, "metric"))
+    series = dict(by_entity(rows, "metric"))
     for name, names in COUNTERS.items():
-        found = next((series[one] for one in names if one in series), None)
+        recorded = next((series[one] for one in names if one in series), None)
         unit = MILLISECOND if name.endswith("_ms") else 1.0
-        if found is not None and len(found["tick"]) > 1:
-            seconds = source.seconds("mysql", found["tick"])
-            source.out.counter(f"mysql.{name}", found["value"], seconds, unit)
+        if recorded is not None and len(recorded["tick"]) > 1:
+            seconds = source.seconds("mysql", recorded["tick"])
+            source.out.counter(f"mysql.{name}", recorded["value"], seconds, unit)
         else:
-            source.out.lack(f"mysql.{name}", f"this server does not count {' or '.join(names)}")
+            source.out.mark_missing(f"mysql.{name}", f"this server does not count {' or '.join(names)}")
     _sums(source, series)
     for name, names in GAUGES.items():
         _state(source, name, next((series[one]["value"] for one in names if one in series), None), names)
@@ -49,12 +49,12 @@ def mysql(source: Source) -> None:
     if "mysql.redo_capacity.mean" not in source.out.values:
         capacity = redo_log.capacity((source.run.server or {}).get("variables") or {})
         _state(source, "redo_capacity", None if capacity is None else np.array([capacity]), CAPACITY)
-    _take_off(source, series)
+    _subtract_probe(source, series)
     _misses(source, series)
 
 
 def _misses(source: Source, series: dict[str, Columns]) -> None:
-    """Share of page requests that missed the buffer pool, in the first and the last third of the window."""
+    """Buffer pool miss ratio in the first and the last third of the window."""
     reads, requests = (series.get(COUNTERS[name][0]) for name in ("page_reads", "page_requests"))
     if reads is None or requests is None or len(reads["tick"]) < 9 or len(requests["tick"]) < 9:
         return
@@ -68,7 +68,7 @@ def _misses(source: Source, series: dict[str, Columns]) -> None:
 
 
 def _sums(source: Source, series: dict[str, Columns]) -> None:
-    """Counters that are sums of the server's: of several spellings the first that is there in whole."""
+    """Sums of server counters: of several sets of names the first that is complete."""
     for name, spellings in SUMS.items():
         names = next((names for names in spellings if all(one in series for one in names)), ())
         if f"mysql.{name}" in source.out.values or not names:
@@ -81,7 +81,7 @@ def _sums(source: Source, series: dict[str, Columns]) -> None:
 
 
 def _age(series: dict[str, Columns]) -> Floats | None:
-    """Bytes of redo since the last checkpoint, where the server tells both ends of them."""
+    """Bytes of redo since the last checkpoint; None if the server does not report both LSNs."""
     for last, first in AGES:
         if last in series and first in series:
             end, checkpoint = series[last], series[first]
@@ -93,18 +93,18 @@ def _age(series: dict[str, Columns]) -> Floats | None:
 
 def _state(source: Source, name: str, values: Floats | None, names: tuple[str, ...]) -> None:
     if values is None or np.isnan(values).all():
-        source.out.lack(f"mysql.{name}", f"this server does not tell {' or '.join(names)}")
+        source.out.mark_missing(f"mysql.{name}", f"this server does not report {' or '.join(names)}")
         return
     source.out.put(f"mysql.{name}.mean", float(np.nanmean(values)))
     source.out.put(f"mysql.{name}.max", float(np.nanmax(values)))
 
 
-def _take_off(source: Source, series: dict[str, Columns]) -> None:
-    """Take the probe's own statements and bytes off what the server counted in the same time."""
-    for name, own in OWN.items():
-        counted, mine = source.out.get(name), series.get(own)
-        if counted is None or mine is None or len(mine["tick"]) < 2:
+def _subtract_probe(source: Source, series: dict[str, Columns]) -> None:
+    """Subtract the probe's statements and bytes from the server's counters."""
+    for name, probe_counter in PROBE_TRAFFIC.items():
+        counted, by_probe = source.out.get(name), series.get(probe_counter)
+        if counted is None or by_probe is None or len(by_probe["tick"]) < 2:
             continue
-        seconds = source.seconds("mysql", mine["tick"])
-        risen = float(mine["value"][-1] - mine["value"][0])
+        seconds = source.seconds("mysql", by_probe["tick"])
+        risen = float(by_probe["value"][-1] - by_probe["value"][0])
         source.out.put(name, max(0.0, counted.rate - risen / seconds))

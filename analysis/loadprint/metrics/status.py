@@ -1,7 +1,7 @@
-"""What the server itself counted in the measure phase: SHOW GLOBAL STATUS at its end less at its begin.
+"""Computes the increase of SHOW GLOBAL STATUS over the measure phase.
 
-The generator reads it outside its clock; its own second SHOW is one question, which is taken off. Any other
-client of the same server is in it too.
+The generator reads the status outside of its timed phase; its second SHOW counts as one question, which is
+subtracted. Statements of other clients are included.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ COUNTED = (
     "Bytes_received",
     "Bytes_sent",
 )
-OWN = {"Questions": 1, "Queries": 1}
+GENERATOR_QUERIES = {"Questions": 1, "Queries": 1}
 
 
 def status(run: Run, seconds: float, out: Quantities) -> None:
-    """Add `status.<name>` a second. Counters that this server lacks are said to be lacking."""
+    """Add `status.<name>` per second; counters that the server does not have are marked as missing."""
     server = run.server or {}
     begin, end = server.get("status_begin"), server.get("status_end")
     if not isinstance(begin, dict) or not isinstance(end, dict):
-        out.lack("status", "the server's status was not read at both ends of the measure phase")
+        out.mark_missing("status", "the server's status was not read at both ends of the measure phase")
         return
     for name in COUNTED:
         try:
             grown = int(end[name]) - int(begin[name])
         except (KeyError, TypeError, ValueError):
-            out.lack(f"status.{name}", f"this server does not count {name}")
+            out.mark_missing(f"status.{name}", f"this server does not count {name}")
             continue
         if grown < 0:
-            out.lack(f"status.{name}", "the server restarted in the measure phase")
+            out.mark_missing(f"status.{name}", "the server restarted in the measure phase")
         else:
-            out.put(f"status.{name}", max(0, grown - OWN.get(name, 0)) / seconds, None)
+            out.put(f"status.{name}", max(0, grown - GENERATOR_QUERIES.get(name, 0)) / seconds, None)
 
 
 def without_probe(run: Run, seconds: float, out: Quantities) -> None:
-    """Add `mysql.<name>` for what the MySQL probe did not record and SHOW GLOBAL STATUS has at both ends."""
+    """Add `mysql.<name>` from SHOW GLOBAL STATUS where the MySQL probe did not record it."""
     server = run.server or {}
     begin, end = server.get("status_begin"), server.get("status_end")
     if not isinstance(begin, dict) or not isinstance(end, dict):
@@ -62,14 +62,14 @@ def without_probe(run: Run, seconds: float, out: Quantities) -> None:
     for name, choices in spellings.items():
         if f"mysql.{name}" in out.values:
             continue
-        grown = next((told for names in choices if (told := _grown(begin, end, names)) is not None), None)
+        grown = next((rise for names in choices if (rise := _grown(begin, end, names)) is not None), None)
         if grown is not None:
             unit = MILLISECOND if name.endswith("_ms") else 1.0
             out.put(f"mysql.{name}", grown * unit / seconds, float(grown), cut=unit < 1)
 
 
 def _grown(begin: dict[str, Any], end: dict[str, Any], names: Sequence[str]) -> int | None:
-    """Increase of the sum of some counters; None where one is not there, or the server began anew."""
+    """Increase of the sum of some counters; None if one is missing, or the server restarted."""
     try:
         steps = [int(end[name]) - int(begin[name]) for name in names]
     except (KeyError, TypeError, ValueError):

@@ -1,7 +1,7 @@
-"""Threads that come and go: first and last sight of each in the window, summed per role.
+"""Sums the counters of each role's threads between their first and last read in the window.
 
-A thread born in the window counts from zero, one that ended until it was last seen: what it did in its last
-interval is lost, and how many ended is said.
+A thread that started in the window counts from zero, one that ended until its last read: its last interval is
+not counted, and a note reports that threads ended.
 """
 
 from __future__ import annotations
@@ -10,29 +10,22 @@ import ibis
 import ibis.expr.types as ir
 import numpy as np
 
-from loadprint.metrics.sources import Source, second_lives
-from loadprint.reading.columns import NANOSECOND
+from loadprint.metrics.sources import Source, reused_pids
+from loadprint.reading.columns import THREAD_UNITS
 from loadprint.reading.queries import Columns, number
-
-FIELDS = {
-    "voluntary_ctxt_switches": 1.0,
-    "nonvoluntary_ctxt_switches": 1.0,
-    "on_cpu_ns": NANOSECOND,
-    "run_delay_ns": NANOSECOND,
-}
 
 
 def threads(source: Source) -> None:
     """Switches, CPU time and run-queue delay as `threads.<role>.<field>`; `busiest` thread in cores."""
     path = source.run.table(source.window.role, "threads")
     if path is None or "threads" not in source.window.middle_ns:
-        source.out.lack("threads", source.window.why_missing("threads"))
+        source.out.mark_missing("threads", source.window.why_missing("threads"))
         return
     ends: dict[str, ir.Value] = {}
-    for name in FIELDS:
+    for name in THREAD_UNITS:
         column = number(ibis._[name])
         ends |= {f"{name}_0": column.argmin(ibis._.tick), f"{name}_1": column.argmax(ibis._.tick)}
-    again = second_lives(source)
+    again = reused_pids(source)
     rows = source.store.fetch(
         path,
         lambda t: t.group_by("role", "pid", "tid", life=_life(t, again)).agg(
@@ -41,7 +34,7 @@ def threads(source: Source) -> None:
         between=source.window.ends("threads"),
     )
     if len(rows["born"]) == 0:
-        source.out.lack("threads", "no thread was read inside the window")
+        source.out.mark_missing("threads", "no thread was read in the window")
         return
     begin, end = rows["born"].min(), rows["seen"].max()
     for role in sorted(set(rows["role"].tolist())):
@@ -50,7 +43,7 @@ def threads(source: Source) -> None:
 
 
 def _life(threads: ir.Table, again: list[tuple[float, float]]) -> ir.Value:
-    """Which process a row belongs to, where the kernel gave its pid to another one: 0 is the first."""
+    """Number of the process of a row among those with its pid, from 0."""
     life: ir.Value = ibis.literal(0)
     for pid, tick in again:
         life = life + ibis.ifelse((number(threads.pid) == pid) & (threads.tick >= int(tick)), 1, 0)
@@ -60,15 +53,15 @@ def _life(threads: ir.Table, again: list[tuple[float, float]]) -> ir.Value:
 def _sum_role(source: Source, role: str, rows: Columns, begin: float, end: float) -> None:
     seconds = source.seconds("threads", np.array([begin, end]))
     if seconds <= 0:
-        source.out.lack(f"threads.{role}", "threads were read only once inside the window")
+        source.out.mark_missing(f"threads.{role}", "threads were read only once in the window")
         return
-    for name, unit in FIELDS.items():
+    for name, unit in THREAD_UNITS.items():
         before = np.where(rows["born"] == begin, rows[f"{name}_0"], 0.0)
         risen = rows[f"{name}_1"] - before
-        risen = np.where(risen < 0, rows[f"{name}_1"], risen)  # the kernel gave the tid to a new thread
+        risen = np.where(risen < 0, rows[f"{name}_1"], risen)  # a new thread with the same tid
         if np.isnan(risen).all():
-            source.out.lack(
-                f"threads.{role}.{name}", "the kernel does not print this field for these threads"
+            source.out.mark_missing(
+                f"threads.{role}.{name}", "the kernel does not report this field for these threads"
             )
             continue
         total = float(np.nansum(risen))

@@ -1,7 +1,7 @@
-"""How large the parts of a recording may be (docs/recording-format.md, "Bounds"), and files read within them.
+"""Limits the size of every part of a recording (docs/recording-format.md, "Bounds"), and reads text files.
 
-A manifest vouches for bytes, not for sense: a file that matches its checksum can still hold 10^9 rows. The
-bounds leave room above the largest recordings that are made: an hour at 100 Hz, a day at 1 Hz of 256 CPUs.
+A file that matches its checksum can still hold 10^9 rows. The bounds exceed the largest recordings in use: an
+hour at 100 Hz, a day at 1 Hz with 256 CPUs.
 """
 
 from __future__ import annotations
@@ -11,52 +11,52 @@ from pathlib import Path
 from loadprint.errors import InputError
 
 MIB = 1 << 20
-DOCUMENT = 8 * MIB  # bytes of a JSON file: 8192 CPUs, 10,000 connections or 5,000 planned runs take a fifth
+DOCUMENT = 8 * MIB  # bytes of a JSON file: 8192 CPUs, 10,000 connections or 5,000 planned runs need a fifth
 LINES = 32 * MIB  # bytes of a file of JSON lines
 LOG = 512 * MIB  # bytes of latency.hlog: a day at 1 Hz of ten types is 400 MiB
 LOG_LINE = 16 * MIB  # bytes of one of its lines
-LOG_NUMBERS = 256 * MIB  # bytes of all its histograms, decompressed: a day as above has 100 MiB
-IMPORTED = 256 * MIB  # bytes of a file to import: a day of `sadf -j` of 64 CPUs by the minute has 90 MiB
-TABLE = 8 * MIB  # bytes of a CSV file, or of what a measuring tool printed
-SERIES = 1_000_000  # of Prometheus; a sample of a snapshot is one
+LOG_NUMBERS = 256 * MIB  # bytes of its histograms, decompressed: such a day has 100 MiB
+IMPORTED = 256 * MIB  # bytes of an imported file: a day of `sadf -j`, 64 CPUs, every minute, has 90 MiB
+TABLE = 8 * MIB  # bytes of a CSV file, or of the output of a measuring tool
+SERIES = 1_000_000  # of Prometheus; each sample of a snapshot is a series
 SAMPLES = 16_000_000  # of Prometheus: a day of 1000 series every 15 s has 6 million
 IMPORTED_TICKS = 4_000_000  # rows of ticks.parquet: points in time × tables
-HEAD = 65_536  # bytes in which a file that is no text shows it
+HEAD = 65_536  # bytes that are searched for a NUL, the sign of a binary file
 DEPTH = 64  # of nested JSON
-STRING = 16_384  # characters of a string in JSON; what is longer is cut
-TEXT = 4096  # characters of a text in a table; what is longer is cut
-ROWS = 200_000_000  # of a table, which queries aggregate: a day at 1 Hz of 256 CPUs has 22 million
-TICKS = 8_000_000  # rows of ticks.parquet, which is read whole: an hour at 100 Hz of 20 probes has 7 million
-CELLS = 64 * MIB  # values that a query returns, 8 bytes each: 16 counters of 10 disks for an hour at 100 Hz
-EXPORTED = 256 * MIB  # characters of a column of text that `export` copies
-BUCKETS_IN_ROW = 1024  # of a histogram in a table: the server's have 450
+STRING = 16_384  # characters of a string in JSON; the rest is cut off
+TEXT = 4096  # characters of a text in a table; the rest is cut off
+ROWS = 200_000_000  # of a table: a day at 1 Hz with 256 CPUs has 22 million
+TICKS = 8_000_000  # rows of ticks.parquet: an hour at 100 Hz with 20 probes has 7 million
+CELLS = 64 * MIB  # values of a query, 8 bytes each: 16 counters of 10 disks for an hour at 100 Hz
+EXPORTED = 256 * MIB  # characters of a text column that `export` copies
+BUCKETS_IN_ROW = 1024  # of a histogram in a table: the server's histograms have 450
 POINTS = 1_000_000  # of a chart's time axis: a day at 10 Hz
 BUCKETS = 1 << 20  # of a histogram in latency.hlog
 
 
-def read_text(path: Path, most: int, mend: str, *, errors: str = "strict") -> str:
-    """Read a UTF-8 file of at most `most` bytes. Raises InputError, also for a directory or a device."""
-    return decode(path, read_bytes(path, most, mend), mend, errors=errors)
+def read_text(path: Path, limit: int, fix: str, *, errors: str = "strict") -> str:
+    """Read a UTF-8 file of at most `limit` bytes. Raises InputError, also for a directory or a device."""
+    return decode(path, read_bytes(path, limit, fix), fix, errors=errors)
 
 
-def read_bytes(path: Path, most: int, mend: str) -> bytes:
-    """Read a file of at most `most` bytes. Raises InputError."""
+def read_bytes(path: Path, limit: int, fix: str) -> bytes:
+    """Read a file of at most `limit` bytes. Raises InputError."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD)
             if b"\0" in head:  # /dev/zero has no end
-                raise InputError(path, f"not text: a NUL at byte {head.index(0)}", mend)
-            content = head + file.read(max(0, most + 1 - len(head)))
+                raise InputError(path, f"not text: a NUL at byte {head.index(0)}", fix)
+            content = head + file.read(max(0, limit + 1 - len(head)))
     except OSError as error:
-        raise InputError(path, error.strerror or "cannot be read", mend) from error
-    if len(content) > most:
-        raise InputError(path, f"is larger than {most // MIB} MiB", mend)
+        raise InputError(path, error.strerror or "cannot be read", fix) from error
+    if len(content) > limit:
+        raise InputError(path, f"is larger than {limit // MIB} MiB", fix)
     return content
 
 
-def decode(path: Path, content: bytes, mend: str, *, errors: str = "strict") -> str:
-    """Decode UTF-8; a byte order mark is dropped. Raises InputError."""
+def decode(path: Path, content: bytes, fix: str, *, errors: str = "strict") -> str:
+    """Decode UTF-8 without its byte order mark. Raises InputError."""
     try:
         return content.decode("utf-8-sig", errors)
     except UnicodeDecodeError as error:
-        raise InputError(path, f"not UTF-8 text at byte {error.start}", mend) from error
+        raise InputError(path, f"not UTF-8 text at byte {error.start}", fix) from error

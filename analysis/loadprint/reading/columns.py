@@ -1,4 +1,4 @@
-"""Columns of the recorded tables and their units in base units, for whatever reads these tables."""
+"""Lists the columns of the recorded tables and their factors to base units."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 
-SECTOR = 512  # bytes, whatever the device's own block size (Documentation/block/stat.rst)
+SECTOR = 512  # bytes, for every block size of the device (Documentation/block/stat.rst)
 VETH = "veth"
-# the supervisor names its end of a veth pair after its process, so that it differs from run to run
-SUPERVISORS_VETH = re.compile(r"lp\d+n\d+")
+# the supervisor names its end of a veth pair after its process id, which differs in each run
+SUPERVISOR_VETH = re.compile(r"lp\d+n\d+")
 MILLISECOND, MICROSECOND, NANOSECOND = 1e-3, 1e-6, 1e-9
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 CPU_HOST_FIELDS = ("ctxt", "intr", "softirqs", "processes")
@@ -48,16 +48,34 @@ NIC_FIELDS = (
     "tx_errors",
     "tx_drops",
 )
+THREAD_UNITS = {
+    "voluntary_ctxt_switches": 1.0,
+    "nonvoluntary_ctxt_switches": 1.0,
+    "on_cpu_ns": NANOSECOND,
+    "run_delay_ns": NANOSECOND,
+}
+# entity columns of the tables with a histogram of times, and entity and counter columns of the others
+EBPF_HISTOGRAMS = {
+    "ebpf_sched": ("role", "state"),
+    "ebpf_block": ("device", "operation", "stage"),
+    "ebpf_irq": ("kind",),
+    "ebpf_syscall_latency": ("role", "syscall"),
+    "ebpf_statements": ("role", "command"),
+}
+EBPF_COUNTERS = {
+    "ebpf_switches": (("role",), ("voluntary", "involuntary", "wakeups", "migrations")),
+    "ebpf_syscalls": (("role", "syscall"), ("count", "errors")),
+}
 TCP_METRICS = ("Tcp.RetransSegs", "Tcp.OutSegs", "Tcp.InSegs", "Tcp.ActiveOpens")
 
 
-def without_number(interface: str) -> str:
-    """Name of an interface that is the same in every run of a campaign."""
-    return VETH if SUPERVISORS_VETH.fullmatch(interface) else interface
+def stable_name(interface: str) -> str:
+    """Interface name that is the same in every run of a campaign."""
+    return VETH if SUPERVISOR_VETH.fullmatch(interface) else interface
 
 
 def rss_unit(run: Run, role: str, store: Store, path: Path | None) -> float:
-    """Bytes of one step of `rss`: /proc/PID/stat counts pages."""
+    """Bytes per unit of `rss`: /proc/PID/stat counts pages."""
     columns = store.metadata(path).get("columns") if path else None
     unit = ((columns or {}).get("rss") or {}).get("unit", "page")
     page = run.fingerprint(role).get("page_size") or 4096

@@ -1,4 +1,4 @@
-"""Which CPUs stand for a role, and how fast its host's clock ticks."""
+"""Reads and formats CPU lists, and finds a role's CPUs and its kernel's USER_HZ."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from loadprint.errors import InputError
 from loadprint.reading.recording import Run
 
 USER_HZ = 100.0
-MOST_CPUS = 1 << 16  # the kernel's own limit is 8192
+MAX_CPUS = 1 << 16  # the kernel's own limit is 8192
 
 
 def cpuset(run: Run, role: str) -> tuple[int, ...] | None:
-    """CPUs of a role from run.json, else from a fingerprint; None when nobody said."""
+    """CPUs of a role from run.json, else from its fingerprint; None where none were given."""
     declared = (run.meta.get("roles") or {}).get(role) or {}
     given = declared.get("cpus") or (run.fingerprint(role).get("cpusets") or {}).get(role)
     return parse_cpus(given, f"{run.path / 'run.json'}: CPUs of {role}")
 
 
 def parse_cpus(given: Any, place: str) -> tuple[int, ...] | None:
-    """Read a CPU list as taskset writes it ("0-3,8") or as JSON numbers. Raises InputError."""
+    """Read a CPU list in the syntax of taskset ("0-3,8") or as JSON numbers. Raises InputError."""
     if given is None or given in ("", []):
         return None
     if isinstance(given, int):
@@ -29,16 +29,16 @@ def parse_cpus(given: Any, place: str) -> tuple[int, ...] | None:
     try:
         for part in parts:
             first, _, last = str(part).partition("-")
-            if int(last or first) >= MOST_CPUS:
+            if int(last or first) >= MAX_CPUS:
                 raise ValueError(part)
             cpus.update(range(int(first), int(last or first) + 1))
     except ValueError as error:
-        raise InputError(place, f"{given!r} is no CPU list", "write it as taskset does, 0-3,8") from error
+        raise InputError(place, f"{given!r} is not a CPU list", "use the syntax of taskset: 0-3,8") from error
     return tuple(sorted(cpus))
 
 
 def cpu_list(cpus: tuple[int, ...] | None) -> str:
-    """Write CPUs as taskset does."""
+    """Format CPUs in the syntax of taskset."""
     if cpus is None:
         return "not given (whole host)"
     spans: list[list[int]] = []
@@ -51,11 +51,11 @@ def cpu_list(cpus: tuple[int, ...] | None) -> str:
 
 
 def named(cpus: tuple[int, ...]) -> str:
-    """Write CPUs with their word: CPU 0, CPUs 0-3."""
+    """Format CPUs with the noun: CPU 0, CPUs 0-3."""
     return f"CPU{'' if len(cpus) == 1 else 's'} {cpu_list(cpus)}"
 
 
 def user_hz(run: Run, role: str) -> float:
-    """Ticks a second of the CPU times of a role's host: USER_HZ of its kernel."""
+    """Ticks per second of the CPU times of a role's host: USER_HZ of its kernel."""
     hz = run.fingerprint(role).get("user_hz")
     return float(hz) if isinstance(hz, int | float) and hz > 0 else USER_HZ

@@ -1,4 +1,4 @@
-"""CRC-32C (Castagnoli, RFC 3720 appendix B.4) of a file, by google-crc32c."""
+"""Computes the CRC-32C (Castagnoli, RFC 3720 appendix B.4) of a file with google-crc32c."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Histograms of a recording: cumulative buckets subtract exactly, quantiles come from the difference.
+"""Subtracts cumulative histograms and computes quantiles of the difference.
 
-A quantile is the middle of its bucket, so it is off by at most half a bucket: 6.25 % for the eBPF tables,
-whose bounds are in their metadata (docs/recording-format.md).
+A quantile is the middle of its bucket. Its error is at most half a bucket: 6.25 % in the eBPF tables, whose
+bounds are in their metadata (docs/recording-format.md).
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ Counts = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts by bucket, and the bounds: one more than there are buckets, the last may be infinity."""
+    """Counts by bucket, and the buckets' bounds: one more than counts, the last may be infinity."""
 
     counts: Counts
     bounds: NDArray[np.float64]
 
     @property
     def total(self) -> int:
-        """How many values were counted."""
+        """Number of values."""
         return int(self.counts.sum())
 
     def quantile(self, share: float) -> float:
-        """Value below which `share` of the values lie, in the unit of the bounds; NaN when there are none.
+        """Nearest-rank quantile in the unit of the bounds; NaN without values.
 
-        Nearest rank. In a bucket without an upper end it is the lower one: the least it can be.
+        In a bucket without an upper bound it is the lower bound.
         """
         total = self.total
         if total == 0:
@@ -39,22 +39,22 @@ class Histogram:
         rank = max(1, int(np.ceil(share * total)))
         place = int(np.searchsorted(np.cumsum(self.counts), rank))
         low, high = self.bounds[place], self.bounds[place + 1]
-        # bounds of integers: the largest value of a bucket is one less than the next one's least
+        # integers: the largest value of a bucket is one less than the next bound
         return float(low) if np.isinf(high) else float((low + max(low, high - 1)) / 2)
 
 
 def bounds(described: Mapping[str, Any], column: str) -> NDArray[np.float64]:
-    """Bounds of a column from a table's metadata; empty when it has none."""
-    told = ((described.get("columns") or {}).get(column) or {}).get("bounds") or []
-    return np.array([np.inf if bound is None else bound for bound in told], dtype=np.float64)
+    """Bounds of a column from a table's metadata; empty if it has none."""
+    values = ((described.get("columns") or {}).get(column) or {}).get("bounds") or []
+    return np.array([np.inf if bound is None else bound for bound in values], dtype=np.float64)
 
 
 def difference(
     after: Sequence[int] | Counts, before: Sequence[int] | Counts | None, bounds: NDArray[np.float64]
 ) -> Histogram | None:
-    """What was counted between two readings; `before` is None for an entity that was not there yet.
+    """Values counted between two readings; `before` is None for an entity that did not exist then.
 
-    None when the counts fell (the source began anew), are no counts, or do not fit the bounds.
+    None if the counts decreased (the source restarted), are not counts, or do not match the bounds.
     """
     try:
         last = np.asarray(after, dtype=np.uint64)

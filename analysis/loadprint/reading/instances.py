@@ -1,4 +1,4 @@
-"""Which machine a run was on: runs of one instance are pooled below it, instances are the units of a type."""
+"""Groups runs by the machine they ran on (instance), and names its type."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 from loadprint.reading.recording import Run
 
-# what names a machine, whatever its host is called; the first that a recorder wrote down counts
+# identifiers of a machine apart from its host name; the first recorded one is used
 By = Literal["host", "boot", "execution"]
 IDENTITIES = ("machine_id", "product_uuid", "instance_id")
 
 
 @dataclass(frozen=True)
 class Instance:
-    """One machine: its name, what it is, and its places in the list of runs it was made from."""
+    """One machine: name, type, number of boots, and the indexes of its runs."""
 
     name: str
     kind: str
@@ -26,16 +26,15 @@ class Instance:
 def instances(runs: Sequence[Run], by: By = "host") -> tuple[Instance, ...]:
     """Instances of runs, in the order of their first run.
 
-    By `host`, two boots of one host name are one instance that was booted again, where the recorder of
-    one of them wrote no machine id: calling them two would claim more instances than there may be. `boot` and
-    `execution` are for who knows that each is another machine.
+    With `host`, two boots of one host name are the same instance if one of them has no machine id: counting
+    two could overstate the number of instances. Use `boot` or `execution` if each is another machine.
     """
-    found: dict[str, list[int]] = {}
-    untold = {_host(run) for run in runs if by == "host" and identity(run) == _host(run)}
+    by_name: dict[str, list[int]] = {}
+    unidentified = {_host(run) for run in runs if by == "host" and identity(run) == _host(run)}
     for place, run in enumerate(runs):
         host = _host(run)
-        found.setdefault(host if host in untold else identity(run, by), []).append(place)
-    names = _distinct([_host(runs[places[0]]) for places in found.values()])
+        by_name.setdefault(host if host in unidentified else identity(run, by), []).append(place)
+    names = _distinct([_host(runs[places[0]]) for places in by_name.values()])
     return tuple(
         Instance(
             name,
@@ -43,20 +42,20 @@ def instances(runs: Sequence[Run], by: By = "host") -> tuple[Instance, ...]:
             len({str(runs[place].fingerprint("server").get("boot_id")) for place in places}),
             tuple(places),
         )
-        for name, places in zip(names, found.values(), strict=True)
+        for name, places in zip(names, by_name.values(), strict=True)
     )
 
 
 def identity(run: Run, by: By = "host") -> str:
-    """Name that tells a machine from others."""
+    """Name that identifies a machine."""
     fingerprint = run.fingerprint("server")
     if by == "execution":
         return str(run.path.resolve().parent)
     if by == "boot":
         return f"{_host(run)} {fingerprint.get('boot_id')}"
     for name in IDENTITIES:
-        if found := fingerprint.get(name) or (fingerprint.get("virtualisation") or {}).get(name):
-            return f"{name} {found}"
+        if value := fingerprint.get(name) or (fingerprint.get("virtualisation") or {}).get(name):
+            return f"{name} {value}"
     return _host(run)
 
 
@@ -66,22 +65,22 @@ def _host(run: Run) -> str:
 
 
 def kind(run: Run) -> str:
-    """What the machine calls itself, its CPU model and how many it has."""
+    """Instance type or product, CPU model, number of CPUs and memory."""
     fingerprint = run.fingerprint("server")
     machine, cpus = fingerprint.get("virtualisation") or {}, fingerprint.get("cpus") or {}
     listed = cpus.get("list") or cpus.get("cpus") or []
     memory = (fingerprint.get("memory") or {}).get("total_kB")
-    told = (
+    parts = (
         machine.get("instance_type") or machine.get("product"),
         cpus.get("model"),
         f"{len(listed)} CPUs" if listed else None,
         f"{memory / 2**20:.0f} GiB" if isinstance(memory, int) else None,
     )
-    return ", ".join(str(part) for part in told if part)
+    return ", ".join(str(part) for part in parts if part)
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Number hosts that share a name and are not one machine."""
+    """Number different machines with the same host name."""
     return [
         f"{name}#{names[: place + 1].count(name)}" if names.count(name) > 1 else name
         for place, name in enumerate(names)

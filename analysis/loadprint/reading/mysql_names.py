@@ -1,4 +1,4 @@
-"""Names of the MySQL probe's metrics by quantity: versions differ, the first recorded one counts."""
+"""Maps quantities to MySQL and MariaDB status names; of several names the first recorded one is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COUNTERS = {
     "wait_free": ("Innodb_buffer_pool_wait_free",),
     "row_lock_ms": ("Innodb_row_lock_time",),
     "row_lock_waits": ("Innodb_row_lock_waits",),
-    # not MariaDB's Handler_read_*: rows of temporary tables and sorts are among them
+    # not MariaDB's Handler_read_*, which include rows of temporary tables and sorts
     "rows_read": ("Innodb_rows_read", "Rows_read"),
     "qcache_hits": ("Qcache_hits",),
     "qcache_inserts": ("Qcache_inserts",),
@@ -27,21 +27,21 @@ GAUGES = {
     "checkpoint_age": ("Innodb_checkpoint_age", "innodb_metrics.log_lsn_checkpoint_age"),
     "redo_capacity": ("Innodb_redo_log_capacity_resized",),
 }
-# ends of the redo since the last checkpoint: from 8.0.30 on, and before
+# LSN and checkpoint LSN: from 8.0.30, and before
 AGES = (
     ("Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn"),
     ("innodb_status.log_sequence_number", "innodb_status.last_checkpoint_at"),
 )
 CAPACITY = ("innodb_redo_log_capacity", "innodb_log_file_size")
-# counters to be added up where that of the same name is not there: MariaDB dropped Innodb_rows_*
+# sums of counters, the first complete set is used: MariaDB dropped Innodb_rows_*
 SUMS = {
     "rows_written": (
         ("Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted"),
         ("Handler_write", "Handler_update", "Handler_delete"),
     ),
 }
-# what the server counts, and the probe's own part of it, both as the server sees them
-OWN = {
+# server counters and the probe's share in them
+PROBE_TRAFFIC = {
     "status.Questions": "loadprint.queries",
     "status.Queries": "loadprint.queries",
     "status.Bytes_received": "loadprint.bytes_received",

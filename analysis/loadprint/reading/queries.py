@@ -1,8 +1,8 @@
-"""Queries over a recording's Parquet files: Ibis expressions, run by an embedded DuckDB.
+"""Runs queries (Ibis expressions) over a recording's Parquet files in an embedded DuckDB.
 
-Results leave as NumPy arrays: the Arrow way out of Ibis imports pandas, a fifth of a second of start-up.
-Integers arrive as doubles: exact up to 2^53, which is 9 PB or 104 days of nanoseconds. Text arrives
-printable. The memory of DuckDB, the rows of a file and of a result, and the length of texts are bounded.
+Results are NumPy arrays: Ibis's own conversion through Arrow imports pandas, which takes 0.2 s. Integers
+become doubles: exact up to 2^53, which is 9 PB or 104 days of nanoseconds. Text is made printable. DuckDB's
+memory, the rows of a file and of a result, and the length of texts are bounded.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,14 @@ from sqlglot.errors import SqlglotError
 from loadprint.errors import InputError
 from loadprint.printable import UNSAFE, printable
 from loadprint.reading import bounds, documents, shapes, translate
-from loadprint.reading.query_key import fingerprint
+from loadprint.reading.query_key import key_of
 
 Columns = dict[str, NDArray[Any]]
 Query = Callable[[ir.Table], ir.Table]
 Shape = tuple[tuple[str, str], ...]
-Translated = tuple[str, dict[str, str]]  # a query as SQL, and what each of its columns holds
+Translated = tuple[str, dict[str, str]]  # a query as SQL, and the kind of each column
 
-# what a row is about, and when: never null (docs/recording-format.md)
+# entity and time of a row: never null (docs/recording-format.md)
 ENTITIES = frozenset(
     (
         *("probe", "status", "role", "state", "device", "operation", "stage", "syscall", "command", "entity"),
@@ -39,22 +39,22 @@ ENTITIES = frozenset(
     )
 )
 STAMPS = frozenset(("tick", "start", "end", "realtime", "second", "begin", "shift", "born", "seen"))
-LARGEST = 1e24  # a million sources that each count to 2^60; beyond it is no measurement
-RECORDING = "recording"  # what queries call the file that they read
+LARGEST = 1e24  # a million sources that each count to 2^60; larger values are not measurements
+RECORDING = "recording"  # name of the file's table in a query
 TEXT, LIST, OTHER = "text", "list", "other"
-FEW = 50_000  # rows of text that are fetched as they are; of more, each text is fetched once
-MEMORY = "384MiB"  # of DuckDB; a sort of 20 million rows takes less, what takes more is spilled up to SPILL
+FEW = 50_000  # rows of text that are fetched directly; above it each distinct text is fetched once
+MEMORY = "384MiB"  # of DuckDB; a sort of 20 million rows needs less; beyond it, up to SPILL is on disk
 SPILL = "4GiB"
-MEND = "copy the run directory again, or leave this run out of the comparison"
+FIX = "copy the run directory again, or leave this run out of the comparison"
 
 
 class Store:
-    """One in-memory DuckDB that reads Parquet files where they lie."""
+    """An in-memory DuckDB that reads Parquet files in place."""
 
     def __init__(self) -> None:
         spilled = tempfile.mkdtemp(prefix="loadprint-")
         weakref.finalize(self, shutil.rmtree, spilled, ignore_errors=True)
-        # a name that is no table is a mistake, never a variable of ours; nothing is had from the network
+        # an unknown table is an error, never a Python variable; no extension is downloaded
         self._duckdb = duckdb.connect(
             config={
                 "python_enable_replacements": False,
@@ -64,7 +64,7 @@ class Store:
                 "max_temp_directory_size": SPILL,
             }
         )
-        # a file is opened for its shape and every query
+        # every query opens the file
         self._duckdb.execute("SET parquet_metadata_cache = true")
         self._translated: dict[Hashable, Translated] = {}
         self._shapes: dict[Hashable, Shape] = {}
@@ -81,21 +81,21 @@ class Store:
     ) -> Columns:
         """Run `query` over one file: column name → array; null is NaN in numbers and None in text.
 
-        `between` takes only ticks from the first to the last of two, `at` only those given: ticks differ from
-        run to run, and a query that names none is the same for all.
-        Raises InputError naming the file when it is not Parquet or lacks a column that the query names.
+        `between` selects the ticks from the first to the last of two, `at` the given ones: a query without
+        ticks is equal in all runs and translated once.
+        Raises InputError if the file is not Parquet or has not all columns of the query.
         """
         try:
             rows = self._rows(path, *self._sql(path, query, _ticks(between, at)))
         except (duckdb.Error, ibis.common.exceptions.IbisError, SqlglotError, AttributeError) as error:
-            raise InputError(path, f"cannot be read ({_first_line(error)})", MEND) from error
+            raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
         columns = {name: _plain(column) for name, column in rows.items()}
-        if said := next((told for name, column in columns.items() if (told := _flaw(name, column))), ""):
-            raise InputError(path, said, MEND)
+        if flaw := next((flaw for name, column in columns.items() if (flaw := _flaw(name, column))), ""):
+            raise InputError(path, flaw, FIX)
         return columns
 
     def _rows(self, path: Path, sql: str, kinds: Mapping[str, str]) -> Columns:
-        """Rows of a query, no more than the bounds allow. Raises InputError and duckdb.Error."""
+        """Rows of a query within the bounds. Raises InputError and duckdb.Error."""
         texts = [name for name, kind in kinds.items() if kind == TEXT]
         lists = [name for name, kind in kinds.items() if kind == LIST]
         bounded = [f"left({name}, {bounds.TEXT}) AS {name}" for name in map(_name, texts)]
@@ -104,77 +104,77 @@ class Store:
             for name in map(_name, lists)
         ]
         source = f"SELECT * REPLACE ({', '.join(bounded)}) FROM ({sql})" if bounded else sql
-        most = bounds.CELLS // (len(kinds) + len(lists) * bounds.BUCKETS_IN_ROW)
-        limit = min(most, FEW) if texts else most
+        max_rows = bounds.CELLS // (len(kinds) + len(lists) * bounds.BUCKETS_IN_ROW)
+        limit = min(max_rows, FEW) if texts else max_rows
         # a LIMIT doubles the time of a query
-        known = self._lengths[_version(path)] <= limit
-        rows = self._duckdb.execute(source).fetchnumpy() if known else self._limited(source, limit)
-        if rows is None and texts and most > FEW:
-            rows = self._coded(path, source, texts, most)
+        fits = self._lengths[_version(path)] <= limit
+        rows = self._duckdb.execute(source).fetchnumpy() if fits else self._limited(source, limit)
+        if rows is None and texts and max_rows > FEW:
+            rows = self._coded(path, source, texts, max_rows)
         if rows is None:
-            raise InputError(path, f"holds more than {most:,} rows of one kind", MEND)
+            raise InputError(path, f"a query returns more than {max_rows:,} rows", FIX)
         return rows
 
-    def _limited(self, source: str, most: int) -> Columns | None:
-        """Rows of a query; None where there are more than `most`."""
-        rows = self._duckdb.execute(f"FROM ({source}) LIMIT {most + 1}").fetchnumpy()
-        return None if max(map(len, rows.values()), default=0) > most else rows
+    def _limited(self, source: str, limit: int) -> Columns | None:
+        """Rows of a query; None if there are more than `limit`."""
+        rows = self._duckdb.execute(f"FROM ({source}) LIMIT {limit + 1}").fetchnumpy()
+        return None if max(map(len, rows.values()), default=0) > limit else rows
 
-    def _coded(self, path: Path, source: str, texts: Sequence[str], most: int) -> Columns | None:
-        """As `_limited`; equal texts are one object, a fifth of the memory of one for each row."""
-        known: Columns = {}
+    def _coded(self, path: Path, source: str, texts: Sequence[str], limit: int) -> Columns | None:
+        """As `_limited`; equal texts share one object, which needs a fifth of the memory."""
+        values: Columns = {}
         codes = []
         for place, text in enumerate(texts):
             name, kind = _name(text), f"texts_{place}"
             distinct = f"SELECT DISTINCT {name} FROM ({source}) WHERE {name} IS NOT NULL ORDER BY 1"
-            found = self._limited(distinct, FEW)
-            if found is None:
-                raise InputError(path, f"its column `{text}` holds more than {FEW:,} texts", MEND)
-            known[text] = np.array([*found[text].tolist(), None], dtype=object)
+            rows = self._limited(distinct, FEW)
+            if rows is None:
+                raise InputError(path, f"column `{text}` has more than {FEW:,} distinct texts", FIX)
+            values[text] = np.array([*rows[text].tolist(), None], dtype=object)
             self._duckdb.execute(f"DROP TYPE IF EXISTS {kind}")
             self._duckdb.execute(f"CREATE TYPE {kind} AS ENUM ({distinct})")
-            codes.append(f"coalesce(enum_code({name}::{kind}), {len(known[text]) - 1}) AS {name}")
-        rows = self._limited(f"SELECT * REPLACE ({', '.join(codes)}) FROM ({source})", most)
-        return None if rows is None else rows | {text: known[text][rows[text]] for text in texts}
+            codes.append(f"coalesce(enum_code({name}::{kind}), {len(values[text]) - 1}) AS {name}")
+        coded = self._limited(f"SELECT * REPLACE ({', '.join(codes)}) FROM ({source})", limit)
+        return None if coded is None else coded | {text: values[text][coded[text]] for text in texts}
 
     def _sql(self, path: Path, query: Query, where: str) -> Translated:
         """A query over a file, translated once for all files of one shape.
 
-        A translation takes ten times as long as what it says; most files of a comparison differ in nothing
-        but their path, which stands before what was translated.
+        The translation takes ten times as long as the query; most files of a comparison differ only in their
+        path, which is in a WITH before the translated part.
         """
-        shape, known = self._shape(path), fingerprint(query)
-        found = None if known is None else self._translated.get((known, shape))
-        if found is None:
+        shape, key = self._shape(path), key_of(query)
+        cached = None if key is None else self._translated.get((key, shape))
+        if cached is None:
             schema = {name: translate.data_type(kind) for name, kind in shape}
             expression = query(ibis.table(schema, name=RECORDING))
-            found = translate.sql(expression), _kinds(expression.schema())
-            if known is not None:
-                self._translated[known, shape] = found
-        translated, kinds = found
+            cached = translate.sql(expression), _kinds(expression.schema())
+            if key is not None:
+                self._translated[key, shape] = cached
+        translated, kinds = cached
         source = f"SELECT * FROM read_parquet('{_quoted(path)}'){where}"
-        # inlined, so that only the columns and row groups that a query needs are decoded
-        began = f"WITH {RECORDING} AS NOT MATERIALIZED ({source})"
-        more = translated.removeprefix("WITH ")
-        return (f"{began} {translated}" if more == translated else f"{began}, {more}"), kinds
+        # inlined, so that only the required columns and row groups are decoded
+        head = f"WITH {RECORDING} AS NOT MATERIALIZED ({source})"
+        rest = translated.removeprefix("WITH ")
+        return (f"{head} {translated}" if rest == translated else f"{head}, {rest}"), kinds
 
     def _shape(self, path: Path) -> Shape:
-        """Columns of a file and what DuckDB calls their types."""
+        """Columns of a file with DuckDB's names of their types."""
         version = _version(path)
         if version not in self._shapes:
             pattern = [_pattern(path)]
             counted = self._duckdb.execute("SELECT num_rows FROM parquet_file_metadata(?)", pattern)
             rows = counted.fetchall()[0][0]
-            most = bounds.TICKS if path.name == "ticks.parquet" else bounds.ROWS
-            if rows > most:
-                raise InputError(path, f"holds {rows:,} rows, more than {most:,}", MEND)
+            limit = bounds.TICKS if path.name == "ticks.parquet" else bounds.ROWS
+            if rows > limit:
+                raise InputError(path, f"{rows:,} rows, more than the limit of {limit:,}", FIX)
             self._lengths[version] = rows
-            found = self._duckdb.execute(f"DESCRIBE SELECT * FROM read_parquet('{_quoted(path)}')").fetchall()
-            self._shapes[version] = tuple((str(name), str(kind)) for name, kind, *_ in found)
+            described = self._duckdb.execute(f"DESCRIBE SELECT * FROM read_parquet('{_quoted(path)}')")
+            self._shapes[version] = tuple((str(name), str(kind)) for name, kind, *_ in described.fetchall())
         return self._shapes[version]
 
     def kinds(self, path: Path) -> dict[str, str]:
-        """What each column of a file holds: TEXT, LIST or OTHER. Raises InputError."""
+        """Kind of each column of a file: TEXT, LIST or OTHER. Raises InputError."""
         self.columns(path)
         return _kinds(ibis.schema({name: translate.data_type(kind) for name, kind in self._shape(path)}))
 
@@ -183,7 +183,7 @@ class Store:
         try:
             return tuple(name for name, _ in self._shape(path))
         except duckdb.Error as error:
-            raise InputError(path, f"cannot be read ({_first_line(error)})", MEND) from error
+            raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
 
     def metadata(self, path: Path) -> Mapping[str, Any]:
         """Return the JSON under the key `loadprint` in a file's footer. Raises InputError."""
@@ -197,48 +197,48 @@ class Store:
             cursor = self._duckdb.execute(
                 "SELECT value FROM parquet_kv_metadata(?) WHERE decode(key) = 'loadprint'", [_pattern(path)]
             )
-            found = cursor.fetchone()
+            row = cursor.fetchone()
         except duckdb.Error as error:
-            raise InputError(path, f"cannot be read ({_first_line(error)})", MEND) from error
-        if found is None:
-            raise InputError(path, "has no `loadprint` metadata", "was it written by loadprint-collect?")
+            raise InputError(path, f"cannot be read ({_first_line(error)})", FIX) from error
+        if row is None:
+            raise InputError(path, "has no `loadprint` metadata", "give a table of loadprint-collect")
         try:
-            described = documents.loads(bytes(found[0]))
+            described = documents.loads(bytes(row[0]))
         except ValueError as error:
-            raise InputError(path, f"its `loadprint` metadata is no JSON ({error})", MEND) from error
+            raise InputError(path, f"its `loadprint` metadata is not JSON ({error})", FIX) from error
         if not isinstance(described, dict):
-            raise InputError(path, "its `loadprint` metadata is not an object", MEND)
-        if said := documents.deviation(described, shapes.TABLE):
-            raise InputError(path, f"its `loadprint` metadata: {said}", MEND)
+            raise InputError(path, "its `loadprint` metadata is not an object", FIX)
+        if mismatch := documents.shape_error(described, shapes.TABLE):
+            raise InputError(path, f"its `loadprint` metadata: {mismatch}", FIX)
         return described
 
 
 def _version(path: Path) -> Hashable:
-    """A file as it is now: what was read of it holds until it is written anew."""
+    """Cache key of a file; it changes when the file is written again."""
     try:
-        told = path.stat()
+        status = path.stat()
     except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})", MEND) from error
-    return (path, told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns)
+        raise InputError(path, f"cannot be read ({error.strerror})", FIX) from error
+    return (path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _flaw(name: str, column: NDArray[Any]) -> str:
-    """Why rows cannot be told apart by a column, or put in time; empty for columns that hold values."""
+    """What is wrong with an entity, stamp or bucket column; empty for other columns."""
     if name in ENTITIES:
-        named = column.dtype.kind == "O" and set(map(type, column.tolist())) <= {str}
-        return "" if named or not len(column) else f"its column `{name}` does not name every row in text"
+        complete = column.dtype.kind == "O" and set(map(type, column.tolist())) <= {str}
+        return "" if complete or not len(column) else f"column `{name}` is not text in every row"
     if name in STAMPS:
-        known = column.dtype.kind in "iu" or (
+        complete = column.dtype.kind in "iu" or (
             column.dtype.kind == "f" and bool((np.abs(column) <= documents.LARGEST_INTEGER).all())
         )
-        return "" if known or not len(column) else f"its column `{name}` is not a number in every row"
+        return "" if complete or not len(column) else f"column `{name}` is not a number in every row"
     if name == "buckets" and any(value is None for value in column):
-        return f"its column `{name}` has nothing in some row"
+        return f"column `{name}` is null in some row"
     return ""
 
 
 def grouped(names: NDArray[Any]) -> list[tuple[str, NDArray[np.intp]]]:
-    """Names in a column of text, in their order, each with the places of its rows, in theirs."""
+    """Distinct texts of a column in sorted order, each with the indexes of its rows."""
     listed = names.tolist()
     codes = {name: code for code, name in enumerate(sorted(set(listed)))}
     place = np.fromiter(map(codes.__getitem__, listed), np.intp, len(listed))
@@ -247,30 +247,36 @@ def grouped(names: NDArray[Any]) -> list[tuple[str, NDArray[np.intp]]]:
     return [(str(name), order[ends[code] : ends[code + 1]]) for name, code in codes.items()]
 
 
+def by_entity(rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
+    """Split rows by an entity column, in sorted order; the rows of each keep their order."""
+    for name, places in grouped(rows[key]):
+        yield name, {column: values[places] for column, values in rows.items()}
+
+
 def number(column: ir.Value) -> ir.Value:
-    """Cast a column to double, the one type of all arithmetic here."""
+    """Cast a column to double, the type of all arithmetic."""
     return column.cast("float64")
 
 
 def _ticks(between: tuple[int, int] | None, at: Sequence[int] | None) -> str:
-    """The ticks of a recording that are wanted, in SQL."""
+    """The WHERE clause that selects ticks."""
     if between is not None:
         return f" WHERE tick BETWEEN {int(between[0])} AND {int(between[1])}"
     return "" if at is None else f" WHERE tick IN ({', '.join(str(int(tick)) for tick in at)})"
 
 
 def _quoted(path: Path) -> str:
-    """A path within a quoted SQL text."""
+    """A path inside a quoted SQL string."""
     return _pattern(path).replace("'", "''")
 
 
 def _pattern(path: Path) -> str:
-    """A path as DuckDB takes it; brackets and stars would stand for many files."""
+    """A path with the wildcards of DuckDB escaped."""
     return "".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path))
 
 
 def _kinds(schema: ibis.Schema) -> dict[str, str]:
-    """What each column of a query holds."""
+    """Kind of each column of a query."""
     return {
         name: TEXT if kind.is_string() else LIST if kind.is_array() else OTHER
         for name, kind in schema.items()
@@ -278,12 +284,12 @@ def _kinds(schema: ibis.Schema) -> dict[str, str]:
 
 
 def _name(column: str) -> str:
-    """A column's name in SQL."""
+    """A column's name, quoted for SQL."""
     return '"' + column.replace('"', '""') + '"'
 
 
 def _plain(column: NDArray[Any]) -> NDArray[Any]:
-    """A column with NaN or None for nothing; a number that is none, or beyond any, is nothing too."""
+    """A column with NaN or None for null; numbers that are not finite or too large become null."""
     if isinstance(column, np.ma.MaskedArray):
         if column.dtype.kind == "f":
             column = np.asarray(column.filled(np.nan))
@@ -298,13 +304,13 @@ def _plain(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _printable(column: NDArray[Any]) -> NDArray[Any]:
-    """The column with its texts printable; other objects, such as buckets, as they are."""
+    """The column with printable texts; other objects, such as buckets, are unchanged."""
     listed = column.tolist()
     try:
-        known = set(listed)
+        distinct = set(listed)
     except TypeError:  # lists
         return column
-    clean = {text: printable(text) for text in known if isinstance(text, str) and UNSAFE.search(text)}
+    clean = {text: printable(text) for text in distinct if isinstance(text, str) and UNSAFE.search(text)}
     return np.array([clean.get(text, text) for text in listed], dtype=object) if clean else column
 
 

@@ -1,7 +1,7 @@
-"""Tells queries that are the same by what they are made of, so that each is translated to SQL only once.
+"""Computes a key of a query, so that equal queries are translated to SQL only once.
 
-A query is a function of a table. Two are the same if they have the same code, in one
-module, and enclose the same values.
+A query is a function of a table. Two queries are equal if they have the same code, in the same module, and
+enclose equal values.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from ibis.common.deferred import Deferred
 PLAIN = (str, bytes, int, float, bool, type(None))
 
 
-class Unlike(Exception):
-    """A query encloses something of which nobody can say whether it is the same."""
+class UnsupportedValue(Exception):
+    """A query encloses a value that cannot be compared."""
 
 
-def fingerprint(query: Callable[..., Any]) -> Hashable | None:
-    """What a query is made of; None where that cannot be told."""
+def key_of(query: Callable[..., Any]) -> Hashable | None:
+    """Key of a query; None where it encloses a value that cannot be compared."""
     try:
         return _of(query)
-    except Unlike:
+    except UnsupportedValue:
         return None
 
 
 def _of(value: Any) -> Hashable:
-    """A hashable stand-in that is equal only for equal things; kinds are kept apart (1 and 1.0 and True)."""
+    """A hashable key that is equal only for equal values of one type: 1, 1.0 and True differ."""
     if isinstance(value, PLAIN):
         return (type(value), value)
     if isinstance(value, FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        # the same words in two modules may name different things
+        # the same name can be another object in another module
         code = (value.__module__, value.__code__)
         return (*code, tuple(map(_of, cells)), _of(value.__defaults__), _of(value.__kwdefaults__))
     if isinstance(value, list | tuple):
@@ -44,4 +44,4 @@ def _of(value: Any) -> Hashable:
         return (dict, tuple((_of(key), _of(each)) for key, each in value.items()))
     if isinstance(value, Deferred):
         return (Deferred, value._resolver)
-    raise Unlike
+    raise UnsupportedValue

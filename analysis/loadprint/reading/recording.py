@@ -1,7 +1,7 @@
-"""The recording format: opens a run directory and hands out its parts as plain values.
+"""Opens a run directory (docs/recording-format.md) and returns its parts as plain values.
 
-Only this module knows where things lie (docs/recording-format.md). It checks the manifest, and tolerates what
-a killed recorder leaves behind: what is missing is listed in `Run.problems`, never filled in.
+It checks the manifest, and accepts the files that a killed recorder leaves: `Run.problems` lists what is
+missing; nothing is filled in.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COPY_AGAIN = "copy the run directory again from the machine that made it"
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase of the load: stamps in ns; the end is None when the generator never wrote it."""
+    """One phase of the load: stamps in ns; the end is None if the generator did not write it."""
 
     name: str
     begin_ns: int
@@ -38,7 +38,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Run:
-    """One run directory: its JSON parts; None or absent where the file is not there."""
+    """One run directory: its JSON files, None where a file is missing."""
 
     path: Path
     meta: dict[str, Any]
@@ -51,7 +51,7 @@ class Run:
 
     @property
     def id(self) -> str:
-        """The run's own name, or its directory's."""
+        """The id in run.json, else the directory's name."""
         return printable(str(self.meta.get("id") or self.path.name))
 
     @property
@@ -61,22 +61,22 @@ class Run:
 
     @cached_property
     def roles(self) -> tuple[str, ...]:
-        """Directories that hold a recorder's tables, `server` first."""
-        found = sorted(p.parent.name for p in self.path.glob("*/ticks.parquet"))
-        return tuple(sorted(found, key=lambda role: (role != "server", role)))
+        """Directories with a recorder's tables, `server` first."""
+        names = [p.parent.name for p in self.path.glob("*/ticks.parquet")]
+        return tuple(sorted(names, key=lambda role: (role != "server", role)))
 
     @property
     def journals(self) -> tuple[Path, ...]:
-        """Journals that `finish` has not turned into tables yet."""
+        """Journals that `loadprint-collect finish` has not converted to tables."""
         return tuple(sorted(self.path.glob("*/journal")))
 
     def table(self, role: str, probe: str) -> Path | None:
-        """Path of a probe's table, None when the probe left none."""
+        """Path of a probe's table; None if there is none."""
         path = self.path / role / f"{probe}.parquet"
         return path if path.is_file() else None
 
     def probes(self, role: str) -> tuple[str, ...]:
-        """Names of the probes of a role that left a table."""
+        """Names of a role's probes that have a table."""
         return tuple(sorted(p.stem for p in (self.path / role).glob("*.parquet") if p.stem != "ticks"))
 
     def phase(self, name: str) -> Phase | None:
@@ -84,16 +84,16 @@ class Run:
         return next((phase for phase in reversed(self.phases) if phase.name == name), None)
 
     def fingerprint(self, role: str) -> dict[str, Any]:
-        """Fingerprint of the host of a role; on a shared host there is only the server's."""
+        """Fingerprint of a role's host; on a shared host only the server has one."""
         return self.fingerprints.get(role) or self.fingerprints.get("server") or {}
 
 
 def open_run(path: Path) -> Run:
-    """Open a run directory. Raises InputError when it is not one or a JSON file in it is broken."""
+    """Open a run directory. Raises InputError if it is not one, or a JSON file in it is damaged."""
     if not path.exists():
-        raise InputError(path, "no such run directory", "give a directory that holds run.json")
+        raise InputError(path, "no such run directory", "give a directory that contains run.json")
     if not path.is_dir():
-        raise InputError(path, "is a file, not a run directory", "give the directory that holds run.json")
+        raise InputError(path, "is a file, not a run directory", "give the directory that contains run.json")
     refuse_special_files(path)
     problems: list[str] = []
     if not (path / "run.json").is_file():
@@ -102,11 +102,13 @@ def open_run(path: Path) -> Run:
     version = meta.get("format_version", FORMAT_VERSION)
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise InputError(
-            path / "run.json", f"format version {version}, this loadprint reads {FORMAT_VERSION}", "update it"
+            path / "run.json",
+            f"format version {version}, this loadprint reads {FORMAT_VERSION}",
+            "update loadprint",
         )
     for journal in sorted(path.glob("*/journal")):
         problems.append(
-            f"{journal.parent.name}/journal was never finished: run `loadprint-collect finish {path}`"
+            f"{journal.parent.name}/journal is not finished: run `loadprint-collect finish {path}`"
         )
     return Run(
         path=path,
@@ -121,10 +123,10 @@ def open_run(path: Path) -> Run:
 
 
 def refuse_special_files(run: Path) -> None:
-    """Raise InputError for a link that leads out of a run directory, and for FIFOs, sockets and devices.
+    """Raise InputError for a link to a file outside of a run directory, and for FIFOs, sockets and devices.
 
-    A received recording must not name other files of the user who reads it, and a FIFO blocks the reader.
-    The links of a recorder that was killed (`ELSEWHERE`) are accepted: nothing reads them.
+    A received recording must not refer to other files of its reader, and a FIFO blocks the reader. The links
+    of a killed recorder (`ELSEWHERE`) are accepted, because nothing reads them.
     """
     inside = Path(os.path.realpath(run))
     for folder, folders, files in os.walk(run):
@@ -137,7 +139,7 @@ def refuse_special_files(run: Path) -> None:
 
 
 def require_regular(path: Path, *, or_folder: bool = False) -> None:
-    """Raise InputError for a FIFO, a socket or a device; a file that is not there is left to its reader."""
+    """Raise InputError for a FIFO, a socket or a device; a missing file is reported by its reader."""
     try:
         kind = path.stat().st_mode
     except OSError:
@@ -151,23 +153,23 @@ def _explain_missing_run(path: Path) -> None:
     if journals:
         raise InputError(
             path,
-            "holds a journal and no run.json: its recorder was killed",
+            "contains a journal and no run.json: the recorder was killed",
             f"run `loadprint-collect finish {path}`",
         )
     if (path / "execution.json").is_file():
         raise InputError(
-            path, "is an execution of several runs, not a run", "name one of its run directories"
+            path, "is an execution of several runs, not a run", "give one of its run directories"
         )
     empty = not any(path.iterdir())
     raise InputError(
-        path, "is empty" if empty else "holds no run.json", "give a directory that loadprint recorded"
+        path, "is empty" if empty else "contains no run.json", "give a directory that Loadprint recorded"
     )
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Read a JSON object, in the shape that a recording's file of this name has.
+    """Read a JSON object and check the shape that files of this name have.
 
-    Raises InputError with the line of the first mistake, or its key.
+    Raises InputError with the line or the key of the first mistake.
     """
     shape = shapes.BY_NAME.get(path.name)
     require_regular(path)
@@ -178,11 +180,11 @@ def read_object(path: Path) -> dict[str, Any]:
         what = f"not JSON at line {error.lineno} column {error.colno} ({error.msg})"
         raise InputError(path, what, COPY_AGAIN) from error
     except ValueError as error:
-        raise InputError(path, f"not JSON as a recording has it: {error}", COPY_AGAIN) from error
+        raise InputError(path, f"not valid JSON for a recording: {error}", COPY_AGAIN) from error
     if not isinstance(value, dict):
-        raise InputError(path, "holds no JSON object", COPY_AGAIN)
-    if shape is not None and (said := documents.deviation(value, shape)):
-        raise InputError(path, said, COPY_AGAIN)
+        raise InputError(path, "is not a JSON object", COPY_AGAIN)
+    if shape is not None and (mismatch := documents.shape_error(value, shape)):
+        raise InputError(path, mismatch, COPY_AGAIN)
     return value
 
 
@@ -198,7 +200,7 @@ def _optional(path: Path, problems: list[str]) -> dict[str, Any] | None:
 
 
 def _phases(path: Path, problems: list[str]) -> tuple[Phase, ...]:
-    """Read phases.jsonl; a last line cut off by a crash is reported and dropped."""
+    """Read phases.jsonl; a last line that a crash cut off is reported and dropped."""
     if not path.is_file():
         problems.append("load/phases.jsonl is missing")
         return ()
@@ -220,14 +222,14 @@ def _phases(path: Path, problems: list[str]) -> tuple[Phase, ...]:
             continue
         phase = phases[opened[-1]]
         if stamp.end_ns < phase.begin_ns:
-            what = f"phase `{phase.name}` ends before it begins"
+            what = f"phase `{phase.name}` ends before its start"
             raise InputError(f"{path} line {number}", what, COPY_AGAIN)
         phases[opened[-1]] = replace(phase, end_ns=stamp.end_ns, end_realtime_ns=stamp.end_realtime_ns)
     return tuple(phases)
 
 
 def _stamp(line: str) -> Phase:
-    """One line as a phase, with an end only if it tells one. Raises ValueError, KeyError or TypeError."""
+    """One line as a phase, with an end if it has one. Raises ValueError, KeyError or TypeError."""
     stamp = documents.loads(line)
     name, event, boot = stamp["phase"], stamp["event"], stamp.get("boot_id")
     monotonic, realtime = stamp["monotonic_ns"], stamp["realtime_ns"]
@@ -240,31 +242,31 @@ def _stamp(line: str) -> Phase:
 
 
 def check_manifest(run: Run) -> list[str]:
-    """Compare every file with manifest.json: what does not hold, one line each, naming the file."""
+    """Compare every file with manifest.json: one line for each difference, with the file's name."""
     if run.manifest is None:
         return []
     files = run.manifest.get("files")
     if not isinstance(files, dict):
-        raise InputError(run.path / "manifest.json", "has no list of files", COPY_AGAIN)
+        raise InputError(run.path / "manifest.json", "`files` is missing", COPY_AGAIN)
     wrong = []
     for name, entry in sorted(files.items()):
         path = run.path / name
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(run.path)):
-            wrong.append(f"{name} is listed in manifest.json and is outside of the run directory")
+            wrong.append(f"{name} is in manifest.json and outside of the run directory")
         elif not path.is_file():
-            wrong.append(f"{name} is listed in manifest.json and is not there")
+            wrong.append(f"{name} is in manifest.json and does not exist")
         elif path.stat().st_size != (entry or {}).get("bytes"):
-            said = (entry or {}).get("bytes")
-            wrong.append(f"{name} has {path.stat().st_size} bytes, manifest.json says {said}")
+            expected = (entry or {}).get("bytes")
+            wrong.append(f"{name} has {path.stat().st_size} bytes, in manifest.json {expected}")
         elif f"{crc32c_file(path):08x}" != entry.get("crc32c"):
             wrong.append(f"{name} does not match its checksum in manifest.json")
     return wrong
 
 
 def require_intact(run: Run) -> None:
-    """Raise InputError for the first file that does not match the manifest."""
+    """Raise InputError for the first file that differs from the manifest."""
     for problem in check_manifest(run):
         name, _, what = problem.partition(" ")
-        # run.json is written last but one: an interruption in between leaves an older manifest
-        mend = f"run `loadprint-collect finish {run.path}`" if name == "run.json" else COPY_AGAIN
-        raise InputError(run.path / name, what, mend)
+        # run.json is written before the manifest: an interruption in between leaves an older manifest
+        fix = f"run `loadprint-collect finish {run.path}`" if name == "run.json" else COPY_AGAIN
+        raise InputError(run.path / name, what, fix)

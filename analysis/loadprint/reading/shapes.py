@@ -1,4 +1,4 @@
-"""The shapes of a recording's JSON files, as far as readers rely on them (docs/recording-format.md)."""
+"""Declares the shapes of a recording's JSON files: the keys that readers use (docs/recording-format.md)."""
 
 from __future__ import annotations
 

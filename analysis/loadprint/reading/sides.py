@@ -1,6 +1,6 @@
-"""Sides: the repeats of one scenario, from a run directory or from an execution.
+"""Opens sides: the repeats of one scenario, from a run directory or an execution.
 
-A run that is not complete, or not there, is no repeat: it is listed as missing with its reason.
+Runs that are incomplete or absent are listed as missing with the reason.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ class Side:
     execution: dict[str, Any] | None = None
 
 
-def split(word: str) -> tuple[Path, str | None]:
+def split(operand: str) -> tuple[Path, str | None]:
     """Path and side name of EXECUTION:side, or a path alone. Raises InputError."""
-    path = Path(word)
-    if path.exists() or ":" not in word:
+    path = Path(operand)
+    if path.exists() or ":" not in operand:
         return path, None
-    directory, _, name = word.rpartition(":")
+    directory, _, name = operand.rpartition(":")
     if not Path(directory).is_dir():
-        raise InputError(directory, "no such execution", "give the directory that holds execution.json")
+        raise InputError(directory, "no such execution", "give the directory that contains execution.json")
     return Path(directory), name
 
 
 def sides_of(execution: dict[str, Any], path: Path) -> list[str]:
-    """Names of an execution's sides. Raises InputError where it lists none."""
+    """Names of an execution's sides. Raises InputError if it lists none."""
     sides, runs = execution.get("sides"), execution.get("runs")
     complete = (
         isinstance(sides, dict)
@@ -46,7 +46,7 @@ def sides_of(execution: dict[str, Any], path: Path) -> list[str]:
     )
     if not sides or not complete:
         raise InputError(
-            path / "execution.json", "does not list `sides` and `runs`", "copy the execution again"
+            path / "execution.json", "`sides` or `runs` is missing or malformed", "copy the execution again"
         )
     return list(sides)
 
@@ -57,7 +57,7 @@ def _is_name(given: Any) -> bool:
 
 
 def every_side(path: Path, execution: dict[str, Any]) -> Iterator[Side]:
-    """All sides of an execution; one of which no repeat is complete has no runs, and says why."""
+    """All sides of an execution; a side without a complete repeat has no runs and a reason."""
     for name in sides_of(execution, path):
         try:
             yield side_of(path, execution, name)
@@ -66,7 +66,7 @@ def every_side(path: Path, execution: dict[str, Any]) -> Iterator[Side]:
 
 
 def side_of(path: Path, execution: dict[str, Any], name: str) -> Side:
-    """One side with the repeats that are complete and whole. Raises InputError where none is."""
+    """One side with its complete and undamaged repeats. Raises InputError if there are none."""
     runs: list[Run] = []
     missing: list[tuple[str, str]] = []
     for planned in execution["runs"]:
@@ -86,21 +86,23 @@ def side_of(path: Path, execution: dict[str, Any], name: str) -> Side:
             _require_finished(run)
             require_intact(run)
         except InputError as error:
-            # one spoiled repeat must not hide the others
+            # a damaged repeat must not hide the others
             missing.append((planned["id"], str(error)))
             continue
         runs.append(run)
     if not runs:
-        reasons = "; ".join(f"{run}: {reason}" for run, reason in missing) or "the plan has no run of it"
+        reasons = (
+            "; ".join(f"{run}: {reason}" for run, reason in missing) or "the plan has no run of this side"
+        )
         raise InputError(
-            f"{path}:{name}", f"no complete repeat ({reasons})", "run the campaign again, it resumes"
+            f"{path}:{name}", f"no complete repeat ({reasons})", "run the campaign again: it resumes"
         )
     label = (execution["sides"].get(name) or {}).get("label") or name
     return Side(name, label, tuple(runs), tuple(missing), execution)
 
 
 def single(path: Path) -> Side:
-    """One run directory as a side. Raises InputError where it cannot be used."""
+    """One run directory as a side. Raises InputError if it cannot be used."""
     run = open_run(path)
     _require_finished(run)
     if run.status != "complete" and run.result is None:
@@ -112,7 +114,7 @@ def single(path: Path) -> Side:
 
 def _require_finished(run: Run) -> None:
     if run.journals:
-        raise InputError(run.journals[0], "was never finished", f"run `loadprint-collect finish {run.path}`")
+        raise InputError(run.journals[0], "is not finished", f"run `loadprint-collect finish {run.path}`")
 
 
 def _why(run: Run) -> str:

@@ -1,8 +1,8 @@
-"""Ibis expressions as DuckDB's SQL, by Ibis's translator for DuckDB alone.
+"""Translates Ibis expressions to DuckDB's SQL with Ibis's DuckDB compiler alone.
 
-`ibis.duckdb` is found by reading what every installed package declares, and the package that its translator
-lies in imports nineteen others: together a third of the start-up. Here the package is imported when somebody
-asks for one of the others.
+`ibis.duckdb` reads the entry points of every installed package, and the package of its compiler imports
+nineteen others: together a third of the start-up time. Here that package is imported on first use of another
+compiler.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ TYPES = "ibis.backends.sql.datatypes"
 
 
 def sql(expression: ir.Table) -> str:
-    """An expression as one SELECT of DuckDB's, which may begin with WITH.
+    """An expression as one SELECT for DuckDB, which may start with WITH.
 
-    Raises IbisError, SqlglotError, and InputError where this version of Ibis keeps its translator elsewhere.
+    Raises IbisError, SqlglotError, and InputError if this version of Ibis has its compiler elsewhere.
     """
     compiler = _compiler()
     query = compiler.to_sqlglot(expression)
@@ -36,41 +36,41 @@ def sql(expression: ir.Table) -> str:
 
 @cache
 def data_type(name: str) -> dt.DataType:
-    """The type that DuckDB calls so. Raises SqlglotError, and InputError as `sql` does."""
-    found: dt.DataType = _inside(TYPES, "DuckDBType").from_string(name)
-    return found
+    """The Ibis type of a DuckDB type name. Raises SqlglotError, and InputError as `sql` does."""
+    kind: dt.DataType = _inside(TYPES, "DuckDBType").from_string(name)
+    return kind
 
 
 @cache
 def _compiler() -> Any:
     if PACKAGE not in sys.modules:
-        _import_when_asked(PACKAGE)
+        _import_on_use(PACKAGE)
     return _inside(f"{PACKAGE}.duckdb", "compiler")
 
 
 def _inside(module: str, name: str) -> Any:
-    """What Ibis does not promise to keep where it is. Raises InputError."""
+    """A name of a module that is not part of Ibis's public interface. Raises InputError."""
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise InputError(
             f"ibis {ibis.__version__}",
-            f"has no {module}.{name}, by which queries are translated",
-            "run ./setup, which installs the version that Loadprint is made for",
+            f"has no {module}.{name}, which translates queries",
+            "run ./setup to install the supported version",
         ) from error
 
 
-def _import_when_asked(name: str) -> None:
-    """Put a package where its modules can be imported; its own code runs when a name in it is looked up."""
+def _import_on_use(name: str) -> None:
+    """Register a package so that its modules can be imported; its own code runs on first lookup of a name."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.loader is None:
-        return  # who imports from it is told
+        return  # the import of its modules reports the error
     package, loader = importlib.util.module_from_spec(spec), spec.loader
 
-    def imported(wanted: str) -> Any:
+    def imported(attribute: str) -> Any:
         del package.__dict__["__getattr__"]
         loader.exec_module(package)
-        return getattr(package, wanted)
+        return getattr(package, attribute)
 
     package.__dict__["__getattr__"] = imported
     sys.modules[name] = package

@@ -1,8 +1,8 @@
-"""From cumulative counters to what happened in the measure phase.
+"""Computes the increase of counters over the measure phase.
 
-A window is the ticks that lie wholly inside the phase; a counter's increase is last − first over them, with
-wraps of 32- and 64-bit counters added back and resets said. A reset overtaken within one interval cannot be
-seen.
+A window is the ticks that are entirely within the phase. A counter's increase is last − first; wraps of 32-
+and 64-bit counters are added back, resets are counted. A counter that was reset and passed its old value
+within one interval is not detected.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ STEP_NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Window:
-    """The ticks of one role inside a phase, with each probe's stamps.
+    """The ticks of one role inside a phase.
 
-    `middle_ns[probe]` maps tick → middle of that probe's read, CLOCK_MONOTONIC ns of the recorder's host.
+    `middle_ns[probe]` maps a tick to the middle of that probe's read, CLOCK_MONOTONIC ns of the recorder.
     """
 
     role: str
@@ -44,27 +44,27 @@ class Window:
 
     @property
     def ticks(self) -> int:
-        """Ticks taken by the probe that was read most often."""
+        """Number of ticks of the probe that was read most often."""
         return max((len(stamps) for stamps in self.middle_ns.values()), default=0)
 
     def ends(self, probe: str) -> tuple[int, int]:
-        """First and last tick at which a probe was read wholly inside the window.
+        """First and last tick at which a probe was read entirely inside the window.
 
-        A read that goes on beside its tick may begin before the window, or end after it, where the tick's
-        other reads do not. Raises KeyError where the probe was not read inside.
+        A background read can start before the window, or end after it, although the tick's other reads are
+        inside. Raises KeyError if the probe was not read inside.
         """
         stamps = self.middle_ns[probe]
         return min(stamps), max(stamps)
 
     def why_missing(self, probe: str) -> str:
-        """Why there is nothing of a probe in the window."""
+        """Reason why the window has no data of a probe."""
         reason = self.unavailable.get(probe) or self.failures.get(probe)
         return f"probe {probe}: {reason}" if reason else f"probe {probe} was not recorded"
 
 
 @dataclass(frozen=True)
 class Increase:
-    """How far a counter rose: in the source's unit, and what was odd on the way."""
+    """Increase of a counter in the unit of its source, with the wraps and resets that it includes."""
 
     amount: float
     wraps: int = 0
@@ -72,10 +72,10 @@ class Increase:
 
 
 def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure") -> Window:
-    """Window of one role's ticks over a phase. Raises InputError when one of them is not there."""
+    """Window of one role's ticks over a phase. Raises InputError if phase or ticks are missing."""
     phase = run.phase(phase_name) if run.phases or run.result else whole(run, role, store)
     if phase is None or phase.end_ns is None or phase.end_realtime_ns is None:
-        state = "never began" if phase is None else "never ended"
+        state = "is missing" if phase is None else "has no end"
         raise InputError(
             run.path / "load" / "phases.jsonl", f"phase `{phase_name}` {state}", "record the run again"
         )
@@ -96,8 +96,8 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
     inside = (rows["start"] >= begin) & (rows["end"] <= end)
     taken = inside & (rows["status"] == "ok")
     if len(set(rows["tick"][taken])) < 2:
-        what = f"fewer than two ticks lie inside phase `{phase_name}`"
-        raise InputError(path, what, "record a longer phase or at a shorter interval")
+        what = f"fewer than two ticks are inside phase `{phase_name}`"
+        raise InputError(path, what, "record a longer phase, or at a shorter interval")
     return Window(
         role=role,
         first=int(rows["tick"][taken].min()),
@@ -122,7 +122,7 @@ def stamps(t: ir.Table) -> dict[str, ir.Value]:
 
 
 def whole(run: Run, role: str, store: Store) -> Phase:
-    """All of a recording that was taken without a generator, as if it were a phase."""
+    """The whole of a recording without a load generator, as one phase."""
     path = run.path / role / "ticks.parquet"
     rows = store.fetch(
         path,
@@ -137,10 +137,10 @@ def whole(run: Run, role: str, store: Store) -> Phase:
 
 
 def clock_shift(run: Run, role: str, phase: Phase, path: Path, rows: dict[str, NDArray[Any]]) -> int:
-    """What to add to a phase's monotonic stamps to have them on the clock of a role's recorder, in ns.
+    """Offset in ns from a phase's monotonic stamps to the monotonic clock of a role's recorder.
 
-    `rows` are `tick`, `start` and `realtime` of its ticks.parquet. On one boot it is 0; between hosts both
-    go by their real-time clocks. Raises InputError when somebody set the recorder's clock meanwhile.
+    `rows` are `tick`, `start` and `realtime` of its ticks.parquet. Within one boot it is 0; between hosts it
+    comes from their real-time clocks. Raises InputError if the recorder's clock was set meanwhile.
     """
     if phase.boot_id is not None and phase.boot_id == run.fingerprint(role).get("boot_id"):
         return 0
@@ -148,9 +148,9 @@ def clock_shift(run: Run, role: str, phase: Phase, path: Path, rows: dict[str, N
 
 
 def _realtime_shift(path: Path, rows: dict[str, NDArray[Any]]) -> int:
-    """Realtime − monotonic of the recorder's host. Raises InputError when somebody set its clock meanwhile.
+    """Realtime − monotonic of the recorder's host. Raises InputError if its clock was set meanwhile.
 
-    Within a tick the median is taken: what was read beside the ticks has stamps of its own.
+    Each tick counts with its median: background reads have separate stamps.
     """
     apart = rows["realtime"] - rows["start"]
     if not len(apart):
@@ -161,9 +161,10 @@ def _realtime_shift(path: Path, rows: dict[str, NDArray[Any]]) -> int:
     stepped = float(np.ptp((middles[0] + middles[1]) / 2))
     if stepped > STEP_NS:
         what = (
-            f"the clock was set by {stepped / 1e9:.0f} s while recording, so that no other host's phases fit"
+            f"the clock was set by {stepped / 1e9:.0f} s during the recording, so the phases of another host "
+            "cannot be aligned"
         )
-        raise InputError(path, what, "synchronise the clocks of the hosts first, then record the run again")
+        raise InputError(path, what, "synchronise the clocks of the hosts, then record the run again")
     return int(np.median(apart))
 
 
@@ -196,12 +197,12 @@ def _unavailable(described: Any) -> dict[str, str]:
 def increase(
     values: Floats, *, may_step_back: bool = False, wraps: Sequence[float] = WRAPS
 ) -> Increase | None:
-    """Increase of one cumulative counter over its readings; None with fewer than two.
+    """Increase of one cumulative counter over its readings; None below two readings.
 
-    A fall from the upper half of 32 or 64 bits to a small number is a wrap (the kernel prints the times of
-    /proc/diskstats as `unsigned int`), any other a reset, counted on from zero as Prometheus does.
-    With `may_step_back` falls are taken as they are: idle and iowait can decrease (proc(5), /proc/stat).
-    `wraps` are the sizes behind which a counter begins again at zero.
+    A decrease from the upper half of 32 or 64 bits to a small number is a wrap: the kernel prints the times
+    of /proc/diskstats as `unsigned int`. Any other decrease is a reset: the counter restarted at zero, as in
+    Prometheus. With `may_step_back` decreases are neither: idle and iowait can decrease (proc(5),
+    /proc/stat). `wraps` are the sizes at which a counter restarts at zero.
     """
     known = values[~np.isnan(values)]
     if len(known) < 2:

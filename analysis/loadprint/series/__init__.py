@@ -1,1 +1,1 @@
-"""What a run did over time: series on one axis, and the spikes in them."""
+"""Time series of a run on one axis, and checkpoint spikes in them."""

@@ -1,6 +1,7 @@
-"""The axis of series: when each probe was read, in seconds since the begin of the measure phase.
+"""Computes the time axis of series (reads of each probe) and the rates of counters.
 
-Differences of cumulative counters are taken here, per interval, with holes where a reading is missing.
+Seconds count from the start of phase `measure`. A rate is the increase of a counter between neighbouring
+reads; an interval with a missing read is a hole.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadprint.reading.queries import Store, grouped
+from loadprint.reading.queries import Store, by_entity
 from loadprint.reading.recording import Run
 from loadprint.reading.window import WRAPS, clock_shift, stamps, whole
 
@@ -21,9 +22,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Grid:
-    """When one probe was read: `ticks` and `seconds`, shape (reads,).
+    """The reads of one probe: `ticks` and `seconds`, shape (reads,).
 
-    `holes`, shape (reads - 1,), marks the intervals in which a read is missing.
+    `holes`, shape (reads - 1,), marks the intervals with a missing read.
     """
 
     ticks: NDArray[np.int64]
@@ -32,12 +33,12 @@ class Grid:
 
     @property
     def middle(self) -> Floats:
-        """Middles of the intervals, shape (reads - 1,)."""
+        """Midpoints of the intervals, shape (reads - 1,)."""
         middle: Floats = (self.seconds[1:] + self.seconds[:-1]) / 2
         return middle
 
     def placed(self, ticks: NDArray[Any], values: Floats) -> Floats:
-        """Values on every read of the grid, NaN where there is none; shape (reads,)."""
+        """Values at every read of the grid, NaN where one is missing; shape (reads,)."""
         out = np.full(len(self.ticks), np.nan)
         if len(self.ticks):
             at = np.searchsorted(self.ticks, ticks)
@@ -48,10 +49,10 @@ class Grid:
     def rates(
         self, ticks: NDArray[Any], readings: Floats, unit: float, *, may_step_back: bool = False
     ) -> Floats:
-        """Rates of a cumulative counter between neighbouring reads, in `unit` a second; shape (reads - 1,).
+        """Rates of a cumulative counter between neighbouring reads, in `unit` per second; shape (reads - 1,).
 
-        Wraps of 32 and 64 bits are added back, a reset is NaN. With `may_step_back` a fall counts as 0: idle
-        and iowait can decrease (proc(5), /proc/stat).
+        Wraps of 32 and 64 bits are added back, a reset is NaN. With `may_step_back` a decrease counts as 0:
+        idle and iowait can decrease (proc(5), /proc/stat).
         """
         before, after = (placed := self.placed(ticks, readings))[:-1], placed[1:]
         risen = after - before
@@ -67,11 +68,11 @@ class Grid:
         return self.per_second(risen * unit)
 
     def rates_of_rises(self, ticks: Floats, rises: Floats, unit: float) -> Floats:
-        """Rates from what was added since the read before, told at each tick; shape (reads - 1,)."""
+        """Rates from the increase since the previous read, given for each tick; shape (reads - 1,)."""
         return self.per_second(self.placed(ticks, rises)[1:] * unit)
 
     def per_second(self, amounts: Floats) -> Floats:
-        """Amounts of each interval as rates; NaN in holes and where two reads have the same time."""
+        """Amounts of each interval as rates; NaN in holes and between two reads at the same time."""
         length = np.diff(self.seconds)
         usable = ~self.holes & (length > 0)
         out: Floats = np.divide(amounts, length, out=np.full(len(amounts), np.nan), where=usable)
@@ -85,11 +86,8 @@ class Axis:
     grids: dict[str, Grid]
 
 
-def origin(run: Run, role: str, store: Store, probes: Sequence[str]) -> Axis | None:
-    """The axis of some probes of a role's recorder; None where no phase `measure` ever began.
-
-    Raises InputError.
-    """
+def read_axis(run: Run, role: str, store: Store, probes: Sequence[str]) -> Axis | None:
+    """The axis of some probes of a role's recorder; None without a phase `measure`. Raises InputError."""
     phase = run.phase("measure") if run.phases or run.result else whole(run, role, store)
     if phase is None:
         return None
@@ -99,14 +97,13 @@ def origin(run: Run, role: str, store: Store, probes: Sequence[str]) -> Axis | N
         lambda t: t.filter(t.probe.isin(probes)).select("probe", "status", **stamps(t)).order_by("tick"),
     )
     begin = phase.begin_ns + clock_shift(run, role, phase, path, rows)
-    read = grouped(rows["probe"])
-    return Axis({probe: _grid({n: v[own] for n, v in rows.items()}, begin) for probe, own in read})
+    return Axis({probe: _grid(reads, begin) for probe, reads in by_entity(rows, "probe")})
 
 
 def _grid(rows: dict[str, NDArray[Any]], begin_ns: float) -> Grid:
-    """Reads that succeeded. An interval is a hole if it is longer than usual and not because of skipping."""
+    """Reads that succeeded. A hole is an interval that is longer than usual without a skipped tick."""
     taken = rows["status"] == "ok"
-    # a tick that is there twice would be an interval of no length
+    # a duplicate tick would be an interval of length 0
     ticks, first = np.unique(rows["tick"][taken].astype(np.int64), return_index=True)
     seconds = ((rows["start"][taken] + rows["end"][taken])[first] / 2 - begin_ns) / 1e9
     skipped = np.sort(rows["tick"][rows["status"] == "skipped"].astype(np.int64))

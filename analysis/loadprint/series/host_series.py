@@ -1,6 +1,6 @@
-"""Series of the host: CPU sets, interrupts, disks, interfaces, TCP, pressure, memory.
+"""Reads series of the host: CPU sets, interrupts, disks, interfaces, TCP, pressure, memory.
 
-Sums over CPUs are taken in the query, before any difference.
+The query sums over CPUs before differences are taken.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 
 from loadprint.reading import columns
 from loadprint.reading.columns import MICROSECOND
-from loadprint.reading.queries import number
-from loadprint.series.probe_table import Found, Table, asked, split
+from loadprint.reading.queries import by_entity, number
+from loadprint.series.probe_table import SeriesData, Table, is_requested
 
-KIB = 1024.0  # what /proc/meminfo calls kB
+KIB = 1024.0  # kB in /proc/meminfo
 MEMORY = ("Dirty", "Writeback", "MemAvailable")
 
 
-def cpu(table: Table) -> Iterator[Found]:
-    """CPU time of a set, in cores; a hole where one of its CPUs came or went."""
+def cpu(table: Table) -> Iterator[SeriesData]:
+    """CPU time of a set, in cores; a hole where one of its CPUs went online or offline."""
     wanted = ["all"] if table.cpus is None else [str(cpu) for cpu in table.cpus]
     sums = {name: number(ibis._[name]).sum() for name in columns.CPU_FIELDS}
     rows = table.rows(
@@ -28,16 +28,16 @@ def cpu(table: Table) -> Iterator[Found]:
     )
     if not len(rows["tick"]):
         return
-    alike = rows["seen"] == np.median(rows["seen"])
-    rows = {name: values[alike] for name, values in rows.items()}
+    complete = rows["seen"] == np.median(rows["seen"])
+    rows = {name: values[complete] for name, values in rows.items()}
     for name in columns.CPU_FIELDS:
         back = name in columns.STEPS_BACK
         yield table.counter(f"cpu.{table.side}.{name}", rows, name, 1 / table.hz, may_step_back=back)
 
 
-def host(table: Table) -> Iterator[Found]:
-    """Switches, interrupts and forks of the whole host."""
-    names = [name for name in columns.CPU_HOST_FIELDS if asked(f"host.{name}", table.names)]
+def host(table: Table) -> Iterator[SeriesData]:
+    """Context switches, interrupts and forks of the whole host."""
+    names = [name for name in columns.CPU_HOST_FIELDS if is_requested(f"host.{name}", table.names)]
     rows = table.rows(
         lambda t: t.filter(t.cpu == "all").select("tick", **{n: number(ibis._[n]) for n in names})
     )
@@ -45,24 +45,24 @@ def host(table: Table) -> Iterator[Found]:
         yield table.counter(f"host.{name}", rows, name, 1.0)
 
 
-def interrupts(table: Table) -> Iterator[Found]:
-    """Interrupts or softirqs on a set of CPUs; the recorder's own sum of the set where there is one."""
+def interrupts(table: Table) -> Iterator[SeriesData]:
+    """Interrupts or softirqs on a set of CPUs; the recorder's sum of the set if it recorded one."""
     key = "line" if table.probe == "interrupts" else "kind"
-    side = table.side  # a query that encloses no more than texts is translated once for all runs
+    side = table.side  # a query that encloses only text is translated once for all runs
     wanted = ["all"] if table.cpus is None else [side, *(str(cpu) for cpu in table.cpus)]
     rows = table.rows(
         lambda t: (
             t.filter((t[key] == "all") & t.cpus.isin(wanted))
-            .group_by("tick", own=t.cpus == side)
+            .group_by("tick", is_sum=t.cpus == side)
             .agg(count=number(ibis._["count"]).sum())
         )
     )
-    if rows["own"].any():
-        rows = {name: values[rows["own"].astype(bool)] for name, values in rows.items()}
+    if rows["is_sum"].any():
+        rows = {name: values[rows["is_sum"].astype(bool)] for name, values in rows.items()}
     yield table.counter(f"{table.probe}.{table.side}", rows, "count", 1.0)
 
 
-def disk(table: Table) -> Iterator[Found]:
+def disk(table: Table) -> Iterator[SeriesData]:
     """Block devices, in bytes and seconds."""
     units = columns.DISK_UNITS
     if "transfers" in table.store.columns(table.path):
@@ -70,44 +70,46 @@ def disk(table: Table) -> Iterator[Found]:
     yield from _fixed(table, "device", units, str)
 
 
-def nic(table: Table) -> Iterator[Found]:
-    """Interfaces; the veth pair of a run is `veth`, whatever its number."""
-    yield from _fixed(table, "interface", dict.fromkeys(columns.NIC_FIELDS, 1.0), columns.without_number)
+def nic(table: Table) -> Iterator[SeriesData]:
+    """Interfaces; the veth pair of a run is always named `veth`."""
+    yield from _fixed(table, "interface", dict.fromkeys(columns.NIC_FIELDS, 1.0), columns.stable_name)
 
 
-def _fixed(table: Table, key: str, units: dict[str, float], name_of: Callable[[str], str]) -> Iterator[Found]:
+def _fixed(
+    table: Table, key: str, units: dict[str, float], name_of: Callable[[str], str]
+) -> Iterator[SeriesData]:
     rows = table.rows(lambda t: t.select("tick", key, **{name: number(ibis._[name]) for name in units}))
-    for entity, own in split(rows, key):
-        if all(np.nanmin(own[name], initial=np.inf) >= np.nanmax(own[name], initial=0) for name in units):
-            continue  # it did nothing at all: a host has a dozen such devices
+    for entity, of_entity in by_entity(rows, key):
+        if all(np.nanmin(of_entity[n], initial=np.inf) >= np.nanmax(of_entity[n], initial=0) for n in units):
+            continue  # idle: a host has a dozen such devices
         for name, unit in units.items():
-            yield table.counter(f"{table.probe}.{name_of(entity)}.{name}", own, name, unit)
+            yield table.counter(f"{table.probe}.{name_of(entity)}.{name}", of_entity, name, unit)
 
 
-def tcp(table: Table) -> Iterator[Found]:
+def tcp(table: Table) -> Iterator[SeriesData]:
     """TCP counters of the host."""
     rows = table.rows(
         lambda t: t.filter(t.metric.isin(columns.TCP_METRICS)).select(
             "tick", "metric", value=number(ibis._.value)
         )
     )
-    for metric, own in split(rows, "metric"):
-        yield table.counter(f"tcp.{metric.removeprefix('Tcp.')}", own, "value", 1.0)
+    for metric, of_metric in by_entity(rows, "metric"):
+        yield table.counter(f"tcp.{metric.removeprefix('Tcp.')}", of_metric, "value", 1.0)
 
 
-def pressure(table: Table) -> Iterator[Found]:
-    """Stalled share of time, 1 = all of it."""
+def pressure(table: Table) -> Iterator[SeriesData]:
+    """Stalled share of time, 1 = always."""
     rows = table.rows(
         lambda t: t.select("tick", total=number(t.total_us), kind=t.resource + "_" + t.severity)
     )
-    for kind, own in split(rows, "kind"):
-        yield table.counter(f"pressure.{kind}", own, "total", MICROSECOND)
+    for kind, of_kind in by_entity(rows, "kind"):
+        yield table.counter(f"pressure.{kind}", of_kind, "total", MICROSECOND)
 
 
-def memory(table: Table) -> Iterator[Found]:
-    """What a benchmark moves of the host's memory, in bytes."""
+def memory(table: Table) -> Iterator[SeriesData]:
+    """Dirty, written-back and available memory of the host, in bytes."""
     rows = table.rows(
         lambda t: t.filter(t.metric.isin(MEMORY)).select("tick", "metric", value=number(ibis._.value))
     )
-    for metric, own in split(rows, "metric"):
-        yield table.gauge(f"memory.{metric}", own["tick"], own["value"] * KIB)
+    for metric, of_metric in by_entity(rows, "metric"):
+        yield table.gauge(f"memory.{metric}", of_metric["tick"], of_metric["value"] * KIB)

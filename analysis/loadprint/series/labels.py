@@ -1,4 +1,4 @@
-"""What a series is called in plots, and its unit, from its key."""
+"""Maps the key of a series to its label and unit in plots."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ RULES: tuple[tuple[str, str, str], ...] = (
     (r"load\.events", "operations", "1/s"),
     (r"load\.queries", "client statements", "1/s"),
     (r"load\.latency_p95", "latency p95 (of the slowest type)", "s"),
-    (r"load\.backlog", "due and not begun", "1"),
-    (r"load\.concurrency", "begun and not ended", "1"),
+    (r"load\.backlog", "transactions due, not started", "1"),
+    (r"load\.concurrency", "transactions in progress", "1"),
     (r"load\.(.+)", "{0}", "1/s"),
     (r"cpu\.(\w+)\.(\w+)", "CPU {1}, {0}'s set", "cores"),
     (r"host\.ctxt", "context switches, whole host", "1/s"),
@@ -58,16 +58,16 @@ RULES: tuple[tuple[str, str, str], ...] = (
 
 
 def label_of(key: str) -> tuple[str, str]:
-    """Label and unit of a key; the key itself, without a unit, where no rule knows it."""
+    """Label and unit of a key; the key itself, without a unit, if no rule matches."""
     for pattern, label, unit in _rules(key.partition(".")[0]):
-        if found := pattern.fullmatch(key):
-            return label.format(*found.groups()).replace("_", " "), unit
+        if match := pattern.fullmatch(key):
+            return label.format(*match.groups()).replace("_", " "), unit
     return key, ""
 
 
 @cache
 def _rules(kind: str) -> tuple[tuple[re.Pattern[str], str, str], ...]:
-    """The rules for keys that begin with a word, compiled: few comparisons need them all."""
+    """The compiled rules for keys that start with a word: few comparisons need them all."""
     return tuple(
         (re.compile(pattern), label, unit)
         for pattern, label, unit in RULES

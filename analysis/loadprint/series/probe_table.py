@@ -1,23 +1,23 @@
-"""One table of a recording as a series reader sees it: its rows, and the grid of time they are laid on."""
+"""Gives a series reader the rows of one recorded table and places them on the time grid."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadprint.reading.queries import Columns, Query, Store, grouped
+from loadprint.reading.queries import Columns, Query, Store
 from loadprint.reading.recording import Run
 from loadprint.series.axis import Floats, Grid
 
-Found = tuple[str, Floats, Floats]
+SeriesData = tuple[str, Floats, Floats]
 
 
 @dataclass(frozen=True)
 class Table:
-    """One probe's table of one recorder, with its grid and the CPU set that stands for a side.
+    """One probe's table of one recorder, with its grid and the CPU set of a side.
 
-    `names` are the series that are asked for, None for all: a reader of many metrics may read fewer.
+    `names` are the requested series, None for all.
     """
 
     run: Run
@@ -32,16 +32,16 @@ class Table:
     names: Sequence[str] | None = None
 
     def roles(self) -> list[str] | None:
-        """Roles that are asked for, where the second word of this table's keys is one; None for all."""
-        own = self._names()
-        if own is None or any("." not in name for name in own):
+        """Requested roles, for keys whose second word is a role; None for all."""
+        requested = self._names()
+        if requested is None or any("." not in name for name in requested):
             return None
-        return sorted({name.split(".")[1] for name in own})
+        return sorted({name.split(".")[1] for name in requested})
 
     def fields(self, known: Iterable[str]) -> list[str]:
-        """Those of `known`, last words of this table's keys, that are asked for."""
-        own, words = self._names(), list(known)
-        last = None if own is None else {name.rpartition(".")[2] for name in own}
+        """Those of `known`, last words of this table's keys, that are requested."""
+        requested, words = self._names(), list(known)
+        last = None if requested is None else {name.rpartition(".")[2] for name in requested}
         return words if last is None or last - set(words) else [word for word in words if word in last]
 
     def _names(self) -> list[str] | None:
@@ -49,32 +49,26 @@ class Table:
         return None if self.names is None else [n for n in self.names if n.split(".")[0] == word]
 
     def rows(self, query: Query) -> Columns:
-        """Rows of the table in the order of ticks."""
+        """Rows of the table ordered by tick."""
         return self.store.fetch(self.path, lambda t: query(t).order_by("tick"))
 
     def counter(
         self, key: str, rows: Columns, column: str, unit: float, *, may_step_back: bool = False
-    ) -> Found:
+    ) -> SeriesData:
         """Series of one cumulative column."""
         rates = self.grid.rates(rows["tick"], rows[column], unit, may_step_back=may_step_back)
         return key, self.grid.middle, rates
 
-    def gauge(self, key: str, ticks: Floats, values: Floats) -> Found:
-        """Series of a reading as it is, at the time it was read."""
+    def gauge(self, key: str, ticks: Floats, values: Floats) -> SeriesData:
+        """Series of a reading at the time of the read."""
         return key, self.grid.seconds, self.grid.placed(ticks, values)
 
 
-def asked(key: str, names: Sequence[str] | None) -> bool:
-    """Whether a series is asked for: its key is one of `names`, or begins with one."""
+def is_requested(key: str, names: Sequence[str] | None) -> bool:
+    """Whether a series is requested: its key is one of `names`, or starts with one."""
     return names is None or any(key == name or key.startswith(f"{name}.") for name in names)
 
 
-def any_asked(prefix: str, names: Sequence[str] | None) -> bool:
-    """Whether any series is asked for whose key begins with `prefix`."""
-    return asked(prefix, names) or any(name.startswith(f"{prefix}.") for name in names or ())
-
-
-def split(rows: Columns, key: str) -> Iterator[tuple[str, Columns]]:
-    """Rows by an entity column, still in the order of ticks."""
-    for name, places in grouped(rows[key]):
-        yield name, {column: values[places] for column, values in rows.items()}
+def any_requested(prefix: str, names: Sequence[str] | None) -> bool:
+    """Whether any series is requested whose key starts with `prefix`."""
+    return is_requested(prefix, names) or any(name.startswith(f"{prefix}.") for name in names or ())

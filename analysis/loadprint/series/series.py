@@ -1,8 +1,8 @@
-"""What a run did over time: every counter as a rate per interval, every gauge as read, on one axis.
+"""Reads time series of a run: every counter as a rate per interval, every gauge as read, on one axis.
 
-Seconds count from the begin of phase `measure` (negative before it) and a rate stands at the middle of its
-interval. Unlike the quantities of a window, series reach over the whole recording. Keys are those of the
-quantities, e.g. `cpu.server.user`, `disk.vda.write_sectors`, `mysql.pages_flushed`.
+Seconds count from the start of phase `measure` (negative before it); the time of a rate is the middle of its
+interval. Series cover the whole recording, unlike the quantities of a window, and have the same keys, e.g.
+`cpu.server.user`, `disk.vda.write_sectors`, `mysql.pages_flushed`.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import numpy as np
 from loadprint.reading.cpusets import cpuset, user_hz
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
-from loadprint.series.axis import Floats, origin
+from loadprint.series.axis import Floats, read_axis
 from loadprint.series.labels import label_of
-from loadprint.series.probe_table import Table, any_asked, asked
+from loadprint.series.probe_table import Table, any_requested, is_requested
 from loadprint.series.readers import readers
 from loadprint.series.throughput import intervals
 
-Lasting = tuple[str, Floats, Floats, Floats | float]
+TimedSeries = tuple[str, Floats, Floats, Floats | float]
 
 
 @dataclass(frozen=True)
 class Series:
-    """One figure over time.
+    """One quantity over time.
 
-    `seconds` and `values` are float64 arrays of one length, shape (intervals,): base units per second for a
-    counter, the reading for a gauge. NaN where a tick was missed, a read failed or a counter began anew.
-    `half` is half the length of each value's interval in seconds, shape (intervals,); 0 for a reading.
+    `seconds` and `values` are float64 arrays, shape (intervals,): base units per second of a counter, the
+    reading of a gauge. NaN where a tick was missed, a read failed or a counter was reset. `half` is half the
+    length of each interval in seconds, shape (intervals,); 0 for a reading.
     """
 
     key: str
@@ -43,7 +43,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Span:
-    """A phase of the load on the axis of the series; `end_s` is None where it never ended."""
+    """A phase of the load on the axis of the series; `end_s` is None without an end."""
 
     name: str
     begin_s: float
@@ -51,7 +51,7 @@ class Span:
 
 
 def phases(run: Run) -> tuple[Span, ...]:
-    """Phases in the order they began, in seconds since the begin of `measure`; empty without a generator."""
+    """Phases in the order of their start, in seconds since the start of `measure`; empty without a load."""
     measure = run.phase("measure")
     if measure is None:
         return ()
@@ -67,29 +67,29 @@ def phases(run: Run) -> tuple[Span, ...]:
 
 
 def run_series(run: Run, store: Store, names: Sequence[str] | None = None) -> dict[str, Series]:
-    """All series of a run by key, or those of `names`: keys, or the begin of some ("mysql", "disk.vda").
+    """All series of a run by key, or those of `names`: keys or their first words ("mysql", "disk.vda").
 
-    What was not recorded is not in the mapping. Raises InputError naming the file that cannot be used.
+    Series that were not recorded are absent. Raises InputError with the file that cannot be used.
     """
-    found: dict[str, Series] = {}
+    series: dict[str, Series] = {}
     for key, seconds, values, half in (*_generator(run, store, names), *_recorders(run, store, names)):
         known = np.isfinite(values)
-        if asked(key, names) and known.any():
+        if is_requested(key, names) and known.any():
             label, unit = label_of(key)
-            found.setdefault(key, Series(key, label, unit, seconds, np.where(known, values, np.nan), half))
-    return found
+            series.setdefault(key, Series(key, label, unit, seconds, np.where(known, values, np.nan), half))
+    return series
 
 
-def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[Lasting]:
+def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[TimedSeries]:
     for role in run.roles:
         chosen = [
             (side, cpus, reader)
             for side, cpus in _cpu_sets(run, role)
             for reader in readers(side)
-            if _is_of(reader.of, role, side) and any_asked(reader.prefix, names)
+            if _is_of(reader.of, role, side) and any_requested(reader.prefix, names)
         ]
         probes = sorted({reader.probe for _, _, reader in chosen})
-        axis = origin(run, role, store, probes) if probes else None
+        axis = read_axis(run, role, store, probes) if probes else None
         for side, cpus, reader in chosen if axis else ():
             path, grid = run.table(role, reader.probe), axis.grids.get(reader.probe) if axis else None
             if path is None or grid is None:
@@ -97,37 +97,37 @@ def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[
             table = Table(run, role, store, path, reader.probe, grid, side, cpus, user_hz(run, role), names)
             for key, seconds, values in reader.read(table):
                 if role != "load" or _of_load(key):
-                    # what was read has a value for every read, what was counted between two one fewer
+                    # a gauge has a value for each read, a counter one for each interval
                     between = len(seconds) < len(grid.seconds)
                     yield key, seconds, values, np.diff(grid.seconds) / 2 if between else 0.0
 
 
 def _is_of(what: str, role: str, side: str) -> bool:
-    """Whether a reader is one of a role's recorder for a side's CPU set: devices are the server's alone."""
+    """Whether a reader applies to a role's recorder and a side's CPU set: devices are only of the server."""
     return what == "cpus" or (side == role and (what == "role" or role != "load"))
 
 
 def _of_load(key: str) -> bool:
-    """Whether a key of the load host's recorder is the load's, and not of another role's process there."""
+    """Whether a key of the load host's recorder is of the load, not of another role's process there."""
     return key.split(".")[1] == "load"
 
 
 def _cpu_sets(run: Run, role: str) -> list[tuple[str, tuple[int, ...] | None]]:
-    """The CPU sets that a role's tables hold: on a shared host the load's too, if somebody named it."""
+    """The CPU sets in a role's tables: on a shared host also the load's, if it was given."""
     if role == "load":
         return [("load", cpuset(run, "load"))]
     shared = "load" not in run.roles and cpuset(run, "load") is not None
     return [("server", cpuset(run, "server")), *([("load", cpuset(run, "load"))] if shared else [])]
 
 
-def _generator(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[Lasting]:
-    """Of each interval of the measure phase: `load.events` …, and of an open loop its backlog."""
-    found = intervals(run, store) if any_asked("load", names) else None
-    if found is None:
+def _generator(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[TimedSeries]:
+    """Series of the generator's intervals: `load.events` …, and the backlog of an open loop."""
+    reported = intervals(run, store) if any_requested("load", names) else None
+    if reported is None:
         return
-    middle, half = (found.begins + found.ends) / 2, found.lengths / 2
-    for name in found.totals:
-        yield f"load.{name}", middle, found.rates(name), half
-    for name, values in found.states.items():
+    middle, half = (reported.begins + reported.ends) / 2, reported.lengths / 2
+    for name in reported.totals:
+        yield f"load.{name}", middle, reported.rates(name), half
+    for name, values in reported.states.items():
         unit = 1e-3 if name.endswith("_ms") else 1.0
         yield f"load.{name.removesuffix('_ms')}", middle, values * unit, half

@@ -1,6 +1,6 @@
-"""Series of processes and threads, of the server's own counters, and of what eBPF counted.
+"""Reads series of processes, threads, the server's status counters and the eBPF tables.
 
-Sums over processes and threads are taken in the query.
+The query sums over processes and threads.
 """
 
 from __future__ import annotations
@@ -12,29 +12,18 @@ import ibis.expr.types as ir
 import numpy as np
 
 from loadprint.reading import columns, mysql_names, redo_log
-from loadprint.reading.columns import MILLISECOND, NANOSECOND
-from loadprint.reading.queries import Columns, number
-from loadprint.series.probe_table import Found, Table, split
+from loadprint.reading.columns import (
+    EBPF_COUNTERS,
+    EBPF_HISTOGRAMS,
+    MILLISECOND,
+    NANOSECOND,
+    THREAD_UNITS,
+)
+from loadprint.reading.queries import Columns, by_entity, number
+from loadprint.series.probe_table import SeriesData, Table
 
-THREADS = {
-    "voluntary_ctxt_switches": 1.0,
-    "nonvoluntary_ctxt_switches": 1.0,
-    "on_cpu_ns": NANOSECOND,
-    "run_delay_ns": NANOSECOND,
-}
 SWITCHES = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
 PROCESS = ("utime", "stime", "read_bytes", "write_bytes", "minflt", "majflt")
-HISTOGRAMS = {
-    "ebpf_sched": ("role", "state"),
-    "ebpf_block": ("device", "operation", "stage"),
-    "ebpf_irq": ("kind",),
-    "ebpf_syscall_latency": ("role", "syscall"),
-    "ebpf_statements": ("role", "command"),
-}
-COUNTS = {
-    "ebpf_switches": (("role",), ("voluntary", "involuntary", "wakeups", "migrations")),
-    "ebpf_syscalls": (("role", "syscall"), ("count", "errors")),
-}
 
 
 def _of_roles(t: ir.Table, roles: Sequence[str] | None) -> ir.Table:
@@ -49,10 +38,10 @@ def _rises(
     *,
     born_at_zero: bool,
 ) -> ir.Table:
-    """What each column of each entity rose by since the entity's last reading, summed by role and tick.
+    """Increase of each column since the entity's previous reading, summed by role and tick.
 
-    A reading below the last one is another process with the same number, that counts from zero. So does an
-    entity first seen after the first tick of the table, if `born_at_zero`.
+    A reading below the previous one is of another process with the same number, which started at zero. With
+    `born_at_zero`, so did an entity that first appears after the first tick of the table.
     """
     first = whole.tick.min().as_scalar()
     t = _of_roles(whole, roles)
@@ -71,8 +60,8 @@ def _rises(
     )
 
 
-def process(table: Table) -> Iterator[Found]:
-    """CPU and I/O of each role's processes together, and their resident memory."""
+def process(table: Table) -> Iterator[SeriesData]:
+    """CPU time, I/O and resident memory of each role's processes together."""
     fields = table.fields((*PROCESS, "cpu", "rss"))
     if set(fields) - {"rss"}:
         yield from _process_counters(table)
@@ -82,38 +71,40 @@ def process(table: Table) -> Iterator[Found]:
             lambda t: _of_roles(t, roles).group_by("role", "tick").agg(rss=number(ibis._.rss).sum())
         )
         unit = columns.rss_unit(table.run, table.role, table.store, table.path)
-        for role, own in split(rows, "role"):
-            yield table.gauge(f"process.{role}.rss", own["tick"], own["rss"] * unit)
+        for role, of_role in by_entity(rows, "role"):
+            yield table.gauge(f"process.{role}.rss", of_role["tick"], of_role["rss"] * unit)
 
 
-def _process_counters(table: Table) -> Iterator[Found]:
+def _process_counters(table: Table) -> Iterator[SeriesData]:
     entity, roles = ["role", "pid"], table.roles()
     if "starttime" in table.store.columns(table.path):
         entity.append("starttime")
     rows = table.rows(lambda t: _rises(t, PROCESS, entity, roles, born_at_zero=False))
-    for role, own in split(rows, "role"):
-        own["cpu"] = own["utime"] + own["stime"]
+    for role, of_role in by_entity(rows, "role"):
+        of_role["cpu"] = of_role["utime"] + of_role["stime"]
         for name in (*PROCESS, "cpu"):
             unit = 1 / table.hz if name in ("utime", "stime", "cpu") else 1.0
-            rates = table.grid.rates_of_rises(own["tick"], own[name], unit)
+            rates = table.grid.rates_of_rises(of_role["tick"], of_role[name], unit)
             yield f"process.{role}.{name}", table.grid.middle, rates
 
 
-def threads(table: Table) -> Iterator[Found]:
+def threads(table: Table) -> Iterator[SeriesData]:
     """Switches, CPU time and run-queue delay of each role's threads; `switches` is both kinds together."""
-    fields, roles = table.fields((*THREADS, "switches")), table.roles()
-    columns = tuple(name for name in THREADS if name in fields or ("switches" in fields and name in SWITCHES))
+    fields, roles = table.fields((*THREAD_UNITS, "switches")), table.roles()
+    columns = tuple(
+        name for name in THREAD_UNITS if name in fields or ("switches" in fields and name in SWITCHES)
+    )
     rows = table.rows(lambda t: _rises(t, columns, ("role", "pid", "tid"), roles, born_at_zero=True))
-    for role, own in split(rows, "role"):
+    for role, of_role in by_entity(rows, "role"):
         if "switches" in fields:
-            own["switches"] = own[SWITCHES[0]] + own[SWITCHES[1]]
+            of_role["switches"] = of_role[SWITCHES[0]] + of_role[SWITCHES[1]]
         for name in fields:
-            rates = table.grid.rates_of_rises(own["tick"], own[name], THREADS.get(name, 1.0))
+            rates = table.grid.rates_of_rises(of_role["tick"], of_role[name], THREAD_UNITS.get(name, 1.0))
             yield f"threads.{role}.{name}", table.grid.middle, rates
 
 
-def mysql(table: Table) -> Iterator[Found]:
-    """Counters and states of the server, the first name of each that this server has."""
+def mysql(table: Table) -> Iterator[SeriesData]:
+    """Counters and states of the server, by the first name that the server has."""
     known = {**mysql_names.COUNTERS, **mysql_names.GAUGES}
     wanted = {
         name
@@ -122,52 +113,52 @@ def mysql(table: Table) -> Iterator[Found]:
         for name in names
     }
     wanted |= {name for pair in mysql_names.AGES for name in pair}
-    asked = sorted(wanted)
+    metrics = sorted(wanted)
     rows = table.rows(
-        lambda t: t.filter(t.metric.isin(asked)).select("tick", "metric", value=number(ibis._.value))
+        lambda t: t.filter(t.metric.isin(metrics)).select("tick", "metric", value=number(ibis._.value))
     )
-    series = dict(split(rows, "metric"))
+    series = dict(by_entity(rows, "metric"))
     for name, names in mysql_names.COUNTERS.items():
-        found = next((series[one] for one in names if one in series), None)
-        if found is not None:
+        rows = next((series[one] for one in names if one in series), {})
+        if rows:
             unit = MILLISECOND if name.endswith("_ms") else 1.0
-            yield table.counter(f"mysql.{name}", found, "value", unit)
-    told = set()
+            yield table.counter(f"mysql.{name}", rows, "value", unit)
+    recorded = set()
     for name, names in mysql_names.GAUGES.items():
-        found = next((series[one] for one in names if one in series), None)
-        if found is not None:
-            told.add(name)
-            yield table.gauge(f"mysql.{name}", found["tick"], found["value"])
-    # before MySQL 8.0.30, and on MariaDB, the capacity is a setting
+        rows = next((series[one] for one in names if one in series), {})
+        if rows:
+            recorded.add(name)
+            yield table.gauge(f"mysql.{name}", rows["tick"], rows["value"])
+    # before MySQL 8.0.30, and in MariaDB, the capacity is only a variable
     capacity = redo_log.capacity((table.run.server or {}).get("variables") or {})
-    if "redo_capacity" not in told and capacity is not None:
+    if "redo_capacity" not in recorded and capacity is not None:
         yield "mysql.redo_capacity", table.grid.seconds, np.full(len(table.grid.seconds), capacity)
-    for last, first in mysql_names.AGES if "checkpoint_age" not in told else ():
+    for last, first in mysql_names.AGES if "checkpoint_age" not in recorded else ():
         if last in series and first in series:
             ends = [table.grid.placed(series[one]["tick"], series[one]["value"]) for one in (last, first)]
             yield "mysql.checkpoint_age", table.grid.seconds, ends[0] - ends[1]
             return
 
 
-def histogram(table: Table) -> Iterator[Found]:
+def histogram(table: Table) -> Iterator[SeriesData]:
     """`count` and `sum` (seconds) of an eBPF histogram's entities."""
-    keys = HISTOGRAMS[table.probe]
+    keys = EBPF_HISTOGRAMS[table.probe]
     units = {"sum": NANOSECOND, "count": 1.0}
     fields, roles = table.fields(units), table.roles() if keys[0] == "role" else None
 
     def chosen(t: ir.Table) -> ir.Table:
-        # a sum over the buckets of every row takes longer than all the rest
-        of = {"sum": t.sum_ns, "count": t.buckets.sums() if "count" in fields else None}
-        told = {name: number(of[name]) for name in fields}
-        return _of_roles(t, roles).select("tick", entity=_joined(t, keys), **told)
+        # summing the buckets of every row takes longer than the rest of the query
+        sources = {"sum": t.sum_ns, "count": t.buckets.sums() if "count" in fields else None}
+        values = {name: number(sources[name]) for name in fields}
+        return _of_roles(t, roles).select("tick", entity=_joined(t, keys), **values)
 
     rows = table.rows(chosen)
     yield from _entities(table, rows, {name: units[name] for name in fields})
 
 
-def counts(table: Table) -> Iterator[Found]:
+def counts(table: Table) -> Iterator[SeriesData]:
     """Counters of an eBPF table's entities."""
-    keys, fields = COUNTS[table.probe]
+    keys, fields = EBPF_COUNTERS[table.probe]
     rows = table.rows(
         lambda t: t.select("tick", entity=_joined(t, keys), **{name: number(t[name]) for name in fields})
     )
@@ -181,12 +172,12 @@ def _joined(t: ir.Table, keys: Sequence[str]) -> ir.Value:
     return joined
 
 
-def _entities(table: Table, rows: Columns, units: dict[str, float]) -> Iterator[Found]:
-    """An entity has rows from its first event on: before that it counted 0."""
-    for entity, own in split(rows, "entity"):
+def _entities(table: Table, rows: Columns, units: dict[str, float]) -> Iterator[SeriesData]:
+    """Series of entities; before its first event an entity has no rows and counted 0."""
+    for entity, of_role in by_entity(rows, "entity"):
         for name, unit in units.items():
-            readings = table.grid.placed(own["tick"], own[name])
-            if len(own["tick"]):
-                readings[table.grid.ticks < own["tick"][0]] = 0.0
+            readings = table.grid.placed(of_role["tick"], of_role[name])
+            if len(of_role["tick"]):
+                readings[table.grid.ticks < of_role["tick"][0]] = 0.0
             key = f"{table.probe.removeprefix('ebpf_')}.{entity}.{name}"
             yield key, table.grid.middle, table.grid.rates(table.grid.ticks, readings, unit)

@@ -1,7 +1,7 @@
-"""Checkpoint spikes: seconds in which the server flushes at all costs because the redo log runs full.
+"""Finds checkpoint spikes: seconds of forced flushing because the redo log is nearly full.
 
-A spike is two seconds or more with the checkpoint age over 75 % of the redo capacity and pages flushed at
-over three times their median; it stalls the load if throughput fell by more than 30 % meanwhile.
+A spike lasts two seconds or more, with a checkpoint age above 75 % of the redo capacity and more than three
+times the median of pages flushed. It stalls the load if throughput falls by more than 30 % meanwhile.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ AGE, CAPACITY, FLUSHED, EVENTS = (
     "mysql.pages_flushed",
     "load.events",
 )
-SERIES = (AGE, CAPACITY, FLUSHED, EVENTS)  # what all below look at
+SERIES = (AGE, CAPACITY, FLUSHED, EVENTS)  # inputs of this module
 NEEDED = {FLUSHED: "pages flushed", AGE: "the checkpoint age", CAPACITY: "the redo capacity"}
 FULL = 0.75
 BURST = 3.0
 SHORTEST = 2.0  # seconds
 DROP = 0.30
-LEAST = 30  # seconds: a median and a 99th percentile of fewer say nothing
+SHORTEST_SERIES = 30  # seconds: for a median and a 99th percentile
 STALL, HELD, UNKNOWN = "checkpoint spike", "checkpoint flushing", "checkpoint flushing, throughput unknown"
 
 
 @dataclass(frozen=True)
 class Spike:
-    """One spike, in seconds since the begin of `measure`.
+    """One spike, in seconds since the start of `measure`.
 
-    `throughput_drop` is the largest over two neighbouring seconds, as a share of the median (0.4: 40 % less);
-    None without a throughput series. `what` is STALL where it exceeds 30 %, HELD where it does not.
+    `throughput_drop` is the largest fall over two neighbouring seconds as a share of the median (0.4: 40 %
+    less); None without a throughput series. `what` is STALL if it exceeds 30 %, else HELD.
     """
 
     begin_s: float
@@ -47,8 +47,8 @@ class Spike:
 
 
 def find(series: Mapping[str, Series]) -> tuple[Spike, ...]:
-    """Spikes of the measure phase in the order of time; none where `why_not` has a reason."""
-    if why_not(series):
+    """Spikes of the measure phase, ordered by time; none if `why_no_spikes` gives a reason."""
+    if why_no_spikes(series):
         return ()
     _, flushed, edges = _measured(series)
     share = _largest(series[AGE], edges) / _largest(series[CAPACITY], edges)
@@ -58,39 +58,35 @@ def find(series: Mapping[str, Series]) -> tuple[Spike, ...]:
 
 
 def flush_burst(series: Mapping[str, Series]) -> float | None:
-    """99th percentile of pages flushed a second, over their median; None where `why_no_burst` says why."""
+    """99th percentile of pages flushed per second ÷ median; None if `why_no_burst` gives a reason."""
     if why_no_burst(series):
         return None
     _, flushed, _ = _measured(series)
     return float(np.nanquantile(flushed, 0.99) / np.nanmedian(flushed))
 
 
-def why_not(series: Mapping[str, Series]) -> str:
-    """Why spikes cannot be looked for; empty if they can."""
-    for key, what in (
-        (FLUSHED, "pages flushed"),
-        (AGE, "the checkpoint age"),
-        (CAPACITY, "the redo capacity"),
-    ):
+def why_no_spikes(series: Mapping[str, Series]) -> str:
+    """Reason why spikes cannot be detected; empty if they can."""
+    for key, what in NEEDED.items():
         if key not in series:
             return f"no series of {what}: the MySQL probe did not record it"
     return _too_short(series)
 
 
 def why_no_burst(series: Mapping[str, Series]) -> str:
-    """Why there is no flush burst score; empty if there is one."""
+    """Reason why there is no flush burst; empty if there is one."""
     if FLUSHED not in series:
         return "no series of pages flushed: the MySQL probe did not record it"
     if short := _too_short(series):
         return short
     _, flushed, _ = _measured(series)
     if not np.nanmedian(flushed) > 0:
-        return "in half of the seconds or more no page was flushed: no median to compare with"
+        return "the median of pages flushed is 0: no page was flushed in half of the seconds"
     return ""
 
 
 def _measured(series: Mapping[str, Series]) -> tuple[Floats, Floats, Floats]:
-    """Middles and values of pages flushed in the measure phase, and the interval edges, one more."""
+    """Midpoints and values of pages flushed in the measure phase, and the edges of their intervals."""
     flushed = series[FLUSHED]
     end = np.inf
     if EVENTS in series:
@@ -108,39 +104,39 @@ def _measured(series: Mapping[str, Series]) -> tuple[Floats, Floats, Floats]:
 def _too_short(series: Mapping[str, Series]) -> str:
     _, flushed, edges = _measured(series)
     seconds = float(edges[-1] - edges[0])
-    if seconds < LEAST or np.isfinite(flushed).sum() < LEAST / 2:
-        return f"the series is shorter than {LEAST} seconds"
+    if seconds < SHORTEST_SERIES or np.isfinite(flushed).sum() < SHORTEST_SERIES / 2:
+        return f"the series is shorter than {SHORTEST_SERIES} seconds"
     return ""
 
 
 def _largest(series: Series, edges: Floats) -> Floats:
-    """The larger reading of a gauge at the two ends of every interval: flushing brings the age down at once.
+    """The larger reading of a gauge at the two ends of each interval: flushing lowers the age at once.
 
-    Readings are taken between neighbours; where there is none within two seconds the result is NaN.
+    Readings are interpolated; the result is NaN without a reading within two seconds.
     """
     known = np.isfinite(series.values)
     if not known.any():
         return np.full(len(edges) - 1, np.nan)
     times = series.seconds[known]
-    found: Floats = np.interp(edges, times, series.values[known])
+    at_edges: Floats = np.interp(edges, times, series.values[known])
     after = np.clip(np.searchsorted(times, edges), 0, len(times) - 1)
     apart = np.minimum(np.abs(times[after] - edges), np.abs(edges - times[np.maximum(after - 1, 0)]))
-    found[apart > SHORTEST] = np.nan
-    return np.maximum(found[:-1], found[1:])
+    at_edges[apart > SHORTEST] = np.nan
+    return np.maximum(at_edges[:-1], at_edges[1:])
 
 
 def _usual(flushed: Floats) -> float:
-    """What is flushed in a usual second: the median, or the mean where most seconds flush nothing."""
+    """Typical pages flushed per second: the median, or the mean if the median is 0."""
     median = float(np.nanmedian(flushed))
     return median if median > 0 else float(np.nanmean(flushed))
 
 
 def _stretches(hot: NDArray[np.bool_], edges: Floats) -> Iterator[tuple[float, float]]:
-    """Begin and end of every stretch of hot intervals that is long enough."""
+    """Start and end of each stretch of hot intervals that is long enough."""
     steps = np.diff(np.concatenate([[0], hot.astype(int), [0]]))
     for first, last in zip(np.flatnonzero(steps == 1), np.flatnonzero(steps == -1), strict=True):
         begin, end = float(edges[first]), float(edges[last])
-        # two reads a second apart are never quite two seconds apart
+        # two intervals of a second are rarely two seconds exactly
         if end - begin >= SHORTEST * 0.95:
             yield begin, end
 
@@ -153,7 +149,7 @@ def _spike(series: Mapping[str, Series], begin: float, end: float) -> Spike:
 
 
 def _drop(events: Series | None, begin: float, end: float) -> float | None:
-    """Largest fall below the median over two neighbouring seconds within the spike; 0 if there is none."""
+    """Largest fall below the median over two neighbouring seconds of the spike; 0 if there is none."""
     if events is None:
         return None
     rates, _ = gaps.scaled(events.values)

@@ -1,7 +1,7 @@
-"""Reads throughput.parquet: counts of the generator's intervals, their lengths, and rates with gaps.
+"""Reads throughput.parquet and computes the rates of the generator's intervals.
 
-The recording holds counts and the stamps of the intervals' ends. Here alone they become rates: a count is
-divided by the length of its own interval, and what no interval reports is NaN.
+The table holds counts and the stamps of the intervals' ends. A rate is a count divided by the length of its
+interval; it is NaN where no interval reports one.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import numpy as np
 
 from loadprint.errors import InputError
 from loadprint.reading import bounds
-from loadprint.reading.queries import MEND, Columns, Store, number
+from loadprint.reading.queries import FIX, Columns, Store, number
 from loadprint.reading.recording import Phase, Run
 from loadprint.series.axis import Floats
 
 TOTALS = ("events", "queries", "reads", "writes", "commits", "errors", "reconnects", "rows")
 STATES = ("latency_p95_ms", "backlog", "concurrency")
-SHORT = 0.5  # of the usual length: a line that came late shortens the next interval; the last may be a part
-WHOLE = 0.9  # of the usual length: the first report of a window may count from before it
-LARGEST = 2.0**64  # no counter holds more
-OVERTIME_NS = 3600e9  # by which the last interval may end after its phase: events under way are waited for
+SHORT = 0.5  # of the usual length: a late report shortens the next interval; the last can be partial
+WHOLE = 0.9  # of the usual length: the first report of a window can count from before it
+LARGEST = 2.0**64  # of a counter
+OVERTIME_NS = 3600e9  # that the last interval may end after its phase: the generator waits for open events
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """The generator's intervals of the measure phase, in the order of time; arrays (intervals,).
+    """The generator's intervals of the measure phase, ordered by time; arrays (intervals,).
 
-    `begins` and `ends` are seconds since the begin of the phase. `totals` are counts of all transaction types
-    together, `states` the worst of them; NaN where an interval does not report one. `usual` is the median
-    length in seconds.
+    `begins` and `ends` are seconds since the start of the phase. `totals` are counts of all transaction types
+    together, `states` the worst of them; NaN where an interval reports none. `usual` is the median length in
+    seconds.
     """
 
     begins: Floats
@@ -48,17 +48,17 @@ class Intervals:
         return self.ends - self.begins
 
     def rates(self, name: str) -> Floats:
-        """A count per second of each interval; NaN where it is not known."""
+        """A count per second of each interval; NaN where it is unknown."""
         lengths = self.lengths
         whole = lengths > 0
         whole[:1] &= lengths[:1] >= WHOLE * self.usual
-        found: Floats = np.divide(self.totals[name], lengths, out=np.full(len(whole), np.nan), where=whole)
-        return found
+        rates: Floats = np.divide(self.totals[name], lengths, out=np.full(len(whole), np.nan), where=whole)
+        return rates
 
     def samples(self, name: str) -> Floats:
-        """Rates at steps of `usual` seconds from the begin of the phase to the last known; NaN in gaps.
+        """Rates at steps of `usual` seconds from the start of the phase to the last known rate; NaN in gaps.
 
-        Empty where none is known, or where they are too unlike to have common steps.
+        Empty if no rate is known, or if the lengths differ too much for common steps.
         """
         rates = self.rates(name)
         if not np.isfinite(rates).any():
@@ -77,7 +77,7 @@ class Intervals:
 
 
 def intervals(run: Run, store: Store) -> Intervals | None:
-    """Intervals of a run; None without a series or a measure phase. Raises InputError naming the file."""
+    """Intervals of a run; None without throughput.parquet or a measure phase. Raises InputError."""
     path = run.path / "load" / "throughput.parquet"
     measure = run.phase("measure")
     if not path.is_file() or measure is None:
@@ -107,27 +107,27 @@ def intervals(run: Run, store: Store) -> Intervals | None:
     ends = np.minimum((stamps - measure.begin_ns) / 1e9, window)
     if np.isfinite(ends).all() and (np.diff(ends) >= 0).all():
         return _joined(_begins(second, ends), ends, rows, counted)
-    # without stamps they are seconds, of which the last may be a part
+    # without stamps they are seconds; the last can be partial
     for name in counted:
         rows[name][-1] = np.nan
     return _joined(second, second + 1, rows, counted)
 
 
 def _require_in_run(path: Path, rows: Columns, measure: Phase) -> None:
-    """Raise InputError where a row ended outside of the measure phase: a chart would reach there."""
+    """Raise InputError if an interval ended outside of the measure phase: charts would extend there."""
     if len(rows["second"]) > bounds.POINTS:
-        raise InputError(path, f"holds more than {bounds.POINTS:,} seconds", MEND)
+        raise InputError(path, f"more than {bounds.POINTS:,} seconds", FIX)
     ends = rows.get("monotonic_ns")
     if ends is None or measure.end_ns is None:
         return
     outside = (ends < measure.begin_ns) | (ends > measure.end_ns + OVERTIME_NS)
     if outside.any():
         second = rows["second"][np.argmax(outside)]
-        raise InputError(path, f"the stamp of its second {second:g} is not within phase `measure`", MEND)
+        raise InputError(path, f"the stamp of second {second:.0f} is outside of phase `measure`", FIX)
 
 
 def _begins(second: Floats, ends: Floats) -> Floats:
-    """Begins of intervals from their ends; where a number is left out, its interval is a gap."""
+    """Starts of intervals from their ends; a second that is missing is a gap."""
     begins = np.concatenate([[0.0], ends[:-1]])
     missed = np.flatnonzero(np.diff(second, prepend=-1.0) > 1)
     begins[missed] = np.maximum(begins[missed], ends[missed] - np.median(ends - begins))
@@ -135,14 +135,14 @@ def _begins(second: Floats, ends: Floats) -> Floats:
 
 
 def _joined(begins: Floats, ends: Floats, rows: Columns, counted: Sequence[str]) -> Intervals:
-    """Intervals, each too short to have a rate joined to the one before it."""
+    """Intervals; one that is too short for a rate is merged into the previous one."""
     lengths = ends - begins
     lasting = lengths[lengths > 0]
     usual = float(np.median(lasting)) if len(lasting) else 1.0
-    own = lengths >= SHORT * usual
-    own[0] = True
-    first = np.flatnonzero(own)
-    last = np.append(first[1:], len(own)) - 1
+    long_enough = lengths >= SHORT * usual
+    long_enough[0] = True
+    first = np.flatnonzero(long_enough)
+    last = np.append(first[1:], len(long_enough)) - 1
 
     def sums(values: Floats) -> Floats:
         total = np.add.reduceat(np.nan_to_num(values), first)

@@ -1,1 +1,1 @@
-"""Statistics over runs, and over the seconds of one run where only these can tell."""
+"""Statistics over runs; trend, noise and gaps within one run."""

@@ -1,8 +1,8 @@
-"""Within-run noise: how well one run's seconds tell its own mean. For planning, never for a verdict.
+"""Bootstraps the interval of one run's mean from its own seconds. For planning only, never for a verdict.
 
-Stationary bootstrap (Politis & Romano 1994): blocks of geometric length, so that neighbouring seconds stay
-together; the mean length is chosen from the series as Politis & White (2004) do, with the correction of
-Patton, Politis & White (2009). NumPy only; the tests hold it against `arch`.
+Stationary bootstrap (Politis & Romano 1994): blocks of geometric length keep neighbouring seconds together.
+The mean block length is chosen from the series (Politis & White 2004, corrected by Patton, Politis & White
+2009). NumPy only, because `arch` imports pandas; the tests compare both.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from loadprint.statistics import gaps
 
 Floats = NDArray[np.float64]
 DRAWS = 1000
-MOST_SAMPLES = 600  # longer series are averaged to so many: their mean is as noisy, the bootstrap far quicker
-LEAST_SAMPLES = 10
+MAX_SAMPLES = 600  # longer series are averaged to this length: the same noise of the mean, far less time
+MIN_SAMPLES = 10
 LEVEL = 0.95
 
 
 @dataclass(frozen=True)
 class Noise:
-    """95 % interval of a run's mean by its own seconds, as shares of that mean (low < 0 < high).
+    """95 % interval of a run's mean from its own seconds, as shares of that mean (low < 0 < high).
 
-    `block` is the mean block length in samples. Two runs differ by more than this: it is for planning only.
+    `block` is the mean block length in samples. The interval excludes the differences between runs.
     """
 
     low: float
@@ -41,14 +41,14 @@ class Noise:
 
 
 def bootstrap_noise(series: Floats, *, draws: int = DRAWS, seed: int = 1) -> Noise | None:
-    """Noise of an evenly spaced series (samples,); None below ten known values or for a mean of zero.
+    """Noise of an evenly spaced series (samples,); None below ten finite values or for a mean of zero.
 
-    Values beside a gap count as neighbours.
+    The values on both sides of a gap count as neighbours.
     """
     series = gaps.known(series)
-    if len(series) < LEAST_SAMPLES or not float(series.mean()):
+    if len(series) < MIN_SAMPLES or not float(series.mean()):
         return None
-    samples, width = len(series), -(-len(series) // MOST_SAMPLES)
+    samples, width = len(series), -(-len(series) // MAX_SAMPLES)
     series = series[: samples // width * width].reshape(-1, width).mean(axis=1)
     mean, block = float(series.mean()), block_length(series)
     means = stationary_means(series, block, draws, np.random.default_rng(seed))
@@ -60,8 +60,8 @@ def bootstrap_noise(series: Floats, *, draws: int = DRAWS, seed: int = 1) -> Noi
 def stationary_means(series: Floats, block: float, draws: int, random: np.random.Generator) -> Floats:
     """Means of `draws` resamples (draws,) of a series, in blocks of geometric length with mean `block`.
 
-    A block's sum is a difference of prefix sums of the series laid end to end, so the cost is that of the
-    blocks, not of the samples.
+    A block's sum is a difference of prefix sums of the doubled series, so the time grows with the number of
+    blocks, not of samples.
     """
     n = len(series)
     prefix = np.concatenate(([0.0], np.cumsum(np.concatenate((series, series)))))
@@ -81,18 +81,18 @@ def stationary_means(series: Floats, block: float, draws: int, random: np.random
 def block_length(series: Floats) -> float:
     """Mean block length for the mean of a series, 1 or more.
 
-    The autocovariances count up to twice the lag after which `run` of them in a row are small, with a
-    flat-top window (Politis & Romano 1995); a series without any memory gives 1.
+    Autocovariances count up to twice the lag after which `run` consecutive ones are small, in a flat-top
+    window (Politis & Romano 1995). A series without autocorrelation gives 1.
     """
     n = len(series)
     centred = series - series.mean()
     run = max(5, int(math.log10(n)))
-    most = min(math.ceil(math.sqrt(n)) + run, n - 2)
+    max_lag = min(math.ceil(math.sqrt(n)) + run, n - 2)
     small = 2 * math.sqrt(math.log10(n) / n)
-    covariances, correlations = _autocovariances(centred, most)
+    covariances, correlations = _autocovariances(centred, max_lag)
     quiet = np.abs(correlations) < small
-    last = next((lag for lag in range(most - run + 1) if quiet[lag : lag + run].all()), None)
-    lags = most if last is None else min(2 * max(last, 1), most)
+    last = next((lag for lag in range(max_lag - run + 1) if quiet[lag : lag + run].all()), None)
+    lags = max_lag if last is None else min(2 * max(last, 1), max_lag)
     k = np.arange(1, lags + 1)
     window = np.where(k / lags <= 0.5, 1.0, 2 * (1 - k / lags))
     spectrum = float(covariances[0] + 2 * (window * covariances[1 : lags + 1]).sum())
@@ -104,17 +104,17 @@ def block_length(series: Floats) -> float:
     return float(min(max(length, 1.0), longest))
 
 
-def _autocovariances(centred: Floats, most: int) -> tuple[Floats, Floats]:
-    """Autocovariances of lags 0 to `most` (÷ n), and correlations of the overlapping parts."""
+def _autocovariances(centred: Floats, max_lag: int) -> tuple[Floats, Floats]:
+    """Autocovariances of lags 0 to `max_lag` (÷ n), and correlations of the overlapping parts."""
     n = len(centred)
-    products = np.array([float(centred[lag:] @ centred[: n - lag]) for lag in range(most + 1)])
+    products = np.array([float(centred[lag:] @ centred[: n - lag]) for lag in range(max_lag + 1)])
     sizes = np.array(
         [
             math.sqrt(
                 float(centred[lag + 1 :] @ centred[lag + 1 :])
                 * float(centred[: -lag - 1] @ centred[: -lag - 1])
             )
-            for lag in range(most + 1)
+            for lag in range(max_lag + 1)
         ]
     )
     with np.errstate(invalid="ignore", divide="ignore"):

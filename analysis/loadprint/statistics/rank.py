@@ -1,4 +1,4 @@
-"""Rank correlation, and the places of values in a field."""
+"""Computes ranks and Spearman's rank correlation."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Statistics over runs: the run is the unit, never the second.
+"""Computes means, ratios and differences of runs with their intervals. The unit is the run, not the second.
 
-Intervals are Student's t on the log of run means, paired within blocks, else Welch's. Pure functions on NumPy
-alone; within-run noise (bootstrap.py) and planning (planning.py) can be had from here too.
+Intervals are Student's t of log run means: paired within blocks, otherwise Welch's. Pure functions on NumPy.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.statistics.bootstrap import Noise, bootstrap_noise
-from loadprint.statistics.planning import LARGEST_LOG, apart_with, repeats_to_decide
+from loadprint.statistics.planning import LARGEST_LOG, detectable_difference, repeats_to_decide
 from loadprint.statistics.student import t_quantile, t_tail
 
 __all__ = [
-    "LEAST_REPEATS",
     "LEVEL",
+    "MIN_REPEATS",
     "Estimate",
     "Noise",
-    "apart_with",
     "benjamini_hochberg",
     "bootstrap_noise",
+    "detectable_difference",
     "difference",
     "log_t_interval",
     "ratio",
@@ -34,7 +33,7 @@ __all__ = [
 ]
 
 LEVEL = 0.95
-LEAST_REPEATS = 3
+MIN_REPEATS = 3
 
 
 @dataclass(frozen=True)
@@ -48,13 +47,13 @@ class Estimate:
 
 
 def log_t_interval(values: Sequence[float], *, level: float = LEVEL) -> Estimate:
-    """Geometric mean of positive run means with its Student's t interval of their logs.
+    """Geometric mean of positive run means with the Student's t interval of their logs.
 
-    No interval under three values. `p` stays None: a single side has nothing to differ from.
+    No interval below three values, and no `p`.
     """
     logs = np.log(np.asarray(values, dtype=float))
     centre = float(logs.mean())
-    if len(logs) < LEAST_REPEATS:
+    if len(logs) < MIN_REPEATS:
         return Estimate(_exp(centre))
     half = t_quantile(0.5 + level / 2, len(logs) - 1.0) * float(logs.std(ddof=1)) / math.sqrt(len(logs))
     return Estimate(_exp(centre), _exp(centre - half), _exp(centre + half))
@@ -65,9 +64,9 @@ def ratio(
 ) -> Estimate:
     """Ratio of geometric means of two lists of positive run means.
 
-    An interval needs three or more runs a side; `paired` says that equal positions belong together. Values
-    that may each be off by a share `rounding` of themselves, all in one direction, can be alike in every run
-    without being known any better: no interval is narrower than both sides' rounding makes it.
+    An interval needs three or more runs per side. With `paired`, equal positions are pairs. `rounding` is the
+    largest error of each value as a share of it. It can have the same sign in every run, so no interval is
+    narrower than the rounding of both sides.
     """
     x, y = np.log(np.asarray(side)), np.log(np.asarray(reference))
     centre, low, high, p = _difference(x, y, paired, least=-2 * math.log1p(-rounding))
@@ -76,12 +75,12 @@ def ratio(
 
 
 def _exp(log: float) -> float:
-    """The ratio of a log; a bound beyond any double is the largest or smallest that can be written."""
+    """The ratio of a log, clamped to the range of a double."""
     return math.exp(max(-LARGEST_LOG, min(LARGEST_LOG, log)))
 
 
 def difference(side: Sequence[float], reference: Sequence[float], *, paired: bool) -> Estimate:
-    """Difference of arithmetic means, in the unit of the values; intervals as in `ratio`."""
+    """Difference of arithmetic means in the unit of the values, with the interval as in `ratio`."""
     return Estimate(*_difference(np.asarray(side, dtype=float), np.asarray(reference, dtype=float), paired))
 
 
@@ -89,7 +88,7 @@ def _difference(
     x: NDArray[np.float64], y: NDArray[np.float64], paired: bool, least: float = 0.0
 ) -> tuple[float, float | None, float | None, float | None]:
     centre = float(x.mean() - y.mean())
-    if min(len(x), len(y)) < LEAST_REPEATS:
+    if min(len(x), len(y)) < MIN_REPEATS:
         return centre, None, None, None
     if paired:
         error, freedom = float(np.std(x - y, ddof=1)) / math.sqrt(len(x)), float(len(x) - 1)

@@ -1,12 +1,12 @@
-"""Does a series drift? Theil–Sen slope and a comparison of thirds, with intervals that know autocorrelation.
+"""Estimates the drift of a series: Theil–Sen slope and difference of thirds, corrected for autocorrelation.
 
-Seconds of one run are alike their neighbours, so that plain intervals of a slope are far too narrow. Here the
-noise is a first-order autoregression around a smooth curve (level, line, two decays, so that a warm-up does
-not pass for noise). Its memory is found by matching the residuals' lag-one correlation with what a memory
-would give after the curve was taken off (the bias of Marriott & Pope 1954 and Kendall 1954, here exactly, for
-this curve and length), and is then taken `CAUTION` / samples larger, because an estimate that is too small
-raises false alarms. The variance of slope and contrast follows exactly; Student's t has the freedom of the
-effective number of samples. All of it is tried on known truth in tests/simulations.
+The seconds of one run are autocorrelated, so the usual interval of a slope is far too narrow. The model is
+first-order autoregressive noise around a smooth curve: a level, a line and two exponential decays, so that
+warm-up is not counted as noise. The lag-one correlation of the residuals underestimates the autocorrelation
+(Marriott & Pope 1954, Kendall 1954); the bias is computed exactly for this curve and length, and inverted.
+`MARGIN` / samples is added, because an estimate that is too small raises false alarms. The variances of slope
+and contrast follow exactly. Student's t has the degrees of freedom of the effective sample size.
+tests/analysis/simulations measures the false alarms and the power.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from loadprint.statistics.student import t_quantile
 
 Floats = NDArray[np.float64]
 LIMIT = 0.05  # drift over the window, as a share of the mean
-LEVEL = 0.975  # of each of the two looks at a series, so that both together have 95 %
-LEAST_SAMPLES, MOST_SAMPLES = 10, 119
+LEVEL = 0.975  # of each of the two estimates: 95 % for both together (Bonferroni)
+MIN_SAMPLES, MAX_SAMPLES = 10, 119
 DECAYS = (0.07, 0.25)  # time constants of the curve's decays, as shares of the window
-CAUTION = 2.5
-MEMORIES = np.linspace(-0.5, 0.98, 149)
+MARGIN = 2.5
+AUTOCORRELATIONS = np.linspace(-0.5, 0.98, 149)
 
 
 @dataclass(frozen=True)
 class Trend:
-    """Drift over a whole series as a share of its mean, by two looks, each with its interval.
+    """Drift over a whole series as a share of its mean: two estimates with their intervals.
 
-    `slope` is Theil–Sen slope × length (Sen 1968); `thirds` one and a half times the difference between the
-    last third's mean and the first third's, which is the same for a line and larger for a warm-up. `memory`
-    is the correlation from one (averaged) sample to the next.
+    `slope` is the Theil–Sen slope × length (Sen 1968). `thirds` is 1.5 × (mean of the last third − mean of
+    the first third): equal to `slope` for a line, larger for a warm-up. `autocorrelation` is at lag one, of
+    the averaged samples.
     """
 
     slope: float
@@ -44,19 +44,19 @@ class Trend:
     thirds: float
     thirds_low: float
     thirds_high: float
-    memory: float
+    autocorrelation: float
     samples: int
 
     @property
     def drifts(self) -> bool:
-        """Whether either look finds 5 % of the mean or more, and can tell it from none."""
+        """Whether either estimate is 5 % of the mean or more and significant."""
         return bool(_beyond(self.slope, self.slope_low, self.slope_high)) or bool(
             _beyond(self.thirds, self.thirds_low, self.thirds_high)
         )
 
     @property
     def worst(self) -> tuple[float, float, float]:
-        """Drift and interval of the look that finds a drift, else of the slope."""
+        """Drift and interval of the estimate that finds a drift, else of the slope."""
         slope = (self.slope, self.slope_low, self.slope_high)
         return (
             slope if _beyond(*slope) or not self.drifts else (self.thirds, self.thirds_low, self.thirds_high)
@@ -64,14 +64,14 @@ class Trend:
 
 
 @dataclass(frozen=True)
-class Looks:
-    """What `look` finds: arrays (series,)."""
+class TrendEstimates:
+    """Results of `trend_estimates`: arrays (series,)."""
 
     slope: Floats
     slope_half: Floats
     thirds: Floats
     thirds_half: Floats
-    memory: Floats
+    autocorrelation: Floats
 
     @property
     def drifts(self) -> NDArray[np.bool_]:
@@ -87,16 +87,22 @@ def trend(series: Floats) -> Trend | None:
     None below ten samples, with too many gaps, or where a mean is not positive.
     """
     repeats = [gaps.filled(each) for each in np.atleast_2d(series)]
-    known = [found[0] for found in repeats if found]
-    if len(known) < len(repeats) or len(known[0]) < LEAST_SAMPLES:
+    complete = [filled[0] for filled in repeats if filled]
+    if len(complete) < len(repeats) or len(complete[0]) < MIN_SAMPLES:
         return None
-    series = np.array(known)
+    series = np.array(complete)
     if not (series.mean(axis=1) > 0).all():
         return None
-    found = look(series[None])
-    slope, slope_half, thirds, half, memory = (
+    estimates = trend_estimates(series[None])
+    slope, slope_half, thirds, half, autocorrelation = (
         float(values[0])
-        for values in (found.slope, found.slope_half, found.thirds, found.thirds_half, found.memory)
+        for values in (
+            estimates.slope,
+            estimates.slope_half,
+            estimates.thirds,
+            estimates.thirds_half,
+            estimates.autocorrelation,
+        )
     )
     return Trend(
         slope=slope,
@@ -105,16 +111,17 @@ def trend(series: Floats) -> Trend | None:
         thirds=thirds,
         thirds_low=thirds - half,
         thirds_high=thirds + half,
-        memory=memory,
+        autocorrelation=autocorrelation,
         samples=series.shape[1],
     )
 
 
-def look(series: Floats) -> Looks:
-    """Both looks at each of (sides, repeats, samples): ten samples or more, positive means.
+def trend_estimates(series: Floats) -> TrendEstimates:
+    """Both estimates for each of (sides, repeats, samples): ten samples or more, positive means.
 
-    The drift is that of the repeats' mean, each taken as a share of its own; noise and memory come from all
-    their residuals. Long series are averaged to 119 samples at most: a drift is not seen better in more.
+    The drift is that of the mean of the repeats, each divided by its own mean; noise and autocorrelation come
+    from the residuals of all repeats. Longer series are averaged to at most 119 samples: more do not show a
+    drift better.
     """
     shares = averaged(series)
     shares = shares / shares.mean(axis=2, keepdims=True) - 1
@@ -125,47 +132,53 @@ def look(series: Floats) -> Looks:
     with np.errstate(invalid="ignore", divide="ignore"):
         seen = (residuals[..., 1:] * residuals[..., :-1]).sum(axis=(1, 2)) / power
     flat = power <= 1e-24  # no noise at all
-    memory = np.interp(np.where(flat, 0.0, seen), model.seen, MEMORIES) + CAUTION / n / repeats
-    memory = np.where(flat, 0.0, np.clip(memory, 0.0, MEMORIES[-1]))
-    # of the repeats' mean: by their own noise, or by what they have in common, as checkpoint cycles that all
-    # begin with the window
+    autocorrelation = (
+        np.interp(np.where(flat, 0.0, seen), model.seen, AUTOCORRELATIONS) + MARGIN / n / repeats
+    )
+    autocorrelation = np.where(flat, 0.0, np.clip(autocorrelation, 0.0, AUTOCORRELATIONS[-1]))
+    # of the repeats' mean: from the noise of each, or from what is common to all, such as checkpoint cycles
+    # that start with the window
     common = (residuals.mean(axis=1) ** 2).sum(axis=1)
-    variance = np.maximum(power / repeats**2, common) / np.interp(memory, MEMORIES, model.power)
-    freedom = repeats * np.maximum(n * (1 - memory) / (1 + memory) - model.curve.shape[1], 1.5)
+    variance = np.maximum(power / repeats**2, common) / np.interp(
+        autocorrelation, AUTOCORRELATIONS, model.power
+    )
+    freedom = repeats * np.maximum(
+        n * (1 - autocorrelation) / (1 + autocorrelation) - model.curve.shape[1], 1.5
+    )
     quantile = np.array([t_quantile(0.5 + LEVEL / 2, round(float(each), 1)) for each in freedom])
     together = shares.mean(axis=1)
-    return Looks(
+    return TrendEstimates(
         slope=theil_sen(together) * n,
-        slope_half=quantile * np.sqrt(variance * np.interp(memory, MEMORIES, model.slope)),
+        slope_half=quantile * np.sqrt(variance * np.interp(autocorrelation, AUTOCORRELATIONS, model.slope)),
         thirds=together @ model.contrast,
-        thirds_half=quantile * np.sqrt(variance * np.interp(memory, MEMORIES, model.thirds)),
-        memory=memory,
+        thirds_half=quantile * np.sqrt(variance * np.interp(autocorrelation, AUTOCORRELATIONS, model.thirds)),
+        autocorrelation=autocorrelation,
     )
 
 
 def averaged(series: Floats) -> Floats:
     """Samples, the last axis, averaged over equal blocks until there are 119 or fewer."""
     n = series.shape[-1]
-    width = -(-n // MOST_SAMPLES)
+    width = -(-n // MAX_SAMPLES)
     return np.asarray(series[..., : n // width * width].reshape(*series.shape[:-1], -1, width).mean(axis=-1))
 
 
 def theil_sen(series: Floats) -> Floats:
     """Median of the slopes between all pairs of samples (Sen 1968), per sample, for each row."""
     i, j = np.triu_indices(series.shape[1], k=1)
-    found = np.empty(len(series))
-    for begin in range(0, len(series), 100):  # a hundred rows of pairs at a time, to spare memory
+    medians = np.empty(len(series))
+    for begin in range(0, len(series), 100):  # 100 rows of pairs at a time, to limit memory
         part = series[begin : begin + 100]
-        found[begin : begin + 100] = np.median((part[:, j] - part[:, i]) / (j - i), axis=1)
-    return found
+        medians[begin : begin + 100] = np.median((part[:, j] - part[:, i]) / (j - i), axis=1)
+    return medians
 
 
 def mser5(series: Floats) -> int | None:
-    """Samples that MSER-5 would cut from the front (White 1997); None below 200 samples or with many gaps."""
-    found = gaps.filled(series)
-    if found is None or len(series) < 200:
+    """Samples that MSER-5 truncates at the start (White 1997); None below 200 samples or with many gaps."""
+    filled = gaps.filled(series)
+    if filled is None or len(series) < 200:
         return None
-    series = found[0]
+    series = filled[0]
     batches = series[: len(series) // 5 * 5].reshape(-1, 5).mean(axis=1)
     half = len(batches) // 2
     scores = [float(batches[cut:].var() / (len(batches) - cut)) for cut in range(half)]
@@ -174,10 +187,11 @@ def mser5(series: Floats) -> int | None:
 
 @dataclass(frozen=True)
 class _Model:
-    """What a length fixes: the curve's orthonormal columns, and by memory (as MEMORIES) the rest.
+    """The model of one series length: orthonormal columns of the curve, weights of the contrast, and tables.
 
-    `seen`: lag-one correlation of the residuals; `power`: their expected sum of squares; `slope`, `thirds`:
-    variance of the estimate; all for noise of variance 1.
+    The tables are by autocorrelation (as AUTOCORRELATIONS), for noise of variance 1. `seen`: lag-one
+    correlation of the residuals; `power`: their expected sum of squares; `slope`, `thirds`: variance of the
+    estimate.
     """
 
     curve: Floats
@@ -199,15 +213,15 @@ def _model(n: int) -> _Model:
     line = centred / (centred @ centred)
     place = np.arange(n) * 3 // n
     contrast = 1.5 * ((place == 2) / (place == 2).sum() - (place == 0) / (place == 0).sum())
-    powers = MEMORIES[:, None] ** np.arange(n)
+    powers = AUTOCORRELATIONS[:, None] ** np.arange(n)
 
     def expected(form: Floats) -> Floats:
-        """Expectation of a quadratic form of autoregressive noise, for every memory."""
+        """Expectation of a quadratic form of autoregressive noise, for every autocorrelation."""
         sums = [float(np.trace(form, k) + (np.trace(form, -k) if k else 0)) for k in range(n)]
         return np.asarray(powers @ np.array(sums))
 
     power = expected(rest)
-    # the largest so far: interpolation wants a rising scale
+    # np.interp needs a rising scale
     seen = np.maximum.accumulate(expected(rest @ neighbours @ rest) / power)
     return _Model(
         curve, contrast, seen, power, expected(np.outer(line, line)), expected(np.outer(contrast, contrast))

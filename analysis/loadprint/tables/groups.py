@@ -57,7 +57,7 @@ def _throughput(builder: RowBuilder) -> list[Group]:
         by_type = (
             row
             for kind in kinds
-            for row in derived.seen(
+            for row in derived.with_view(
                 "always" if kind in shared else "all", *generated.types((kind,), latency[derived.P99])
             )
         )
@@ -88,7 +88,7 @@ def _disks(builder: RowBuilder, shown: Sequence[Device]) -> list[Group]:
 
 def _nic(builder: RowBuilder, device: Device) -> Group:
     """Rows of an interface; between a side that used it and one that did not there is no ratio."""
-    quiet = [devices.quiet(runs, name) for runs, name in zip(builder.sides, device.per_side, strict=True)]
+    quiet = [devices.is_idle(runs, name) for runs, name in zip(builder.sides, device.per_side, strict=True)]
     names = [column.name for column, is_quiet in zip(builder.columns, quiet, strict=True) if is_quiet]
     note = f"no traffic of {' and '.join(names)} over {device.name} (under 1 kB/s): no ratio"
     incomparable = [note if each != quiet[builder.reference] else "" for each in quiet]
@@ -153,7 +153,7 @@ def _device_group(  # noqa: PLR0913, PLR0917
 ) -> Group:
     """Rows of one device; only the full view shows a minor device."""
     if not device.plain:
-        metrics = derived.seen("all", *metrics)
+        metrics = derived.with_view("all", *metrics)
     built = tuple(
         builder.aligned(
             metric.of(device.name),
@@ -179,7 +179,7 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
     statements, commits = _counted(runs, costs.STATEMENTS), _counted(runs, costs.COMMITS)
     counted = (statements.quantity, commits.quantity)
     where = [
-        costs.Where(d, n, host_switches, present, same, *counted) for d, n in zip(disk, nic, strict=True)
+        costs.CostScope(d, n, host_switches, present, same, *counted) for d, n in zip(disk, nic, strict=True)
     ]
     operations = " | ".join(dict.fromkeys(run.operation.partition(" (")[0] for run in runs))
     operation = replace(costs.OPERATION, title=f"Cost per operation ({operations})")
@@ -196,7 +196,7 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
     return listed
 
 
-def _counted(runs: Sequence[Measured], ways: Sequence[costs.Work]) -> costs.Work:
+def _counted(runs: Sequence[Measured], ways: Sequence[costs.Denominator]) -> costs.Denominator:
     """The first way to count a unit of work that all runs have, else the first; the same for all sides."""
     available = (work for work in ways if all(run.quantities.get(work.quantity) for run in runs))
     return next(available, ways[0])

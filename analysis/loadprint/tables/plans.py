@@ -61,7 +61,7 @@ def _plan(
     more = stats.repeats_to_decide(x, y, paired=paired)
     if more is not None and 0 < more <= MOST_MORE and versus.centre is not None:
         return more, abs(versus.centre - 1), BETWEEN
-    apart = stats.apart_with(x, y, repeats + SOME_MORE, paired=paired)
+    apart = stats.detectable_difference(x, y, repeats + SOME_MORE, paired=paired)
     return (SOME_MORE, apart, BETWEEN) if apart else None
 
 
@@ -71,5 +71,5 @@ def _best_case(noises: Sequence[float | None], repeats: int) -> tuple[int, float
     if len(known) < 2 or repeats < 1:
         return None
     variance = math.fsum(each**2 for each in known)
-    apart = math.expm1(half_width(variance, stats.LEAST_REPEATS, paired=False))
-    return stats.LEAST_REPEATS - repeats, apart, WITHIN
+    apart = math.expm1(half_width(variance, stats.MIN_REPEATS, paired=False))
+    return stats.MIN_REPEATS - repeats, apart, WITHIN

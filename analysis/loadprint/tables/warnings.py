@@ -29,7 +29,7 @@ def _irregularities(run: Measured) -> Iterator[str]:
     for text in run.run.problems:
         if not text.startswith("load/") or "cut off" in text:
             yield text
-    yield from dict.fromkeys(run.quantities.oddities)
+    yield from dict.fromkeys(run.quantities.warnings)
     if run.window:
         if run.window.missed:
             yield f"{run.window.missed} ticks missed in the window"

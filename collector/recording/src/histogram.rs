@@ -7,7 +7,7 @@
 pub const BUCKETS: usize = 280;
 
 /// Each power of two has `2^GROUPING` buckets.
-const GROUPING: u32 = 3;
+pub const GROUPING: u32 = 3;
 
 /// The lower bound of every bucket, followed by infinity (`None`).
 pub static BOUNDS: [Option<f64>; BUCKETS + 1] = bounds();

@@ -1,84 +1,94 @@
-/* Latency and size of block I/O requests by device and operation. The idea is that of bcc's biolatency and bitesize.
+/* Measures latency and size of block I/O requests by device and operation; the method of bcc's
+ * biolatency and bitesize.
  *
- * Hooks: block_rq_insert (an I/O scheduler or a queue takes the request), block_rq_issue (the driver takes it),
- * block_rq_complete (the device is done with all of it). Flushes are requests of the flush machinery
- * (block/blk-flush.c) and are issued and completed as any other. The empty write by which a file system asks for a
- * flush only waits for that request: it is completed without ever being issued, and is not counted. A request that is
- * marked FUA or PREFLUSH and that the device cannot take so comes here in its parts, a flush and a plain write. */
+ * Hooks: block_rq_insert (an I/O scheduler or a queue takes the request), block_rq_issue (the
+ * driver takes it), block_rq_complete (the device has completed all of it). Flushes are requests of
+ * the flush machinery (block/blk-flush.c), issued and completed like any other request. A file
+ * system asks for a flush with an empty write that waits for that request: the write is completed
+ * without being issued, and is not counted. The block layer splits a FUA or PREFLUSH request that
+ * the device does not support into a flush and a plain write. */
 #include "loadprint.bpf.h"
 
-#define MAX_DEVICES 64
+/* MINOR_BITS: a dev_t in the kernel has the major number above the minor number
+ * (include/linux/kdev_t.h). */
+enum limits { MAX_DEVICES = 64, MINOR_BITS = 20 };
+
+SHARED_ENUM(limits);
 
 enum operation { READ, WRITE, WRITE_FUA, FLUSH, DISCARD, OTHER, OPERATIONS };
 
-/* Devices that have rows of their own; all further ones share those behind them. */
+SHARED_ENUM(operation);
+
+/* Devices that have their own rows; all others share the slots after them. */
 const volatile __u32 devices = 1;
-/* Sets of histograms, a power of two: as many as CPUs, but on large hosts several CPUs share one. */
+/* Sets of histograms, a power of two: one for each CPU, but on large hosts several CPUs share one. */
 const volatile __u32 sets = 1;
 
 HISTOGRAMS(queue_time);
 HISTOGRAMS(device_time);
 HISTOGRAMS(sizes);
 
-struct flight {
+struct request_times {
 	__u64 inserted;
 	__u64 issued;
 	__u32 bytes;
 	__u32 slot;
 };
 
-/* Requests are kept in the drivers' tag sets and used again, so that what is left behind is bounded. */
+/* By address of the request. Drivers reuse the requests of their tag sets, so the number of stale
+ * entries is bounded. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__type(key, __u64);
-	__type(value, struct flight);
+	__type(value, struct request_times);
 } in_flight SEC(".maps");
 
-/* Number of a device by its dev_t, and which dev_t has taken a number. */
+/* The number of each device, by dev_t. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4 * MAX_DEVICES);
 	__type(key, __u32);
 	__type(value, __u32);
-} numbers SEC(".maps");
+} device_numbers SEC(".maps");
 
+/* The dev_t of each number that is in use. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MAX_DEVICES);
 	__type(key, __u32);
 	__type(value, __u32);
-} owners SEC(".maps");
+} number_owners SEC(".maps");
 
-/* For user space: the dev_t of each number, 0 while it is free. */
-MAPPED_OF(known, __u64, MAX_DEVICES);
+/* For user space: the dev_t of each number, 0 while the number is free. */
+MAPPED_ARRAY(numbered_devices, __u64, MAX_DEVICES);
 
-/* For user space: requests that could not be followed, because too many were in flight. */
-MAPPED_OF(lost, __u64, (MAX_DEVICES + 1) * OPERATIONS);
+/* For user space: requests that were not measured, because too many were in flight. */
+MAPPED_ARRAY(lost, __u64, (MAX_DEVICES + 1) * OPERATIONS);
 
-/* Numbers are given here and not in user space, so that a new disk is counted from its first request on. */
+/* The program assigns the numbers, so that the first request of a new disk is already counted. */
 static __noinline __u32 new_device(__u32 dev)
 {
-	__u32 number, key, none = devices, *taken;
-	__u64 published = dev, *place;
+	__u32 number, key, none = devices, *assigned;
+	__u64 numbered = dev, *device;
 
 	for (number = 0; number < MAX_DEVICES && number < devices; number++) {
-		/* A counter whose address is taken is one that the verifier may not be able to follow. */
+		/* The verifier may lose track of a loop counter whose address is taken. */
 		key = number;
-		if (bpf_map_update_elem(&owners, &key, &dev, BPF_NOEXIST))
+		if (bpf_map_update_elem(&number_owners, &key, &dev, BPF_NOEXIST))
 			continue;
-		if (bpf_map_update_elem(&numbers, &dev, &key, BPF_NOEXIST)) {
+		if (bpf_map_update_elem(&device_numbers, &dev, &key, BPF_NOEXIST)) {
 			/* Another CPU was faster. */
-			bpf_map_delete_elem(&owners, &key);
-			taken = bpf_map_lookup_elem(&numbers, &dev);
-			return taken ? *taken : none;
+			bpf_map_delete_elem(&number_owners, &key);
+			assigned = bpf_map_lookup_elem(&device_numbers, &dev);
+			return assigned ? *assigned : none;
 		}
-		place = bpf_map_lookup_elem(&known, &key);
-		if (place)
-			*place = published;
+		device = bpf_map_lookup_elem(&numbered_devices, &key);
+		if (device)
+			*device = numbered;
 		return number;
 	}
-	bpf_map_update_elem(&numbers, &dev, &none, BPF_NOEXIST);
+	bpf_map_update_elem(&device_numbers, &dev, &none, BPF_NOEXIST);
 	return none;
 }
 
@@ -93,7 +103,7 @@ static __always_inline enum operation operation_of(struct request *rq)
 {
 	__u32 flags = rq->cmd_flags;
 
-	switch (flags & 0xff) { /* REQ_OP_MASK; these four numbers never changed */
+	switch (flags & 0xff) { /* REQ_OP_MASK; these four numbers are the same in all kernels */
 	case 0:
 		return READ;
 	case 1:
@@ -107,7 +117,7 @@ static __always_inline enum operation operation_of(struct request *rq)
 	}
 }
 
-/* The request's place among the histograms, or -1 for a command to no disk. */
+/* The slot of the request in the histograms, or -1 for a command without a disk. */
 static __always_inline __s32 slot_of(struct request *rq)
 {
 	struct gendisk *disk = disk_of(rq);
@@ -115,8 +125,8 @@ static __always_inline __s32 slot_of(struct request *rq)
 
 	if (!disk)
 		return -1;
-	dev = BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
-	number = bpf_map_lookup_elem(&numbers, &dev);
+	dev = BPF_CORE_READ(disk, major) << MINOR_BITS | BPF_CORE_READ(disk, first_minor);
+	number = bpf_map_lookup_elem(&device_numbers, &dev);
 	return (number ? *number : new_device(dev)) * OPERATIONS + operation_of(rq);
 }
 
@@ -132,20 +142,20 @@ static __always_inline void add(void *map, __u32 slot, __u64 value)
 	histogram_add_shared(map, set * (devices + 1) * OPERATIONS + slot, value);
 }
 
-COUNTED(block_rq_insert);
+CALL_COUNTER(block_rq_insert);
 
 SEC("tp_btf/block_rq_insert")
 int block_rq_insert(__u64 *ctx)
 {
 	count_block_rq_insert();
-	struct flight flight = {.inserted = bpf_ktime_get_ns()};
+	struct request_times times = {.inserted = bpf_ktime_get_ns()};
 	__u64 key = (__u64)request_of(ctx);
 
-	bpf_map_update_elem(&in_flight, &key, &flight, BPF_ANY);
+	bpf_map_update_elem(&in_flight, &key, &times, BPF_ANY);
 	return 0;
 }
 
-COUNTED(block_rq_issue);
+CALL_COUNTER(block_rq_issue);
 
 SEC("tp_btf/block_rq_issue")
 int block_rq_issue(__u64 *ctx)
@@ -153,20 +163,21 @@ int block_rq_issue(__u64 *ctx)
 	count_block_rq_issue();
 	struct request *rq = request_of(ctx);
 	__u64 key = (__u64)rq, now = bpf_ktime_get_ns(), *count;
-	struct flight direct = {}, *flight;
+	struct request_times direct = {}, *times;
 	__s32 slot = slot_of(rq);
 
 	if (slot < 0)
 		return 0;
-	flight = bpf_map_lookup_elem(&in_flight, &key);
-	if (flight) {
-		/* A request that the driver gave back is issued again: its time in the queue was counted. */
-		if (flight->inserted)
-			add(&queue_time, slot, now - flight->inserted);
-		flight->inserted = 0;
-		flight->issued = now;
-		flight->bytes = rq->__data_len;
-		flight->slot = slot;
+	times = bpf_map_lookup_elem(&in_flight, &key);
+	if (times) {
+		/* A request that the driver requeues is issued again; its time in the queue is
+		 * counted once. */
+		if (times->inserted)
+			add(&queue_time, slot, now - times->inserted);
+		times->inserted = 0;
+		times->issued = now;
+		times->bytes = rq->__data_len;
+		times->slot = slot;
 		return 0;
 	}
 	direct.issued = now;
@@ -180,8 +191,8 @@ int block_rq_issue(__u64 *ctx)
 	return 0;
 }
 
-/* A request that is merged into another is never issued. */
-COUNTED(block_rq_merge);
+/* A request that is merged into another one is never issued. */
+CALL_COUNTER(block_rq_merge);
 
 SEC("tp_btf/block_rq_merge")
 int block_rq_merge(__u64 *ctx)
@@ -193,22 +204,22 @@ int block_rq_merge(__u64 *ctx)
 	return 0;
 }
 
-COUNTED(block_rq_complete);
+CALL_COUNTER(block_rq_complete);
 
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(block_rq_complete, struct request *rq, int error, unsigned int bytes)
 {
 	count_block_rq_complete();
 	__u64 key = (__u64)rq;
-	struct flight *flight = bpf_map_lookup_elem(&in_flight, &key);
+	struct request_times *times = bpf_map_lookup_elem(&in_flight, &key);
 
-	if (!flight || !flight->issued)
+	if (!times || !times->issued)
 		return 0;
-	/* A device may complete a request in parts; the last one has all that is left. */
+	/* A device may complete a request in parts; __data_len is what remains before this part. */
 	if (bytes < rq->__data_len)
 		return 0;
-	add(&device_time, flight->slot, bpf_ktime_get_ns() - flight->issued);
-	add(&sizes, flight->slot, flight->bytes);
+	add(&device_time, times->slot, bpf_ktime_get_ns() - times->issued);
+	add(&sizes, times->slot, times->bytes);
 	bpf_map_delete_elem(&in_flight, &key);
 	return 0;
 }

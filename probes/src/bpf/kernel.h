@@ -1,7 +1,8 @@
-/* The kernel types that the programs touch, cut down to the fields they touch.
+/* Declares the kernel types that the programs use, with only the fields that they use.
  *
- * Offsets are those of the running kernel: preserve_access_index makes every access a CO-RE relocation, so the order
- * and size of what stands here mean nothing. A field that some kernels lack is asked for with bpf_core_field_exists. */
+ * preserve_access_index makes every access a CO-RE relocation: libbpf inserts the offsets of the
+ * running kernel, so order and size of these fields do not matter. Programs test for a field that
+ * some kernels lack with bpf_core_field_exists. */
 #pragma once
 
 typedef unsigned char __u8;
@@ -31,13 +32,13 @@ enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1, BPF_F_N
 enum { BPF_F_MMAPABLE = 1 << 10 };
 enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
 
-/* include/linux/sched.h: threads that never come from user space */
+/* include/linux/sched.h: threads that never run in user space */
 enum { PF_IO_WORKER = 0x10, PF_KTHREAD = 0x200000 };
 
 /* include/uapi/linux/stat.h */
 enum { S_IFMT = 0170000, S_IFSOCK = 0140000, S_IFREG = 0100000, S_IFBLK = 0060000 };
 
-/* Registers under the kernel's names, which is how bpf_tracing.h finds arguments. */
+/* Makes bpf_tracing.h use the kernel's names of registers. */
 #define __VMLINUX_H__
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -172,7 +173,7 @@ struct gendisk {
 };
 
 struct request_queue {
-	struct gendisk *disk; /* from 5.17 on (d152c682f03c); before, each request had it */
+	struct gendisk *disk; /* since 5.17 (d152c682f03c); before, in each request */
 };
 
 struct request {
@@ -187,8 +188,9 @@ struct request___before_5_17 {
 
 #pragma clang attribute pop
 
-/* include/linux/blk_types.h; the number differs between kernels. */
+/* include/linux/blk_types.h; the value differs between kernels. */
 enum req_flag_bits { __REQ_FUA = 17 };
 
-/* The tracepoint's arguments from 5.11 on (a54895fa057c); before, a queue stood in front of the request. */
+/* The arguments of the tracepoint since 5.11 (a54895fa057c); before, a queue came before the
+ * request. */
 typedef void (*btf_trace_block_rq_issue)(void *, struct request *);

@@ -1,4 +1,8 @@
-/* What every program of Loadprint has in common: histograms, counters and the roles of processes. */
+/* Defines the histograms, call counters, per-task values and process roles that the programs of
+ * Loadprint share.
+ *
+ * The Rust side of structs and enums is generated from the type information (BTF) of the compiled
+ * object. The build script defines HISTOGRAM_BUCKETS and HISTOGRAM_GROUPING. */
 #pragma once
 
 #include "kernel.h"
@@ -6,19 +10,18 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* As in collector/recording/src/histogram.rs, which says what the buckets mean. */
-#define HISTOGRAM_BUCKETS  280
-#define HISTOGRAM_GROUPING 3
+/* Adds an enum to the type information: the compiler leaves out enums that no variable has. */
+#define SHARED_ENUM(name) const volatile enum name shared_##name
 
-/* One histogram of one CPU: whole cache lines, only ever added to. */
+/* One histogram of one CPU, in whole cache lines. Its values never decrease. */
 struct histogram {
 	__u64 sum;
 	__u64 buckets[HISTOGRAM_BUCKETS];
 	__u64 unused[7];
 };
 
-/* An array of `count` elements that user space maps and reads as memory. */
-#define MAPPED_OF(name, element, count)                                                                                \
+/* An array of `count` elements that user space maps into its memory. */
+#define MAPPED_ARRAY(name, element, count)                                                                             \
 	struct {                                                                                                       \
 		__uint(type, BPF_MAP_TYPE_ARRAY);                                                                      \
 		__uint(map_flags, BPF_F_MMAPABLE);                                                                     \
@@ -27,19 +30,22 @@ struct histogram {
 		__type(value, element);                                                                                \
 	} name SEC(".maps")
 
-/* The same, whose size depends on the host: user space sets the number of elements before it loads. */
-#define MAPPED(name, element) MAPPED_OF(name, element, 1)
+/* A mapped array whose size depends on the host: user space sets the number of elements before it
+ * loads the object. */
+#define MAPPED_ARRAY_SIZED_AT_LOAD(name, element) MAPPED_ARRAY(name, element, 1)
 
-/* Tasks that the map by number has room for: the oldest entry makes room for a new one. */
+/* Capacity of the map by thread ID; a new entry replaces the least recently used one. */
 #define MAX_TASKS 32768
 
-/* What is kept of each task: `name##_of(task, create)` gives its element, all zeros at first, or 0.
+/* Stores one value for each task: `name##_of(task, create)` returns a pointer to it, or 0. A new
+ * value is all zeros.
  *
- * The kernel frees task storage with the task. Linux 5.10 does not offer it to these types of programs: there, user
- * space clears `task_storage`, and a hash map by thread number is used instead. A later task may get the same number,
- * so the start time of the task is compared. User space creates only the map that is used. */
-#define OF_TASKS(name, element)                                                                                        \
-	const volatile __u32 task_storage = 1;                                                                         \
+ * The kernel frees task storage with the task. Linux 5.10 does not support it for these program
+ * types: user space then clears `use_task_storage`, and the values are in a hash map by thread ID.
+ * The kernel reuses thread IDs, so an entry also has the start time of its task. User space creates
+ * only the map that is used. */
+#define TASK_STORAGE(name, element)                                                                                    \
+	const volatile __u32 use_task_storage = 1;                                                                     \
 	struct {                                                                                                       \
 		__uint(type, BPF_MAP_TYPE_TASK_STORAGE);                                                               \
 		__uint(map_flags, BPF_F_NO_PREALLOC);                                                                  \
@@ -48,49 +54,49 @@ struct histogram {
 	} name SEC(".maps");                                                                                           \
 	struct name##_entry {                                                                                          \
 		__u64 started;                                                                                         \
-		element kept;                                                                                          \
+		element value;                                                                                         \
 	};                                                                                                             \
 	struct {                                                                                                       \
 		__uint(type, BPF_MAP_TYPE_LRU_HASH);                                                                   \
 		__uint(max_entries, MAX_TASKS);                                                                        \
 		__type(key, __u32);                                                                                    \
 		__type(value, struct name##_entry);                                                                    \
-	} name##_by_number SEC(".maps");                                                                               \
+	} name##_by_tid SEC(".maps");                                                                                  \
 	static __always_inline element *name##_of(struct task_struct *task, bool create)                               \
 	{                                                                                                              \
-		struct name##_entry none = {}, *entry;                                                                 \
-		__u32 number;                                                                                          \
+		struct name##_entry initial = {}, *entry;                                                              \
+		__u32 tid;                                                                                             \
                                                                                                                        \
-		if (task_storage)                                                                                      \
+		if (use_task_storage)                                                                                  \
 			return bpf_task_storage_get(&name, task, 0, create ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);      \
-		number = BPF_CORE_READ(task, pid);                                                                     \
-		none.started = BPF_CORE_READ(task, start_time);                                                        \
-		entry = bpf_map_lookup_elem(&name##_by_number, &number);                                               \
-		if (entry && entry->started == none.started)                                                           \
-			return &entry->kept;                                                                           \
-		if (!create || bpf_map_update_elem(&name##_by_number, &number, &none, BPF_ANY))                        \
+		tid = BPF_CORE_READ(task, pid);                                                                        \
+		initial.started = BPF_CORE_READ(task, start_time);                                                     \
+		entry = bpf_map_lookup_elem(&name##_by_tid, &tid);                                                     \
+		if (entry && entry->started == initial.started)                                                        \
+			return &entry->value;                                                                          \
+		if (!create || bpf_map_update_elem(&name##_by_tid, &tid, &initial, BPF_ANY))                           \
 			return 0;                                                                                      \
-		entry = bpf_map_lookup_elem(&name##_by_number, &number);                                               \
-		return entry ? &entry->kept : 0;                                                                       \
+		entry = bpf_map_lookup_elem(&name##_by_tid, &tid);                                                     \
+		return entry ? &entry->value : 0;                                                                      \
 	}                                                                                                              \
-	/* The task that runs; its fields are read with CURRENT_FIELD, for without task storage it has no type. */     \
+	/* The running task. Without task storage it has no BTF type, so its fields are read with CURRENT_FIELD. */    \
 	static __always_inline struct task_struct *current_task(void)                                                  \
 	{                                                                                                              \
-		return task_storage ? bpf_get_current_task_btf() : (struct task_struct *)bpf_get_current_task();       \
+		return use_task_storage ? bpf_get_current_task_btf() : (struct task_struct *)bpf_get_current_task();   \
 	}
 
-#define CURRENT_FIELD(task, field) (task_storage ? (task)->field : BPF_CORE_READ(task, field))
+#define CURRENT_FIELD(task, field) (use_task_storage ? (task)->field : BPF_CORE_READ(task, field))
 
-/* How often a program was called, by CPU: the kernel reports a program's time and calls only as sums over all CPUs.
- * User space finds the map by its name and sets the number of CPUs. A program that is preempted here can lose a call.
- */
+/* Counts the calls of a program by CPU: the kernel reports only the sum over all CPUs. User space
+ * finds the map by its name and sets the number of CPUs. A program that is preempted between
+ * reading and writing the counter can lose a call. */
 struct cpu_calls {
 	__u64 count;
 	__u64 unused[7]; /* a cache line for each CPU */
 };
 
-#define COUNTED(program)                                                                                               \
-	MAPPED(calls_##program, struct cpu_calls);                                                                     \
+#define CALL_COUNTER(program)                                                                                          \
+	MAPPED_ARRAY_SIZED_AT_LOAD(calls_##program, struct cpu_calls);                                                 \
 	static __always_inline void count_##program(void)                                                              \
 	{                                                                                                              \
 		__u32 cpu = bpf_get_smp_processor_id();                                                                \
@@ -100,10 +106,10 @@ struct cpu_calls {
 			calls->count++;                                                                                \
 	}
 
-/* A histogram map has as many elements for each CPU as its program tells apart. */
-#define HISTOGRAMS(name) MAPPED(name, struct histogram)
+/* A map of histograms: one element for each CPU and slot. */
+#define HISTOGRAMS(name) MAPPED_ARRAY_SIZED_AT_LOAD(name, struct histogram)
 
-/* floor(log2(value)) for value > 0; the instruction set has no count of leading zeros. */
+/* floor(log2(value)) for value > 0. BPF has no instruction that counts leading zeros. */
 static __always_inline __u32 log2_floor(__u64 value)
 {
 	__u32 high = value >> 32, rest, shift, log = 0;
@@ -140,15 +146,15 @@ static __always_inline __u32 histogram_bucket(__u64 value)
 	return index < HISTOGRAM_BUCKETS ? index : HISTOGRAM_BUCKETS - 1;
 }
 
-/* Adds `value` to element `slot` (of `slots` a CPU) of a histogram map. The element is this CPU's own; where a program
- * can be interrupted by itself (system calls), the caller takes histogram_add_atomic. */
+/* Adds `value` to this CPU's element `slot` of a map with `slots` elements for each CPU. A program
+ * that can preempt itself uses histogram_add_atomic. */
 static __always_inline void histogram_add(void *map, __u32 slots, __u32 slot, __u64 value)
 {
 	__u32 index = bpf_get_smp_processor_id() * slots + slot;
 	struct histogram *histogram = bpf_map_lookup_elem(map, &index);
 	__u64 bucket = histogram_bucket(value);
 
-	/* The verifier must see the comparison after all arithmetic. */
+	/* Keeps the comparison after the arithmetic, where the verifier uses it. */
 	barrier_var(bucket);
 	if (!histogram || bucket >= HISTOGRAM_BUCKETS)
 		return;
@@ -156,13 +162,13 @@ static __always_inline void histogram_add(void *map, __u32 slots, __u32 slot, __
 	histogram->buckets[bucket]++;
 }
 
-/* Adds `value` to element `index`, which several CPUs or programs may add to at once. */
+/* Adds `value` to element `index`, which several CPUs or programs can update at the same time. */
 static __always_inline void histogram_add_shared(void *map, __u32 index, __u64 value)
 {
 	struct histogram *histogram = bpf_map_lookup_elem(map, &index);
 	__u64 bucket = histogram_bucket(value);
 
-	/* The verifier must see the comparison after all arithmetic. */
+	/* Keeps the comparison after the arithmetic, where the verifier uses it. */
 	barrier_var(bucket);
 	if (!histogram || bucket >= HISTOGRAM_BUCKETS)
 		return;
@@ -175,22 +181,24 @@ static __always_inline void histogram_add_atomic(void *map, __u32 slots, __u32 s
 	histogram_add_shared(map, bpf_get_smp_processor_id() * slots + slot, value);
 }
 
-/* Roles of processes by tgid, in pages: user space writes them, no program does. 0 is a process nobody watches. */
-#define ROLE_PAGE 4096
-#define MAX_ROLES 8 /* with 0 */
+/* MAX_ROLES includes role 0, the processes without a role. */
+enum role_limits { ROLE_PAGE = 4096, MAX_ROLES = 8 };
+
+SHARED_ENUM(role_limits);
 
 struct role_page {
 	__u8 role[ROLE_PAGE];
 };
 
+/* The role of each process by its ID (tgid), in pages. Only user space writes it. */
 #define ROLES()                                                                                                        \
-	MAPPED(roles, struct role_page);                                                                               \
+	MAPPED_ARRAY_SIZED_AT_LOAD(roles, struct role_page);                                                           \
 	static __always_inline __u32 role_of(__u32 tgid)                                                               \
 	{                                                                                                              \
 		__u32 page = tgid / ROLE_PAGE;                                                                         \
-		struct role_page *found = bpf_map_lookup_elem(&roles, &page);                                          \
+		struct role_page *entry = bpf_map_lookup_elem(&roles, &page);                                          \
                                                                                                                        \
-		return found ? found->role[tgid % ROLE_PAGE] % MAX_ROLES : 0;                                          \
+		return entry ? entry->role[tgid % ROLE_PAGE] % MAX_ROLES : 0;                                          \
 	}
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

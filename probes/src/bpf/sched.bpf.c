@@ -1,22 +1,24 @@
-/* Run-queue latency, off-CPU time by reason, switches, wakeups and migrations. The ideas are those of bcc's runqlat,
- * offcputime and cpudist.
+/* Measures run-queue latency and off-CPU time by reason, and counts switches, wakeups and
+ * migrations; the methods of bcc's runqlat, offcputime and cpudist.
  *
- * Hooks: sched_switch, sched_wakeup and sched_migrate_task. No clock is read and no wakeup is stamped: the scheduler
- * has the clock of its run queue (struct rq, fresh at every switch) and, for /proc/PID/schedstat, keeps how long each
- * task has waited (struct sched_info). A wait is what is new in that since the task last came on a CPU: the kernel's
- * own figure, exact to the nanosecond, also where a waiting task is moved to another CPU. Off-CPU time is the rest of
- * the time between two turns on a CPU. As in schedstat, a task that is preempted between announcing its sleep and
- * sleeping has no wait. */
+ * Hooks: sched_switch, sched_wakeup and sched_migrate_task. The program reads no clock and stores
+ * no time of a wakeup. It uses the clock of the run queue (struct rq), which the scheduler updates
+ * at every switch, and the waiting time of each task, which the scheduler adds up for
+ * /proc/PID/schedstat (struct sched_info). A wait is the increase of that sum between two switches
+ * of a task: the kernel's own value, exact to the nanosecond, also when a waiting task migrates to
+ * another CPU. Off-CPU time is the rest of the time between the two switches. As in schedstat, a
+ * task that is preempted after it sets its state to sleeping and before it sleeps has no wait. */
 #include "loadprint.bpf.h"
 
-/* Reasons for being off-CPU; the names are in ebpf/sched/mod.rs. */
+/* Why a task is off the CPU. BY_FILE: the file whose descriptor is the first argument of the system
+ * call decides. */
 enum reason { BLOCK_IO, LOCK, NETWORK, SLEEP, OTHER, REASONS, BY_FILE = REASONS };
 
-/* The roles that are told apart, and "nobody's": slots of a CPU in the maps of waits and switches. */
+/* Slots of a CPU in the maps of waits and switches: one for each role, the first for processes
+ * without a role. */
 const volatile __u32 slots = 1;
 
-/* The reason of each system call by its number on this architecture; user space knows the numbers. BY_FILE: it is that
- * of the file whose descriptor is the first argument. */
+/* The reason of each system call by its number on this architecture. */
 #define CALLS 512
 const volatile __u8 reason_of_call[CALLS];
 
@@ -33,22 +35,21 @@ struct switches {
 	__u64 unused[4];
 };
 
-MAPPED(switches, struct switches);
+MAPPED_ARRAY_SIZED_AT_LOAD(switches, struct switches);
 
-/* What is remembered of a task; the kernel frees it with the task, so that nothing is left to a later one of its
- * number. */
-struct turn {
-	__u64 waited;     /* how long it had waited in all when it last came on a CPU */
-	__u64 arrivals;   /* how often it had come on a CPU by then */
+/* A task at its last switch. */
+struct last_switch {
+	__u64 run_delay;  /* time that it had waited for a CPU */
+	__u64 pcount;     /* times that it had run */
 	__u64 blocked_at; /* 0: it is not blocked, or was not watched when it blocked */
-	__u32 reason;
-	__u32 seen;
+	enum reason reason;
+	__u32 is_known;
 };
 
-OF_TASKS(turns, struct turn);
+TASK_STORAGE(last_switches, struct last_switch);
 
-/* The first switch that was seen: who waited before it is not counted. */
-__u64 began;
+/* The time of the first switch; a wait that started earlier is not counted. */
+__u64 first_switch;
 
 static __always_inline bool is_blocking(struct task_struct *task)
 {
@@ -64,7 +65,8 @@ static __always_inline struct switches *switches_of(__u32 role)
 	return bpf_map_lookup_elem(&switches, &index);
 }
 
-/* Where the system call was entered from; these registers outlive it. */
+/* Reads the registers with which the task entered the system call; they are unchanged until it
+ * returns. */
 static __always_inline void call_of(struct task_struct *task, __u64 *number, __u64 *first)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -83,10 +85,10 @@ static __always_inline void call_of(struct task_struct *task, __u64 *number, __u
 static __always_inline __u32 reason_of_file(struct task_struct *task, __u32 descriptor)
 {
 	struct fdtable *table = task->files->fdt;
-	struct file **place = table->fd, *file = 0;
+	struct file **files = table->fd, *file = 0;
 	__u32 type;
 
-	if (descriptor >= table->max_fds || bpf_probe_read_kernel(&file, sizeof(file), place + descriptor))
+	if (descriptor >= table->max_fds || bpf_probe_read_kernel(&file, sizeof(file), files + descriptor))
 		return OTHER;
 	type = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
 	if (type == S_IFSOCK)
@@ -94,9 +96,9 @@ static __always_inline __u32 reason_of_file(struct task_struct *task, __u32 desc
 	return type == S_IFREG || type == S_IFBLK ? BLOCK_IO : OTHER;
 }
 
-/* Why the current task blocks. in_iowait is the block layer's own word; else it is the system call that says what is
- * waited for. A page fault that waits for something else than a device, and a thread of the kernel, have none: "other".
- */
+/* Why the current task blocks: block I/O if the kernel has set in_iowait, else the reason of its
+ * system call. Kernel threads have no system call, and neither has a page fault that waits for
+ * something other than a device: OTHER. */
 static __always_inline __u32 reason_of(struct task_struct *task)
 {
 	__u64 number = ~0ULL, first = 0;
@@ -113,13 +115,13 @@ static __always_inline __u32 reason_of(struct task_struct *task)
 	return reason == BY_FILE ? reason_of_file(task, first) : reason;
 }
 
-static __always_inline void goes(struct task_struct *task, bool preempt, __u64 now)
+static __always_inline void switch_out(struct task_struct *task, bool preempt, __u64 now)
 {
 	__u32 role = role_of(task->tgid);
 	struct switches *switches = switches_of(role);
-	/* As the kernel tells voluntary from involuntary (kernel/sched/core.c, __schedule). */
+	/* The rule of the kernel for voluntary switches (kernel/sched/core.c, __schedule). */
 	bool voluntary = !preempt && is_blocking(task);
-	struct turn *turn;
+	struct last_switch *last;
 
 	if (!switches)
 		return;
@@ -129,64 +131,65 @@ static __always_inline void goes(struct task_struct *task, bool preempt, __u64 n
 		switches->involuntary++;
 	if (!role)
 		return;
-	turn = turns_of(task, true);
-	if (!turn)
+	last = last_switches_of(task, true);
+	if (!last)
 		return;
-	turn->waited = task->sched_info.run_delay;
-	turn->arrivals = task->sched_info.pcount;
-	turn->seen = 1;
-	turn->blocked_at = voluntary ? now : 0;
+	last->run_delay = task->sched_info.run_delay;
+	last->pcount = task->sched_info.pcount;
+	last->is_known = 1;
+	last->blocked_at = voluntary ? now : 0;
 	if (voluntary)
-		turn->reason = reason_of(task);
+		last->reason = reason_of(task);
 }
 
-static __always_inline void comes(struct task_struct *task, __u64 now)
+static __always_inline void switch_in(struct task_struct *task, __u64 now)
 {
 	__u32 role = role_of(task->tgid);
-	/* The last part of the wait is added to run_delay just after this hook. */
-	__u64 queued = task->sched_info.last_queued, delay = task->sched_info.run_delay;
-	__u64 arrivals = task->sched_info.pcount;
-	__u64 last = queued ? now - queued : 0, wait, off;
-	struct turn *turn = turns_of(task, true);
+	/* The kernel adds the last part of the wait to run_delay just after this hook. */
+	__u64 queued = task->sched_info.last_queued, run_delay = task->sched_info.run_delay;
+	__u64 pcount = task->sched_info.pcount;
+	__u64 last_part = queued ? now - queued : 0, wait, blocked;
+	struct last_switch *last = last_switches_of(task, true);
 
-	if (!turn)
+	if (!last)
 		return;
-	/* A turn that this program did not see, for the tracepoint is not always called, is left out with its wait. */
-	wait = turn->seen && turn->arrivals == arrivals ? delay + last - turn->waited : last;
-	turn->waited = delay + last;
-	turn->arrivals = arrivals + (queued != 0);
-	if (queued && (turn->seen || queued >= began) && (__s64)wait >= 0)
+	/* The tracepoint is not called at every switch. If pcount shows that this program missed
+	 * one, the wait before it is not counted. */
+	wait = last->is_known && last->pcount == pcount ? run_delay + last_part - last->run_delay : last_part;
+	last->run_delay = run_delay + last_part;
+	last->pcount = pcount + (queued != 0);
+	if (queued && (last->is_known || queued >= first_switch) && (__s64)wait >= 0)
 		histogram_add(&waits, slots, role, wait);
-	turn->seen = 1;
-	if (!turn->blocked_at)
+	last->is_known = 1;
+	if (!last->blocked_at)
 		return;
-	off = now - wait - turn->blocked_at;
-	turn->blocked_at = 0;
-	if (role && (__s64)off >= 0)
-		histogram_add(&off_cpu, (slots - 1) * REASONS, (role - 1) * REASONS + turn->reason, off);
+	blocked = now - wait - last->blocked_at;
+	last->blocked_at = 0;
+	if (role && (__s64)blocked >= 0)
+		histogram_add(&off_cpu, (slots - 1) * REASONS, (role - 1) * REASONS + last->reason, blocked);
 }
 
-COUNTED(sched_switch);
+CALL_COUNTER(sched_switch);
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	count_sched_switch();
-	/* Every task has a place in a fair run queue of its CPU, whatever its policy: the way to the CPU's own run
-	 * queue. */
+	/* Every task has a fair run queue of its CPU, whatever its policy; that leads to the run
+	 * queue of the CPU. */
 	__u64 now = next->se.cfs_rq->rq->clock;
 
-	if (!began)
-		began = now;
+	if (!first_switch)
+		first_switch = now;
 	/* 0 is the idle task of every CPU. */
 	if (prev->pid)
-		goes(prev, preempt, now);
+		switch_out(prev, preempt, now);
 	if (next->pid)
-		comes(next, now);
+		switch_in(next, now);
 	return 0;
 }
 
-COUNTED(sched_wakeup);
+CALL_COUNTER(sched_wakeup);
 
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(sched_wakeup, struct task_struct *task)
@@ -199,7 +202,7 @@ int BPF_PROG(sched_wakeup, struct task_struct *task)
 	return 0;
 }
 
-COUNTED(sched_migrate_task);
+CALL_COUNTER(sched_migrate_task);
 
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(sched_migrate_task, struct task_struct *task)

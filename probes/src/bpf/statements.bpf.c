@@ -1,48 +1,52 @@
-/* Statement latency inside a MySQL or MariaDB server, by command. The idea is that of bcc's dbslower.
+/* Measures statement latency in a MySQL or MariaDB server by command; the method of bcc's dbslower.
  *
- * Hooks: entry and return of the server's dispatch_command, which handles one command of the protocol from the packet
- * to the last byte of its answer. Programs on user functions may be preempted, so counters are added to atomically. */
+ * Hooks: entry and return of the server's dispatch_command, which handles one command of the
+ * protocol, from the packet to the last byte of its answer. Programs on user functions can be
+ * preempted, so they add to counters atomically. */
 #include "loadprint.bpf.h"
 
-#define SLOTS 16 /* of a role: commands that are told apart, the last one all others */
+/* Slots of a role: one for each command that has a row, and the last one for all others. */
+enum limits { SLOTS = 16 };
+
+SHARED_ENUM(limits);
 
 /* The slot of each command (enum_server_command). */
 const volatile __u8 slot_of[256];
-const volatile __u32 roles_named = 1;
+const volatile __u32 role_count = 1;
 
-/* roles_named * SLOTS for each CPU; user space sets the number. */
+/* role_count * SLOTS for each CPU. */
 HISTOGRAMS(statement_time);
 
-/* 1 for a command that a role's server has had. */
-struct happened {
+/* By role: 1 for each slot that has a value. */
+struct seen_commands {
 	__u8 slot[SLOTS];
 };
 
-MAPPED(happened, struct happened);
+MAPPED_ARRAY_SIZED_AT_LOAD(seen_commands, struct seen_commands);
 
 ROLES();
 
-/* The command that a thread is in. */
-struct under_way {
-	__u64 began;
+/* The command that a thread executes. */
+struct command {
+	__u64 start;
 	__u32 slot;
 };
 
-OF_TASKS(under_way, struct under_way);
+TASK_STORAGE(commands, struct command);
 
 static __always_inline int begin(__u64 number)
 {
-	struct under_way *command = under_way_of(current_task(), true);
+	struct command *command = commands_of(current_task(), true);
 
 	if (!command)
 		return 0;
 	command->slot = slot_of[number & 255];
-	command->began = bpf_ktime_get_ns();
+	command->start = bpf_ktime_get_ns();
 	return 0;
 }
 
 /* bool dispatch_command(THD *, const COM_DATA *, enum_server_command) */
-COUNTED(third_argument);
+CALL_COUNTER(third_argument);
 
 SEC("uprobe")
 int third_argument(struct pt_regs *regs)
@@ -52,7 +56,7 @@ int third_argument(struct pt_regs *regs)
 }
 
 /* dispatch_command(enum_server_command, THD *, char *packet, unsigned length, ...) */
-COUNTED(first_argument);
+CALL_COUNTER(first_argument);
 
 SEC("uprobe")
 int first_argument(struct pt_regs *regs)
@@ -61,29 +65,29 @@ int first_argument(struct pt_regs *regs)
 	return begin(PT_REGS_PARM1(regs));
 }
 
-COUNTED(returned);
+CALL_COUNTER(returned);
 
 SEC("uretprobe")
 int returned(struct pt_regs *regs)
 {
 	count_returned();
-	struct under_way *command = under_way_of(current_task(), false);
+	struct command *command = commands_of(current_task(), false);
 	__u32 role = role_of(bpf_get_current_pid_tgid() >> 32), slot;
-	struct happened *seen;
-	__u64 began;
+	struct seen_commands *seen;
+	__u64 start;
 
-	/* 0: it was under way when the program was attached. */
-	if (!command || !command->began)
+	/* 0: the command started before the program was attached. */
+	if (!command || !command->start)
 		return 0;
-	began = command->began;
-	command->began = 0;
-	if (!role || role > roles_named)
+	start = command->start;
+	command->start = 0;
+	if (!role || role > role_count)
 		return 0;
 	role--;
 	slot = command->slot % SLOTS;
-	seen = bpf_map_lookup_elem(&happened, &role);
+	seen = bpf_map_lookup_elem(&seen_commands, &role);
 	if (seen && !seen->slot[slot])
 		seen->slot[slot] = 1;
-	histogram_add_atomic(&statement_time, roles_named * SLOTS, role * SLOTS + slot, bpf_ktime_get_ns() - began);
+	histogram_add_atomic(&statement_time, role_count * SLOTS, role * SLOTS + slot, bpf_ktime_get_ns() - start);
 	return 0;
 }

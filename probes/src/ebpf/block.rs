@@ -1,15 +1,15 @@
-//! Block I/O by device and operation: how long requests wait for the driver, and how long the device takes.
+//! Measures block I/O latency by device and operation: time in the queue, and time in the device.
 //!
-//! A request waits in a queue where an I/O scheduler, a plug or a busy device keeps it; one that goes straight to the driver has
-//! no such time. Whole disks, as the driver sees them: requests, after merging and splitting. What device mapper, md, zram or brd do with
-//! whole bios has no requests of its own; it is seen on the disks below. Partitions are in their disk.
+//! A request is in a queue while an I/O scheduler, a plug or a busy device holds it; a request that
+//! is issued directly has no queue time. Devices are whole disks and requests are those of the
+//! driver, after merging and splitting; I/O to partitions counts for their disk. Device mapper, md,
+//! zram and brd handle bios and have no requests; their I/O is measured on the disks below them.
 
 use std::fmt::Debug;
 use std::fmt::Formatter;
 use std::fs;
 use std::io;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
 
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
@@ -24,16 +24,20 @@ use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
-use super::Histograms;
-use super::Words;
+use super::Shared;
 use super::has_tracepoint;
 use super::histogram_cells;
-use super::loaded;
+use super::load_object;
+use super::map::Histograms;
+use super::map::MappedArray;
+use super::map::shared_sets;
+use super::map::unmapped;
 use super::object;
-use super::programs::size_calls;
-use super::roles::unmapped;
+use super::programs::size_call_counters;
 use super::skeletons::block::BlockSkel;
 use super::skeletons::block::BlockSkelBuilder;
+use super::skeletons::block::types::limits as Limits;
+use super::skeletons::block::types::operation as Operation;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -42,13 +46,12 @@ use crate::ProbeEntry;
 use crate::ProbeError;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry::new(
+pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "ebpf_block",
     "block I/O latency by device and operation, flushes included",
     &SCHEMA,
     open,
-)
-.live();
+);
 
 static ENTITY: &[Text] = &[text("device"), text("operation"), text("stage")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
@@ -66,38 +69,37 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "lost",
         Unit::One,
-        "requests not followed, because too many were in flight; only of stage device",
+        "requests that were not measured, because too many were in flight; only of stage device",
         "block_rq_issue",
     )
     .lower(),
 ];
 
-/// As in `block.bpf.c`; a `write_fua` must be durable when it is done. The second value: whether every disk is expected to
-/// have some.
-pub(super) const OPERATIONS: [(&str, bool); 6] = [
-    ("read", true),
-    ("write", true),
-    ("write_fua", false),
-    ("flush", true),
-    ("discard", true),
-    ("other", false),
-];
+/// The name of each operation, and whether every disk has a row for it. A `write_fua` is durable
+/// when it completes.
+const OPERATIONS: [(&str, bool); Operation::OPERATIONS.0 as usize] = {
+    let mut operations = [("", false); Operation::OPERATIONS.0 as usize];
+    operations[Operation::READ.0 as usize] = ("read", true);
+    operations[Operation::WRITE.0 as usize] = ("write", true);
+    operations[Operation::WRITE_FUA.0 as usize] = ("write_fua", false);
+    operations[Operation::FLUSH.0 as usize] = ("flush", true);
+    operations[Operation::DISCARD.0 as usize] = ("discard", true);
+    operations[Operation::OTHER.0 as usize] = ("other", false);
+    operations
+};
 
-/// As in `block.bpf.c`.
-const MAX_DEVICES: usize = 64;
-/// Room for disks that come later.
+/// Numbers for disks that are added later.
 const SPARE_DEVICES: usize = 8;
-/// Sets of histograms at the most: kernel memory is a third of a megabyte a set and twenty disks.
-const MAX_SETS: usize = 16;
 
-/// What devices beyond the bound are called together.
+/// The row of all devices that have no number.
 const OTHER_DEVICES: &str = "other";
 
-/// The programs, and who is who among the devices; shared by the probes that read them.
+/// The programs and the numbers of the devices, which two probes share.
 pub(super) struct Requests {
     pub(super) programs: BlockSkel<'static>,
-    known: Words,
-    /// Devices that can be told apart.
+    /// The dev_t of each number.
+    numbered_devices: MappedArray<u64>,
+    /// How many devices can have a number.
     devices: usize,
     pub(super) sets: usize,
 }
@@ -109,29 +111,29 @@ impl Debug for Requests {
 }
 
 impl Requests {
-    /// Those that already run, or new ones.
+    /// Returns the running programs, or starts them.
     ///
     /// # Errors
     /// [`NotRunning`] where this host cannot run them.
-    pub(super) fn get(host: &Host, options: &Options) -> Result<Rc<Self>, NotRunning> {
-        let mut shared = options.ebpf.block.borrow_mut();
-        if let Some(running) = shared.upgrade() {
+    pub(super) fn get(host: &Host, shared: &Shared) -> Result<Rc<Self>, NotRunning> {
+        let mut block = shared.block.borrow_mut();
+        if let Some(running) = block.upgrade() {
             return Ok(running);
         }
         let requests = Rc::new(Self::start(host)?);
-        options.ebpf.account("block", requests.programs.object())?;
-        *shared = Rc::downgrade(&requests);
+        shared.add_programs("block", requests.programs.object())?;
+        *block = Rc::downgrade(&requests);
         Ok(requests)
     }
 
     fn start(host: &Host) -> Result<Self, NotRunning> {
         let disks = disks(host);
-        let devices = (disks.len() + SPARE_DEVICES).min(MAX_DEVICES);
+        let devices = (disks.len() + SPARE_DEVICES).min(Limits::MAX_DEVICES.0 as usize);
         let load = |cpus: usize| {
-            let sets = cpus.next_power_of_two().min(MAX_SETS);
+            let sets = shared_sets(cpus);
             let elements = (devices + 1) * OPERATIONS.len() * sets;
             let mut opened = BlockSkelBuilder::default().open(object())?;
-            size_calls(opened.open_object_mut(), cpus)?;
+            size_call_counters(opened.open_object_mut(), cpus)?;
             if let Some(constants) = opened.maps.rodata_data.as_mut() {
                 constants.devices = devices as u32;
                 constants.sets = sets as u32;
@@ -145,19 +147,22 @@ impl Requests {
             for (number, dev) in disks.iter().take(devices).enumerate() {
                 let number = (number as u32).to_ne_bytes();
                 let maps = &programs.maps;
-                maps.numbers.update(&dev.to_ne_bytes(), &number, MapFlags::ANY)?;
-                maps.owners.update(&number, &dev.to_ne_bytes(), MapFlags::ANY)?;
-                maps.known
+                maps.device_numbers
+                    .update(&dev.to_ne_bytes(), &number, MapFlags::ANY)?;
+                maps.number_owners
+                    .update(&number, &dev.to_ne_bytes(), MapFlags::ANY)?;
+                maps.numbered_devices
                     .update(&number, &u64::from(*dev).to_ne_bytes(), MapFlags::ANY)?;
             }
             programs.attach()?;
             Ok((programs, sets))
         };
-        let (programs, sets) = loaded(host, "block", load)?;
-        let known = Words::new(&programs.maps.known).map_err(|error| unmapped(&error))?;
+        let (programs, sets) = load_object(host, "block", load)?;
+        let numbered_devices =
+            MappedArray::new(&programs.maps.numbered_devices).map_err(|error| unmapped(&error))?;
         Ok(Self {
             programs,
-            known,
+            numbered_devices,
             devices,
             sets,
         })
@@ -169,7 +174,7 @@ impl Requests {
     }
 }
 
-/// The disks that are there and have done I/O since boot, as the kernel's 32 bits of major (12) and minor (20).
+/// The dev_t of each disk that has done I/O since boot.
 fn disks(host: &Host) -> Vec<u32> {
     let directory = fs::read_dir(host.sys("block")).into_iter().flatten().flatten();
     let mut disks: Vec<u32> = directory
@@ -179,7 +184,7 @@ fn disks(host: &Host) -> Vec<u32> {
             let is_used = size.trim() != "0" && stat.split_ascii_whitespace().any(|field| field != "0");
             let dev = fs::read_to_string(entry.path().join("dev")).ok()?;
             let (major, minor) = dev.trim().split_once(':')?;
-            let dev = major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?;
+            let dev = major.parse::<u32>().ok()? << Limits::MINOR_BITS.0 | minor.parse::<u32>().ok()?;
             is_used.then_some(dev)
         })
         .collect();
@@ -187,7 +192,7 @@ fn disks(host: &Host) -> Vec<u32> {
     disks
 }
 
-/// The names of the devices that have a number, in that order.
+/// The names of the devices that have a number, in the order of the numbers.
 #[derive(Debug)]
 pub(super) struct Names {
     host: Host,
@@ -202,14 +207,14 @@ impl Names {
         }
     }
 
-    /// The names, those that came since the last call included. A name is asked for once.
-    pub(super) fn of(&mut self, requests: &Requests) -> &[String] {
-        while let Some(dev) = requests.known.element(self.names.len()).first() {
-            let dev = dev.load(Ordering::Relaxed);
+    /// Adds the names of new devices and returns all. A name is read once.
+    pub(super) fn updated(&mut self, requests: &Requests) -> &[String] {
+        while let Some(dev) = requests.numbered_devices.counter(self.names.len(), 0) {
             if dev == 0 {
                 break;
             }
-            let number = format!("{}:{}", dev >> 20, dev & 0xf_ffff);
+            let minors = 1 << Limits::MINOR_BITS.0;
+            let number = format!("{}:{}", dev / minors, dev % minors);
             let link = fs::read_link(self.host.sys(&format!("dev/block/{number}")));
             let name = link
                 .ok()
@@ -220,24 +225,24 @@ impl Names {
     }
 }
 
-/// A place among the histograms.
+/// A slot of the histograms.
 pub(super) struct Slot<'a> {
     pub(super) index: usize,
     pub(super) device: &'a str,
     pub(super) operation: &'static str,
-    /// Whether it has a row though no request came yet.
+    /// Whether it has a row before the first request.
     pub(super) expected: bool,
 }
 
-/// The places of all devices that have a number, and of what is beyond the bound.
+/// The slots of all devices that have a number, and of all others together.
 pub(super) fn slots<'a>(requests: &Requests, names: &'a [String]) -> impl Iterator<Item = Slot<'a>> {
     let devices = requests.devices;
-    let beyond = (devices, OTHER_DEVICES);
+    let others = (devices, OTHER_DEVICES);
     let named = names.iter().map(String::as_str).enumerate();
-    named.chain([beyond]).flat_map(move |(number, device)| {
+    named.chain([others]).flat_map(move |(number, device)| {
         let operations = OPERATIONS.iter().enumerate();
-        operations.map(move |(place, (operation, expected))| Slot {
-            index: number * OPERATIONS.len() + place,
+        operations.map(move |(index, (operation, expected))| Slot {
+            index: number * OPERATIONS.len() + index,
             device,
             operation,
             expected: *expected && number < devices,
@@ -251,18 +256,18 @@ struct Block {
     names: Names,
     queue: Histograms,
     device: Histograms,
-    lost: Words,
+    lost: MappedArray<u64>,
 }
 
-fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let requests = Requests::get(host, options)?;
+fn open(host: &Host, _: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    let requests = Requests::get(host, shared)?;
     let mapped = |requests: &Requests| -> io::Result<_> {
         let maps = &requests.programs.maps;
         let (slots, sets) = (requests.slots(), requests.sets);
         Ok((
             Histograms::new(&maps.queue_time, slots, sets)?,
             Histograms::new(&maps.device_time, slots, sets)?,
-            Words::new(&maps.lost)?,
+            MappedArray::new(&maps.lost)?,
         ))
     };
     let (queue, device, lost) = mapped(&requests).map_err(|error| unmapped(&error))?;
@@ -284,7 +289,7 @@ impl Probe for Block {
             device,
             lost,
         } = self;
-        for slot in slots(requests, names.of(requests)) {
+        for slot in slots(requests, names.updated(requests)) {
             let is_used = device.sum(slot.index) > 0;
             if !is_used && !slot.expected {
                 continue;
@@ -296,17 +301,14 @@ impl Probe for Block {
                     stage.as_bytes(),
                 ]);
                 cells(rows, time, slot.index, is_used);
-                match lost.element(slot.index).first() {
-                    Some(lost) if stage == "device" => rows.uint(lost.load(Ordering::Relaxed)),
-                    _ => rows.null(),
-                }
+                rows.uint_or_null(lost.counter(slot.index, 0).filter(|_| stage == "device"));
             }
         }
         Ok(())
     }
 }
 
-/// Appends a slot's sum and buckets; one that was never used is not read.
+/// Appends sum and buckets of a slot. A slot without values is not read.
 pub(super) fn cells(rows: &mut Rows, histograms: &mut Histograms, slot: usize, is_used: bool) {
     if is_used {
         let (sum, buckets) = histograms.merged(slot);

@@ -1,4 +1,4 @@
-//! Sizes of block I/O requests by device and operation; from the programs that time them.
+//! Reports block I/O sizes by device and operation, from the programs that measure latency.
 
 use std::io;
 use std::rc::Rc;
@@ -10,12 +10,13 @@ use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
-use super::Histograms;
+use super::Shared;
 use super::block::Names;
 use super::block::Requests;
 use super::block::cells;
 use super::block::slots;
-use super::roles::unmapped;
+use super::map::Histograms;
+use super::map::unmapped;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -24,13 +25,12 @@ use crate::ProbeEntry;
 use crate::ProbeError;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry::new(
+pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "ebpf_block_size",
     "block I/O sizes by device and operation",
     &SCHEMA,
     open,
-)
-.live();
+);
 
 static ENTITY: &[Text] = &[text("device"), text("operation")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
@@ -49,13 +49,13 @@ static COLUMNS: &[Column] = &[
 struct BlockSize {
     requests: Rc<Requests>,
     names: Names,
-    /// Tells which places were used: sizes may all be 0.
+    /// Shows which slots have requests: their sizes can all be 0.
     time: Histograms,
     sizes: Histograms,
 }
 
-fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let requests = Requests::get(host, options)?;
+fn open(host: &Host, _: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    let requests = Requests::get(host, shared)?;
     let mapped = |requests: &Requests| -> io::Result<_> {
         let maps = &requests.programs.maps;
         let (slots, sets) = (requests.slots(), requests.sets);
@@ -73,7 +73,7 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 
 impl Probe for BlockSize {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        for slot in slots(&self.requests, self.names.of(&self.requests)) {
+        for slot in slots(&self.requests, self.names.updated(&self.requests)) {
             let is_used = self.time.sum(slot.index) > 0;
             if is_used || slot.expected {
                 rows.row(&[slot.device.as_bytes(), slot.operation.as_bytes()]);

@@ -1,7 +1,9 @@
-//! Where a server's `dispatch_command` is: the function that handles one command of the protocol, in MySQL and in MariaDB.
+//! Finds `dispatch_command` in a server's binary: the function that handles one command of the
+//! protocol in MySQL and MariaDB.
 //!
-//! Both export it, under a name that tells its arguments (Itanium C++ ABI, "External Names"). The command is not everywhere in
-//! the same place: MySQL 5.7 and newer have it third, MariaDB and older MySQL first.
+//! Both export it, under a name that encodes its parameters (Itanium C++ ABI, "External Names").
+//! The command is the third argument in MySQL 5.7 and newer, and the first in MariaDB and older
+//! MySQL.
 
 use std::fs::File;
 use std::path::Path;
@@ -23,22 +25,24 @@ pub enum Argument {
 /// The function in one binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Bytes from the beginning of the file.
+    /// Offset in the file, in bytes.
     pub offset: usize,
     /// Which argument is the command.
     pub argument: Argument,
 }
 
-/// Looks for the function in a binary; `None` if it is not a server, or one whose function has other arguments.
+/// Finds the function in a binary; `None` if it is not a server, or its function has other
+/// parameters.
 ///
 /// # Errors
-/// When the file cannot be read or is no ELF file.
+/// When the file cannot be read or is not an ELF file.
 pub fn find(binary: &Path) -> Result<Option<Function>, String> {
-    let wrong = |error: String| format!("{}: {error}", binary.display());
-    let file = File::open(binary).map_err(|error| wrong(error.to_string()))?;
-    // SAFETY: a program that runs is not written to (ETXTBSY), and what is read here is checked by the parser.
-    let bytes = unsafe { Mmap::map(&file) }.map_err(|error| wrong(error.to_string()))?;
-    let elf = object::File::parse(&*bytes).map_err(|error| wrong(error.to_string()))?;
+    let failed = |error: String| format!("{}: {error}", binary.display());
+    let file = File::open(binary).map_err(|error| failed(error.to_string()))?;
+    // SAFETY: the kernel refuses writes to a running program (ETXTBSY), and the parser checks what
+    // it reads.
+    let bytes = unsafe { Mmap::map(&file) }.map_err(|error| failed(error.to_string()))?;
+    let elf = object::File::parse(&*bytes).map_err(|error| failed(error.to_string()))?;
     let symbols = elf.dynamic_symbols().chain(elf.symbols());
     let function = symbols
         .filter(|symbol| symbol.is_definition())
@@ -57,10 +61,10 @@ pub fn find(binary: &Path) -> Result<Option<Function>, String> {
     }))
 }
 
-/// Which argument of the function of this name is the command; `None` for every other function.
+/// Which argument is the command in the function of this name; `None` for all other functions.
 fn argument(name: &[u8]) -> Option<Argument> {
     let arguments = name.strip_prefix(b"_Z16dispatch_command")?;
-    // A compiler's clone (`.cold`, `.isra.0`) is not the function, or has other arguments.
+    // A clone by the compiler (`.cold`, `.isra.0`) is not the function, or has other parameters.
     if arguments.contains(&b'.') {
         None
     } else if arguments.starts_with(b"19enum_server_commandP3THD") {
@@ -77,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_the_command_is_in_the_name() {
+    fn name_shows_which_argument_is_the_command() {
         for (name, expected) in [
             (
                 "_Z16dispatch_commandP3THDPK8COM_DATA19enum_server_command",
@@ -108,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_server_is_told_from_what_is_no_program() {
+    fn binary_without_the_function_differs_from_a_file_that_is_not_a_binary() {
         assert_eq!(find(Path::new("/proc/self/exe")), Ok(None));
         let error = find(Path::new("/proc/self/status")).unwrap_err();
         assert!(error.starts_with("/proc/self/status: "), "{error}");

@@ -1,10 +1,11 @@
-//! Time in soft and hard interrupts, by kind: histograms over all CPUs.
+//! Measures time in soft and hard interrupts by kind, over all CPUs.
 //!
-//! `hard` are all hard interrupts of devices, `hard:NAME` those of one device's queues as far as there is room. Timer and
-//! inter-processor interrupts have no handler that could be timed.
+//! `hard` is all hard interrupts of devices; `hard:NAME` is those of the queues of one device, for
+//! the first devices. Timer and inter-processor interrupts have no handler in the sense of the
+//! tracepoints and are not measured.
 
 use std::fs;
-use std::io;
+use std::rc::Rc;
 
 use libbpf_rs::MapCore;
 use libbpf_rs::MapFlags;
@@ -18,14 +19,16 @@ use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
-use super::Histograms;
+use super::Shared;
 use super::histogram_cells;
-use super::loaded;
+use super::load_object;
+use super::map::Histograms;
+use super::map::unmapped;
 use super::object;
-use super::programs::size_calls;
-use super::roles::unmapped;
+use super::programs::size_call_counters;
 use super::skeletons::irq::IrqSkel;
 use super::skeletons::irq::IrqSkelBuilder;
+use super::skeletons::irq::types::limits as Limits;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -34,8 +37,7 @@ use crate::ProbeEntry;
 use crate::ProbeError;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry =
-    ProbeEntry::new("ebpf_irq", "time in soft and hard interrupts", &SCHEMA, open).live();
+pub const ENTRY: ProbeEntry = ProbeEntry::ebpf("ebpf_irq", "time in soft and hard interrupts", &SCHEMA, open);
 
 static ENTITY: &[Text] = &[text("kind")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
@@ -43,7 +45,7 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "sum_ns",
         Unit::Nanosecond,
-        "time in all of them",
+        "time in these interrupts",
         "softirq_entry to softirq_exit, irq_handler_entry to irq_handler_exit",
     )
     .lower(),
@@ -56,20 +58,18 @@ static COLUMNS: &[Column] = &[
     .lower(),
 ];
 
-/// In the order of `include/linux/interrupt.h`.
-const SOFTIRQS: [&str; 10] = [
+/// The soft interrupts in the order of `include/linux/interrupt.h`.
+const SOFTIRQS: [&str; Limits::SOFTIRQS.0 as usize] = [
     "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
 ];
 
-/// Groups of hard interrupt lines (`irq.bpf.c`); number 0 are the lines without a group.
-const GROUPS: usize = 16;
-/// Interrupt lines that the program knows a group of.
-const LINES: usize = 4096;
-const SLOTS: usize = SOFTIRQS.len() + GROUPS;
+const GROUPS: usize = Limits::GROUPS.0 as usize;
+const LINES: usize = Limits::LINES.0 as usize;
+const SLOTS: usize = Limits::SLOTS.0 as usize;
 
 struct Irq {
     time: Histograms,
-    /// The rows of the groups, from number 1 on.
+    /// The rows of the groups; the first is number 1.
     groups: Vec<String>,
     _programs: IrqSkel<'static>,
 }
@@ -80,22 +80,24 @@ impl std::fmt::Debug for Irq {
     }
 }
 
-fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+fn open(host: &Host, _: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
     let (groups, numbers) = groups(lines(host));
     let load = |cpus| {
         let mut opened = IrqSkelBuilder::default().open(object())?;
-        size_calls(opened.open_object_mut(), cpus)?;
+        size_call_counters(opened.open_object_mut(), cpus)?;
         opened.maps.irq_time.set_max_entries((cpus * SLOTS) as u32)?;
         let mut programs = opened.load()?;
         let first = 0_u32.to_ne_bytes();
-        programs.maps.lines.update(&first, &numbers, MapFlags::ANY)?;
+        programs
+            .maps
+            .line_groups
+            .update(&first, &numbers, MapFlags::ANY)?;
         programs.attach()?;
         Ok((programs, cpus))
     };
-    let (programs, cpus) = loaded(host, "irq", load)?;
-    options.ebpf.account("irq", programs.object())?;
-    let time =
-        Histograms::new(&programs.maps.irq_time, SLOTS, cpus).map_err(|error: io::Error| unmapped(&error))?;
+    let (programs, cpus) = load_object(host, "irq", load)?;
+    shared.add_programs("irq", programs.object())?;
+    let time = Histograms::new(&programs.maps.irq_time, SLOTS, cpus).map_err(|error| unmapped(&error))?;
     Ok(Box::new(Irq {
         time,
         groups,
@@ -103,7 +105,8 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     }))
 }
 
-/// The interrupt lines and the names of their handlers (Documentation/ABI/testing/sysfs-kernel-irq).
+/// The interrupt lines and the names of their handlers
+/// (Documentation/ABI/testing/sysfs-kernel-irq).
 fn lines(host: &Host) -> Vec<(usize, String)> {
     let directory = fs::read_dir(host.sys("kernel/irq"))
         .into_iter()
@@ -121,28 +124,29 @@ fn lines(host: &Host) -> Vec<(usize, String)> {
     lines
 }
 
-/// What the queues of a device have in common: `virtio1-req.0` is of `virtio1-req`, `nvme0q12` of `nvme0q`.
+/// The common part of the names of a device's queues: `virtio1-req` of `virtio1-req.0`, `nvme0q` of
+/// `nvme0q12`.
 fn group_name(actions: &str) -> &str {
     let name = actions.trim();
     let name = name.split_once('@').map_or(name, |(name, _)| name);
     name.trim_end_matches(|last: char| last.is_ascii_digit() || ".-:".contains(last))
 }
 
-/// The names of the groups from number 1 on, and the group of each line; there are numbers for the first fifteen.
+/// The rows of groups 1 to 15, and the group of each line; lines of further devices have group 0.
 fn groups(lines: Vec<(usize, String)>) -> (Vec<String>, Vec<u8>) {
     let mut groups: Vec<String> = vec![];
     let mut numbers = vec![0; LINES];
     for (line, name) in lines {
         let row = format!("hard:{name}");
         let known = groups.iter().position(|group| *group == row);
-        let place = known.unwrap_or(groups.len());
+        let index = known.unwrap_or(groups.len());
         if known.is_none() && groups.len() + 1 < GROUPS {
             groups.push(row);
         }
-        if place < groups.len()
+        if index < groups.len()
             && let Some(number) = numbers.get_mut(line)
         {
-            *number = place as u8 + 1;
+            *number = index as u8 + 1;
         }
     }
     (groups, numbers)
@@ -158,8 +162,8 @@ impl Probe for Irq {
         let (sum, buckets) = self.time.merged_all(SOFTIRQS.len()..SLOTS);
         rows.row(&[b"hard"]);
         histogram_cells(rows, sum, buckets);
-        for (place, group) in self.groups.iter().enumerate() {
-            let slot = SOFTIRQS.len() + 1 + place;
+        for (index, group) in self.groups.iter().enumerate() {
+            let slot = SOFTIRQS.len() + 1 + index;
             if self.time.sum(slot) > 0 {
                 let (sum, buckets) = self.time.merged(slot);
                 rows.row(&[group.as_bytes()]);
@@ -175,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_s_queues_are_one_group_and_numbers_run_out() {
+    fn queues_of_a_device_are_one_group_and_groups_are_limited() {
         assert_eq!(group_name("virtio1-req.0\n"), "virtio1-req");
         assert_eq!(group_name("nvme0q12\n"), "nvme0q");
         assert_eq!(group_name("mlx5_comp3@pci:0000:3b:00.0\n"), "mlx5_comp");

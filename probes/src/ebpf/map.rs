@@ -1,8 +1,13 @@
-//! Array maps of the kernel, mapped into this process (BPF_F_MMAPABLE): read as memory, without a system call.
+//! Reads eBPF array maps that are mapped into this process (`BPF_F_MMAPABLE`), without a system
+//! call.
 
 use std::io;
+use std::marker::PhantomData;
+use std::mem::offset_of;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::slice;
+use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
@@ -11,50 +16,93 @@ use loadprint_recording::histogram::BUCKETS;
 use memmap2::MmapOptions;
 use memmap2::MmapRaw;
 
-/// An array map as words of 64 bits, all elements one after the other.
+use super::skeletons::sched::types::histogram;
+use crate::NotRunning;
+
+/// The size of a word, to which the kernel rounds up every element (`kernel/bpf/arraymap.c`).
+const WORD: usize = size_of::<u64>();
+
+/// An array map with elements of the generated type `T`.
 #[derive(Debug)]
-pub struct Words {
+pub struct MappedArray<T> {
     memory: MmapRaw,
-    per_element: usize,
-    len: usize,
+    elements: usize,
+    layout: PhantomData<fn() -> T>,
 }
 
-impl Words {
-    /// Maps `map`, whose elements are `value_size` bytes rounded up to whole words (`kernel/bpf/arraymap.c`).
+impl<T> MappedArray<T> {
+    const WORDS: usize = size_of::<T>().div_ceil(WORD);
+
+    /// Maps `map`.
     ///
     /// # Errors
-    /// When the kernel refuses to map it.
+    /// When the kernel refuses to map it, or its elements do not have the size of `T`.
     pub fn new(map: &impl MapCore) -> io::Result<Self> {
-        let per_element = (map.value_size() as usize).div_ceil(8);
-        let len = per_element * map.max_entries() as usize;
-        let memory = MmapOptions::new().len(len * 8).map_raw(map.as_fd().as_raw_fd())?;
+        if map.value_size() as usize != size_of::<T>() {
+            return Err(io::Error::other("its elements have another size"));
+        }
+        let elements = map.max_entries() as usize;
+        let length = elements * Self::WORDS * WORD;
+        let memory = MmapOptions::new().len(length).map_raw(map.as_fd().as_raw_fd())?;
         Ok(Self {
             memory,
-            per_element,
-            len,
+            elements,
+            layout: PhantomData,
         })
     }
 
-    /// The words of element `index`; empty beyond the last one.
+    /// The words of element `index`; empty if the map has no such element.
     #[must_use]
-    pub fn element(&self, index: usize) -> &[AtomicU64] {
-        let start = index * self.per_element;
-        self.all()
-            .get(start..start + self.per_element)
-            .unwrap_or_default()
+    pub fn words(&self, index: usize) -> &[AtomicU64] {
+        // SAFETY: the mapping is page-aligned, has this length and lives as long as `self`;
+        // programs in the kernel change it at any time, and atomics allow that.
+        let all = unsafe {
+            slice::from_raw_parts(
+                self.memory.as_ptr().cast::<AtomicU64>(),
+                self.elements * Self::WORDS,
+            )
+        };
+        let start = index * Self::WORDS;
+        all.get(start..start + Self::WORDS).unwrap_or_default()
     }
 
-    fn all(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is page-aligned, `len` words long and lives as long as `self`; the kernel's programs write it
-        // at any time, which is what atomics are for.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast::<AtomicU64>(), self.len) }
+    /// The bytes of element `index`; empty if the map has no such element.
+    #[must_use]
+    pub fn bytes(&self, index: usize) -> &[AtomicU8] {
+        let words = self.words(index);
+        // SAFETY: the same memory with the same lifetime; bytes need no alignment.
+        unsafe { slice::from_raw_parts(words.as_ptr().cast::<AtomicU8>(), size_of_val(words)) }
+    }
+
+    /// The counter of element `index` at byte `offset` of `T`; `None` if the map has no such
+    /// element.
+    #[must_use]
+    pub fn counter(&self, index: usize, offset: usize) -> Option<u64> {
+        let word = self.words(index).get(offset / WORD)?;
+        Some(word.load(Ordering::Relaxed))
     }
 }
 
-/// A map of `struct histogram` (`loadprint.bpf.h`): `slots` elements for each CPU.
+/// Reports a map that cannot be mapped.
+pub(crate) fn unmapped(error: &io::Error) -> NotRunning {
+    NotRunning::Unavailable(format!(
+        "ebpf: cannot map a BPF map into memory: {error}; it needs Linux 5.5 or newer"
+    ))
+}
+
+/// Limits the memory of histograms: a map of block devices takes a third of a megabyte for each set
+/// and twenty disks.
+const MAX_SETS: usize = 16;
+
+/// The number of sets of histograms for programs that share a set between CPUs: a power of two.
+pub(crate) fn shared_sets(cpus: usize) -> usize {
+    cpus.next_power_of_two().min(MAX_SETS)
+}
+
+/// A map of histograms: `slots` elements for each CPU, or for each set that CPUs share.
 #[derive(Debug)]
 pub struct Histograms {
-    words: Words,
+    elements: MappedArray<histogram>,
     slots: usize,
     cpus: usize,
     sum: u64,
@@ -62,20 +110,20 @@ pub struct Histograms {
 }
 
 impl Histograms {
-    /// Words of one element: the sum, the buckets, and what fills the cache line.
-    const WORDS: usize = 1 + BUCKETS + 7;
+    const SUM: usize = offset_of!(histogram, sum);
+    const BUCKETS: usize = offset_of!(histogram, buckets) / WORD;
 
     /// Maps a loaded map that has `slots` elements for each of `cpus` CPUs.
     ///
     /// # Errors
-    /// When it cannot be mapped, or has another form.
+    /// When it cannot be mapped, or has another size.
     pub fn new(map: &impl MapCore, slots: usize, cpus: usize) -> io::Result<Self> {
-        let words = Words::new(map)?;
-        if words.per_element != Self::WORDS || words.len < Self::WORDS * slots * cpus {
-            return Err(io::Error::other("the map does not hold its histograms"));
+        let elements = MappedArray::new(map)?;
+        if elements.elements < slots * cpus {
+            return Err(io::Error::other("it has too few histograms"));
         }
         Ok(Self {
-            words,
+            elements,
             slots,
             cpus,
             sum: 0,
@@ -83,30 +131,37 @@ impl Histograms {
         })
     }
 
-    /// The sum of `slot`'s values alone, over all CPUs: far cheaper, and enough to see whether there were any.
+    /// The sum of the values of `slot` over all CPUs. It is much cheaper than the buckets and shows
+    /// whether there are values.
     #[must_use]
     pub fn sum(&self, slot: usize) -> u64 {
         (0..self.cpus)
-            .filter_map(|cpu| self.words.element(cpu * self.slots + slot).first())
-            .fold(0, |sum, word| sum.wrapping_add(word.load(Ordering::Relaxed)))
+            .filter_map(|cpu| self.elements.counter(cpu * self.slots + slot, Self::SUM))
+            .fold(0, u64::wrapping_add)
     }
 
-    /// Sum and buckets of `slot`, over all CPUs.
+    /// Sum and buckets of `slot` over all CPUs.
     pub fn merged(&mut self, slot: usize) -> (u64, &[u64]) {
         self.merged_all(slot..slot + 1)
     }
 
-    /// Sum and buckets of several slots together, over all CPUs.
+    /// Sum and buckets of several slots over all CPUs.
     pub fn merged_all(&mut self, slots: Range<usize>) -> (u64, &[u64]) {
         self.sum = 0;
         self.buckets.fill(0);
-        let places = (0..self.cpus).flat_map(|cpu| slots.clone().map(move |slot| (cpu, slot)));
-        for (cpu, slot) in places {
-            let element = self.words.element(cpu * self.slots + slot);
-            let mut words = element.iter().map(|word| word.load(Ordering::Relaxed));
-            self.sum = self.sum.wrapping_add(words.next().unwrap_or(0));
-            for (bucket, word) in self.buckets.iter_mut().zip(words) {
-                *bucket = bucket.wrapping_add(word);
+        for cpu in 0..self.cpus {
+            for slot in slots.clone() {
+                let index = cpu * self.slots + slot;
+                let sum = self.elements.counter(index, Self::SUM).unwrap_or(0);
+                self.sum = self.sum.wrapping_add(sum);
+                let counts = self
+                    .elements
+                    .words(index)
+                    .get(Self::BUCKETS..)
+                    .unwrap_or_default();
+                for (bucket, count) in self.buckets.iter_mut().zip(counts) {
+                    *bucket = bucket.wrapping_add(count.load(Ordering::Relaxed));
+                }
             }
         }
         (self.sum, &*self.buckets)

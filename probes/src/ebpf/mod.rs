@@ -1,7 +1,8 @@
-//! What the eBPF probes have in common: whether this host can run them, how they are loaded, and the roles of processes.
+//! Loads the eBPF programs of the probes and holds what the probes share.
 //!
-//! A probe is a program in `src/bpf/<name>.bpf.c` and a file here. Programs add to arrays in the kernel that are mapped into
-//! this process: a sample is a sum over CPUs of memory, without a system call. Nothing is read and cleared.
+//! Each probe consists of a program, `src/bpf/<name>.bpf.c`, and a file here. Programs add to
+//! counters in array maps, which are mapped into this process: a sample adds up memory over CPUs,
+//! without a system call, and never resets a counter.
 
 pub mod block;
 pub mod block_size;
@@ -38,13 +39,11 @@ use crate::Host;
 use crate::NotRunning;
 
 use block::Requests;
-pub use map::Histograms;
-pub use map::Words;
 use programs::Programs;
 pub use roles::Roles;
 use sched::Scheduler;
 
-/// The skeletons that `build.rs` makes.
+/// The skeletons that `build.rs` generates from the programs: objects, maps, structs and enums.
 #[allow(
     clippy::all,
     clippy::absolute_paths,
@@ -97,26 +96,26 @@ pub(crate) mod skeletons {
     }
 }
 
-/// What the eBPF probes of one recorder share.
+/// The objects and maps that the eBPF probes of one recorder share.
 #[derive(Debug, Default)]
 pub struct Shared {
-    /// The roles of processes, once a probe has asked for them.
+    /// The roles of processes, from the first probe that needs them.
     roles: RefCell<Option<Result<Roles, NotRunning>>>,
-    /// The scheduler's programs, while one of their tables is open.
+    /// The scheduler's programs, while a probe reads them.
     scheduler: RefCell<Weak<Scheduler>>,
-    /// The programs on system calls, while one of their tables is open.
+    /// The programs on system calls, while a probe reads them.
     syscalls: RefCell<Weak<syscalls::Programs>>,
-    /// The block programs, as long as a probe reads them.
+    /// The block programs, while a probe reads them.
     block: RefCell<Weak<Requests>>,
-    /// All programs that were loaded, for the account of what they cost.
+    /// All loaded programs, for the report of their cost.
     programs: RefCell<Programs>,
-    /// Whether programs can keep values with tasks, once an object has asked.
+    /// Whether the kernel supports task storage, from the first object that needs it.
     task_storage: OnceCell<bool>,
 }
 
 impl Shared {
-    /// As on a kernel whose programs cannot keep values with tasks, whatever this one offers: the way to test on a new kernel
-    /// what runs on an old one.
+    /// Behaves as on a kernel without task storage (Linux 5.10), so that a new kernel can test the
+    /// code for an old one.
     #[must_use]
     pub fn without_task_storage() -> Self {
         Self {
@@ -125,127 +124,128 @@ impl Shared {
         }
     }
 
-    /// Chooses the map in which an object that uses `OF_TASKS` keeps its values, before it is loaded; gives what to set its
-    /// `task_storage` to.
+    /// Chooses the map in which an object stores its values of tasks, before the object is loaded.
+    /// Returns the value of its constant `use_task_storage`.
     ///
     /// # Errors
-    /// When libbpf refuses it.
-    pub(crate) fn keep_of_tasks(
+    /// When libbpf refuses the change.
+    pub(crate) fn choose_task_map(
         &self,
         storage: &mut OpenMapMut<'_>,
-        by_number: &mut OpenMapMut<'_>,
+        by_tid: &mut OpenMapMut<'_>,
     ) -> libbpf_rs::Result<u32> {
         let has_storage = *self.task_storage.get_or_init(has_task_storage);
         storage.set_autocreate(has_storage)?;
-        by_number.set_autocreate(!has_storage)?;
+        by_tid.set_autocreate(!has_storage)?;
         Ok(has_storage.into())
     }
 }
 
-/// Whether programs can keep values with tasks. Asked of the kernel for kprobes, the one type for which libbpf can ask: the
-/// types that are used here have the same helpers (`kernel/trace/bpf_trace.c`, `bpf_tracing_func_proto`).
+/// Whether the kernel supports task storage. libbpf can test only kprobes for it; the program types
+/// of the probes have the same helpers (`kernel/trace/bpf_trace.c`, `bpf_tracing_func_proto`).
 fn has_task_storage() -> bool {
-    // SAFETY: no options are given; libbpf loads a small program and closes it.
-    let answer = unsafe {
+    // SAFETY: null means no options; libbpf loads a small program and closes it.
+    let supported = unsafe {
         libbpf_sys::libbpf_probe_bpf_helper(
             libbpf_sys::BPF_PROG_TYPE_KPROBE,
             libbpf_sys::BPF_FUNC_task_storage_get,
             ptr::null(),
         )
     };
-    answer == 1
+    supported == 1
 }
 
-/// What libbpf has said since a program was last opened; its errors are numbers without it.
-static SAID: Mutex<String> = Mutex::new(String::new());
-static LISTEN: Once = Once::new();
+/// The messages of libbpf since the last check of the host; its errors are only numbers.
+static LIBBPF_LOG: Mutex<String> = Mutex::new(String::new());
+static SET_LOG: Once = Once::new();
 
-fn listen(level: PrintLevel, text: String) {
+fn append_to_log(level: PrintLevel, text: String) {
     if !matches!(level, PrintLevel::Debug)
-        && let Ok(mut said) = SAID.lock()
+        && let Ok(mut log) = LIBBPF_LOG.lock()
     {
-        said.push_str(&text);
+        log.push_str(&text);
     }
 }
 
-/// Memory for a loaded object, which stays as long as the recorder runs.
+/// Memory for a loaded object; it is freed when the recorder exits.
 pub(crate) fn object() -> &'static mut MaybeUninit<OpenObject> {
     Box::leak(Box::new(MaybeUninit::uninit()))
 }
 
-/// Whether this host can run the programs at all; to be called before one is opened.
+/// Checks that this host can run programs, and clears the log of libbpf. Call it before an object
+/// is opened.
 ///
 /// # Errors
-/// [`NotRunning::Unavailable`] where the kernel does not describe its types.
-pub(crate) fn ready(host: &Host) -> Result<(), NotRunning> {
-    LISTEN.call_once(|| {
-        set_print(Some((PrintLevel::Info, listen)));
+/// [`NotRunning::Unavailable`] where the kernel has no type information (BTF).
+pub(crate) fn check_host(host: &Host) -> Result<(), NotRunning> {
+    SET_LOG.call_once(|| {
+        set_print(Some((PrintLevel::Info, append_to_log)));
     });
-    if let Ok(mut said) = SAID.lock() {
-        said.clear();
+    if let Ok(mut log) = LIBBPF_LOG.lock() {
+        log.clear();
     }
     let btf = host.sys("kernel/btf/vmlinux");
     if btf.exists() {
         return Ok(());
     }
     Err(NotRunning::Unavailable(format!(
-        "{}: not there; it needs Linux 5.8 or newer built with CONFIG_DEBUG_INFO_BTF",
+        "{}: no such file; eBPF probes need Linux 5.8 or newer, built with CONFIG_DEBUG_INFO_BTF",
         btf.display()
     )))
 }
 
-/// What `load` makes of the number of CPUs: an object that is opened, sized, loaded and attached.
+/// Loads the object `name`: `load` gets the number of CPUs and opens, sizes, loads and attaches it.
 ///
 /// # Errors
-/// [`NotRunning::Unavailable`] where this host cannot run programs, or the kernel refuses this one; `name` is the object's.
-pub(crate) fn loaded<T>(
+/// [`NotRunning::Unavailable`] where this host cannot run programs, or the kernel refuses this one.
+pub(crate) fn load_object<T>(
     host: &Host,
     name: &str,
     load: impl FnOnce(usize) -> Result<T, libbpf_rs::Error>,
 ) -> Result<T, NotRunning> {
-    ready(host)?;
+    check_host(host)?;
     num_possible_cpus()
         .and_then(load)
         .map_err(|error| refused(name, &error))
 }
 
-/// Whether this kernel has a tracepoint that programs can be attached to by its types; for programs that can be done without.
+/// Whether this kernel has a tracepoint with type information; for a program that is optional.
 pub(crate) fn has_tracepoint(name: &CStr) -> bool {
-    // SAFETY: the name is a C string that libbpf reads within the call.
+    // SAFETY: libbpf reads the C string only during the call.
     unsafe { libbpf_sys::libbpf_find_vmlinux_btf_id(name.as_ptr(), libbpf_sys::BPF_TRACE_RAW_TP) > 0 }
 }
 
-/// Why a program is not running, from libbpf's error and what it said besides.
+/// Reports why a program is not running, from the error and the log of libbpf.
 pub(crate) fn refused(name: &str, error: &libbpf_rs::Error) -> NotRunning {
-    let said = SAID
+    let log = LIBBPF_LOG
         .lock()
-        .map(|mut said| std::mem::take(&mut *said))
+        .map(|mut log| std::mem::take(&mut *log))
         .unwrap_or_default();
-    NotRunning::Unavailable(reason(name, &error.to_string(), error.kind(), &said))
+    NotRunning::Unavailable(reason(name, &error.to_string(), error.kind(), &log))
 }
 
-fn reason(name: &str, error: &str, kind: libbpf_rs::ErrorKind, said: &str) -> String {
-    if kind == libbpf_rs::ErrorKind::PermissionDenied && !said.contains("BEGIN PROG LOAD LOG") {
+fn reason(name: &str, error: &str, kind: libbpf_rs::ErrorKind, log: &str) -> String {
+    if kind == libbpf_rs::ErrorKind::PermissionDenied && !log.contains("BEGIN PROG LOAD LOG") {
         return format!(
             "ebpf {name}: {error}; run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_RESOURCE"
         );
     }
-    // The verifier's last words stand before the summary that ends its log.
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
-    let verdict = said
+    // The verifier prints its reason before the summary that ends its log.
+    let mut lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
+    let verifier = log
         .lines()
         .map(str::trim)
         .take_while(|line| !line.starts_with("processed "));
-    let why = if said.contains("processed ") {
-        verdict.last()
+    let why = if log.contains("processed ") {
+        verifier.last()
     } else {
         lines.next_back()
     };
     let why = why.unwrap_or("libbpf gave no reason");
-    format!("ebpf {name}: {error}: {why}; please report this with the kernel's version")
+    format!("ebpf {name}: {error}: {why}; please report this with the version of the kernel")
 }
 
-/// Appends a histogram's cells: `sum` and `buckets`.
+/// Appends the cells of a histogram.
 pub(crate) fn histogram_cells(rows: &mut Rows, sum: u64, buckets: &[u64]) {
     rows.uint(sum);
     rows.list(buckets);

@@ -1,17 +1,18 @@
-//! Reads the time and calls of each of the recorder's own eBPF programs, as the kernel accounts for them.
+//! Reads time and calls of each eBPF program of the recorder from the kernel.
 //!
-//! The kernel measures programs only while a process asks for it (`BPF_ENABLE_STATS`): it then reads the clock twice at each call
-//! of every program on the host. It reports one time for all CPUs. Each program counts its own calls by CPU, so that the share of
-//! a set of CPUs in the calls is known. The time excludes the cost of the hook itself, such as the trap of a uprobe.
+//! The kernel measures programs only while a process requests it (`BPF_ENABLE_STATS`): it then
+//! reads the clock twice at each call of every program on the host. It reports one time for all
+//! CPUs. Each program counts its own calls by CPU, which gives the share of a CPU set in the calls.
+//! The time excludes the cost of the hook itself, such as the trap of a uprobe.
 
 use std::fs;
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::AsFd;
 use std::os::fd::AsRawFd;
 use std::os::fd::FromRawFd;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
 
 use libbpf_rs::MapCore;
 use libbpf_rs::Object;
@@ -25,9 +26,10 @@ use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
 use super::Shared;
-use super::Words;
-use super::ready;
-use super::roles::unmapped;
+use super::check_host;
+use super::map::MappedArray;
+use super::map::unmapped;
+use super::skeletons::sched::types::cpu_calls;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -40,14 +42,13 @@ use crate::options::CpuSet;
 use crate::procfs::fields::Cursor;
 use crate::procfs::fields::empty;
 
-/// The probe's line in the registry; it comes after all probes that load programs.
-pub const ENTRY: ProbeEntry = ProbeEntry::new(
+/// The probe's line in the registry, which comes after all probes that load programs.
+pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "ebpf_programs",
     "time and calls of the recorder's own eBPF programs",
     &SCHEMA,
     open,
-)
-.live();
+);
 
 static ENTITY: &[Text] = &[text("object"), text("program"), text("cpus")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
@@ -75,24 +76,26 @@ static COLUMNS: &[Column] = &[
     .lower(),
 ];
 
-/// The name of the map in which a program counts its calls: `COUNTED` in `loadprint.bpf.h`.
+/// `CALL_COUNTER` puts this before the name of the program to name its map. A program without such
+/// a map is refused.
 const CALLS: &str = "calls_";
 
-/// A program that was loaded. The descriptor is a duplicate: the program can be detached and closed meanwhile.
+/// A program that was loaded. The descriptor is a duplicate: its probe may close the program.
 #[derive(Debug)]
 struct Program {
     object: &'static str,
     name: String,
     descriptor: OwnedFd,
-    calls: Words,
+    calls: MappedArray<cpu_calls>,
 }
 
 /// The programs of one recorder, in the order in which they were loaded.
 #[derive(Debug, Default)]
 pub(super) struct Programs(Vec<Rc<Program>>);
 
-/// Sizes the maps in which the programs of an object count their calls, before it is loaded.
-pub(super) fn size_calls(object: &mut OpenObject, cpus: usize) -> libbpf_rs::Result<()> {
+/// Sets the size of the maps in which the programs of an object count their calls, before the
+/// object is loaded.
+pub(super) fn size_call_counters(object: &mut OpenObject, cpus: usize) -> libbpf_rs::Result<()> {
     for mut map in object.maps_mut() {
         if map.name().to_string_lossy().starts_with(CALLS) {
             map.set_max_entries(cpus as u32)?;
@@ -102,24 +105,24 @@ pub(super) fn size_calls(object: &mut OpenObject, cpus: usize) -> libbpf_rs::Res
 }
 
 impl Shared {
-    /// Takes note of the programs of an object that was loaded, so that [`ENTRY`] can report their cost.
+    /// Adds the programs of a loaded object to those whose cost [`ENTRY`] reports.
     ///
     /// # Errors
-    /// [`NotRunning::Unavailable`] where a map cannot be mapped, or the process has no descriptors left.
-    pub(super) fn account(&self, object: &'static str, loaded: &Object) -> Result<(), NotRunning> {
+    /// [`NotRunning::Unavailable`] where a map is missing or cannot be mapped, or the process has
+    /// no descriptors left.
+    pub(super) fn add_programs(&self, object: &'static str, loaded: &Object) -> Result<(), NotRunning> {
         let mut programs = self.programs.borrow_mut();
         for program in loaded.progs() {
             let name = program.name().to_string_lossy().into_owned();
-            let own = format!("{CALLS}{name}");
-            let Some(map) = loaded.maps().find(|map| map.name() == own.as_str()) else {
-                continue;
-            };
+            let counter = format!("{CALLS}{name}");
             let opened = || -> io::Result<_> {
+                let map = loaded.maps().find(|map| map.name() == counter.as_str());
+                let map = map.ok_or_else(|| io::Error::other(format!("no map {counter}")))?;
                 Ok(Program {
                     object,
                     name,
                     descriptor: program.as_fd().try_clone_to_owned()?,
-                    calls: Words::new(&map)?,
+                    calls: MappedArray::new(&map)?,
                 })
             };
             programs
@@ -132,79 +135,83 @@ impl Shared {
 
 /// A program and the file in which the kernel reports on it.
 #[derive(Debug)]
-struct Accounted {
+struct ProgramFile {
     program: Rc<Program>,
     file: Source,
 }
 
 #[derive(Debug)]
-struct Accounts {
-    programs: Vec<Accounted>,
+struct ProgramStats {
+    programs: Vec<ProgramFile>,
     sets: Vec<(String, CpuSet)>,
-    /// While it is open the kernel measures programs; none where the host measures them anyway.
+    /// The kernel measures programs while it is open; `None` where the host always measures them.
     _measuring: Option<OwnedFd>,
 }
 
-fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    ready(host)?;
-    let loaded = options.ebpf.programs.borrow();
+fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    check_host(host)?;
+    let loaded = shared.programs.borrow();
     if loaded.0.is_empty() {
         return Err(NotRunning::Off(
-            "no eBPF program is loaded, so there is none to account for".to_owned(),
+            "no eBPF program is loaded whose cost it could report".to_owned(),
         ));
     }
     let measuring = measure(host)?;
     let open = |program: &Rc<Program>| {
         let file = format!("self/fdinfo/{}", program.descriptor.as_raw_fd());
         let file = host
-            .source(&file, "it needs /proc of this process")?
+            .source(
+                &file,
+                "mount /proc of the pid namespace in which the recorder runs",
+            )?
             .in_one_read();
-        Ok(Accounted {
+        Ok(ProgramFile {
             program: Rc::clone(program),
             file,
         })
     };
-    Ok(Box::new(Accounts {
+    Ok(Box::new(ProgramStats {
         programs: loaded.0.iter().map(open).collect::<Result<_, NotRunning>>()?,
         sets: options.cpusets.clone(),
         _measuring: measuring,
     }))
 }
 
-/// Makes the kernel measure programs as long as the descriptor is open.
+/// Makes the kernel measure programs while the descriptor is open.
 fn measure(host: &Host) -> Result<Option<OwnedFd>, NotRunning> {
     let always = fs::read_to_string(host.proc("sys/kernel/bpf_stats_enabled"));
     if always.is_ok_and(|text| text.trim() == "1") {
         return Ok(None);
     }
-    // SAFETY: the call takes a number and gives a new descriptor, or an error.
+    // SAFETY: the call takes a number and returns a new descriptor or an error.
     let descriptor = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     if descriptor < 0 {
         return Err(NotRunning::Unavailable(format!(
-            "ebpf programs: BPF_ENABLE_STATS: {}; run as root, or with CAP_SYS_ADMIN besides CAP_BPF, or set \
+            "ebpf programs: BPF_ENABLE_STATS: {}; run as root, or with CAP_SYS_ADMIN and CAP_BPF, or set \
              kernel.bpf_stats_enabled=1 with sysctl",
             io::Error::from_raw_os_error(-descriptor)
         )));
     }
-    // SAFETY: the kernel just gave it, and nothing else has it.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(Some(unsafe { OwnedFd::from_raw_fd(descriptor) }))
 }
 
 impl Program {
-    /// Calls on the CPUs that `chosen` accepts.
-    fn calls(&self, chosen: impl Fn(u32) -> bool) -> u64 {
+    /// Calls on the CPUs that `is_counted` accepts.
+    fn calls(&self, is_counted: impl Fn(u32) -> bool) -> u64 {
         (0..)
-            .map_while(|cpu: u32| Some((cpu, self.calls.element(cpu as usize).first()?)))
-            .filter(|(cpu, _)| chosen(*cpu))
-            .fold(0, |sum, (_, calls)| {
-                sum.wrapping_add(calls.load(Ordering::Relaxed))
+            .map_while(|cpu: u32| {
+                let calls = self.calls.counter(cpu as usize, offset_of!(cpu_calls, count))?;
+                Some((cpu, calls))
             })
+            .filter(|(cpu, _)| is_counted(*cpu))
+            .fold(0, |sum, (_, calls)| sum.wrapping_add(calls))
     }
 }
 
-impl Probe for Accounts {
+impl Probe for ProgramStats {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        for Accounted { program, file } in &mut self.programs {
+        for ProgramFile { program, file } in &mut self.programs {
             let (time, count) = file.parse(parse)?;
             let (object, name) = (program.object.as_bytes(), program.name.as_bytes());
             rows.row(&[object, name, b"all"]);
@@ -221,8 +228,8 @@ impl Probe for Accounts {
     }
 }
 
-/// Parses the time (ns) and the calls of a program from its file of `/proc/PID/fdinfo` (`kernel/bpf/syscall.c`,
-/// `bpf_prog_show_fdinfo`; Linux 5.1 and newer).
+/// Parses time (ns) and calls of a program from its file of `/proc/PID/fdinfo`
+/// (`kernel/bpf/syscall.c`, `bpf_prog_show_fdinfo`; Linux 5.1 and newer).
 ///
 /// ```text
 /// prog_type: 26
@@ -231,7 +238,7 @@ impl Probe for Accounts {
 /// ```
 ///
 /// # Errors
-/// When one of the two is missing or not a number: the file is then not of a program.
+/// When one of the two is missing or not a number: the descriptor is then not that of a program.
 pub fn parse(file: &[u8]) -> Result<(u64, u64), ParseError> {
     let (mut time, mut count) = (None, None);
     let mut cursor = Cursor::new(file);

@@ -1,15 +1,12 @@
-//! The roles of processes as the programs know them: a byte per process number, in an array that the kernel shares.
+//! Writes the roles of processes for the programs: one byte for each process ID, in a map that all
+//! programs share.
 //!
-//! One map serves all programs. It is written through the mapping, so that a recorder which gave up its capabilities can still
-//! follow a server that restarts.
+//! The recorder writes to the mapped memory: after it has dropped its capabilities it can still
+//! update the role of a server that restarts.
 
 use std::cell::Ref;
 use std::fs;
-use std::io;
 use std::os::fd::AsFd;
-use std::os::fd::AsRawFd;
-use std::os::fd::BorrowedFd;
-use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering;
 
 use libbpf_rs::MapCore;
@@ -18,69 +15,54 @@ use libbpf_rs::MapType;
 use libbpf_rs::OpenMapMut;
 use libbpf_rs::libbpf_sys;
 use loadprint_recording::clock::monotonic_ns;
-use memmap2::MmapOptions;
-use memmap2::MmapRaw;
 
 use super::Shared;
+use super::map::MappedArray;
+use super::map::unmapped;
 use super::refused;
+use super::skeletons::sched::types::role_limits as RoleLimits;
+use super::skeletons::sched::types::role_page;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
 use crate::procfs::targets::Targets;
 
-/// As in `loadprint.bpf.h`: processes in one element, and roles with "nobody's".
-const PAGE: usize = 4096;
-const MAX_ROLES: usize = 8;
+/// Roles that a map can have, role 0 included.
+const MAX_ROLES: usize = RoleLimits::MAX_ROLES.0 as usize;
+/// Processes in one element of the map.
+const PAGE: usize = RoleLimits::ROLE_PAGE.0 as usize;
 
-/// All probes of one tick read within this time; the next tick comes later.
+/// All probes of a tick are read within this time, and the next tick is later.
 const ONE_TICK_NS: i64 = 4_000_000;
 
-/// The kernel's first process namespace (`include/uapi/linux/nsfs.h`): programs see its numbers.
-const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+/// The initial pid namespace (`include/uapi/linux/nsfs.h`), whose process IDs the programs see.
+const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Processes by role, kept up to date in the kernel.
+/// Processes by role, also in a map for the programs.
 #[derive(Debug)]
 pub struct Roles {
     map: MapHandle,
-    memory: MmapRaw,
+    pages: MappedArray<role_page>,
     targets: Targets,
     names: Vec<String>,
-    known: Vec<(String, u32)>,
+    processes: Vec<(String, u32)>,
     refreshed_ns: i64,
 }
 
 impl Roles {
-    /// The names of the roles; number `n` in the kernel is `names()[n - 1]`.
+    /// The names of the roles; `names()[n - 1]` is number `n` in the kernel.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The map that a program's own `roles` is to be replaced by, before it is loaded.
-    #[must_use]
-    pub fn map(&self) -> BorrowedFd<'_> {
-        self.map.as_fd()
-    }
-
-    /// Elements of the map.
-    #[must_use]
-    pub fn elements(&self) -> u32 {
-        self.map.max_entries()
-    }
-
-    /// Puts the map in the place of a program's own, before it is loaded.
+    /// Replaces the map `roles` of an object by the shared one, before the object is loaded.
     ///
     /// # Errors
     /// When libbpf refuses it.
     pub fn share(&self, roles: &mut OpenMapMut<'_>) -> libbpf_rs::Result<()> {
-        roles.set_max_entries(self.elements())?;
-        roles.reuse_fd(self.map())
-    }
-
-    /// The processes that are watched now.
-    #[must_use]
-    pub fn processes(&self) -> &[(String, u32)] {
-        &self.known
+        roles.set_max_entries(self.map.max_entries())?;
+        roles.reuse_fd(self.map.as_fd())
     }
 
     fn new(host: &Host, options: &Options) -> Result<Self, NotRunning> {
@@ -93,20 +75,20 @@ impl Roles {
         names.dedup();
         if names.is_empty() {
             return Err(NotRunning::Off(
-                "no process to watch; name one with --process ROLE=PID".to_owned(),
+                "no process is watched; name one with --process ROLE=PID".to_owned(),
             ));
         }
         if names.len() >= MAX_ROLES {
             return Err(NotRunning::Unavailable(format!(
-                "ebpf roles: {} roles are named and {} can be told apart; name fewer with --process",
+                "ebpf roles: {} roles, and the limit is {}; name fewer roles with --process",
                 names.len(),
                 MAX_ROLES - 1
             )));
         }
         let namespace = fs::read_link(host.proc("self/ns/pid")).unwrap_or_default();
-        if namespace.as_os_str() != FIRST_PID_NAMESPACE {
+        if namespace.as_os_str() != INITIAL_PID_NAMESPACE {
             return Err(NotRunning::Unavailable(
-                "ebpf roles: process numbers differ in this container; run the recorder in the host's pid namespace"
+                "ebpf roles: this container has other process IDs than the host; run the recorder in the host's pid namespace"
                     .to_owned(),
             ));
         }
@@ -129,16 +111,13 @@ impl Roles {
             &options_of_map,
         )
         .map_err(|error| refused("roles", &error))?;
-        let memory = MmapOptions::new()
-            .len(elements as usize * PAGE)
-            .map_raw(map.as_fd().as_raw_fd())
-            .map_err(|error| unmapped(&error))?;
+        let pages = MappedArray::new(&map).map_err(|error| unmapped(&error))?;
         Ok(Self {
             map,
-            memory,
-            targets: Targets::new(host, options.processes.clone()).first_of_a_number(),
+            pages,
+            targets: Targets::new(host, options.processes.clone()).with_first_process_only(),
             names,
-            known: vec![],
+            processes: vec![],
             refreshed_ns: 0,
         })
     }
@@ -149,42 +128,33 @@ impl Roles {
             return;
         }
         self.refreshed_ns = now;
-        let found = self.targets.find();
-        if found == self.known {
+        let processes = self.targets.find();
+        if processes == self.processes {
             return;
         }
-        for (_, pid) in &self.known {
+        for (_, pid) in &self.processes {
             self.set(*pid, 0);
         }
-        for (role, pid) in &found {
-            let number = self.names.iter().position(|name| name == role);
-            self.set(*pid, number.map_or(0, |place| place as u8 + 1));
+        for (role, pid) in &processes {
+            let index = self.names.iter().position(|name| name == role);
+            self.set(*pid, index.map_or(0, |index| index as u8 + 1));
         }
-        self.known = found;
+        self.processes = processes;
     }
 
     fn set(&self, pid: u32, number: u8) {
-        let len = self.map.max_entries() as usize * PAGE;
-        // SAFETY: the mapping is `len` bytes long and lives as long as `self`; the kernel's programs read it at any time.
-        let bytes = unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast::<AtomicU8>(), len) };
-        if let Some(byte) = bytes.get(pid as usize) {
-            byte.store(number, Ordering::Relaxed);
+        let pid = pid as usize;
+        if let Some(role) = self.pages.bytes(pid / PAGE).get(pid % PAGE) {
+            role.store(number, Ordering::Relaxed);
         }
     }
 }
 
-/// A map that cannot be seen from here.
-pub(crate) fn unmapped(error: &io::Error) -> NotRunning {
-    NotRunning::Unavailable(format!(
-        "ebpf: a map cannot be mapped: {error}; it needs Linux 5.5 or newer"
-    ))
-}
-
 impl Shared {
-    /// The roles, made at the first call and brought up to date at every later tick.
+    /// The roles: created at the first call, updated once a tick at later calls.
     ///
     /// # Errors
-    /// [`NotRunning`] if no process is watched, or this host cannot tell them apart.
+    /// [`NotRunning`] if no process is watched, or the programs cannot identify the processes.
     pub fn roles(&self, host: &Host, options: &Options) -> Result<Ref<'_, Roles>, NotRunning> {
         self.roles
             .borrow_mut()
@@ -193,10 +163,19 @@ impl Shared {
             .map(Roles::refresh)
             .map_err(|error| error.clone())?;
         Ref::filter_map(self.roles.borrow(), |roles| roles.as_ref()?.as_ref().ok())
-            .map_err(|_| NotRunning::Off("no process to watch".to_owned()))
+            .map_err(|_| NotRunning::Off("no process is watched".to_owned()))
     }
 
-    /// Looks for the processes again; a probe that tells roles apart calls it at every sample.
+    /// The processes of the roles, updated once a tick.
+    pub fn processes(&self) -> Vec<(String, u32)> {
+        self.refresh();
+        match &*self.roles.borrow() {
+            Some(Ok(roles)) => roles.processes.clone(),
+            _ => vec![],
+        }
+    }
+
+    /// Updates the processes of the roles; a probe with rows by role calls it at every sample.
     pub fn refresh(&self) {
         if let Some(Ok(roles)) = self.roles.borrow_mut().as_mut() {
             roles.refresh();

@@ -1,13 +1,17 @@
-//! Statement latency inside a MySQL or MariaDB server, by command, from the packet to the last byte of the answer.
+//! Measures statement latency in a MySQL or MariaDB server by command, from the packet to the last
+//! byte of the answer.
 //!
-//! A breakpoint in the server's `dispatch_command` and one at its return cost it a microsecond or two a statement, in a virtual
-//! machine ten and more: the probe runs only when it is named. The server may come later or be restarted; it is then looked for, and its binary read on a thread of its own.
+//! The uprobe and the uretprobe on the server's `dispatch_command` cost the server one or two
+//! microseconds a statement, in a virtual machine ten or more: the probe is not in the standard
+//! set. The server can start later or restart; the probe then finds it at the next sample and reads
+//! its binary on a separate thread.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::thread::JoinHandle;
@@ -24,19 +28,23 @@ use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 use rustix::thread::CapabilitySet;
 
-use super::Histograms;
-use super::Words;
+use super::Shared;
+use super::check_host;
 use super::dispatch;
 use super::dispatch::Argument;
 use super::dispatch::Function;
 use super::histogram_cells;
-use super::loaded;
+use super::load_object;
+use super::map::Histograms;
+use super::map::MappedArray;
+use super::map::unmapped;
 use super::object;
-use super::programs::size_calls;
+use super::programs::size_call_counters;
 use super::refused;
-use super::roles::unmapped;
 use super::skeletons::statements::StatementsSkel;
 use super::skeletons::statements::StatementsSkelBuilder;
+use super::skeletons::statements::types::limits as Limits;
+use super::skeletons::statements::types::seen_commands;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -45,16 +53,15 @@ use crate::ProbeEntry;
 use crate::ProbeError;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry::new(
+pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "ebpf_statements",
-    "how long the server took for each command, by breakpoints that cost it microseconds a statement",
+    "latency of each command in the server; the uprobes cost it microseconds a statement",
     &SCHEMA,
     open,
 )
 .on_request()
-.live()
-.keeps(
-    // To attach to a server that comes later.
+.with_capabilities(
+    // To attach to a server that starts later.
     CapabilitySet::BPF
         .union(CapabilitySet::PERFMON)
         .union(CapabilitySet::SYS_PTRACE),
@@ -66,7 +73,7 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "sum_ns",
         Unit::Nanosecond,
-        "time in all of them",
+        "time in these commands",
         "dispatch_command, entry to return",
     )
     .lower(),
@@ -80,15 +87,15 @@ static COLUMNS: &[Column] = &[
     Column::gauge(
         "pid",
         Unit::One,
-        "the process that is traced, the newest of its role",
+        "the traced process, the newest of its role",
         "/proc/PID/exe",
     ),
 ];
 
-/// As in `statements.bpf.c`.
-const SLOTS: usize = 16;
+const SLOTS: usize = Limits::SLOTS.0 as usize;
 
-/// The commands that are told apart, by their numbers in the protocol (`include/my_command.h`); MariaDB's own is the last one.
+/// The commands that have rows, by their numbers in the protocol (`include/my_command.h`). Only
+/// MariaDB has the last one.
 const COMMANDS: [(u8, &str); SLOTS - 1] = [
     (2, "COM_INIT_DB"),
     (3, "COM_QUERY"),
@@ -107,7 +114,8 @@ const COMMANDS: [(u8, &str); SLOTS - 1] = [
     (250, "COM_STMT_BULK_EXECUTE"),
 ];
 
-/// A process and the program that it runs: a number may be used again, and a process may begin another program.
+/// A process and the program that it runs. The kernel reuses process IDs, and a process can execute
+/// another program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Identity {
     pid: u32,
@@ -117,93 +125,89 @@ struct Identity {
 
 /// Device and inode.
 type Binary = (u64, u64);
-type Found = Result<Option<Function>, String>;
+type Lookup = Result<Option<Function>, String>;
 
-/// A process that was looked at.
+/// A watched process whose binary was read.
 #[derive(Debug)]
-struct Seen {
+struct Examined {
     role: String,
     identity: Identity,
-    /// What traces it; nothing if it is no server.
+    /// The uprobes; none if it is not a server.
     links: Vec<Link>,
 }
 
 struct Statements {
     host: Host,
-    options: Options,
+    shared: Rc<Shared>,
     programs: StatementsSkel<'static>,
     roles: Vec<String>,
     time: Histograms,
-    happened: Words,
-    seen: Vec<Seen>,
+    seen_commands: MappedArray<seen_commands>,
+    examined: Vec<Examined>,
     /// The function in each binary that was read.
     binaries: Vec<(Binary, Option<Function>)>,
-    looking: Option<(Binary, JoinHandle<Found>)>,
+    reading: Option<(Binary, JoinHandle<Lookup>)>,
 }
 
 impl std::fmt::Debug for Statements {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Statements")
-            .field("seen", &self.seen)
+            .field("examined", &self.examined)
             .finish_non_exhaustive()
     }
 }
 
-fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    super::ready(host)?;
-    let roles = options.ebpf.roles(host, options)?.names().to_vec();
+fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    check_host(host)?;
+    let roles = shared.roles(host, options)?;
+    let names = roles.names().to_vec();
     let mut slot_of = [(SLOTS - 1) as u8; 256];
     for (slot, (number, _)) in COMMANDS.iter().enumerate() {
         slot_of[usize::from(*number)] = slot as u8;
     }
-    let (programs, cpus) = loaded(host, "statements", |cpus| {
+    let (programs, cpus) = load_object(host, "statements", |cpus| {
         let mut opened = StatementsSkelBuilder::default().open(object())?;
-        size_calls(opened.open_object_mut(), cpus)?;
+        size_call_counters(opened.open_object_mut(), cpus)?;
         let maps = &mut opened.maps;
-        let storage = options
-            .ebpf
-            .keep_of_tasks(&mut maps.under_way, &mut maps.under_way_by_number)?;
+        let use_task_storage = shared.choose_task_map(&mut maps.commands, &mut maps.commands_by_tid)?;
         maps.statement_time
-            .set_max_entries((cpus * roles.len() * SLOTS) as u32)?;
-        maps.happened.set_max_entries(roles.len() as u32)?;
-        options
-            .ebpf
-            .roles(host, options)
-            .map_err(|error| libbpf_rs::Error::from(io::Error::other(error)))?
-            .share(&mut maps.roles)?;
+            .set_max_entries((cpus * names.len() * SLOTS) as u32)?;
+        maps.seen_commands.set_max_entries(names.len() as u32)?;
+        roles.share(&mut maps.roles)?;
         if let Some(constants) = maps.rodata_data.as_deref_mut() {
             constants.slot_of = slot_of;
-            constants.roles_named = roles.len() as u32;
-            constants.task_storage = storage;
+            constants.role_count = names.len() as u32;
+            constants.use_task_storage = use_task_storage;
         }
         Ok((opened.load()?, cpus))
     })?;
-    options.ebpf.account("statements", programs.object())?;
+    drop(roles);
+    shared.add_programs("statements", programs.object())?;
     let map = || {
-        let time = Histograms::new(&programs.maps.statement_time, roles.len() * SLOTS, cpus)?;
-        Ok((time, Words::new(&programs.maps.happened)?))
+        let time = Histograms::new(&programs.maps.statement_time, names.len() * SLOTS, cpus)?;
+        Ok((time, MappedArray::new(&programs.maps.seen_commands)?))
     };
-    let (time, happened) = map().map_err(|error: io::Error| unmapped(&error))?;
+    let (time, seen_commands) = map().map_err(|error: io::Error| unmapped(&error))?;
     let mut probe = Statements {
         host: host.clone(),
-        options: options.clone(),
+        shared: Rc::clone(shared),
         programs,
-        roles,
+        roles: names,
         time,
-        happened,
-        seen: vec![],
+        seen_commands,
+        examined: vec![],
         binaries: vec![],
-        looking: None,
+        reading: None,
     };
-    probe.begin_with_those_there()?;
+    probe.attach_to_running_servers()?;
     Ok(Box::new(probe))
 }
 
 impl Statements {
-    /// Attaches to the servers that are there already, so that the first sample is of them.
-    fn begin_with_those_there(&mut self) -> Result<(), NotRunning> {
-        let processes = self.processes();
+    /// Attaches to the servers that run already, so that the first sample has their values.
+    fn attach_to_running_servers(&mut self) -> Result<(), NotRunning> {
+        let processes = self.shared.processes();
         for (_, pid) in &processes {
             if let Some(identity) = self.identity(*pid) {
                 let function = dispatch::find(&self.exe(*pid)).map_err(|error| {
@@ -213,11 +217,9 @@ impl Statements {
             }
         }
         self.follow(processes).map_err(NotRunning::Unavailable)?;
-        let all_there = self
-            .roles
-            .iter()
-            .all(|role| self.seen.iter().any(|seen| seen.role == *role));
-        if all_there && self.seen.iter().all(|seen| seen.links.is_empty()) {
+        let is_running = |role: &String| self.examined.iter().any(|process| process.role == *role);
+        let is_traced = |process: &Examined| !process.links.is_empty();
+        if self.roles.iter().all(is_running) && !self.examined.iter().any(is_traced) {
             return Err(NotRunning::Unavailable(
                 "ebpf statements: no watched process exports dispatch_command; name a MySQL or MariaDB server with \
                  --process server=PID"
@@ -227,22 +229,15 @@ impl Statements {
         Ok(())
     }
 
-    fn processes(&self) -> Vec<(String, u32)> {
-        self.options
-            .ebpf
-            .roles(&self.host, &self.options)
-            .map(|roles| roles.processes().to_vec())
-            .unwrap_or_default()
-    }
-
     fn exe(&self, pid: u32) -> PathBuf {
         self.host.proc(&format!("{pid}/exe"))
     }
 
-    /// `None` if the process is gone, or belongs to the kernel.
+    /// `None` if the process has exited, or belongs to the kernel.
     fn identity(&self, pid: u32) -> Option<Identity> {
         let stat = fs::read_to_string(self.host.proc(&format!("{pid}/stat"))).ok()?;
-        // proc_pid_stat(5): field 22; the name before it may hold anything, a bracket included.
+        // proc_pid_stat(5): field 22. The name before it can contain any character, including
+        // brackets.
         let (_, rest) = stat.rsplit_once(')')?;
         let starttime = rest.split_ascii_whitespace().nth(19)?.parse().ok()?;
         let exe = fs::metadata(self.exe(pid)).ok()?;
@@ -253,38 +248,41 @@ impl Statements {
         })
     }
 
-    /// Attaches to what is new among `processes` and lets go of what is gone.
+    /// Attaches to new servers among `processes` and detaches from processes that have exited.
     fn follow(&mut self, processes: Vec<(String, u32)>) -> Result<(), String> {
-        let there: Vec<_> = processes
+        let running: Vec<_> = processes
             .into_iter()
             .filter_map(|(role, pid)| Some((role, self.identity(pid)?)))
             .collect();
-        let is_there = |seen: &mut Seen| {
-            there
+        let is_running = |process: &mut Examined| {
+            running
                 .iter()
-                .any(|(role, identity)| *role == seen.role && *identity == seen.identity)
+                .any(|(role, identity)| *role == process.role && *identity == process.identity)
         };
-        let gone: Vec<_> = self.seen.extract_if(.., |seen| !is_there(seen)).collect();
-        if !gone.is_empty() {
-            // Taking a breakpoint back waits for other CPUs, which is nothing for a tick.
-            drop(thread::Builder::new().spawn(move || drop(gone)));
+        let exited: Vec<_> = self
+            .examined
+            .extract_if(.., |process| !is_running(process))
+            .collect();
+        if !exited.is_empty() {
+            // Removing a uprobe waits for other CPUs, which is too long for a tick.
+            drop(thread::Builder::new().spawn(move || drop(exited)));
         }
-        self.take_found()?;
-        for (role, identity) in there {
-            if self.seen.iter().any(|seen| seen.identity == identity) {
+        self.finish_reading()?;
+        for (role, identity) in running {
+            if self.examined.iter().any(|process| process.identity == identity) {
                 continue;
             }
             let known = self.binaries.iter().find(|(known, _)| *known == identity.binary);
             match known.map(|(_, function)| *function) {
-                None => self.look(&identity),
+                None => self.start_reading(&identity),
                 Some(function) => {
                     let links = function.map_or(Ok(vec![]), |function| self.attach(&identity, function));
-                    // Also where that failed: it is not tried again and again.
+                    // A process to which attaching failed is added as well: it is not tried again.
                     let (links, failure) = match links {
                         Ok(links) => (links, None),
                         Err(error) => (vec![], Some(error)),
                     };
-                    self.seen.push(Seen {
+                    self.examined.push(Examined {
                         role,
                         identity,
                         links,
@@ -298,26 +296,26 @@ impl Statements {
         Ok(())
     }
 
-    /// Begins to read the binary of a process, unless another one is being read.
-    fn look(&mut self, identity: &Identity) {
-        if self.looking.is_none() {
+    /// Starts to read the binary of a process, unless another one is being read.
+    fn start_reading(&mut self, identity: &Identity) {
+        if self.reading.is_none() {
             let exe = self.exe(identity.pid);
             let reading = thread::Builder::new()
                 .name("read-binary".to_owned())
                 .spawn(move || dispatch::find(&exe));
-            self.looking = reading.ok().map(|reading| (identity.binary, reading));
+            self.reading = reading.ok().map(|reading| (identity.binary, reading));
         }
     }
 
-    /// Takes what was found in the binary that was read, if that has ended.
-    fn take_found(&mut self) -> Result<(), String> {
-        let ended = self.looking.take_if(|(_, reading)| reading.is_finished());
-        if let Some((binary, reading)) = ended {
-            let found = reading.join().unwrap_or_else(|_| {
-                Err("ebpf statements: the binary's reader has ended; please report this".to_owned())
+    /// Stores the function of the binary that is being read, once that has finished.
+    fn finish_reading(&mut self) -> Result<(), String> {
+        let finished = self.reading.take_if(|(_, reading)| reading.is_finished());
+        if let Some((binary, reading)) = finished {
+            let function = reading.join().unwrap_or_else(|_| {
+                Err("ebpf statements: the thread that reads the binary failed; please report this".to_owned())
             });
-            self.binaries.push((binary, found.clone().unwrap_or(None)));
-            found?;
+            self.binaries.push((binary, function.clone().unwrap_or(None)));
+            function?;
         }
         Ok(())
     }
@@ -329,7 +327,7 @@ impl Statements {
             Argument::First => &programs.first_argument,
             Argument::Third => &programs.third_argument,
         };
-        // The return first: an entry that is seen is one whose return will be.
+        // The return first: then the return of every measured entry is measured as well.
         let attach = |exe: &Path| {
             Ok(vec![
                 programs.returned.attach_uprobe(true, pid, exe, function.offset)?,
@@ -340,24 +338,21 @@ impl Statements {
     }
 
     fn traced(&self, role: &str) -> Option<u64> {
-        let traced = |seen: &&Seen| seen.role == role && !seen.links.is_empty();
-        self.seen
+        self.examined
             .iter()
-            .rfind(traced)
-            .map(|seen| seen.identity.pid.into())
+            .rfind(|process| process.role == role && !process.links.is_empty())
+            .map(|process| process.identity.pid.into())
     }
 }
 
 impl Probe for Statements {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        let processes = self.processes();
+        let processes = self.shared.processes();
         self.follow(processes).map_err(ProbeError::Source)?;
         for role in 0..self.roles.len() {
             let traced = self.traced(&self.roles[role]);
-            for slot in 0..SLOTS {
-                let marks = self.happened.element(role).get(slot / 8);
-                let marks = marks.map_or(0, |marks| marks.load(Ordering::Relaxed));
-                if marks.to_ne_bytes()[slot % 8] == 0 {
+            for (slot, seen) in self.seen_commands.bytes(role).iter().enumerate() {
+                if seen.load(Ordering::Relaxed) == 0 {
                     continue;
                 }
                 let name = COMMANDS.get(slot).map_or("other", |(_, name)| name);

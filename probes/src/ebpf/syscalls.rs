@@ -1,16 +1,20 @@
-//! System calls of the watched processes, by role and call: counts, time, errors; and histograms of those that a database waits for.
+//! Counts system calls of the watched processes by role and call, with time and errors, and has
+//! histograms of file system calls.
 //!
-//! A call counts when it returns, with all the time that it blocked: one that was under way when the probe was attached does not,
-//! nor one that never returns (exit, exit_group). A call that a signal interrupts and the kernel begins again (ERESTARTSYS and
-//! its like, 512 to 516) is two calls, of which the first failed. 32-bit calls have numbers of their own: they are `compat`.
+//! A call counts when it returns, with the time that it was blocked. A call that started before the
+//! probe was attached does not count, nor does one that never returns (exit, exit_group). A call
+//! that a signal interrupts and the kernel restarts (ERESTARTSYS and the like, 512 to 516) is two
+//! calls, of which the first failed. 32-bit calls have other numbers and are counted together as
+//! `compat`.
 //!
-//! On request only: a tracepoint on system calls sends every call of every process through the kernel's slow path, about a third
-//! of a microsecond each, whoever is watched (docs/benchmarks.md).
+//! The probes are not in the standard set: a tracepoint on system calls makes every call of every
+//! process on the host take the slow path of the kernel, about a third of a microsecond each
+//! (docs/benchmarks.md).
 
 use std::io;
+use std::mem::offset_of;
 use std::rc::Rc;
 use std::rc::Weak;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
 use libbpf_rs::skel::OpenSkel;
@@ -24,15 +28,20 @@ use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 use syscalls::Sysno;
 
-use super::Histograms;
-use super::Words;
+use super::Shared;
+use super::check_host;
 use super::histogram_cells;
-use super::loaded;
+use super::load_object;
+use super::map::Histograms;
+use super::map::MappedArray;
+use super::map::unmapped;
 use super::object;
-use super::programs::size_calls;
-use super::roles::unmapped;
+use super::programs::size_call_counters;
 use super::skeletons::syscalls::SyscallsSkel;
 use super::skeletons::syscalls::SyscallsSkelBuilder;
+use super::skeletons::syscalls::types::call_counters;
+use super::skeletons::syscalls::types::limits as Limits;
+use super::skeletons::syscalls::types::seen_calls;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -40,24 +49,22 @@ use crate::Probe;
 use crate::ProbeEntry;
 use crate::ProbeError;
 
-/// The line of the counts in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry::new(
+/// The line of the counters in the registry.
+pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "ebpf_syscalls",
-    "system calls of the watched processes: how many, how long, how many failed",
+    "count, time and errors of the system calls of the watched processes",
     &COUNTS,
     open_counts,
 )
-.live()
 .on_request();
 
 /// The line of the histograms in the registry.
-pub const LATENCY: ProbeEntry = ProbeEntry::new(
+pub const LATENCY: ProbeEntry = ProbeEntry::ebpf(
     "ebpf_syscall_latency",
-    "how long the watched processes' file system calls took: fsync, fdatasync, pread64, pwrite64",
+    "latency of the watched processes' file system calls: fsync, fdatasync, pread64, pwrite64",
     &TIMES,
     open_latency,
 )
-.live()
 .on_request();
 
 static ENTITY: &[Text] = &[text("role"), text("syscall")];
@@ -67,7 +74,7 @@ static COUNT_COLUMNS: &[Column] = &[
     Column::counter(
         "time_ns",
         Unit::Nanosecond,
-        "time in them, waiting included",
+        "time in these calls, waiting included",
         "raw_syscalls:sys_enter to sys_exit",
     )
     .lower(),
@@ -84,7 +91,7 @@ static TIME_COLUMNS: &[Column] = &[
     Column::counter(
         "sum_ns",
         Unit::Nanosecond,
-        "time in all of them",
+        "time in these calls",
         "raw_syscalls:sys_enter to sys_exit",
     )
     .lower(),
@@ -97,15 +104,20 @@ static TIME_COLUMNS: &[Column] = &[
     .lower(),
 ];
 
-/// As in `syscalls.bpf.c`.
-const CALLS: usize = 512;
-const COMPAT: usize = CALLS - 1;
-const OTHER: usize = CALLS - 2;
+const CALLS: usize = Limits::CALLS.0 as usize;
+const COMPAT: usize = Limits::COMPAT.0 as usize;
+const OTHER: usize = Limits::OTHER.0 as usize;
+const COUNTERS: [usize; 3] = [
+    offset_of!(call_counters, count),
+    offset_of!(call_counters, time_ns),
+    offset_of!(call_counters, errors),
+];
 
-/// Calls with a histogram; their place is their slot.
-const TIMED: [Sysno; 4] = [Sysno::fsync, Sysno::fdatasync, Sysno::pread64, Sysno::pwrite64];
+/// Calls with a histogram, in the order of their slots.
+const TIMED: [Sysno; Limits::TIMED.0 as usize] =
+    [Sysno::fsync, Sysno::fdatasync, Sysno::pread64, Sysno::pwrite64];
 
-/// The programs, which both tables are read from.
+/// The programs from which both probes read.
 pub(super) struct Programs {
     skeleton: SyscallsSkel<'static>,
     roles: Vec<String>,
@@ -119,36 +131,36 @@ impl std::fmt::Debug for Programs {
 }
 
 impl Programs {
-    /// Those of the other table, if it is open, else new ones.
-    fn shared(host: &Host, options: &Options) -> Result<Rc<Self>, NotRunning> {
-        let mut shared = options.ebpf.syscalls.borrow_mut();
-        if let Some(programs) = Weak::upgrade(&shared) {
+    /// Returns the programs of the other probe if they run, or loads them.
+    fn get(host: &Host, options: &Options, shared: &Shared) -> Result<Rc<Self>, NotRunning> {
+        let mut syscalls = shared.syscalls.borrow_mut();
+        if let Some(programs) = Weak::upgrade(&syscalls) {
             return Ok(programs);
         }
-        let programs = Rc::new(Self::load(host, options)?);
-        *shared = Rc::downgrade(&programs);
+        let programs = Rc::new(Self::load(host, options, shared)?);
+        *syscalls = Rc::downgrade(&programs);
         Ok(programs)
     }
 
-    fn load(host: &Host, options: &Options) -> Result<Self, NotRunning> {
-        super::ready(host)?;
-        let roles = options.ebpf.roles(host, options)?;
-        let named = roles.names().len();
-        let (skeleton, cpus) = loaded(host, "syscalls", |cpus| {
+    fn load(host: &Host, options: &Options, shared: &Shared) -> Result<Self, NotRunning> {
+        check_host(host)?;
+        let roles = shared.roles(host, options)?;
+        let role_count = roles.names().len();
+        let (skeleton, cpus) = load_object(host, "syscalls", |cpus| {
             let mut opened = SyscallsSkelBuilder::default().open(object())?;
-            size_calls(opened.open_object_mut(), cpus)?;
+            size_call_counters(opened.open_object_mut(), cpus)?;
             let maps = &mut opened.maps;
-            let storage = options
-                .ebpf
-                .keep_of_tasks(&mut maps.under_way, &mut maps.under_way_by_number)?;
-            maps.calls.set_max_entries((cpus * named * CALLS) as u32)?;
-            maps.happened.set_max_entries(named as u32)?;
+            let use_task_storage =
+                shared.choose_task_map(&mut maps.current_calls, &mut maps.current_calls_by_tid)?;
+            maps.call_counters
+                .set_max_entries((cpus * role_count * CALLS) as u32)?;
+            maps.seen_calls.set_max_entries(role_count as u32)?;
             maps.call_time
-                .set_max_entries((cpus * named * TIMED.len()) as u32)?;
+                .set_max_entries((cpus * role_count * TIMED.len()) as u32)?;
             roles.share(&mut maps.roles)?;
             if let Some(constants) = maps.rodata_data.as_deref_mut() {
-                constants.roles_named = named as u32;
-                constants.task_storage = storage;
+                constants.role_count = role_count as u32;
+                constants.use_task_storage = use_task_storage;
                 constants.sigreturn = Sysno::rt_sigreturn as u32;
                 constants.timed = TIMED.map(|call| call as u32);
             }
@@ -156,7 +168,7 @@ impl Programs {
             skeleton.attach()?;
             Ok((skeleton, cpus))
         })?;
-        options.ebpf.account("syscalls", skeleton.object())?;
+        shared.add_programs("syscalls", skeleton.object())?;
         Ok(Self {
             skeleton,
             roles: roles.names().to_vec(),
@@ -167,23 +179,26 @@ impl Programs {
 
 #[derive(Debug)]
 struct Counts {
-    calls: Words,
-    happened: Words,
+    counters: MappedArray<call_counters>,
+    seen_calls: MappedArray<seen_calls>,
     names: Vec<String>,
-    options: Options,
+    shared: Rc<Shared>,
     programs: Rc<Programs>,
 }
 
-fn open_counts(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let programs = Programs::shared(host, options)?;
+fn open_counts(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    let programs = Programs::get(host, options, shared)?;
     let maps = &programs.skeleton.maps;
-    let map = || Ok((Words::new(&maps.calls)?, Words::new(&maps.happened)?));
-    let (calls, happened) = map().map_err(|error: io::Error| unmapped(&error))?;
+    let map = || {
+        let counters = MappedArray::new(&maps.call_counters)?;
+        Ok((counters, MappedArray::new(&maps.seen_calls)?))
+    };
+    let (counters, seen_calls) = map().map_err(|error: io::Error| unmapped(&error))?;
     Ok(Box::new(Counts {
-        calls,
-        happened,
+        counters,
+        seen_calls,
         names: (0..CALLS).map(name).collect(),
-        options: options.clone(),
+        shared: Rc::clone(shared),
         programs,
     }))
 }
@@ -197,31 +212,23 @@ fn name(number: usize) -> String {
 }
 
 impl Counts {
-    fn counters(&self, role: usize, call: usize) -> [u64; 3] {
-        let mut sum = [0u64; 3];
-        for cpu in 0..self.programs.cpus {
-            let element = self
-                .calls
-                .element((cpu * self.programs.roles.len() + role) * CALLS + call);
-            for (sum, word) in sum.iter_mut().zip(element) {
-                *sum = sum.wrapping_add(word.load(Ordering::Relaxed));
-            }
-        }
-        sum
+    /// The counters of one call over all CPUs.
+    fn counters(&self, role: usize, call: usize) -> [u64; COUNTERS.len()] {
+        let roles = self.programs.roles.len();
+        COUNTERS.map(|offset| {
+            (0..self.programs.cpus)
+                .filter_map(|cpu| self.counters.counter((cpu * roles + role) * CALLS + call, offset))
+                .fold(0, u64::wrapping_add)
+        })
     }
 }
 
 impl Probe for Counts {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.options.ebpf.refresh();
+        self.shared.refresh();
         for (role, role_name) in self.programs.roles.iter().enumerate() {
-            let marks = self.happened.element(role).iter().map(word);
-            for (first, marks) in marks.enumerate().filter(|(_, marks)| *marks != 0) {
-                for (byte, mark) in marks.to_ne_bytes().into_iter().enumerate() {
-                    let call = 8 * first + byte;
-                    if mark == 0 {
-                        continue;
-                    }
+            for (call, seen) in self.seen_calls.bytes(role).iter().enumerate() {
+                if seen.load(Ordering::Relaxed) != 0 {
                     rows.row(&[role_name.as_bytes(), self.names[call].as_bytes()]);
                     for count in self.counters(role, call) {
                         rows.uint(count);
@@ -233,35 +240,31 @@ impl Probe for Counts {
     }
 }
 
-fn word(word: &AtomicU64) -> u64 {
-    word.load(Ordering::Relaxed)
-}
-
 #[derive(Debug)]
 struct Latency {
     time: Histograms,
-    options: Options,
+    shared: Rc<Shared>,
     programs: Rc<Programs>,
 }
 
-fn open_latency(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let programs = Programs::shared(host, options)?;
+fn open_latency(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    let programs = Programs::get(host, options, shared)?;
     let slots = programs.roles.len() * TIMED.len();
     let time = Histograms::new(&programs.skeleton.maps.call_time, slots, programs.cpus)
         .map_err(|error| unmapped(&error))?;
     Ok(Box::new(Latency {
         time,
-        options: options.clone(),
+        shared: Rc::clone(shared),
         programs,
     }))
 }
 
 impl Probe for Latency {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        self.options.ebpf.refresh();
+        self.shared.refresh();
         for (role, role_name) in self.programs.roles.iter().enumerate() {
-            for (place, call) in TIMED.iter().enumerate() {
-                let (sum, buckets) = self.time.merged(role * TIMED.len() + place);
+            for (index, call) in TIMED.iter().enumerate() {
+                let (sum, buckets) = self.time.merged(role * TIMED.len() + index);
                 rows.row(&[role_name.as_bytes(), call.name().as_bytes()]);
                 histogram_cells(rows, sum, buckets);
             }

@@ -1,15 +1,20 @@
-//! TCP as the kernel sees it: smoothed round-trip times, retransmits, connections opened and closed, by port.
+//! Measures smoothed TCP round-trip times and counts retransmits and connections opened and closed,
+//! by port.
 //!
-//! All network namespaces of the host: where server and load share one, both ends of a connection are seen, each under its side.
-//! A round-trip time is what the connection has smoothed it to (RFC 6298), taken at each segment that it receives. Answers carry
-//! the acknowledgements, so that a side which waits for the other's work counts that work, up to the delayed acknowledgement
-//! (40 ms): a client's includes the server's time for a statement. On an idle connection nothing is counted.
+//! The programs cover all network namespaces of the host. If server and load run on one host, both
+//! ends of a connection count, each under its side. A value is the smoothed round-trip time of the
+//! connection (RFC 6298) at each segment that it receives. Answers carry the acknowledgements, so
+//! the round-trip time of a side that waits for the other side's work includes that work, up to the
+//! delayed acknowledgement (40 ms): a client's includes the server's time for a statement. An idle
+//! connection has no values.
 
 use std::fmt::Debug;
 use std::fmt::Formatter;
 use std::fs;
 use std::io;
+use std::mem::offset_of;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use libbpf_rs::MapCore;
@@ -24,15 +29,21 @@ use loadprint_recording::schema::Text;
 use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
-use super::Histograms;
-use super::Words;
+use super::Shared;
 use super::histogram_cells;
-use super::loaded;
+use super::load_object;
+use super::map::Histograms;
+use super::map::MappedArray;
+use super::map::shared_sets;
+use super::map::unmapped;
 use super::object;
-use super::programs::size_calls;
-use super::roles::unmapped;
+use super::programs::size_call_counters;
 use super::skeletons::tcp::TcpSkel;
 use super::skeletons::tcp::TcpSkelBuilder;
+use super::skeletons::tcp::types::connection_counters;
+use super::skeletons::tcp::types::limits as Limits;
+use super::skeletons::tcp::types::port_page;
+use super::skeletons::tcp::types::slots_of_port as SlotsOfPort;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -42,13 +53,12 @@ use crate::ProbeError;
 use crate::procfs::targets::Targets;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry::new(
+pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "ebpf_tcp",
     "TCP round-trip times, retransmits and connections by port",
     &SCHEMA,
     open,
-)
-.live();
+);
 
 static ENTITY: &[Text] = &[text("port"), text("side"), text("peer")];
 static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
@@ -71,7 +81,7 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "retransmits",
         Unit::One,
-        "segments sent again, SYN and SYN-ACK included",
+        "segments retransmitted, SYN and SYN-ACK included",
         "tcp_retransmit_skb, tcp_retransmit_synack",
     )
     .lower(),
@@ -84,35 +94,44 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "closed",
         Unit::One,
-        "connections no longer established, whoever ended them",
+        "connections that left the state ESTABLISHED, ended by either side",
         "inet_sock_set_state from ESTABLISHED",
     ),
 ];
 
-/// As in `tcp.bpf.c`: ports with "other", places of a port, and the pages of the table by port.
-const PORTS: usize = 16;
-const PLACES: [(&str, &str); 4] = [
-    ("connected", "remote"),
-    ("accepted", "remote"),
-    ("connected", "loopback"),
-    ("accepted", "loopback"),
+/// Side and peer of each slot of a port.
+const SIDES: [(&str, &str); SlotsOfPort::SLOTS_OF_PORT.0 as usize] = {
+    const CONNECTED: u32 = SlotsOfPort::CONNECTED.0;
+    const ACCEPTED: u32 = SlotsOfPort::ACCEPTED.0;
+    const REMOTE: u32 = SlotsOfPort::REMOTE.0;
+    const LOOPBACK: u32 = SlotsOfPort::LOOPBACK.0;
+    let mut sides = [("", ""); SlotsOfPort::SLOTS_OF_PORT.0 as usize];
+    sides[(CONNECTED | REMOTE) as usize] = ("connected", "remote");
+    sides[(ACCEPTED | REMOTE) as usize] = ("accepted", "remote");
+    sides[(CONNECTED | LOOPBACK) as usize] = ("connected", "loopback");
+    sides[(ACCEPTED | LOOPBACK) as usize] = ("accepted", "loopback");
+    sides
+};
+const COUNTERS: [usize; 3] = [
+    offset_of!(connection_counters, retransmits),
+    offset_of!(connection_counters, opened),
+    offset_of!(connection_counters, closed),
 ];
-const PORT_PAGE: usize = 4096;
-const UNNUMBERED: u8 = 255;
+const SLOTS: usize = Limits::SLOTS.0 as usize;
+const PORT_PAGE: usize = Limits::PORT_PAGE.0 as usize;
 
-/// MySQL's ports (IANA): known also on a host that only connects to them.
+/// MySQL's ports (IANA). They have numbers also on a host that only connects to them.
 const MYSQL: [u16; 2] = [3306, 33060];
-
-/// Sets of histograms at the most.
-const MAX_SETS: usize = 16;
 
 struct Tcp {
     programs: TcpSkel<'static>,
     rtt: Histograms,
-    counted: Words,
-    known: Words,
-    numbers: Words,
-    /// `known` in words, once a port has its number.
+    counters: MappedArray<connection_counters>,
+    /// The port of each number.
+    numbered_ports: MappedArray<u64>,
+    /// The number of each port.
+    port_numbers: MappedArray<port_page>,
+    /// The names of the numbered ports.
     names: Vec<String>,
 }
 
@@ -122,48 +141,43 @@ impl Debug for Tcp {
     }
 }
 
-fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
     let load = |cpus: usize| {
-        let sets = cpus.next_power_of_two().min(MAX_SETS);
+        let sets = shared_sets(cpus);
         let mut opened = TcpSkelBuilder::default().open(object())?;
-        size_calls(opened.open_object_mut(), cpus)?;
+        size_call_counters(opened.open_object_mut(), cpus)?;
         if let Some(constants) = opened.maps.rodata_data.as_mut() {
             constants.sets = sets as u32;
         }
-        let slots = PORTS * PLACES.len();
-        opened.maps.rtt.set_max_entries((slots * sets) as u32)?;
+        opened.maps.rtt.set_max_entries((SLOTS * sets) as u32)?;
         let mut programs = opened.load()?;
         programs.attach()?;
-        Ok((programs, slots, sets))
+        Ok((programs, sets))
     };
-    let (programs, slots, sets) = loaded(host, "tcp", load)?;
-    options.ebpf.account("tcp", programs.object())?;
-    let mapped = |maps: &TcpSkel<'_>| -> io::Result<_> {
-        let maps = &maps.maps;
-        Ok((
-            Histograms::new(&maps.rtt, slots, sets)?,
-            Words::new(&maps.counted)?,
-            Words::new(&maps.known)?,
-            Words::new(&maps.numbers)?,
-        ))
+    let (programs, sets) = load_object(host, "tcp", load)?;
+    shared.add_programs("tcp", programs.object())?;
+    let map = |programs: TcpSkel<'static>| -> io::Result<_> {
+        let maps = &programs.maps;
+        Ok(Tcp {
+            rtt: Histograms::new(&maps.rtt, SLOTS, sets)?,
+            counters: MappedArray::new(&maps.connection_counters)?,
+            numbered_ports: MappedArray::new(&maps.numbered_ports)?,
+            port_numbers: MappedArray::new(&maps.port_numbers)?,
+            names: vec!["other".to_owned()],
+            programs,
+        })
     };
-    let (rtt, counted, known, numbers) = mapped(&programs).map_err(|error| unmapped(&error))?;
-    let tcp = Tcp {
-        programs,
-        rtt,
-        counted,
-        known,
-        numbers,
-        names: vec!["other".to_owned()],
-    };
-    // The programs see who begins to listen from here on; those who listen already have their numbers now.
+    let tcp = map(programs).map_err(|error| unmapped(&error))?;
+    // The programs number each port on which a socket starts to listen; the others get their
+    // numbers here.
     for port in MYSQL.into_iter().chain(listeners(host, options)) {
-        tcp.number(port);
+        tcp.number_port(port);
     }
     Ok(Box::new(tcp))
 }
 
-/// The ports that somebody listens on: those of the watched processes' namespaces first, then those of the recorder's.
+/// The ports on which sockets listen: first in the namespaces of the watched processes, then in
+/// that of the recorder.
 fn listeners(host: &Host, options: &Options) -> Vec<u16> {
     let processes = Targets::new(host, options.processes.clone()).find();
     let of_processes = processes.into_iter().map(|(_, pid)| pid.to_string());
@@ -173,7 +187,7 @@ fn listeners(host: &Host, options: &Options) -> Vec<u16> {
     });
     let mut ports = vec![];
     for file in files {
-        // A namespace without IPv6 has no such file, and a process may be gone.
+        // A namespace without IPv6 has no such file, and a process may have exited.
         let table = fs::read_to_string(file).unwrap_or_default();
         ports.extend(table.lines().filter_map(listening_port));
     }
@@ -193,38 +207,35 @@ fn listening_port(line: &str) -> Option<u16> {
 }
 
 impl Tcp {
-    /// Gives a port a number, as the program does for one that is listened on later; more than fifteen share "other".
-    fn number(&self, port: u16) {
-        let page = self.numbers.element(usize::from(port) / PORT_PAGE);
-        let Some(word) = page.get(usize::from(port) % PORT_PAGE / 8) else {
+    /// Gives a port its number, as the program does when a socket starts to listen on it.
+    fn number_port(&self, port: u16) {
+        let page = self.port_numbers.bytes(usize::from(port) / PORT_PAGE);
+        let Some(entry) = page.get(usize::from(port) % PORT_PAGE) else {
             return;
         };
-        let byte = usize::from(port) % 8;
-        if word.load(Ordering::Relaxed).to_ne_bytes()[byte] != 0 {
+        if entry.load(Ordering::Relaxed) != 0 {
             return;
         }
         let owner = u32::from(port).to_ne_bytes();
-        let owners = &self.programs.maps.owners;
-        let free = (1..PORTS as u8).find(|number| {
+        let owners = &self.programs.maps.number_owners;
+        let free = (1..Limits::PORTS.0).find(|number| {
             owners
-                .update(&u32::from(*number).to_ne_bytes(), &owner, MapFlags::NO_EXIST)
+                .update(&number.to_ne_bytes(), &owner, MapFlags::NO_EXIST)
                 .is_ok()
         });
-        if let Some(place) = free.and_then(|number| self.known.element(usize::from(number)).first()) {
-            place.store(u64::from(port), Ordering::Relaxed);
+        if let Some(numbered) = free.and_then(|number| self.numbered_ports.words(number as usize).first()) {
+            numbered.store(u64::from(port), Ordering::Relaxed);
         }
-        let mut bytes = [0; 8];
-        bytes[byte] = free.unwrap_or(UNNUMBERED);
-        word.fetch_or(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+        entry.store(free.unwrap_or(Limits::UNNUMBERED.0) as u8, Ordering::Relaxed);
     }
 
-    /// The names of the ports that have a number, "other" first.
+    /// Adds the names of new numbered ports.
     fn update_names(&mut self) {
-        while let Some(port) = self.known.element(self.names.len()).first() {
-            match port.load(Ordering::Relaxed) {
-                0 => break,
-                port => self.names.push(port.to_string()),
+        while let Some(port) = self.numbered_ports.counter(self.names.len(), 0) {
+            if port == 0 {
+                break;
             }
+            self.names.push(port.to_string());
         }
     }
 }
@@ -233,17 +244,15 @@ impl Probe for Tcp {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         self.update_names();
         for (number, port) in self.names.iter().enumerate() {
-            for (place, (side, peer)) in PLACES.iter().enumerate() {
-                let slot = number * PLACES.len() + place;
-                let counts = self.counted.element(slot);
-                let is_used = counts.iter().any(|count| count.load(Ordering::Relaxed) > 0);
+            for (index, (side, peer)) in SIDES.iter().enumerate() {
+                let slot = number * SIDES.len() + index;
+                let counts = COUNTERS.map(|offset| self.counters.counter(slot, offset).unwrap_or(0));
+                let is_used = counts.iter().any(|count| *count > 0);
                 if is_used || self.rtt.sum(slot) > 0 {
                     rows.row(&[port.as_bytes(), side.as_bytes(), peer.as_bytes()]);
                     let (sum, buckets) = self.rtt.merged(slot);
                     histogram_cells(rows, sum, buckets);
-                    for count in counts {
-                        rows.uint(count.load(Ordering::Relaxed));
-                    }
+                    counts.into_iter().for_each(|count| rows.uint(count));
                 }
             }
         }
@@ -256,11 +265,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_those_who_listen_are_found() {
-        let of =
+    fn only_listening_ports_are_found() {
+        let line =
             |state| format!("   0: 00000000000000000000000000000000:0CEA 00000000:0000 {state} 0:0 00:0 0");
-        assert_eq!(listening_port(&of("0A")), Some(3306));
-        assert_eq!(listening_port(&of("01")), None);
+        assert_eq!(listening_port(&line("0A")), Some(3306));
+        assert_eq!(listening_port(&line("01")), None);
         assert_eq!(
             listening_port("  sl  local_address rem_address   st tx_queue"),
             None

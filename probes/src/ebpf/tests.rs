@@ -1,26 +1,28 @@
-//! What all programs rely on: the kernel side's buckets, and that a refusal is told in the verifier's words.
+//! Tests that programs use the buckets of the format, and that a refusal shows the reason of the
+//! verifier.
 
 use std::sync::Mutex;
 
 use libbpf_rs::ProgramInput;
 use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::skel::SkelBuilder;
+use loadprint_recording::histogram::BUCKETS;
 use loadprint_recording::histogram::bucket;
 use loadprint_recording::histogram::lower;
 
-use super::loaded;
+use super::load_object;
 use super::object;
 use super::skeletons::broken::BrokenSkelBuilder;
 use super::skeletons::bucket::BucketSkelBuilder;
 use crate::Host;
 use crate::NotRunning;
 
-/// What libbpf says is kept in one place, and tests run side by side.
+/// Tests run in parallel, and the log of libbpf is one for the process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Every bound and its neighbours, small values singly, and the largest.
+/// Every lower bound and its neighbours, and powers of two up to the largest value.
 fn values() -> Vec<u64> {
-    let bounds = (0..280).flat_map(|index| {
+    let bounds = (0..BUCKETS).flat_map(|index| {
         let bound = lower(index);
         [bound.saturating_sub(1), bound, bound + 1]
     });
@@ -29,9 +31,9 @@ fn values() -> Vec<u64> {
 }
 
 #[test]
-fn the_programs_count_in_the_same_buckets() {
+fn programs_use_the_buckets_of_the_format() {
     let _alone = ONE_AT_A_TIME.lock();
-    let programs = loaded(&Host::default(), "bucket", |_| {
+    let programs = load_object(&Host::default(), "bucket", |_| {
         BucketSkelBuilder::default().open(object())?.load()
     });
     let mut programs = programs.unwrap();
@@ -47,13 +49,13 @@ fn the_programs_count_in_the_same_buckets() {
 }
 
 #[test]
-fn a_refusal_is_told_in_the_verifiers_words() {
+fn refusal_shows_the_reason_of_the_verifier() {
     let _alone = ONE_AT_A_TIME.lock();
-    let refused = loaded(&Host::default(), "broken", |_| {
+    let refused = load_object(&Host::default(), "broken", |_| {
         BrokenSkelBuilder::default().open(object())?.load()
     });
     let Err(NotRunning::Unavailable(reason)) = refused.map(drop) else {
-        panic!("the verifier took it");
+        panic!("the verifier accepted it");
     };
     assert!(reason.starts_with("ebpf broken: "), "{reason}");
     assert!(reason.contains("map_value_or_null"), "{reason}");

@@ -1,7 +1,9 @@
-//! `/sys/class/powercap`: energy that packages, cores and memory have used (RAPL, Running Average Power Limit).
+//! Reads the energy used by packages, cores and memory (`/sys/class/powercap`; RAPL, Running
+//! Average Power Limit).
 //!
-//! The counters wrap after minutes to hours, each at its own range, which is recorded beside them. Intel and AMD processors
-//! have them; guests do not. They also tell what others compute, so that the kernel shows them to root alone since 5.10.
+//! The counters wrap after minutes to hours, each at its own range, which is recorded with them.
+//! Intel and AMD processors have them; virtual machines do not. Since Linux 5.10 only root can read
+//! them, because they are a side channel.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -12,7 +14,7 @@ use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
 use super::Attribute;
-use super::Watch;
+use super::TimedReads;
 use super::int_or_null;
 use super::numbered;
 use super::word;
@@ -38,7 +40,7 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "energy_uj",
         Unit::Microjoule,
-        "used; wraps at the zone's range",
+        "energy used; wraps at the zone's range",
         "/sys/class/powercap/*/energy_uj",
     )
     .stored(Type::Int64)
@@ -46,19 +48,19 @@ static COLUMNS: &[Column] = &[
     Column::gauge(
         "max_energy_range_uj",
         Unit::Microjoule,
-        "the counter begins again at zero behind this",
+        "largest value of the counter, after which it restarts at zero",
         "/sys/class/powercap/*/max_energy_range_uj",
     )
     .stored(Type::Int64),
     Column::gauge(
         "read_us",
         Unit::Microsecond,
-        "how long the read took",
-        "the recorder's clock",
+        "duration of the read",
+        "clock of the recorder",
     ),
 ];
 
-/// What the kernel calls the doors to RAPL: by register, and through memory on some laptops.
+/// The kernel's names of the interfaces to RAPL: by register, and on some laptops through memory.
 const CONTROLS: [&str; 2] = ["intel-rapl:", "intel-rapl-mmio:"];
 
 #[derive(Debug)]
@@ -73,19 +75,20 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let mut zones = zones(host);
     let Some(first) = zones.first_mut() else {
         return Err(NotRunning::Unavailable(format!(
-            "{}: no zone of energy; it needs an Intel or AMD processor, not a guest, and the module intel_rapl_msr",
+            "{}: no energy zone; it needs an Intel or AMD processor, no virtual machine, and the module intel_rapl_msr",
             host.sys("class/powercap").display()
         )));
     };
     if let Err(error) = first.energy.read() {
         return Err(NotRunning::Unavailable(format!(
-            "{error}; since Linux 5.10 only root may read it, or a process with CAP_DAC_READ_SEARCH"
+            "{error}; run as root or with CAP_DAC_READ_SEARCH, which Linux 5.10 and newer require"
         )));
     }
     Ok(Background::spawn("energy", move |rows| sample(&mut zones, rows)))
 }
 
-/// All zones that count energy, under their names and those of the zones they are in.
+/// All zones with an energy counter; the name of a zone follows the name of the zone that contains
+/// it.
 fn zones(host: &Host) -> Vec<Zone> {
     let root = host.sys("class/powercap");
     let mut zones: Vec<Zone> = vec![];
@@ -123,7 +126,7 @@ fn zones(host: &Host) -> Vec<Zone> {
 }
 
 fn sample(zones: &mut [Zone], rows: &mut Rows) -> Result<(), ProbeError> {
-    let (mut watch, before) = (Watch::default(), rows.len());
+    let (mut watch, before) = (TimedReads::default(), rows.len());
     for zone in zones {
         if let Some((energy, took_us)) = watch.read(&mut zone.energy) {
             rows.row(&[zone.control.as_bytes(), zone.name.as_bytes()]);

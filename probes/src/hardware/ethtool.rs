@@ -1,8 +1,10 @@
-//! `ethtool -S`: every statistic that a network driver keeps, under the driver's own names.
+//! Reads all statistics of network drivers under the driver's names, as `ethtool -S` does.
 //!
-//! In clouds these say when a limit that was bought took packets away: `bw_in_allowance_exceeded`, `bw_out_allowance_exceeded`,
-//! `pps_allowance_exceeded`, `conntrack_allowance_exceeded` and `linklocal_allowance_exceeded` of ENA (Amazon), drops of gve
-//! (Google) and of mana and netvsc (Azure). Some drivers ask their firmware, and hold the lock of all network settings meanwhile.
+//! In clouds they show when the limits of an instance delayed or dropped packets:
+//! `bw_in_allowance_exceeded`, `bw_out_allowance_exceeded`, `pps_allowance_exceeded`,
+//! `conntrack_allowance_exceeded` and `linklocal_allowance_exceeded` of ENA (Amazon), drops of gve
+//! (Google) and of mana and netvsc (Azure). Some drivers query their firmware, and hold the lock of
+//! all network settings until it answers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,28 +24,28 @@ use crate::background::Background;
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
     "ethtool",
-    "statistics of the network drivers, allowances exceeded among them",
+    "statistics of the network drivers, including exceeded allowances",
     &SCHEMA,
     open,
 )
 .slowly()
 .live();
 
-/// Metrics are `interface.statistic`; only the driver knows what they mean.
+/// Metrics are `interface.statistic`; the driver defines their meaning.
 static SCHEMA: Schema = Schema::metrics(&[]);
 
 #[derive(Debug)]
 struct Ethtool {
     host: Host,
     socket: Interfaces,
-    /// The names of each interface's statistics, ready for the rows.
+    /// The metric names of each interface.
     names: BTreeMap<String, Vec<String>>,
     values: Vec<u64>,
 }
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let place = host.sys("class/net");
-    let unavailable = |reason: String| NotRunning::Unavailable(format!("{}: {reason}", place.display()));
+    let path = host.sys("class/net");
+    let unavailable = |reason: String| NotRunning::Unavailable(format!("{}: {reason}", path.display()));
     let socket = Interfaces::open()
         .map_err(|error| unavailable(format!("{error}; it needs a socket of family AF_INET")))?;
     let mut ethtool = Ethtool {
@@ -58,7 +60,7 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         .map_err(|error| NotRunning::Unavailable(error.to_string()))?;
     if rows.is_empty() {
         return Err(unavailable(
-            "no network driver here keeps statistics; it needs a network device of the host's own network namespace".to_owned(),
+            "no network driver has statistics; run the recorder in the network namespace of the host's network devices".to_owned(),
         ));
     }
     Ok(Background::spawn("ethtool", move |rows| ethtool.sample(rows)))
@@ -72,7 +74,7 @@ impl Ethtool {
         for interface in &interfaces {
             if let Err(error) = self.read(interface, rows) {
                 self.names.remove(interface);
-                // It went, or its driver keeps no statistics.
+                // The interface was removed, or its driver has no statistics.
                 if !matches!(error.raw_os_error(), Some(libc::ENODEV | libc::EOPNOTSUPP)) {
                     failed = Some(ProbeError::Read {
                         path: format!("ethtool -S {interface}"),
@@ -103,7 +105,7 @@ impl Ethtool {
     }
 }
 
-/// Interfaces that are devices, not bridges and the like; where there is none, as in a container, all but `lo`.
+/// The interfaces of devices. If there are none, as in a container, all interfaces except `lo`.
 fn devices(host: &Host) -> Vec<String> {
     let Ok(entries) = fs::read_dir(host.sys("class/net")) else {
         return vec![];
@@ -120,7 +122,7 @@ fn devices(host: &Host) -> Vec<String> {
     all
 }
 
-/// `interface.statistic`; a driver may use one name twice.
+/// The names `interface.statistic`, with a number for a name that the driver uses again.
 fn metrics(interface: &str, names: &[String]) -> Vec<String> {
     let mut metrics: Vec<String> = Vec::with_capacity(names.len());
     let mut times = BTreeMap::new();
@@ -148,16 +150,16 @@ mod tests {
 
     use super::*;
 
-    /// One test makes interfaces that another one must not find.
+    /// One test creates interfaces that the other must not see.
     static INTERFACES: Mutex<()> = Mutex::new(());
 
     #[test]
-    fn one_name_twice_is_two_metrics() {
+    fn duplicate_names_are_separate_metrics() {
         let names = ["rx".to_owned(), "tx".to_owned(), "rx".to_owned()];
         assert_eq!(metrics("eth0", &names), ["eth0.rx", "eth0.tx", "eth0.rx #2"]);
     }
 
-    /// A veth pair of this machine's own kernel: the statistic `peer_ifindex` is the index of the other end.
+    /// A real veth pair: its statistic `peer_ifindex` is the interface index of the peer.
     #[test]
     fn statistics_of_a_real_driver() {
         let _turn = INTERFACES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_has_none_and_a_host_without_devices_says_so() {
+    fn loopback_has_no_statistics_and_a_host_without_devices_is_an_error() {
         let _turn = INTERFACES.lock().unwrap_or_else(PoisonError::into_inner);
         let error = open(&Host::new("/nonexistent", "/nonexistent"), &Options::default())
             .unwrap_err()
@@ -197,7 +199,7 @@ mod tests {
         assert!(error.starts_with("/nonexistent/class/net: "), "{error}");
         let socket = Interfaces::open().unwrap();
         assert_eq!(socket.count("lo").unwrap_or(0), 0);
-        // On this machine the probe runs or says why it does not.
+        // On this host the probe runs or reports why it does not.
         if let Ok(mut probe) = open(&Host::default(), &Options::default()) {
             let mut rows = Rows::default();
             probe.begin();

@@ -1,7 +1,9 @@
-//! `cpufreq/scaling_cur_freq`: the frequency at which each CPU runs, or ran at its last tick.
+//! Reads the current frequency of each CPU (`cpufreq/scaling_cur_freq`), or its frequency at its
+//! last tick.
 //!
-//! A read may wait 20 ms for a measurement (x86 before Linux 5.18), or ask the firmware (acpi-cppc). `/proc/cpuinfo` is made in
-//! the same way and is no cheaper; where there is no cpufreq, it has the nominal frequency only, which would be no finding.
+//! A read can wait 20 ms for a measurement (x86 before Linux 5.18) or query the firmware
+//! (acpi-cppc). `/proc/cpuinfo` reads the same values at the same cost; without cpufreq it prints
+//! only the nominal frequency.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -12,7 +14,7 @@ use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
 use super::Attribute;
-use super::Watch;
+use super::TimedReads;
 use super::int_or_null;
 use super::numbered;
 use crate::Host;
@@ -34,7 +36,7 @@ static COLUMNS: &[Column] = &[
     Column::gauge(
         "khz",
         Unit::Kilohertz,
-        "as the driver measures or asks for it",
+        "frequency that the driver measures or requests",
         CPUFREQ,
     )
     .stored(Type::Int64)
@@ -42,8 +44,8 @@ static COLUMNS: &[Column] = &[
     Column::gauge(
         "read_us",
         Unit::Microsecond,
-        "how long the read took",
-        "the recorder's clock",
+        "duration of the read",
+        "clock of the recorder",
     ),
 ];
 
@@ -59,11 +61,11 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let names = numbered(&root, "cpu");
     if !names.iter().any(|cpu| path(cpu).exists()) {
         return Err(NotRunning::Unavailable(format!(
-            "{}: there is no cpufreq; guests have none, a host needs a driver for it (intel_pstate, amd-pstate, acpi-cpufreq)",
+            "{}: no cpufreq; virtual machines have none, a host needs a driver (intel_pstate, amd-pstate, acpi-cpufreq)",
             root.join("cpu0/cpufreq").display()
         )));
     }
-    // A CPU that is offline now has no file, and may have one later.
+    // A CPU that is offline has no file; it has one when it comes online.
     let mut cpus: Vec<_> = names
         .iter()
         .map(|name| Cpu {
@@ -77,7 +79,7 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 }
 
 fn sample(cpus: &mut [Cpu], rows: &mut Rows) -> Result<(), ProbeError> {
-    let (mut watch, before) = (Watch::default(), rows.len());
+    let (mut watch, before) = (TimedReads::default(), rows.len());
     for cpu in cpus {
         if let Some((khz, took_us)) = watch.read(&mut cpu.frequency) {
             rows.row(&[cpu.number.as_bytes()]);

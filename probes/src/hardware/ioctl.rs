@@ -1,4 +1,5 @@
-//! The calls that ask a network driver for its statistics (`SIOCETHTOOL`, netdevice(7), `include/uapi/linux/ethtool.h`).
+//! Reads the statistics of a network driver with ioctl(2) (`SIOCETHTOOL`, netdevice(7),
+//! `include/uapi/linux/ethtool.h`).
 
 use std::io;
 use std::mem;
@@ -13,16 +14,17 @@ use rustix::net::socket_with;
 const GSSET_INFO: u32 = 0x37;
 const GSTRINGS: u32 = 0x1b;
 const GSTATS: u32 = 0x1d;
-/// The set of strings that names the statistics.
+/// The string set with the names of the statistics (`ETH_SS_STATS`).
 const SS_STATS: u32 = 1;
-/// Bytes of a name, filled up with zeros.
+/// Bytes of a name, padded with zeros.
 const NAME: usize = 32;
-/// The kernel fills in as many as the driver has by then, which may be more than it said: room for that.
+/// Spare entries: the kernel writes all statistics that the driver has at the call, which can be
+/// more than it counted before.
 const SLACK: usize = 4096;
-/// Drivers with many queues have some thousands.
+/// Drivers with many queues have thousands.
 const MOST: usize = 1 << 20;
 
-/// A socket, which is what these calls are made on; it is never connected.
+/// A socket for these calls; it is never connected.
 #[derive(Debug)]
 pub struct Interfaces {
     socket: OwnedFd,
@@ -32,16 +34,16 @@ impl Interfaces {
     /// Opens the socket, in the network namespace of this thread.
     ///
     /// # Errors
-    /// When there can be none.
+    /// When the kernel refuses it.
     pub fn open() -> io::Result<Self> {
         let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
         Ok(Self { socket })
     }
 
-    /// How many statistics the driver keeps.
+    /// The number of statistics of the driver.
     ///
     /// # Errors
-    /// When there is no such interface, or its driver keeps none.
+    /// When the interface does not exist, or its driver has no statistics.
     pub fn count(&self, interface: &str) -> io::Result<usize> {
         // Command and padding, a mask of sets, then a word with the count of the one set.
         let mut words = vec![0u64; 3];
@@ -53,12 +55,14 @@ impl Interfaces {
         }
         let count = u32::from_ne_bytes(first_word(words[2])) as usize;
         if count > MOST {
-            return Err(io::Error::other(format!("{count} statistics cannot be true")));
+            return Err(io::Error::other(format!(
+                "the driver reports {count} statistics, more than any driver has"
+            )));
         }
         Ok(count)
     }
 
-    /// Their names.
+    /// The names of the statistics.
     ///
     /// # Errors
     /// When the driver refuses.
@@ -77,7 +81,7 @@ impl Interfaces {
         Ok(bytes.chunks_exact(NAME).map(name).collect())
     }
 
-    /// Their values now.
+    /// The current values.
     ///
     /// # Errors
     /// When the driver refuses.
@@ -92,7 +96,7 @@ impl Interfaces {
     }
 
     fn call(&self, interface: &str, words: &mut [u64]) -> io::Result<()> {
-        // SAFETY: all zeros are a valid ifreq, an unnamed one.
+        // SAFETY: all zeros are a valid ifreq without a name.
         let mut request: libc::ifreq = unsafe { mem::zeroed() };
         if interface.len() >= request.ifr_name.len() {
             return Err(io::Error::from_raw_os_error(libc::ENODEV));
@@ -101,8 +105,8 @@ impl Interfaces {
             *to = from as libc::c_char;
         }
         request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
-        // SAFETY: the name ends with a zero; the kernel reads and writes what the command in `words` says, for which
-        // `words` has room with much to spare, and keeps no pointer.
+        // SAFETY: the name ends with a zero; the kernel reads and writes only what the command in
+        // `words` asks for, `words` has room for more than that, and the kernel stores no pointer.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, &mut request) };
         if result < 0 {
             Err(io::Error::last_os_error())
@@ -112,7 +116,7 @@ impl Interfaces {
     }
 }
 
-/// Two 32-bit fields that follow each other, as one word.
+/// Packs two consecutive 32-bit fields into one word.
 fn pair(first: u32, second: u32) -> u64 {
     let mut bytes = [0; 8];
     bytes[..4].copy_from_slice(&first.to_ne_bytes());
@@ -125,7 +129,7 @@ fn first_word(word: u64) -> [u8; 4] {
     [bytes[0], bytes[1], bytes[2], bytes[3]]
 }
 
-/// A name, up to its first zero.
+/// The name up to its first zero.
 #[must_use]
 pub fn name(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());

@@ -1,21 +1,22 @@
-//! Asks an NVMe controller for a log page (`NVME_IOCTL_ADMIN_CMD`, `include/uapi/linux/nvme_ioctl.h`).
+//! Reads log pages of an NVMe controller (`NVME_IOCTL_ADMIN_CMD`,
+//! `include/uapi/linux/nvme_ioctl.h`).
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// A log page that is asked for.
+/// A log page.
 #[derive(Clone, Copy, Debug)]
 pub enum LogPage {
     /// SMART / health information of the whole controller.
     Health,
-    /// Amazon's page, of a namespace.
+    /// The page of an Amazon namespace.
     Amazon(u32),
 }
 
 impl LogPage {
-    /// Number of the page, namespace and length in bytes.
-    fn what(self) -> (u32, u32, usize) {
+    /// Identifier of the page, namespace and length in bytes.
+    fn parameters(self) -> (u32, u32, usize) {
         match self {
             Self::Health => (0x02, u32::MAX, 512),
             Self::Amazon(namespace) => (0xD0, namespace, 4096),
@@ -46,7 +47,7 @@ const GET_LOG_PAGE: u8 = 0x02;
 const ADMIN_COMMAND: u32 = 3 << 30 | (size_of::<Command>() as u32) << 16 | (b'N' as u32) << 8 | 0x41;
 const PATIENCE_MS: u32 = 5000;
 
-/// A controller's character device.
+/// The character device of a controller.
 #[derive(Debug)]
 pub struct Controller {
     device: File,
@@ -70,7 +71,7 @@ impl Controller {
     /// # Errors
     /// When the kernel refuses the command, or the device does not have the page.
     pub fn log(&mut self, page: LogPage) -> io::Result<&[u8]> {
-        let (number, namespace, length) = page.what();
+        let (number, namespace, length) = page.parameters();
         self.page.clear();
         self.page.resize(length, 0);
         let mut command = Command {
@@ -78,13 +79,13 @@ impl Controller {
             namespace,
             address: self.page.as_mut_ptr() as u64,
             data_length: length as u32,
-            // The length is told in words of four bytes, less one.
+            // The length is in words of four bytes, minus one.
             words_10_15: [number | ((length as u32 / 4 - 1) << 16), 0, 0, 0, 0, 0],
             timeout_ms: PATIENCE_MS,
             ..Command::default()
         };
-        // SAFETY: `command` is laid out as the kernel's and lives through the call; `address` and `data_length` are those of
-        // `page`, which nothing else uses meanwhile.
+        // SAFETY: `command` has the layout of the kernel and outlives the call; `address` and
+        // `data_length` are those of `page`, which is borrowed exclusively.
         let result = unsafe { libc::ioctl(self.device.as_raw_fd(), ADMIN_COMMAND as _, &mut command) };
         match result {
             0 => Ok(&self.page),
@@ -101,13 +102,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_is_the_kernels() {
+    fn command_has_the_number_and_size_of_the_kernel() {
         assert_eq!(size_of::<Command>(), 72);
         assert_eq!(ADMIN_COMMAND, 0xC048_4E41);
     }
 
     #[test]
-    fn what_is_no_controller_refuses() {
+    fn device_that_is_not_a_controller_refuses() {
         let mut null = Controller::open("/dev/null").unwrap();
         assert_eq!(
             null.log(LogPage::Health).unwrap_err().raw_os_error(),

@@ -1,6 +1,8 @@
-//! What the hardware and the hypervisor tell: energy, clock frequency, temperature, counters of network and storage devices.
+//! Reads hardware and hypervisor metrics: energy, clock frequency, temperature, counters of network
+//! and storage devices.
 //!
-//! Reads may take milliseconds or hang in firmware, so all of them go on beside the ticks.
+//! A read can take milliseconds or hang in firmware, so all of these probes read on a separate
+//! thread.
 
 pub mod energy;
 pub mod ethtool;
@@ -22,7 +24,8 @@ use crate::host::ParseError;
 use crate::host::Source;
 use crate::procfs::fields::Cursor;
 
-/// A sysfs attribute that holds one number. It is opened again when its device went and came back.
+/// A sysfs attribute with one number. If its device is removed and added again, the file is opened
+/// again.
 #[derive(Debug)]
 pub struct Attribute {
     path: PathBuf,
@@ -30,19 +33,19 @@ pub struct Attribute {
 }
 
 impl Attribute {
-    /// sysfs prints a number in far less.
+    /// Longer than any number in sysfs.
     const BUFFER: usize = 64;
 
-    /// The attribute at `path`, which need not be there yet.
+    /// The attribute at `path`, which may not exist yet.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         Self { path, source: None }
     }
 
-    /// Its number now; `None` if the driver says that it does not know.
+    /// Reads the number; `None` if the driver does not know it.
     ///
     /// # Errors
-    /// When it is not there, cannot be read or is not a number.
+    /// When the file does not exist, cannot be read or does not contain a number.
     pub fn read(&mut self) -> Result<Option<i64>, ProbeError> {
         let mut source = match self.source.take() {
             Some(source) => source,
@@ -54,14 +57,14 @@ impl Attribute {
     }
 }
 
-/// Parses an attribute of one number; `<unknown>` is what cpufreq prints for want of one.
+/// Parses an attribute with one number. cpufreq prints `<unknown>` if it has none.
 ///
 /// ```text
 /// 2400000
 /// ```
 ///
 /// # Errors
-/// When it is anything else.
+/// When it has another content.
 pub fn parse_number(file: &[u8]) -> Result<Option<i64>, ParseError> {
     if file.trim_ascii() == b"<unknown>" {
         return Ok(None);
@@ -69,32 +72,34 @@ pub fn parse_number(file: &[u8]) -> Result<Option<i64>, ParseError> {
     Cursor::new(file).need_int("value").map(Some)
 }
 
-/// One sample over many attributes: each read is timed, and one that fails costs its own value only.
+/// One sample of many attributes: it times each read, and a read that fails loses only its own
+/// value.
 #[derive(Debug, Default)]
-struct Watch {
+struct TimedReads {
     first_error: Option<ProbeError>,
 }
 
-impl Watch {
-    /// The number, and how long the read took (us); nothing if the attribute is not there.
+impl TimedReads {
+    /// Reads the number and measures the time of the read (us); `None` if the attribute does not
+    /// exist.
     fn read(&mut self, attribute: &mut Attribute) -> Option<(Option<i64>, u64)> {
-        let begun = monotonic_ns();
+        let start = monotonic_ns();
         let value = attribute.read();
-        let took_us = u64::try_from((monotonic_ns() - begun) / 1000).unwrap_or(0);
+        let read_us = u64::try_from((monotonic_ns() - start) / 1000).unwrap_or(0);
         match value {
-            Ok(value) => Some((value, took_us)),
+            Ok(value) => Some((value, read_us)),
             Err(error) => {
                 let gone = is_gone(&error);
                 self.first_error.get_or_insert(error);
-                (!gone).then_some((None, took_us))
+                (!gone).then_some((None, read_us))
             }
         }
     }
 
-    /// Rows of which some were read are good; where none was, the first reason is told.
+    /// Returns the first error if no attribute was read.
     fn end(self, rows: &Rows, before: usize) -> Result<(), ProbeError> {
         match self.first_error {
-            // What a driver prints wrongly is told at once: it is our misreading or its bug.
+            // Malformed content is always reported: it is a bug of the driver or of the parser.
             Some(error @ ProbeError::Parse { .. }) => Err(error),
             Some(error) if rows.len() == before => Err(error),
             _ => Ok(()),
@@ -102,13 +107,13 @@ impl Watch {
     }
 }
 
-/// A device that went leaves no file, or a descriptor that says so.
+/// Whether the device was removed: its file does not exist, or reading it fails.
 fn is_gone(error: &ProbeError) -> bool {
     matches!(error, ProbeError::Read { source, .. }
         if matches!(source.raw_os_error(), Some(libc::ENOENT | libc::ENODEV | libc::ENXIO)))
 }
 
-/// A cell of a number that may be missing.
+/// Appends a number or null.
 fn int_or_null(value: Option<i64>, rows: &mut Rows) {
     match value {
         Some(value) => rows.int(value),
@@ -116,7 +121,8 @@ fn int_or_null(value: Option<i64>, rows: &mut Rows) {
     }
 }
 
-/// The names in a directory that begin with `prefix` and a digit, in the order of their numbers; none if there is no such directory.
+/// The names in a directory that start with `prefix` and a digit, in numeric order; none if the
+/// directory does not exist.
 fn numbered(dir: &Path, prefix: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(dir) else {
         return vec![];
@@ -133,7 +139,7 @@ fn numbered(dir: &Path, prefix: &str) -> Vec<String> {
     names
 }
 
-/// The text of a small file without blanks at its ends, if it can be read and says anything.
+/// The trimmed text of a small file, if it can be read and is not empty.
 fn word(path: &Path) -> Option<String> {
     let text = fs::read(path).ok()?;
     let text = String::from_utf8_lossy(text.trim_ascii()).into_owned();
@@ -145,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_attribute_follows_its_device() {
+    fn attribute_is_read_again_after_its_device_returns() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("temp1_input");
         let mut attribute = Attribute::new(path.clone());
@@ -163,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_in_their_order() {
+    fn names_are_in_numeric_order() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["cpu10", "cpu2", "cpu0", "cpufreq", "cpuidle"] {
             fs::create_dir(dir.path().join(name)).unwrap();

@@ -1,7 +1,9 @@
-//! NVMe log pages: SMART / health of every controller, and what Amazon's volumes say of their limits.
+//! Reads NVMe log pages: SMART / health of every controller, and the performance statistics of
+//! Amazon volumes.
 //!
-//! Time in which a volume's or the instance's limit held I/O back is nowhere else: requests only look slow. Asking needs
-//! CAP_SYS_ADMIN each time, and a command to the device.
+//! Only these statistics show the time in which limits of a volume or of the instance delayed I/O;
+//! elsewhere requests just look slow. Each read sends a command to the device and needs
+//! CAP_SYS_ADMIN.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -26,13 +28,13 @@ use crate::background::Background;
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
     "nvme",
-    "health of NVMe devices, and time in which the limits of cloud volumes held I/O back",
+    "health of NVMe devices, and time in which the limits of cloud volumes delayed I/O",
     &SCHEMA,
     open,
 )
 .every_nth()
 .live()
-.keeps(CapabilitySet::SYS_ADMIN);
+.with_capabilities(CapabilitySet::SYS_ADMIN);
 
 static ENTITY: &[Text] = &[text("controller")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
@@ -53,77 +55,81 @@ const fn volume(name: &'static str, unit: Unit, help: &'static str) -> Column {
 }
 
 static COLUMNS: &[Column] = &[
-    state("critical_warning", Unit::One, "bits of what is wrong").lower(),
-    state("temperature", Unit::Kelvin, "of the whole device").lower(),
-    state("available_spare", Unit::Percent, "spare capacity left").higher(),
+    state("critical_warning", Unit::One, "bits of the active warnings").lower(),
+    state("temperature", Unit::Kelvin, "temperature of the device").lower(),
+    state("available_spare", Unit::Percent, "remaining spare capacity").higher(),
     state(
         "percentage_used",
         Unit::Percent,
-        "of its life, as the vendor sees it",
+        "used part of the life of the device, estimated by the vendor",
     )
     .lower(),
-    health("data_units_read", Unit::One, "read, in thousands of 512 bytes"),
+    health(
+        "data_units_read",
+        Unit::One,
+        "data read, in units of 512,000 bytes",
+    ),
     health(
         "data_units_written",
         Unit::One,
-        "written, in thousands of 512 bytes",
+        "data written, in units of 512,000 bytes",
     ),
     health("host_reads", Unit::One, "read commands"),
     health("host_writes", Unit::One, "write commands"),
     health("busy_minutes", Unit::One, "minutes with a command in flight"),
-    health(
-        "media_errors",
-        Unit::One,
-        "data that could not be read back right",
-    )
-    .lower(),
+    health("media_errors", Unit::One, "unrecovered data integrity errors").lower(),
     health(
         "throttles_light",
         Unit::One,
-        "times that heat made it somewhat slower",
+        "transitions to light thermal throttling",
     )
     .lower(),
     health(
         "throttles_heavy",
         Unit::One,
-        "times that heat made it much slower",
+        "transitions to heavy thermal throttling",
     )
     .lower(),
     health(
         "throttled_light_s",
         Unit::Second,
-        "somewhat slower because of heat",
+        "time in light thermal throttling",
     )
     .lower(),
-    health("throttled_heavy_s", Unit::Second, "much slower because of heat").lower(),
+    health(
+        "throttled_heavy_s",
+        Unit::Second,
+        "time in heavy thermal throttling",
+    )
+    .lower(),
     volume("volume_reads", Unit::One, "reads completed by the volume"),
     volume("volume_writes", Unit::One, "writes completed by the volume"),
     volume("volume_read_bytes", Unit::Byte, "read from the volume"),
     volume("volume_write_bytes", Unit::Byte, "written to the volume"),
-    volume("volume_read_us", Unit::Microsecond, "summed over reads").lower(),
-    volume("volume_write_us", Unit::Microsecond, "summed over writes").lower(),
+    volume("volume_read_us", Unit::Microsecond, "time of all reads").lower(),
+    volume("volume_write_us", Unit::Microsecond, "time of all writes").lower(),
     volume(
         "volume_iops_exceeded_us",
         Unit::Microsecond,
-        "held back by the volume's limit on operations",
+        "time over the IOPS limit of the volume",
     )
     .lower(),
     volume(
         "volume_throughput_exceeded_us",
         Unit::Microsecond,
-        "held back by the volume's limit on bytes",
+        "time over the throughput limit of the volume",
     )
     .lower(),
     volume(
         "instance_iops_exceeded_us",
         Unit::Microsecond,
-        "held back by the instance's limit on operations",
+        "time over the IOPS limit of the instance",
     )
     .lower(),
     volume(
         "instance_throughput_exceeded_us",
         Unit::Microsecond,
-        "held back by the instance's limit on bytes",
+        "time over the throughput limit of the instance",
     )
     .lower(),
     Column::gauge(
@@ -142,7 +148,7 @@ const VOLUME: usize = 11;
 struct Watched {
     name: String,
     controller: Controller,
-    /// The namespace to ask for the vendor's page, where it has that page.
+    /// The namespace of the vendor's page, if the device has that page.
     amazon: Option<u32>,
 }
 
@@ -151,9 +157,8 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let mut watched = vec![];
     for name in numbered(&root, "nvme") {
         let device = format!("/dev/{name}");
-        let controller = Controller::open(&device).map_err(|error| {
-            NotRunning::Unavailable(format!("{device}: {error}; only root may ask an NVMe device"))
-        })?;
+        let controller = Controller::open(&device)
+            .map_err(|error| NotRunning::Unavailable(format!("{device}: {error}; run as root")))?;
         let model = word(&root.join(&name).join("model")).unwrap_or_default();
         watched.push(Watched {
             name,
@@ -163,20 +168,21 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     }
     let Some(first) = watched.first_mut() else {
         return Err(NotRunning::Unavailable(format!(
-            "{}: there is no NVMe device; nothing would make it work",
+            "{}: no NVMe device; the probe needs one",
             root.display()
         )));
     };
     if let Err(error) = first.controller.log(LogPage::Health) {
         return Err(NotRunning::Unavailable(format!(
-            "/dev/{}: {error}; it needs CAP_SYS_ADMIN",
+            "/dev/{}: {error}; run as root or with CAP_SYS_ADMIN",
             first.name
         )));
     }
     Ok(Background::spawn("nvme", move |rows| sample(&mut watched, rows)))
 }
 
-/// Volumes have their page at the one namespace, instance storage at all.
+/// The namespace of Amazon's page: volumes have it at their only namespace, instance storage at all
+/// namespaces.
 fn amazon_namespace(model: &str) -> Option<u32> {
     if model.starts_with("Amazon Elastic Block Store") {
         Some(1)
@@ -194,7 +200,8 @@ fn sample(watched: &mut [Watched], rows: &mut Rows) -> Result<(), ProbeError> {
         amazon,
     } in watched
     {
-        // Volumes need not have the health page, nor older ones the vendor's: null then.
+        // A volume may lack the health page, and an older one the vendor's page: their values are
+        // null.
         let health = controller
             .log(LogPage::Health)
             .map(parse_health)
@@ -215,20 +222,19 @@ fn sample(watched: &mut [Watched], rows: &mut Rows) -> Result<(), ProbeError> {
         }
     }
     if rows.is_empty() {
-        return Err(ProbeError::Source(
-            "no NVMe device answers any more; see dmesg".to_owned(),
-        ));
+        return Err(ProbeError::Source("no NVMe device answers; see dmesg".to_owned()));
     }
     Ok(())
 }
 
-/// Takes the SMART / health log page apart (NVM Express Base Specification 2.0, figure 207); what lies behind a short page's end is null.
+/// Parses the SMART / health log page (NVM Express Base Specification 2.0, figure 207); values
+/// after the end of a short page are null.
 #[must_use]
 pub fn parse_health(page: &[u8]) -> [Option<u64>; HEALTH] {
-    let short = |place: usize, bytes: usize| number(page, place, bytes);
+    let short = |offset: usize, bytes: usize| number(page, offset, bytes);
     [
         short(0, 1),
-        // Zero kelvin is what a device without a sensor says.
+        // A device without a sensor reports 0 K.
         short(1, 2).filter(|kelvin| *kelvin > 0),
         short(3, 1),
         short(5, 1),
@@ -245,8 +251,8 @@ pub fn parse_health(page: &[u8]) -> [Option<u64>; HEALTH] {
     ]
 }
 
-/// Takes Amazon's page apart: magic, version, then eleven numbers of eight bytes (Amazon EBS user guide, "detailed performance
-/// statistics"); `None` if it does not begin with one of the two magics.
+/// Parses Amazon's page: magic, version, then eleven numbers of eight bytes (Amazon EBS user guide,
+/// "detailed performance statistics"); `None` if it starts with neither of the two magics.
 #[must_use]
 pub fn parse_amazon(page: &[u8]) -> Option<[Option<u64>; VOLUME]> {
     const VOLUME_MAGIC: u64 = 0x3C23_B510;
@@ -256,11 +262,11 @@ pub fn parse_amazon(page: &[u8]) -> Option<[Option<u64>; VOLUME]> {
         return None;
     }
     let mut cells = [None; VOLUME];
-    for (place, cell) in cells.iter_mut().enumerate() {
-        *cell = number(page, 8 + 8 * place, 8);
+    for (index, cell) in cells.iter_mut().enumerate() {
+        *cell = number(page, 8 + 8 * index, 8);
     }
     if magic == INSTANCE_MAGIC {
-        // Instance storage has no volume whose limits could be met.
+        // Instance storage has no volume limits.
         cells[6] = None;
         cells[7] = None;
     }
@@ -268,8 +274,8 @@ pub fn parse_amazon(page: &[u8]) -> Option<[Option<u64>; VOLUME]> {
 }
 
 /// A little-endian number of up to eight bytes.
-fn number(page: &[u8], place: usize, bytes: usize) -> Option<u64> {
-    let field = page.get(place..place + bytes)?;
+fn number(page: &[u8], offset: usize, bytes: usize) -> Option<u64> {
+    let field = page.get(offset..offset + bytes)?;
     Some(
         field
             .iter()
@@ -278,22 +284,22 @@ fn number(page: &[u8], place: usize, bytes: usize) -> Option<u64> {
     )
 }
 
-/// A number of sixteen bytes; one beyond eight of them is not stored as a smaller one.
-fn long(page: &[u8], place: usize) -> Option<u64> {
-    let high = number(page, place + 8, 8)?;
-    number(page, place, 8).filter(|_| high == 0)
+/// A number of sixteen bytes; `None` if it does not fit into 64 bits.
+fn long(page: &[u8], offset: usize) -> Option<u64> {
+    let high = number(page, offset + 8, 8)?;
+    number(page, offset, 8).filter(|_| high == 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn put(page: &mut [u8], place: usize, bytes: &[u8]) {
-        page[place..place + bytes.len()].copy_from_slice(bytes);
+    fn put(page: &mut [u8], offset: usize, bytes: &[u8]) {
+        page[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 
     #[test]
-    fn health_of_a_drive() {
+    fn health_page_of_a_drive() {
         let mut page = vec![0; 512];
         put(&mut page, 1, &311u16.to_le_bytes());
         put(&mut page, 3, &[100, 10, 3]);
@@ -314,11 +320,11 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_a_volume() {
+    fn amazon_page_of_a_volume() {
         let mut page = vec![0; 4096];
         put(&mut page, 0, &0x3C23_B510_u32.to_le_bytes());
-        for place in 0..VOLUME {
-            put(&mut page, 8 + 8 * place, &(1000 + place as u64).to_le_bytes());
+        for index in 0..VOLUME {
+            put(&mut page, 8 + 8 * index, &(1000 + index as u64).to_le_bytes());
         }
         let volume = parse_amazon(&page).unwrap();
         assert_eq!(
@@ -334,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn which_devices_have_the_vendors_page() {
+    fn amazon_devices_have_the_page() {
         assert_eq!(
             amazon_namespace("Amazon Elastic Block Store              "),
             Some(1)

@@ -1,6 +1,8 @@
-//! Temperatures (`/sys/class/hwmon`, `/sys/class/thermal`), and how often and how long heat made CPUs slower.
+//! Reads temperatures (`/sys/class/hwmon`, `/sys/class/thermal`) and count and time of thermal
+//! throttling of CPUs.
 //!
-//! A sensor may sit behind a slow bus, or in a drive that is asked by a command: each read's duration is recorded.
+//! A sensor can be behind a slow bus, or in a drive that answers a command: the duration of each
+//! read is recorded.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +16,7 @@ use loadprint_recording::schema::Unit;
 use loadprint_recording::schema::text;
 
 use super::Attribute;
-use super::Watch;
+use super::TimedReads;
 use super::int_or_null;
 use super::numbered;
 use super::word;
@@ -29,7 +31,7 @@ use crate::background::Background;
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
     "thermal",
-    "temperatures, and how often heat made CPUs slower",
+    "temperatures, and thermal throttling of CPUs",
     &SCHEMA,
     open,
 )
@@ -42,18 +44,23 @@ static COLUMNS: &[Column] = &[
     Column::gauge(
         "temperature",
         Unit::Millicelsius,
-        "of a hwmon sensor or a thermal zone",
+        "temperature of a hwmon sensor or a thermal zone",
         "/sys/class/hwmon/hwmon*/temp*_input, /sys/class/thermal/thermal_zone*/temp",
     )
     .stored(Type::Int64)
     .lower(),
-    Column::counter("throttles", Unit::One, "times that heat made it slower", THROTTLE)
-        .stored(Type::Int64)
-        .lower(),
+    Column::counter(
+        "throttles",
+        Unit::One,
+        "times that it was throttled because of heat",
+        THROTTLE,
+    )
+    .stored(Type::Int64)
+    .lower(),
     Column::counter(
         "throttled_ms",
         Unit::Millisecond,
-        "slower because of heat; Linux 5.6",
+        "time throttled because of heat; Linux 5.6",
         THROTTLE,
     )
     .stored(Type::Int64)
@@ -61,12 +68,12 @@ static COLUMNS: &[Column] = &[
     Column::gauge(
         "read_us",
         Unit::Microsecond,
-        "how long the read took",
-        "the recorder's clock",
+        "duration of the read",
+        "clock of the recorder",
     ),
 ];
 
-/// One row: a sensor's temperature, or the two counts of a CPU or package.
+/// One row: the temperature of a sensor, or the two counters of a CPU or package.
 #[derive(Debug)]
 struct Sensor {
     source: &'static str,
@@ -88,7 +95,7 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     sensors.extend(throttles(host));
     if sensors.is_empty() {
         return Err(NotRunning::Unavailable(format!(
-            "{}: no temperature and no count of throttling; guests have none, a host needs a driver for it (coretemp, k10temp)",
+            "{}: no temperatures and no throttling counters; virtual machines have none, a host needs a driver (coretemp, k10temp)",
             host.sys("class/hwmon").display()
         )));
     }
@@ -104,7 +111,7 @@ fn temperatures(host: &Host) -> Vec<Sensor> {
     for chip in numbered(&root, "hwmon") {
         let dir = root.join(&chip);
         let name = word(&dir.join("name")).unwrap_or_else(|| chip.clone());
-        // The number of a chip changes from boot to boot, its device does not.
+        // The number of a chip can change at a boot, its device does not.
         let device = fs::read_link(dir.join("device"))
             .ok()
             .and_then(|link| Some(link.file_name()?.to_string_lossy().into_owned()));
@@ -131,7 +138,7 @@ fn temperatures(host: &Host) -> Vec<Sensor> {
             &root.join(&zone).join("temp"),
         ));
     }
-    apart(&mut sensors);
+    make_names_unique(&mut sensors);
     sensors
 }
 
@@ -143,18 +150,19 @@ fn temperature(source: &'static str, name: String, path: &Path) -> Sensor {
     }
 }
 
-/// Chips may give two sensors one label: the later ones get a number.
-fn apart(sensors: &mut [Sensor]) {
-    for place in 1..sensors.len() {
-        let (before, rest) = sensors.split_at_mut(place);
+/// Adds a number to the name of a sensor if an earlier one has the same name.
+fn make_names_unique(sensors: &mut [Sensor]) {
+    for index in 1..sensors.len() {
+        let (before, rest) = sensors.split_at_mut(index);
         let same = before.iter().filter(|other| other.name == rest[0].name).count();
         if same > 0 {
-            rest[0].name = format!("{} #{}", rest[0].name, place + 1);
+            rest[0].name = format!("{} #{}", rest[0].name, index + 1);
         }
     }
 }
 
-/// The counts of every CPU, and of every package once: all its CPUs have the same.
+/// The counters of every CPU and every package. All CPUs of a package have its counters; one of
+/// them is read.
 fn throttles(host: &Host) -> Vec<Sensor> {
     let root = host.sys("devices/system/cpu");
     let mut sensors: Vec<Sensor> = vec![];
@@ -186,7 +194,7 @@ fn throttles(host: &Host) -> Vec<Sensor> {
 }
 
 fn sample(sensors: &mut [Sensor], rows: &mut Rows) -> Result<(), ProbeError> {
-    let (mut watch, before) = (Watch::default(), rows.len());
+    let (mut watch, before) = (TimedReads::default(), rows.len());
     for sensor in sensors {
         let entity = [sensor.source.as_bytes(), sensor.name.as_bytes()];
         match &mut sensor.reads {
@@ -203,7 +211,7 @@ fn sample(sensors: &mut [Sensor], rows: &mut Rows) -> Result<(), ProbeError> {
                     rows.row(&entity);
                     rows.null();
                     int_or_null(count, rows);
-                    // Kernels before 5.6 have the count only.
+                    // Kernels before 5.6 have only the count.
                     int_or_null(milliseconds.read().unwrap_or(None), rows);
                     rows.uint(took_us);
                 }

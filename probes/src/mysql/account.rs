@@ -1,4 +1,5 @@
-//! Where the server is and as whom to ask it. Plain values: files are read by whoever takes the options.
+//! Defines the address and the account of the server. Plain values: the caller reads option and
+//! password files.
 
 use std::fmt::Debug;
 use std::fmt::Formatter;
@@ -7,7 +8,8 @@ use std::path::PathBuf;
 pub use loadprint_mysqlclient::SslMode;
 pub use loadprint_mysqlclient::Tls;
 
-/// A server and an account. What is `None` comes from the option file, else from the library's defaults.
+/// A server and an account. A value of `None` comes from the option file, or from the defaults of
+/// the library.
 #[derive(Clone, Default)]
 pub struct Account {
     /// `localhost` means the unix socket.
@@ -18,13 +20,13 @@ pub struct Account {
     pub socket: Option<String>,
     /// User name.
     pub user: Option<String>,
-    /// The secret; `None` leaves it to the option file and to MYSQL_PWD, which the library reads itself.
+    /// The password; with `None` the library reads it from the option file or from MYSQL_PWD.
     pub password: Option<String>,
-    /// Read by the library, groups `client` and `loadprint-collect`.
+    /// The option file, of which the library reads the groups `client` and `loadprint-collect`.
     pub option_file: Option<PathBuf>,
     /// TLS.
     pub tls: Tls,
-    /// Enable the InnoDB counters that are read, and disable them again.
+    /// Enable the InnoDB counters that are read, and disable them at the end.
     pub monitor: bool,
 }
 
@@ -38,7 +40,7 @@ impl Debug for Account {
 }
 
 impl Account {
-    /// The server in words.
+    /// A description of the server for messages.
     #[must_use]
     pub fn describe(&self) -> String {
         match (&self.socket, &self.host, &self.option_file) {

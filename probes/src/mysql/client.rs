@@ -1,4 +1,5 @@
-//! A connection on libmysqlclient that runs texts and hands out their rows. It never waits for longer than its timeouts.
+//! Runs statements on a connection of libmysqlclient and returns their rows. Every wait has a
+//! timeout.
 
 use std::ffi::CStr;
 use std::ffi::CString;
@@ -15,59 +16,61 @@ use mysqlclient_sys as sys;
 use super::account::Account;
 use super::wire::Sizes;
 
-/// How long a server may take to answer a new connection.
+/// Timeout for a new connection.
 const CONNECT_SECONDS: c_uint = 5;
-/// How long it may be silent within an answer, and the network busy within a question.
+/// Timeout for each read of a response and each write of a statement.
 const READ_SECONDS: c_uint = 10;
-/// Bytes of an answer at most: all that a server keeps of statement digests is a quarter of that.
+/// Maximum size of a response: four times that of all statement digests of a server.
 const ANSWER_BYTES: u64 = 64 << 20;
-/// Bytes of a packet at most, and of the descriptions of an answer's columns.
+/// Maximum size of a packet, and of the column definitions of a response.
 const PACKET_BYTES: c_ulong = 16 << 20;
-/// The first error number of the client library (errmsg.h); below are the server's.
+/// The first error number of the client library (errmsg.h); smaller numbers are those of the
+/// server.
 const CLIENT_ERRORS: u32 = 2000;
-/// CR_UNKNOWN_ERROR, for what is said here.
+/// CR_UNKNOWN_ERROR, for errors of this module.
 const UNKNOWN_ERROR: u32 = 2000;
 
-/// What the server or the library answered in place of rows.
+/// An error of the server or the library.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (error {number})")]
 pub struct Failure {
-    /// Its number in MySQL's error reference.
+    /// The number in MySQL's error reference.
     pub number: u32,
-    /// Its message, in one line.
+    /// The message, in one line.
     pub message: String,
 }
 
 impl Failure {
-    /// A login that will not succeed later either: wrong password, host, plugin or certificate.
+    /// Whether a later login would fail too: wrong password, host, plugin or certificate.
     pub fn is_refusal(&self) -> bool {
-        // Too many connections (three kinds), shutdown under way, out of memory or threads: these pass.
-        const PASSING: [u32; 8] = [1040, 1203, 1226, 1053, 1037, 1038, 1041, 1135];
+        // Too many connections (three kinds), shutdown in progress, out of memory or threads.
+        const TEMPORARY: [u32; 8] = [1040, 1203, 1226, 1053, 1037, 1038, 1041, 1135];
         // TLS failed, unknown protocol, old authentication, plugins.
         const CLIENT: [u32; 7] = [2019, 2026, 2047, 2049, 2059, 2060, 2061];
         match self.number {
-            number @ ..CLIENT_ERRORS => !PASSING.contains(&number),
+            number @ ..CLIENT_ERRORS => !TEMPORARY.contains(&number),
             number @ CLIENT_ERRORS..3000 => CLIENT.contains(&number),
             3118 | 3159 | 4150 | 4151 => true,
             _ => false,
         }
     }
 
-    /// A statement that this server or this account does not have, now and later.
+    /// Whether this server or account will never support the statement.
     pub fn is_unsupported(&self) -> bool {
-        // Access denied (four kinds), unknown database, column, table, engine, variable, syntax, not built in.
+        // Access denied (four kinds), unknown database, column, table, engine, variable, syntax,
+        // not built in.
         const NEVER: [u32; 14] = [
             1044, 1045, 1142, 1143, 1227, 1370, 1049, 1054, 1064, 1109, 1146, 1193, 1235, 1286,
         ];
         NEVER.contains(&self.number)
     }
 
-    /// The connection cannot be used any more.
+    /// Whether the connection is unusable.
     fn ends_connection(&self) -> bool {
         (CLIENT_ERRORS..3000).contains(&self.number) || self.number == 1053
     }
 
-    /// There is no connection to ask.
+    /// The error for a query without a connection.
     pub fn no_connection() -> Self {
         Self::local("not connected")
     }
@@ -82,7 +85,7 @@ impl Failure {
     /// # Safety
     /// `mysql` must be a handle from mysql_init.
     unsafe fn of(mysql: *mut sys::MYSQL) -> Self {
-        // SAFETY: the string belongs to the handle, ends with a zero byte and is copied at once.
+        // SAFETY: the handle owns the string, which ends with a zero byte and is copied here.
         let (number, message) = unsafe {
             (
                 sys::mysql_errno(mysql),
@@ -104,10 +107,10 @@ pub struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    /// Cell number `place`; a cell that is not there is NULL.
-    pub fn get(&self, place: usize) -> Option<&'a [u8]> {
-        let (value, length) = (*self.values.get(place)?, *self.lengths.get(place)?);
-        // SAFETY: the library says where a cell is and how long; it lives as long as the row.
+    /// The cell of column `index`; `None` for NULL and for a missing column.
+    pub fn get(&self, index: usize) -> Option<&'a [u8]> {
+        let (value, length) = (*self.values.get(index)?, *self.lengths.get(index)?);
+        // SAFETY: pointer and length are those of the library; the cell lives as long as the row.
         (!value.is_null()).then(|| unsafe { slice::from_raw_parts(value.cast(), length as usize) })
     }
 
@@ -117,16 +120,16 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// A connection, open until it is dropped or found to be lost.
+/// A connection. It stays open until it is dropped or lost.
 #[derive(Debug)]
 pub struct Client {
     mysql: *mut sys::MYSQL,
     lost: bool,
-    answered: u64,
+    received_bytes: u64,
 }
 
-// SAFETY: a connection may be used by any thread that called mysql_thread_init, one at a time (C API reference, "Writing C API
-// Threaded Client Programs"); `&mut` sees to the latter.
+// SAFETY: a connection may be used by any thread that called mysql_thread_init, one at a time (C
+// API reference, "Writing C API Threaded Client Programs"); `&mut` sees to the latter.
 unsafe impl Send for Client {}
 
 impl Client {
@@ -137,7 +140,7 @@ impl Client {
     pub fn connect(account: &Account) -> Result<Self, Failure> {
         attach_thread();
         let text = |value: Option<&str>| -> Result<Option<CString>, Failure> {
-            let cut = |_| Failure::local("a --mysql option holds a zero byte");
+            let cut = |_| Failure::local("a --mysql option contains a zero byte");
             value.map(CString::new).transpose().map_err(cut)
         };
         let host = text(account.host.as_deref())?;
@@ -145,18 +148,20 @@ impl Client {
         let password = text(account.password.as_deref())?;
         let socket = text(account.socket.as_deref())?;
         let pointer = |value: &Option<CString>| value.as_ref().map_or(ptr::null(), |text| text.as_ptr());
-        // SAFETY: the library is initialised; null asks it to allocate the handle, which `client` frees.
+        // SAFETY: the library is initialised; for null it allocates the handle, which `client`
+        // frees.
         let mysql = unsafe { sys::mysql_init(ptr::null_mut()) };
         let client = Self {
             mysql,
             lost: false,
-            answered: 0,
+            received_bytes: 0,
         };
         if client.mysql.is_null() {
             return Err(Failure::local("mysql_init: out of memory"));
         }
         client.set_options(account)?;
-        // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that outlives the call.
+        // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that
+        // outlives the call.
         unsafe {
             let connected = sys::mysql_real_connect(
                 client.mysql,
@@ -179,7 +184,7 @@ impl Client {
         use sys::mysql_option as option;
         let texts = |option, value: &[u8]| {
             let text =
-                CString::new(value).map_err(|_| Failure::local("a --mysql option holds a zero byte"))?;
+                CString::new(value).map_err(|_| Failure::local("a --mysql option contains a zero byte"))?;
             // SAFETY: the handle is not connected yet; these options take a string and copy it.
             unsafe { sys::mysql_options(self.mysql, option, text.as_ptr().cast()) };
             Ok::<_, Failure>(())
@@ -200,7 +205,8 @@ impl Client {
             (option::MYSQL_OPT_WRITE_TIMEOUT, READ_SECONDS),
         ];
         for (option, number) in &numbers {
-            // SAFETY: these options take a pointer to an unsigned int and copy it (C API reference, mysql_options).
+            // SAFETY: these options take a pointer to an unsigned int and copy it (C API reference,
+            // mysql_options).
             unsafe { sys::mysql_options(self.mysql, *option, ptr::from_ref(number).cast::<c_void>()) };
         }
         // SAFETY: this option takes a pointer to an unsigned long and copies it.
@@ -217,14 +223,14 @@ impl Client {
         Ok(())
     }
 
-    /// True if a statement found that the connection is gone.
+    /// True if a statement has failed because the connection was lost.
     pub fn is_lost(&self) -> bool {
         self.lost
     }
 
-    /// True if the server is MariaDB, by what it calls itself.
+    /// True if the version string of the server names MariaDB.
     pub fn is_mariadb(&self) -> bool {
-        // SAFETY: the connection is open; the string belongs to it and ends with a zero byte.
+        // SAFETY: the connection is open and owns the string, which ends with a zero byte.
         unsafe {
             CStr::from_ptr(sys::mysql_get_server_info(self.mysql))
                 .to_string_lossy()
@@ -238,27 +244,28 @@ impl Client {
         unsafe { sys::mysql_get_server_version(self.mysql) }
     }
 
-    /// The sizes of this connection's packets.
+    /// The packet sizes of this connection.
     pub fn sizes(&self) -> Sizes {
-        // SAFETY: the connection is open. The client's flags may hold some that the server does not know.
+        // SAFETY: the connection is open. The server may not support all flags of the client.
         unsafe { Sizes::new((*self.mysql).client_flag & (*self.mysql).server_capabilities) }
     }
 
-    /// Bytes of all answers so far, as the server counts them.
-    pub fn answered(&self) -> u64 {
-        self.answered
+    /// Bytes of all responses, as the server counts them.
+    pub fn received_bytes(&self) -> u64 {
+        self.received_bytes
     }
 
-    /// Runs a text and hands out its rows one by one.
+    /// Runs a statement and calls `row` with each row.
     ///
     /// # Errors
-    /// What the server answered in place of rows, or the loss of the connection.
+    /// The error of the server, or the loss of the connection.
     pub fn query(&mut self, sql: &str, mut row: impl FnMut(&Cells<'_>)) -> Result<(), Failure> {
         attach_thread();
         let sizes = self.sizes();
-        let most = self.answered + ANSWER_BYTES;
-        // SAFETY: pointer and length describe `sql`; the result is freed before anything else is asked. A row is an array of as
-        // many pointers and lengths as there are fields, and is handed out before the next one is fetched.
+        let limit = self.received_bytes + ANSWER_BYTES;
+        // SAFETY: pointer and length describe `sql`; the result is freed before the next statement.
+        // A row is an array of one pointer and one length for each field, and is used before the
+        // next row is fetched.
         unsafe {
             if sys::mysql_real_query(self.mysql, sql.as_ptr().cast(), sql.len() as c_ulong) != 0 {
                 return self.end(0);
@@ -280,7 +287,7 @@ impl Client {
                 ];
                 lengths.map(u64::from)
             };
-            self.answered += sizes.result(fields.iter().map(names));
+            self.received_bytes += sizes.result(fields.iter().map(names));
             loop {
                 let values = sys::mysql_fetch_row(result);
                 if values.is_null() {
@@ -290,34 +297,34 @@ impl Client {
                     values: slice::from_raw_parts(values, count),
                     lengths: slice::from_raw_parts(sys::mysql_fetch_lengths(result), count),
                 };
-                self.answered += sizes.row(cells.sizes());
-                if self.answered > most {
+                self.received_bytes += sizes.row(cells.sizes());
+                if self.received_bytes > limit {
                     self.lost = true;
-                    // Else freeing the result would read all that is left of it.
+                    // Otherwise mysql_free_result would read the rest of the response.
                     libc::shutdown((*self.mysql).net.fd, libc::SHUT_RDWR);
                     sys::mysql_free_result(result);
                     let mebibytes = ANSWER_BYTES >> 20;
                     return Err(Failure::local(&format!(
-                        "an answer of more than {mebibytes} MiB; the connection was closed"
+                        "the response has more than {mebibytes} MiB; the connection was closed"
                     )));
                 }
                 row(&cells);
             }
             sys::mysql_free_result(result);
-            // An error among the rows is kept with the connection.
+            // The connection stores an error that occurred between rows.
             self.end(sizes.end())
         }
     }
 
-    /// Counts the last packet of an answer: `size` bytes, or an error's.
+    /// Counts the last packet of a response: `size` bytes, or an error packet.
     fn end(&mut self, size: u64) -> Result<(), Failure> {
-        // SAFETY: the handle is there until this value is dropped.
+        // SAFETY: the handle exists until this value is dropped.
         let (number, failure) = unsafe { (sys::mysql_errno(self.mysql), Failure::of(self.mysql)) };
         if number == 0 {
-            self.answered += size;
+            self.received_bytes += size;
             return Ok(());
         }
-        self.answered += self.sizes().error(&failure.message);
+        self.received_bytes += self.sizes().error(&failure.message);
         self.lost |= failure.ends_connection();
         Err(failure)
     }

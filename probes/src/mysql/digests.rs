@@ -1,4 +1,5 @@
-//! `mysql_digests`: what statements the server has run, by their normalised text, at the first and the last tick.
+//! Reads the statements that the server has executed, by digest, at the first and the last tick
+//! (`mysql_digests`).
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -23,7 +24,7 @@ use crate::background::Background;
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
     "mysql_digests",
-    "statements of the MySQL server by their normalised text, at both ends",
+    "statements of the MySQL server by digest, at the first and the last tick",
     &SCHEMA,
     open,
 )
@@ -37,8 +38,9 @@ const TABLE: PerformanceTable = PerformanceTable {
     since: 50_605,
     in_mariadb: true,
 };
-/// The row that the server keeps for all statements whose digest found no place; its own DIGEST is NULL.
-const NO_PLACE: &[u8] = b"(no place)";
+/// The row of all statements without a digest row, for which the table has no room; its DIGEST is
+/// NULL.
+const NO_DIGEST_ROW: &[u8] = b"(no place)";
 
 const fn count(name: &'static str, help: &'static str, source: &'static str) -> Column {
     Column::counter(name, Unit::One, help, source)
@@ -47,14 +49,14 @@ const fn count(name: &'static str, help: &'static str, source: &'static str) -> 
 static COLUMNS: &[Column] = &[
     Column::info(
         "digest_text",
-        "the statement, values replaced by ?",
+        "the normalised statement, with ? for values",
         "DIGEST_TEXT",
     ),
     count("count", "executions", "COUNT_STAR"),
     Column::counter(
         "sum_timer_wait",
         Unit::Picosecond,
-        "time in them",
+        "execution time",
         "SUM_TIMER_WAIT",
     )
     .lower(),
@@ -75,10 +77,10 @@ static COLUMNS: &[Column] = &[
         "SUM_ROWS_EXAMINED",
     )
     .lower(),
-    count("tmp_tables", "temporary tables made", "SUM_CREATED_TMP_TABLES").lower(),
+    count("tmp_tables", "temporary tables created", "SUM_CREATED_TMP_TABLES").lower(),
     count(
         "tmp_disk_tables",
-        "of these on disk",
+        "temporary tables created on disk",
         "SUM_CREATED_TMP_DISK_TABLES",
     )
     .lower(),
@@ -91,21 +93,21 @@ static COLUMNS: &[Column] = &[
     .lower(),
     count(
         "no_good_index_used",
-        "executions that found no good index",
+        "executions without a good index",
         "SUM_NO_GOOD_INDEX_USED",
     )
     .lower(),
     Column::counter(
         "cpu_time",
         Unit::Picosecond,
-        "CPU time, from MySQL 8.0.28 on, 0 unless its consumer is on",
+        "CPU time, since MySQL 8.0.28; 0 unless its consumer is enabled",
         "SUM_CPU_TIME",
     )
     .lower(),
 ];
 
-/// Only what is stored: QUERY_SAMPLE_TEXT would bring the values of statements.
-fn question(columns: &[Column]) -> String {
+/// Selects only these columns: QUERY_SAMPLE_TEXT would contain values of statements.
+fn select_statement(columns: &[Column]) -> String {
     let columns: Vec<_> = columns.iter().map(|column| column.source.as_ref()).collect();
     format!(
         "SELECT SCHEMA_NAME, DIGEST, {} FROM performance_schema.events_statements_summary_by_digest",
@@ -114,7 +116,7 @@ fn question(columns: &[Column]) -> String {
 }
 
 fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let server = options.mysql.ok_or_else(super::nobody_named_one)?;
+    let server = options.mysql.ok_or_else(super::no_server_named)?;
     server.log_in()?;
     super::performance_schema(server, TABLE)?;
     let probe = Background::new("mysql_digests", move |rows| read(server, rows));
@@ -123,24 +125,28 @@ fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 
 fn read(server: &'static Server, rows: &mut Rows) -> Result<(), ProbeError> {
     let mut link = server.link()?;
-    let mut ask = |columns: &[Column]| link.query(Kind::Select, &question(columns), |cells| row(rows, cells));
-    let answered = match ask(COLUMNS) {
-        // 1054: no column SUM_CPU_TIME, the last one.
-        Err(Failure { number: 1054, .. }) => ask(&COLUMNS[..COLUMNS.len() - 1]),
-        answered => answered,
+    let mut select =
+        |columns: &[Column]| link.query(Kind::Select, &select_statement(columns), |cells| row(rows, cells));
+    let result = match select(COLUMNS) {
+        // 1054: the last column, SUM_CPU_TIME, does not exist.
+        Err(Failure { number: 1054, .. }) => select(&COLUMNS[..COLUMNS.len() - 1]),
+        result => result,
     };
-    answered.map_err(|failure| ProbeError::Source(format!("{}: {failure}", server.account().describe())))
+    result.map_err(|failure| ProbeError::Source(format!("{}: {failure}", server.account().describe())))
 }
 
 fn row(rows: &mut Rows, cells: &Cells<'_>) {
-    rows.row(&[cells.get(0).unwrap_or_default(), cells.get(1).unwrap_or(NO_PLACE)]);
+    rows.row(&[
+        cells.get(0).unwrap_or_default(),
+        cells.get(1).unwrap_or(NO_DIGEST_ROW),
+    ]);
     match cells.get(2) {
         Some(text) => rows.text(text),
         None => rows.null(),
     }
-    for place in 1..COLUMNS.len() {
+    for column in 1..COLUMNS.len() {
         let cell = cells
-            .get(2 + place)
+            .get(2 + column)
             .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
         rows.uint_or_null(cell);
     }

@@ -1,4 +1,5 @@
-//! The metrics of the table `mysql` whose meaning is known; the table holds whatever else the server prints.
+//! Declares the metrics of the table `mysql` with a documented meaning; the table also contains all
+//! others of the server.
 
 use loadprint_recording::schema::Column;
 use loadprint_recording::schema::Unit;
@@ -6,7 +7,7 @@ use loadprint_recording::schema::Unit;
 const STATUS: &str = "SHOW GLOBAL STATUS";
 const INNODB: &str = "information_schema.INNODB_METRICS";
 const ENGINE: &str = "SHOW ENGINE INNODB STATUS, where SHOW GLOBAL STATUS has no checkpoint";
-const OWN: &str = "counted by the recorder as of the SHOW GLOBAL STATUS of the same tick";
+const RECORDER: &str = "counted by the recorder up to the SHOW GLOBAL STATUS of the same tick";
 
 const fn count(name: &'static str, help: &'static str) -> Column {
     Column::counter(name, Unit::One, help, STATUS)
@@ -28,23 +29,23 @@ const fn innodb(name: &'static str, unit: Unit, help: &'static str) -> Column {
     Column::counter(name, unit, help, INNODB)
 }
 
-const fn own(name: &'static str, unit: Unit, help: &'static str) -> Column {
-    Column::counter(name, unit, help, OWN)
+const fn recorder(name: &'static str, unit: Unit, help: &'static str) -> Column {
+    Column::counter(name, unit, help, RECORDER)
 }
 
-/// Names as the servers spell them; the units are those of the manuals' pages on status variables and INNODB_METRICS.
+/// Names are those of the servers; units are from the manual pages on status variables and
+/// INNODB_METRICS.
 pub static METRICS: &[Column] = &[
     count(
         "Questions",
         "statements that clients sent, without prepares and closes",
     ),
-    count("Queries", "statements executed, those within stored programs too"),
-    count("Connections", "attempts to connect"),
     count(
-        "Aborted_clients",
-        "connections lost without a goodbye from the client",
-    )
-    .lower(),
+        "Queries",
+        "statements executed, including those in stored programs",
+    ),
+    count("Connections", "attempts to connect"),
+    count("Aborted_clients", "connections that the client did not close").lower(),
     count("Aborted_connects", "attempts to connect that failed").lower(),
     count(
         "Connection_errors_accept",
@@ -77,13 +78,13 @@ pub static METRICS: &[Column] = &[
     gauge(
         "Uptime",
         Unit::Second,
-        "time since the server started; when it goes back, all counters began anew",
+        "time since the server started; if it decreases, all counters have restarted",
     ),
     bytes("Bytes_received", "received from clients"),
     bytes("Bytes_sent", "sent to clients"),
     count(
         "Com_select",
-        "SELECT statements, on MySQL without those that the query cache answered",
+        "SELECT statements; on MySQL without those answered from the query cache",
     ),
     count("Com_insert", "INSERT statements"),
     count("Com_update", "UPDATE statements"),
@@ -112,52 +113,43 @@ pub static METRICS: &[Column] = &[
         Unit::Page,
         "size of the buffer pool",
     ),
-    gauge(
-        "Innodb_buffer_pool_pages_data",
-        Unit::Page,
-        "pages that hold data",
-    ),
-    gauge(
-        "Innodb_buffer_pool_pages_dirty",
-        Unit::Page,
-        "pages that are not written yet",
-    ),
-    gauge(
-        "Innodb_buffer_pool_bytes_dirty",
-        Unit::Byte,
-        "data that are not written yet",
-    ),
+    gauge("Innodb_buffer_pool_pages_data", Unit::Page, "pages with data"),
+    gauge("Innodb_buffer_pool_pages_dirty", Unit::Page, "dirty pages"),
+    gauge("Innodb_buffer_pool_bytes_dirty", Unit::Byte, "dirty data"),
     pages(
         "Innodb_buffer_pool_pages_flushed",
         "pages flushed from the buffer pool",
     ),
     pages("Innodb_pages_written", "pages written"),
-    count("Innodb_buffer_pool_wait_free", "waits for a page to be made free").lower(),
+    count("Innodb_buffer_pool_wait_free", "waits for a free page").lower(),
     count("Innodb_log_waits", "waits for room in the log buffer").lower(),
-    count("Innodb_data_fsyncs", "fsync calls, those of the redo log too"),
+    count(
+        "Innodb_data_fsyncs",
+        "fsync calls, including those of the redo log",
+    ),
     bytes("Innodb_data_read", "read from files"),
     bytes("Innodb_data_written", "written to files"),
     bytes(
         "Innodb_os_log_written",
-        "written to the redo log, padding of its blocks too",
+        "written to the redo log, including padding of blocks",
     ),
     bytes(
         "Innodb_redo_log_current_lsn",
-        "redo log written so far (MySQL 8.0.30)",
+        "current position of the redo log (MySQL 8.0.30)",
     ),
     bytes(
         "Innodb_redo_log_checkpoint_lsn",
-        "redo log that a crash would no longer need (MySQL 8.0.30)",
+        "redo log position of the last checkpoint (MySQL 8.0.30)",
     ),
     gauge(
         "Innodb_redo_log_capacity_resized",
         Unit::Byte,
-        "room in the redo log (MySQL 8.0.30)",
+        "capacity of the redo log (MySQL 8.0.30)",
     ),
-    bytes("Innodb_lsn_current", "redo log written so far (MariaDB)"),
+    bytes("Innodb_lsn_current", "current position of the redo log (MariaDB)"),
     bytes(
         "Innodb_lsn_last_checkpoint",
-        "redo log that a crash would no longer need (MariaDB)",
+        "redo log position of the last checkpoint (MariaDB)",
     ),
     gauge(
         "Innodb_checkpoint_age",
@@ -178,16 +170,22 @@ pub static METRICS: &[Column] = &[
     .lower(),
     count("Innodb_rows_read", "rows read (MySQL)"),
     count("Innodb_row_lock_waits", "waits for row locks").lower(),
-    Column::counter("Innodb_row_lock_time", Unit::Millisecond, "time in them", STATUS).lower(),
+    Column::counter(
+        "Innodb_row_lock_time",
+        Unit::Millisecond,
+        "time in waits for row locks",
+        STATUS,
+    )
+    .lower(),
     count(
         "Qcache_hits",
-        "answers from the query cache (MariaDB, MySQL before 8.0)",
+        "results returned from the query cache (MariaDB, MySQL before 8.0)",
     ),
-    count("Qcache_inserts", "answers put into the query cache"),
+    count("Qcache_inserts", "results added to the query cache"),
     count("Qcache_not_cached", "statements that could not be cached"),
-    count("Qcache_lowmem_prunes", "answers dropped for want of room").lower(),
-    gauge("Qcache_free_memory", Unit::Byte, "room in the query cache"),
-    gauge("Qcache_queries_in_cache", Unit::One, "answers in the query cache"),
+    count("Qcache_lowmem_prunes", "results removed for lack of memory").lower(),
+    gauge("Qcache_free_memory", Unit::Byte, "free memory of the query cache"),
+    gauge("Qcache_queries_in_cache", Unit::One, "results in the query cache"),
     Column::gauge(
         "innodb_metrics.log_lsn_checkpoint_age",
         Unit::Byte,
@@ -221,60 +219,64 @@ pub static METRICS: &[Column] = &[
     Column::counter(
         "innodb_status.log_sequence_number",
         Unit::Byte,
-        "redo log written so far",
+        "current position of the redo log",
         ENGINE,
     ),
     Column::counter(
         "innodb_status.log_flushed_up_to",
         Unit::Byte,
-        "redo log that is on disk",
+        "redo log position that is flushed to disk",
         ENGINE,
     ),
     Column::counter(
         "innodb_status.last_checkpoint_at",
         Unit::Byte,
-        "redo log that a crash would no longer need",
+        "redo log position of the last checkpoint",
         ENGINE,
     ),
-    own(
+    recorder(
         "loadprint.connections",
         Unit::One,
-        "logins of the recorder, to be taken off Connections",
+        "logins of the recorder, to subtract from Connections",
     ),
-    own(
+    recorder(
         "loadprint.queries",
         Unit::One,
-        "statements of the recorder, to be taken off Questions and Queries",
+        "statements of the recorder, to subtract from Questions and Queries",
     ),
-    own(
+    recorder(
         "loadprint.bytes_received",
         Unit::Byte,
-        "its share of Bytes_received, logins apart",
+        "bytes of the recorder in Bytes_received, without logins",
     ),
-    own(
+    recorder(
         "loadprint.bytes_sent",
         Unit::Byte,
-        "its share of Bytes_sent, logins apart",
+        "bytes of the recorder in Bytes_sent, without logins",
     ),
-    own("loadprint.com_select", Unit::One, "its share of Com_select"),
-    own(
+    recorder(
+        "loadprint.com_select",
+        Unit::One,
+        "statements of the recorder in Com_select",
+    ),
+    recorder(
         "loadprint.com_show_status",
         Unit::One,
-        "its share of Com_show_status",
+        "statements of the recorder in Com_show_status",
     ),
-    own(
+    recorder(
         "loadprint.com_show_variables",
         Unit::One,
-        "its share of Com_show_variables",
+        "statements of the recorder in Com_show_variables",
     ),
-    own(
+    recorder(
         "loadprint.com_show_engine_status",
         Unit::One,
-        "its share of Com_show_engine_status",
+        "statements of the recorder in Com_show_engine_status",
     ),
-    own(
+    recorder(
         "loadprint.com_set_option",
         Unit::One,
-        "its share of Com_set_option",
+        "statements of the recorder in Com_set_option",
     ),
 ];

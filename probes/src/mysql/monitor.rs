@@ -1,4 +1,5 @@
-//! `--mysql-monitor`: enables the InnoDB counters that tell of flushing and checkpoints, and disables at the end what was off.
+//! Enables the InnoDB counters of flushing and checkpoints (`--mysql-monitor`), and disables them
+//! at the end.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -9,17 +10,17 @@ use super::server::Kind;
 use super::server::Link;
 use super::server::Server;
 
-/// Which counters: page flushing in all its kinds, and the age of the checkpoint.
+/// The counters: all kinds of page flushing, and the checkpoint age.
 const WANTED: &str = "(NAME LIKE 'buffer\\_flush\\_%' OR NAME LIKE 'log\\_lsn\\_%' OR NAME LIKE 'log\\_max\\_modified\\_age%' \
                       OR NAME IN ('log_waits', 'log_checkpoints', 'trx_rseg_history_len', 'buffer_pool_pages_dirty'))";
 
-/// What was enabled, shared by the reads and by the end.
+/// The counters that were enabled, shared by the reads and the cleanup.
 #[derive(Clone, Debug, Default)]
 pub struct Monitor(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Counters that were off and are on now.
+    /// Counters that were disabled before.
     enabled: Vec<String>,
     refusal: Option<Failure>,
 }
@@ -29,12 +30,13 @@ impl Monitor {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Why the counters, or some of them, could not be enabled.
+    /// The error, if a counter could not be enabled.
     pub fn refusal(&self) -> Option<String> {
         self.state(|state| state.refusal.as_ref().map(ToString::to_string))
     }
 
-    /// Enables what is wanted and off. After a lost connection as well: a server that was restarted has forgotten it.
+    /// Enables the counters that are disabled. Runs after each login, because a restart of the
+    /// server disables them.
     ///
     /// # Errors
     /// Only the loss of the connection.
@@ -44,9 +46,9 @@ impl Monitor {
         } else {
             "STATUS = 'disabled'"
         };
-        let question = format!("SELECT NAME FROM information_schema.INNODB_METRICS WHERE {off} AND {WANTED}");
+        let select = format!("SELECT NAME FROM information_schema.INNODB_METRICS WHERE {off} AND {WANTED}");
         let mut names = vec![];
-        let mut outcome = link.query(Kind::Select, &question, |cells| {
+        let mut outcome = link.query(Kind::Select, &select, |cells| {
             names.push(String::from_utf8_lossy(cells.get(0).unwrap_or_default()).into_owned());
         });
         for name in names {
@@ -54,7 +56,7 @@ impl Monitor {
                 break;
             }
             outcome = set(link, "enable", &name);
-            // What one login enabled is still to be disabled after the next one.
+            // The list includes the counters that earlier logins enabled.
             if outcome.is_ok() {
                 self.state(|state| state.enabled.push(name));
             }
@@ -68,18 +70,19 @@ impl Monitor {
         }
     }
 
-    /// Disables what was enabled; a server that does not answer in time is told of, and left as it is.
+    /// Disables the counters that were enabled; prints a warning if the server does not answer in
+    /// time.
     pub fn restore(&self, server: &'static Server) {
         let names = self.state(|state| std::mem::take(&mut state.enabled));
         if names.is_empty() {
             return;
         }
-        let left = names.join(",");
+        let list = names.join(",");
         let disable = move |link: &mut Link| names.iter().try_for_each(|name| set(link, "disable", name));
-        if server.ask(disable).is_err() {
+        if server.query_once(disable).is_err() {
             eprintln!(
-                "loadprint-collect: {}: InnoDB counters that --mysql-monitor enabled are still on; when the server is back: \
-                 SET GLOBAL innodb_monitor_disable = '…' for each of {left}",
+                "loadprint-collect: {}: InnoDB counters that --mysql-monitor enabled are still enabled; when the server runs again, run \
+                 SET GLOBAL innodb_monitor_disable = '…' for each of {list}",
                 server.account().describe()
             );
         }

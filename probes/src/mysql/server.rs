@@ -1,4 +1,5 @@
-//! The one connection that all MySQL probes share: opened again with growing pauses when it is lost, and counted.
+//! Manages the connection that all MySQL probes share: reconnects with growing pauses, and counts
+//! its statements and bytes.
 
 use std::sync::Mutex;
 use std::sync::MutexGuard;
@@ -17,12 +18,13 @@ use super::client::Failure;
 use crate::NotRunning;
 use crate::ProbeError;
 
-/// What the recorder's start and end wait for a server at most; a server that takes longer is asked again at every tick.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Timeout of a query at the start and the end of the recorder. A login that takes longer is tried
+/// again at later ticks.
+const TIMEOUT: Duration = Duration::from_secs(3);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-/// A server and the connection to it. It lives as long as the program: a read that hangs may hold it for ever.
+/// A server and the connection to it. It is never freed: a read that hangs can hold it forever.
 #[derive(Debug)]
 pub struct Server {
     account: Account,
@@ -30,18 +32,18 @@ pub struct Server {
     login: OnceLock<Login>,
 }
 
-/// How the login at the start went.
+/// The result of the login at the start.
 #[derive(Clone, Debug)]
 enum Login {
     Done,
     Refused(String),
-    /// It is not there yet, or hangs.
-    Waiting(String),
+    /// The server does not run yet, or hangs.
+    NoAnswer(String),
 }
 
-/// What this program has asked of the server so far, as the server counts it.
+/// The statements and bytes of this program, as the server counts them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Own {
+pub struct RecorderCounts {
     /// Logins.
     pub connections: u64,
     /// Statements: `Questions` and `Queries`.
@@ -54,7 +56,7 @@ pub struct Own {
     pub by_kind: [u64; Kind::ALL.len()],
 }
 
-/// Which `Com_` counter of the server a statement raises.
+/// The `Com_` counter of the server that counts a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the server's")]
 pub enum Kind {
@@ -66,7 +68,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in the order of [`Own::by_kind`].
+    /// All kinds, in the order of [`RecorderCounts::by_kind`].
     pub const ALL: [Self; 5] = [
         Self::Select,
         Self::ShowStatus,
@@ -76,24 +78,24 @@ impl Kind {
     ];
 }
 
-/// The connection, or when the next attempt is due.
+/// The connection, or the time of the next attempt.
 #[derive(Debug)]
 pub struct Link {
     client: Option<Client>,
-    /// When to try again, how long the next pause is, and why the last attempt failed.
+    /// The time of the next attempt, the next pause, and the error of the last attempt.
     retry: Option<(Instant, Duration, String)>,
-    /// What was asked so far.
-    pub own: Own,
+    /// Statements and bytes of the recorder.
+    pub recorder_counts: RecorderCounts,
 }
 
 impl Server {
-    /// A server that has not been asked yet.
+    /// A server without a connection.
     #[must_use]
     pub fn new(account: Account) -> &'static Self {
         let link = Link {
             client: None,
             retry: None,
-            own: Own::default(),
+            recorder_counts: RecorderCounts::default(),
         };
         Box::leak(Box::new(Self {
             account,
@@ -102,7 +104,7 @@ impl Server {
         }))
     }
 
-    /// Where it is and as whom.
+    /// The address and the account.
     pub fn account(&self) -> &Account {
         &self.account
     }
@@ -111,78 +113,79 @@ impl Server {
         self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection for one read; waits for another probe's read.
+    /// The connection for one read; waits for the read of another probe.
     ///
     /// # Errors
-    /// When there is none and none can be made.
+    /// When the server cannot be connected.
     pub fn link(&self) -> Result<MutexGuard<'_, Link>, ProbeError> {
         let mut link = self.lock();
         link.connect(&self.account).map_err(ProbeError::Source)?;
         Ok(link)
     }
 
-    /// Logs in once, so that a refusal is known at the start. A server that is not there yet is not a refusal.
+    /// Logs in once, so that a refused login is reported at the start. A server that does not run
+    /// yet is not an error.
     ///
     /// # Errors
-    /// [`NotRunning::Unavailable`] with what the server said.
+    /// [`NotRunning::Unavailable`] with the error of the server.
     pub fn log_in(&'static self) -> Result<(), NotRunning> {
         let first = || {
             let connect = |link: &mut Link| {
                 Client::connect(&self.account).map(|client| {
-                    link.own.connections += 1;
+                    link.recorder_counts.connections += 1;
                     link.client = Some(client);
                 })
             };
-            let place = self.account.describe();
+            let server = self.account.describe();
             match self.on_thread(connect) {
                 Some(Ok(())) => Login::Done,
                 Some(Err(failure)) if failure.is_refusal() => Login::Refused(format!(
-                    "{place}: {failure}; check --mysql-user and --mysql-password-file, and the grants in docs/mysql-probe.md"
+                    "{server}: {failure}; check --mysql-user and --mysql-password-file, and the grants in docs/mysql-probe.md"
                 )),
-                Some(Err(failure)) => Login::Waiting(format!("{place}: {failure}")),
-                None => Login::Waiting(format!("{place}: no answer within {} s", PATIENCE.as_secs())),
+                Some(Err(failure)) => Login::NoAnswer(format!("{server}: {failure}")),
+                None => Login::NoAnswer(format!("{server}: no answer within {} s", TIMEOUT.as_secs())),
             }
         };
         match self.login.get_or_init(first) {
             Login::Refused(reason) => Err(NotRunning::Unavailable(reason.clone())),
-            Login::Done | Login::Waiting(_) => Ok(()),
+            Login::Done | Login::NoAnswer(_) => Ok(()),
         }
     }
 
-    /// Asks something at the start, after [`Server::log_in`].
+    /// Runs a query at the start or the end, after [`Server::log_in`].
     ///
     /// # Errors
-    /// Why there is no answer: the server is not there, or what it said.
-    pub fn ask<T: Send + 'static>(
+    /// When the server does not answer or returns an error.
+    pub fn query_once<T: Send + 'static>(
         &'static self,
-        question: impl FnOnce(&mut Link) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, Silence> {
-        if let Some(Login::Waiting(reason) | Login::Refused(reason)) = self.login.get() {
-            return Err(Silence::NotThere(reason.clone()));
+        query: impl FnOnce(&mut Link) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, QueryError> {
+        if let Some(Login::NoAnswer(reason) | Login::Refused(reason)) = self.login.get() {
+            return Err(QueryError::NoAnswer(reason.clone()));
         }
-        match self.on_thread(question) {
-            Some(answer) => answer.map_err(Silence::Refused),
-            None => Err(Silence::NotThere(format!(
+        match self.on_thread(query) {
+            Some(answer) => answer.map_err(QueryError::Refused),
+            None => Err(QueryError::NoAnswer(format!(
                 "{}: no answer within {} s",
                 self.account.describe(),
-                PATIENCE.as_secs()
+                TIMEOUT.as_secs()
             ))),
         }
     }
 
-    /// Runs `work` on a thread that is left alone when it takes too long.
+    /// Runs `work` on a thread; returns `None` if it takes too long.
     fn on_thread<T: Send + 'static>(
         &'static self,
         work: impl FnOnce(&mut Link) -> T + Send + 'static,
     ) -> Option<T> {
-        let (tell, told) = sync_channel(1);
+        let (results, received) = sync_channel(1);
         let thread = thread::spawn(move || {
-            // Nobody may be listening any more.
-            drop(tell.send(work(&mut self.lock())));
+            // Fails if the receiver has timed out.
+            drop(results.send(work(&mut self.lock())));
         });
-        match told.recv_timeout(PATIENCE) {
+        match received.recv_timeout(TIMEOUT) {
             Ok(answer) => {
-                // It has nothing left to do but to leave the library.
+                // The thread only detaches from the library and exits.
                 drop(thread.join());
                 Some(answer)
             }
@@ -190,7 +193,7 @@ impl Server {
         }
     }
 
-    /// Says goodbye, unless a read is under way.
+    /// Closes the connection, unless a read is in progress.
     pub fn close(&self) {
         if let Ok(mut link) = self.link.try_lock() {
             link.client = None;
@@ -198,12 +201,12 @@ impl Server {
     }
 }
 
-/// Why a question at the start has no answer.
+/// The error of a query at the start or the end.
 #[derive(Debug)]
-pub enum Silence {
-    /// The server is not there; the text says where.
-    NotThere(String),
-    /// What it said.
+pub enum QueryError {
+    /// The server does not answer; the text names it.
+    NoAnswer(String),
+    /// The error of the server.
     Refused(Failure),
 }
 
@@ -220,7 +223,7 @@ impl Link {
         if let Some((due, next, reason)) = &self.retry {
             if now < *due {
                 let left = (*due - now).as_secs_f64();
-                return Err(format!("{reason}; tried again in {left:.1} s"));
+                return Err(format!("{reason}; next attempt in {left:.1} s"));
             }
             pause = *next;
         }
@@ -228,7 +231,7 @@ impl Link {
             Ok(client) => {
                 self.client = Some(client);
                 self.retry = None;
-                self.own.connections += 1;
+                self.recorder_counts.connections += 1;
                 Ok(())
             }
             Err(failure) => {
@@ -250,24 +253,24 @@ impl Link {
         self.client.as_ref().map_or(0, Client::version)
     }
 
-    /// True if the connection was lost within the read.
+    /// True if the connection is lost.
     pub fn is_lost(&self) -> bool {
         self.client.as_ref().is_none_or(Client::is_lost)
     }
 
-    /// Runs a statement, counts it, and hands out its rows one by one.
+    /// Runs and counts a statement and calls `row` with each row.
     ///
     /// # Errors
-    /// What the server answered in place of rows, or the loss of the connection.
+    /// The error of the server, or the loss of the connection.
     pub fn query(&mut self, kind: Kind, sql: &str, row: impl FnMut(&Cells<'_>)) -> Result<(), Failure> {
         let client = self.client.as_mut().ok_or_else(Failure::no_connection)?;
         let sizes = client.sizes();
-        self.own.queries += 1;
-        self.own.by_kind[kind as usize] += 1;
-        self.own.bytes_received += sizes.query(sql);
-        let before = client.answered();
+        self.recorder_counts.queries += 1;
+        self.recorder_counts.by_kind[kind as usize] += 1;
+        self.recorder_counts.bytes_received += sizes.query(sql);
+        let before = client.received_bytes();
         let answer = client.query(sql, row);
-        self.own.bytes_sent += client.answered() - before;
+        self.recorder_counts.bytes_sent += client.received_bytes() - before;
         answer
     }
 }

@@ -1,6 +1,8 @@
-//! `mysql_statements`: how long statements took, all of them together, from the histogram that performance_schema keeps.
+//! Reads the latency of all statements together, from the histogram of performance_schema
+//! (`mysql_statements`).
 //!
-//! Its bounds are the server's; they are read at the start and stand in the metadata of the column.
+//! The server defines the bounds of the buckets; they are read at the start and stored in the
+//! metadata of the column.
 
 use std::borrow::Cow;
 
@@ -14,8 +16,8 @@ use loadprint_recording::schema::text;
 use super::PerformanceTable;
 use super::server::Kind;
 use super::server::Link;
+use super::server::QueryError;
 use super::server::Server;
-use super::server::Silence;
 use crate::Host;
 use crate::NotRunning;
 use crate::Options;
@@ -27,7 +29,7 @@ use crate::background::Background;
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
     "mysql_statements",
-    "latency of all statements inside the MySQL server, as it counts them",
+    "latency of all statements in the MySQL server, from its own histogram",
     &SCHEMA,
     open,
 )
@@ -39,7 +41,7 @@ static SCHEMA: Schema = Schema::histogram(ENTITY, COLUMNS);
 static COLUMNS: &[Column] = &[Column::buckets(
     "buckets",
     Unit::Picosecond,
-    "statements by the time they took; the bounds are the server's and stand in each recording",
+    "statements by the time they took; the server defines the bounds, and each recording contains them",
     "performance_schema.events_statements_histogram_global",
 )
 .lower()];
@@ -53,16 +55,16 @@ pub(super) const TABLE: PerformanceTable = PerformanceTable {
     since: 80_003,
     in_mariadb: false,
 };
-/// More than any server has.
-const MOST_BUCKETS: usize = 4096;
+/// More buckets than any server has.
+const MAX_BUCKETS: usize = 4096;
 
 fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let server = options.mysql.ok_or_else(super::nobody_named_one)?;
+    let server = options.mysql.ok_or_else(super::no_server_named)?;
     server.log_in()?;
     super::performance_schema(server, TABLE)?;
     let bounds = server
-        .ask(|link| Ok(bounds(link)))
-        .and_then(|bounds| bounds.map_err(Silence::Refused));
+        .query_once(|link| Ok(bounds(link)))
+        .and_then(|bounds| bounds.map_err(QueryError::Refused));
     let bounds = match bounds {
         Ok(bounds) if bounds.len() > 1 => bounds,
         Ok(_) => {
@@ -70,22 +72,22 @@ fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
                 "the server's statement histogram has no buckets; enable its consumer statements_digest";
             return Err(NotRunning::Unavailable(empty.to_owned()));
         }
-        Err(Silence::NotThere(reason)) => {
+        Err(QueryError::NoAnswer(reason)) => {
             return Err(NotRunning::Unavailable(format!(
-                "{reason}; the bounds of its histogram are read at the start: start the recorder after the server"
+                "{reason}; start the recorder after the server, because it reads the bounds of the histogram at the start"
             )));
         }
-        Err(Silence::Refused(failure)) => return Err(NotRunning::Unavailable(failure.to_string())),
+        Err(QueryError::Refused(failure)) => return Err(NotRunning::Unavailable(failure.to_string())),
     };
     let count = bounds.len() - 1;
     let mut schema = SCHEMA.clone();
     schema.columns.to_mut()[0].bounds = Cow::Owned(bounds);
     let mut buckets = vec![0; count];
     let probe = Background::new("mysql_statements", move |rows| read(server, &mut buckets, rows));
-    Ok(Box::new(probe.described(schema)))
+    Ok(Box::new(probe.with_schema(schema)))
 }
 
-/// The lower bounds, and infinity: the last bucket takes all that is longer.
+/// The lower bounds, and infinity for the end of the last bucket.
 fn bounds(link: &mut Link) -> Result<Vec<Option<f64>>, super::client::Failure> {
     let mut bounds = vec![];
     link.query(Kind::Select, BOUNDS, |cells| {
@@ -94,35 +96,35 @@ fn bounds(link: &mut Link) -> Result<Vec<Option<f64>>, super::client::Failure> {
             .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
         bounds.extend(low.map(Some));
     })?;
-    bounds.truncate(MOST_BUCKETS);
+    bounds.truncate(MAX_BUCKETS);
     bounds.push(None);
     Ok(bounds)
 }
 
 fn read(server: &'static Server, buckets: &mut [u64], rows: &mut Rows) -> Result<(), ProbeError> {
-    let mut seen = 0;
-    let mut strange = false;
+    let mut read = 0;
+    let mut is_malformed = false;
     let counted = server.link()?.query(Kind::Select, COUNTS, |cells| {
-        let number = |place| {
+        let number = |column| {
             cells
-                .get(place)
+                .get(column)
                 .and_then(|text| std::str::from_utf8(text).ok()?.parse::<u64>().ok())
         };
-        let bucket = number(0).and_then(|place| buckets.get_mut(usize::try_from(place).ok()?));
+        let bucket = number(0).and_then(|index| buckets.get_mut(usize::try_from(index).ok()?));
         match (bucket, number(1)) {
             (Some(bucket), Some(count)) => {
                 *bucket = count;
-                seen += 1;
+                read += 1;
             }
-            _ => strange = true,
+            _ => is_malformed = true,
         }
     });
-    let place = || server.account().describe();
-    counted.map_err(|failure| ProbeError::Source(format!("{}: {failure}", place())))?;
-    if strange || seen != buckets.len() {
+    let description = || server.account().describe();
+    counted.map_err(|failure| ProbeError::Source(format!("{}: {failure}", description())))?;
+    if is_malformed || read != buckets.len() {
         return Err(ProbeError::Source(format!(
-            "{}: the statement histogram does not have the {} buckets that it had at the start",
-            place(),
+            "{}: the statement histogram no longer has the {} buckets that it had at the start; restart the recorder",
+            description(),
             buckets.len()
         )));
     }

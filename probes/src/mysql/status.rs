@@ -1,6 +1,8 @@
-//! `mysql`: the server's status counters, InnoDB's metrics and what else tells of dirty pages and the redo log.
+//! Reads the status counters of the server, InnoDB's metrics, and settings of dirty pages and the
+//! redo log (`mysql`).
 //!
-//! Every source but SHOW GLOBAL STATUS may be missing: one that the server refuses is left out from then on, and told.
+//! Every source except SHOW GLOBAL STATUS is optional: a source that the server refuses is not read
+//! again, and a row has the reason.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Schema;
@@ -12,7 +14,7 @@ use super::metrics::METRICS;
 use super::monitor::Monitor;
 use super::server::Kind;
 use super::server::Link;
-use super::server::Own;
+use super::server::RecorderCounts;
 use super::server::Server;
 use crate::Host;
 use crate::NotRunning;
@@ -35,7 +37,7 @@ static SCHEMA: Schema = Schema::metrics_or_text(METRICS);
 /// Value and text.
 const WIDTH: usize = 2;
 
-/// Settings that the counters are judged by; they are read at every so many reads, because any of them may be changed.
+/// Reads between two reads of the settings, which can change while the server runs.
 const VARIABLES_EVERY: u32 = 60;
 const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_redo_log_capacity', 'innodb_log_file_size', \
      'innodb_log_files_in_group', 'innodb_buffer_pool_size', 'innodb_page_size', 'innodb_max_dirty_pages_pct', \
@@ -44,15 +46,15 @@ const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_r
 const METRICS_MYSQL: &str =
     "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE STATUS = 'enabled'";
 const METRICS_MARIADB: &str = "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE ENABLED = 1";
-/// Any of these tells how far the last checkpoint is behind: the engine's own page need not be read.
+/// Counters that show the checkpoint age: with any of these, SHOW ENGINE INNODB STATUS is not read.
 const CHECKPOINTS: [&[u8]; 3] = [
     b"Innodb_redo_log_checkpoint_lsn",
     b"Innodb_checkpoint_age",
     b"Innodb_lsn_last_checkpoint",
 ];
 
-/// Names of [`Own::by_kind`].
-const OWN_KINDS: [&str; Kind::ALL.len()] = [
+/// Names of [`RecorderCounts::by_kind`].
+const RECORDER_KINDS: [&str; Kind::ALL.len()] = [
     "com_select",
     "com_show_status",
     "com_show_variables",
@@ -63,7 +65,7 @@ const OWN_KINDS: [&str; Kind::ALL.len()] = [
 #[derive(Debug)]
 struct Status {
     server: &'static Server,
-    /// The login that what follows was learnt on.
+    /// The login for which the following values are valid.
     login: u64,
     reads: u32,
     metrics: Source,
@@ -72,12 +74,12 @@ struct Status {
     monitor: Monitor,
 }
 
-/// A source beside SHOW GLOBAL STATUS.
+/// A source in addition to SHOW GLOBAL STATUS.
 #[derive(Debug)]
 struct Source {
     name: &'static str,
     refusal: Option<Failure>,
-    refused_for_good: bool,
+    is_unsupported: bool,
 }
 
 impl Source {
@@ -85,11 +87,11 @@ impl Source {
         Self {
             name,
             refusal: None,
-            refused_for_good: false,
+            is_unsupported: false,
         }
     }
 
-    /// Reads it, unless the server has refused it on this login; rows of a read that failed half way are dropped.
+    /// Reads it, unless the server does not support it; drops the rows of a read that fails.
     ///
     /// # Errors
     /// Only the loss of the connection.
@@ -99,7 +101,7 @@ impl Source {
         rows: &mut Rows,
         read: impl FnOnce(&mut Link, &mut Rows) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        if self.refused_for_good {
+        if self.is_unsupported {
             return Ok(());
         }
         let before = rows.len();
@@ -109,33 +111,33 @@ impl Source {
             if link.is_lost() {
                 return Err(failure);
             }
-            self.refused_for_good = failure.is_unsupported();
+            self.is_unsupported = failure.is_unsupported();
             self.refusal = Some(failure);
         }
         Ok(())
     }
 
-    fn tell(&self, rows: &mut Rows) {
+    fn report(&self, rows: &mut Rows) {
         if let Some(failure) = &self.refusal {
-            tell(rows, self.name, &failure.to_string());
+            report_refusal(rows, self.name, &failure.to_string());
         }
     }
 }
 
-/// Why a source is left out, as a row.
-fn tell(rows: &mut Rows, source: &str, why: &str) {
+/// Appends a row with the reason why a source is left out.
+fn report_refusal(rows: &mut Rows, source: &str, why: &str) {
     rows.row_joined(&[b"loadprint.refused.", source.as_bytes()]);
     rows.null();
     rows.text(why.as_bytes());
 }
 
 fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let server = options.mysql.ok_or_else(super::nobody_named_one)?;
+    let server = options.mysql.ok_or_else(super::no_server_named)?;
     server.log_in()?;
     let mut status = Status::new(server);
     let monitor = status.monitor.clone();
     let probe = Background::new("mysql", move |rows| status.read(rows));
-    Ok(Box::new(probe.ended_by(move || {
+    Ok(Box::new(probe.with_cleanup(move || {
         monitor.restore(server);
         server.close();
     })))
@@ -157,16 +159,15 @@ impl Status {
     fn read(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         let mut link = self.server.link()?;
         let read = self.read_all(&mut link, rows);
-        let place = || self.server.account().describe();
-        read.map_err(|failure| ProbeError::Source(format!("{}: {failure}", place())))
+        read.map_err(|failure| ProbeError::Source(format!("{}: {failure}", self.server.account().describe())))
     }
 
     fn read_all(&mut self, link: &mut Link, rows: &mut Rows) -> Result<(), Failure> {
-        if self.login != link.own.connections {
-            // Another login may be another server, or another account's rights.
+        if self.login != link.recorder_counts.connections {
+            // After a new login the server or the privileges can be different.
             *self = Self {
                 monitor: self.monitor.clone(),
-                login: link.own.connections,
+                login: link.recorder_counts.connections,
                 ..Self::new(self.server)
             };
             if self.server.account().monitor {
@@ -196,36 +197,37 @@ impl Status {
         }
         self.reads += 1;
         for source in [&self.metrics, &self.engine, &self.variables] {
-            source.tell(rows);
+            source.report(rows);
         }
         if let Some(why) = self.monitor.refusal() {
-            tell(rows, "innodb_monitor", &why);
+            report_refusal(rows, "innodb_monitor", &why);
         }
         Ok(())
     }
 
-    /// SHOW GLOBAL STATUS, and what had been asked by then; true if it tells of checkpoints.
+    /// Reads SHOW GLOBAL STATUS, and appends the counts of the recorder; true if the status has the
+    /// checkpoint age.
     fn read_status(&self, link: &mut Link, rows: &mut Rows) -> Result<bool, Failure> {
-        let answered = link.own.bytes_sent;
+        let bytes_sent = link.recorder_counts.bytes_sent;
         let mut has_checkpoint = false;
         link.query(Kind::ShowStatus, "SHOW GLOBAL STATUS", |cells| {
             let name = cells.get(0).unwrap_or_default();
             has_checkpoint |= CHECKPOINTS.contains(&name);
             pair(rows, b"", cells);
         })?;
-        // The server had counted the question, and not yet its answer.
-        own(
+        // The server has counted the statement, but not its response.
+        recorder_rows(
             rows,
-            &Own {
-                bytes_sent: answered,
-                ..link.own
+            &RecorderCounts {
+                bytes_sent,
+                ..link.recorder_counts
             },
         );
         Ok(has_checkpoint)
     }
 }
 
-/// A name and a value as the server printed it: the integer, or else the text.
+/// Appends a name and its value: an integer, or otherwise the text.
 fn pair(rows: &mut Rows, prefix: &[u8], cells: &Cells<'_>) {
     let (Some(name), value) = (cells.get(0), cells.get(1)) else {
         return;
@@ -249,17 +251,17 @@ fn cell(rows: &mut Rows, value: Option<&[u8]>) {
     }
 }
 
-fn own(rows: &mut Rows, own: &Own) {
+fn recorder_rows(rows: &mut Rows, counts: &RecorderCounts) {
     let mut count = |name: &str, count: u64| {
         rows.row_joined(&[b"loadprint.", name.as_bytes()]);
         rows.int(i64::try_from(count).unwrap_or(i64::MAX));
         rows.null();
     };
-    count("connections", own.connections);
-    count("queries", own.queries);
-    count("bytes_received", own.bytes_received);
-    count("bytes_sent", own.bytes_sent);
-    for (name, number) in OWN_KINDS.iter().zip(own.by_kind) {
+    count("connections", counts.connections);
+    count("queries", counts.queries);
+    count("bytes_received", counts.bytes_received);
+    count("bytes_sent", counts.bytes_sent);
+    for (name, number) in RECORDER_KINDS.iter().zip(counts.by_kind) {
         count(name, number);
     }
 }
@@ -271,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_integer_of_64_bits_is_kept_as_text() {
+    fn values_that_are_not_64_bit_integers_are_stored_as_text() {
         let mut rows = Rows::default();
         let values = ["42", "-1", "18446744073709551615", "0.000000", "ON", ""];
         for value in values {

@@ -1,7 +1,9 @@
-//! What a statement and its answer take on the wire, as the server counts them in `Bytes_received` and `Bytes_sent`.
+//! Computes the sizes of a statement and its response in the protocol, as the server counts them in
+//! `Bytes_received` and `Bytes_sent`.
 //!
-//! The formats are those of the page "Client/Server Protocol" of MySQL's source documentation: COM_QUERY, text result sets, OK,
-//! EOF and ERR packets. With the protocol's compression the server counts what is compressed, and these sizes do not hold.
+//! The formats are in the chapter "Client/Server Protocol" of MySQL's source documentation:
+//! COM_QUERY, text result sets, OK, EOF and ERR packets. With protocol compression the server
+//! counts compressed bytes, and these sizes are wrong.
 
 use std::ffi::c_ulong;
 
@@ -12,14 +14,14 @@ const FIXED_FIELDS: u64 = 13;
 const DEPRECATE_EOF: c_ulong = 1 << 24;
 const QUERY_ATTRIBUTES: c_ulong = 1 << 27;
 
-/// A connection's capabilities that both sides have.
+/// The capabilities that both sides of a connection have.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     capabilities: c_ulong,
 }
 
 impl Sizes {
-    /// Sizes by the capabilities that client and server agreed on.
+    /// Sizes for the capabilities that client and server have negotiated.
     pub fn new(capabilities: c_ulong) -> Self {
         Self { capabilities }
     }
@@ -34,7 +36,8 @@ impl Sizes {
         HEADER + 1 + attributes + sql.len() as u64
     }
 
-    /// The packets of a result set before its rows; `names` are the lengths of the six names of each column.
+    /// The packets of a result set before its rows; `names` are the lengths of the six names of
+    /// each column.
     pub fn result(self, columns: impl Iterator<Item = [u64; 6]>) -> u64 {
         let mut count = 0;
         let mut definitions = 0;
@@ -46,7 +49,7 @@ impl Sizes {
         HEADER + length(count) + definitions + end
     }
 
-    /// The packet behind the rows, and without DEPRECATE_EOF also the one before them.
+    /// The packet after the rows; without DEPRECATE_EOF also the one before them.
     pub fn end(self) -> u64 {
         if self.has(DEPRECATE_EOF) {
             self.ok()
@@ -60,12 +63,12 @@ impl Sizes {
         HEADER + cells.map(|cell| cell.map_or(1, string)).sum::<u64>()
     }
 
-    /// An OK packet that tells nothing: its mark, two numbers, status, warnings.
+    /// An OK packet without information: its header byte, two numbers, status, warnings.
     pub fn ok(self) -> u64 {
         HEADER + 7
     }
 
-    /// An ERR packet: its mark, the number, the SQL state behind a `#`, the message.
+    /// An ERR packet: its header byte, the number, the SQL state after a `#`, the message.
     pub fn error(self, message: &str) -> u64 {
         HEADER + 9 + message.len() as u64
     }
@@ -88,9 +91,9 @@ fn string(bytes: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// `select 1` as in MySQL's documentation of the protocol: the packets are printed there byte by byte.
+    /// `select 1` of MySQL's protocol documentation, which prints the packets byte by byte.
     #[test]
-    fn the_documented_result_set_is_as_long_as_it_is_printed() {
+    fn documented_result_set_has_the_computed_size() {
         let sizes = Sizes::new(0);
         assert_eq!(sizes.query("select 1"), 4 + 9);
         let names = [3, 0, 0, 0, 1, 0];

@@ -1,7 +1,9 @@
-//! Control groups of the watched processes and the groups around them: CPU time that a quota took away, and memory.
+//! Reads CPU throttling and memory of the control groups of the watched processes and of their
+//! parent groups.
 //!
-//! A quota is what a container's CPU limit is made of: throttled time looks like idle CPUs everywhere else. Reading
-//! `cpu.stat` of version 2 makes the kernel add up all CPUs of all groups below, so this goes on beside the ticks.
+//! A container's CPU limit is a quota: only here does throttled time differ from idle time. A read
+//! of `cpu.stat` of version 2 makes the kernel add up all CPUs of all groups below, so a separate
+//! thread reads it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,7 +48,7 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "nr_periods",
         Unit::One,
-        "periods with something to run",
+        "periods in which a task was runnable",
         "cpu.stat nr_periods",
     ),
     Column::counter(
@@ -59,14 +61,14 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "throttled_us",
         Unit::Microsecond,
-        "ready and held back; version 2",
+        "time throttled while runnable; version 2",
         "cpu.stat throttled_usec",
     )
     .lower(),
     Column::counter(
         "throttled_ns",
         Unit::Nanosecond,
-        "ready and held back; version 1",
+        "time throttled while runnable; version 1",
         "cpu.stat throttled_time",
     )
     .lower(),
@@ -96,7 +98,7 @@ static COLUMNS: &[Column] = &[
     ),
 ];
 
-/// The words of `cpu.stat`, in the order of their columns.
+/// The keys of `cpu.stat`, in the order of their columns.
 const CPU_STAT: [&[u8]; 5] = [
     b"nr_periods",
     b"nr_throttled",
@@ -114,13 +116,13 @@ struct Cgroups {
     groups: BTreeMap<(String, String), Group>,
 }
 
-/// The open files of one group; those that a kernel or hierarchy does not have are missing.
+/// The open files of one group; `None` for a file that the kernel or hierarchy does not have.
 #[derive(Debug, Default)]
 struct Group {
-    /// False until a process of it is found in this sample.
+    /// Whether this sample has found a process of the group.
     seen: bool,
     cpu_stat: Option<Source>,
-    /// Version 2 has quota and period in one file, version 1 in two.
+    /// Version 2 has quota and period in one file, version 1 in two files.
     cpu_max: Option<Source>,
     cfs: Option<(Source, Source)>,
     memory: Option<Source>,
@@ -149,11 +151,11 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 impl Cgroups {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         self.groups.values_mut().for_each(|group| group.seen = false);
-        let found = self.targets.find();
+        let processes = self.targets.find();
         self.members
-            .retain(|pid, _| found.iter().any(|(_, other)| other == pid));
-        for (role, pid) in found {
-            match self.find(&role, pid) {
+            .retain(|pid, _| processes.iter().any(|(_, other)| other == pid));
+        for (role, pid) in processes {
+            match self.mark_groups(&role, pid) {
                 Ok(()) => {}
                 Err(error) if is_gone(&error) => {
                     self.members.remove(&pid);
@@ -168,8 +170,8 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Marks the groups that a process is in now: it may have been moved.
-    fn find(&mut self, role: &str, pid: u32) -> Result<(), ProbeError> {
+    /// Marks the current groups of a process: it may have moved.
+    fn mark_groups(&mut self, role: &str, pid: u32) -> Result<(), ProbeError> {
         let Self {
             host,
             mounts,
@@ -187,7 +189,7 @@ impl Cgroups {
             let Some((mount, path)) = hierarchy(controller, mounts, &memberships) else {
                 continue;
             };
-            for path in around(path) {
+            for path in with_parents(path) {
                 let Some(dir) = directory(host, mount, path) else {
                     break;
                 };
@@ -201,15 +203,15 @@ impl Cgroups {
     }
 }
 
-/// A group and those around it, up to the root.
-fn around(path: &str) -> impl Iterator<Item = &str> {
+/// A group and its parent groups up to the root.
+fn with_parents(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| {
         let end = path.rfind('/').filter(|_| path.len() > 1)?;
         Some(if end == 0 { "/" } else { &path[..end] })
     })
 }
 
-/// Where a group's files are; `None` if it lies outside of what is mounted.
+/// The directory of a group; `None` if it is outside of the mounted hierarchy.
 fn directory(host: &Host, mount: &Mount, path: &str) -> Option<PathBuf> {
     let inside = if mount.root == "/" {
         path
@@ -227,7 +229,7 @@ fn directory(host: &Host, mount: &Mount, path: &str) -> Option<PathBuf> {
 }
 
 impl Group {
-    /// Opens what is not open yet of one controller.
+    /// Opens the files of one controller that are not open yet.
     fn open(&mut self, controller: &str, dir: &std::path::Path) {
         let file = |name: &str| Source::sized(dir.join(name), 512).ok();
         match controller {
@@ -247,7 +249,7 @@ impl Group {
         let cpu = read(&mut self.cpu_stat, parse_cpu_stat)?.unwrap_or_default();
         let mut limit = read(&mut self.cpu_max, parse_cpu_max)?.unwrap_or_default();
         if let Some((quota, period)) = &mut self.cfs {
-            // -1 is no limit.
+            // -1 means no limit.
             let quota = quota.parse(|text| Cursor::new(text).need_int("quota"));
             let period = period.parse(|text| Cursor::new(text).need_int("period"));
             limit = (
@@ -263,7 +265,7 @@ impl Group {
     }
 }
 
-/// Reads one file of a group; `None` if there is none, or its group is gone.
+/// Reads one file of a group; `None` if it does not exist, or the group was removed.
 fn read<T>(
     file: &mut Option<Source>,
     parse: impl FnOnce(&[u8]) -> Result<T, ParseError>,
@@ -274,7 +276,7 @@ fn read<T>(
     }
 }
 
-/// A group that was removed answers ENODEV; its last rows are those of the sample before.
+/// Maps the error of a removed group (ENODEV) to `None`.
 fn none_if_gone<T>(result: Result<T, ProbeError>) -> Result<Option<T>, ProbeError> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -283,7 +285,8 @@ fn none_if_gone<T>(result: Result<T, ProbeError>) -> Result<Option<T>, ProbeErro
     }
 }
 
-/// Parses `cpu.stat` (Documentation/admin-guide/cgroup-v2.rst; version 1: Documentation/scheduler/sched-bwc.rst).
+/// Parses `cpu.stat` (Documentation/admin-guide/cgroup-v2.rst; version 1:
+/// Documentation/scheduler/sched-bwc.rst).
 ///
 /// ```text
 /// usage_usec 812331
@@ -299,22 +302,22 @@ pub fn parse_cpu_stat(file: &[u8]) -> Result<[Option<u64>; CPU_STAT.len()], Pars
     let mut cursor = Cursor::new(file);
     while !cursor.at_end() {
         let word = cursor.word();
-        if let Some(place) = CPU_STAT.iter().position(|name| word == Some(name)) {
-            cells[place] = Some(cursor.need_uint("value")?);
+        if let Some(index) = CPU_STAT.iter().position(|name| word == Some(name)) {
+            cells[index] = Some(cursor.need_uint("value")?);
         }
         cursor.next_line();
     }
     Ok(cells)
 }
 
-/// Parses `cpu.max`: quota (`max` is none) and period.
+/// Parses `cpu.max`: quota (`max` means no limit) and period.
 ///
 /// ```text
 /// 50000 100000
 /// ```
 ///
 /// # Errors
-/// When a value is not a number, or there is none.
+/// When a value is not a number or missing.
 pub fn parse_cpu_max(file: &[u8]) -> Result<(Option<u64>, Option<u64>), ParseError> {
     let mut cursor = Cursor::new(file);
     let quota = match cursor.clone().word() {
@@ -339,13 +342,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_and_those_around_it() {
-        assert_eq!(around("/a/b").collect::<Vec<_>>(), ["/a/b", "/a", "/"]);
-        assert_eq!(around("/").collect::<Vec<_>>(), ["/"]);
+    fn group_has_its_parents_up_to_the_root() {
+        assert_eq!(with_parents("/a/b").collect::<Vec<_>>(), ["/a/b", "/a", "/"]);
+        assert_eq!(with_parents("/").collect::<Vec<_>>(), ["/"]);
     }
 
     #[test]
-    fn a_containers_groups_are_below_what_is_mounted() {
+    fn groups_of_a_container_are_below_its_mount_point() {
         let mount = |root: &str| Mount {
             root: root.to_owned(),
             point: "/sys/fs/cgroup".to_owned(),
@@ -359,9 +362,10 @@ mod tests {
         assert_eq!(dir("/", "/../other"), None);
     }
 
-    /// A real group of this machine, whichever version its CPU controller has, with a tenth of a CPU for a process that wants all of one.
+    /// A real group of this host, of either version, with a tenth of a CPU for a process that would
+    /// use one.
     #[test]
-    fn a_quota_that_holds_a_process_back_is_seen() {
+    fn throttling_by_a_quota_is_measured() {
         let host = Host::default();
         let mounts = parse_mounts(&fs::read("/proc/self/mountinfo").unwrap()).unwrap();
         let memberships = parse_memberships(&fs::read("/proc/self/cgroup").unwrap()).unwrap();
@@ -393,7 +397,7 @@ mod tests {
         let mut rows = Rows::default();
         let deadline = Instant::now() + Duration::from_secs(300);
         let path = format!("{}/{name}", mount.root.trim_end_matches('/'));
-        let found = loop {
+        let cells = loop {
             rows.clear();
             probe.begin();
             probe.wait(Duration::from_secs(60));
@@ -406,7 +410,7 @@ mod tests {
             {
                 break [cell(2), cell(3), cell(5), cell(6)];
             }
-            assert!(Instant::now() < deadline, "never held back");
+            assert!(Instant::now() < deadline, "never throttled");
             std::thread::yield_now();
         };
         busy.kill().unwrap();
@@ -414,11 +418,11 @@ mod tests {
         while let Err(error) = fs::remove_dir(&group) {
             assert!(Instant::now() < deadline, "{error}");
         }
-        assert_eq!(found[2..], [Value::Bits(10_000), Value::Bits(100_000)]);
+        assert_eq!(cells[2..], [Value::Bits(10_000), Value::Bits(100_000)]);
         let version_2 = mount.controllers.is_none();
-        assert_eq!(found[0] == Value::Null, !version_2);
-        assert_eq!(found[1] == Value::Null, version_2);
-        // Its process has ended and its group is gone: no row, and no failure.
+        assert_eq!(cells[0] == Value::Null, !version_2);
+        assert_eq!(cells[1] == Value::Null, version_2);
+        // The process has exited and the group is removed: no row and no error.
         rows.clear();
         probe.begin();
         probe.wait(Duration::from_secs(60));
@@ -427,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_both_versions() {
+    fn limits_of_both_versions_are_parsed() {
         assert_eq!(parse_cpu_max(b"max 100000\n").unwrap(), (None, Some(100_000)));
         assert_eq!(
             parse_cpu_max(b"50000 100000\n").unwrap(),

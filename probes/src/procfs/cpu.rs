@@ -1,7 +1,8 @@
-//! `/proc/stat`: CPU time by state, per CPU and in total, and the host's context switches, interrupts and forks.
+//! Reads `/proc/stat`: CPU time by state, per CPU and in total, and context switches, interrupts
+//! and forks of the host.
 //!
-//! The kernel itself says that iowait may decrease and that idle is sampled where the clock tick does the accounting;
-//! both are recorded as printed. CPUs that are offline have no row.
+//! Values are recorded as printed. According to proc_stat(5), iowait can decrease; idle is sampled
+//! on kernels that account CPU time at the clock tick. CPUs that are offline have no row.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -51,13 +52,13 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "idle",
         Unit::Tick,
-        "idle without a blocked I/O",
+        "idle without outstanding I/O",
         "/proc/stat cpu field 4",
     ),
     Column::counter(
         "iowait",
         Unit::Tick,
-        "idle with a blocked I/O; may decrease",
+        "idle with outstanding I/O; can decrease",
         "/proc/stat cpu field 5",
     ),
     Column::counter("irq", Unit::Tick, "hardware interrupts", "/proc/stat cpu field 6"),
@@ -72,13 +73,13 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "guest",
         Unit::Tick,
-        "guests; inside user",
+        "guests; included in user",
         "/proc/stat cpu field 9",
     ),
     Column::counter(
         "guest_nice",
         Unit::Tick,
-        "niced guests; inside nice",
+        "niced guests; included in nice",
         "/proc/stat cpu field 10",
     ),
     Column::counter(
@@ -108,7 +109,7 @@ static COLUMNS: &[Column] = &[
     Column::gauge(
         "procs_running",
         Unit::One,
-        "tasks running or ready to",
+        "tasks running or runnable",
         "/proc/stat procs_running",
     ),
     Column::gauge(
@@ -119,7 +120,7 @@ static COLUMNS: &[Column] = &[
     ),
 ];
 
-/// The words of the lines behind the CPUs, in the order of their columns.
+/// The keys of the lines after the CPUs, in the order of their columns.
 const TOTALS: [&[u8]; 6] = [
     b"ctxt",
     b"intr",
@@ -146,7 +147,8 @@ impl Probe for Cpu {
     }
 }
 
-/// Parses `/proc/stat` (proc_stat(5), `fs/proc/stat.c`). Old kernels print fewer states; those are null.
+/// Parses `/proc/stat` (proc_stat(5), `fs/proc/stat.c`). Old kernels print fewer states; those are
+/// null.
 ///
 /// ```text
 /// cpu  70562 0 13726 163827 1293 0 194 137 0 0
@@ -156,7 +158,7 @@ impl Probe for Cpu {
 /// ```
 ///
 /// # Errors
-/// When a number is not one, or there is no line `cpu`.
+/// When a value is not a number, or the line `cpu` is missing.
 pub fn parse(stat: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
     let mut cursor = Cursor::new(stat);
     let mut all: Option<[Option<u64>; STATES]> = None;
@@ -171,8 +173,8 @@ pub fn parse(stat: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
                 rows.nulls(TOTALS.len());
             }
             Some(word) => {
-                if let Some(place) = TOTALS.iter().position(|total| *total == word) {
-                    totals[place] = Some(cursor.need_uint("total")?);
+                if let Some(index) = TOTALS.iter().position(|total| *total == word) {
+                    totals[index] = Some(cursor.need_uint("total")?);
                 }
             }
             None => {}

@@ -1,7 +1,9 @@
-//! `/proc/diskstats`: reads, writes, discards and flushes per block device, time in flight and queue.
+//! Reads `/proc/diskstats`: reads, writes, discards and flushes per block device, time in flight
+//! and queue.
 //!
-//! Whole devices, device mapper and md are recorded, partitions only on request: their I/O is in their disk already. RAM
-//! and loop devices without any I/O are left out. Times are sampled on completion; requests in flight are not in them.
+//! It records whole devices, device mapper and md, but partitions only on request: their I/O counts
+//! for their disk. RAM and loop devices without any I/O are left out. A time counts on completion:
+//! requests in flight are not included.
 
 use std::collections::HashMap;
 
@@ -34,7 +36,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
 static ENTITY: &[Text] = &[text("device")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
 const FIELDS: usize = 17;
-/// Kernels before 4.18 print this many fields, before 5.5 four more.
+/// The number of fields before Linux 4.18; versions before 5.5 print four more.
 const FIELDS_AT_LEAST: usize = 11;
 
 static COLUMNS: &[Column] = &[
@@ -49,7 +51,7 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "read_ms",
         Unit::Millisecond,
-        "summed over reads",
+        "time of all reads",
         "/proc/diskstats field 7",
     )
     .lower(),
@@ -69,7 +71,7 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "write_ms",
         Unit::Millisecond,
-        "summed over writes",
+        "time of all writes",
         "/proc/diskstats field 11",
     )
     .lower(),
@@ -82,13 +84,13 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "io_ms",
         Unit::Millisecond,
-        "with a request in flight",
+        "time with a request in flight",
         "/proc/diskstats field 13",
     ),
     Column::counter(
         "weighted_ms",
         Unit::Millisecond,
-        "summed over requests",
+        "time in flight, summed over requests",
         "/proc/diskstats field 14",
     )
     .lower(),
@@ -113,7 +115,7 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "discard_ms",
         Unit::Millisecond,
-        "summed over discards",
+        "time of all discards",
         "/proc/diskstats field 18, Linux 4.18",
     ),
     Column::counter(
@@ -125,7 +127,7 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "flush_ms",
         Unit::Millisecond,
-        "summed over flushes",
+        "time of all flushes",
         "/proc/diskstats field 20, Linux 5.5",
     )
     .lower(),
@@ -136,7 +138,7 @@ struct Disk {
     file: Source,
     host: Host,
     partitions: bool,
-    /// Names seen, and whether they are partitions.
+    /// Known names, and whether they are partitions.
     known: HashMap<Vec<u8>, bool>,
     lines: Lines,
 }
@@ -166,19 +168,21 @@ impl Probe for Disk {
     }
 }
 
-/// sysfs is asked once per name: a partition has a file `partition`. Without sysfs everything counts as a device.
+/// Whether a device is a partition: it then has a file `partition` in sysfs, which is looked up
+/// once. Without sysfs all are devices.
 fn is_partition(name: &[u8], host: &Host, known: &mut HashMap<Vec<u8>, bool>) -> bool {
     if let Some(&known) = known.get(name) {
         return known;
     }
-    // sysfs has `!` where a device's name has `/` (cciss!c0d0).
+    // sysfs has `!` in place of `/` in the name of a device (cciss!c0d0).
     let file = String::from_utf8_lossy(name).replace('/', "!");
     let partition = host.sys(&format!("class/block/{file}/partition")).exists();
     known.insert(name.to_vec(), partition);
     partition
 }
 
-/// Parses `/proc/diskstats` (Documentation/admin-guide/iostats.rst); devices that `wanted` refuses are left out.
+/// Parses `/proc/diskstats` (Documentation/admin-guide/iostats.rst); leaves out devices that
+/// `wanted` refuses.
 ///
 /// ```text
 ///  254       0 vda 152238 32674 9375858 81711 62958 91358 9090536 33473 0 21216 118363 32486 22 2534392 2772 11565 405
@@ -199,10 +203,10 @@ pub fn parse(
                 .word()
                 .ok_or_else(|| cursor.error("name", "the line ends before it"))?;
             let mut fields = [None; FIELDS];
-            for (place, field) in fields.iter_mut().enumerate() {
+            for (index, field) in fields.iter_mut().enumerate() {
                 *field = cursor.uint("field")?;
-                if field.is_none() && place < FIELDS_AT_LEAST {
-                    return Err(cursor.error("field", format!("the line ends after {place} of 11 fields")));
+                if field.is_none() && index < FIELDS_AT_LEAST {
+                    return Err(cursor.error("field", format!("the line ends after {index} of 11 fields")));
                 }
             }
             let idle = || fields.iter().all(|field| field.unwrap_or(0) == 0);

@@ -1,10 +1,10 @@
-//! Words and numbers of a text file, in one pass over its bytes.
+//! Parses words and numbers of a text file in one pass.
 
 use memchr::memchr;
 
 use crate::host::ParseError;
 
-/// A place in a text that is read line by line, word by word.
+/// A position in a text that is read line by line and word by word.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     rest: &'a [u8],
@@ -12,19 +12,19 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the first word of the first line.
+    /// A cursor at the beginning of the first line.
     #[must_use]
     pub fn new(text: &'a [u8]) -> Self {
         Self { rest: text, line: 1 }
     }
 
-    /// The same where `text` is a later part of a file, from its line number `line` on.
+    /// A cursor in a later part of a file, which starts at line number `line`.
     #[must_use]
     pub fn from_line(text: &'a [u8], line: u32) -> Self {
         Self { rest: text, line }
     }
 
-    /// True behind the last line.
+    /// True after the last line.
     #[must_use]
     pub fn at_end(&self) -> bool {
         self.rest.is_empty()
@@ -36,7 +36,7 @@ impl<'a> Cursor<'a> {
         self.line
     }
 
-    /// Goes to the beginning of the next line.
+    /// Moves to the beginning of the next line.
     pub fn next_line(&mut self) {
         self.rest = memchr(b'\n', self.rest).map_or(&[], |end| &self.rest[end + 1..]);
         self.line += 1;
@@ -55,7 +55,7 @@ impl<'a> Cursor<'a> {
         (!word.is_empty()).then_some(word)
     }
 
-    /// The bytes before the next `mark` of this line; the cursor then stands behind it.
+    /// The bytes before the next `mark` of this line; moves behind it.
     pub fn until(&mut self, mark: u8) -> Option<&'a [u8]> {
         let end = self
             .rest
@@ -69,42 +69,42 @@ impl<'a> Cursor<'a> {
         Some(word)
     }
 
-    /// Goes behind `word` and `mark` if they come next.
+    /// Moves behind `word` and `mark` if they come next.
     pub fn take(&mut self, word: &[u8], mark: u8) -> bool {
-        let behind = self
+        let after = self
             .rest
             .strip_prefix(word)
             .and_then(|rest| rest.strip_prefix(&[mark]));
-        self.rest = behind.unwrap_or(self.rest);
-        behind.is_some()
+        self.rest = after.unwrap_or(self.rest);
+        after.is_some()
     }
 
-    /// The rest of this line without blanks at its ends.
+    /// The rest of this line, trimmed.
     #[must_use]
     pub fn remainder(&self) -> &'a [u8] {
         let end = memchr(b'\n', self.rest).unwrap_or(self.rest.len());
         self.rest[..end].trim_ascii()
     }
 
-    /// All that has not been read.
+    /// The text after the cursor.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// This line from here to its end.
+    /// This line from the cursor to its end.
     #[must_use]
     pub fn line_text(&self) -> &'a [u8] {
         &self.rest[..memchr(b'\n', self.rest).unwrap_or(self.rest.len())]
     }
 
-    /// Goes `bytes` on, which are so many whole lines.
+    /// Moves `bytes` forward, which must be `lines` whole lines.
     pub fn skip_lines(&mut self, bytes: usize, lines: usize) {
         self.rest = &self.rest[bytes..];
         self.line += lines as u32;
     }
 
-    /// Goes `count` bytes on, which must lie on this line.
+    /// Moves `count` bytes forward, which must be on this line.
     pub fn skip(&mut self, count: usize) {
         self.rest = &self.rest[count..];
     }
@@ -116,19 +116,20 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub fn uint(&mut self, item: &'static str) -> Result<Option<u64>, ParseError> {
         self.skip_blanks();
-        match self.plain_uint() {
+        match self.short_uint() {
             Some(value) => Ok(Some(value)),
-            None => self.careful_uint(item),
+            None => self.checked_uint(item),
         }
     }
 
-    /// A number of at most nineteen digits, which always fit, and a blank or the end of the text behind it.
+    /// A number of at most nineteen digits, which always fits, before a blank or the end of the
+    /// text.
     #[inline]
-    fn plain_uint(&mut self) -> Option<u64> {
+    fn short_uint(&mut self) -> Option<u64> {
         let mut rest = self.rest;
         let mut value = 0u64;
         let mut digits = 0;
-        // Eight bytes at a time while there are as many.
+        // Eight bytes at a time while that many remain.
         while let Some((eight, _)) = rest.split_first_chunk::<8>() {
             let (count, part) = leading_digits(u64::from_le_bytes(*eight));
             value = value.wrapping_mul(POWERS[count]).wrapping_add(part);
@@ -157,14 +158,14 @@ impl<'a> Cursor<'a> {
         Some(value)
     }
 
-    /// The next word as a number again, with care.
+    /// The next word as a number of any length, or an error.
     #[cold]
-    fn careful_uint(&mut self, item: &'static str) -> Result<Option<u64>, ParseError> {
+    fn checked_uint(&mut self, item: &'static str) -> Result<Option<u64>, ParseError> {
         let Some(word) = self.word() else { return Ok(None) };
         self.convert(item, word).map(Some)
     }
 
-    /// [`Cursor::uint`] where the format promises a number.
+    /// [`Cursor::uint`], for a format that always has a number.
     ///
     /// # Errors
     /// When the line ends, or the word is not a number.
@@ -193,11 +194,11 @@ impl<'a> Cursor<'a> {
 
     /// `word` as a floating-point number.
     ///
-    /// Both the digits and a power of ten up to 10²² are exact, so that their quotient is the number nearest to the text, as
-    /// the standard library has it.
+    /// Both the digits and a power of ten up to 10²² are exact, so their quotient is the nearest
+    /// number, as in the standard library.
     ///
     /// # Errors
-    /// When it is not one.
+    /// When it is not a number.
     pub fn decimal(&self, item: &'static str, word: &[u8]) -> Result<f64, ParseError> {
         let point = word.len().saturating_sub(3);
         let (whole, rest) = word.split_at(point);
@@ -217,13 +218,13 @@ impl<'a> Cursor<'a> {
     /// `word` as a number of any type.
     ///
     /// # Errors
-    /// When it is not one.
+    /// When it is not a number.
     pub fn convert<T: std::str::FromStr>(&self, item: &'static str, word: &[u8]) -> Result<T, ParseError> {
         let parsed = str::from_utf8(word).ok().and_then(|word| word.parse().ok());
         parsed.ok_or_else(|| self.error(item, format!("`{}` is not a number", shown(word))))
     }
 
-    /// An error at this line.
+    /// A parse error in this line.
     #[must_use]
     pub fn error(&self, item: &'static str, message: impl Into<String>) -> ParseError {
         ParseError {
@@ -253,22 +254,24 @@ const POWERS: [u64; 9] = [
     100_000_000,
 ];
 
-/// How many of eight bytes, the first one lowest, are digits before the first that is not, and the number they are.
+/// The number of leading digits among eight bytes, the first one lowest, and the number that they
+/// form.
 ///
-/// Pairs of digits are added up side by side, then pairs of these, then both halves (Lemire, "Number parsing at a gigabyte
-/// per second", Software: Practice and Experience 51, 2021, section 2).
+/// It combines pairs of digits in parallel, then pairs of these, then both halves (Lemire, "Number
+/// parsing at a gigabyte per second", Software: Practice and Experience 51, 2021, section 2).
 #[inline]
 fn leading_digits(eight: u64) -> (usize, u64) {
     const ZEROS: u64 = 0x3030_3030_3030_3030;
     let digits = eight ^ ZEROS;
-    // The highest bit of each byte that is no digit: from 10 on adding 0x76 reaches it.
+    // The highest bit of each byte that is not a digit: for values of 10 or more, adding 0x76 sets
+    // it.
     let others =
         (((digits & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
     let count = others.trailing_zeros() as usize / 8;
     if count == 0 {
         return (0, 0);
     }
-    // As if zeros stood before them.
+    // Shifts in leading zeros.
     let digits = digits << (64 - 8 * count);
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
     let quads = (pairs & 0x00ff_00ff_00ff_00ff)
@@ -280,7 +283,7 @@ fn leading_digits(eight: u64) -> (usize, u64) {
     (count, value)
 }
 
-/// How many bytes two texts have in common at their beginnings.
+/// The length of the common prefix of two texts.
 #[must_use]
 #[inline]
 pub fn common(text: &[u8], other: &[u8]) -> usize {
@@ -293,19 +296,19 @@ pub fn common(text: &[u8], other: &[u8]) -> usize {
             .take_while(|(one, two)| one == two)
             .count();
     let (text, other) = (&text[same..], &other[same..]);
-    let mut behind = 0;
-    while let (Some(one), Some(two)) = (text[behind..].first_chunk(), other[behind..].first_chunk()) {
+    let mut offset = 0;
+    while let (Some(one), Some(two)) = (text[offset..].first_chunk(), other[offset..].first_chunk()) {
         let differ = u64::from_le_bytes(*one) ^ u64::from_le_bytes(*two);
         if differ != 0 {
-            return same + behind + differ.trailing_zeros() as usize / 8;
+            return same + offset + differ.trailing_zeros() as usize / 8;
         }
-        behind += 8;
+        offset += 8;
     }
-    let bytes = text[behind..].iter().zip(&other[behind..]);
-    same + behind + bytes.take_while(|(one, two)| one == two).count()
+    let bytes = text[offset..].iter().zip(&other[offset..]);
+    same + offset + bytes.take_while(|(one, two)| one == two).count()
 }
 
-/// A word as an error shows it: on one line, and the beginning only if it is very long.
+/// A word for an error message: on one line, and cut if it is very long.
 fn shown(word: &[u8]) -> String {
     const MOST: usize = 40;
     match word.split_at_checked(MOST) {
@@ -314,7 +317,7 @@ fn shown(word: &[u8]) -> String {
     }
 }
 
-/// An error for a file that has nothing of what its format promises.
+/// The error for a file without a required line.
 #[must_use]
 pub fn empty(item: &'static str) -> ParseError {
     ParseError {
@@ -329,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_numbers_and_lines() {
+    fn cursor_reads_words_numbers_and_lines() {
         let mut cursor = Cursor::new(b"cpu  1 \t18446744073709551615\nname: -5 x\n");
         assert_eq!(cursor.word(), Some(b"cpu".as_slice()));
         assert_eq!(cursor.need_uint("user"), Ok(1));
@@ -344,11 +347,11 @@ mod tests {
         assert_eq!(cursor.word(), None);
     }
 
-    /// Every number of digits, at every place before the end of the text.
+    /// Every number of digits, at every distance from the end of the text.
     #[test]
-    fn numbers_of_any_length_are_those_of_the_standard_library() {
+    fn numbers_of_any_length_equal_those_of_the_standard_library() {
         for digits in 1..=25 {
-            for behind in [
+            for after in [
                 "",
                 " ",
                 "\n",
@@ -367,13 +370,13 @@ mod tests {
                     "0000000007",
                 ] {
                     let number: String = pattern.chars().cycle().take(digits).collect();
-                    let text = format!("{number}{behind}");
+                    let text = format!("{number}{after}");
                     let mut cursor = Cursor::new(text.as_bytes());
-                    let ends = behind.bytes().next().is_none_or(|byte| byte <= b' ');
+                    let ends = after.bytes().next().is_none_or(|byte| byte <= b' ');
                     match (ends, number.parse::<u64>()) {
                         (true, Ok(value)) => {
                             assert_eq!(cursor.uint("n"), Ok(Some(value)), "{text:?}");
-                            assert_eq!(cursor.rest(), behind.as_bytes());
+                            assert_eq!(cursor.rest(), after.as_bytes());
                         }
                         _ => assert!(cursor.uint("n").is_err(), "{text:?}"),
                     }
@@ -383,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_are_those_of_the_standard_library() {
+    fn decimals_equal_those_of_the_standard_library() {
         let cursor = Cursor::new(b"");
         let check = |text: &str| {
             let ours = cursor.decimal("avg", text.as_bytes()).ok().map(f64::to_bits);
@@ -406,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_texts_have_in_common() {
+    fn common_prefix_has_any_length() {
         let text: Vec<u8> = (0..200).collect();
         for at in 0..text.len() {
             let mut other = text.clone();
@@ -417,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_carry_line_and_item() {
+    fn errors_have_line_and_item() {
         for (text, message) in [
             ("\n12x", "`12x` is not a number"),
             ("\n18446744073709551616", "`18446744073709551616` is not a number"),

@@ -1,7 +1,8 @@
-//! `/proc/interrupts`: sums per line and per CPU, and per line over each given CPU set; the whole matrix on request.
+//! Reads `/proc/interrupts`: sums per line, per CPU and per line over each CPU set; the whole
+//! matrix on request.
 //!
-//! With 256 CPUs and 2000 lines the file has half a million cells, nearly all of them zero: those are recognised by
-//! their eleven bytes and not parsed. Counts are 32-bit in the kernel and wrap.
+//! With 256 CPUs and 2000 lines the file has half a million cells, most of them zero: a zero is
+//! recognised by its eleven bytes and not parsed. The counters of the kernel have 32 bits and wrap.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -38,12 +39,12 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "count",
         Unit::One,
-        "interrupts; a CPU's cell wraps at 2^32",
+        "interrupts; the counter of a CPU wraps at 2^32",
         "/proc/interrupts",
     ),
     Column::info(
         "description",
-        "chip, trigger and device; on rows over all CPUs",
+        "chip, trigger and device; only in rows over all CPUs",
         "/proc/interrupts",
     ),
 ];
@@ -67,17 +68,17 @@ impl Probe for Interrupts {
         let Self { file, matrix } = self;
         matrix.begin();
         file.pieces(|lines| matrix.take(lines, rows))?;
-        matrix.end(rows).map_err(|error| file.refused(error))
+        matrix.end(rows).map_err(|error| file.error_at_path(error))
     }
 }
 
-/// Sums a matrix of lines and CPUs as `/proc/interrupts` and `/proc/softirqs` print it.
+/// Sums the matrix of lines and CPUs of `/proc/interrupts` or `/proc/softirqs`.
 #[derive(Debug)]
 pub struct Matrix {
     sets: Vec<(String, CpuSet)>,
     full: bool,
     described: bool,
-    /// The first line of the file, and per column the CPU's number and the sets it belongs to.
+    /// The first line of the file, and for each column the number of the CPU and its sets.
     head: Vec<u8>,
     cpus: Vec<(u32, String)>,
     members: Vec<Vec<usize>>,
@@ -87,23 +88,24 @@ pub struct Matrix {
     line: u32,
 }
 
-/// A cell of a line that never fired on this CPU, and many of them: on a large host nearly all are.
+/// A cell of a line that never fired on a CPU, and many of them: on a large host most cells are
+/// zero.
 const ZERO: &[u8; 11] = b"          0";
 const ZEROS: usize = 64;
 const MANY_ZEROS: [u8; ZEROS * ZERO.len()] = many_zeros();
 
 const fn many_zeros() -> [u8; ZEROS * ZERO.len()] {
     let mut many = [0; ZEROS * ZERO.len()];
-    let mut place = 0;
-    while place < many.len() {
-        many[place] = ZERO[place % ZERO.len()];
-        place += 1;
+    let mut index = 0;
+    while index < many.len() {
+        many[index] = ZERO[index % ZERO.len()];
+        index += 1;
     }
     many
 }
 
 impl Matrix {
-    /// A matrix with or without a description behind the cells.
+    /// A matrix with or without a description after the cells.
     #[must_use]
     pub fn new(options: &Options, described: bool) -> Self {
         Self {
@@ -127,29 +129,30 @@ impl Matrix {
     /// LOC:     209869     233222   Local timer interrupts
     /// ERR:          0
     /// ```
-    /// `ERR` and `MIS` are counts of the host: they have a row over all CPUs only and are not in the sums per CPU.
+    /// `ERR` and `MIS` count for the host: they have only a row over all CPUs and are not in the
+    /// sums per CPU.
     ///
     /// # Errors
-    /// When the first line names no CPUs, or a cell is not a number.
+    /// When the first line has no CPUs, or a cell is not a number.
     pub fn parse(&mut self, file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
         self.begin();
         self.take(file, rows)?;
         self.end(rows)
     }
 
-    /// Begins a file that is given in parts.
+    /// Starts a file that is parsed in parts.
     pub fn begin(&mut self) {
         self.line = 1;
     }
 
-    /// Parses the next lines of it, whole ones.
+    /// Parses the next whole lines.
     ///
     /// # Errors
     /// As [`Matrix::parse`].
     pub fn take(&mut self, lines: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
         let mut cursor = Cursor::from_line(lines, self.line);
         if self.line == 1 {
-            self.take_head(cursor.remainder(), &cursor)?;
+            self.parse_head(cursor.remainder(), &cursor)?;
             self.per_cpu.fill(0);
             cursor.next_line();
         }
@@ -161,10 +164,10 @@ impl Matrix {
         Ok(())
     }
 
-    /// Gives the sums per CPU, which are known when all lines are.
+    /// Appends the sums per CPU, after the last line.
     ///
     /// # Errors
-    /// When there was no line.
+    /// When the file was empty.
     pub fn end(&self, rows: &mut Rows) -> Result<(), ParseError> {
         if self.line == 1 {
             return Err(empty("CPU0"));
@@ -176,8 +179,8 @@ impl Matrix {
         Ok(())
     }
 
-    /// Learns the columns; they change only when a CPU goes on- or offline.
-    fn take_head(&mut self, head: &[u8], cursor: &Cursor<'_>) -> Result<(), ParseError> {
+    /// Parses the columns; they change only when a CPU goes online or offline.
+    fn parse_head(&mut self, head: &[u8], cursor: &Cursor<'_>) -> Result<(), ParseError> {
         if head == self.head && !head.is_empty() {
             return Ok(());
         }
@@ -197,7 +200,7 @@ impl Matrix {
             .map(|(cpu, _)| {
                 sets()
                     .filter(|(_, (_, set))| set.contains(*cpu))
-                    .map(|(place, _)| place)
+                    .map(|(index, _)| index)
                     .collect()
             })
             .collect();
@@ -214,7 +217,7 @@ impl Matrix {
         };
         self.per_set.fill(0);
         let (mut total, mut columns) = (0u64, 0);
-        let of_host = name == b"ERR" || name == b"MIS";
+        let is_of_host = name == b"ERR" || name == b"MIS";
         while columns < self.cpus.len() {
             if !self.full {
                 let zeros = common(cursor.rest(), &MANY_ZEROS) / ZERO.len();
@@ -233,13 +236,13 @@ impl Matrix {
             } else {
                 break;
             };
-            if count > 0 && !of_host {
+            if count > 0 && !is_of_host {
                 self.per_cpu[columns] += count;
                 self.members[columns]
                     .iter()
                     .for_each(|&set| self.per_set[set] += count);
             }
-            if self.full && !of_host {
+            if self.full && !is_of_host {
                 rows.row(&[name, self.cpus[columns].1.as_bytes()]);
                 self.cells(count, None, rows);
             }
@@ -248,7 +251,7 @@ impl Matrix {
         }
         rows.row(&[name, b"all"]);
         self.cells(total, Some(cursor.remainder()), rows);
-        if !of_host {
+        if !is_of_host {
             for ((role, _), count) in self.sets.iter().zip(&self.per_set) {
                 rows.row(&[name, role.as_bytes()]);
                 self.cells(*count, None, rows);

@@ -1,4 +1,5 @@
-//! `/proc/meminfo`: memory by use, dirty and written-back pages, huge pages. Every line that the kernel prints is a metric.
+//! Reads `/proc/meminfo`: memory by use, dirty and written-back pages, huge pages. Every line is a
+//! metric.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -40,7 +41,7 @@ static METRICS: &[Column] = &[
     size("MemFree", "unused"),
     size(
         "MemAvailable",
-        "the kernel's estimate of what can be had without swapping",
+        "the kernel's estimate of the memory that is available without swapping",
     )
     .higher(),
     size("Buffers", "page cache of block devices"),
@@ -61,13 +62,13 @@ static METRICS: &[Column] = &[
     size("SUnreclaim", "kernel objects, not reclaimable"),
     size("KernelStack", "kernel stacks"),
     size("PageTables", "page tables"),
-    size("CommitLimit", "memory that may be promised"),
-    size("Committed_AS", "memory that has been promised"),
+    size("CommitLimit", "memory that can be committed"),
+    size("Committed_AS", "memory that is committed"),
     size("Percpu", "per-CPU data"),
     size("AnonHugePages", "anonymous memory in huge pages"),
     pages("HugePages_Total", "huge pages in the pool"),
     pages("HugePages_Free", "huge pages unused"),
-    pages("HugePages_Rsvd", "huge pages promised"),
+    pages("HugePages_Rsvd", "huge pages reserved"),
     pages("HugePages_Surp", "huge pages beyond the pool"),
     size("Hugepagesize", "size of a huge page"),
     size("Hugetlb", "in huge pages of all sizes"),
@@ -101,7 +102,7 @@ impl Probe for Memory {
 /// ```
 ///
 /// # Errors
-/// When a line has no number, or there is none.
+/// When a line has no number, or the file is empty.
 pub fn parse(file: &[u8], lines: &mut Lines, rows: &mut Rows) -> Result<(), ParseError> {
     lines.parse(file, 1, rows, |cursor, rows| {
         if rows.expected().is_some_and(|name| cursor.take(name, b':')) {

@@ -1,4 +1,4 @@
-//! Sources under `/proc`: one file each, with the format quoted above its parser.
+//! Reads sources under `/proc`: one module each, with the format quoted above its parser.
 
 pub mod cgroup;
 pub mod cpu;
@@ -18,5 +18,5 @@ pub mod targets;
 pub mod threads;
 pub mod vmstat;
 
-/// What makes files under `/proc` readable where they are not.
-pub(crate) const MOUNT_PROC: &str = "mount /proc, or name its place with --proc-root";
+/// The fix for a file under `/proc` that cannot be opened.
+pub(crate) const MOUNT_PROC: &str = "mount /proc, or set its path with --proc-root";

@@ -1,4 +1,4 @@
-//! `/proc/self/mountinfo` and `/proc/PID/cgroup`: where the control groups of a process are to be found.
+//! Finds the control groups of a process (`/proc/self/mountinfo`, `/proc/PID/cgroup`).
 
 use super::fields::Cursor;
 use crate::host::ParseError;
@@ -6,11 +6,11 @@ use crate::host::ParseError;
 /// A mounted hierarchy of control groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// The group that is at the mount point; another than `/` inside of a container.
+    /// The group at the mount point; not `/` in a container.
     pub root: String,
-    /// Where it is.
+    /// The mount point.
     pub point: String,
-    /// The controllers of a version 1 hierarchy; `None` for version 2, which has all that are left.
+    /// The controllers of a version 1 hierarchy; `None` for version 2, which has all others.
     pub controllers: Option<Vec<String>>,
 }
 
@@ -66,7 +66,7 @@ pub fn parse_mounts(file: &[u8]) -> Result<Vec<Mount>, ParseError> {
 pub struct Membership {
     /// Controllers of a version 1 hierarchy; empty for version 2.
     pub controllers: Vec<String>,
-    /// The group, from the root that the reader sees.
+    /// The group, relative to the root of the reader's cgroup namespace.
     pub path: String,
 }
 
@@ -78,7 +78,7 @@ pub struct Membership {
 /// ```
 ///
 /// # Errors
-/// When a line does not have its two colons, or the path is not one.
+/// When a line lacks one of its two colons, or the path is not absolute.
 pub fn parse_memberships(file: &[u8]) -> Result<Vec<Membership>, ParseError> {
     let mut memberships = vec![];
     let mut cursor = Cursor::new(file);
@@ -97,7 +97,7 @@ pub fn parse_memberships(file: &[u8]) -> Result<Vec<Membership>, ParseError> {
                 .collect();
             let path = String::from_utf8_lossy(cursor.remainder()).into_owned();
             if !path.starts_with('/') {
-                return Err(cursor.error("path", "it does not begin with `/`"));
+                return Err(cursor.error("path", "it does not start with `/`"));
             }
             memberships.push(Membership { controllers, path });
         }
@@ -106,7 +106,7 @@ pub fn parse_memberships(file: &[u8]) -> Result<Vec<Membership>, ParseError> {
     Ok(memberships)
 }
 
-/// The hierarchy in which `controller` acts on a process, and the process's group there.
+/// The hierarchy of `controller` for a process, and the group of the process in it.
 #[must_use]
 pub fn hierarchy<'a>(
     controller: &str,
@@ -141,12 +141,12 @@ fn need<'a>(cursor: &mut Cursor<'a>, item: &'static str) -> Result<&'a [u8], Par
         .ok_or_else(|| cursor.error(item, "the line ends before it"))
 }
 
-/// Blanks and backslashes in paths are octal there.
+/// Decodes the octal escapes of blanks and backslashes in paths.
 fn unescape(word: &[u8]) -> String {
     let mut text = Vec::with_capacity(word.len());
     let mut rest = word;
-    while let Some((&byte, behind)) = rest.split_first() {
-        let octal = behind
+    while let Some((&byte, after)) = rest.split_first() {
+        let octal = after
             .get(..3)
             .filter(|digits| byte == b'\\' && digits.iter().all(|digit| (b'0'..b'8').contains(digit)));
         match octal {
@@ -155,11 +155,11 @@ fn unescape(word: &[u8]) -> String {
                     .iter()
                     .fold(0u32, |value, digit| value * 8 + u32::from(digit - b'0'));
                 text.push(value as u8);
-                rest = &behind[3..];
+                rest = &after[3..];
             }
             None => {
                 text.push(byte);
-                rest = behind;
+                rest = after;
             }
         }
     }
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions_are_found_and_version_1_has_its_controllers() {
+    fn hierarchies_of_both_versions_are_parsed() {
         let mounts = parse_mounts(
             b"31 23 0:28 / /sys/fs/cgroup rw,relatime shared:4 - tmpfs tmpfs rw,mode=755\n\
               32 31 0:29 /docker/ab /sys/fs/cgroup/cpu\\040acct rw shared:5 master:1 - cgroup cgroup rw,cpu,cpuacct\n\
@@ -182,9 +182,9 @@ mod tests {
         assert_eq!(mounts[0].point, "/sys/fs/cgroup/cpu acct");
         let memberships =
             parse_memberships(b"2:cpu,cpuacct:/docker/ab/x\n1:name=systemd:/\n0::/a:b\n").unwrap();
-        let found = |controller| hierarchy(controller, &mounts, &memberships);
-        assert_eq!(found("cpu"), Some((&mounts[0], "/docker/ab/x")));
-        assert_eq!(found("memory"), Some((&mounts[1], "/a:b")));
+        let group = |controller| hierarchy(controller, &mounts, &memberships);
+        assert_eq!(group("cpu"), Some((&mounts[0], "/docker/ab/x")));
+        assert_eq!(group("memory"), Some((&mounts[1], "/a:b")));
         assert!(parse_mounts(b"1 2 3:4 / /x rw").is_err());
         assert!(parse_memberships(b"0:/x\n").is_err());
     }

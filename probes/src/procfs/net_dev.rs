@@ -1,4 +1,6 @@
-//! `/proc/net/dev`: bytes, packets, drops and errors per interface of this network namespace; `lo` counts every byte twice.
+//! Reads `/proc/net/dev`: bytes, packets, drops and errors per interface of this network namespace.
+//!
+//! `lo` counts every byte twice, as received and as sent.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -98,7 +100,7 @@ struct Nic {
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Box::new(Nic {
-        // A name of 15 bytes and sixteen numbers of at most 20 digits.
+        // A name has 15 bytes, and sixteen numbers have at most 20 digits each.
         file: host.source("net/dev", MOUNT_PROC)?.records_below(512),
         lines: Lines::default(),
     }))
@@ -111,7 +113,8 @@ impl Probe for Nic {
     }
 }
 
-/// Parses `/proc/net/dev` (proc_pid_net(5), `net/core/net-procfs.c`); two lines of headings come first.
+/// Parses `/proc/net/dev` (proc_pid_net(5), `net/core/net-procfs.c`); the first two lines are
+/// headings.
 ///
 /// ```text
 ///   eth0: 756025348   24542    0    0    0     0          0         0  1517337   16058    0    0    0     0       0          0

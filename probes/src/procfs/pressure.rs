@@ -1,4 +1,5 @@
-//! `/proc/pressure`: time in which some or all tasks waited for CPU, I/O or memory (pressure stall information).
+//! Reads `/proc/pressure`: time in which some or all tasks waited for CPU, I/O or memory (pressure
+//! stall information).
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -22,7 +23,7 @@ use crate::host::Source;
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
     "pressure",
-    "time stalled for want of CPU, I/O or memory",
+    "time stalled for lack of CPU, I/O or memory",
     &SCHEMA,
     open,
 );
@@ -40,7 +41,7 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "total_us",
         Unit::Microsecond,
-        "stalled since boot",
+        "time stalled since boot",
         "/proc/pressure total",
     )
     .lower(),
@@ -49,8 +50,8 @@ static COLUMNS: &[Column] = &[
     average("avg300", "the kernel's average over 300 s"),
 ];
 
-const MEND: &str =
-    "it needs Linux 4.20 with CONFIG_PSI, and psi=1 on the kernel command line where it is off by default";
+const FIX: &str =
+    "it needs Linux 4.20 with CONFIG_PSI, and psi=1 on the kernel command line if it is off by default";
 
 #[derive(Debug)]
 struct Pressure {
@@ -61,12 +62,12 @@ fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let file = |resource| {
         Ok((
             resource,
-            host.source(&format!("pressure/{resource}"), MEND)?.in_one_read(),
+            host.source(&format!("pressure/{resource}"), FIX)?.in_one_read(),
             Lines::default(),
         ))
     };
     let mut files = vec![file("cpu")?, file("io")?, file("memory")?];
-    // Only kernels with CONFIG_IRQ_TIME_ACCOUNTING have it, from 6.1 on.
+    // Only Linux 6.1 and newer with CONFIG_IRQ_TIME_ACCOUNTING have it.
     files.extend(file("irq"));
     Ok(Box::new(Pressure { files }))
 }

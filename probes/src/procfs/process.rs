@@ -1,6 +1,8 @@
-//! `/proc/PID/stat` and `/proc/PID/io` of the watched processes, and of the recorder itself under the role `recorder`.
+//! Reads `/proc/PID/stat` and `/proc/PID/io` of the watched processes, and of the recorder with the
+//! role `recorder`.
 //!
-//! Sees no process that began and ended between two samples. `io` needs the process's own user or root; else it is null.
+//! A process that starts and exits between two samples has no row. Only the user of the process and
+//! root can read `io`; its columns are null otherwise.
 
 use std::io::ErrorKind;
 
@@ -31,7 +33,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &SCHEMA,
     open,
 )
-.keeps(CapabilitySet::SYS_PTRACE.union(CapabilitySet::DAC_READ_SEARCH));
+.with_capabilities(CapabilitySet::SYS_PTRACE.union(CapabilitySet::DAC_READ_SEARCH));
 
 static ENTITY: &[Text] = &[text("role"), text("pid")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
@@ -50,7 +52,7 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "starttime",
         Unit::Tick,
-        "when it began, since boot",
+        "start time, since boot",
         "/proc/PID/stat field 22",
     ),
     Column::counter("utime", Unit::Tick, "user mode", "/proc/PID/stat field 14"),
@@ -58,14 +60,14 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "cutime",
         Unit::Tick,
-        "user mode, children waited for",
+        "user mode of reaped children",
         "/proc/PID/stat field 16",
     )
     .stored(Type::Int64),
     Column::counter(
         "cstime",
         Unit::Tick,
-        "kernel mode, children waited for",
+        "kernel mode of reaped children",
         "/proc/PID/stat field 17",
     )
     .stored(Type::Int64),
@@ -73,7 +75,7 @@ static COLUMNS: &[Column] = &[
     Column::gauge(
         "rss",
         Unit::Page,
-        "resident memory; inaccurate by some pages per thread",
+        "resident memory; inexact by some pages per thread",
         "/proc/PID/stat field 24",
     ),
     Column::counter(
@@ -117,13 +119,13 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
 
 impl Probe for Process {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        let found = self.targets.find();
+        let processes = self.targets.find();
         self.open.retain(|watched| {
-            found
+            processes
                 .iter()
                 .any(|(role, pid)| *role == watched.role && *pid == watched.pid)
         });
-        for (role, pid) in found {
+        for (role, pid) in processes {
             if !self
                 .open
                 .iter()
@@ -132,33 +134,33 @@ impl Probe for Process {
                 self.open.extend(Watched::open(&self.host, role, pid)?);
             }
         }
-        let mut gone = vec![];
+        let mut exited = vec![];
         for watched in &mut self.open {
             let before = rows.len();
             match watched.sample(rows) {
                 Ok(()) => {}
                 Err(error) if is_gone(&error) => {
                     rows.truncate(before, COLUMNS.len());
-                    gone.push((watched.role.clone(), watched.pid));
+                    exited.push((watched.role.clone(), watched.pid));
                 }
                 Err(error) => return Err(error),
             }
         }
         self.open
-            .retain(|watched| !gone.contains(&(watched.role.clone(), watched.pid)));
+            .retain(|watched| !exited.contains(&(watched.role.clone(), watched.pid)));
         Ok(())
     }
 }
 
 impl Watched {
-    /// `None` if there is no such process (any more).
+    /// Opens the files of a process; `None` if it does not exist.
     fn open(host: &Host, role: String, pid: u32) -> Result<Option<Self>, ProbeError> {
         let stat = match Source::open(host.proc(&format!("{pid}/stat"))) {
             Ok(stat) => stat,
             Err(error) if is_gone(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
-        // Reading it needs the process's own user or root, and not every kernel has it: then it is null.
+        // Only the user of the process and root can read it, and some kernels do not have it.
         let io =
             Source::open(host.proc(&format!("{pid}/io"))).and_then(|mut io| io.read().map(drop).map(|()| io));
         Ok(Some(Self {
@@ -189,7 +191,7 @@ impl Watched {
     }
 }
 
-/// A process that ended leaves no file, or a descriptor that says so.
+/// Whether the process has exited: its file does not exist, or reading it fails.
 pub(super) fn is_gone(error: &ProbeError) -> bool {
     match error {
         ProbeError::Read { source, .. } => {
@@ -199,7 +201,8 @@ pub(super) fn is_gone(error: &ProbeError) -> bool {
     }
 }
 
-/// Parses `/proc/PID/stat` (proc_pid_stat(5), `fs/proc/array.c`). The name may hold blanks and brackets: it ends at the last `)`.
+/// Parses `/proc/PID/stat` (proc_pid_stat(5), `fs/proc/array.c`). The name can contain blanks and
+/// brackets: it ends at the last `)`.
 ///
 /// ```text
 /// 26260 (cat) R 26241 26241 19711 0 -1 4194304 102 0 0 0 0 0 0 0 20 0 1 0 220877 3133440 372 …
@@ -214,9 +217,9 @@ pub fn parse_stat(file: &[u8], entity: [&[u8]; 2], rows: &mut Rows) -> Result<()
     let close = close.ok_or_else(|| cursor.error("comm", "no `)`"))?;
     cursor.skip(close + 1);
     let mut stat = [0; STAT];
-    // Field 3 is the next one.
+    // The next field is field 3.
     for field in 3..=24 {
-        let place = match field {
+        let index = match field {
             22 => 1,
             14 => 2,
             15 => 3,
@@ -231,7 +234,7 @@ pub fn parse_stat(file: &[u8], entity: [&[u8]; 2], rows: &mut Rows) -> Result<()
                 continue;
             }
         };
-        stat[place] = cursor.need_int("stat field")?;
+        stat[index] = cursor.need_int("stat field")?;
     }
     rows.row(&entity);
     rows.text(&file[open + 1..close]);
@@ -253,9 +256,9 @@ pub fn parse_io(file: &[u8], rows: &mut Rows) -> Result<(), ParseError> {
     let mut values = [None; IO.len()];
     while !cursor.at_end() {
         if let Some(name) = cursor.until(b':')
-            && let Some(place) = IO.iter().position(|known| *known == name)
+            && let Some(index) = IO.iter().position(|known| *known == name)
         {
-            values[place] = Some(cursor.need_uint("io")?);
+            values[index] = Some(cursor.need_uint("io")?);
         }
         cursor.next_line();
     }

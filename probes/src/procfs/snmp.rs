@@ -1,6 +1,8 @@
-//! `/proc/net/snmp`, `/proc/net/netstat` and `/proc/net/sockstat`: IP, TCP, UDP and socket counts of this network namespace.
+//! Reads IP, TCP, UDP and socket counters of this network namespace (`/proc/net/snmp`,
+//! `/proc/net/netstat`, `/proc/net/sockstat`).
 //!
-//! Metrics are named as nstat(8) does with a dot: `Tcp.RetransSegs`, `TcpExt.TCPTimeouts`; sockets as `sockstat.TCP.tw`.
+//! Metrics have the names of nstat(8) with a dot: `Tcp.RetransSegs`, `TcpExt.TCPTimeouts`; sockets
+//! as `sockstat.TCP.tw`.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -24,7 +26,7 @@ use crate::host::Source;
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::new(
     "tcp",
-    "IP, TCP, UDP and socket counts, retransmits among them",
+    "IP, TCP, UDP and socket counters, including retransmits",
     &SCHEMA,
     open,
 );
@@ -42,14 +44,14 @@ const SOCKSTAT: &str = "/proc/net/sockstat";
 static METRICS: &[Column] = &[
     count("Ip.InReceives", "packets received", SNMP),
     count("Ip.OutRequests", "packets sent by local protocols", SNMP),
-    count("Tcp.ActiveOpens", "connections opened from here", SNMP),
+    count("Tcp.ActiveOpens", "connections opened by this host", SNMP),
     count("Tcp.PassiveOpens", "connections accepted", SNMP),
-    count("Tcp.AttemptFails", "connections that could not be made", SNMP).lower(),
+    count("Tcp.AttemptFails", "connections that failed to open", SNMP).lower(),
     count("Tcp.EstabResets", "connections reset", SNMP).lower(),
     Column::gauge("Tcp.CurrEstab", Unit::One, "connections open", SNMP),
     count("Tcp.InSegs", "segments received", SNMP),
-    count("Tcp.OutSegs", "segments sent, retransmits apart", SNMP),
-    count("Tcp.RetransSegs", "segments sent again", SNMP).lower(),
+    count("Tcp.OutSegs", "segments sent, without retransmits", SNMP),
+    count("Tcp.RetransSegs", "segments retransmitted", SNMP).lower(),
     count("Tcp.InErrs", "bad segments received", SNMP).lower(),
     count("Tcp.OutRsts", "resets sent", SNMP),
     count("Udp.InDatagrams", "datagrams received", SNMP),
@@ -62,11 +64,11 @@ static METRICS: &[Column] = &[
     )
     .lower(),
     count("TcpExt.ListenDrops", "connections dropped", NETSTAT).lower(),
-    count("TcpExt.DelayedACKs", "acknowledgements sent late", NETSTAT),
-    count("TcpExt.TCPTimeouts", "retransmit timers that ran out", NETSTAT).lower(),
+    count("TcpExt.DelayedACKs", "delayed acknowledgements sent", NETSTAT),
+    count("TcpExt.TCPTimeouts", "retransmission timeouts", NETSTAT).lower(),
     count("TcpExt.TCPLostRetransmit", "retransmits lost", NETSTAT).lower(),
-    count("TcpExt.TCPFastRetrans", "segments sent again early", NETSTAT).lower(),
-    count("TcpExt.TCPAutoCorking", "small writes held back", NETSTAT),
+    count("TcpExt.TCPFastRetrans", "fast retransmits", NETSTAT).lower(),
+    count("TcpExt.TCPAutoCorking", "small writes that were corked", NETSTAT),
     count("TcpExt.TCPOrigDataSent", "data segments sent", NETSTAT),
     Column::counter("IpExt.InOctets", Unit::Byte, "received", NETSTAT),
     Column::counter("IpExt.OutOctets", Unit::Byte, "sent", NETSTAT),
@@ -91,16 +93,17 @@ struct Tcp {
     lines: Lines,
 }
 
-/// The lines of names of one file as they were at the sample before: while they are the same, so are the metrics.
+/// The lines of names of one file at the previous sample. While they do not change, the metrics are
+/// the same.
 #[derive(Debug, Default)]
 pub struct Heads {
     lines: Vec<Head>,
-    /// What the rows say of themselves, and where in them this file's began.
+    /// The identity of the rows, and the index of the first row of this file.
     reading: (u64, u64),
-    place: usize,
+    first_row: usize,
 }
 
-/// A line of names, how many there are, the numbers below it, and how many rows the file gave before them.
+/// A line of names, their number, the numbers below them, and the index of their first row.
 #[derive(Debug, Default)]
 struct Head {
     names: Vec<u8>,
@@ -133,7 +136,8 @@ impl Probe for Tcp {
 }
 
 /// Parses `/proc/net/snmp` or `/proc/net/netstat` (`net/ipv4/proc.c`; meanings in RFC 1213 and
-/// Documentation/networking/snmp_counter.rst): a line of names, then a line of numbers, both behind the protocol.
+/// Documentation/networking/snmp_counter.rst): a line of names, then a line of numbers, each after
+/// the protocol.
 ///
 /// ```text
 /// Tcp: RtoAlgorithm RtoMin RtoMax MaxConn …
@@ -141,13 +145,13 @@ impl Probe for Tcp {
 /// ```
 ///
 /// # Errors
-/// When the two lines do not belong together, or a value is not a number.
+/// When the two lines do not match, or a value is not a number.
 pub fn parse(file: &[u8], heads: &mut Heads, rows: &mut Rows) -> Result<(), ParseError> {
     let before = rows.len();
     let mut known = std::mem::take(&mut heads.lines);
     let (generation, reading) = rows.reading();
-    let same_names = heads.place == before && heads.reading.0 == generation;
-    // The reading just before this one, and no other, left its numbers among the rows.
+    let same_names = heads.first_row == before && heads.reading.0 == generation;
+    // The rows can be reused only from the previous reading.
     let same_rows = same_names && heads.reading.1 == reading.wrapping_sub(1);
     let mut names = Cursor::new(file);
     while !names.at_end() {
@@ -187,7 +191,7 @@ pub fn parse(file: &[u8], heads: &mut Heads, rows: &mut Rows) -> Result<(), Pars
         values.next_line();
         names = values;
     }
-    (heads.reading, heads.place) = (rows.reading(), before);
+    (heads.reading, heads.first_row) = (rows.reading(), before);
     if rows.len() == before {
         Err(empty("Ip"))
     } else {
@@ -195,7 +199,7 @@ pub fn parse(file: &[u8], heads: &mut Heads, rows: &mut Rows) -> Result<(), Pars
     }
 }
 
-/// Parses `/proc/net/sockstat` (`net/ipv4/proc.c`): names and numbers in turn.
+/// Parses `/proc/net/sockstat` (`net/ipv4/proc.c`): alternating names and numbers.
 ///
 /// ```text
 /// TCP: inuse 4 orphan 0 tw 2 alloc 5 mem 1

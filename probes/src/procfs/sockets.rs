@@ -1,7 +1,9 @@
-//! `/proc/PID/net/{sockstat,sockstat6,snmp}`: sockets and connections in the network namespace of each watched process.
+//! Reads sockets and connections in the network namespace of each watched process
+//! (`/proc/PID/net/{sockstat,sockstat6,snmp}`).
 //!
-//! Server and load may live in different namespaces, each with its own ports and counts. A load that opens connections
-//! faster than TIME_WAIT lets ports go runs out of them: that shows here.
+//! Server and load can be in different namespaces, each with its own ports and counters. A load
+//! that opens connections faster than TIME_WAIT releases their ports runs out of ports; these
+//! metrics show it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,7 +37,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     open,
 )
 .slowly()
-.keeps(CapabilitySet::SYS_PTRACE);
+.with_capabilities(CapabilitySet::SYS_PTRACE);
 
 static ENTITY: &[Text] = &[text("role"), text("namespace")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
@@ -73,17 +75,17 @@ static COLUMNS: &[Column] = &[
     ),
     sockets("udp_inuse", "UDP sockets in use", SOCKSTAT),
     sockets("tcp6_inuse", "TCP sockets of IPv6 in use", SOCKSTAT6),
-    count("active_opens", "connections opened from here"),
+    count("active_opens", "connections opened from this namespace"),
     count("passive_opens", "connections accepted"),
     count("attempt_fails", "connections that failed to open").lower(),
     count("estab_resets", "connections that were reset").lower(),
     Column::gauge("curr_estab", Unit::One, "connections established", SNMP),
     count("in_segs", "segments received"),
-    count("out_segs", "segments sent, retransmits not counted"),
-    count("retrans_segs", "segments sent again").lower(),
+    count("out_segs", "segments sent, without retransmits"),
+    count("retrans_segs", "segments retransmitted").lower(),
 ];
 
-/// Protocol and word of `sockstat`, in the order of their columns.
+/// Protocol and key of `sockstat`, in the order of their columns.
 const WORDS: [(&[u8], &[u8]); 6] = [
     (b"TCP", b"inuse"),
     (b"TCP", b"orphan"),
@@ -112,7 +114,8 @@ struct Sockets {
     open: BTreeMap<(String, String), Files>,
 }
 
-/// The files of one namespace. An open one keeps the namespace alive, so they are closed when its processes are gone.
+/// The files of one namespace. An open file keeps the namespace alive, so all are closed when its
+/// processes have exited.
 #[derive(Debug)]
 struct Files {
     seen: bool,
@@ -144,10 +147,11 @@ impl Probe for Sockets {
 }
 
 impl Sockets {
-    /// Opens the files of the namespace that a process is in now; it may have entered it after it began.
+    /// Opens the files of the current namespace of a process, which can change while the process
+    /// runs.
     fn find(&mut self, role: String, pid: u32) -> Result<(), ProbeError> {
         let path = |name: &str| self.host.proc(&format!("{pid}/net/{name}"));
-        // `net:[4026531840]`; processes of other users do not show theirs.
+        // `net:[4026531840]`; unreadable for processes of other users.
         let link = fs::read_link(self.host.proc(&format!("{pid}/ns/net"))).unwrap_or_default();
         let namespace = link.to_string_lossy();
         let namespace = namespace
@@ -163,7 +167,7 @@ impl Sockets {
             Ok(Files {
                 seen: true,
                 sockstat: sockstat.in_one_read(),
-                // A kernel without IPv6 has no such file.
+                // A kernel without IPv6 does not have the file.
                 sockstat6: Source::sized(path("sockstat6"), 1024)
                     .ok()
                     .map(Source::in_one_read),
@@ -198,7 +202,8 @@ impl Files {
     }
 }
 
-/// Parses the wanted words out of `sockstat` or `sockstat6` (`net/ipv4/proc.c`, `net/ipv6/proc.c`).
+/// Parses the values of the `wanted` keys of `sockstat` or `sockstat6` (`net/ipv4/proc.c`,
+/// `net/ipv6/proc.c`).
 ///
 /// ```text
 /// TCP: inuse 4 orphan 0 tw 2 alloc 5 mem 1
@@ -216,8 +221,8 @@ pub fn parse_sockstat<const N: usize>(
         if let Some(protocol) = cursor.until(b':') {
             while let Some(name) = cursor.word() {
                 let value = cursor.need_uint("value")?;
-                if let Some(place) = wanted.iter().position(|word| *word == (protocol, name)) {
-                    cells[place] = Some(value);
+                if let Some(index) = wanted.iter().position(|word| *word == (protocol, name)) {
+                    cells[index] = Some(value);
                 }
             }
         }
@@ -226,7 +231,7 @@ pub fn parse_sockstat<const N: usize>(
     Ok(cells)
 }
 
-/// Parses the wanted names out of the two lines `Tcp:` of `snmp` (`net/ipv4/proc.c`).
+/// Parses the values of `NAMES` in the two lines `Tcp:` of `snmp` (`net/ipv4/proc.c`).
 ///
 /// ```text
 /// Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens …
@@ -234,7 +239,7 @@ pub fn parse_sockstat<const N: usize>(
 /// ```
 ///
 /// # Errors
-/// When the lines do not have as many names as values, or a value is not a number.
+/// When the numbers of names and values differ, or a value is not a number.
 pub fn parse_snmp(file: &[u8]) -> Result<[Option<u64>; NAMES.len()], ParseError> {
     let mut cells = [None; NAMES.len()];
     let mut names = Cursor::new(file);
@@ -247,8 +252,8 @@ pub fn parse_snmp(file: &[u8]) -> Result<[Option<u64>; NAMES.len()], ParseError>
             }
             while let Some(name) = names.word() {
                 let value = values.need_int("value")?;
-                if let Some(place) = NAMES.iter().position(|wanted| *wanted == name) {
-                    cells[place] = u64::try_from(value).ok();
+                if let Some(index) = NAMES.iter().position(|wanted| *wanted == name) {
+                    cells[index] = u64::try_from(value).ok();
                 }
             }
             return Ok(cells);
@@ -265,23 +270,23 @@ mod tests {
 
     use super::*;
 
-    /// A process in a namespace of its own has counts of its own.
+    /// A process in another namespace has other counters.
     #[test]
     fn every_namespace_has_its_own_row() {
-        let mut alone = Command::new("unshare")
+        let mut child = Command::new("unshare")
             .args(["--net", "cat"])
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
         let options = Options {
-            processes: vec![format!("load={}", alone.id()).parse().unwrap()],
+            processes: vec![format!("load={}", child.id()).parse().unwrap()],
             ..Options::default()
         };
         let mut probe = open(&Host::default(), &options).unwrap();
         let mut rows = Rows::default();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(300);
         let ours = fs::read_link("/proc/self/ns/net").unwrap();
-        let theirs = format!("/proc/{}/ns/net", alone.id());
+        let theirs = format!("/proc/{}/ns/net", child.id());
         while fs::read_link(&theirs).unwrap() == ours {
             assert!(std::time::Instant::now() < deadline);
             std::thread::yield_now();
@@ -291,11 +296,11 @@ mod tests {
         let role = |row| String::from_utf8_lossy(rows.entity(row).next().unwrap()).into_owned();
         assert_eq!((role(0).as_str(), role(1).as_str()), ("load", "recorder"));
         assert_ne!(rows.entity(0).nth(1), rows.entity(1).nth(1));
-        // Nobody ever connected there.
+        // Nothing has ever connected in that namespace.
         let width = COLUMNS.len();
         assert_eq!(rows.value(0, 7, width), loadprint_recording::rows::Value::Bits(0));
-        drop(alone.stdin.take());
-        alone.wait().unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
         rows.clear();
         probe.sample(&mut rows).unwrap();
         assert_eq!(

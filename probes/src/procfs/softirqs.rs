@@ -1,4 +1,5 @@
-//! `/proc/softirqs`: soft interrupts by kind, summed as the hardware ones are. CPUs that are offline keep their column.
+//! Reads `/proc/softirqs`: soft interrupts by kind, summed like hardware interrupts. Offline CPUs
+//! have a column too.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -30,7 +31,7 @@ static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
 static COLUMNS: &[Column] = &[Column::counter(
     "count",
     Unit::One,
-    "soft interrupts; a CPU's cell wraps at 2^32",
+    "soft interrupts; the counter of a CPU wraps at 2^32",
     "/proc/softirqs",
 )];
 

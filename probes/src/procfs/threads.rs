@@ -1,8 +1,10 @@
-//! `/proc/PID/task/TID/{schedstat,status}` of the watched processes: switches, time on CPU and time waiting for one, per thread.
+//! Reads switches, time on CPU and run delay per thread of the watched processes
+//! (`/proc/PID/task/TID/{schedstat,status}`).
 //!
-//! Two descriptors per thread and one per process stay open. `status` is dear to print: of a thread that has not run since the
-//! sample before, which `schedstat` tells, what it said then is taken again. Threads that begin and end between two samples are not seen; the last values of
-//! a thread that ends are those of its last sample.
+//! Two descriptors per thread and one per process stay open. `status` is expensive to read: if
+//! `schedstat` shows that a thread has not run since the previous sample, its previous status is
+//! used. A thread that starts and exits between two samples has no row; the last values of a thread
+//! are those of its last sample.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -41,7 +43,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     open,
 )
 .every_nth()
-.keeps(CapabilitySet::SYS_PTRACE.union(CapabilitySet::DAC_READ_SEARCH));
+.with_capabilities(CapabilitySet::SYS_PTRACE.union(CapabilitySet::DAC_READ_SEARCH));
 
 static ENTITY: &[Text] = &[text("role"), text("pid"), text("tid")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
@@ -53,33 +55,33 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "voluntary_ctxt_switches",
         Unit::One,
-        "it waited for something",
+        "switches because it blocked",
         STATUS,
     ),
     Column::counter(
         "nonvoluntary_ctxt_switches",
         Unit::One,
-        "another task took its CPU",
+        "switches because it was preempted",
         STATUS,
     )
     .lower(),
     Column::counter(
         "on_cpu_ns",
         Unit::Nanosecond,
-        "on a CPU",
+        "time on a CPU",
         "/proc/PID/task/TID/schedstat field 1",
     ),
     Column::counter(
         "run_delay_ns",
         Unit::Nanosecond,
-        "ready and waiting for a CPU",
+        "time runnable and waiting for a CPU",
         "/proc/PID/task/TID/schedstat field 2",
     )
     .lower(),
     Column::counter(
         "timeslices",
         Unit::One,
-        "times it was put on a CPU",
+        "times that it was put on a CPU",
         "/proc/PID/task/TID/schedstat field 3",
     ),
 ];
@@ -88,7 +90,7 @@ static COLUMNS: &[Column] = &[
 struct Threads {
     host: Host,
     targets: Targets,
-    /// The processes that were there at the last sample, in the order of their rows.
+    /// The processes of the last sample, in the order of their rows.
     open: Vec<Process>,
 }
 
@@ -97,7 +99,7 @@ struct Process {
     role: String,
     pid: u32,
     pid_text: String,
-    /// The list of its threads, which stays open.
+    /// The open directory of its threads.
     task: Option<OwnedFd>,
     threads: BTreeMap<u32, Thread>,
 }
@@ -106,27 +108,29 @@ struct Process {
 struct Thread {
     status: Source,
     schedstat: Option<Source>,
-    /// False until it is seen in this sample's list of threads.
+    /// Whether this sample has found it in the directory.
     seen: bool,
     tid: String,
-    /// What `schedstat` said when `status` was read, what was read then, and for how many samples it has been taken again.
-    ran: [u64; 3],
+    /// The values of `schedstat` when `status` was read.
+    schedstat_then: [u64; 3],
     status_then: Option<Status>,
-    taken_again: u32,
+    /// The number of samples that have reused `status_then`.
+    reuses: u32,
 }
 
 /// Name and switches of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// What the process calls it.
+    /// The name that the process gave it.
     pub name: Vec<u8>,
-    /// Switches because it waited for something.
+    /// Switches because it blocked.
     pub voluntary: Option<u64>,
-    /// Switches because another task took its CPU.
+    /// Switches because it was preempted.
     pub nonvoluntary: Option<u64>,
 }
 
-/// A thread that did not run has switched no more; its name may have been changed by another, so it is looked at now and then.
+/// Samples between two reads of the status of a thread that does not run: another thread can change
+/// its name.
 const STATUS_EVERY: u32 = 10;
 
 fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
@@ -151,7 +155,7 @@ impl Probe for Threads {
                 .iter()
                 .position(|process| process.role == role && process.pid == pid);
             let mut process = match known {
-                Some(place) => before.swap_remove(place),
+                Some(index) => before.swap_remove(index),
                 None => Process::new(role, pid),
             };
             let listed = process.list(&self.host);
@@ -193,31 +197,31 @@ impl Process {
         }
     }
 
-    /// Opens the threads that are new, and closes those that are gone.
+    /// Opens new threads and closes those that have exited.
     fn list(&mut self, host: &Host) -> Result<(), ProbeError> {
         self.threads.values_mut().for_each(|thread| thread.seen = false);
-        // The list that is open is that of the process that had the number when it was opened.
-        let held = match self.task.take() {
-            Some(task) if seek(&task, SeekFrom::Start(0)).is_ok() => self.read(host, task)?,
+        // The open directory belongs to the process that had the ID when it was opened.
+        let is_alive = match self.task.take() {
+            Some(task) if seek(&task, SeekFrom::Start(0)).is_ok() => self.read_threads(host, task)?,
             _ => false,
         };
-        if !held {
+        if !is_alive {
             let path = host.proc(&format!("{}/task", self.pid));
-            // A process that is not there has no rows, as everywhere.
+            // A process that does not exist has no rows.
             if let Ok(task) = rustix::fs::open(
                 path,
                 OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
                 Mode::empty(),
             ) {
-                self.read(host, task)?;
+                self.read_threads(host, task)?;
             }
         }
         self.threads.retain(|_, thread| thread.seen);
         Ok(())
     }
 
-    /// Goes through the list of threads; false if there are none in it: then its process is gone.
-    fn read(&mut self, host: &Host, task: OwnedFd) -> Result<bool, ProbeError> {
+    /// Reads the directory of threads; false if it is empty: the process has then exited.
+    fn read_threads(&mut self, host: &Host, task: OwnedFd) -> Result<bool, ProbeError> {
         let mut any = false;
         let mut buffer = [MaybeUninit::uninit(); 8192];
         let mut entries = RawDir::new(&task, &mut buffer);
@@ -246,37 +250,40 @@ impl Process {
 
 impl Thread {
     fn open(host: &Host, pid: u32, tid: u32) -> Result<Self, ProbeError> {
-        // Servers have hundreds of threads: the buffers start at what these files usually need.
+        // Servers have hundreds of threads: the buffers have the usual sizes of these files.
         let file = |name: &str, buffer| Source::sized(host.proc(&format!("{pid}/task/{tid}/{name}")), buffer);
-        // Without CONFIG_SCHED_INFO there is no schedstat; its columns are then null.
+        // A kernel without CONFIG_SCHED_INFO has no schedstat; its columns are then null.
         let schedstat = file("schedstat", 128).ok().map(Source::in_one_read);
         Ok(Self {
             status: file("status", 2048)?.in_one_read(),
             schedstat,
             seen: true,
             tid: tid.to_string(),
-            ran: [0; 3],
+            schedstat_then: [0; 3],
             status_then: None,
-            taken_again: 0,
+            reuses: 0,
         })
     }
 
     fn sample(&mut self, [role, pid]: [&[u8]; 2], rows: &mut Rows) -> Result<(), ProbeError> {
-        // It comes first: if it is the same at the next sample, the thread has not run since, nor switched.
-        let ran = match &mut self.schedstat {
+        // Read first: if it is the same at the next sample, the thread has neither run nor switched
+        // since.
+        let schedstat_now = match &mut self.schedstat {
             Some(schedstat) => Some(schedstat.parse(parse_schedstat)?),
             None => None,
         };
-        // A kernel that does not count this prints zeros for everybody.
-        let idle = ran.is_some_and(|ran| ran == self.ran && ran[2] > 0) && self.taken_again < STATUS_EVERY;
+        // A kernel that does not count this prints zeros for all threads.
+        let idle = schedstat_now
+            .is_some_and(|schedstat_now| schedstat_now == self.schedstat_then && schedstat_now[2] > 0)
+            && self.reuses < STATUS_EVERY;
         let status = match &mut self.status_then {
             Some(status) if idle => {
-                self.taken_again += 1;
+                self.reuses += 1;
                 status
             }
             status => {
-                self.taken_again = 0;
-                self.ran = ran.unwrap_or_default();
+                self.reuses = 0;
+                self.schedstat_then = schedstat_now.unwrap_or_default();
                 status.insert(self.status.parse(parse_status)?)
             }
         };
@@ -284,15 +291,15 @@ impl Thread {
         rows.text(&status.name);
         rows.uint_or_null(status.voluntary);
         rows.uint_or_null(status.nonvoluntary);
-        match ran {
-            Some(ran) => ran.into_iter().for_each(|value| rows.uint(value)),
+        match schedstat_now {
+            Some(schedstat_now) => schedstat_now.into_iter().for_each(|value| rows.uint(value)),
             None => rows.nulls(3),
         }
         Ok(())
     }
 }
 
-/// Parses name and switches out of `/proc/PID/task/TID/status` (proc_pid_status(5)).
+/// Parses name and switches in `/proc/PID/task/TID/status` (proc_pid_status(5)).
 ///
 /// ```text
 /// Name:   ib_io_rd-1
@@ -301,12 +308,12 @@ impl Thread {
 /// ```
 ///
 /// # Errors
-/// When there is no name, or a count is not a number.
+/// When the name is missing, or a count is not a number.
 pub fn parse_status(file: &[u8]) -> Result<Status, ParseError> {
     let mut cursor = Cursor::new(file);
     let (mut name, mut voluntary, mut nonvoluntary) = (None, None, None);
     while !cursor.at_end() {
-        // Of some sixty lines three are wanted.
+        // Only three of about sixty lines are used.
         let may_be = matches!(cursor.rest().first(), Some(b'N' | b'v' | b'n'));
         match may_be.then(|| cursor.until(b':')).flatten() {
             Some(b"Name") => name = Some(cursor.remainder()),
@@ -328,7 +335,8 @@ pub fn parse_status(file: &[u8]) -> Result<Status, ParseError> {
     })
 }
 
-/// Parses `schedstat` (Documentation/scheduler/sched-stats.rst): ns on CPU, ns waiting to run, timeslices.
+/// Parses `schedstat` (Documentation/scheduler/sched-stats.rst): ns on CPU, ns waiting to run,
+/// timeslices.
 ///
 /// ```text
 /// 47551 1200 1

@@ -1,6 +1,7 @@
-//! `/proc/vmstat`: faults, paging, reclaim, compaction, NUMA. Every line that the kernel prints is a metric.
+//! Reads `/proc/vmstat`: faults, paging, reclaim, compaction, NUMA. Every line is a metric.
 //!
-//! Counters here are summed over per-CPU parts that the kernel folds once a second, so a tick may lag by that much.
+//! The kernel counts per CPU and adds to these totals once a second, so values can be up to a
+//! second old.
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -60,24 +61,48 @@ static METRICS: &[Column] = &[
     count("pgmajfault", Unit::One, "page faults that needed I/O"),
     count("pgfree", Unit::Page, "freed"),
     count("pgsteal_kswapd", Unit::Page, "reclaimed in the background"),
-    count("pgsteal_direct", Unit::Page, "reclaimed by a task that waited").lower(),
+    count(
+        "pgsteal_direct",
+        Unit::Page,
+        "reclaimed directly by the allocating task",
+    )
+    .lower(),
     count("pgscan_kswapd", Unit::Page, "scanned in the background"),
-    count("pgscan_direct", Unit::Page, "scanned by a task that waited").lower(),
+    count(
+        "pgscan_direct",
+        Unit::Page,
+        "scanned directly by the allocating task",
+    )
+    .lower(),
     count("allocstall_normal", Unit::One, "allocations that had to reclaim").lower(),
     count("compact_stall", Unit::One, "allocations that had to compact").lower(),
-    count("oom_kill", Unit::One, "processes killed for want of memory").lower(),
-    count("numa_hit", Unit::Page, "allocated where they were wanted"),
-    count("numa_miss", Unit::Page, "allocated here and wanted elsewhere").lower(),
-    count("numa_foreign", Unit::Page, "wanted here and allocated elsewhere").lower(),
+    count("oom_kill", Unit::One, "processes killed for lack of memory").lower(),
+    count("numa_hit", Unit::Page, "allocated on the intended node"),
+    count(
+        "numa_miss",
+        Unit::Page,
+        "allocated here, intended for another node",
+    )
+    .lower(),
+    count(
+        "numa_foreign",
+        Unit::Page,
+        "intended for this node, allocated elsewhere",
+    )
+    .lower(),
     count("numa_local", Unit::Page, "allocated on the task's node"),
     count("numa_other", Unit::Page, "allocated on another node").lower(),
     count("numa_pages_migrated", Unit::Page, "migrated between nodes"),
     count("thp_fault_alloc", Unit::One, "huge pages allocated at a fault"),
-    count("thp_fault_fallback", Unit::One, "faults that got no huge page"),
+    count(
+        "thp_fault_fallback",
+        Unit::One,
+        "faults that did not get a huge page",
+    ),
     count(
         "thp_collapse_alloc",
         Unit::One,
-        "huge pages put together by khugepaged",
+        "huge pages collapsed by khugepaged",
     ),
     count("thp_split_page", Unit::One, "huge pages split"),
 ];
@@ -90,7 +115,7 @@ struct Vmstat {
 
 fn open(host: &Host, _: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     Ok(Box::new(Vmstat {
-        // A name and a number.
+        // A record is a name and a number.
         file: host.source("vmstat", MOUNT_PROC)?.records_below(128),
         lines: Lines::default(),
     }))
@@ -111,7 +136,7 @@ impl Probe for Vmstat {
 /// ```
 ///
 /// # Errors
-/// When a line has no number, or there is none.
+/// When a line has no number, or the file is empty.
 pub fn parse(file: &[u8], lines: &mut Lines, rows: &mut Rows) -> Result<(), ParseError> {
     lines.parse(file, 1, rows, |cursor, rows| {
         if rows.expected().is_some_and(|name| cursor.take(name, b' ')) {

@@ -1,4 +1,5 @@
-//! One endpoint: a GET, its answer in memory, parsed into rows. What goes wrong is `up` 0 with the reason, as in Prometheus.
+//! Scrapes one endpoint: sends a GET and parses the response into rows. If it fails, `up` is 0 with
+//! the reason, as in Prometheus.
 
 use std::fs;
 use std::io::Read;
@@ -21,11 +22,11 @@ use ureq::tls::TlsConfig;
 use super::exposition::Format;
 use super::exposition::Item;
 use super::exposition::parse;
-use super::rows::Told;
+use super::rows::RecordedDescriptions;
 use super::target::Scrapes;
 use super::target::Target;
 
-/// What Prometheus 3 asks for, and in its order.
+/// The Accept header of Prometheus 3.
 const FORMATS: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,\
 application/openmetrics-text;version=0.0.1;q=0.4,\
 text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,\
@@ -46,29 +47,29 @@ pub fn client(scrapes: &Scrapes) -> Result<Agent, String> {
         .http_status_as_error(false)
         .user_agent(PROGRAM)
         .tls_config(tls.build())
-        // A proxy of the environment is for the world outside; endpoints are near.
+        // Endpoints are local; a proxy of the environment is for other hosts.
         .proxy(None)
         .build();
     Ok(config.into())
 }
 
 fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, String> {
-    let place = path.display();
-    let text = fs::read(path).map_err(|error| format!("{place}: {error}"))?;
-    let mut found = vec![];
+    let file = path.display();
+    let text = fs::read(path).map_err(|error| format!("{file}: {error}"))?;
+    let mut certificates = vec![];
     for item in ureq::tls::parse_pem(&text) {
-        let item = item.map_err(|error| format!("{place}: {error}; it must be PEM"))?;
+        let item = item.map_err(|error| format!("{file}: {error}; the file must be in PEM format"))?;
         if let PemItem::Certificate(certificate) = item {
-            found.push(certificate);
+            certificates.push(certificate);
         }
     }
-    if found.is_empty() {
-        return Err(format!("{place}: holds no certificate in PEM form"));
+    if certificates.is_empty() {
+        return Err(format!("{file}: no certificate in PEM format"));
     }
-    Ok(found)
+    Ok(certificates)
 }
 
-/// One endpoint and what is kept of it between reads.
+/// One endpoint and its state between scrapes.
 #[derive(Debug)]
 pub struct Endpoint {
     target: Target,
@@ -76,7 +77,7 @@ pub struct Endpoint {
     timeout: Duration,
     limit: u64,
     body: Vec<u8>,
-    told: Told,
+    descriptions: RecordedDescriptions,
 }
 
 impl Endpoint {
@@ -89,27 +90,30 @@ impl Endpoint {
             timeout: scrapes.timeout,
             limit: scrapes.limit,
             body: vec![],
-            told: Told::default(),
+            descriptions: RecordedDescriptions::default(),
         }
     }
 
-    /// Reads it once. There are rows also when it does not answer: the synthetic ones.
+    /// Scrapes once. An endpoint that does not answer has rows too: `up` and `scrape_*`.
     pub fn read(&mut self, rows: &mut Rows) {
-        let (realtime_ns, begun_ns) = (realtime_ns(), monotonic_ns());
+        let (realtime_ns, start_ns) = (realtime_ns(), monotonic_ns());
         let format = self.fetch();
-        let seconds = (monotonic_ns() - begun_ns) as f64 / 1e9;
-        let found = format.and_then(|format| self.check(format));
+        let seconds = (monotonic_ns() - start_ns) as f64 / 1e9;
+        let scraped = format.and_then(|format| self.check(format));
         let Self {
-            target, body, told, ..
+            target,
+            body,
+            descriptions,
+            ..
         } = self;
         let name = target.name.as_bytes();
-        let (up, samples, reason) = match &found {
+        let (up, samples, reason) = match &scraped {
             Ok((_, samples)) => (1.0, *samples, None),
             Err(reason) => (0.0, 0, Some(reason.as_str())),
         };
-        told.synthetic(rows, name, b"up", up, realtime_ns, reason);
-        told.synthetic(rows, name, b"scrape_duration_seconds", seconds, realtime_ns, None);
-        told.synthetic(
+        descriptions.synthetic(rows, name, b"up", up, realtime_ns, reason);
+        descriptions.synthetic(rows, name, b"scrape_duration_seconds", seconds, realtime_ns, None);
+        descriptions.synthetic(
             rows,
             name,
             b"scrape_samples_scraped",
@@ -117,14 +121,16 @@ impl Endpoint {
             realtime_ns,
             None,
         );
-        told.place(rows, name, &target.url);
-        if let Ok((format, _)) = found {
-            // It was found whole above.
-            drop(parse(body, format, &mut |item| told.row(rows, name, item)));
+        descriptions.url(rows, name, &target.url);
+        if let Ok((format, _)) = scraped {
+            // The check above found no malformed line.
+            drop(parse(body, format, &mut |item| {
+                descriptions.item(rows, name, item)
+            }));
         }
     }
 
-    /// Parses the answer without keeping anything: one malformed line spoils all of it.
+    /// Parses the response without storing it: a single malformed line makes all of it invalid.
     fn check(&self, format: Format) -> Result<(Format, u64), String> {
         parse(&self.body, format, &mut |_: Item<'_>| {})
             .map(|samples| (format, samples))
@@ -143,14 +149,14 @@ impl Endpoint {
             request = request.header(AUTHORIZATION, credentials.header());
         }
         let why = |error: ureq::Error| match error {
-            ureq::Error::Timeout(_) => format!("no whole answer within {seconds} s"),
+            ureq::Error::Timeout(_) => format!("no complete response within {seconds} s"),
             ureq::Error::Io(error) => error.to_string(),
             error => error.to_string(),
         };
         let answer = request.call().map_err(why)?;
         let status = answer.status();
         if !status.is_success() {
-            return Err(format!("it answers {status}"));
+            return Err(format!("the server returned HTTP status {status}"));
         }
         let kind = answer
             .headers()
@@ -165,7 +171,7 @@ impl Endpoint {
         if self.body.len() as u64 > self.limit {
             self.body = vec![];
             return Err(format!(
-                "its answer has more than {} bytes; --scrape-limit raises that",
+                "the response has more than {} bytes; raise the limit with --scrape-limit",
                 self.limit
             ));
         }
@@ -173,7 +179,7 @@ impl Endpoint {
     }
 }
 
-/// The format of an answer. One that does not say is the old one's.
+/// The format of a response. Without a content type it is the text format.
 fn format_of(kind: Option<&str>) -> Result<Format, String> {
     let kind = kind.unwrap_or("text/plain");
     let essence = kind.split(';').next().unwrap_or_default().trim();
@@ -183,7 +189,7 @@ fn format_of(kind: Option<&str>) -> Result<Format, String> {
         Ok(Format::OpenMetrics)
     } else {
         Err(format!(
-            "it answers with content type {essence:?}, no text format of metrics; is the path missing (/metrics)?"
+            "content type {essence:?} is not a text format of metrics; check the path (/metrics)"
         ))
     }
 }

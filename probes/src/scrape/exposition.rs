@@ -1,18 +1,20 @@
-//! The two text formats of metrics: Prometheus 0.0.4 (and 1.0.0, which has names in quotes) and OpenMetrics 1.0.
+//! Parses the two text formats of metrics: Prometheus 0.0.4 (and 1.0.0, which has names in quotes)
+//! and OpenMetrics 1.0.
 //!
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>, <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
-//! A parser of our own, because those that there are build families of typed metrics and on the way drop what does not fit: the
-//! order, a second sample of a series, exemplars, values such as a bucket's that contradicts its neighbours. As in Prometheus,
-//! one malformed line spoils the whole exposition; what is only odd (families torn apart, a type that comes late) is taken.
+//! It does not use a library, because the available ones build families of typed metrics and drop
+//! what does not fit: the order, a second sample of a series, exemplars, inconsistent buckets. As
+//! in Prometheus, a single malformed line makes the whole exposition invalid; unusual but
+//! well-formed input (separated families, a late type) is accepted.
 
 use std::str;
 
 use super::line::Line;
-use super::line::Wrong;
+use super::line::LineError;
 use super::series::Series;
 use crate::host::ParseError;
 
-/// Which of the formats, by the answer's content type.
+/// The format of a response, by its content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus text: timestamps in milliseconds, free spacing, other comments.
@@ -21,25 +23,25 @@ pub enum Format {
     OpenMetrics,
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Item<'a> {
     /// One value.
     Sample {
-        /// The series in one spelling, see [`Series`].
+        /// The series in its canonical form, see [`Series`].
         series: &'a str,
-        /// The value; NaN and infinities as they are.
+        /// The value, possibly NaN or infinite.
         value: f64,
-        /// When it was measured, if the line says so (ns since 1970).
+        /// The timestamp, if the line has one (ns since 1970).
         timestamp_ns: Option<i64>,
         /// The exemplar as printed, without its `# `.
         exemplar: Option<&'a str>,
     },
     /// A HELP, TYPE or UNIT line.
-    Described {
+    Description {
         /// `HELP`, `TYPE` or `UNIT`.
         keyword: &'static str,
-        /// The metric's name, in quotes where it must be.
+        /// The name of the metric, in quotes if necessary.
         name: &'a str,
         /// The rest of the line as printed.
         text: &'a str,
@@ -58,10 +60,10 @@ const TYPES: [&str; 9] = [
     "info",
 ];
 
-/// Hands out every sample and description in order; returns the number of samples.
+/// Calls `take` with every sample and description in order; returns the number of samples.
 ///
 /// # Errors
-/// At the first line that is not of the format; what was handed out before is not to be used then.
+/// At the first malformed line; the items before it are then invalid too.
 pub fn parse(body: &[u8], format: Format, take: &mut dyn FnMut(Item<'_>)) -> Result<u64, ParseError> {
     let text = str::from_utf8(body).map_err(|error| {
         let before = &body[..error.valid_up_to()];
@@ -96,7 +98,7 @@ pub fn parse(body: &[u8], format: Format, take: &mut dyn FnMut(Item<'_>)) -> Res
         return Err(ParseError {
             line: number,
             item: "# EOF",
-            message: "it does not end with it: something was cut off".to_owned(),
+            message: "missing at the end: the response is truncated".to_owned(),
         });
     }
     Ok(reader.samples)
@@ -111,10 +113,10 @@ struct Reader {
 }
 
 impl Reader {
-    fn line(&mut self, text: &str, take: &mut dyn FnMut(Item<'_>)) -> Result<(), Wrong> {
+    fn line(&mut self, text: &str, take: &mut dyn FnMut(Item<'_>)) -> Result<(), LineError> {
         let mut line = Line::new(text);
         if self.ended {
-            return Err(("# EOF", format!("`{}` comes after it", line.shown())));
+            return Err(("# EOF", format!("`{}` follows it", line.shown())));
         }
         match self.format {
             Format::Text => {
@@ -124,7 +126,7 @@ impl Reader {
                 }
                 if line.take("#") {
                     line.skip_blanks();
-                    return self.described(&mut line, take);
+                    return self.comment(&mut line, take);
                 }
             }
             Format::OpenMetrics => {
@@ -136,10 +138,10 @@ impl Reader {
                     if !line.take(" ") {
                         return Err(("comment", "no space after #".to_owned()));
                     }
-                    return self.described(&mut line, take);
+                    return self.comment(&mut line, take);
                 }
                 if line.is_empty() {
-                    return Err(("line", "is empty".to_owned()));
+                    return Err(("line", "empty".to_owned()));
                 }
             }
         }
@@ -147,7 +149,7 @@ impl Reader {
     }
 
     /// Reads what follows the `#` of a comment.
-    fn described(&mut self, line: &mut Line<'_>, take: &mut dyn FnMut(Item<'_>)) -> Result<(), Wrong> {
+    fn comment(&mut self, line: &mut Line<'_>, take: &mut dyn FnMut(Item<'_>)) -> Result<(), LineError> {
         let strict = self.format == Format::OpenMetrics;
         let word = line.word();
         let keyword = match word {
@@ -162,7 +164,7 @@ impl Reader {
         self.blank(line, keyword)?;
         let name = self.series.read_name(line)?;
         if !line.is_empty() {
-            // What separates the text is not part of it, what ends it is.
+            // Blanks before the text are not part of it, blanks after it are.
             let separated = if strict {
                 line.take(" ")
             } else {
@@ -174,13 +176,13 @@ impl Reader {
         }
         let text = line.rest();
         if keyword == "TYPE" && !TYPES.contains(&text.trim_end_matches([' ', '\t'])) {
-            return Err(("TYPE", format!("`{}` is no type of metric", line.shown())));
+            return Err(("TYPE", format!("`{}` is not a type of metric", line.shown())));
         }
-        take(Item::Described { keyword, name, text });
+        take(Item::Description { keyword, name, text });
         Ok(())
     }
 
-    fn sample(&mut self, line: &mut Line<'_>, take: &mut dyn FnMut(Item<'_>)) -> Result<(), Wrong> {
+    fn sample(&mut self, line: &mut Line<'_>, take: &mut dyn FnMut(Item<'_>)) -> Result<(), LineError> {
         let strict = self.format == Format::OpenMetrics;
         let whole = line.rest();
         let series = self.series.read(line, !strict)?;
@@ -190,7 +192,7 @@ impl Reader {
         } else {
             line.skip_blanks()
         };
-        // After a brace the old format needs no space.
+        // The text format needs no space after a brace.
         if !separated && (strict || !braces) {
             return Err(("metric", format!("no space before `{}`", line.shown())));
         }
@@ -219,7 +221,7 @@ impl Reader {
             exemplar = Some(line.rest());
             self.exemplar.read_exemplar(line)?;
             if !line.take(" ") {
-                return Err(("exemplar", "it has no value".to_owned()));
+                return Err(("exemplar", "the value is missing".to_owned()));
             }
             number(line.word())?;
             if line.take(" ") {
@@ -240,7 +242,7 @@ impl Reader {
         Ok(())
     }
 
-    fn blank(&self, line: &mut Line<'_>, item: &'static str) -> Result<(), Wrong> {
+    fn blank(&self, line: &mut Line<'_>, item: &'static str) -> Result<(), LineError> {
         let there = match self.format {
             Format::Text => line.skip_blanks(),
             Format::OpenMetrics => line.take(" "),
@@ -248,38 +250,38 @@ impl Reader {
         if there {
             Ok(())
         } else {
-            Err((item, "no metric is named".to_owned()))
+            Err((item, "the name of the metric is missing".to_owned()))
         }
     }
 }
 
-/// A number in the notations of Go's `ParseFloat` before 1.13, which are those of Rust.
-fn number(word: &str) -> Result<f64, Wrong> {
+/// A number in the notation of Go's `ParseFloat` before 1.13, which is that of Rust.
+fn number(word: &str) -> Result<f64, LineError> {
     let parsed = word.parse().ok();
-    // What does not fit a double is refused, as in Go: an infinity must be meant.
+    // A number that does not fit a double is refused, as in Go: an infinity must be explicit.
     let fits = |value: &f64| value.is_finite() || !word.bytes().any(|byte| byte.is_ascii_digit());
     parsed.filter(fits).ok_or_else(|| {
         let shown = Line::new(word).shown();
         let why = match word {
-            "" => "there is none".to_owned(),
-            _ if parsed.is_some() => format!("`{shown}` is beyond the range of a double"),
+            "" => "missing".to_owned(),
+            _ if parsed.is_some() => format!("`{shown}` is outside the range of a double"),
             _ if word.ends_with('\r') => {
-                format!("`{shown}` ends with a carriage return; lines end with a line feed alone")
+                format!("`{shown}` ends with a carriage return; lines must end with a line feed only")
             }
-            _ => format!("`{shown}` is no number"),
+            _ => format!("`{shown}` is not a number"),
         };
         ("value", why)
     })
 }
 
-const TOO_FAR: &str = "lies outside of the years 1677 to 2262";
+const TOO_FAR: &str = "is outside the years 1677 to 2262";
 
-fn milliseconds(word: &str) -> Result<i64, Wrong> {
+fn milliseconds(word: &str) -> Result<i64, LineError> {
     let shown = || Line::new(word).shown();
     let milliseconds: i64 = word.parse().map_err(|_| {
         (
             "timestamp",
-            format!("`{}` is no whole number of milliseconds", shown()),
+            format!("`{}` is not a whole number of milliseconds", shown()),
         )
     })?;
     milliseconds
@@ -287,8 +289,9 @@ fn milliseconds(word: &str) -> Result<i64, Wrong> {
         .ok_or_else(|| ("timestamp", format!("`{}` {TOO_FAR}", shown())))
 }
 
-/// Seconds as nanoseconds: exactly where they are written as a decimal of up to nine places, else rounded.
-fn seconds(word: &str) -> Result<i64, Wrong> {
+/// Converts seconds to nanoseconds: exactly for a decimal with up to nine places, otherwise
+/// rounded.
+fn seconds(word: &str) -> Result<i64, LineError> {
     let shown = || Line::new(word).shown();
     if let Some(exact) = decimal_seconds(word) {
         return Ok(exact);
@@ -297,9 +300,9 @@ fn seconds(word: &str) -> Result<i64, Wrong> {
         .parse()
         .ok()
         .filter(|seconds: &f64| seconds.is_finite())
-        .ok_or_else(|| ("timestamp", format!("`{}` is no time in seconds", shown())))?;
+        .ok_or_else(|| ("timestamp", format!("`{}` is not a time in seconds", shown())))?;
     let nanoseconds = (seconds * 1e9).round();
-    // 2^63, the first that does not fit.
+    // 2^63, the first value that does not fit.
     if nanoseconds.abs() < 9.223_372_036_854_776e18 {
         Ok(nanoseconds as i64)
     } else {

@@ -1,7 +1,7 @@
-//! One line of an exposition, read from left to right.
+//! Reads the words, names and strings of one line of an exposition.
 
-/// What is wrong on a line: the item, and why.
-pub type Wrong = (&'static str, String);
+/// An error in a line: the item and the reason.
+pub type LineError = (&'static str, String);
 
 /// The rest of a line.
 #[derive(Clone, Copy, Debug)]
@@ -10,19 +10,19 @@ pub struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// A whole line without its end.
+    /// A whole line without its newline.
     #[must_use]
     pub fn new(rest: &'a str) -> Self {
         Self { rest }
     }
 
-    /// What has not been read yet.
+    /// The unread rest.
     #[must_use]
     pub fn rest(&self) -> &'a str {
         self.rest
     }
 
-    /// True if all of it was read.
+    /// True if the whole line was read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
@@ -52,7 +52,8 @@ impl<'a> Line<'a> {
         self.split(self.rest.find([' ', '\t']).unwrap_or(self.rest.len()))
     }
 
-    /// Reads a name in the alphabet that all versions share; empty if there is none. Only metrics may have colons.
+    /// Reads a name in the alphabet of all versions; empty if there is none. Only names of metrics
+    /// can have colons.
     pub fn name(&mut self, colons: bool) -> &'a str {
         let inside = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || (colons && byte == b':');
         let bytes = self.rest.as_bytes();
@@ -63,20 +64,26 @@ impl<'a> Line<'a> {
         self.split(end.unwrap_or(bytes.len()))
     }
 
-    /// Reads a quoted string and appends it to `out` without its escapes. A backslash before any other character than
-    /// `\`, `"` and `n` stands for itself, as Prometheus has it.
+    /// Reads a quoted string and appends it to `out` without its escapes. A backslash before any
+    /// character other than `\`, `"` and `n` is literal, as in Prometheus.
     ///
     /// # Errors
-    /// When no quote begins or ends it.
-    pub fn quoted(&mut self, item: &'static str, out: &mut String) -> Result<(), Wrong> {
+    /// When the opening or closing quote is missing.
+    pub fn quoted(&mut self, item: &'static str, out: &mut String) -> Result<(), LineError> {
         if !self.take("\"") {
-            return Err((item, format!("`{}` is no string in double quotes", self.shown())));
+            return Err((
+                item,
+                format!("`{}` is not a string in double quotes", self.shown()),
+            ));
         }
         loop {
-            let Some(place) = self.rest.find(['"', '\\']) else {
-                return Err((item, format!("no quote ends `{}`", self.shown())));
+            let Some(offset) = self.rest.find(['"', '\\']) else {
+                return Err((
+                    item,
+                    format!("the closing quote of `{}` is missing", self.shown()),
+                ));
             };
-            out.push_str(self.split(place));
+            out.push_str(self.split(offset));
             if self.take("\"") {
                 return Ok(());
             }
@@ -86,13 +93,13 @@ impl<'a> Line<'a> {
                 out.push('"');
             } else {
                 out.push('\\');
-                // A single backslash stays as it is.
+                // A single backslash is literal.
                 let _doubled = self.take("\\\\") || self.take("\\");
             }
         }
     }
 
-    /// The beginning of what is left, for a message.
+    /// The beginning of the unread rest, for a message.
     #[must_use]
     pub fn shown(&self) -> String {
         let mut shown: String = self.rest.chars().take(40).collect();
@@ -102,8 +109,8 @@ impl<'a> Line<'a> {
         shown.escape_debug().to_string()
     }
 
-    fn split(&mut self, place: usize) -> &'a str {
-        let (taken, rest) = self.rest.split_at(place);
+    fn split(&mut self, offset: usize) -> &'a str {
+        let (taken, rest) = self.rest.split_at(offset);
         self.rest = rest;
         taken
     }

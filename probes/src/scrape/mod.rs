@@ -1,8 +1,9 @@
-//! Endpoints that expose metrics as Prometheus text or OpenMetrics: every sample as it was exposed, on the recorder's clock.
+//! Scrapes endpoints that expose metrics as Prometheus text or OpenMetrics, and records every
+//! sample as exposed.
 //!
-//! Each endpoint is read by a thread of its own beside the ticks, so that one that hangs costs only its own rows. Of a tick
-//! at which an endpoint's answer is not there yet it has no rows; they come with a later tick, and the row `up` says when that
-//! scrape began.
+//! A separate thread scrapes each endpoint, so that only the rows of an endpoint that hangs are
+//! missing. If a response arrives after its tick, a later tick has its rows, and the row `up` has
+//! the time at which the scrape started.
 
 pub mod endpoint;
 pub mod exposition;
@@ -38,11 +39,13 @@ fn open(_: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
     let scrapes = &options.scrapes;
     if scrapes.targets.is_empty() {
         return Err(NotRunning::Off(
-            "no endpoint is named; --scrape NAME=URL names one".to_owned(),
+            "no endpoint is named; name one with --scrape NAME=URL".to_owned(),
         ));
     }
     let client = endpoint::client(scrapes).map_err(|why| {
-        NotRunning::Unavailable(format!("{why}; mend it or name another after --scrape-ca"))
+        NotRunning::Unavailable(format!(
+            "{why}; fix the file or name another one with --scrape-ca"
+        ))
     })?;
     let reading = |target: &target::Target| {
         let mut endpoint = Endpoint::new(target.clone(), client.clone(), scrapes);
@@ -82,31 +85,35 @@ impl Probe for Scrape {
         self.readings.iter().any(|reading| reading.probe.is_pending())
     }
 
-    fn wait(&mut self, patience: Duration) {
-        let begun = Instant::now();
+    fn wait(&mut self, timeout: Duration) {
+        let start = Instant::now();
         for reading in &mut self.readings {
-            reading.probe.wait(patience.saturating_sub(begun.elapsed()));
+            reading.probe.wait(timeout.saturating_sub(start.elapsed()));
         }
     }
 
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
-        let mut waiting = None;
+        let mut pending = None;
         self.read_ns = None;
-        for Reading { probe, rows: own } in &mut self.readings {
+        for Reading {
+            probe,
+            rows: endpoint_rows,
+        } in &mut self.readings
+        {
             if !probe.is_pending() {
                 continue;
             }
-            own.clear();
-            match probe.sample(own) {
+            endpoint_rows.clear();
+            match probe.sample(endpoint_rows) {
                 Ok(()) => {
-                    rows.append(own);
+                    rows.append(endpoint_rows);
                     self.read_ns = span(self.read_ns, probe.read_ns());
                 }
-                Err(error @ ProbeError::Pending(_)) => waiting = Some(error),
+                Err(error @ ProbeError::Pending(_)) => pending = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        match waiting {
+        match pending {
             Some(error) if rows.is_empty() => Err(error),
             _ => Ok(()),
         }
@@ -117,7 +124,7 @@ impl Probe for Scrape {
     }
 }
 
-/// From the first beginning to the last end.
+/// The time from the earlier start to the later end.
 fn span(one: Option<(i64, i64)>, other: Option<(i64, i64)>) -> Option<(i64, i64)> {
     match (one, other) {
         (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),

@@ -1,4 +1,5 @@
-//! From what an endpoint says to rows: entity (endpoint, metric), then value, time and text.
+//! Converts the samples and descriptions of an endpoint to rows: entity (endpoint, metric), then
+//! value, time and text.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ use super::exposition::Item;
 
 static ENTITY: &[Text] = &[text("endpoint"), text("metric")];
 
-/// An open key set per endpoint.
+/// Each endpoint has its own set of metrics.
 pub static SCHEMA: Schema = {
     let mut schema = Schema::table(ENTITY, COLUMNS);
     schema.shape = Shape::Metrics;
@@ -23,31 +24,36 @@ pub static SCHEMA: Schema = {
 };
 
 static COLUMNS: &[Column] = &[
-    Column::gauge("value", Unit::One, "as exposed; null in a row that describes", "exposition")
-        .stored(Type::Double),
+    Column::gauge(
+        "value",
+        Unit::One,
+        "as exposed; null in rows of descriptions",
+        "exposition",
+    )
+    .stored(Type::Double),
     Column::gauge(
         "timestamp_ns",
         Unit::Nanosecond,
-        "when it was measured, CLOCK_REALTIME, where the endpoint says so; of up and scrape_* when the scrape began",
+        "timestamp that the endpoint exposes, CLOCK_REALTIME; of up and scrape_* the start of the scrape",
         "exposition",
     )
     .stored(Type::Int64),
     Column::info(
         "text",
-        "of # HELP, # TYPE, # UNIT and # URL what they say, of up why it is 0, else the exemplar",
+        "text of # HELP, # TYPE, # UNIT and # URL; of up the reason for 0; otherwise the exemplar",
         "exposition",
     ),
 ];
 
-/// The descriptions that were recorded, so that each is recorded again only when it changes.
+/// The descriptions that were recorded: a description has a row only when it is new or has changed.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct RecordedDescriptions {
     texts: HashMap<Box<str>, Box<str>>,
     key: String,
 }
 
-impl Told {
-    /// A row of the recorder's own about a scrape.
+impl RecordedDescriptions {
+    /// Appends a row that the recorder adds to a scrape.
     pub fn synthetic(
         &self,
         rows: &mut Rows,
@@ -63,16 +69,17 @@ impl Told {
         text_or_null(rows, text);
     }
 
-    /// The row that says where the endpoint is, the first time; a query may hold what is nobody's business.
-    pub fn place(&mut self, rows: &mut Rows, endpoint: &[u8], url: &str) {
-        let place = url.split('?').next().unwrap_or_default();
+    /// Appends the row with the URL of the endpoint, once. The query is left out: it can contain a
+    /// secret.
+    pub fn url(&mut self, rows: &mut Rows, endpoint: &[u8], url: &str) {
+        let without_query = url.split('?').next().unwrap_or_default();
         self.key.clear();
         self.key.push_str("# URL");
-        self.described(rows, endpoint, place);
+        self.description(rows, endpoint, without_query);
     }
 
-    /// The row of what a line says, if it says something new.
-    pub fn row(&mut self, rows: &mut Rows, endpoint: &[u8], item: Item<'_>) {
+    /// Appends the row of a sample, or of a new description.
+    pub fn item(&mut self, rows: &mut Rows, endpoint: &[u8], item: Item<'_>) {
         match item {
             Item::Sample {
                 series,
@@ -88,16 +95,16 @@ impl Told {
                 }
                 text_or_null(rows, exemplar);
             }
-            Item::Described { keyword, name, text } => {
+            Item::Description { keyword, name, text } => {
                 self.key.clear();
                 self.key.extend(["# ", keyword, " ", name]);
-                self.described(rows, endpoint, text);
+                self.description(rows, endpoint, text);
             }
         }
     }
 
-    /// A row of `self.key`, if `text` is new.
-    fn described(&mut self, rows: &mut Rows, endpoint: &[u8], text: &str) {
+    /// Appends the row of `self.key`, if `text` is new.
+    fn description(&mut self, rows: &mut Rows, endpoint: &[u8], text: &str) {
         if self.is_new(text) {
             rows.row(&[endpoint, self.key.as_bytes()]);
             rows.nulls(2);

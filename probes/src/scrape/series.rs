@@ -1,29 +1,32 @@
-//! A series as it is named in a table: `name{label="value",…}`, labels in the order of their names.
+//! Parses a series and formats it in a canonical form: `name{label="value",…}`, with labels sorted
+//! by name.
 //!
-//! Exporters may print labels in any order and with any spacing; one series has one spelling here, from which name and labels
-//! can be read back. Names outside of the old alphabet stand in quotes within the braces, as in the exposition itself.
+//! Exporters can print labels in any order and with any spacing; a series has one form in the
+//! tables, from which name and labels can be parsed. Names outside the old alphabet are in quotes
+//! inside the braces, as in the exposition format.
 
 use std::ops::Range;
 
 use super::line::Line;
-use super::line::Wrong;
+use super::line::LineError;
 
-/// Buffers for one series, used again for the next.
+/// A series, with buffers that are reused for the next one.
 #[derive(Debug, Default)]
 pub struct Series {
-    /// Names and values without escapes, one after the other.
+    /// Names and values without escapes, concatenated.
     text: String,
     name: Option<Range<usize>>,
     labels: Vec<(Range<usize>, Range<usize>)>,
-    spelled: String,
+    canonical: String,
 }
 
 impl Series {
-    /// Reads a series; what follows it is left on the line. `spaced`: blanks may come before the braces.
+    /// Reads a series from the beginning of the line. `spaced`: blanks are allowed before the
+    /// braces.
     ///
     /// # Errors
-    /// When it has no name or two, a label comes twice, or the braces do not hold labels.
-    pub fn read(&mut self, line: &mut Line<'_>, spaced: bool) -> Result<&str, Wrong> {
+    /// When it has no name or two names, a label is duplicate, or the braces do not contain labels.
+    pub fn read(&mut self, line: &mut Line<'_>, spaced: bool) -> Result<&str, LineError> {
         self.clear();
         let name = line.name(true);
         if !name.is_empty() {
@@ -41,20 +44,20 @@ impl Series {
             return Err(("metric", format!("no name before `{}`", line.shown())));
         }
         self.sort()?;
-        self.spell();
-        Ok(&self.spelled)
+        self.format();
+        Ok(&self.canonical)
     }
 
-    /// Reads labels in braces that belong to no metric, those of an exemplar.
+    /// Reads the labels of an exemplar, in braces without a metric.
     ///
     /// # Errors
     /// As [`Series::read`].
-    pub fn read_exemplar(&mut self, line: &mut Line<'_>) -> Result<(), Wrong> {
+    pub fn read_exemplar(&mut self, line: &mut Line<'_>) -> Result<(), LineError> {
         self.clear();
         if !line.take("{") {
             return Err((
                 "exemplar",
-                format!("`{}` does not begin with braces", line.shown()),
+                format!("`{}` does not start with a brace", line.shown()),
             ));
         }
         self.read_labels(line)?;
@@ -64,11 +67,11 @@ impl Series {
         self.sort()
     }
 
-    /// A metric's name of a HELP, TYPE or UNIT line: as it is, or in quotes.
+    /// Reads the name of a metric in a HELP, TYPE or UNIT line, with or without quotes.
     ///
     /// # Errors
-    /// When there is none.
-    pub fn read_name(&mut self, line: &mut Line<'_>) -> Result<&str, Wrong> {
+    /// When the name is missing.
+    pub fn read_name(&mut self, line: &mut Line<'_>) -> Result<&str, LineError> {
         self.clear();
         let name = line.name(true);
         if name.is_empty() {
@@ -76,19 +79,19 @@ impl Series {
         } else {
             self.text.push_str(name);
         }
-        spell_name(&mut self.spelled, &self.text, true);
-        Ok(&self.spelled)
+        append_name(&mut self.canonical, &self.text, true);
+        Ok(&self.canonical)
     }
 
     fn clear(&mut self) {
         self.text.clear();
-        self.spelled.clear();
+        self.canonical.clear();
         self.labels.clear();
         self.name = None;
     }
 
-    /// Reads what follows the opening brace, and the closing one.
-    fn read_labels(&mut self, line: &mut Line<'_>) -> Result<(), Wrong> {
+    /// Reads the labels after the opening brace, and the closing brace.
+    fn read_labels(&mut self, line: &mut Line<'_>) -> Result<(), LineError> {
         loop {
             line.skip_blanks();
             if line.take("}") {
@@ -111,7 +114,7 @@ impl Series {
             } else if !bare.is_empty() {
                 return Err(("label", format!("`{bare}` has no value")));
             } else if self.name.replace(name).is_some() {
-                return Err(("metric", "it has two names".to_owned()));
+                return Err(("metric", "the series has two names".to_owned()));
             }
             line.skip_blanks();
             if !line.take(",") && !line.rest().starts_with('}') {
@@ -120,7 +123,7 @@ impl Series {
         }
     }
 
-    fn sort(&mut self) -> Result<(), Wrong> {
+    fn sort(&mut self) -> Result<(), LineError> {
         let text = &self.text;
         self.labels
             .sort_by(|(one, _), (other, _)| text[one.clone()].cmp(&text[other.clone()]));
@@ -129,39 +132,39 @@ impl Series {
             .windows(2)
             .find(|pair| text[pair[0].0.clone()] == text[pair[1].0.clone()]);
         match twice {
-            Some(pair) => Err(("label", format!("`{}` comes twice", &text[pair[0].0.clone()]))),
+            Some(pair) => Err(("label", format!("`{}` is duplicate", &text[pair[0].0.clone()]))),
             None => Ok(()),
         }
     }
 
-    fn spell(&mut self) {
+    fn format(&mut self) {
         let Self {
             text,
             name,
             labels,
-            spelled,
+            canonical,
         } = self;
         let name = &text[name.clone().unwrap_or_default()];
         let bare = is_bare(name, true);
         if bare {
-            spelled.push_str(name);
+            canonical.push_str(name);
         }
         if bare && labels.is_empty() {
             return;
         }
-        spelled.push('{');
+        canonical.push('{');
         if !bare {
-            quote(spelled, name);
+            quote(canonical, name);
         }
-        for (place, (label, value)) in labels.iter().enumerate() {
-            if place > 0 || !bare {
-                spelled.push(',');
+        for (index, (label, value)) in labels.iter().enumerate() {
+            if index > 0 || !bare {
+                canonical.push(',');
             }
-            spell_name(spelled, &text[label.clone()], false);
-            spelled.push('=');
-            quote(spelled, &text[value.clone()]);
+            append_name(canonical, &text[label.clone()], false);
+            canonical.push('=');
+            quote(canonical, &text[value.clone()]);
         }
-        spelled.push('}');
+        canonical.push('}');
     }
 }
 
@@ -175,7 +178,7 @@ fn is_bare(name: &str, colons: bool) -> bool {
     !name.is_empty() && Line::new(name).name(colons) == name
 }
 
-fn spell_name(out: &mut String, name: &str, colons: bool) {
+fn append_name(out: &mut String, name: &str, colons: bool) {
     if is_bare(name, colons) {
         out.push_str(name);
     } else {
@@ -187,15 +190,15 @@ fn spell_name(out: &mut String, name: &str, colons: bool) {
 fn quote(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;
-    while let Some(place) = rest.find(['\\', '"', '\n']) {
-        out.push_str(&rest[..place]);
-        let escaped = match rest.as_bytes()[place] {
+    while let Some(offset) = rest.find(['\\', '"', '\n']) {
+        out.push_str(&rest[..offset]);
+        let escaped = match rest.as_bytes()[offset] {
             b'\n' => "\\n",
             b'"' => "\\\"",
             _ => "\\\\",
         };
         out.push_str(escaped);
-        rest = &rest[place + 1..];
+        rest = &rest[offset + 1..];
     }
     out.push_str(rest);
     out.push('"');

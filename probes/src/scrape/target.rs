@@ -1,4 +1,4 @@
-//! What to scrape: endpoints by name, how long and how much one may answer, and what to show it.
+//! Defines the endpoints to scrape: names, URLs, credentials, timeout and size limit.
 
 use std::fmt;
 use std::fs;
@@ -9,16 +9,16 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What a scrape may take and read.
+/// The endpoints and their limits.
 #[derive(Clone, Debug)]
 pub struct Scrapes {
-    /// The endpoints; no two of one name.
+    /// The endpoints, with unique names.
     pub targets: Vec<Target>,
-    /// How long one read may last, from the first look at its name to the last byte.
+    /// The timeout of a scrape, from the name lookup to the last byte.
     pub timeout: Duration,
-    /// How many bytes one answer may have, uncompressed.
+    /// The maximum size of a response, uncompressed, in bytes.
     pub limit: u64,
-    /// Certificates (PEM) that are trusted for https in place of Mozilla's list.
+    /// Trusted certificates (PEM) for https, in place of Mozilla's list.
     pub authorities: Option<PathBuf>,
     /// Do not verify certificates.
     pub insecure: bool,
@@ -39,12 +39,12 @@ impl Default for Scrapes {
     }
 }
 
-/// `NAME=URL`, with what stands in its password file.
+/// An endpoint `NAME=URL` with the content of its password file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Its name in the table.
     pub name: String,
-    /// Where it is.
+    /// The URL.
     pub url: String,
     /// How to log in.
     pub credentials: Option<Credentials>,
@@ -61,13 +61,13 @@ impl FromStr for Target {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if !name.bytes().all(fits) {
             return Err(format!(
-                "`{}`: an endpoint's name has letters, digits, - _ and . only",
+                "`{}`: the name of an endpoint can have only letters, digits, - _ and .",
                 without_userinfo(name)
             ));
         }
         let uri: ureq::http::Uri = url
             .parse()
-            .map_err(|error| format!("`{}` is no URL: {error}", without_userinfo(url)))?;
+            .map_err(|error| format!("`{}` is not a URL: {error}", without_userinfo(url)))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
             return Err(format!(
                 "`{}` is not of the form http://HOST:PORT/PATH or https://…",
@@ -79,7 +79,7 @@ impl FromStr for Target {
             .is_some_and(|authority| authority.as_str().contains('@'))
         {
             return Err(format!(
-                "{name}: a password in a URL is seen by all users of this host; put it into a file of mode 0600 and give --scrape-auth {name}=FILE"
+                "{name}: all users of this host can see a password in a URL; put it into a file with mode 0600 and use --scrape-auth {name}=FILE"
             ));
         }
         Ok(Self {
@@ -90,7 +90,7 @@ impl FromStr for Target {
     }
 }
 
-/// A secret must not come back in an error message.
+/// Removes a password, which must not appear in an error message.
 fn without_userinfo(text: &str) -> String {
     match text.rsplit_once('@') {
         Some((_, host)) => format!("…@{host}"),
@@ -111,38 +111,42 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Reads `basic USER:PASSWORD` or `bearer TOKEN` from the only line of a file that nobody else may read.
+    /// Reads `basic USER:PASSWORD` or `bearer TOKEN` from a file with one line that no other user
+    /// can read.
     ///
     /// # Errors
-    /// When the file cannot be read, is open to others, or holds something else.
+    /// When the file cannot be read, other users can read it, or it has another content.
     pub fn read(path: &Path) -> Result<Self, String> {
-        let place = path.display();
-        let mut file = fs::File::open(path).map_err(|error| format!("{place}: {error}"))?;
+        let file_name = path.display();
+        let mut file = fs::File::open(path).map_err(|error| format!("{file_name}: {error}"))?;
         let mode = file
             .metadata()
-            .map_err(|error| format!("{place}: {error}"))?
+            .map_err(|error| format!("{file_name}: {error}"))?
             .mode();
         if mode & 0o077 != 0 {
-            return Err(format!("{place}: others may read it; chmod 600 {place}"));
+            return Err(format!(
+                "{file_name}: other users can read it; run chmod 600 {file_name}"
+            ));
         }
         let mut text = String::new();
         file.read_to_string(&mut text)
-            .map_err(|error| format!("{place}: {error}"))?;
-        let wrong = || format!("{place}: its one line must be `basic USER:PASSWORD` or `bearer TOKEN`");
+            .map_err(|error| format!("{file_name}: {error}"))?;
+        let malformed =
+            || format!("{file_name}: it must have one line, `basic USER:PASSWORD` or `bearer TOKEN`");
         let line = text.trim_end_matches(['\r', '\n']);
-        let (scheme, secret) = line.split_once(' ').ok_or_else(wrong)?;
+        let (scheme, secret) = line.split_once(' ').ok_or_else(malformed)?;
         let printable = !secret.is_empty() && !secret.bytes().any(|byte| byte.is_ascii_control());
         let header = match scheme.to_ascii_lowercase().as_str() {
             "basic" if printable && secret.contains(':') => format!("Basic {}", base64(secret.as_bytes())),
             "bearer" if printable && secret.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 format!("Bearer {secret}")
             }
-            _ => return Err(wrong()),
+            _ => return Err(malformed()),
         };
         Ok(Self { header })
     }
 
-    /// The header's value.
+    /// The value of the header.
     #[must_use]
     pub fn header(&self) -> &str {
         &self.header
@@ -154,11 +158,11 @@ fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
     for three in bytes.chunks(3) {
-        let at = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
+        let at = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
         let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for place in 0..4 {
-            let six = (bits >> (18 - 6 * place)) as usize & 63;
-            out.push(if place <= three.len() {
+        for index in 0..4 {
+            let six = (bits >> (18 - 6 * index)) as usize & 63;
+            out.push(if index <= three.len() {
                 char::from(ALPHABET[six])
             } else {
                 '='
@@ -183,25 +187,25 @@ mod tests {
             (target.name.as_str(), target.url.as_str()),
             ("node", "http://127.0.0.1:9100/metrics?collect[]=cpu")
         );
-        for (wrong, said) in [
+        for (malformed, expected) in [
             ("http://127.0.0.1:9100", "NAME=URL"),
-            ("no/de=http://127.0.0.1:9100", "an endpoint's name"),
+            ("no/de=http://127.0.0.1:9100", "the name of an endpoint"),
             ("node", "NAME=URL"),
             ("node=", "NAME=URL"),
             ("node=ftp://127.0.0.1/", "http://HOST:PORT"),
             ("node=127.0.0.1:9100", "http://HOST:PORT"),
-            ("node=http://", "no URL"),
+            ("node=http://", "not a URL"),
             ("node=http://me:secret@127.0.0.1/", "--scrape-auth node=FILE"),
             ("http://me:secret@127.0.0.1/", "NAME=URL"),
         ] {
-            let error = wrong.parse::<Target>().unwrap_err();
-            assert!(error.contains(said), "{wrong}: {error}");
+            let error = malformed.parse::<Target>().unwrap_err();
+            assert!(error.contains(expected), "{malformed}: {error}");
             assert!(!error.contains("secret"), "{error}");
         }
     }
 
     #[test]
-    fn secrets_come_from_a_file_of_their_own() {
+    fn secrets_are_read_from_a_private_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("auth");
         let write = |text: &str, mode| {
@@ -210,11 +214,11 @@ mod tests {
             Credentials::read(&path)
         };
         // The example of RFC 7617, section 2.
-        let found = write("basic Aladdin:open sesame\n", 0o600).unwrap();
-        assert_eq!(found.header(), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+        let credentials = write("basic Aladdin:open sesame\n", 0o600).unwrap();
+        assert_eq!(credentials.header(), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
         assert_eq!(write("Bearer abc.def", 0o400).unwrap().header(), "Bearer abc.def");
         assert!(write("bearer abc", 0o640).unwrap_err().contains("chmod 600"));
-        for wrong in [
+        for malformed in [
             "",
             "abc",
             "basic abc",
@@ -223,10 +227,10 @@ mod tests {
             "digest a:b",
             "bearer a\nbearer b",
         ] {
-            let error = write(wrong, 0o600).unwrap_err();
-            assert!(error.contains("one line must be"), "{wrong}: {error}");
+            let error = write(malformed, 0o600).unwrap_err();
+            assert!(error.contains("must have one line"), "{malformed}: {error}");
         }
-        assert!(!format!("{found:?}").contains("QWx"));
+        assert!(!format!("{credentials:?}").contains("QWx"));
         assert!(Credentials::read(&dir.path().join("none")).is_err());
     }
 }

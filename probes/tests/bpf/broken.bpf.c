@@ -1,4 +1,4 @@
-/* For a test: a program that no verifier accepts. */
+/* For a test: a program that the verifier refuses. */
 #include "loadprint.bpf.h"
 
 HISTOGRAMS(never);
@@ -9,7 +9,7 @@ int BPF_PROG(broken)
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct histogram *histogram = bpf_map_lookup_elem(&never, &cpu);
 
-	/* It may be null. */
+	/* The pointer can be null. */
 	histogram->sum++;
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* For a test: the buckets of many values, by the function that the programs count with. */
+/* For a test: calculates the buckets of many values with the function that the programs use. */
 #include "loadprint.bpf.h"
 
 #define VALUES 1024

@@ -1,4 +1,4 @@
-//! Processes that do exactly what they are told, as often as they are told.
+//! Child processes that run a given work an exact number of times.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 use std::fs;
@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
-/// Waits until `done`, which is what a test is about; fails when it does not come.
+/// Waits until `done`; fails after a timeout.
 pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(300);
     while !done() {
@@ -23,7 +23,7 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A fork of this program, which has threads: it may make system calls and nothing else.
+/// A fork of this program. Because the program has threads, the child may only make system calls.
 pub struct Child {
     pub pid: i32,
     start: PipeWriter,
@@ -31,21 +31,21 @@ pub struct Child {
 }
 
 impl Child {
-    /// A child that does `work` at every [`Child::go`] and waits on a pipe in between.
+    /// A child that runs `work` at every [`Child::go`] and waits on a pipe in between.
     pub fn new(work: impl Fn()) -> Self {
-        // SAFETY: the child makes system calls only, until it is killed.
+        // SAFETY: the child only makes system calls until it is killed.
         Self::forked(|| unsafe { libc::fork() }, work)
     }
 
-    /// The same with a process number of one's own choice (clone(2), `set_tid`).
+    /// A child with the given process ID (clone(2), `set_tid`).
     pub fn numbered(pid: i32, work: impl Fn()) -> Self {
         let fork = || {
-            // SAFETY: all zero but for what is set; without a stack of its own the child is a fork.
+            // SAFETY: all other fields are zero; without a separate stack the child is a fork.
             let mut arguments: libc::clone_args = unsafe { zeroed() };
             arguments.exit_signal = libc::SIGCHLD as u64;
             arguments.set_tid = (&raw const pid) as u64;
             arguments.set_tid_size = 1;
-            // SAFETY: the structure and the number live until the call returns.
+            // SAFETY: the structure and the ID live until the call returns.
             unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of_val(&arguments)) as i32 }
         };
         Self::forked(fork, work)
@@ -53,12 +53,13 @@ impl Child {
 
     fn forked(fork: impl Fn() -> i32, work: impl Fn()) -> Self {
         let (wait, start) = pipe().unwrap();
-        let (done, tell) = pipe().unwrap();
+        let (done, done_writer) = pipe().unwrap();
         let pid = fork();
         assert!(pid >= 0);
         if pid == 0 {
             let mut byte = 0u8;
-            // SAFETY: as above; the byte is there. It ends with the thread that made it, also when the test fails.
+            // SAFETY: as above; the byte exists. The child is killed when its parent thread exits,
+            // also if the test fails.
             unsafe {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 loop {
@@ -66,7 +67,7 @@ impl Child {
                         libc::syscall(libc::SYS_exit_group, 0);
                     }
                     work();
-                    libc::write(tell.as_raw_fd(), (&raw const byte).cast(), 1);
+                    libc::write(done_writer.as_raw_fd(), (&raw const byte).cast(), 1);
                 }
             }
         }
@@ -75,12 +76,12 @@ impl Child {
         child
     }
 
-    /// Lets it begin.
+    /// Starts the work.
     pub fn go(&mut self) {
         self.start.write_all(b"!").unwrap();
     }
 
-    /// Waits until it has done its work.
+    /// Waits until the work is done.
     pub fn finish(&mut self) {
         self.done.read_exact(&mut [0]).unwrap();
     }
@@ -91,7 +92,8 @@ impl Child {
         now.split(' ').next() == Some(&call.to_string())
     }
 
-    /// What the kernel's own files say of it: proc_pid_status(5), proc_pid_schedstat in Documentation/scheduler/sched-stats.rst.
+    /// The kernel's counters of the child: proc_pid_status(5), proc_pid_schedstat in
+    /// Documentation/scheduler/sched-stats.rst.
     pub fn kernel(&self) -> Kernel {
         let read = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", self.pid)).unwrap();
         let status = read("status");
@@ -108,14 +110,14 @@ impl Child {
             voluntary: field("voluntary"),
             involuntary: field("nonvoluntary"),
             waited_ns: schedstat[1],
-            turns: schedstat[2],
+            timeslices: schedstat[2],
         }
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // SAFETY: the child is this process's own, and has not been waited for.
+        // SAFETY: the child belongs to this process and has not been reaped.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);
             libc::waitpid(self.pid, null_mut(), 0);
@@ -123,20 +125,21 @@ impl Drop for Child {
     }
 }
 
-/// What the kernel counts for one thread.
+/// The kernel's counters of one thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     pub is_asleep: bool,
     pub voluntary: u64,
     pub involuntary: u64,
     pub waited_ns: u64,
-    pub turns: u64,
+    pub timeslices: u64,
 }
 
-/// Puts the calling thread on the first CPU, ahead of everything that is not of the same kind (sched(7), SCHED_FIFO). Where that
-/// is refused the child ends, which its test sees at once; two children that wake each other up would wait for ever otherwise.
+/// Runs the calling thread on the first CPU with real-time priority (sched(7), SCHED_FIFO). If that
+/// is refused the child exits and its test fails at once; two children that wake each other would
+/// otherwise wait forever.
 pub fn alone_on_one_cpu() {
-    // SAFETY: the structures are whole and live until the calls return.
+    // SAFETY: the structures are complete and live until the calls return.
     unsafe {
         let mut cpus: libc::cpu_set_t = zeroed();
         libc::CPU_SET(0, &mut cpus);

@@ -1,4 +1,4 @@
-//! Probes of the running kernel: opened, read, and two reads subtracted.
+//! Opens and reads probes of the running kernel, and subtracts two readings.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -9,15 +9,16 @@ use std::collections::BTreeMap;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr;
 use std::os::unix::net::UnixListener;
+use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
 use loadprint_probes::Host;
 use loadprint_probes::Options;
-use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
 use loadprint_probes::ProbeEntry;
+use loadprint_probes::ebpf::Shared;
 use loadprint_recording::histogram::BUCKETS;
 use loadprint_recording::histogram::lower;
 use loadprint_recording::histogram::subtract;
@@ -38,13 +39,19 @@ pub struct Histogram {
     pub others: Vec<u64>,
 }
 
-/// Rows by entity, its parts joined by blanks.
+/// Rows by entity, whose parts are joined with blanks.
 pub type Reading = BTreeMap<String, Histogram>;
 
 impl Live {
     pub fn open(name: &str, options: &Options) -> Self {
-        let entry = PROBES.iter().find(|entry| entry.name == name).unwrap();
-        let probe = (entry.open)(&Host::default(), options).unwrap_or_else(|error| panic!("{name}: {error}"));
+        Self::open_sharing(name, options, &Rc::default())
+    }
+
+    /// Opens a probe that shares eBPF programs with others.
+    pub fn open_sharing(name: &str, options: &Options, shared: &Rc<Shared>) -> Self {
+        let entry = super::entry(name);
+        let probe = entry.open(&Host::default(), options, shared);
+        let probe = probe.unwrap_or_else(|error| panic!("{name}: {error}"));
         Self { entry, probe }
     }
 
@@ -86,7 +93,7 @@ impl Histogram {
         self.buckets.iter().sum()
     }
 
-    /// The lower bounds of the buckets that hold something, and what they hold.
+    /// Lower bound and count of each bucket that is not empty.
     pub fn filled(&self) -> Vec<(u64, u64)> {
         let buckets = self.buckets.iter().enumerate();
         let filled = buckets.filter(|(_, count)| **count > 0);
@@ -94,7 +101,7 @@ impl Histogram {
     }
 }
 
-/// What came to one row between two readings; a row that was not there yet was all zeros.
+/// The increase of one row between two readings; a missing row counts as zeros.
 pub fn between(before: &Reading, after: &Reading, entity: &str) -> Histogram {
     let nothing = Histogram::nothing();
     let after = after.get(entity).unwrap_or(&nothing);
@@ -106,11 +113,11 @@ pub fn between(before: &Reading, after: &Reading, entity: &str) -> Histogram {
     }
 }
 
-/// Waits until `found` finds something, under one generous deadline.
-pub fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+/// Waits until `poll` returns a value, up to a long timeout.
+pub fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(300);
     loop {
-        if let Some(value) = found() {
+        if let Some(value) = poll() {
             return value;
         }
         assert!(Instant::now() < deadline, "still waiting: {what}");
@@ -118,8 +125,9 @@ pub fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until no other test on this machine, in this process or another, is in the section of this name; it ends with the value.
-/// An abstract unix socket is the lock: it is gone with its owner, however that ends.
+/// Waits until no other test on this host, in any process, is in the section with this name; the
+/// section ends when the value is dropped. The lock is an abstract unix socket, which the kernel
+/// removes with its owner.
 pub fn alone(section: &str) -> UnixListener {
     let address = SocketAddr::from_abstract_name(format!("loadprint-test-{section}")).unwrap();
     eventually("the end of another test", || {

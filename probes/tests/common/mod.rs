@@ -1,5 +1,5 @@
-//! The fake host of `tests/fixtures/host` and its rows in words.
-#![allow(dead_code, reason = "each test file uses its part")]
+//! Reads the fake host of `tests/fixtures/host` and formats its rows as text.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -9,9 +9,11 @@
 pub mod live;
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use loadprint_probes::Host;
+use loadprint_probes::NotRunning;
 use loadprint_probes::Options;
 use loadprint_probes::PROBES;
 use loadprint_probes::Probe;
@@ -33,7 +35,7 @@ pub fn host(tick: &str) -> Host {
     )
 }
 
-/// The fixture's server is watched, its CPUs are split, and process 777 is the recorder.
+/// Watches the server of the fixture, with two CPU sets and process 777 as the recorder.
 pub fn options() -> Options {
     Options {
         processes: vec!["server=4242".parse().unwrap()],
@@ -46,16 +48,27 @@ pub fn options() -> Options {
     }
 }
 
+/// The probe of this name.
+pub fn entry(name: &str) -> &'static ProbeEntry {
+    PROBES.iter().find(|entry| entry.name == name).unwrap()
+}
+
+/// Opens a probe that shares no eBPF programs with another.
+pub fn open(entry: &ProbeEntry, host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
+    entry.open(host, options, &Rc::default())
+}
+
 /// One sample of a probe on the fake host.
 pub fn sample(entry: &ProbeEntry, tick: &str, options: &Options) -> Rows {
     let mut probe =
-        (entry.open)(&host(tick), options).unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+        open(entry, &host(tick), options).unwrap_or_else(|error| panic!("{}: {error}", entry.name));
     let mut rows = Rows::default();
     read(probe.as_mut(), &mut rows).unwrap_or_else(|error| panic!("{}: {error}", entry.name));
     rows
 }
 
-/// One line per row: entity, then column=value; what is missing is left out, as is how long a read took: that is never the same.
+/// One line for each row: entity, then column=value. Nulls are left out, and so is the duration of
+/// a read, which varies.
 pub fn words(entry: &ProbeEntry, rows: &Rows) -> Vec<String> {
     let columns = &entry.schema.columns;
     let row = |row| {
@@ -87,12 +100,12 @@ pub fn words(entry: &ProbeEntry, rows: &Rows) -> Vec<String> {
     lines
 }
 
-/// The probes that read files under the roots: those that a fake host has something for.
+/// The probes that read files under the roots, which a fake host has.
 pub fn of_files() -> impl Iterator<Item = &'static ProbeEntry> {
     PROBES.iter().filter(|entry| !entry.live)
 }
 
-/// One read, waited for where it goes on beside the ticks.
+/// Reads once; waits for a read on a separate thread.
 pub fn read(probe: &mut dyn Probe, rows: &mut Rows) -> Result<(), ProbeError> {
     rows.clear();
     probe.begin();

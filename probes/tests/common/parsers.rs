@@ -1,7 +1,8 @@
-//! Every parser of text that others write, under the name of its corpus: what `fuzz.rs` and `forms.rs` feed.
+//! Lists every parser of external text with the name of its corpus, for `fuzz.rs` and `forms.rs`.
 //!
-//! A parser is added by a line here and a folder `tests/corpus/<name>` with at least one file that it accepts.
-#![allow(dead_code, reason = "each test file uses its part")]
+//! To add a parser, add a line here and a folder `tests/corpus/<name>` with at least one file that
+//! it accepts.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use loadprint_probes::Options;
 use loadprint_probes::ebpf::programs;
@@ -24,10 +25,10 @@ use loadprint_probes::procfs::threads;
 use loadprint_probes::procfs::vmstat;
 use loadprint_recording::rows::Rows;
 
-/// What a parser makes of one text. It is called again and again with the same rows, as at tick after tick.
+/// Parses one text. It is called repeatedly with the same rows, as at successive ticks.
 pub type Parse = Box<dyn FnMut(&[u8], &mut Rows) -> Result<(), String>>;
 
-/// A parser by name, the width of its rows, and how to make one.
+/// The name of a parser, the width of its rows, and its constructor.
 pub struct Parser {
     pub name: &'static str,
     pub width: usize,
@@ -38,27 +39,27 @@ const fn parser(name: &'static str, width: usize, make: fn() -> Parse) -> Parser
     Parser { name, width, make }
 }
 
-/// The place and the reason, as the path would come before them.
-fn told<T>(result: Result<T, ParseError>) -> Result<T, String> {
+/// Formats an error as line, item and reason.
+fn text_error<T>(result: Result<T, ParseError>) -> Result<T, String> {
     result.map_err(|error| format!("{}: {}: {}", error.line, error.item, error.message))
 }
 
-/// Cells that a parser gives without a row.
+/// Appends cells that a parser returns without a row.
 fn cells(
     result: Result<impl IntoIterator<Item = Option<u64>>, ParseError>,
     rows: &mut Rows,
 ) -> Result<(), String> {
-    let found = told(result)?;
+    let cells = text_error(result)?;
     rows.row(&[b"all"]);
-    found.into_iter().for_each(|cell| rows.uint_or_null(cell));
+    cells.into_iter().for_each(|cell| rows.uint_or_null(cell));
     Ok(())
 }
 
-/// A parser of one row's cells behind an entity that another file gives.
+/// A parser of the cells of one row whose entity comes from another file.
 fn of_row(parse: impl Fn(&[u8], &mut Rows) -> Result<(), ParseError> + 'static) -> Parse {
     Box::new(move |text, rows| {
         rows.row(&[b"all"]);
-        told(parse(text, rows))
+        text_error(parse(text, rows))
     })
 }
 
@@ -72,23 +73,25 @@ fn matrix(full_matrix: bool, described: bool) -> Parse {
         ..Options::default()
     };
     let mut matrix = Matrix::new(&options, described);
-    Box::new(move |text, rows| told(matrix.parse(text, rows)))
+    Box::new(move |text, rows| text_error(matrix.parse(text, rows)))
 }
 
-/// A parser that takes again what did not change since its reading before.
+/// A parser that reuses the rows of unchanged lines.
 fn by_lines(parse: impl Fn(&[u8], &mut Lines, &mut Rows) -> Result<(), ParseError> + 'static) -> Parse {
     let mut lines = Lines::default();
-    Box::new(move |text, rows| told(parse(text, &mut lines, rows)))
+    Box::new(move |text, rows| text_error(parse(text, &mut lines, rows)))
 }
 
 fn two_lines() -> Parse {
     let mut heads = snmp::Heads::default();
-    Box::new(move |text, rows| told(snmp::parse(text, &mut heads, rows)))
+    Box::new(move |text, rows| text_error(snmp::parse(text, &mut heads, rows)))
 }
 
-/// All of them.
+/// All parsers.
 pub static PARSERS: &[Parser] = &[
-    parser("cpu", 16, || Box::new(|text, rows| told(cpu::parse(text, rows)))),
+    parser("cpu", 16, || {
+        Box::new(|text, rows| text_error(cpu::parse(text, rows)))
+    }),
     parser("interrupts", 2, || matrix(false, true)),
     parser("interrupts_matrix", 2, || matrix(true, true)),
     parser("softirqs", 1, || matrix(false, false)),
@@ -105,12 +108,12 @@ pub static PARSERS: &[Parser] = &[
         by_lines(|text, lines, rows| pressure::parse(text, "io", lines, rows))
     }),
     parser("process_stat", 10, || {
-        Box::new(|text, rows| told(process::parse_stat(text, [b"server", b"42"], rows)))
+        Box::new(|text, rows| text_error(process::parse_stat(text, [b"server", b"42"], rows)))
     }),
     parser("process_io", 6, || of_row(process::parse_io)),
     parser("thread_status", 3, || {
         Box::new(|text, rows| {
-            let status = told(threads::parse_status(text))?;
+            let status = text_error(threads::parse_status(text))?;
             rows.row(&[b"server", b"42", b"43"]);
             rows.text(&status.name);
             rows.uint_or_null(status.voluntary);
@@ -152,10 +155,10 @@ pub static PARSERS: &[Parser] = &[
         })
     }),
     parser("cgroup_mounts", 0, || {
-        Box::new(|text, _| told(mounts::parse_mounts(text)).map(drop))
+        Box::new(|text, _| text_error(mounts::parse_mounts(text)).map(drop))
     }),
     parser("cgroup_members", 0, || {
-        Box::new(|text, _| told(mounts::parse_memberships(text)).map(drop))
+        Box::new(|text, _| text_error(mounts::parse_memberships(text)).map(drop))
     }),
     parser("attribute", 1, || {
         Box::new(|text, rows| {

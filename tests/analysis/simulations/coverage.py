@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from loadprint.statistics.trend import look
+from loadprint.statistics.trend import trend_estimates
 
 from simulations import runs, series
 
@@ -27,7 +27,7 @@ def random() -> np.random.Generator:
 
 def intervals(trials: int) -> None:
     """Coverage of 95 % intervals, and how often they tell a true difference of ten percent."""
-    print("95 % intervals of a ratio of 1.1: share that holds it, share that excludes 1\n")
+    print("95 % intervals of a ratio of 1.1: share that contains it, share that excludes 1\n")
     print("| repeats | run effect | Welch's t | | paired in blocks (5 %) | |")
     print("|--:|--:|--:|--:|--:|--:|")
     for repeats in (3, 5, 10):
@@ -42,7 +42,7 @@ def intervals(trials: int) -> None:
 
 def alarms(trials: int) -> None:
     """False alarms between equals, by the run and by the second."""
-    print("\nA/A: share of comparisons that call equals different at 5 %\n")
+    print("\nA/A: share of comparisons of equal sides that report a difference at 5 %\n")
     print("| run effect | t over all seconds | t over runs |")
     print("|--:|--:|--:|")
     for run in (0.0, 0.01, 0.02, 0.03, 0.05):
@@ -58,19 +58,21 @@ def alarms(trials: int) -> None:
 def refused(made: series.Floats) -> str:
     """Share of series (trials, seconds) or sides (trials, repeats, seconds) that never settled."""
     sides = made if made.ndim == 3 else made[:, None]
-    return f"{100 * float(look(sides).drifts.mean()):.0f} %"
+    return f"{100 * float(trend_estimates(sides).drifts.mean()):.0f} %"
 
 
 def steady(trials: int) -> None:
     """Refusals of what is steady."""
     print("\nSteady series that are refused (should be 5 % at most), noise of 10 %\n")
     print(
-        "| seconds | memory 0 | 0.5 | 0.8 | three repeats, 0.8 | 3 cycles of 30 % | five in step | bursts |"
+        "| seconds | autocorrelation 0 | 0.5 | 0.8 "
+        "| three repeats, 0.8 | 3 cycles of 30 % | five in step | bursts |"
     )
     print("|--:|--:|--:|--:|--:|--:|--:|--:|")
     for seconds in (15, 30, 60, 120, 300, 600):
         cells = [
-            refused(series.stationary(random(), trials, seconds, 0.1, memory)) for memory in (0, 0.5, 0.8)
+            refused(series.stationary(random(), trials, seconds, 0.1, autocorrelation))
+            for autocorrelation in (0, 0.5, 0.8)
         ]
         three = series.stationary(random(), trials * 3, seconds, 0.1, 0.8).reshape(trials, 3, seconds)
         cells += [refused(three), refused(series.sawtooth(random(), trials, seconds, 3, 0.3))]
@@ -83,23 +85,26 @@ def drifting(trials: int) -> None:
     """Refusals of what drifts."""
     print("\nDrifts over the window that are refused; one run, and three repeats together\n")
     heads = [f"{drift:.0%} of {repeats}" for repeats in (1, 3) for drift in (0.05, 0.07, 0.1, 0.15)]
-    print(f"| seconds | noise | memory | {' | '.join(head.replace('%', ' %') for head in heads)} |")
+    print(f"| seconds | noise | autocorrelation | {' | '.join(head.replace('%', ' %') for head in heads)} |")
     print("|--:|--:|--:|" + "--:|" * len(heads))
     for seconds in (15, 30, 60, 120, 300, 600):
-        for spread, memory in ((0.02, 0.0), (0.03, 0.5), (0.03, 0.8), (0.1, 0.3)):
+        for spread, autocorrelation in ((0.02, 0.0), (0.03, 0.5), (0.03, 0.8), (0.1, 0.3)):
             cells = []
             for repeats in (1, 3):
                 for drift in (0.05, 0.07, 0.1, 0.15):
                     line = drift * (np.arange(seconds) / seconds - 0.5)
-                    made = 1 + line + series.noise(random(), trials * repeats, seconds, spread, memory)
+                    made = (
+                        1 + line + series.noise(random(), trials * repeats, seconds, spread, autocorrelation)
+                    )
                     cells.append(refused(made.reshape(trials, repeats, seconds)))
-            print(f"| {seconds} | {100 * spread:.0f} % | {memory:g} | {' | '.join(cells)} |")
+            print(f"| {seconds} | {100 * spread:.0f} % | {autocorrelation:g} | {' | '.join(cells)} |")
 
 
 def ramps(trials: int) -> None:
     """Refusals of warm-ups."""
     decays = (0.05, 0.1, 0.2, 0.5, 1.0)
-    print("\nWarm-ups that are refused, by time constant as a share of the window; noise 2 %, memory 0.5\n")
+    print("\nWarm-ups that are refused, by time constant as a share of the window; ", end="")
+    print("noise 2 %, autocorrelation 0.5\n")
     print(f"| seconds | missing at first | {' | '.join(f'{decay:g}' for decay in decays)} |")
     print("|--:|--:|" + "--:|" * len(decays))
     for seconds in (30, 60, 120, 300):

@@ -1,4 +1,4 @@
-"""Runs of two sides: a lognormal effect of the run, one of its block, and seconds with memory."""
+"""Runs of two sides: a lognormal effect of the run, one of its block, and seconds with autocorrelation."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class Truth:
     run: float = 0.03
     block: float = 0.0
     second: float = 0.05
-    memory: float = 0.6
+    autocorrelation: float = 0.6
     seconds: int = 60
 
 
 def seconds_of(random: Random, trials: int, truth: Truth) -> tuple[Floats, Floats]:
-    """Side and reference, each (trials, repeats, seconds); repeats of one block stand at one place."""
+    """Side and reference, each (trials, repeats, seconds); repeats of one block have the same index."""
     block = random.normal(0, truth.block, (trials, truth.repeats))
     found = []
     for level in (truth.ratio, 1.0):
         run = random.normal(0, truth.run, (trials, truth.repeats))
-        seconds = noise(random, trials * truth.repeats, truth.seconds, truth.second, truth.memory)
+        seconds = noise(random, trials * truth.repeats, truth.seconds, truth.second, truth.autocorrelation)
         means = level * np.exp(run + block)
         found.append(means[..., None] * (1 + seconds.reshape(trials, truth.repeats, truth.seconds)))
     return found[0], found[1]

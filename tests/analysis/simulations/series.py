@@ -9,18 +9,18 @@ Floats = NDArray[np.float64]
 Random = np.random.Generator
 
 
-def noise(random: Random, trials: int, seconds: int, spread: float, memory: float) -> Floats:
-    """First-order autoregression of standard deviation `spread`; `memory` from one second to the next."""
+def noise(random: Random, trials: int, seconds: int, spread: float, autocorrelation: float) -> Floats:
+    """First-order autoregression of standard deviation `spread` and this lag-one autocorrelation."""
     values = random.normal(0, 1, (trials, seconds))
-    fresh = np.sqrt(1 - memory**2)
+    fresh = np.sqrt(1 - autocorrelation**2)
     for second in range(1, seconds):
-        values[:, second] = memory * values[:, second - 1] + fresh * values[:, second]
+        values[:, second] = autocorrelation * values[:, second - 1] + fresh * values[:, second]
     return spread * values
 
 
-def stationary(random: Random, trials: int, seconds: int, spread: float, memory: float) -> Floats:
-    """Steady, with memory."""
-    return 1 + noise(random, trials, seconds, spread, memory)
+def stationary(random: Random, trials: int, seconds: int, spread: float, autocorrelation: float) -> Floats:
+    """Steady, with autocorrelation."""
+    return 1 + noise(random, trials, seconds, spread, autocorrelation)
 
 
 def sawtooth(random: Random, trials: int, seconds: int, cycles: float, height: float) -> Floats:
@@ -49,11 +49,13 @@ def bursty(random: Random, trials: int, seconds: int, depth: float = 0.4, every:
     )
 
 
-def linear(random: Random, trials: int, seconds: int, drift: float, spread: float, memory: float) -> Floats:  # noqa: PLR0917
+def linear(  # noqa: PLR0917
+    random: Random, trials: int, seconds: int, drift: float, spread: float, autocorrelation: float
+) -> Floats:
     """A drift over the window, half of the trials up and half down."""
     line = drift * (np.arange(seconds) / seconds - 0.5)
     signs = np.where(np.arange(trials) % 2, 1.0, -1.0)[:, None]
-    return 1 + signs * line + noise(random, trials, seconds, spread, memory)
+    return 1 + signs * line + noise(random, trials, seconds, spread, autocorrelation)
 
 
 def ramp(random: Random, trials: int, seconds: int, depth: float, decay: float, spread: float) -> Floats:  # noqa: PLR0917

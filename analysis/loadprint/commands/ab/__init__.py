@@ -1,7 +1,7 @@
-"""A/B on a live server: flips a change on and off under production's own load, and says what it did.
+"""`loadprint ab`: switches a change on and off on a live server, and measures its effect.
 
-`experiment` → `controller`, and `keeper`, which flips → run directory → `windows` → `gates`, `effects` →
-`Result` → text.
+`experiment` → `controller`, with `keeper`, which switches → run directory → `windows` → `gates`,
+`effects` → `Result` → text.
 """
 
 from loadprint.commands.ab.result import BASELINE, TREATMENT, Check, Effect, Result, Window

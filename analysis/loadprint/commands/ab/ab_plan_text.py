@@ -1,4 +1,4 @@
-"""A plan as text or JSON: every window with its time, the flips, what can be shown, what guards it."""
+"""Renders a plan as text or JSON: windows with their times, flips, smallest p, guards."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ def text(experiment: Experiment, plan: Plan) -> str:
     lines += [
         f"  schedule  {schedule.order}, {schedule.blocks} blocks, {len(plan.slots)} windows of "
         f"{schedule.window:g} s, {plan.flips} flips",
-        f"  time      {_clock(plan.seconds)} and what the commands take",
-        f"  reverted  at the latest after {_clock(deadline(experiment, plan))}, or "
+        f"  time      {_clock(plan.seconds)}, plus the time of the commands",
+        f"  reverted  after {_clock(deadline(experiment, plan))} at the latest, or "
         f"{experiment.lease:g} s after the controller is lost",
-        f"  smallest  p that sign flips over {schedule.blocks} blocks can reach: {plan.smallest_p:.3g}",
+        f"  smallest  p of a sign-flip test over {schedule.blocks} blocks: {plan.smallest_p:.3g}",
         f"  apply     {experiment.treatment.apply}",
         f"  revert    {experiment.treatment.revert}",
     ]
     limits = experiment.guards.model_dump(exclude_none=True, exclude={"commands", "replication_lag"})
-    said = ", ".join(f"{name} {value:g}" for name, value in limits.items())
-    lines += textwrap.wrap(said, 100, initial_indent="  guards    ", subsequent_indent=" " * 12)
-    named = [*(["replication_lag"] if experiment.guards.replication_lag else []), *experiment.guards.commands]
-    if named:
-        lines.append(f"  asking    {', '.join(named)}")
+    guards = ", ".join(f"{name} {value:g}" for name, value in limits.items())
+    lines += textwrap.wrap(guards, 100, initial_indent="  guards    ", subsequent_indent=" " * 12)
+    commands = [
+        *(["replication_lag"] if experiment.guards.replication_lag else []),
+        *experiment.guards.commands,
+    ]
+    if commands:
+        lines.append(f"  commands  {', '.join(commands)}")
     lines += [f"  warning   {warning}" for warning in plan.warnings]
     lines += ["", "window  block  variant    before it       from      to"]
     for slot in plan.slots:

@@ -1,7 +1,7 @@
-"""A table of two columns, with and without, as an experiment of one block: what a published script printed.
+"""Reads a published table with the columns `without` and `with`, as an experiment of one block.
 
-CSV with the head `quantity,without,with[,printed_ratio]` and rows `qps` (queries per second), `cpu_percent`
-(100 % is one CPU) and, with nothing but a printed ratio, `combined_improvement_factor`.
+CSV with the header `quantity,without,with[,printed_ratio]` and the rows `qps` (queries per second),
+`cpu_percent` (100 % is one CPU) and, with only a printed ratio, `combined_improvement_factor`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ NEEDED = ("qps", "cpu_percent")
 
 
 def read(path: Path) -> Result:
-    """Read the table and work its ratios out anew. Raises InputError with the line of a mistake."""
+    """Read the table and compute its ratios again. Raises InputError with the line of a mistake."""
     values, printed = _rows(path)
     missing = [name for name in NEEDED if name not in values]
     if missing:
-        raise InputError(path, f"has no row {missing[0]}", f"a table needs the rows {' and '.join(NEEDED)}")
+        raise InputError(path, f"has no row {missing[0]}", f"add the rows {' and '.join(NEEDED)}")
     (without_q, with_q), (without_c, with_c) = values["qps"], values["cpu_percent"]
     windows = (
         Window(1, 1, TREATMENT, None, 0.0, 0.0, with_q, with_c / 100),
@@ -35,11 +35,11 @@ def read(path: Path) -> Result:
         path.stem,
         "TB",
         title="two columns of a table, without their windows",
-        warnings=("nothing is known of the load between the two windows: no mix, no gate, no guard",),
+        warnings=("the load of the two windows is not known: no statement mix, no gates, no guards",),
     )
     result = analyse(windows, Limits(), about)
-    told = replace(result, effects=tuple(effect for effect in result.effects if effect.ratio is not None))
-    return replace(told, windows=(), checks=(*_agreement(told, printed), *told.checks))
+    known = replace(result, effects=tuple(effect for effect in result.effects if effect.ratio is not None))
+    return replace(known, windows=(), checks=(*_agreement(known, printed), *known.checks))
 
 
 def _rows(path: Path) -> tuple[dict[str, tuple[float, float]], dict[str, str]]:
@@ -47,9 +47,9 @@ def _rows(path: Path) -> tuple[dict[str, tuple[float, float]], dict[str, str]]:
         lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(path, f"cannot be read as CSV ({error})", "give a CSV file of UTF-8 text") from error
-    mend = "begin it with quantity,without,with[,printed_ratio]"
     if not lines or [word.strip() for word in lines[0][:3]] != HEAD:
-        raise InputError(f"{path}:1", "is not the head of such a table", mend)
+        fix = "write quantity,without,with[,printed_ratio] into the first line"
+        raise InputError(f"{path}:1", "not the header of such a table", fix)
     values: dict[str, tuple[float, float]] = {}
     printed: dict[str, str] = {}
     for number, cells in enumerate(lines[1:], start=2):
@@ -57,7 +57,7 @@ def _rows(path: Path) -> tuple[dict[str, tuple[float, float]], dict[str, str]]:
             continue
         name, *rest = (cell.strip() for cell in cells)
         if name not in QUANTITIES:
-            raise InputError(f"{path}:{number}", f"quantity {name!r}", f"known are {', '.join(QUANTITIES)}")
+            raise InputError(f"{path}:{number}", f"unknown quantity {name!r}", f"use {', '.join(QUANTITIES)}")
         rest += [""] * (3 - len(rest))
         if rest[2]:
             printed[name] = rest[2]
@@ -74,12 +74,14 @@ def _number(path: Path, line: int, text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value < float("inf"):
-        raise InputError(f"{path}:{line}", f"{text!r} is no positive number", "write it with a decimal point")
+        raise InputError(
+            f"{path}:{line}", f"{text!r} is not a positive number", "write it with a decimal point"
+        )
     return value
 
 
 def _agreement(result: Result, printed: dict[str, str]) -> tuple[Check, ...]:
-    """Whether each printed ratio is the one worked out, to half a unit of its last digit."""
+    """Check each printed ratio against the computed one, to half a unit of its last digit."""
     checks = []
     for name, text in printed.items():
         effect: Effect | None = result.effect(QUANTITIES[name])
@@ -87,6 +89,6 @@ def _agreement(result: Result, printed: dict[str, str]) -> tuple[Check, ...]:
             continue
         places = len(text.partition(".")[2])
         agrees = abs(effect.ratio - float(text)) <= 0.5 * 10.0**-places * (1 + 1e-9)
-        said = f"printed {text}, worked out {effect.ratio:.{places}f}"
-        checks.append(Check(f"ratio of {name}", "passed" if agrees else "failed", said))
+        ratios = f"printed {text}, computed {effect.ratio:.{places}f}"
+        checks.append(Check(f"ratio of {name}", "passed" if agrees else "failed", ratios))
     return tuple(checks)

@@ -1,4 +1,4 @@
-"""A `Result` as text, JSON, CSV or Markdown. Lays out, decides nothing; text reads well in 100 columns."""
+"""Renders a `Result` as text of 100 columns, JSON, CSV or Markdown."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ WINDOW_HEADS = (
 def text(result: Result) -> str:
     """Render for a terminal."""
     lines = [f"{result.name}: {result.title}" if result.title else result.name]
-    lines += [_hanging(f"{label:<10}", said) for label, said in result.facts]
-    lines += [_hanging("warning   ", said) for said in result.warnings]
+    lines += [_hanging(f"{label:<10}", fact) for label, fact in result.facts]
+    lines += [_hanging("warning   ", warning) for warning in result.warnings]
     lines += ["", *grid([HEADS, *(effect_row(effect) for effect in result.effects)], left=2), ""]
     if result.windows:
         lines += [*grid([WINDOW_HEADS, *(window_row(result, w) for w in result.windows)], left=3), ""]
@@ -91,10 +91,10 @@ def markdown(result: Result) -> str:
     table = ["| " + " | ".join(map(escape.markdown, row)) + " |" for row in rows]
     table.insert(1, "|---|---|" + "--:|" * (len(HEADS) - 2))
     checks = [f"- {check.state}: {escape.markdown(f'{check.name}: {check.text}')}" for check in result.checks]
-    warned = [f"- warning: {escape.markdown(said)}" for said in result.warnings]
+    warnings = [f"- warning: {escape.markdown(warning)}" for warning in result.warnings]
     sentence = escape.markdown(result.sentence)
     return (
-        "\n".join([f"## {escape.markdown(result.name)}", "", *table, "", *warned, *checks, "", sentence])
+        "\n".join([f"## {escape.markdown(result.name)}", "", *table, "", *warnings, *checks, "", sentence])
         + "\n"
     )
 
@@ -108,7 +108,7 @@ RENDERERS: dict[str, Callable[[Result], str]] = {
 
 
 def effect_row(effect: Effect) -> tuple[str, ...]:
-    """Texts of an effect, in the order of HEADS."""
+    """Return the texts of an effect, in the order of HEADS."""
     if effect.ratio is None or effect.treatment is None or effect.baseline is None:
         return (effect.label, effect.unit, "n/a", "n/a", "", effect.note, "")
     places = numbers.decimals((effect.treatment, effect.baseline), 4)
@@ -127,14 +127,14 @@ def effect_row(effect: Effect) -> tuple[str, ...]:
 
 
 def _ratio(value: float) -> str:
-    """Four decimals near 1, where a per mille counts; three digits of a large ratio."""
+    """Format a ratio with four decimals, because 0.1 % matters near 1; large ratios with three digits."""
     return f"{value:.4f}" if value < 10 else numbers.ratio(value)
 
 
 def window_row(result: Result, window: Window) -> tuple[str, ...]:
-    """Texts of a window, in the order of WINDOW_HEADS."""
+    """Return the texts of a window, in the order of WINDOW_HEADS."""
 
-    def told(value: float | None, factor: float = 1.0) -> str:
+    def text_of(value: float | None, factor: float = 1.0) -> str:
         return "n/a" if value is None else numbers.number(factor * value, 0 if factor * value >= 100 else 1)
 
     return (
@@ -143,17 +143,17 @@ def window_row(result: Result, window: Window) -> tuple[str, ...]:
         window.variant,
         f"{window.begin_s:.1f}",
         f"{window.end_s:.1f}",
-        told(window.queries),
-        told(window.cpu, 100),
-        told(window.efficiency),
-        told(window.host_busy, 100),
+        text_of(window.queries),
+        text_of(window.cpu, 100),
+        text_of(window.efficiency),
+        text_of(window.host_busy, 100),
         "no" if window.number in result.excluded else "yes",
     )
 
 
-def _hanging(label: str, said: str) -> str:
+def _hanging(label: str, text: str) -> str:
     return textwrap.fill(
-        said,
+        text,
         WIDTH,
         initial_indent=label,
         subsequent_indent=" " * len(label),

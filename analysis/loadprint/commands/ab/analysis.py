@@ -1,4 +1,4 @@
-"""Windows and what is known of an experiment → `Result`."""
+"""Analyses the windows of an experiment: gates, effects and verdict."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from loadprint.commands.ab import verdict
 from loadprint.commands.ab.effects import effects as effects_of
-from loadprint.commands.ab.gates import Limits, match
+from loadprint.commands.ab.gates import Limits, apply_gates
 from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, Check, Result, Window
 
 
 @dataclass(frozen=True)
 class About:
-    """What is known of an experiment besides its windows; the fields are those of `Result`."""
+    """The facts of an experiment except its windows; the fields are those of `Result`."""
 
     name: str
     schedule: str
@@ -27,31 +27,31 @@ class About:
 
 
 def analyse(windows: Sequence[Window], limits: Limits, about: About) -> Result:
-    """Judge the windows, take the effects over the blocks that count, and say what may be said."""
-    whole = _whole_blocks(windows)
-    matched = match(windows, limits)
-    used = [window for window in windows if window.block in whole and window.number not in matched.excluded]
-    excluded = dict(matched.excluded)
+    """Apply the gates, compute the effects over the remaining blocks, and give the verdict."""
+    complete = _complete_blocks(windows)
+    gated = apply_gates(windows, limits)
+    used = [window for window in windows if window.block in complete and window.number not in gated.excluded]
+    excluded = dict(gated.excluded)
     for window in windows:
-        if window.block not in whole:
-            excluded.setdefault(window.number, "its block was not finished")
-    found = effects_of(used)
+        if window.block not in complete:
+            excluded.setdefault(window.number, "its block is incomplete")
+    effects = effects_of(used)
     blocks, counted = len({window.block for window in windows}), len({window.block for window in used})
-    kind, regime = verdict.regime(found)
-    word, sentence = verdict.judge(about.status, blocks, counted, found)
-    headline = verdict.by_key(found, HEADLINE)
+    kind, regime = verdict.regime(effects)
+    word, sentence = verdict.judge(about.status, blocks, counted, effects)
+    headline = verdict.by_key(effects, HEADLINE)
     return Result(
         name=about.name,
         title=about.title,
         schedule=about.schedule,
         status=about.status,
         reason=about.reason,
-        effects=found,
+        effects=effects,
         windows=tuple(windows),
         blocks=blocks,
         blocks_used=counted,
         excluded=excluded,
-        checks=(*about.guards, *matched.checks, *verdict.diagnostics(used)),
+        checks=(*about.guards, *gated.checks, *verdict.diagnostics(used)),
         regime=kind,
         verdict=word,
         sentence=sentence,
@@ -61,12 +61,14 @@ def analyse(windows: Sequence[Window], limits: Limits, about: About) -> Result:
     )
 
 
-def _whole_blocks(windows: Sequence[Window]) -> set[int]:
-    """Blocks that have both variants, and as many windows as the fullest block."""
-    sizes = {block: [w.variant for w in windows if w.block == block] for block in {w.block for w in windows}}
-    most = max((len(variants) for variants in sizes.values()), default=0)
+def _complete_blocks(windows: Sequence[Window]) -> set[int]:
+    """Return blocks with both variants and as many windows as the largest block."""
+    by_block = {
+        block: [w.variant for w in windows if w.block == block] for block in {w.block for w in windows}
+    }
+    size = max((len(variants) for variants in by_block.values()), default=0)
     return {
         block
-        for block, variants in sizes.items()
-        if len(variants) == most and TREATMENT in variants and BASELINE in variants
+        for block, variants in by_block.items()
+        if len(variants) == size and TREATMENT in variants and BASELINE in variants
     }

@@ -1,7 +1,8 @@
-"""Runs an experiment: windows in order, guards between them, and the way back from wherever it ends.
+"""Runs an experiment: the windows in order, the guards, and the revert at any end.
 
-Signals only set a flag; everything that waits looks at it. Whatever happens once the keeper has started ends
-in `_way_back`, which has the keeper revert, or in `_without_keeper`, which reverts where it was killed.
+Signals only set a flag, which every wait checks. After the keeper has started, every path ends in
+`_revert`, which requests the keeper to revert, or in `_without_keeper`, which reverts if the keeper
+was killed.
 """
 
 from __future__ import annotations
@@ -22,27 +23,28 @@ from loadprint.commands.ab.experiment import Experiment
 from loadprint.commands.ab.heartbeat import Heartbeat
 from loadprint.commands.ab.interrupts import Interrupts, say
 from loadprint.commands.ab.link import KeeperGone, Link
-from loadprint.commands.ab.recorder import Recorder, collector, gone, server_pid, why_silent
+from loadprint.commands.ab.recorder import Recorder, gone, server_pid, why_silent
 from loadprint.commands.ab.schedule import Plan, Slot, deadline
+from loadprint.configuration import collector_binary
 from loadprint.configuration.private_files import write_private
 from loadprint.errors import InputError
 from loadprint.reading.recording import FORMAT_VERSION
 
-START_S = 120.0  # for the recorder to answer, on a host that is busy
+START_S = 120.0  # for the first answer of the recorder, on a busy host
 SILENT_S = 15.0  # for its first sample of the server after that
 
 
 class Stop(Exception):
-    """The experiment ends before its plan; the message says why."""
+    """The experiment ends early; the message is the reason."""
 
 
 class Silent(InputError):
-    """The recorder runs, and the server does not answer it; its tables will say why."""
+    """The recorder runs, but the server does not answer it; its tables contain the reason."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """What is run, where it goes, on which process, and whose end ends it."""
+    """An experiment with its plan, run directory, server process, and heartbeat."""
 
     experiment: Experiment
     plan: Plan
@@ -53,11 +55,11 @@ class Site:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How it ended: `reason` is empty when it was complete; `reverted` and how it went, in a line."""
+    """The end of an experiment: `reason` is empty if complete; `revert_result` is one line."""
 
     reason: str
     reverted: bool
-    told: str
+    revert_result: str
 
 
 def run(
@@ -67,20 +69,20 @@ def run(
     binary: Path | None = None,
     heartbeat: Heartbeat | None = None,
 ) -> Outcome:
-    """Run an experiment into the new directory `out`; a lost `heartbeat` ends it, reverted.
+    """Run an experiment into the new directory `out`; if `heartbeat` is lost, it is reverted and ends.
 
-    Raises InputError where it cannot begin; nothing has been switched then.
+    Raises InputError if it cannot start; then nothing was switched.
     """
     if not (out.is_dir() and not any(out.iterdir())) and out.exists():
-        raise InputError(out, "is there already", "name a new directory with --out")
-    collect, pid = collector(binary), server_pid(experiment.server.process)
+        raise InputError(out, "already exists", "name a new directory with --out")
+    collect, pid = collector_binary.find(binary), server_pid(experiment.server.process)
     (out / "load").mkdir(parents=True)
     _write(out / "load" / "experiment.json", {**experiment.model_dump(mode="json"), "plan": asdict(plan)})
     _write(out / "run.json", _meta(out, experiment))
     with Interrupts() as interrupts:
         try:
             link = Link(_keeper_config(experiment, plan, out, collect, pid))
-        except InputError:  # nothing has begun
+        except InputError:  # nothing was started
             shutil.rmtree(out)
             raise
         controller = Controller(Site(experiment, plan, out, pid, heartbeat), link, interrupts)
@@ -89,11 +91,11 @@ def run(
                 lambda: Recorder(collect, out, experiment, pid, deadline(experiment, plan))
             )
         finally:
-            keeper_ends(link)
+            end_keeper(link)
 
 
-def keeper_ends(link: Link) -> None:
-    """Close the keeper's input and wait: it reverts where that was not done."""
+def end_keeper(link: Link) -> None:
+    """Close the keeper's input and wait for its end: it reverts if that was not done."""
     assert link.process.stdin is not None
     with contextlib.suppress(OSError):
         link.process.stdin.close()
@@ -133,13 +135,11 @@ def _keeper_config(experiment: Experiment, plan: Plan, out: Path, collect: Path,
 
 
 def _write(path: Path, value: dict[str, Any]) -> None:
-    beside = path.with_name(path.name + ".new")
-    write_private(beside, json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
-    beside.rename(path)
+    write_private(path, json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
 
 
 class Controller:
-    """One experiment under way."""
+    """Runs one experiment."""
 
     def __init__(self, site: Site, link: Link, interrupts: Interrupts) -> None:
         self.experiment, self.plan, self.out, self.pid = site.experiment, site.plan, site.out, site.pid
@@ -149,10 +149,10 @@ class Controller:
         self.recorder: Recorder | None = None
 
     def conduct(self, start: Callable[[], Recorder]) -> Outcome:
-        """Begin, go through the windows, and come back. Raises InputError where it cannot begin."""
+        """Start, run the windows, and revert. Raises InputError if it cannot start."""
         reason = ""
         try:
-            self._begin(start)
+            self._start(start)
             for slot in self.plan.slots:
                 self._window(slot)
         except Stop as stop:
@@ -160,67 +160,67 @@ class Controller:
         except KeeperGone as lost:
             return self._without_keeper(lost)
         except InputError as error:
-            self.link.ask("finish", why=error.what)
+            self.link.request("finish", why=error.what)
             self._end_recorder()
-            self._close(f"{error.place}: {error.what}", reverted=True, told="nothing was applied")
+            self._close(f"{error.place}: {error.what}", reverted=True, revert_result="nothing was applied")
             if isinstance(error, Silent):
-                raise InputError(error.place, why_silent(self.out) or error.what, error.mend) from None
+                raise InputError(error.place, why_silent(self.out) or error.what, error.fix) from None
             raise
-        except Exception as error:  # a mistake of ours must not leave the treatment on
+        except Exception as error:  # a defect of this program must not leave the treatment applied
             reason = f"{type(error).__name__}: {error}"
         try:
-            return self._way_back(reason)
+            return self._revert(reason)
         except KeeperGone as lost:
             return self._without_keeper(lost, reason)
 
-    def _begin(self, start: Callable[[], Recorder]) -> None:
-        good, told = self.link.ask("verify", what="verify_reverted", why="before the first window")
-        if not good:
+    def _start(self, start: Callable[[], Recorder]) -> None:
+        verified, message = self.link.request("verify", what="verify_reverted", why="before the first window")
+        if not verified:
             raise InputError(
                 "treatment.verify_reverted",
-                f"says before anything was changed that the server is not as without the treatment ({told})",
-                "revert first, or mend the command",
+                f"failed before the first switch: the treatment seems to be applied already ({message})",
+                "revert it, or fix the command",
             )
         self.recorder = start()
-        self.link.ask("recorder", pid=self.recorder.process.pid, start=self.recorder.start)
+        self.link.request("recorder", pid=self.recorder.process.pid, start=self.recorder.start)
         until, answers = time.monotonic() + START_S, False
         while not (sample := guards.scrape(self.recorder.port)).get("mysql.ok"):
             if sample and not answers:
                 until, answers = time.monotonic() + SILENT_S, True
             if (died := self.recorder.died()) is not None:
-                raise InputError(self.out / "load" / "recorder.log", died, "mend that and run it again")
+                raise InputError(self.out / "load" / "recorder.log", died, "fix this and run it again")
             if time.monotonic() > until:
                 raise Silent(
-                    "server", "the recorder cannot ask it", "see docs/mysql-probe.md for the account"
+                    "server", "it does not answer the recorder", "see docs/mysql-probe.md for the account"
                 )
-            self._look()
+            self._check()
             self._sleep(time.monotonic() + 0.1)
-        self.link.ask("mark", phase="measure", event="begin")
+        self.link.request("mark", phase="measure", event="begin")
 
     def _window(self, slot: Slot) -> None:
-        """Switch if need be, let it settle, and hold the window; raises Stop where something is wrong."""
-        self._look()
+        """Switch if needed, wait for the settle time, and measure the window. Raises Stop."""
+        self._check()
         if slot.flip:
             say(f"{slot.flip} before window {slot.number}/{len(self.plan.slots)}")
-            good, told = self.link.ask(slot.flip, why=f"window {slot.number}")
-            if not good:
-                raise Stop(f"{slot.flip} before window {slot.number} failed: {told}")
+            switched, message = self.link.request(slot.flip, why=f"window {slot.number}")
+            if not switched:
+                raise Stop(f"{slot.flip} before window {slot.number} failed: {message}")
         more = {"block": slot.block, "window": slot.number}
         if slot.settle_s:
             with self._phase("settle", **more):
                 self._hold(slot.settle_s)
         with self._phase(slot.variant, **more):
-            self._edges(self.experiment.schedule.window)
+            self._measure(self.experiment.schedule.window)
         pace = self.guarding.queries_per_second
-        shown = "" if pace is None else f", {pace:,.0f} queries/s"
-        say(f"window {slot.number}/{len(self.plan.slots)} {slot.variant} held{shown}")
+        rate = "" if pace is None else f", {pace:,.0f} queries/s"
+        say(f"window {slot.number}/{len(self.plan.slots)} {slot.variant} complete{rate}")
         what = "verify_applied" if slot.variant == "treatment" else "verify_reverted"
-        good, told = self.link.ask("verify", what=what, why=f"after window {slot.number}")
-        if not good:
-            raise Stop(f"after window {slot.number} the server is no longer in its variant: {told}")
+        verified, message = self.link.request("verify", what=what, why=f"after window {slot.number}")
+        if not verified:
+            raise Stop(f"after window {slot.number} the server is no longer in its variant: {message}")
 
-    def _edges(self, seconds: float) -> None:
-        """Hold a window, with a tick of all probes at its begin and before its end."""
+    def _measure(self, seconds: float) -> None:
+        """Wait for the end of a window, with a tick of all probes at its start and before its end."""
         assert self.recorder is not None
         last = 1.5 * self.experiment.recorder.interval
         self.recorder.edge()
@@ -230,26 +230,26 @@ class Controller:
 
     @contextlib.contextmanager
     def _phase(self, name: str, **more: Any) -> Iterator[None]:
-        """Stamp a phase; one that is broken off is ended by the keeper, which marks it so."""
-        self.link.ask("mark", phase=name, event="begin", more=more)
+        """Record the start and end of a phase; the keeper ends and marks an interrupted phase."""
+        self.link.request("mark", phase=name, event="begin", more=more)
         yield
-        self.link.ask("mark", phase=name, event="end", more=more)
+        self.link.request("mark", phase=name, event="end", more=more)
 
     def _hold(self, seconds: float) -> None:
         """Wait, read the guards, renew the lease. Raises Stop and KeeperGone."""
         until = time.monotonic() + seconds
         pause = min(1.0, self.experiment.recorder.interval, self.experiment.lease / 4)
         while (now := time.monotonic()) < until:
-            self._look()
+            self._check()
             assert self.recorder is not None
-            told = self.guarding.reading(guards.scrape(self.recorder.port), time.monotonic())
-            told = told or self.guarding.ask(time.monotonic())
-            if told:
-                raise Stop(told)
+            reason = self.guarding.reading(guards.scrape(self.recorder.port), time.monotonic())
+            reason = reason or self.guarding.run_commands(time.monotonic())
+            if reason:
+                raise Stop(reason)
             self._sleep(min(until, now + pause))
 
-    def _look(self) -> None:
-        """Look whether anything has ended that must not, and renew the lease."""
+    def _check(self) -> None:
+        """Renew the lease. Raises Stop if interrupted, or if the caller, recorder or server is gone."""
         if self.interrupts.received is not None:
             raise Stop(f"interrupted by {self.interrupts.received.name}")
         if self.heartbeat is not None and (lost := self.heartbeat.lost()):
@@ -262,48 +262,49 @@ class Controller:
             raise Stop(f"the server's process {self.pid} has ended")
 
     def _sleep(self, until: float) -> None:
-        """Sleep until then, or until a signal or the keeper says something."""
+        """Sleep until then, or until a signal or a message of the keeper."""
         left = max(0.0, until - time.monotonic())
         ready, _, _ = select.select([self.interrupts.fileno(), self.link.fileno()], [], [], left)
         if self.interrupts.fileno() in ready:
             self.interrupts.drain()
         if ready:
-            self._look()
+            self._check()
 
-    def _way_back(self, reason: str) -> Outcome:
-        """Have the keeper revert and end, then close the recording."""
+    def _revert(self, reason: str) -> Outcome:
+        """Request the keeper to revert and end, then close the recording."""
         if reason:
             say(f"{reason}; reverting")
-        reverted, told = self.link.ask("finish", why=reason or "the experiment is over")
+        reverted, message = self.link.request("finish", why=reason or "the experiment is over")
         failed = self._end_recorder()
         if failed and not reason:
             reason = failed
-        return self._close(reason, reverted=reverted, told=told)
+        return self._close(reason, reverted=reverted, revert_result=message)
 
     def _without_keeper(self, lost: KeeperGone, reason: str = "") -> Outcome:
-        """After the keeper's end: by itself, having reverted, or killed, so that the reverting is ours."""
-        if lost.told is not None:
+        """Close the recording after the keeper reverted and ended, or revert because it was killed."""
+        if lost.last is not None:
             self.link.wait()
-            why = reason or f"the keeper ended the experiment: {lost.told['why']}"
+            why = reason or f"the keeper ended the experiment: {lost.last['why']}"
             say(why)
             self._end_recorder()
-            return self._close(why, reverted=bool(lost.told["ok"]), told=str(lost.told["told"]))
+            return self._close(why, reverted=bool(lost.last["ok"]), revert_result=str(lost.last["message"]))
         why = reason or "the keeper was killed"
         say(f"{why}; reverting in its place")
         if self.link.touched:
-            reverted, told = self.link.revert_instead(why)
+            reverted, message = self.link.revert_instead(why)
         else:
             self.link.wait()
-            reverted, told = True, "the treatment is off"
+            reverted, message = True, "the treatment is off"
         self._end_recorder()
-        return self._close(why, reverted=reverted, told=told)
+        return self._close(why, reverted=reverted, revert_result=message)
 
     def _end_recorder(self) -> str | None:
         return self.recorder.end() if self.recorder is not None else None
 
-    def _close(self, reason: str, *, reverted: bool, told: str) -> Outcome:
+    def _close(self, reason: str, *, reverted: bool, revert_result: str) -> Outcome:
         checks = [asdict(check) for check in self.guarding.checks()]
-        _write(self.out / "load" / "guards.json", {"checks": checks, "reverted": reverted, "told": told})
-        config = self.link.config
-        keeper.settle(self.out, f"{reason}; {told}" if reason or not reverted else None, config["collect"])
-        return Outcome(reason, reverted, told)
+        document = {"checks": checks, "reverted": reverted, "told": revert_result}
+        _write(self.out / "load" / "guards.json", document)
+        failure = f"{reason}; {revert_result}" if reason or not reverted else None
+        keeper.set_status(self.out, failure, self.link.config["collect"])
+        return Outcome(reason, reverted, revert_result)

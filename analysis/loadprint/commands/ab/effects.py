@@ -1,4 +1,4 @@
-"""From windows to effects: per block the difference of mean logs, over blocks its mean and interval."""
+"""Computes effects: the difference of mean logs per block, its mean and interval over blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Take = Callable[[Window], float | None]
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity of a window: how it is taken, named and shown."""
+    """A quantity of a window: its value, name and unit."""
 
     key: str
     label: str
@@ -37,12 +37,12 @@ QUANTITIES = (
 
 
 def effects(windows: Sequence[Window]) -> tuple[Effect, ...]:
-    """Effects of all quantities over the windows that count."""
+    """Return the effects of all quantities over the used windows."""
     return tuple(effect(quantity, windows) for quantity in QUANTITIES)
 
 
 def block_logs(take: Take, windows: Sequence[Window]) -> list[tuple[float, float]]:
-    """Per block the mean ln of its treatment and of its baseline windows; blocks with a gap are left out."""
+    """Return the mean ln of treatment and of baseline windows, for each block without a gap."""
     pairs = []
     for block in sorted({window.block for window in windows}):
         sides: dict[str, list[float | None]] = {TREATMENT: [], BASELINE: []}
@@ -50,31 +50,31 @@ def block_logs(take: Take, windows: Sequence[Window]) -> list[tuple[float, float
             if window.block == block:
                 sides[window.variant].append(take(window))
         logs = [[math.log(value) for value in values if value] for values in sides.values()]
-        whole = all(
+        complete = all(
             values and len(kept) == len(values) for values, kept in zip(sides.values(), logs, strict=True)
         )
-        if whole:
+        if complete:
             pairs.append((sum(logs[0]) / len(logs[0]), sum(logs[1]) / len(logs[1])))
     return pairs
 
 
 def effect(quantity: Quantity, windows: Sequence[Window]) -> Effect:
-    """One quantity's effect; without a whole block its values are None and the note says why."""
+    """Return the effect of a quantity; without a complete block its values are None, with a note."""
     pairs = block_logs(quantity.take, windows)
-    named = (quantity.key, quantity.label, quantity.unit, quantity.better)
+    name = (quantity.key, quantity.label, quantity.unit, quantity.better)
     if not pairs:
         missing = any(quantity.take(window) is None for window in windows)
-        why = "not counted in some window" if missing else "it was 0 in some window"
-        return Effect(*named, None, None, None, note=why if windows else "no block counts")
+        note = "missing in a window" if missing else "0 in a window"
+        return Effect(*name, None, None, None, note=note if windows else "no usable block")
     treated, base = [math.exp(pair[0]) for pair in pairs], [math.exp(pair[1]) for pair in pairs]
-    found = stats.ratio(treated, base, paired=True)
+    estimate = stats.ratio(treated, base, paired=True)
     return Effect(
-        *named,
+        *name,
         treatment=quantity.factor * _geometric_mean([pair[0] for pair in pairs]),
         baseline=quantity.factor * _geometric_mean([pair[1] for pair in pairs]),
-        ratio=found.centre,
-        low=found.low,
-        high=found.high,
+        ratio=estimate.centre,
+        low=estimate.low,
+        high=estimate.high,
         p_sign=sign_flip([t - b for t, b in pairs]),
         blocks=len(pairs),
     )

@@ -1,6 +1,6 @@
-"""What an experiment file may say: the change, the schedule, the server, guards and gates.
+"""Defines and reads experiment files: the change, the schedule, the server, guards and gates.
 
-Durations are seconds once read. Mistakes name the file, the line and the key.
+Durations are converted to seconds. Errors name the file, the line and the key.
 """
 
 from __future__ import annotations
@@ -8,27 +8,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from loadprint.configuration.document import DocumentError, compose
 from loadprint.configuration.field_types import Name, Seconds, Strict
-from loadprint.configuration.mistakes import describe
-from loadprint.errors import InputError
+from loadprint.configuration.model_file import read_model
 
-# a bare `true` is YAML's, and the command of an experiment that changes nothing
+# YAML reads the command `true`, that of an experiment without a change, as a boolean
 Command = Annotated[
     str, Field(min_length=1), BeforeValidator(lambda given: "true" if given is True else given)
 ]
 Positive = Annotated[Seconds, Field(gt=0)]
 Share = Annotated[float, Field(gt=0, le=1)]
-MEND = "`loadprint ab plan FILE` checks it; docs/ab.md explains every key"
+FIX = "check it with `loadprint ab plan FILE`; docs/ab.md explains every key"
 
 
 class Treatment(Strict):
     """The change: shell commands, each run by `sh -c` on the server's host; exit 0 is success.
 
-    `verify_applied` and `verify_reverted` ask the server for its state. A settle time passes between a
-    switch and the next window; None: that of the schedule.
+    `verify_applied` and `verify_reverted` check the state of the server. The settle times are
+    between a switch and the next window; None: that of the schedule.
     """
 
     apply: Command
@@ -41,11 +39,12 @@ class Treatment(Strict):
 
 
 class Schedule(Strict):
-    """Which variant when. A = baseline, B (or T) = treatment.
+    """The order of the variants. A = baseline, B (or T) = treatment.
 
-    `ABBA`: baseline, treatment, treatment, baseline a block; drift over a block cancels. `TB`: treatment,
-    then baseline, as few flips as it goes. `random`: a pair a block, its order drawn, half of them each
-    way. `max_flips`: how often the switch may be used, both ways counted; None: any number.
+    `ABBA`: baseline, treatment, treatment, baseline in each block; drift within a block cancels.
+    `TB`: treatment, then baseline, with the fewest flips. `random`: one pair per block in random
+    order, half of them in each order. `max_flips`: the maximum number of switches, in both
+    directions; None: no limit.
     """
 
     order: Literal["ABBA", "TB", "random"] = "ABBA"
@@ -57,9 +56,9 @@ class Schedule(Strict):
 
 
 class Server(Strict):
-    """The server: its process (a number, @PIDFILE or the name of the one such process) and how to ask it.
+    """The server: its process (a number, @PIDFILE or the name of the only such process) and its address.
 
-    The account stands in an option file of mode 0600 (docs/mysql-probe.md says what it may do).
+    The account is in an option file of mode 0600 (docs/mysql-probe.md lists its privileges).
     """
 
     process: str = "mysqld"
@@ -72,7 +71,7 @@ class Server(Strict):
 
 
 class CommandGuard(Strict):
-    """A guard of one's own: what a command prints as a number must stay within `min` and `max`."""
+    """A custom guard: the number that a command prints must be within `min` and `max`."""
 
     command: Command
     max: float | None = None
@@ -83,17 +82,17 @@ class CommandGuard(Strict):
     @model_validator(mode="after")
     def _has_a_limit(self) -> CommandGuard:
         if self.max is None and self.min is None:
-            raise ValueError("give it a `max` or a `min`")
+            raise ValueError("a guard needs `max` or `min`")
         return self
 
 
 class Guards(Strict):
-    """When to stop and revert: so many `readings` in a row beyond a limit.
+    """Limits: after `readings` consecutive readings beyond a limit, the experiment stops and reverts.
 
-    `threads_running`: most of them. `error_rate`: most connections lost or refused a second
-    (Aborted_clients, Aborted_connects, Connection_errors_*). `queries_per_second_min`: least. `host_cpu`:
-    most, a share of all CPUs. `replication_lag`: a command that prints the seconds. `silence`: longest time
-    without an answer of the server.
+    `threads_running`: maximum. `error_rate`: maximum of connections lost or refused per second
+    (Aborted_clients, Aborted_connects, Connection_errors_*). `queries_per_second_min`: minimum.
+    `host_cpu`: maximum, a share of all CPUs. `replication_lag`: a command that prints the seconds.
+    `silence`: maximum time without an answer of the server.
     """
 
     threads_running: Annotated[float, Field(gt=0)] | None = None
@@ -107,7 +106,7 @@ class Guards(Strict):
 
 
 class Gates(Strict):
-    """What must match between windows for a block to count; measured by `gates.py`."""
+    """Limits of the differences between windows; a block beyond them is excluded (`gates.py`)."""
 
     mix_distance: Annotated[float, Field(gt=0, le=1)] = 0.05
     load_difference: Annotated[float, Field(gt=0)] = 0.2
@@ -115,7 +114,7 @@ class Gates(Strict):
 
 
 class Recorder(Strict):
-    """The recorder: how often it reads, and which probes stay off on a production server."""
+    """The recorder: its interval, and the probes that are off on a production server."""
 
     interval: Positive = 1.0
     without: tuple[str, ...] = ("ebpf",)
@@ -124,8 +123,9 @@ class Recorder(Strict):
 class Experiment(Strict):
     """One A/B experiment.
 
-    `lease`: the keeper reverts when the controller has been silent so long. `deadline`: it reverts so long
-    after the begin, whatever happens; None: twice the plan, a timeout for each flip, and two minutes.
+    `lease`: the keeper reverts after this time without a message of the controller. `deadline`: it
+    reverts this long after the start in any case; None: twice the plan, one timeout per flip, and
+    two minutes.
     """
 
     name: Name
@@ -142,35 +142,27 @@ class Experiment(Strict):
     @model_validator(mode="after")
     def _fits(self) -> Experiment:
         if self.schedule.window < 3 * self.recorder.interval:
-            raise ValueError("schedule.window: shorter than three intervals of the recorder; make it longer")
-        asked = dict(self.guards.commands)
+            raise ValueError("schedule.window: shorter than three intervals of the recorder; increase it")
+        commands = dict(self.guards.commands)
         if self.guards.replication_lag is not None:
-            asked["replication_lag"] = self.guards.replication_lag
-        if sum(each.timeout for each in asked.values()) > self.lease / 2:
+            commands["replication_lag"] = self.guards.replication_lag
+        if sum(each.timeout for each in commands.values()) > self.lease / 2:
             raise ValueError("lease: the timeouts of the guards' commands add up to more than half of it")
         return self
 
     @property
     def apply_settle(self) -> float:
         """Seconds between applying and the window."""
-        own = self.treatment.apply_settle
-        return self.schedule.settle if own is None else own
+        seconds = self.treatment.apply_settle
+        return self.schedule.settle if seconds is None else seconds
 
     @property
     def revert_settle(self) -> float:
         """Seconds between reverting and the window."""
-        own = self.treatment.revert_settle
-        return self.schedule.settle if own is None else own
+        seconds = self.treatment.revert_settle
+        return self.schedule.settle if seconds is None else seconds
 
 
 def load(path: Path) -> Experiment:
     """Read an experiment file. Raises InputError with file, line and key."""
-    try:
-        document = compose(path, "experiment", "docs/ab.md has one")
-        try:
-            return Experiment.model_validate(document.data)
-        except ValidationError as error:
-            raise DocumentError(describe(document, error, Experiment)) from None
-    except DocumentError as error:
-        place, _, what = str(error).partition(": ")
-        raise InputError(place, what, MEND) from None
+    return read_model(path, Experiment, "experiment", "docs/ab.md has one", FIX)

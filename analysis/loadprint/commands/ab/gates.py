@@ -1,7 +1,8 @@
-"""Do windows match? The statement mix between variants of a block, and the load among windows of one variant.
+"""Excludes windows that do not match in statement mix, load or CPU utilisation.
 
-A window that does not match is named, and its block does not count; too many of them and the experiment is
-inconclusive. Load is compared within a variant only: between variants it is what the experiment asks for.
+The statement mix is compared between the variants of a block, the load between windows of one
+variant: its difference between variants is a result. The block of an excluded window is excluded;
+with too many excluded blocks the experiment is inconclusive.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from loadprint.commands.ab.result import BASELINE, TREATMENT, Check, Window
 
 @dataclass(frozen=True)
 class Limits:
-    """What still matches.
+    """The limits of the gates.
 
-    `mix_distance`: share of statements that would have to be of another kind, beyond what chance makes of
-    their number. `load_difference`: how far queries/s or connections may lie from the median of the variant's
-    windows, as a share of it. `min_cpu`: share of the host's CPUs that must be busy, None: any.
+    `mix_distance`: share of statements of another kind, beyond the expected random difference.
+    `load_difference`: difference of queries/s or connections from the median of the variant's
+    windows, as a share of it. `min_cpu`: minimum share of the host's CPUs that is busy; None: no
+    limit.
     """
 
     mix_distance: float = 0.05
@@ -31,10 +33,10 @@ class Limits:
 
 
 def mix_distance(one: Mapping[str, float], other: Mapping[str, float]) -> float | None:
-    """Total variation distance of two mixes beyond what chance makes of it; None where one is empty.
+    """Return the total variation distance of two mixes beyond chance; None if one is empty.
 
-    Half the sum of |p − q|; its expectation under one common mix with Poisson counts is taken off, for long
-    tails of rare statements differ in every pair of windows.
+    Half the sum of |p − q|, minus its expectation under one common mix with Poisson counts, because
+    long tails of rare statements differ between any two windows.
     """
     keys = sorted({*one, *other})
     a = np.array([max(0.0, one.get(key, 0.0)) for key in keys])
@@ -49,29 +51,33 @@ def mix_distance(one: Mapping[str, float], other: Mapping[str, float]) -> float 
 
 
 @dataclass(frozen=True)
-class Matched:
-    """What the gates say: window number → why it does not count, and a line for each gate."""
+class Gated:
+    """The result of the gates: window number → why it is excluded, and a check for each gate."""
 
     excluded: dict[int, str]
     checks: tuple[Check, ...]
 
 
-def match(windows: Sequence[Window], limits: Limits) -> Matched:
-    """Judge all windows; of a window that does not match the whole block is left out."""
-    wrong: dict[int, str] = {}
-    checks = (_mix(windows, limits, wrong), _load(windows, limits, wrong), _cpu(windows, limits, wrong))
+def apply_gates(windows: Sequence[Window], limits: Limits) -> Gated:
+    """Apply the gates to all windows; a window beyond a limit excludes its block."""
+    excluded: dict[int, str] = {}
+    checks = (
+        _mix(windows, limits, excluded),
+        _load(windows, limits, excluded),
+        _cpu(windows, limits, excluded),
+    )
     for window in windows:
         if window.note:
-            wrong.setdefault(window.number, window.note)
-    named = dict(wrong)
+            excluded.setdefault(window.number, window.note)
+    direct = dict(excluded)
     for window in windows:
-        first = next((w for w in windows if w.block == window.block and w.number in named), None)
+        first = next((w for w in windows if w.block == window.block and w.number in direct), None)
         if first is not None:
-            wrong.setdefault(window.number, f"its block has window {first.name}")
-    return Matched(wrong, checks)
+            excluded.setdefault(window.number, f"its block contains window {first.name}")
+    return Gated(excluded, checks)
 
 
-def _mix(windows: Sequence[Window], limits: Limits, wrong: dict[int, str]) -> Check:
+def _mix(windows: Sequence[Window], limits: Limits, excluded: dict[int, str]) -> Check:
     by, largest, worst, compared = "kind of statement (Com_*)", 0.0, "", 0
     if windows and all(window.digests for window in windows):
         by = "digest"
@@ -80,16 +86,18 @@ def _mix(windows: Sequence[Window], limits: Limits, wrong: dict[int, str]) -> Ch
         for one in (window for window in ours if window.variant == TREATMENT):
             for other in (window for window in ours if window.variant == BASELINE):
                 mixes = [window.digests if by == "digest" else window.kinds for window in (one, other)]
-                found = mix_distance(mixes[0] or {}, mixes[1] or {})
-                if found is None:
+                distance = mix_distance(mixes[0] or {}, mixes[1] or {})
+                if distance is None:
                     continue
                 compared += 1
-                if found >= largest:
-                    largest, worst = found, f"{one.name} and {other.name}"
-                if found > limits.mix_distance:
-                    said = f"{100 * found:.1f} % of the statements differ between {one.name} and {other.name}"
-                    wrong.setdefault(one.number, said)
-                    wrong.setdefault(other.number, said)
+                if distance >= largest:
+                    largest, worst = distance, f"{one.name} and {other.name}"
+                if distance > limits.mix_distance:
+                    reason = (
+                        f"{100 * distance:.1f} % of the statements differ between {one.name} and {other.name}"
+                    )
+                    excluded.setdefault(one.number, reason)
+                    excluded.setdefault(other.number, reason)
     if not compared:
         return Check("statement mix", "untested", "no statements were counted")
     state = "failed" if largest > limits.mix_distance else "passed"
@@ -100,7 +108,7 @@ def _mix(windows: Sequence[Window], limits: Limits, wrong: dict[int, str]) -> Ch
     return Check("statement mix", state, text)
 
 
-def _load(windows: Sequence[Window], limits: Limits, wrong: dict[int, str]) -> Check:
+def _load(windows: Sequence[Window], limits: Limits, excluded: dict[int, str]) -> Check:
     largest, worst, compared = 0.0, "", 0
     for variant in (TREATMENT, BASELINE):
         ours = [window for window in windows if window.variant == variant]
@@ -120,28 +128,28 @@ def _load(windows: Sequence[Window], limits: Limits, wrong: dict[int, str]) -> C
                 if abs(off) >= abs(largest):
                     largest, worst = off, f"{what} of {window.name}"
                 if abs(off) > limits.load_difference:
-                    said = f"its {what} are {numbers.change(off, 0)} off the {variant} windows' median"
-                    wrong.setdefault(window.number, said)
+                    reason = f"its {what} are {numbers.change(off, 0)} off the {variant} windows' median"
+                    excluded.setdefault(window.number, reason)
     if not compared:
-        return Check("load", "untested", "one window of each variant: nothing to compare it with")
+        return Check("load", "untested", "each variant has only one window")
     state = "failed" if abs(largest) > limits.load_difference else "passed"
     text = (
-        f"within a variant, at most {numbers.change(largest, 1)} off its median ({worst}); limit "
+        f"within a variant, at most {numbers.change(largest, 1)} off the median ({worst}); limit "
         f"{100 * limits.load_difference:g} %"
     )
     return Check("load", state, text)
 
 
-def _cpu(windows: Sequence[Window], limits: Limits, wrong: dict[int, str]) -> Check:
+def _cpu(windows: Sequence[Window], limits: Limits, excluded: dict[int, str]) -> Check:
     known = [(window.host_busy, window) for window in windows if window.host_busy is not None]
     if not known:
         return Check("high CPU", "untested", "the host's CPUs were not recorded")
-    least, window = min(known, key=lambda pair: pair[0])
-    text = f"the host's CPUs were at least {100 * least:.0f} % busy ({window.name})"
+    lowest, window = min(known, key=lambda pair: pair[0])
+    text = f"the host's CPUs were at least {100 * lowest:.0f} % busy ({window.name})"
     if limits.min_cpu is None:
         return Check("high CPU", "untested", f"{text}; no limit was set (gates.min_cpu)")
     for busy, each in known:
         if busy < limits.min_cpu:
-            wrong.setdefault(each.number, f"the host's CPUs were {100 * busy:.0f} % busy")
-    state = "failed" if least < limits.min_cpu else "passed"
+            excluded.setdefault(each.number, f"the host's CPUs were {100 * busy:.0f} % busy")
+    state = "failed" if lowest < limits.min_cpu else "passed"
     return Check("high CPU", state, f"{text}; limit {100 * limits.min_cpu:g} %")

@@ -1,4 +1,4 @@
-"""Guards: live readings from the recorder's /metrics and from commands, judged against limits."""
+"""Compares readings of the recorder's /metrics and of commands with the limits of the guards."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ IDLE = ("idle", "iowait", "steal")  # as everywhere in Loadprint these are not b
 
 
 def scrape(port: int | None, timeout: float = 2.0) -> Sample:
-    """One reading of the recorder's /metrics on loopback; {} when it does not answer, or not yet (no port).
+    """Read the recorder's /metrics on loopback; {} if it does not answer, or has no port yet.
 
-    Samples of one name are added up; node_cpu_seconds_total is kept apart as `cpu.busy` and `cpu.all`.
+    Samples of one name are added up; node_cpu_seconds_total is returned as `cpu.busy` and
+    `cpu.all`.
     """
     if port is None:
         return {}
@@ -37,13 +38,13 @@ def scrape(port: int | None, timeout: float = 2.0) -> Sample:
 
 
 def parse(text: str) -> Sample:
-    """Sums by name of an OpenMetrics text; `mysql.ok` is the probe's success."""
+    """Return sums by name of an OpenMetrics text; `mysql.ok` is the success of the probe."""
     sums: dict[str, float] = {}
     for line in text.splitlines():
-        found = LINE.match(line)
-        if not found:
+        fields = LINE.match(line)
+        if not fields:
             continue
-        name, labels, value = found[1], found[2] or "", float(found[3])
+        name, labels, value = fields[1], fields[2] or "", float(fields[3])
         if name == "node_cpu_seconds_total":
             sums["cpu.all"] = sums.get("cpu.all", 0.0) + value
             sums["cpu.count"] = sums.get("cpu.count", 0.0) + ('mode="idle"' in labels)
@@ -58,12 +59,12 @@ def parse(text: str) -> Sample:
 
 
 def questions(sample: Sample) -> float:
-    """Statements of clients since the server started, without the recorder's own."""
+    """Return the statements of clients since the server started, without the recorder's statements."""
     return sample[QUESTIONS] - sample.get("loadprint_mysql_loadprint_queries_total", 0.0)
 
 
 def errors(sample: Sample) -> float:
-    """Connections lost or refused since the server started."""
+    """Return the connections lost or refused since the server started."""
     return sum(
         value
         for name, value in sample.items()
@@ -97,7 +98,7 @@ class _Watch:
 
 
 class Guarding:
-    """Judges readings as they come; the first trip ends an experiment."""
+    """Judges readings; the first guard that trips ends the experiment."""
 
     def __init__(self, guards: Guards) -> None:
         self.guards = guards
@@ -118,31 +119,31 @@ class Guarding:
         self.queries_per_second: float | None = None
 
     def reading(self, sample: Sample, now: float) -> str | None:
-        """Judge one reading taken at `now` (monotonic seconds); why to stop, or None."""
+        """Judge one reading taken at `now` (monotonic seconds). Returns the reason to stop, or None."""
         self._answered = now if self._answered is None or self._fresh(sample) else self._answered
         if now - self._answered > self.guards.silence:
             return f"guard silence: no answer of the server for {now - self._answered:.0f} s"
         if not sample.get("mysql.ok"):
             return None
-        said = [self._judge("threads_running", sample.get("loadprint_mysql_threads_running"))]
-        # the recorder publishes its newest tick: what is read twice has not moved on
+        reasons = [self._judge("threads_running", sample.get("loadprint_mysql_threads_running"))]
+        # the recorder publishes its newest tick, so that two readings may return the same tick
         if self._last is not None and self._moved(sample):
             before, old = self._last
-            # the time between the recorder's ticks, by the clock of what they read: all CPUs' time together
+            # the time between the recorder's ticks, from the sum of all CPU times
             seconds = (sample["cpu.all"] - old["cpu.all"]) / sample["cpu.count"] or now - before
             self.queries_per_second = (questions(sample) - questions(old)) / seconds
-            said.append(self._judge("queries_per_second", self.queries_per_second))
-            said.append(self._judge("error_rate", (errors(sample) - errors(old)) / seconds))
+            reasons.append(self._judge("queries_per_second", self.queries_per_second))
+            reasons.append(self._judge("error_rate", (errors(sample) - errors(old)) / seconds))
             total = sample["cpu.all"] - old["cpu.all"]
             if total > 0:
-                said.append(self._judge("host_cpu", (sample["cpu.busy"] - old["cpu.busy"]) / total))
+                reasons.append(self._judge("host_cpu", (sample["cpu.busy"] - old["cpu.busy"]) / total))
             self._last = (now, sample)
         elif self._last is None:
             self._last = (now, sample)
-        return next((each for each in said if each), None)
+        return next((each for each in reasons if each), None)
 
-    def ask(self, now: float) -> str | None:
-        """Run the commands that are due; why to stop, or None. A command that fails is beyond its limit."""
+    def run_commands(self, now: float) -> str | None:
+        """Run the commands that are due. Returns the reason to stop, such as a failed command."""
         for name, guard in self.commands.items():
             if now < self._due[name]:
                 continue
@@ -160,24 +161,24 @@ class Guarding:
                 value = float(done.stdout.strip())
             except (subprocess.SubprocessError, ValueError, OSError):
                 value = float("nan")
-            if value != value:  # noqa: PLR0124  not a number: what guards cannot see is no reason to go on
+            if value != value:  # noqa: PLR0124  not a number
                 return f"guard {name}: its command printed no number"
-            told = self._judge(name, value)
-            if told:
-                return told
+            reason = self._judge(name, value)
+            if reason:
+                return reason
         return None
 
     def checks(self) -> tuple[Check, ...]:
-        """What the guards saw: the worst value beside its limit."""
-        told = []
+        """Return the worst value of each guard, with its limit."""
+        checks = []
         for name, watch in self._watches.items():
             if watch.high is None and watch.low is None:
                 continue
             limit = f"at most {watch.high:g}" if watch.high is not None else f"at least {watch.low:g}"
             state = "failed" if watch.tripped else "untested" if watch.worst is None else "passed"
             worst = "never read" if watch.worst is None else f"worst {watch.worst:.4g}{watch.unit}"
-            told.append(Check(f"guard {name}", state, f"{worst}; limit {limit}"))
-        return tuple(told)
+            checks.append(Check(f"guard {name}", state, f"{worst}; limit {limit}"))
+        return tuple(checks)
 
     def _judge(self, name: str, value: float | None) -> str | None:
         watch = self._watches[name]
@@ -186,9 +187,9 @@ class Guarding:
         return watch.judge(name, value, self.guards.readings)
 
     def _fresh(self, sample: Sample) -> bool:
-        """Whether the server answered since the reading before: its uptime or its statements moved on."""
+        """Whether the server has answered since the last reading."""
         return bool(sample.get("mysql.ok")) and (self._last is None or self._moved(sample))
 
     def _moved(self, sample: Sample) -> bool:
-        """The recorder's own statements move this counter at every tick."""
+        """Whether this is a new tick: the recorder's statements increase the counter at every tick."""
         return self._last is not None and sample[QUESTIONS] != self._last[1][QUESTIONS]

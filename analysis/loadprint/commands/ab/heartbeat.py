@@ -1,4 +1,4 @@
-"""A file that the caller of `ab run` touches while it is there, such as a playbook on another host."""
+"""Watches the heartbeat file, which the caller of `ab run` touches, such as a playbook."""
 
 from __future__ import annotations
 
@@ -12,35 +12,33 @@ from loadprint.errors import InputError
 
 @dataclass
 class Heartbeat:
-    """The caller is gone when `path` has not been touched for `patience` seconds.
+    """The caller is gone if `path` has not been touched for `timeout` seconds.
 
-    How long is read off this host's monotonic clock: a clock that is set neither ends nor prolongs anything.
-    Raises InputError where there is no such file at the begin, or `patience` is no time.
+    The time is that of the monotonic clock, so that setting the system clock has no effect. Raises
+    InputError if the file does not exist at the start, or for an invalid `timeout`.
     """
 
     path: Path
-    patience: float
+    timeout: float
     _touched_ns: int | None = field(init=False)
     _seen: float = field(init=False)
 
     def __post_init__(self) -> None:
-        if not 0 < self.patience < math.inf:
-            raise InputError("--heartbeat-timeout", "is no time", "give seconds, more than 0")
+        if not 0 < self.timeout < math.inf:
+            raise InputError("--heartbeat-timeout", "not a valid timeout", "give seconds, more than 0")
         self._touched_ns, self._seen = self._modified(), time.monotonic()
         if self._touched_ns is None:
-            raise InputError(
-                self.path, "is not there", "make the file before, and touch it while you are there"
-            )
+            raise InputError(self.path, "no such file", "create it before the start, and touch it repeatedly")
 
     def lost(self) -> str:
-        """Why the experiment is to end; empty while the caller is there."""
+        """Return the reason to end the experiment, or an empty text."""
         touched = self._modified()
         if touched is not None and touched != self._touched_ns:
             self._touched_ns, self._seen = touched, time.monotonic()
         silent = time.monotonic() - self._seen
         return (
             f"the caller is gone: {self.path} was not touched for {silent:.0f} s"
-            if silent > self.patience
+            if silent > self.timeout
             else ""
         )
 

@@ -1,6 +1,7 @@
-"""Tests over blocks and windows: exact sign flips, drift, carry-over. Pure functions over arrays.
+"""Computes tests over blocks and windows: exact sign flips, drift, carry-over.
 
-The block is the unit: seconds within a window are autocorrelated, and windows of a block share its hour.
+The unit is the block: seconds within a window are autocorrelated, and the windows of a block share
+its load.
 """
 
 from __future__ import annotations
@@ -14,26 +15,27 @@ from numpy.typing import NDArray
 
 from loadprint.statistics.stats import LEVEL
 
-ENUMERATED = 20  # 2^20 sign patterns are a second's work
+ENUMERATED = 20  # blocks; 2^20 sign patterns take about a second
 DRAWS = 1 << 17
 Floats = NDArray[np.float64]
 
 
 def smallest_p(blocks: int) -> float:
-    """Smallest two-sided p that so many blocks can reach: two of 2^n sign patterns are all alike."""
+    """Return the smallest two-sided p of n blocks: in two of 2^n patterns all signs are equal."""
     return min(1.0, 2.0 ** (1 - blocks))
 
 
 def sign_flip(differences: Sequence[float]) -> float | None:
-    """Two-sided p of "no effect" by flipping the sign of each block's difference (Fisher 1935, §21).
+    """Return the two-sided p of "no effect" by flipping signs of blocks' differences; None without blocks.
 
-    All 2^n patterns up to twenty blocks, beyond them 131,072 drawn with a fixed seed. None without blocks.
+    Fisher 1935, §21: all 2^n patterns up to twenty blocks, else 131,072 patterns drawn with a fixed
+    seed.
     """
     d = np.asarray(differences, dtype=float)
     n = len(d)
     if n == 0:
         return None
-    # a tie must not be lost to rounding
+    # rounding must not break ties
     reached = abs(float(d.sum())) - 1e-12 * float(np.abs(d).sum())
     if n <= ENUMERATED:
         sums = np.zeros(1)
@@ -56,7 +58,7 @@ class Slope:
 
 
 def drift(logs: Sequence[float], treated: Sequence[bool], numbers: Sequence[int]) -> Slope | None:
-    """Slope of ln y over the window's number beside the variant's effect; None where it cannot be told."""
+    """Return the slope of ln y over the window's number, adjusted for the variant, or None."""
     columns = [np.ones(len(logs)), np.asarray(treated, dtype=float), np.asarray(numbers, dtype=float)]
     return _coefficient(np.asarray(logs, dtype=float), columns, 2)
 
@@ -64,11 +66,12 @@ def drift(logs: Sequence[float], treated: Sequence[bool], numbers: Sequence[int]
 def carry_over(
     logs: Sequence[float], treated: Sequence[bool], after: Sequence[bool], blocks: Sequence[int]
 ) -> Slope | None:
-    """How much ln y is shifted in windows that follow a treatment window, whatever their own variant.
+    """Return the shift of ln y in windows that follow a treatment window.
 
-    The first-order carry-over term of crossover trials (Jones & Kenward, Design and Analysis of Cross-Over
-    Trials, ch. 5): regression on variant, place within the block, block, and variant before. None where the
-    schedule does not separate these, as `TB`, in which every baseline window follows a treatment window.
+    The first-order carry-over term of crossover trials (Jones & Kenward, Design and Analysis of
+    Cross-Over Trials, ch. 5): regression on variant, position within the block, block, and previous
+    variant. None if the schedule does not separate these, such as `TB`, where every baseline window
+    follows a treatment window.
     """
     ids = np.asarray(blocks)
     places = np.zeros(len(ids))
@@ -81,11 +84,11 @@ def carry_over(
 
 
 def _coefficient(y: Floats, columns: Sequence[Floats], which: int) -> Slope | None:
-    """Ordinary least squares; None where the column depends on the others or no freedom is left."""
+    """Fit by ordinary least squares; None if the column depends on the others or no freedom is left."""
     x = np.stack(columns, axis=1)
     rank = int(np.linalg.matrix_rank(x))
     freedom = len(y) - rank
-    # the coefficient is told from the others only if the rank falls without its column
+    # the coefficient is estimable only if the rank falls without its column
     if freedom < 1 or int(np.linalg.matrix_rank(np.delete(x, which, axis=1))) == rank:
         return None
     beta = np.linalg.lstsq(x, y, rcond=None)[0]
@@ -95,7 +98,7 @@ def _coefficient(y: Floats, columns: Sequence[Floats], which: int) -> Slope | No
     value = float(beta[which])
     if error <= 1e-12:
         return Slope(value, value, value, 0.0 if abs(value) > 1e-12 else 1.0)
-    from scipy.special import stdtr, stdtrit  # noqa: PLC0415  slow to import; a table of two columns needs none
+    from scipy.special import stdtr, stdtrit  # noqa: PLC0415  slow to import, not needed for two windows
 
     half = float(stdtrit(freedom, 0.5 + LEVEL / 2)) * error
     return Slope(value, value - half, value + half, 2 * float(stdtr(freedom, -abs(value) / error)))

@@ -1,4 +1,4 @@
-"""Signals as a flag, and talking to a terminal that may be gone."""
+"""Turns signals into a flag, and prints messages to a terminal that may be gone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """SIGINT, SIGTERM and SIGHUP as a flag that wakes a select; the old handlers come back at the end."""
+    """Turns SIGINT, SIGTERM and SIGHUP into a flag that wakes select(), until it exits."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
@@ -34,23 +34,23 @@ class Interrupts:
         self._sender.close()
 
     def fileno(self) -> int:
-        """Readable after a signal."""
+        """Return a descriptor that is readable after a signal."""
         return self._wake.fileno()
 
     def drain(self) -> None:
-        """Take the bytes of signals that were noted."""
+        """Read the bytes of received signals."""
         with contextlib.suppress(BlockingIOError):
             self._wake.recv(64)
 
     def _note(self, number: int, _: FrameType | None) -> None:
         if self.received is not None:
-            # not print: what it interrupts may be printing
+            # the signal may have interrupted print()
             with contextlib.suppress(OSError):
-                os.write(2, b"loadprint ab: reverting already, wait for it\n")
+                os.write(2, b"loadprint ab: already reverting, please wait\n")
         self.received = signal.Signals(number)
 
 
 def say(text: str) -> None:
-    """Tell the user; a terminal that is gone must not keep anybody from reverting."""
+    """Print a message to the user; a lost terminal must not prevent the revert."""
     with contextlib.suppress(OSError, ValueError):
         print(f"loadprint ab: {text}", file=sys.stderr, flush=True)

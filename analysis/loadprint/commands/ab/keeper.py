@@ -1,13 +1,13 @@
-"""The keeper: the one process that switches, on the server's host, and that reverts when nobody else can.
+"""Switches the change on and off, and reverts it if the controller is lost.
 
-It is a program of its own (`python -I -S keeper.py CONFIG`), with nothing but the standard library, in a
-session of its own, so that neither Ctrl-C, a lost terminal nor the end of its caller reaches it. It takes
-lines of JSON on its standard input. The caller holds a *lease*, which every line renews: when the lease
-ends, when the input ends (the caller was killed), at the deadline and on SIGTERM, it reverts, verifies, and
-writes what it did into the run directory. Whoever switches holds the lock `load/lock`, so that two never
-revert at once.
+The keeper is a separate program (`python -I -S keeper.py CONFIG`). It uses only the standard
+library and runs in a separate session, so that neither Ctrl-C, a lost terminal nor the end of its
+caller reaches it. It reads requests as lines of JSON on standard input. The caller holds a *lease*,
+which every line renews. The keeper reverts, verifies and records this in the run directory when the
+lease expires, when the input ends (the caller was killed), at the deadline, and on SIGTERM. A
+process that switches holds the lock `load/lock`, so that no two processes revert at once.
 
-A file has one writer: the keeper writes `load/phases.jsonl` and `load/switches.jsonl`.
+Only the keeper writes `load/phases.jsonl` and `load/switches.jsonl`.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ import time
 from pathlib import Path
 from typing import Any
 
-# pauses between attempts at reverting: what was in the way may go; somebody waits, or nobody does
+# pauses between attempts to revert, while the caller waits, and without a caller
 PAUSES_S = (1.0, 1.0)
 PAUSES_ALONE_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0)
-TOLD = 300  # characters kept of what a command printed
+MAX_OUTPUT = 300  # characters stored of a command's output
 RECORDER_S = 120.0  # for the recorder to write its tables
-# A command begins once its process is written down: a keeper that is killed before leaves none that goes on.
-WHEN_TOLD = 'read -r told && exec /bin/sh -c "$0" </dev/null'
+# The command starts after its process is recorded: a killed keeper leaves no unknown process.
+START_ON_INPUT = 'read -r start && exec /bin/sh -c "$0" </dev/null'
 
 
 class Taken(Exception):
-    """Somebody else holds the lock or the server."""
+    """Another process holds the lock or the server."""
 
 
 def stamp() -> dict[str, Any]:
-    """Both clocks and the boot, as phases.jsonl has them."""
+    """Return both clocks and the boot id, as in phases.jsonl."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return {
         "monotonic_ns": time.monotonic_ns(),
@@ -50,7 +50,7 @@ def stamp() -> dict[str, Any]:
 
 
 def start_time(pid: int) -> int | None:
-    """Start of a process in clock ticks since boot (/proc/PID/stat, field 22); None when it is gone."""
+    """Return the start of a process in clock ticks since boot (/proc/PID/stat, field 22), or None."""
     try:
         fields = (
             Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
@@ -61,7 +61,7 @@ def start_time(pid: int) -> int | None:
 
 
 class Log:
-    """A file of JSON lines; each line is one write, so that a kill leaves whole lines."""
+    """Appends JSON lines to a file; each line is one write, so that a kill leaves complete lines."""
 
     def __init__(self, path: Path, mode: int = 0o644) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, mode)
@@ -72,15 +72,15 @@ class Log:
 
 
 class Switch:
-    """Runs apply, revert and the verifications; remembers whether the server was touched.
+    """Runs apply, revert and the verifications; `touched` is whether a revert is needed.
 
-    `commands`: apply, revert, verify_applied, verify_reverted (shell), `timeout` in seconds. Raises Taken
-    where another holds the run directory's lock.
+    `commands`: apply, revert, verify_applied, verify_reverted (shell), `timeout` in seconds. Raises
+    Taken if another process holds the lock of the run directory.
     """
 
     def __init__(self, run: Path, commands: dict[str, str], timeout: float) -> None:
         self.run, self.commands, self.timeout = run, commands, timeout
-        # what commands print may hold a password
+        # the output of commands may contain a password
         self.phases, self.log = (
             Log(run / "load" / "phases.jsonl"),
             Log(run / "load" / "switches.jsonl", 0o600),
@@ -91,10 +91,10 @@ class Switch:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Taken(f"{run}/load/lock: somebody else is switching here") from None
+            raise Taken(f"{run}/load/lock: another process holds the lock") from None
 
     def mark(self, phase: str, event: str, **more: Any) -> None:
-        """Write the begin or end of a phase."""
+        """Record the start or end of a phase."""
         if event == "begin":
             self.open.append({"phase": phase, **more})
         else:
@@ -102,76 +102,76 @@ class Switch:
         self.phases.write({"phase": phase, "event": event, **stamp(), **more})
 
     def close(self) -> None:
-        """End every phase that is open, the innermost first."""
+        """End all open phases, the innermost first."""
         for each in reversed(list(self.open)):
             more = {key: value for key, value in each.items() if key != "phase"}
             self.mark(each["phase"], "end", **more, broken_off=each["phase"] != "measure")
 
     def command(self, what: str, why: str) -> tuple[bool, str]:
-        """Run one command to its end or timeout: whether it exited 0, and how it went in a line."""
+        """Run one command. Returns whether it exited 0, and its result in one line."""
         text = self.commands[what]
-        with tempfile.TemporaryFile() as printed:
+        with tempfile.TemporaryFile() as output:
             child = subprocess.Popen(
-                ["/bin/sh", "-c", WHEN_TOLD, text],
+                ["/bin/sh", "-c", START_ON_INPUT, text],
                 stdin=subprocess.PIPE,
-                stdout=printed,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
             assert child.stdin is not None
             self.log.write({"what": what, "event": "begin", "pid": child.pid, "why": why, **stamp()})
-            with contextlib.suppress(BrokenPipeError), child.stdin as told:
-                told.write(b"\n")
+            with contextlib.suppress(BrokenPipeError), child.stdin as start:
+                start.write(b"\n")
             try:
                 code: int | None = child.wait(self.timeout)
             except subprocess.TimeoutExpired:
-                # the whole group: what the shell started would go on
+                # the whole group, because children of the shell would continue
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
                 code = None
-            printed.seek(0, os.SEEK_END)
-            printed.seek(max(0, printed.tell() - 4 * TOLD))
-            said = " ".join(printed.read().decode(errors="replace").split())[-TOLD:]
-        went = f"timed out after {self.timeout:g} s" if code is None else f"exit {code}"
-        self.log.write({"what": what, "event": "end", "exit": code, "said": said, "why": why, **stamp()})
-        return code == 0, f"{what}: {went}{': ' + said if said and code != 0 else ''}"
+            output.seek(0, os.SEEK_END)
+            output.seek(max(0, output.tell() - 4 * MAX_OUTPUT))
+            tail = " ".join(output.read().decode(errors="replace").split())[-MAX_OUTPUT:]
+        result = f"timed out after {self.timeout:g} s" if code is None else f"exit {code}"
+        self.log.write({"what": what, "event": "end", "exit": code, "said": tail, "why": why, **stamp()})
+        return code == 0, f"{what}: {result}{': ' + tail if tail and code != 0 else ''}"
 
     def apply(self, why: str) -> tuple[bool, str]:
-        """Apply the treatment and verify it. A failure leaves `touched`, for a revert."""
+        """Apply the treatment and verify it. After a failure `touched` is set, for a revert."""
         self.touched = True
         self.mark("apply", "begin")
-        good, told = self.command("apply", why)
+        applied, message = self.command("apply", why)
         self.mark("apply", "end")
-        return self.command("verify_applied", why) if good else (good, told)
+        return self.command("verify_applied", why) if applied else (applied, message)
 
     def revert(self, why: str, pauses: tuple[float, ...] = PAUSES_S) -> tuple[bool, str]:
-        """Revert and verify, several times if need be; what verifies counts, whatever the command said."""
-        told = ""
+        """Revert and verify, repeatedly if needed. The verification decides, not the exit status."""
+        message = ""
         for attempt in range(len(pauses) + 1):
             if attempt:
                 time.sleep(pauses[attempt - 1])
             self.mark("revert", "begin")
-            good, told = self.command("revert", why)
+            reverted, message = self.command("revert", why)
             self.mark("revert", "end")
-            verified, said = self.command("verify_reverted", why)
-            if verified and (good or attempt == len(pauses)):
+            verified, verify_message = self.command("verify_reverted", why)
+            if verified and (reverted or attempt == len(pauses)):
                 self.touched = False
-                return True, "reverted and verified" if good else f"verified as reverted, though {told}"
-            told = told if not good else said
-        return False, told
+                return True, "reverted and verified" if reverted else f"verified, although {message}"
+            message = verify_message if reverted else message
+        return False, message
 
     def end(self, why: str, pauses: tuple[float, ...] = PAUSES_S) -> tuple[bool, str]:
-        """End what is open, revert what was touched, then end phase `measure`."""
+        """End the open phases, revert if needed, then end phase `measure`."""
         measure = [each for each in self.open if each["phase"] == "measure"]
         self.open = [each for each in self.open if each["phase"] != "measure"]
         self.close()
-        good, told = self.revert(why, pauses) if self.touched else (True, "the treatment is off")
+        reverted, message = self.revert(why, pauses) if self.touched else (True, "the treatment is off")
         self.open = measure
         self.close()
-        return good, told
+        return reverted, message
 
     def resume(self) -> None:
-        """Take over from a keeper that was killed: which phases are open; the server may be touched."""
+        """Take over from a killed keeper: read the open phases, and assume that a revert is needed."""
         self.touched = True
         for line in (self.run / "load" / "phases.jsonl").read_text(encoding="utf-8").splitlines():
             each = json.loads(line)
@@ -181,17 +181,17 @@ class Switch:
 
 
 class Keeper:
-    """The loop: asks, leases, deadline."""
+    """Serves the caller's requests until it finishes, its lease expires, or the deadline."""
 
     def __init__(self, config: dict[str, Any], answers: int) -> None:
         self.config, self.answers = config, answers
         self.switch = Switch(Path(config["run"]), config["commands"], float(config["timeout"]))
-        # one experiment a server: an abstract name goes with the process that holds it
+        # one experiment per server: the kernel frees an abstract socket name with its process
         self.claim = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self.claim.bind(f"\0loadprint-ab-{config['server_pid']}")
         except OSError:
-            raise Taken(f"another experiment has process {config['server_pid']} of the server") from None
+            raise Taken(f"another experiment uses the server (process {config['server_pid']})") from None
         self.lease = float(config["lease"])
         self.until = time.monotonic() + self.lease
         self.deadline = time.monotonic() + float(config["deadline"])
@@ -199,12 +199,12 @@ class Keeper:
         self.pending = b""
 
     def answer(self, **what: Any) -> None:
-        """Tell the caller; one that is gone does not matter here."""
+        """Answer the caller, if it still exists."""
         with contextlib.suppress(OSError):
             os.write(self.answers, (json.dumps(what) + "\n").encode())
 
     def serve(self, wake: int) -> int:
-        """Serve until asked to finish, or until it is time to revert: 0 reverted, 1 reverting failed."""
+        """Serve until `finish`, or until a revert is due. Returns 0 if reverted, else 1."""
         self.answer(event="ready")
         while True:
             now = time.monotonic()
@@ -213,9 +213,9 @@ class Keeper:
             if now >= self.until:
                 return self.alone(f"the controller did not renew its lease of {self.lease:g} s")
             ready, _, _ = select.select([0, wake], [], [], min(self.until, self.deadline) - now)
-            # each byte is the number of a signal; SIGINT and SIGHUP are for the caller, who decides
+            # each byte is the number of a signal; SIGINT and SIGHUP are left to the caller
             if wake in ready and signal.SIGTERM in os.read(wake, 64):
-                return self.alone("the keeper was told to end (SIGTERM)")
+                return self.alone("the keeper received SIGTERM")
             if 0 not in ready:
                 continue
             read = os.read(0, 65536)
@@ -223,49 +223,50 @@ class Keeper:
                 return self.alone("the controller is gone")
             *lines, self.pending = (self.pending + read).split(b"\n")
             for line in lines:
-                ended = self.take(json.loads(line))
-                # what a command took is not the caller's lateness
+                status = self.execute(json.loads(line))
+                # the time of a command does not count against the lease
                 self.until = time.monotonic() + self.lease
-                if ended is not None:
-                    return ended
+                if status is not None:
+                    return status
 
-    def take(self, asked: dict[str, Any]) -> int | None:
-        """Do what one line asks; a status ends the keeper."""
-        number, verb = asked.get("id"), asked["do"]
-        good, told = True, ""
+    def execute(self, request: dict[str, Any]) -> int | None:
+        """Execute one request. A returned exit status ends the keeper."""
+        number, verb = request.get("id"), request["do"]
+        ok, message = True, ""
         if verb == "apply":
-            good, told = self.switch.apply(asked["why"])
+            ok, message = self.switch.apply(request["why"])
         elif verb == "revert":
-            good, told = self.switch.revert(asked["why"])
+            ok, message = self.switch.revert(request["why"])
         elif verb == "verify":
-            good, told = self.switch.command(asked["what"], asked["why"])
+            ok, message = self.switch.command(request["what"], request["why"])
         elif verb == "mark":
-            self.switch.mark(asked["phase"], asked["event"], **asked.get("more", {}))
+            self.switch.mark(request["phase"], request["event"], **request.get("more", {}))
         elif verb == "recorder":
-            self.recorder = (int(asked["pid"]), int(asked["start"]))
+            self.recorder = (int(request["pid"]), int(request["start"]))
         elif verb == "finish":
-            good, told = self.switch.end(asked["why"])
-            self.answer(id=number, ok=good, told=told)
-            return 0 if good else 1
+            ok, message = self.switch.end(request["why"])
+            self.answer(id=number, ok=ok, message=message)
+            return 0 if ok else 1
         if number is not None:
-            self.answer(id=number, ok=good, told=told)
+            self.answer(id=number, ok=ok, message=message)
         return None
 
     def alone(self, why: str) -> int:
-        """Nobody asks any more: revert, end the recorder, and leave a run directory that can be read."""
-        good, told = self.switch.end(why, PAUSES_ALONE_S)
+        """Without a caller: revert, end the recorder, and complete the run directory."""
+        ok, message = self.switch.end(why, PAUSES_ALONE_S)
         self.switch.log.write(
-            {"what": "keeper", "event": "end", "why": why, "ok": good, "said": told, **stamp()}
+            {"what": "keeper", "event": "end", "why": why, "ok": ok, "said": message, **stamp()}
         )
-        if not good:
-            print(f"NOT REVERTED ({told}); run by hand: {self.config['commands']['revert']}", file=sys.stderr)
-        self.answer(event="ended", ok=good, why=why, told=told)
+        if not ok:
+            revert = self.config["commands"]["revert"]
+            print(f"NOT REVERTED ({message}); run by hand: {revert}", file=sys.stderr)
+        self.answer(event="ended", ok=ok, why=why, message=message)
         self.end_recorder()
-        settle(Path(self.config["run"]), f"{why}; {told}", self.config["collect"])
-        return 0 if good else 1
+        set_status(Path(self.config["run"]), f"{why}; {message}", self.config["collect"])
+        return 0 if ok else 1
 
     def end_recorder(self) -> None:
-        """Ask the recorder to end and wait for its tables; its start time guards against a pid used anew."""
+        """End the recorder and wait for its tables. The start time detects a reused process id."""
         if self.recorder is None or start_time(self.recorder[0]) != self.recorder[1]:
             return
         os.kill(self.recorder[0], signal.SIGTERM)
@@ -274,8 +275,8 @@ class Keeper:
             time.sleep(0.1)
 
 
-def settle(run: Path, reason: str | None, collect: str) -> None:
-    """Say in run.json how it ended (None: complete), and have manifest and tables made whole."""
+def set_status(run: Path, reason: str | None, collect: str) -> None:
+    """Write the status (failed if `reason`, else complete) into run.json, and finish the recording."""
     path = run / "run.json"
     meta = json.loads(path.read_text(encoding="utf-8"))
     meta |= {
@@ -283,14 +284,14 @@ def settle(run: Path, reason: str | None, collect: str) -> None:
         "reason": reason,
         "ended_realtime_ns": time.time_ns(),
     }
-    beside = path.with_suffix(".new")
-    beside.write_text(json.dumps(meta, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    beside.rename(path)
-    seal(run, collect)
+    temporary = path.with_suffix(".new")
+    temporary.write_text(json.dumps(meta, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.rename(path)
+    finish_recording(run, collect)
 
 
-def seal(run: Path, collect: str) -> None:
-    """Make the tables and the manifest; nothing is written into the run directory after it."""
+def finish_recording(run: Path, collect: str) -> None:
+    """Write the tables and the manifest; the run directory does not change after it."""
     done = subprocess.run(
         [collect, "finish", str(run)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
@@ -303,14 +304,14 @@ def main(path: str) -> int:
     wake, sender = socket.socketpair()
     sender.setblocking(False)
     signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
-    # handlers, not SIG_IGN, which the commands would inherit
+    # handlers instead of SIG_IGN, which the commands would inherit
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, lambda *_: None)
     config = json.loads(Path(path).read_text(encoding="utf-8"))
     try:
         keeper = Keeper(config, sys.stdout.fileno())
     except Taken as taken:
-        print(json.dumps({"event": "refused", "told": str(taken)}), flush=True)
+        print(json.dumps({"event": "refused", "message": str(taken)}), flush=True)
         return 2
     return keeper.serve(wake.fileno())
 

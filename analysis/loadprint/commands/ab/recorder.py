@@ -1,10 +1,8 @@
-"""The recorder beside an experiment: started before the first window, watched, asked for edges, ended."""
+"""Starts, watches and ends the recorder of an experiment, and requests ticks at window edges."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -14,22 +12,10 @@ from loadprint.commands.ab.keeper import start_time
 from loadprint.errors import InputError
 
 SERVING = re.compile(r"serving http://127\.0\.0\.1:(\d+)/metrics\n")
-BESIDE = Path(__file__).parents[4] / "target" / "release" / "loadprint-collect"
-
-
-def collector(given: Path | None) -> Path:
-    """Find loadprint-collect: as given, on the PATH, or in this source tree. Raises InputError."""
-    found = shutil.which("loadprint-collect")
-    for path in (given, Path(found) if found else None, BESIDE):
-        if path is not None and path.is_file() and os.access(path, os.X_OK):
-            return path.resolve()
-        if given is not None:
-            break
-    raise InputError(given or "loadprint-collect", "is not there", "name it with --collector PATH")
 
 
 def server_pid(process: str) -> int:
-    """Process of the server: a number, @PIDFILE, or the name of the one such process. Raises InputError."""
+    """Return the server's process, from a number, @PIDFILE, or a process name. Raises InputError."""
     place = f"server.process {process}"
     if process.isdigit():
         pids = [int(process)]
@@ -37,7 +23,7 @@ def server_pid(process: str) -> int:
         try:
             pids = [int(Path(process[1:]).read_text(encoding="ascii").strip())]
         except (OSError, ValueError) as error:
-            raise InputError(place, f"the pid file cannot be read ({error})", "name the right file") from None
+            raise InputError(place, f"the pid file cannot be read ({error})", "check its path") from None
     else:
         pids = [
             int(path.parent.name)
@@ -46,7 +32,7 @@ def server_pid(process: str) -> int:
         ]
     pids = [pid for pid in pids if start_time(pid) is not None]
     if len(pids) != 1:
-        what = "no such process" if not pids else f"is the name of {len(pids)} processes"
+        what = "no such process" if not pids else f"{len(pids)} processes have this name"
         raise InputError(place, what, "give a process number or @PIDFILE")
     return pids[0]
 
@@ -59,7 +45,7 @@ def _text(path: Path) -> str:
 
 
 class Recorder:
-    """loadprint-collect as a child in a session of its own: Ctrl-C is for the controller to decide on."""
+    """Runs loadprint-collect in a separate session, so that Ctrl-C reaches only the controller."""
 
     def __init__(self, binary: Path, run: Path, experiment: Experiment, pid: int, seconds: float) -> None:
         self._port: int | None = None
@@ -71,7 +57,7 @@ class Recorder:
         if recorder.without:
             words += ["--without", ",".join(recorder.without)]
         if server.defaults_file is not None:
-            # libmysqlclient looks for a bare name elsewhere
+            # libmysqlclient searches relative names in other directories
             words += ["--mysql-defaults-file", str(server.defaults_file.absolute())]
         for option, value in (("socket", server.socket), ("host", server.host), ("port", server.port)):
             if value is not None:
@@ -88,14 +74,14 @@ class Recorder:
 
     @property
     def port(self) -> int | None:
-        """Port at which it serves its newest tick, which the system chose; None until it says so."""
+        """The port of its /metrics, chosen by the kernel; None until the recorder reports it."""
         if self._port is None:
-            said = SERVING.search(self._log.read_text(encoding="utf-8", errors="replace"))
-            self._port = int(said[1]) if said else None
+            report = SERVING.search(self._log.read_text(encoding="utf-8", errors="replace"))
+            self._port = int(report[1]) if report else None
         return self._port
 
     def died(self) -> str | None:
-        """Why it is gone; None while it runs."""
+        """Return how it ended, or None while it runs."""
         code = self.process.poll()
         if code is None:
             return None
@@ -104,42 +90,44 @@ class Recorder:
         return f"the recorder ended ({how}{': ' + lines[-1] if lines else ''})"
 
     def edge(self) -> None:
-        """Ask for a tick of all probes: a window begins or ends."""
+        """Request a tick of all probes at the start or end of a window."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGUSR1)
 
-    def end(self, patience: float = 120.0) -> str | None:
-        """End it and wait for its tables; what went wrong, or None."""
-        before = self.process.poll()
-        if before is not None:
+    def end(self, timeout: float = 120.0) -> str | None:
+        """End it and wait for its tables. Returns an error, or None."""
+        if self.process.poll() is not None:
             return self.died()
         self.process.terminate()
         try:
-            code = self.process.wait(patience)
+            code = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            return f"the recorder did not end within {patience:g} s"
+            return f"the recorder did not end within {timeout:g} s"
         return None if code == 0 else self.died()
 
 
 def why_silent(run: Path) -> str | None:
-    """What kept the recorder from asking the server, by its tables; None where they do not say."""
+    """Return why the recorder could not query the server, from its tables, or None."""
     from loadprint.reading.queries import Store  # noqa: PLC0415  only after a failure
 
     path = run / "server" / "ticks.parquet"
     if not path.is_file():
         return None
     store = Store()
-    told = [str(p.get("reason")) for p in store.metadata(path).get("probes", []) if p.get("name") == "mysql"]
+    at_open = [
+        str(probe["reason"])
+        for probe in store.metadata(path).get("probes", [])
+        if probe.get("name") == "mysql" and probe.get("reason") is not None
+    ]
     rows = store.fetch(
         path, lambda t: t.filter((t.probe == "mysql") & t.reason.notnull()).order_by("tick").select("reason")
     )
-    reasons = [str(reason) for reason in rows["reason"] if reason]
-    known = reasons or [reason for reason in told if reason != "None"]
-    return known[-1] if known else None
+    reasons = [str(reason) for reason in rows["reason"] if reason] or at_open
+    return reasons[-1] if reasons else None
 
 
 def gone(pid: int, start: int | None) -> bool:
-    """Whether the process that had this number at the begin is no longer there."""
+    """Whether the process with this number and start time has ended."""
     return start_time(pid) != start

@@ -1,4 +1,4 @@
-"""What an A/B experiment found, as plain values: renderers and the report read nothing else."""
+"""Defines the result of an A/B experiment as plain values, for the renderers and the report."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ HEADLINE = "queries_per_cpu_second"
 
 @dataclass(frozen=True)
 class Window:
-    """One window: what the server did while one variant was in force; None is not measured.
+    """One window of one variant; None: not measured.
 
-    `begin_s`, `end_s`: seconds since the experiment began. `queries`, `commits`, `rows`: per second, the
-    recorder's own taken off. `cpu`: cores that the server's process used, all its threads. `host_busy`: share
-    of the host's CPUs, 0 to 1. `connections`: mean of Threads_connected. `kinds`: statements in the window by
-    `Com_*`, `digests`: by digest, None where they were not read at both edges. `previous`: the variant of the
-    window before, None for the first.
+    `begin_s`, `end_s`: seconds since the start of the experiment. `queries`, `commits`, `rows`: per
+    second, without the recorder's statements. `cpu`: cores used by all threads of the server's
+    process. `host_busy`: share of the host's CPUs, 0 to 1. `connections`: mean of
+    Threads_connected. `kinds`: statements in the window by `Com_*`, `digests`: by digest, None if
+    they were not read at both edges. `previous`: the variant of the previous window.
     """
 
     number: int
@@ -43,7 +43,7 @@ class Window:
 
     @property
     def efficiency(self) -> float | None:
-        """Queries per CPU-second of the server; None where one of them is missing or zero."""
+        """Queries per CPU-second of the server; None if one of them is missing or zero."""
         return self.queries / self.cpu if self.queries and self.cpu else None
 
     @property
@@ -56,10 +56,10 @@ class Window:
 class Effect:
     """One quantity under both variants.
 
-    `treatment`, `baseline`: geometric means over the windows used, in `unit`; `ratio`: treatment ÷ baseline,
-    exp of the mean over blocks of (mean ln T − mean ln B); `low`, `high`: its 95 % t interval over blocks,
-    None below three blocks; `p_sign`: the exact sign-flip test's. `better`: higher, lower or
-    neither. `note`: why something is missing.
+    `treatment`, `baseline`: geometric means over the windows used, in `unit`; `ratio`: treatment ÷
+    baseline, exp of the mean over blocks of (mean ln T − mean ln B); `low`, `high`: its 95 % t
+    interval over blocks, None below three blocks; `p_sign`: p of the exact sign-flip test.
+    `better`: higher, lower or neither. `note`: why a value is missing.
     """
 
     key: str
@@ -78,7 +78,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Check:
-    """A gate, guard or diagnostic: `state` is passed, failed or untested; `text` says it with its numbers."""
+    """A gate, guard or diagnostic: `state` is passed, failed or untested; `text` has its numbers."""
 
     name: str
     state: str
@@ -87,11 +87,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Result:
-    """An experiment as it is told.
+    """The result of an experiment.
 
-    `status`: complete, aborted or failed, and `reason`. `excluded`: window number → why its block does not
-    count. `verdict`: better, worse, no difference, too few, inconclusive, or aborted. `flips`: what was
-    switched when, one line each.
+    `status`: complete, aborted or failed, with `reason`. `excluded`: window number → why its block
+    is excluded. `verdict`: better, worse, no difference, too few, inconclusive, or aborted.
+    `flips`: one line per switch.
     """
 
     name: str
@@ -113,5 +113,5 @@ class Result:
     facts: tuple[tuple[str, str], ...] = ()
 
     def effect(self, key: str) -> Effect | None:
-        """Return the effect of this key."""
+        """Return the effect with this key."""
         return next((effect for effect in self.effects if effect.key == key), None)

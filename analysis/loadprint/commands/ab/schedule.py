@@ -1,4 +1,4 @@
-"""An experiment's windows in order, with the times at which they are planned, and what they can show."""
+"""Plans the windows of an experiment: their order, times, and smallest p."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from loadprint.commands.ab.inference import smallest_p
 from loadprint.commands.ab.result import BASELINE, TREATMENT
 from loadprint.errors import InputError
 
-WANTED = 4
+MIN_BLOCKS = 4
 SIGNIFICANT = 6  # 2 of 2^6 sign patterns: p = 0.031
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A planned window; `flip`: apply, revert or nothing before it; times in seconds from the begin."""
+    """A planned window; `flip`: apply, revert or empty; times in seconds from the start."""
 
     number: int
     block: int
@@ -29,7 +29,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Plan:
-    """All windows; `flips` counts every use of the switch, the last revert too."""
+    """All windows; `flips` counts every switch, including the last revert."""
 
     slots: tuple[Slot, ...]
     flips: int
@@ -39,7 +39,7 @@ class Plan:
 
 
 def plan(experiment: Experiment) -> Plan:
-    """Lay the windows out. Raises InputError where they need more flips than allowed."""
+    """Plan the windows. Raises InputError if they need more flips than allowed."""
     slots: list[Slot] = []
     state, now, flips = BASELINE, 0.0, 0
     for block, variants in enumerate(_blocks(experiment), start=1):
@@ -62,14 +62,14 @@ def plan(experiment: Experiment) -> Plan:
             "schedule.max_flips",
             f"{experiment.schedule.blocks} blocks in order {experiment.schedule.order} flip {flips} times, "
             f"{allowed} are allowed",
-            "take fewer blocks, or order ABBA, which flips twice for four windows",
+            "use fewer blocks, or order ABBA, which flips twice per four windows",
         )
     blocks = experiment.schedule.blocks
     return Plan(tuple(slots), flips, now, smallest_p(blocks), _warnings(experiment))
 
 
 def deadline(experiment: Experiment, planned: Plan) -> float:
-    """Seconds after which the keeper reverts, whatever happens."""
+    """Return the seconds after which the keeper reverts in any case."""
     if experiment.deadline is not None:
         return experiment.deadline
     return 2 * planned.seconds + planned.flips * experiment.treatment.timeout + 120
@@ -81,7 +81,7 @@ def _blocks(experiment: Experiment) -> list[tuple[str, ...]]:
         return [(BASELINE, TREATMENT, TREATMENT, BASELINE)] * blocks
     if order == "TB":
         return [(TREATMENT, BASELINE)] * blocks
-    # half of the pairs each way: a plain draw may give all of them one way, and drift would be the effect
+    # half of the pairs in each order: an unrestricted draw may give one order only, confounded with drift
     pairs: list[tuple[str, ...]] = [
         (TREATMENT, BASELINE) if k % 2 else (BASELINE, TREATMENT) for k in range(blocks)
     ]
@@ -89,26 +89,24 @@ def _blocks(experiment: Experiment) -> list[tuple[str, ...]]:
     return pairs
 
 
-def _blocks_word(blocks: int) -> str:
+def _count(blocks: int) -> str:
     return "1 block" if blocks == 1 else f"{blocks} blocks"
 
 
 def _warnings(experiment: Experiment) -> tuple[str, ...]:
-    blocks, said = experiment.schedule.blocks, []
-    if blocks < WANTED:
-        said.append(
-            f"{_blocks_word(blocks)}: below {WANTED} an interval is wide or none; values may be all you get"
-        )
+    blocks, warnings = experiment.schedule.blocks, []
+    if blocks < MIN_BLOCKS:
+        warnings.append(f"{_count(blocks)}: below {MIN_BLOCKS} there is no interval, or a wide one")
     if blocks < SIGNIFICANT:
-        said.append(
-            f"{_blocks_word(blocks)}: the sign-flip test cannot go below p = {smallest_p(blocks):g}; "
+        warnings.append(
+            f"{_count(blocks)}: the sign-flip test cannot go below p = {smallest_p(blocks):g}; "
             f"{SIGNIFICANT} reach {smallest_p(SIGNIFICANT):.3f}"
         )
     if experiment.schedule.order == "TB":
-        said.append("order TB: drift over a block is taken for effect, and carry-over cannot be tested")
+        warnings.append("order TB: drift within a block adds to the effect, and carry-over cannot be tested")
     guards = experiment.guards
     if guards.threads_running is None and guards.error_rate is None and guards.queries_per_second_min is None:
-        said.append(
+        warnings.append(
             "no guard on threads_running, error_rate or queries_per_second_min: only silence stops it"
         )
-    return tuple(said)
+    return tuple(warnings)

@@ -1,4 +1,4 @@
-"""From a run directory to a `Result`: everything is worked out again from what was recorded."""
+"""Computes the `Result` of an experiment from its run directory."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ NEEDED = {
 
 
 def result(path: Path) -> Result:
-    """Work an experiment's figures out. Raises InputError where `path` is no recording of one."""
+    """Compute the figures of an experiment. Raises InputError if `path` is not a recording of one."""
     run = open_run(path)
     require_intact(run)
     described = path / "load" / "experiment.json"
     if not described.is_file():
-        raise InputError(path, "is not an A/B experiment", "give a directory that `loadprint ab run` made")
+        raise InputError(path, "not an A/B experiment", "give a directory that `loadprint ab run` wrote")
     experiment = read_object(described)
     for part, keys in NEEDED.items():
         holder = (experiment.get(part) or {}) if part else experiment
-        if lacking := [key for key in keys if holder.get(key) is None]:
-            raise InputError(described, f"lacks the key {part}{'.' if part else ''}{lacking[0]}", COPY_AGAIN)
+        if missing := [key for key in keys if holder.get(key) is None]:
+            raise InputError(described, f"no key {part}{'.' if part else ''}{missing[0]}", COPY_AGAIN)
     gates, schedule = experiment["gates"], experiment["schedule"]
     limits = Limits(gates["mix_distance"], gates["load_difference"], gates.get("min_cpu"))
     name, title, order = experiment["name"], experiment["title"], schedule["order"]
-    found = []
+    measured = []
     if (path / "server" / "ticks.parquet").is_file():
-        found = windows(run, Store(), cpuset(run, "server"), user_hz(run, "server"))
+        measured = windows(run, Store(), cpuset(run, "server"), user_hz(run, "server"))
     elif run.status == "running":
-        mend = f"wait for its end; if nothing of it runs any more: `loadprint ab revert {path}`"
-        raise InputError(path, "is still running, or was killed with all its processes", mend)
+        fix = f"wait for its end; if none of its processes runs: `loadprint ab revert {path}`"
+        raise InputError(path, "is still running, or was killed with all its processes", fix)
     about = About(
         name,
         order,
@@ -54,47 +54,47 @@ def result(path: Path) -> Result:
         flips=_flips(run),
         facts=_facts(run, experiment),
     )
-    return analyse(found, limits, about)
+    return analyse(measured, limits, about)
 
 
 def _guards(path: Path) -> tuple[Check, ...]:
-    """What the guards saw; after a kill of the controller nobody has told it."""
+    """Read the checks of the guards, which the controller writes at its end."""
     file = path / "load" / "guards.json"
     if not file.is_file():
-        return (Check("guards", "untested", "the controller was killed before it told what they saw"),)
+        return (Check("guards", "untested", "the controller was killed and did not record them"),)
     try:
         listed = read_object(file)["checks"]
-        told = tuple(Check(*(str(check[key]) for key in ("name", "state", "text"))) for check in listed)
+        checks = tuple(Check(*(str(check[key]) for key in ("name", "state", "text"))) for check in listed)
     except (KeyError, TypeError) as error:
-        raise InputError(file, f"lacks the key {error}", COPY_AGAIN) from error
-    return told or (Check("guards", "untested", "none was set but silence"),)
+        raise InputError(file, f"no key {error}", COPY_AGAIN) from error
+    return checks or (Check("guards", "untested", "only the guard silence was set"),)
 
 
 def _flips(run: Run) -> tuple[str, ...]:
-    """Each use of the switch: seconds since the begin, command, exit, and what it said."""
+    """Return one line per switch: seconds since the start, command, exit status, duration, reason."""
     file = run.path / "load" / "switches.jsonl"
     measure = run.phase("measure")
     if not file.is_file() or measure is None:
         return ()
-    told, begun = [], 0
+    lines, begin_ns = [], 0
     for line in bounds.read_text(file, bounds.LINES, COPY_AGAIN, errors="replace").splitlines():
         try:
             each: dict[str, Any] = documents.loads(line)
             if each.get("event") == "begin":
-                begun = int(each["monotonic_ns"])
+                begin_ns = int(each["monotonic_ns"])
             elif each.get("what") in ("apply", "revert"):
-                took = (int(each["monotonic_ns"]) - begun) / 1e9
+                took = (int(each["monotonic_ns"]) - begin_ns) / 1e9
                 how = "timed out" if each["exit"] is None else f"exit {each['exit']}"
-                at = (begun - measure.begin_ns) / 1e9
-                told.append(f"{at:8.1f} s  {each['what']:<6}  {how} after {took:.2f} s  ({each['why']})")
-        except (ValueError, KeyError, TypeError, AttributeError):  # no line of the keeper's
+                at = (begin_ns - measure.begin_ns) / 1e9
+                lines.append(f"{at:8.1f} s  {each['what']:<6}  {how} after {took:.2f} s  ({each['why']})")
+        except (ValueError, KeyError, TypeError, AttributeError):  # not a line of the keeper
             continue
-    return tuple(told)
+    return tuple(lines)
 
 
 def _facts(run: Run, experiment: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     treatment, schedule = experiment["treatment"], experiment["schedule"]
-    said = [
+    facts = [
         ("apply", str(treatment["apply"])),
         ("revert", str(treatment["revert"])),
         (
@@ -105,5 +105,5 @@ def _facts(run: Run, experiment: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     ]
     host = run.fingerprint("server").get("host")
     if host:
-        said.append(("host", str(host)))
-    return tuple(said)
+        facts.append(("host", str(host)))
+    return tuple(facts)

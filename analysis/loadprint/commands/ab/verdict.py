@@ -1,4 +1,4 @@
-"""What may be said of an experiment: regime, diagnostics, verdict, and one sentence."""
+"""Judges an experiment: regime, diagnostics, verdict, and a sentence."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from loadprint import numbers
 from loadprint.commands.ab.effects import QUANTITIES
 from loadprint.commands.ab.inference import Slope, carry_over, drift, smallest_p
 from loadprint.commands.ab.result import BASELINE, HEADLINE, TREATMENT, Check, Effect, Window
-from loadprint.statistics.stats import LEAST_REPEATS
+from loadprint.statistics.stats import MIN_REPEATS
 
 SATURATED = 0.9  # of the host's CPUs
-NEAR = 0.02  # without an interval a queries ratio this close to 1 counts as none
-ENOUGH = 0.5  # of the blocks must match, or nothing is said
+NEAR = 0.02  # without an interval, a ratio of queries this close to 1 is no difference
+ENOUGH = 0.5  # of the blocks must match for a verdict
 
 
 def by_key(effects: Sequence[Effect], key: str) -> Effect:
-    """Return the effect of a quantity that is always there."""
+    """Return the effect of a quantity that is always present."""
     return next(effect for effect in effects if effect.key == key)
 
 
 def regime(effects: Sequence[Effect]) -> tuple[str, str]:
-    """Load-driven, saturated, or neither: in the first an effect shows in CPU per query only."""
+    """Return the regime (load-driven, saturation or neither) and a sentence about it."""
     busy, queries = by_key(effects, "host_busy"), by_key(effects, "queries")
     if queries.ratio is None:
         return "unknown", "the regime is not known: queries were not counted"
@@ -36,52 +36,54 @@ def regime(effects: Sequence[Effect]) -> tuple[str, str]:
     else:
         same = abs(queries.ratio - 1) <= NEAR
     if same:
-        return "load-driven", f"load-driven ({share}, as many queries): an effect shows in CPU per query only"
+        return "load-driven", f"load-driven ({share}, equal queries): an effect shows only in CPU per query"
     return (
         "neither",
-        f"neither saturated nor load-driven ({share}, and queries changed): look for another limit",
+        f"neither saturated nor load-driven ({share}, and queries changed): another resource is the limit",
     )
 
 
 def diagnostics(windows: Sequence[Window]) -> tuple[Check, ...]:
-    """Drift, noise within blocks and carry-over of the headline quantity."""
+    """Check drift, noise within blocks and carry-over of the headline quantity."""
     take = next(quantity.take for quantity in QUANTITIES if quantity.key == HEADLINE)
     known = [(window, value) for window in windows if (value := take(window))]
     logs = [math.log(value) for _, value in known]
     treated = [window.variant == TREATMENT for window, _ in known]
     slope = drift(logs, treated, [window.number for window, _ in known])
-    checks = [Check("drift", "untested", "too few windows to tell a drift from the effect")]
+    checks = [Check("drift", "untested", "too few windows to separate drift from the effect")]
     if slope is not None:
-        text = f"queries per CPU-second changed a window by {_changed(slope, 2)}"
+        text = f"queries per CPU-second changed per window by {_changed(slope, 2)}"
         checks = [Check("drift", "failed" if slope.p < 0.05 else "passed", text)]
-    apart = _apart([(window, math.log(value)) for window, value in known])
-    if apart:
-        text = f"the two baseline windows of a block differ by {100 * apart:.2f} % (root mean square)"
+    noise = _baseline_noise([(window, math.log(value)) for window, value in known])
+    if noise:
+        text = f"the two baseline windows of a block differ by {100 * noise:.2f} % (root mean square)"
         checks.append(Check("noise", "passed", text))
-    checks.append(_carried(known, logs, treated))
+    checks.append(_carry_over_check(known, logs, treated))
     return tuple(checks)
 
 
 def _changed(slope: Slope, places: int) -> str:
-    """A coefficient of logs as a change in per cent, with its interval."""
+    """Format a coefficient of logs as a change in percent, with its interval."""
     low, high = (numbers.change(math.expm1(bound), places, "") for bound in (slope.low, slope.high))
     return f"{numbers.change(math.expm1(slope.value), places)} [{low}, {high}]"
 
 
-def _carried(known: Sequence[tuple[Window, float]], logs: Sequence[float], treated: Sequence[bool]) -> Check:
+def _carry_over_check(
+    known: Sequence[tuple[Window, float]], logs: Sequence[float], treated: Sequence[bool]
+) -> Check:
     after = [window.previous == TREATMENT for window, _ in known]
-    found = carry_over(logs, treated, after, [window.block for window, _ in known])
-    if found is None:
-        text = "cannot be tested: this schedule, or so few windows, do not separate it from effect and drift"
+    shift = carry_over(logs, treated, after, [window.block for window, _ in known])
+    if shift is None:
+        text = "cannot be tested: the schedule or the number of windows does not separate it from the effect"
         return Check("carry-over", "untested", text)
     text = (
-        f"windows after a treatment window differ by {_changed(found, 1)} from those after a baseline "
-        "window, drift taken off"
+        f"windows after a treatment window differ by {_changed(shift, 1)} from those after a baseline "
+        "window, without drift"
     )
-    return Check("carry-over", "failed" if found.p < 0.05 else "passed", text)
+    return Check("carry-over", "failed" if shift.p < 0.05 else "passed", text)
 
 
-def _apart(logs: Sequence[tuple[Window, float]]) -> float | None:
+def _baseline_noise(logs: Sequence[tuple[Window, float]]) -> float | None:
     squares = []
     for block in sorted({window.block for window, _ in logs}):
         base = [value for window, value in logs if window.block == block and window.variant == BASELINE]
@@ -91,50 +93,50 @@ def _apart(logs: Sequence[tuple[Window, float]]) -> float | None:
 
 
 def judge(status: str, blocks: int, used: int, effects: Sequence[Effect]) -> tuple[str, str]:
-    """Verdict and its sentence, from the headline's interval over the blocks that count."""
+    """Return the verdict and its sentence, from the interval of the headline over the used blocks."""
     headline = by_key(effects, HEADLINE)
-    left_out = f" {blocks - used} of {blocks} blocks do not match and are left out." if blocks > used else ""
+    excluded = f" {blocks - used} of {blocks} blocks do not match and are excluded." if blocks > used else ""
     if status != "complete":
         return (
             "aborted",
-            f"The experiment was not finished: values of whole blocks only, no verdict.{left_out}",
+            f"The experiment is incomplete: values of complete blocks only, no verdict.{excluded}",
         )
     if headline.ratio is None:
-        return "inconclusive", f"Inconclusive: no block has both variants' queries and CPU.{left_out}"
+        return "inconclusive", f"Inconclusive: no block has queries and CPU of both variants.{excluded}"
     value = f"{headline.ratio:.4g} × the queries per CPU-second"
-    if blocks > used and used < max(LEAST_REPEATS, ENOUGH * blocks):
-        return "inconclusive", f"Inconclusive: too few windows match.{left_out} Those left show {value}."
+    if blocks > used and used < max(MIN_REPEATS, ENOUGH * blocks):
+        return "inconclusive", f"Inconclusive: too few windows match.{excluded} The others show {value}."
     if headline.low is None or headline.high is None:
         if headline.blocks == 1:
-            why = "one block: no interval, and a single pair cannot tell an effect from drift"
+            why = "one block: no interval, and an effect cannot be separated from drift"
         else:
-            why = f"{headline.blocks} blocks: no interval and no verdict below {LEAST_REPEATS}"
-        return "too few", f"Treatment gave {value}, from {why}.{left_out}"
+            why = f"{headline.blocks} blocks: no interval and no verdict below {MIN_REPEATS}"
+        return "too few", f"Treatment gave {value}, from {why}.{excluded}"
     interval = f"[{headline.low:.4g}, {headline.high:.4g}]"
     test = f"{headline.blocks} blocks, sign-flip p = {headline.p_sign:.3g}"
     if headline.low > 1 or headline.high < 1:
         word = "better" if headline.low > 1 else "worse"
-        return word, f"Treatment is {word}: {value} {interval} ({test}).{left_out}"
+        return word, f"Treatment is {word}: {value} {interval} ({test}).{excluded}"
     return "no difference", (
-        f"No difference found in queries per CPU-second: {value} {interval} ({test}).{left_out}"
+        f"No difference found in queries per CPU-second: {value} {interval} ({test}).{excluded}"
     )
 
 
 def warnings(schedule: str, used: int, headline: Effect) -> tuple[str, ...]:
-    """What a reader must know of the design before believing the figures."""
-    said = []
+    """Return warnings about the design of the experiment."""
+    texts = []
     if schedule == "TB":
-        said.append("schedule TB: drift over a block is taken for effect, and carry-over cannot be tested")
-    if 0 < used < LEAST_REPEATS:
-        said.append(f"{used} block{'s' if used > 1 else ''}: values only, three or more give an interval")
-    elif LEAST_REPEATS <= used < 6:
-        said.append(
+        texts.append("schedule TB: drift within a block adds to the effect, and carry-over cannot be tested")
+    if 0 < used < MIN_REPEATS:
+        texts.append(f"{used} block{'s' if used > 1 else ''}: values only, three or more give an interval")
+    elif MIN_REPEATS <= used < 6:
+        texts.append(
             f"{used} blocks: the sign-flip test cannot go below p = {smallest_p(used):g}, six reach 0.031"
         )
     if headline.p_sign is not None and headline.low is not None and headline.high is not None:
         outside = headline.low > 1 or headline.high < 1
         if outside and headline.p_sign > 0.05 and used >= 6:
-            said.append(
-                "the t interval excludes 1 and the sign-flip test does not: look at the single blocks"
+            texts.append(
+                "the t interval excludes 1, the sign-flip test is not significant: compare the blocks"
             )
-    return tuple(said)
+    return tuple(texts)

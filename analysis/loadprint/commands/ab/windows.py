@@ -1,7 +1,7 @@
-"""Windows of a run directory: what the server did between the stamps of load/phases.jsonl, from raw tables.
+"""Measures the windows of a run directory between the stamps of load/phases.jsonl.
 
-Counters are taken as last − first over the ticks that lie wholly inside a window, over the time between the
-middles of these two reads: each probe by its own stamps.
+The rate of a counter is last − first over the ticks entirely inside a window, divided by the time
+between the middles of these two reads of the probe.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ROLE = "server"
 ROWS = ("Innodb_rows_read", "Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted")
 NEVER_BUSY = ("idle", "iowait", "steal")
 CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-# texts of the recorder's own statements; no schema, so that an application's of the same words count
-OWN_TEXTS = ("SHOW GLOBAL ", "performance_schema", "INNODB_METRICS", "ENGINE INNODB STATUS")
-COVERED = 0.5  # of a window must lie between two reads of the digests
+# texts of the recorder's statements, which have no schema, unlike an application's
+RECORDER_TEXTS = ("SHOW GLOBAL ", "performance_schema", "INNODB_METRICS", "ENGINE INNODB STATUS")
+COVERED = 0.5  # of a window must be between two reads of the digests
 Floats = NDArray[np.float64]
 
 
@@ -43,9 +43,9 @@ class Span:
 
 
 def spans(run: Run) -> list[Span]:
-    """Windows that were held to their end, in order. Raises InputError where a line is no stamp."""
+    """Return the complete windows, in order. Raises InputError if a line is not a stamp."""
     path = run.path / "load" / "phases.jsonl"
-    found, begun = [], {}
+    complete, begin_ns = [], {}
     text = bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace") if path.is_file() else ""
     lines = text.splitlines()
     for at, line in enumerate(lines, start=1):
@@ -58,45 +58,45 @@ def spans(run: Run) -> list[Span]:
                 continue
             key = int(stamp["window"])
             if event == "begin":
-                begun[key] = when
-            elif key in begun and not stamp.get("broken_off"):
-                found.append(Span(key, int(stamp["block"]), name, begun[key], when))
+                begin_ns[key] = when
+            elif key in begin_ns and not stamp.get("broken_off"):
+                complete.append(Span(key, int(stamp["block"]), name, begin_ns[key], when))
         except (ValueError, KeyError, TypeError) as error:
             if at == len(lines):  # cut off by a crash
                 break
             raise InputError(f"{path} line {at}", "is not a phase stamp", COPY_AGAIN) from error
-    return found
+    return complete
 
 
 @dataclass(frozen=True)
 class Readings:
-    """A probe's table with the stamps of its reads: entity → (begin, end, values), arrays over ticks."""
+    """A probe's table with the stamps of its reads: entity → (start, end, values), arrays over ticks."""
 
     series: Mapping[str, tuple[Floats, Floats, Floats]]
 
     def rate(self, name: str, span: Span) -> float | None:
-        """Increase a second within a window; None without two reads in it."""
-        taken = self.inside(name, span)
-        if taken is None:
+        """Return the increase per second within a window; None without two reads in it."""
+        inside = self.inside(name, span)
+        if inside is None:
             return None
-        middle, values = taken
+        middle, values = inside
         grown = increase(values)
         seconds = (middle[-1] - middle[0]) / 1e9
         return None if grown is None or grown.resets or seconds <= 0 else grown.amount / seconds
 
     def growth(self, name: str, span: Span) -> float | None:
-        """Increase within a window, as the counter counts."""
-        taken = self.inside(name, span)
-        grown = increase(taken[1]) if taken is not None else None
+        """Return the increase within a window, in units of the counter."""
+        inside = self.inside(name, span)
+        grown = increase(inside[1]) if inside is not None else None
         return None if grown is None or grown.resets else grown.amount
 
     def mean(self, name: str, span: Span) -> float | None:
-        """Mean of a gauge over the reads in a window."""
-        taken = self.inside(name, span)
-        return None if taken is None else float(taken[1].mean())
+        """Return the mean of a gauge over the reads in a window."""
+        inside = self.inside(name, span)
+        return None if inside is None else float(inside[1].mean())
 
     def inside(self, name: str, span: Span) -> tuple[Floats, Floats] | None:
-        """Middles of the reads wholly inside a window, and their values; None with fewer than two."""
+        """Return the middles of the reads entirely inside a window, and their values; None below two."""
         if name not in self.series:
             return None
         begin, end, values = self.series[name]
@@ -105,13 +105,13 @@ class Readings:
 
 
 def windows(run: Run, store: Store, cpus: Sequence[int] | None = None, hz: float = 100.0) -> list[Window]:
-    """Return all windows of an experiment with what was measured in each.
+    """Return all windows of an experiment with their measurements.
 
-    `cpus`: the host's CPUs that count as busy or not; None: all. `hz`: clock ticks a second of the process
-    times. Raises InputError where the recorder's tables cannot be read.
+    `cpus`: the CPUs of `host_busy`; None: all. `hz`: clock ticks per second of the process times.
+    Raises InputError if the recorder's tables cannot be read.
     """
-    found = spans(run)
-    if not found:
+    complete = spans(run)
+    if not complete:
         return []
     stamps = _stamps(run, store)
     mysql = _readings(run, store, stamps, "mysql", _metrics)
@@ -119,12 +119,13 @@ def windows(run: Run, store: Store, cpus: Sequence[int] | None = None, hz: float
     busy, whole = _cpu(run, store, stamps, cpus)
     digests = _digests(run, store, stamps)
     measure = run.phase("measure")
-    zero = measure.begin_ns if measure is not None else found[0].begin_ns
-    told, before = [], None
-    for span in found:
-        told.append(_window(span, before, zero, _Tables(mysql, process, busy, whole, digests, hz)))
-        before = span.variant
-    return told
+    zero = measure.begin_ns if measure is not None else complete[0].begin_ns
+    tables = _Tables(mysql, process, busy, whole, digests, hz)
+    measured, previous = [], None
+    for span in complete:
+        measured.append(_window(span, previous, zero, tables))
+        previous = span.variant
+    return measured
 
 
 @dataclass(frozen=True)
@@ -137,23 +138,23 @@ class _Tables:
     hz: float
 
 
-def _window(span: Span, before: str | None, zero: int, tables: _Tables) -> Window:
+def _window(span: Span, previous: str | None, zero: int, tables: _Tables) -> Window:
     mysql = tables.mysql
-    questions, own = mysql.rate("Questions", span), mysql.rate("loadprint.queries", span)
-    queries = None if questions is None else max(0.0, questions - (own or 0.0))
+    questions, recorder = mysql.rate("Questions", span), mysql.rate("loadprint.queries", span)
+    queries = None if questions is None else max(0.0, questions - (recorder or 0.0))
     ticks = tables.process.rate("time", span)
     busy, whole = tables.busy.growth("cpu", span), tables.whole.growth("cpu", span)
     rows = [mysql.rate(name, span) for name in ROWS]
     note = ""
     if queries is None:
-        note = "the server's statements were not read in it"
+        note = "no two readings of the server's statements in it"
     elif ticks is None:
-        note = "the server's process was not read in it"
+        note = "no two readings of the server's process in it"
     return Window(
         number=span.number,
         block=span.block,
         variant=span.variant,
-        previous=before,
+        previous=previous,
         begin_s=(span.begin_ns - zero) / 1e9,
         end_s=(span.end_ns - zero) / 1e9,
         queries=queries,
@@ -169,29 +170,29 @@ def _window(span: Span, before: str | None, zero: int, tables: _Tables) -> Windo
 
 
 def _kinds(mysql: Readings, span: Span) -> dict[str, float]:
-    """Statements by `Com_*`, the recorder's own taken off."""
+    """Return the statements by `Com_*`, without the recorder's."""
     kinds = {}
     for name in mysql.series:
         if name.startswith("Com_"):
-            own = mysql.growth(f"loadprint.{name.lower()}", span) or 0.0
-            count = (mysql.growth(name, span) or 0.0) - own
+            recorder = mysql.growth(f"loadprint.{name.lower()}", span) or 0.0
+            count = (mysql.growth(name, span) or 0.0) - recorder
             if count > 0:
                 kinds[name] = count
     return kinds
 
 
 def _stamps(run: Run, store: Store) -> dict[str, dict[int, tuple[float, float]]]:
-    """Probe → tick → begin and end of its read."""
+    """Return probe → tick → start and end of its read."""
     rows = store.fetch(
         run.path / ROLE / "ticks.parquet",
         lambda t: t.filter(t.status == "ok").select(
             "probe", tick=number(t.tick), start=number(t.start_ns), end=number(t.end_ns)
         ),
     )
-    found: dict[str, dict[int, tuple[float, float]]] = {}
+    stamps: dict[str, dict[int, tuple[float, float]]] = {}
     for probe, tick, start, end in zip(rows["probe"], rows["tick"], rows["start"], rows["end"], strict=True):
-        found.setdefault(str(probe), {})[int(tick)] = (float(start), float(end))
-    return found
+        stamps.setdefault(str(probe), {})[int(tick)] = (float(start), float(end))
+    return stamps
 
 
 def _metrics(t: Any) -> Any:
@@ -201,7 +202,7 @@ def _metrics(t: Any) -> Any:
 
 
 def _process_time(t: Any) -> Any:
-    """All processes of the server, all their threads: utime + stime, in clock ticks (proc(5))."""
+    """Select utime + stime of the server's processes with all threads, in clock ticks (proc(5))."""
     ours = t.filter(t.role == ROLE).group_by("tick")
     summed = ours.aggregate(value=number((t.utime + t.stime).sum()))
     return summed.select(name=ibis.literal("time"), tick=number(summed.tick), value=summed["value"])
@@ -210,7 +211,7 @@ def _process_time(t: Any) -> Any:
 def _cpu(
     run: Run, store: Store, stamps: dict[str, dict[int, tuple[float, float]]], cpus: Sequence[int] | None
 ) -> tuple[Readings, Readings]:
-    """Busy and whole time of the CPUs, in clock ticks."""
+    """Return the busy time and the total time of the CPUs, in clock ticks."""
     names = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
 
     def query(states: Sequence[str]) -> Any:
@@ -249,7 +250,7 @@ def _readings(
 def _digests(
     run: Run, store: Store, stamps: dict[str, dict[int, tuple[float, float]]]
 ) -> list[tuple[float, dict[str, float]]]:
-    """Every read of the digests: its middle, and executions by digest, without the recorder's own."""
+    """Return every read of the digests: its middle, and executions by digest, without the recorder's."""
     path, at = run.table(ROLE, "mysql_digests"), stamps.get("mysql_digests", {})
     if path is None:
         return []
@@ -263,14 +264,14 @@ def _digests(
     for schema, digest, text, tick, count in zip(
         rows["schema"], rows["digest"], rows["text"], rows["tick"], rows["count"], strict=True
     ):
-        own = not schema and any(word in (text or "") for word in OWN_TEXTS)
-        if int(tick) in reads and not own and not np.isnan(count):
+        of_recorder = not schema and any(word in (text or "") for word in RECORDER_TEXTS)
+        if int(tick) in reads and not of_recorder and not np.isnan(count):
             reads[int(tick)][f"{schema}/{digest}"] = float(count)
     return [(sum(at[tick]) / 2, counts) for tick, counts in sorted(reads.items())]
 
 
 def _between(reads: list[tuple[float, dict[str, float]]], span: Span) -> dict[str, float] | None:
-    """Executions by digest between the first and last read in a window; None where these are too close."""
+    """Return executions by digest between the first and last read in a window; None if too close."""
     inside = [counts for when, counts in reads if span.begin_ns <= when <= span.end_ns]
     times = [when for when, _ in reads if span.begin_ns <= when <= span.end_ns]
     if len(inside) < 2 or times[-1] - times[0] < COVERED * (span.end_ns - span.begin_ns):

@@ -1,1 +1,1 @@
-"""Campaign files, what they resolve to, and the directories of their executions."""
+"""`loadprint campaign`: checks campaign files, opens and closes their executions."""

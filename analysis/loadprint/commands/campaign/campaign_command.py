@@ -1,7 +1,4 @@
-"""The command `loadprint campaign`: checks a campaign file, prints its plan, opens and closes its execution.
-
-`ansible/characterize.yml` calls it; by hand it says: is this file right, what would run, in which order?
-"""
+"""Defines the command `campaign`, which ansible/characterize.yml calls."""
 
 from __future__ import annotations
 
@@ -20,41 +17,64 @@ _EXAMPLES = """examples:
   loadprint campaign ansible/campaigns/quick.yml
   loadprint campaign mine.yml --set repeats=5 --set sides.oltp.threads=8 --format json
   loadprint campaign ansible/campaigns/insert-scaling.yml --scale published
-  loadprint campaign mine.yml --runs runs        opens runs/CAMPAIGN/<UTC start>-<hash8>/
-  loadprint campaign --close runs/quick/latest   marks it complete, or unfinished
-  loadprint campaign --drive runs/mine/latest b1-text@70-r1   the rate that an open-loop run is to hold
+  loadprint campaign mine.yml --runs runs        # opens runs/CAMPAIGN/<UTC start>-<hash8>/
+  loadprint campaign --close runs/quick/latest
+  loadprint campaign --drive runs/mine/latest b1-text@70-r1
 """
-FIXED_S = 9.0  # copies, starts and stops of one run, as measured on two cores with small data
-_SERVER = "settings that choose the server (tarball, packages, rootfs_suite, ...): part of the hash"
-_WORKLOADS = "what `loadprint-load list --format json` says; names are checked against it"
+_DESCRIPTION = """Check a campaign file and print its plan: sides, order of the runs, duration.
+Nothing is run: ansible/characterize.yml runs the plan, and uses the options --runs, --close,
+--drive and --use-server."""
+FIXED_S = 9.0  # copies, starts and stops of one run, measured on two cores with small data
+_SERVER = "settings that select the server (tarball, packages, rootfs_suite, ...); part of the hash"
+_WORKLOADS = "output of `loadprint-load list --format json`, to check the names of workloads"
 
 
-def add_parser(subparsers: Any) -> None:
-    """Register the command `campaign`."""
+def add(subparsers: Any) -> None:
+    """Register `campaign`."""
     parser = options.command(
-        subparsers, "campaign", "check a campaign file and print its plan", _EXAMPLES, __doc__
+        subparsers, "campaign", "check a campaign file and print its plan", _EXAMPLES, _DESCRIPTION
     )
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="campaign file (YAML)")
-    parser.add_argument("--set", action="append", default=[], dest="overrides", metavar="KEY.KEY=VALUE")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="overrides",
+        metavar="KEY.KEY=VALUE",
+        help="override a key of the file; VALUE is YAML; may be repeated",
+    )
     parser.add_argument(
         "--scale",
         action="append",
         default=[],
         dest="scales",
         metavar="NAME[,NAME]",
-        help="a set of overrides in the file",
+        help="apply a named set of overrides from the file",
     )
-    parser.add_argument("--runs", type=Path, metavar="DIR", help="open an execution below DIR, or resume one")
     parser.add_argument(
-        "--binary", action="append", default=[], type=Path, metavar="PATH", help="part of the hash"
+        "--runs", type=Path, metavar="DIR", help="open an execution below DIR, or resume an unfinished one"
     )
-    parser.add_argument("--host", action="append", default=[], metavar="ROLE=NAME", help="part of the hash")
+    parser.add_argument(
+        "--binary",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="PATH",
+        help="program whose content is part of the hash; may be repeated",
+    )
+    parser.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="ROLE=NAME",
+        help="host of a role; part of the hash; may be repeated",
+    )
     parser.add_argument("--server", type=json.loads, default={}, metavar="JSON", help=_SERVER)
     parser.add_argument(
         "--use-server",
         nargs=2,
         metavar=("EXECUTION", "JSON"),
-        help="store the obtained server in an execution, or refuse another one",
+        help="store the server in an execution; fail if the execution has used another server",
     )
     parser.add_argument("--workloads", type=json.loads, default=[], metavar="JSON", help=_WORKLOADS)
     parser.add_argument("--new", action="store_true", help="do not resume an unfinished execution")
@@ -62,14 +82,14 @@ def add_parser(subparsers: Any) -> None:
         "--close", type=Path, metavar="EXECUTION", help="mark an execution complete or unfinished"
     )
     parser.add_argument(
-        "--drive", nargs=2, metavar=("EXECUTION", "RUN"), help="print as JSON how one run is driven"
+        "--drive", nargs=2, metavar=("EXECUTION", "RUN"), help="print the rate of one run, as JSON"
     )
-    parser.add_argument("--format", choices=["text", "json"], default="text")
+    options.add_format(parser, ("text", "json"))
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; 0 is done, 2 an unusable campaign with one line on stderr."""
+    """Run the command. Returns 0, or 2 for an unusable campaign, with one line on stderr."""
     from loadprint.commands.campaign.equal_load import resolve
     from loadprint.configuration.document import DocumentError
 
@@ -90,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def duration_s(document: dict[str, Any]) -> float:
-    """Give the seconds of load that one run takes: warm-up and window, without copies and starts."""
+    """Return the seconds of load of one run: warm-up and window, without copies and starts."""
     phases = document["campaign"]["phases"]
     return float(phases["warmup"] + phases["measure"])
 
@@ -107,11 +127,11 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         directory, obtained = arguments.use_server
         return execution.use_server(Path(directory).resolve(), json.loads(obtained))
     if arguments.file is None:
-        raise DocumentError("give a campaign file, for example ansible/campaigns/quick.yml")
+        raise DocumentError("no campaign file; give one, for example ansible/campaigns/quick.yml")
     operations = {entry["name"]: entry.get("operation") for entry in arguments.workloads}
     scales = [name for words in arguments.scales for name in words.split(",") if name]
     campaign = load(arguments.file, arguments.overrides, list(operations), scales)
-    # by hand, without --server, a plan is printed although no tarball is named yet
+    # a plan without --server and --runs needs no tarball yet
     server = (
         declared(campaign.server.source, arguments.server) if arguments.server or arguments.runs else None
     )
@@ -124,7 +144,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
 
 def _as_json(result: Plan) -> dict[str, Any]:
     directory = str(result.directory) if result.directory else None
-    return result.document | {"todo": result.todo, "directory": directory, "said": result.said}
+    return result.document | {"todo": result.todo, "directory": directory, "said": result.messages}
 
 
 def _as_text(result: Plan) -> str:
@@ -138,9 +158,9 @@ def _as_text(result: Plan) -> str:
         f"{campaign['name']}: {campaign['title']}{scale}",
         *([f"  variables {variables}"] if variables else []),
         f"  sides     {', '.join(document['sides'])}; reference {document['reference']}",
-        f"  runs      {count} ({campaign['repeats']} a side), {phases['warmup']:g} s warm-up and "
+        f"  runs      {count} ({campaign['repeats']} per side), {phases['warmup']:g} s warm-up and "
         f"{phases['measure']:g} s measured each: {count * each / 60:.1f} min of load, about "
-        f"{count * (each + FIXED_S) / 60:.0f} min with starts and copies, data preparation apart",
+        f"{count * (each + FIXED_S) / 60:.0f} min with starts and copies, without data preparation",
         f"  server    {server['source']}, profile {server['profile']}, "
         f"buffer pool {server['buffer_pool_size'] >> 20} MiB, redo {server['redo_capacity'] >> 20} MiB",
         *(
@@ -154,4 +174,4 @@ def _as_text(result: Plan) -> str:
     ]
     if len(result.todo) < len(document["runs"]):
         lines.append("            * complete")
-    return "\n".join([*lines, *(f"  {line}" for line in result.said)])
+    return "\n".join([*lines, *(f"  {line}" for line in result.messages)])

@@ -1,7 +1,7 @@
-"""Reads a campaign file and says, for every mistake, the file, the line and the key.
+"""Reads and validates a campaign file; every error names the file, the line and the key.
 
-YAML is composed (not just loaded), so that each key keeps its line; pydantic then checks names and types.
-What it cannot see: whether a workload takes an option; the generator says that when it prepares the data.
+YAML is composed, not loaded, to keep the line of each key; pydantic then checks names and types.
+Options of a workload are not checked here: the generator checks them when it prepares the data.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ def load(
 ) -> Campaign:
     """Read, scale, override and validate the campaign in `path`.
 
-    `overrides` are `a.b=value` with YAML values; `workloads` are the names that the generator knows (none:
-    not checked); `scales` are names of sets of overrides in the file. Raises DocumentError.
+    `overrides` are `a.b=value` with YAML values; `workloads` are the names of the generator's
+    workloads (none: not checked); `scales` are names of sets of overrides in the file. Raises
+    DocumentError.
     """
     document = compose(path)
-    given = document.data.get("scales")
-    # a mistake in a set that is not chosen is found too, not only on the day it is needed
-    for name in given if isinstance(given, dict) else ():
+    in_file = document.data.get("scales")
+    # sets that are not chosen are validated too
+    for name in in_file if isinstance(in_file, dict) else ():
         if name not in scales:
             _resolved(document, [name], (), workloads)
     return _resolved(document, scales, overrides, workloads)
@@ -65,6 +66,6 @@ def _check_workloads(document: Document, campaign: Campaign, known: Sequence[str
         for name, entry in entries.items():
             if entry.workload not in known:
                 near = difflib.get_close_matches(entry.workload, known, n=1)
-                hint = f'did you mean "{near[0]}"?' if near else f"there are: {', '.join(known)}"
+                hint = f'did you mean "{near[0]}"?' if near else f"known are {', '.join(known)}"
                 place = document.place((group, name, "workload"))
                 raise DocumentError(f'{place}: unknown workload "{entry.workload}" in {group}.{name}; {hint}')

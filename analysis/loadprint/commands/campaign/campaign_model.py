@@ -1,6 +1,6 @@
-"""What a campaign may say: the keys, their types, their units and their defaults.
+"""Defines the keys of a campaign file: their types, units and defaults.
 
-A resolved campaign holds plain numbers: seconds for durations, bytes for sizes.
+A resolved campaign contains plain numbers: seconds for durations, bytes for sizes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from loadprint.configuration.field_types import Generator, Name, Options, Profil
 
 
 class Server(Strict):
-    """The server under test; what it keeps in memory and how durable it is are never left to a default."""
+    """The server under test. Memory sizes have no default: every campaign states them."""
 
     source: Literal["auto", "package", "rootfs", "tarball", "existing"] = "auto"
     profile: Profile = "durable"
@@ -24,13 +24,13 @@ class Server(Strict):
     options: Options = {}
 
     def changed(self, change: ServerChange) -> Server:
-        """Return this server with what one side asks for; options are merged, the side's win."""
-        given = change.model_dump(exclude_none=True, exclude={"options"})
-        return self.model_copy(update={**given, "options": {**self.options, **change.options}})
+        """Return this server with the changes of a side; options of the side override the server's."""
+        changes = change.model_dump(exclude_none=True, exclude={"options"})
+        return self.model_copy(update={**changes, "options": {**self.options, **change.options}})
 
 
 class Placement(Strict):
-    """Where server and load run; CPU lists as in /proc (`0-3,8`), null means: from the topology."""
+    """The CPUs of server and load: lists as in /proc (`0-3,8`); null: chosen from the topology."""
 
     connection: Literal["veth", "socket"] = "veth"
     server_cpus: str | None = None
@@ -38,7 +38,7 @@ class Placement(Strict):
 
 
 class Data(Strict):
-    """A data set, prepared once; `size` is about what its data directory takes when a run has ended."""
+    """A data set, prepared once; `size` is the approximate size of its data directory after a run."""
 
     workload: str
     generator: Generator = "native"
@@ -47,21 +47,21 @@ class Data(Strict):
 
 
 class Phases(Strict):
-    """How long a run warms up and how long it is measured."""
+    """The durations of warm-up and measurement of a run."""
 
     warmup: Seconds
     measure: Annotated[Seconds, Field(gt=0)]
 
 
 class State(Strict):
-    """What a repeat starts from: a restored copy or what the last run left; page cache dropped or kept."""
+    """The state before a run: data restored or carried over, page cache dropped or kept."""
 
     data: Literal["fresh", "carried"] = "fresh"
     page_cache: Literal["dropped", "kept"] = "dropped"
 
 
 class Warm(Strict):
-    """What the campaign promises of warm-up: a sentence for the reader, and the figures it stands for."""
+    """The warm-up that the campaign promises: a sentence, and the figures that are checked."""
 
     promise: str
     redo_capacities_written: Annotated[float, Field(ge=0)] | None = None
@@ -70,7 +70,7 @@ class Warm(Strict):
 
 
 class Recorder(Strict):
-    """What records the run and how often."""
+    """The recorder: its interval, probes and exporters."""
 
     interval: Annotated[Seconds, Field(gt=0)] = 1.0
     probes: list[str] = []
@@ -79,26 +79,26 @@ class Recorder(Strict):
 
     @model_validator(mode="after")
     def _exporters_can_work(self) -> Recorder:
-        """Check that none is asked for twice, and that what logs in to the server has an account."""
+        """Check that no exporter is listed twice, and that mysqld_exporter has an account."""
         for name in self.exporters:
             if self.exporters.count(name) > 1:
-                raise ValueError(f"{name} is given twice in exporters")
+                raise ValueError(f"{name} is listed twice in exporters")
         if "mysqld_exporter" in self.exporters and not self.mysql_probe:
-            raise ValueError("mysqld_exporter logs in with the account that `mysql_probe: false` leaves out")
+            raise ValueError("mysqld_exporter needs the account that `mysql_probe: false` omits")
         return self
 
 
 class EqualLoad(Strict):
-    """Which shares of the slower side's maximum the open-loop runs of mode `equal-load` are driven at."""
+    """The rates of mode `equal-load`, as shares of the slower side's maximum."""
 
     fractions: Annotated[list[Annotated[float, Field(gt=0, lt=1)]], Field(min_length=1)] = [0.5, 0.7, 0.9]
 
 
 class Campaign(Strict):
-    """A campaign: which sides, how often, in which order, on which server.
+    """A campaign: its sides, repeats, order, and server.
 
-    `variables` are names that the file uses as `{{ name }}`, `scales` named sets of overrides; both are
-    resolved before the rest is read (campaign_file.py). `scale` says which sets were chosen.
+    `variables` are names that the file uses as `{{ name }}`, `scales` are named sets of overrides;
+    both are resolved before validation (campaign_file.py). `scale` lists the chosen sets.
     """
 
     name: Name
@@ -126,35 +126,33 @@ class Campaign(Strict):
 
     @model_validator(mode="after")
     def _names_agree(self) -> Campaign:
-        """Check the names that point elsewhere in the file."""
+        """Check the names that refer to other parts of the file."""
         columns = expand(self.sides)
         if self.reference not in columns:
-            raise ValueError(
-                f'reference: there is no side "{self.reference}"; the sides are {", ".join(columns)}'
-            )
+            raise ValueError(f'reference: no side "{self.reference}"; the sides are {", ".join(columns)}')
         for name, side in self.sides.items():
             if side.data not in self.data:
                 raise ValueError(
-                    f'sides.{name}.data: there is no data set "{side.data}"; there are {", ".join(self.data)}'
+                    f'sides.{name}.data: no data set "{side.data}"; the data sets are {", ".join(self.data)}'
                 )
             if (side.generator == "command") != (side.workload == "command"):
-                raise ValueError(f"sides.{name}.generator: generator and workload `command` go together")
+                raise ValueError(f"sides.{name}.generator: generator and workload `command` need each other")
             if self.mode == "equal-load" and side.rate:
-                raise ValueError(f"sides.{name}.rate: mode equal-load finds the rate by itself; leave it out")
-        # `mode: saturation` where it is written means what it says: only the saturation runs
+                raise ValueError(f"sides.{name}.rate: mode equal-load measures the rate; remove this key")
+        # an explicit `mode: saturation` next to `equal_load` runs the saturation runs only
         if self.equal_load and "mode" not in self.model_fields_set:
-            raise ValueError("equal_load: write `mode: equal-load` too, or leave this out")
+            raise ValueError("equal_load: write `mode: equal-load` too, or remove this key")
         if self.server.source == "existing" and self.state.data == "fresh":
             raise ValueError("state.data: an existing server cannot be restored; set state.data: carried")
         if self.server.source == "existing" and any(
             side.server != ServerChange() for side in columns.values()
         ):
             raise ValueError(
-                "server.source: an existing server cannot be configured; no side may have `server`"
+                "server.source: an existing server cannot be configured; remove `server` from all sides"
             )
         return self
 
     @property
     def columns(self) -> dict[str, Side]:
-        """Every column by its name: the sides, those with a matrix expanded."""
+        """The columns by name: the sides, with every matrix expanded."""
         return expand(self.sides)

@@ -1,4 +1,4 @@
-"""The sides of a campaign: what one column of the table runs, and how a matrix becomes many columns."""
+"""Defines the sides of a campaign, and expands a matrix to columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loadprint.configuration.field_types import Generator, Options, Profile, Sca
 
 
 class ServerChange(Strict):
-    """What one side changes of the campaign's server; data sets are always prepared on the campaign's own."""
+    """Changes of a side to the campaign's server; data sets are prepared without these changes."""
 
     profile: Profile | None = None
     buffer_pool_size: Size | None = None
@@ -24,10 +24,10 @@ class ServerChange(Strict):
 class Side(Strict):
     """One column of the table: a workload, its threads and options (for the generator: --name=value).
 
-    With `matrix` it stands for one column per combination of the listed values: `threads`, `workload`,
-    `generator` and `rate` are keys of the side, `server.NAME` is an option of the server, every other name
-    one of the generator. `name` says what the columns are called, for example `{scenario}-t{threads}`.
-    `rate` is a fixed open-loop rate, operations a second.
+    With `matrix`, it is expanded to one column per combination of the listed values: `threads`,
+    `workload`, `generator` and `rate` are keys of the side, `server.NAME` is an option of the
+    server, other names are options of the generator. `name` is the pattern of the columns' names,
+    such as `{scenario}-t{threads}`. `rate` is a fixed open-loop rate in operations per second.
     """
 
     label: str | None = None
@@ -42,41 +42,41 @@ class Side(Strict):
     matrix: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = {}
 
 
-_OWN_KEYS = ("threads", "workload", "generator", "rate")
+_SIDE_KEYS = ("threads", "workload", "generator", "rate")
 _SERVER = "server."
 
 
 def expand(sides: Mapping[str, Side]) -> dict[str, Side]:
-    """Give one side per combination of every matrix. ValueError begins with the key that is wrong."""
+    """Return one side per combination of every matrix. A ValueError starts with the wrong key."""
     columns: dict[str, Side] = {}
     for name, side in sides.items():
-        for called, cell in cells(name, side).items():
-            if called in columns:
-                raise ValueError(f'sides.{name}.name: another side has a column called "{called}" too')
-            columns[called] = _column(name, side, cell)
+        for column, cell in cells(name, side).items():
+            if column in columns:
+                raise ValueError(f'sides.{name}.name: another side also has a column "{column}"')
+            columns[column] = _column(name, side, cell)
     return columns
 
 
 def cells(name: str, side: Side) -> dict[str, dict[str, Scalar]]:
-    """Give a side's columns: name → the cell of the matrix, the last dimension fastest.
+    """Return a side's columns: name → the cell of the matrix, the last dimension fastest.
 
-    ValueError begins with the key that is wrong.
+    A ValueError starts with the wrong key.
     """
-    found: dict[str, dict[str, Scalar]] = {}
+    columns: dict[str, dict[str, Scalar]] = {}
     for values in product(*side.matrix.values()):
         cell = dict(zip((key.removeprefix(_SERVER) for key in side.matrix), values, strict=True))
-        called = _name(name, side, cell)
-        if called in found:
+        column = _name(name, side, cell)
+        if column in columns:
             raise ValueError(
-                f'sides.{name}.name: two columns are called "{called}"; name every dimension of the matrix, '
-                f"for example {_pattern(cell)}"
+                f'sides.{name}.name: two columns have the name "{column}"; use every dimension of the '
+                f"matrix, for example {_pattern(cell)}"
             )
-        found[called] = cell
-    return found
+        columns[column] = cell
+    return columns
 
 
 def _pattern(cell: Mapping[str, Scalar]) -> str:
-    """Give the name of columns where the file says none: `SIDE-VALUE-t4`, threads last."""
+    """Return the default pattern of columns' names: `SIDE-VALUE-t4`, threads last."""
     others = [f"{{{dimension}}}" for dimension in cell if dimension != "threads"]
     return "-".join(["{side}", *others, *(["t{threads}"] if "threads" in cell else [])])
 
@@ -87,28 +87,28 @@ def _name(name: str, side: Side, cell: Mapping[str, Scalar]) -> str:
         text = pattern.format_map({"side": name, **cell})
     except (KeyError, ValueError, IndexError, AttributeError):
         known = ", ".join(["side", *cell])
-        raise ValueError(f'sides.{name}.name: cannot fill in "{pattern}"; there are {known}') from None
+        raise ValueError(f'sides.{name}.name: cannot fill in "{pattern}"; known are {known}') from None
     if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,39}", text):
         raise ValueError(
-            f'sides.{name}.name: "{text}" is no name: lower-case letters, digits, _ . and -, at most 40'
+            f'sides.{name}.name: "{text}" is not a valid name: use at most 40 of a-z, 0-9, _ . and -'
         )
     return text
 
 
 def _column(name: str, side: Side, cell: Mapping[str, Scalar]) -> Side:
-    given = side.model_dump(exclude={"matrix", "name"})
+    values = side.model_dump(exclude={"matrix", "name"})
     for key, value in zip(side.matrix, cell.values(), strict=True):
-        if key in _OWN_KEYS:
-            given[key] = value
+        if key in _SIDE_KEYS:
+            values[key] = value
         elif key.startswith(_SERVER):
-            given["server"]["options"] |= {key.removeprefix(_SERVER): value}
+            values["server"]["options"] |= {key.removeprefix(_SERVER): value}
         else:
-            given["options"] |= {key: value}
+            values["options"] |= {key: value}
     try:
-        column = Side.model_validate(given)
+        column = Side.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"sides.{name}.matrix.{first['loc'][0]}: {first['msg']}") from None
     if column.threads is None:
-        raise ValueError(f'sides.{name}: key "threads" is missing; give it to the side or to its matrix')
+        raise ValueError(f'sides.{name}: key "threads" is missing; add it to the side or to its matrix')
     return column

@@ -1,8 +1,8 @@
-"""The rates of mode `equal-load`: a fraction of what the slower side reached at saturation.
+"""Computes the rates of mode `equal-load`: fractions of the slower side's throughput at saturation.
 
-Sides are held to one rate only where they count the same operation: new orders and point selects have no
-common rate. The maximum is found once, when the first open-loop run asks, and kept in execution.json: all
-repeats of all sides are driven at the same rates, also when the execution is interrupted and goes on.
+Only sides with the same operation share a rate: new orders and point selects have no common rate.
+The first open-loop run computes the maximum and stores it in execution.json, so that all repeats of
+all sides have the same rates, also after the execution is interrupted and resumed.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import math
 from pathlib import Path
 from typing import Any
 
-from loadprint.commands.campaign.execution import write
+from loadprint.commands.campaign.execution import run_status, write
 from loadprint.configuration.document import DocumentError
 
-AGAIN = "the same command runs what is missing again"
+RESUME = "run the same command again: it runs the missing runs"
 
 
 def resolve(directory: Path, run_id: str) -> dict[str, Any]:
-    """Say how a run is driven: `rate` (transactions a second, None in a closed loop) and where it comes from.
+    """Return the `rate` of a run (transactions per second, None in a closed loop) and how it was computed.
 
-    Raises DocumentError where the saturation runs it needs are not complete.
+    Raises DocumentError if the saturation runs that it needs are not complete.
     """
     document = _read(directory / "execution.json")
     run = next((run for run in document["runs"] if run["id"] == run_id), None)
@@ -35,15 +35,15 @@ def resolve(directory: Path, run_id: str) -> dict[str, Any]:
     if group not in maxima:
         maxima[group] = _maximum(directory, document, group)
         write(directory, document)
-    found = maxima[group]
-    rate = _rounded(side["fraction"] * found["rate"])
+    maximum = maxima[group]
+    rate = _rounded(side["fraction"] * maximum["rate"])
     return {
         "rate": rate,
         "arguments": _arguments(rate),
         "fraction": side["fraction"],
-        "maximum": found["rate"],
-        "slowest": found["side"],
-        "saturated": found["sides"],
+        "maximum": maximum["rate"],
+        "slowest": maximum["side"],
+        "saturated": maximum["sides"],
     }
 
 
@@ -52,14 +52,14 @@ def _arguments(rate: float | None) -> list[str]:
 
 
 def _rounded(rate: float) -> float:
-    """Three significant digits at least, and whole numbers from 100 on."""
+    """Round to three significant digits, from 100 on to a whole number."""
     if rate >= 100:
         return float(round(rate))
     return round(rate, max(0, 2 - math.floor(math.log10(rate)))) if rate > 0 else rate
 
 
 def _group(side: dict[str, Any]) -> str:
-    """What sides must share to be driven at one rate."""
+    """Return the operation of a side: only sides of one group have a common rate."""
     return str(side.get("operation") or side["workload"])
 
 
@@ -72,21 +72,21 @@ def _maximum(directory: Path, document: dict[str, Any], group: str) -> dict[str,
         rates = [rate for run in ids if (rate := _saturated(directory / run)) is not None]
         if not rates:
             raise DocumentError(
-                f"{directory}: no saturation run of {name} is complete ({', '.join(ids)}); {AGAIN}"
+                f"{directory}: no saturation run of {name} is complete ({', '.join(ids)}); {RESUME}"
             )
         reached[name] = math.fsum(rates) / len(rates)
     slowest = min(reached, key=lambda name: reached[name])
     if not reached[slowest] > 0:
         raise DocumentError(
-            f"{directory}: {slowest} did nothing at saturation; there is no load to be a fraction of"
+            f"{directory}: {slowest} completed no transactions at saturation; no rate can be computed"
         )
     return {"rate": reached[slowest], "side": slowest, "sides": reached}
 
 
 def _saturated(run: Path) -> float | None:
-    """Transactions a second of a complete run, of all types; None where it is not complete."""
+    """Return the transactions per second of all types in a complete run, else None."""
     try:
-        if json.loads((run / "run.json").read_text(encoding="utf-8"))["status"] != "complete":
+        if run_status(run) != "complete":
             return None
         result = json.loads((run / "load" / "result.json").read_text(encoding="utf-8"))
         counted = sum(kind["count"] for kind in (result.get("transactions") or {}).values())
@@ -99,7 +99,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise DocumentError(f"{path.parent}: no execution here (no readable execution.json)") from None
+        raise DocumentError(f"{path.parent}: not an execution (no readable execution.json)") from None
     if not isinstance(document, dict) or not {"runs", "sides"} <= document.keys():
-        raise DocumentError(f"{path}: does not list `sides` and `runs`; copy the execution again")
+        raise DocumentError(f"{path}: keys `sides` and `runs` are missing; copy the execution again")
     return document

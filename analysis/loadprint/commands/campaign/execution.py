@@ -1,8 +1,8 @@
-"""Opens the directory of a campaign's execution: a new one, or the newest unfinished one with the same hash.
+"""Opens the directory of an execution: a new one, or an unfinished one with the same hash.
 
-`runs/CAMPAIGN/<UTC start>-<hash8>/` holds execution.json and one directory per run. The hash covers the
-resolved campaign, the binaries, the hosts and the server: an interrupted execution resumes only where nothing
-changed.
+`runs/CAMPAIGN/<UTC start>-<hash8>/` contains execution.json and one directory per run. The hash
+covers the resolved campaign, the binaries, the hosts and the server: an execution resumes only if
+none of them changed.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ FORMAT_VERSION = 1
 
 @dataclass
 class Plan:
-    """What is to be run, in order; `document` is the content of execution.json.
+    """The runs of an execution, in order; `document` is the content of execution.json.
 
-    `directory` is None while nothing has been opened; `todo` lists the ids of the runs that are not complete.
+    `directory` is None before the execution is opened; `todo` lists the ids of incomplete runs.
     """
 
     document: dict[str, Any]
     todo: list[str]
     directory: Path | None = None
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
 
 def digest(
@@ -46,14 +46,14 @@ def digest(
     hosts: Sequence[str] = (),
     server: Identity | None = None,
 ) -> str:
-    """Hash the campaign (a seed only where it is given), the binaries' content, the hosts, the server."""
+    """Hash the campaign (with its seed, if it has one), the binaries' content, the hosts, the server."""
     binary_sums = {}
     for path in sorted(binaries, key=lambda path: path.name):
         try:
             with path.open("rb") as file:
                 binary_sums[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
-            raise DocumentError(f"{path}: cannot read it: {error.strerror}; ./setup builds it") from None
+            raise DocumentError(f"{path}: {error.strerror}; build it: ./setup") from None
     content = {
         "campaign": campaign.model_dump(mode="json"),
         "binaries": binary_sums,
@@ -66,9 +66,9 @@ def digest(
 def order(campaign: Campaign, seed: int) -> list[dict[str, Any]]:
     """List the runs: one block per repeat, every side once in each block, shuffled within it.
 
-    Mode `equal-load` has two stages: all blocks at saturation, which find the maximum, then the blocks of
-    open-loop runs, every side at every fraction. The sides of a block share a `rand_seed` for the generator:
-    paired runs see the same random numbers.
+    Mode `equal-load` has two stages: all blocks at saturation, which measure the maximum, then the
+    blocks of open-loop runs, every side at every fraction. The sides of a block share a `rand_seed`
+    for the generator, so that paired runs use the same random numbers.
     """
     generator = random.Random(seed)
     sides = list(campaign.columns)
@@ -97,21 +97,21 @@ def _block(
 
 
 def fractions(campaign: Campaign) -> list[float]:
-    """Give the fractions of mode `equal-load`."""
+    """Return the fractions of mode `equal-load`."""
     return (campaign.equal_load or EqualLoad()).fractions
 
 
 def at_fraction(side: str, fraction: float) -> str:
-    """Name a side driven at a fraction of the maximum: `text@70`."""
+    """Return the name of a side at a fraction of the maximum: `text@70`."""
     return f"{side}@{100 * fraction:g}"
 
 
-def described(campaign: Campaign, operations: Mapping[str, str | None]) -> dict[str, dict[str, Any]]:
-    """Describe every column by name: its side resolved, its operation, server, and cell of the matrix."""
+def describe_columns(campaign: Campaign, operations: Mapping[str, str | None]) -> dict[str, dict[str, Any]]:
+    """Describe every column by name: its resolved side, operation, server, and cell of the matrix."""
     sides: dict[str, dict[str, Any]] = {}
     columns = campaign.columns
-    for base, written in campaign.sides.items():
-        for name, cell in cells(base, written).items():
+    for base, unexpanded in campaign.sides.items():
+        for name, cell in cells(base, unexpanded).items():
             column = columns[name]
             sides[name] = column.model_dump(mode="json", exclude={"name", "matrix"}) | {
                 "label": column.label if column.label and not cell else name,
@@ -135,9 +135,9 @@ def plan(
     operations: Mapping[str, str | None] | None = None,
     server: Identity | None = None,
 ) -> Plan:
-    """Plan an execution without opening it; the seed is drawn where the campaign gives none.
+    """Plan an execution without opening it. Without a seed in the campaign, a random one is used.
 
-    `operations` says what one operation of a workload is, `server` is what identifies the server.
+    `operations` maps a workload to its operation, `server` identifies the server.
     """
     seed = campaign.seed if campaign.seed is not None else secrets.randbelow(1 << 31)
     runs = order(campaign, seed)
@@ -148,7 +148,7 @@ def plan(
         "server": dict(server or {}),
         "seed": seed,
         "reference": campaign.reference,
-        "sides": described(campaign, operations or {}),
+        "sides": describe_columns(campaign, operations or {}),
         "runs": runs,
         "warm_promise": campaign.warm.promise,
         "warm": campaign.warm.model_dump(mode="json", exclude={"promise"}),
@@ -158,7 +158,7 @@ def plan(
     return Plan(document, [run["id"] for run in runs])
 
 
-def open_execution(  # noqa: PLR0913  what `plan` takes, and where
+def open_execution(  # noqa: PLR0913  the parameters of `plan`, and the place
     campaign: Campaign,
     hashed: str,
     runs_directory: Path,
@@ -178,7 +178,7 @@ def open_execution(  # noqa: PLR0913  what `plan` takes, and where
         try:
             opened.directory.mkdir(parents=True)
         except OSError as error:
-            raise DocumentError(f"{opened.directory}: cannot make the directory: {error.strerror}") from None
+            raise DocumentError(f"{opened.directory}: cannot create it: {error.strerror}") from None
     assert opened.directory is not None
     opened.document["status"] = "running"
     write(opened.directory, opened.document)
@@ -187,10 +187,8 @@ def open_execution(  # noqa: PLR0913  what `plan` takes, and where
 
 
 def close_execution(directory: Path) -> Plan:
-    """Mark the execution complete if all its runs are, else unfinished, so that the next start resumes it."""
-    closed = _read(directory)
-    if closed is None:
-        raise DocumentError(f"{directory}: no execution here (no readable execution.json)")
+    """Mark the execution complete if all its runs are, else unfinished; the next start resumes it."""
+    closed = _require(directory)
     closed.document["status"] = "unfinished" if closed.todo else "complete"
     closed.document["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
     write(directory, closed.document)
@@ -198,17 +196,15 @@ def close_execution(directory: Path) -> Plan:
 
 
 def use_server(directory: Path, obtained: Identity) -> Plan:
-    """Store which server the execution uses; DocumentError where it has used another one before."""
-    found = _read(directory)
-    if found is None:
-        raise DocumentError(f"{directory}: no execution here (no readable execution.json)")
-    if confirm(found.document, obtained, directory):
-        write(directory, found.document)
-    return found
+    """Store the server of the execution. Raises DocumentError if it has used another server before."""
+    plan = _require(directory)
+    if confirm(plan.document, obtained, directory):
+        write(directory, plan.document)
+    return plan
 
 
 def write(directory: Path, document: dict[str, Any]) -> None:
-    """Write execution.json whole and rename it into place."""
+    """Write execution.json atomically."""
     temporary = directory / ".execution.json.new"
     temporary.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     temporary.replace(directory / "execution.json")
@@ -216,26 +212,33 @@ def write(directory: Path, document: dict[str, Any]) -> None:
 
 def _resume(parent: Path, hashed: str) -> Plan | None:
     for directory in sorted(parent.glob(f"*-{hashed[:8]}"), reverse=True):
-        found = _read(directory)
-        if found is None or found.document["hash"] != hashed or found.document["status"] == "complete":
+        resumed = _read(directory)
+        if resumed is None or resumed.document["hash"] != hashed or resumed.document["status"] == "complete":
             continue
-        count = len(found.document["runs"])
-        found.said.append(
-            f"goes on with {directory.name}: {count - len(found.todo)} of {count} runs are complete"
+        count = len(resumed.document["runs"])
+        resumed.messages.append(
+            f"resumes {directory.name}: {count - len(resumed.todo)} of {count} runs are complete"
         )
-        for run in found.todo:
+        for run in resumed.todo:
             if (directory / run).exists():
                 shutil.rmtree(directory / run)
-                found.said.append(f"{run} had not completed and runs again; its files are removed")
-        found.document["notes"] += found.said
-        return found
+                resumed.messages.append(f"{run} is incomplete and runs again; its files are removed")
+        resumed.document["notes"] += resumed.messages
+        return resumed
     return None
+
+
+def _require(directory: Path) -> Plan:
+    plan = _read(directory)
+    if plan is None:
+        raise DocumentError(f"{directory}: not an execution (no readable execution.json)")
+    return plan
 
 
 def _read(directory: Path) -> Plan | None:
     try:
         document = json.loads((directory / "execution.json").read_text(encoding="utf-8"))
-        todo = [run["id"] for run in document["runs"] if _status(directory / run["id"]) != "complete"]
+        todo = [run["id"] for run in document["runs"] if run_status(directory / run["id"]) != "complete"]
         if document["format_version"] != FORMAT_VERSION:
             return None
     except (OSError, ValueError, KeyError, TypeError):
@@ -243,7 +246,8 @@ def _read(directory: Path) -> Plan | None:
     return Plan(document, todo, directory)
 
 
-def _status(run: Path) -> str | None:
+def run_status(run: Path) -> str | None:
+    """Return the status in run.json, or None if it is not readable."""
     try:
         status = json.loads((run / "run.json").read_text(encoding="utf-8"))["status"]
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,8 +1,8 @@
-"""Identifies the server of an execution: an interrupted execution may only resume with the same server.
+"""Identifies the server of an execution, which resumes only with the same server.
 
-What the user asked for (source, tarball with its checksum, suite, packages) is known before any host is
-reached and is part of the execution's hash. Flavour, version and the checksum of the program are known once
-the server has been obtained; `confirm` stores them in execution.json and refuses another server later.
+The declared server (source, tarball with its checksum, suite, packages) is part of the execution's
+hash. Flavour, version and checksum of the program are known after the server is installed;
+`confirm` stores them in execution.json and refuses another server later.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from loadprint.configuration.document import DocumentError
 
 Identity = dict[str, Any]
 
-# The settings of role `server` that choose the server, by source.
+# source → the settings of role `server` that select the server
 _ROOTFS = ("rootfs_suite", "rootfs_package", "rootfs_mirror")
 _SETTINGS = {
     "auto": ("packages", *_ROOTFS),
@@ -28,11 +28,10 @@ _SETTINGS = {
 
 
 def declared(source: str, settings: Mapping[str, Any]) -> Identity:
-    """Return what identifies the server before it is obtained; a tarball by absolute path and SHA-256.
+    """Return the identity of the declared server; a tarball has its absolute path and SHA-256.
 
-    `settings` are those of role `server` without its prefix, and `directories`: where a relative tarball is
-    looked for, in this order.
-    Raises DocumentError where the tarball cannot be read.
+    `settings` are those of role `server` without its prefix, and `directories`, which are searched
+    in order for a relative tarball. Raises DocumentError if the tarball cannot be read.
     """
     identity: Identity = {"source": source}
     identity |= {name: settings[name] for name in _SETTINGS[source] if settings.get(name)}
@@ -42,15 +41,15 @@ def declared(source: str, settings: Mapping[str, Any]) -> Identity:
     return identity
 
 
-def _tarball(given: str, directories: list[str]) -> Path:
-    if not given:
+def _tarball(name: str, directories: list[str]) -> Path:
+    if not name:
         raise DocumentError("mysql_source=tarball needs -e server_tarball=PATH-OR-URL")
-    candidates = [Path(directory, Path(given).expanduser()).absolute() for directory in directories]
+    candidates = [Path(directory, Path(name).expanduser()).absolute() for directory in directories]
     for path in candidates:
         if path.exists():
             return path
-    places = ", nor ".join(dict.fromkeys(map(str, candidates)))
-    raise DocumentError(f"server_tarball: there is no {places}; give an existing path or a URL")
+    places = ", ".join(dict.fromkeys(map(str, candidates)))
+    raise DocumentError(f"server_tarball: no such file: {places}; give an existing path or a URL")
 
 
 def checksum(path: Path) -> str:
@@ -59,20 +58,20 @@ def checksum(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise DocumentError(f"{path}: cannot read it: {error.strerror}") from None
+        raise DocumentError(f"{path}: {error.strerror}; check the path and its permissions") from None
 
 
 def confirm(document: dict[str, Any], obtained: Identity, directory: Path) -> bool:
-    """Store the obtained server in `document` (execution.json); return whether it was not stored before.
+    """Store the installed server in `document` (execution.json); return whether it is stored now.
 
-    Raises DocumentError where the execution has used another server.
+    Raises DocumentError if the execution has used another server.
     """
     identity = document.setdefault("server", {})
     before = identity.setdefault("obtained", obtained)
     if before == obtained:
         return before is obtained
     raise DocumentError(
-        f"{directory}: this execution began with {_named(before)}, the server is now {_named(obtained)}; "
+        f"{directory}: the execution started with {_named(before)}, the server is now {_named(obtained)}; "
         "start a new execution with -e campaign_new=true"
     )
 

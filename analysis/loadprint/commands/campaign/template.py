@@ -1,6 +1,6 @@
-"""Fills in `{{ … }}` of a campaign file from its `variables`, as Ansible does: Jinja, with native types.
+"""Fills in `{{ … }}` of a campaign file from its `variables`: Jinja with native types.
 
-So one variable sizes a campaign: `threads: "{{ (0.256 * warehouses) | round(0, 'ceil') | int }}"`.
+Example: `threads: "{{ (0.256 * warehouses) | round(0, 'ceil') | int }}"`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from loadprint.configuration.document import Document, DocumentError, Loc
 
 
 class _Environment(SandboxedEnvironment, NativeEnvironment):
-    """Native results, and no way out of the template."""
+    """Returns native types, and confines templates."""
 
 
 def fill_in(document: Document) -> None:
-    """Replace every text that holds `{{` by what it says; a variable may use those before it.
+    """Replace every text that contains `{{` by its value; a variable may use those before it.
 
     Raises DocumentError with the place of the text.
     """
@@ -36,7 +36,7 @@ def fill_in(document: Document) -> None:
 
 
 def _known(value: Any) -> Any:
-    """Refuse an undefined name, which a native template would hand out as an object."""
+    """Refuse an undefined name, which a native template would return as an object."""
     if isinstance(value, Undefined):
         str(value)  # raises
     return value
@@ -54,6 +54,6 @@ def _filled(
     try:
         return environment.from_string(value).render(known)
     except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
-        there = f"variables are {', '.join(known)}" if known else "the campaign has no `variables`"
+        hint = f"variables are {', '.join(known)}" if known else "the campaign has no `variables`"
         where = ".".join(map(str, loc))
-        raise DocumentError(f"{document.place(loc)}: {where}: {error} in `{value}`; {there}") from None
+        raise DocumentError(f"{document.place(loc)}: {where}: {error} in `{value}`; {hint}") from None

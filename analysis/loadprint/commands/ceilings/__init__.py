@@ -1,1 +1,1 @@
-"""What a host can do at most: the tools' outputs read, put into `ceilings.json`, and shown."""
+"""`loadprint ceilings`: reads the tools' outputs, writes `ceilings.json`, and prints it."""

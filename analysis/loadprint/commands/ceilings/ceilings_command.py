@@ -1,4 +1,4 @@
-"""The command `ceilings`: shows a file of them; the playbook checks claims and gathers outputs by it."""
+"""Defines the command `ceilings`; ansible/ceilings.yml uses `--claimed` and `--gather`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any
 from loadprint import options
 from loadprint.errors import InputError
 
-EXAMPLES = """`ansible-playbook ansible/ceilings.yml` measures; docs/ceilings.md says what each number is.
+EXAMPLES = """ansible/ceilings.yml measures them and writes ceilings.json; docs/ceilings.md explains each
+number.
 
 examples:
   loadprint ceilings runs/ceilings/latest
   loadprint ceilings runs/quick/latest --format csv -o ceilings.csv
-  loadprint ceilings --claimed '{"read_iops": 3000, "send_bandwidth": "10 Gbit/s"}'    in base units
-  loadprint ceilings --gather runs/ceilings/latest/ceilings.outputs -o ceilings.json    read again
+  loadprint ceilings --claimed '{"read_iops": 3000, "send_bandwidth": "10 Gbit/s"}'
+  loadprint ceilings --gather runs/ceilings/latest/ceilings.outputs -o ceilings.json
 """
 
 
@@ -25,15 +26,23 @@ def add(subparsers: Any) -> None:
     parser = options.command(
         subparsers,
         "ceilings",
-        "the most that a host was measured to do, beside the vendor's limits",
+        "print the measured limits of a host and the vendor's limits",
         EXAMPLES,
     )
     parser.add_argument(
-        "file", nargs="?", type=Path, metavar="FILE|DIR", help="ceilings.json, or a directory with it"
+        "file",
+        nargs="?",
+        type=Path,
+        metavar="FILE|DIR",
+        help="ceilings.json, or a directory that contains it",
     )
-    parser.add_argument("--claimed", metavar="JSON", help="check the vendor's limits, by measure")
     parser.add_argument(
-        "--gather", type=Path, metavar="DIR", help="write ceilings.json of a directory of outputs"
+        "--claimed",
+        metavar="JSON",
+        help="check limits of the vendor, and print them in base units (B/s, 1/s)",
+    )
+    parser.add_argument(
+        "--gather", type=Path, metavar="DIR", help="read a directory of tool outputs and write ceilings.json"
     )
     options.add_output(parser)
     parser.set_defaults(run=run)
@@ -46,27 +55,26 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = [each is not None for each in (arguments.file, arguments.claimed, arguments.gather)]
     if sum(chosen) != 1:
         raise InputError(
-            "ceilings", "takes one of FILE, --claimed and --gather", "see loadprint ceilings --help"
+            "ceilings", "needs exactly one of FILE, --claimed and --gather", "see loadprint ceilings --help"
         )
     if arguments.claimed is not None:
-        understood = claims.read(_object(arguments.claimed))
-        options.write(json.dumps(understood) + "\n", arguments.output)
+        limits = claims.read(_object(arguments.claimed))
+        options.write(json.dumps(limits) + "\n", arguments.output)
     elif arguments.gather is not None:
         if arguments.output is None:
-            raise InputError("--gather", "writes a file", "name it after -o")
+            raise InputError("--gather", "no output file", "give one with -o FILE")
         gather_outputs.write(gather_outputs.gather(arguments.gather), arguments.output)
     else:
-        options.write(
-            ceilings_text.RENDERERS[arguments.format](ceilings_summary.tell(arguments.file)), arguments.output
-        )
+        summary = ceilings_summary.summarise(arguments.file)
+        options.write(ceilings_text.RENDERERS[arguments.format](summary), arguments.output)
     return 0
 
 
-def _object(said: str) -> dict[str, Any]:
+def _object(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(said)
+        document = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise InputError("--claimed", "is no JSON object", 'write {"read_iops": 3000}')
-    return found
+        document = None
+    if not isinstance(document, dict):
+        raise InputError("--claimed", "not a JSON object", 'write {"read_iops": 3000}')
+    return document

@@ -1,4 +1,4 @@
-"""A file of ceilings as the lines of a table: plain values, nothing written yet."""
+"""Summarises a ceilings file as plain values, for the renderers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadprint.errors import InputError
-from loadprint.reading.documents import Kind, ListOf, Shape, deviation
+from loadprint.reading.documents import Kind, ListOf, Shape, shape_error
 from loadprint.reading.recording import read_object
 from loadprint.tables.ceilings import FILE, HINT, Ceiling, read
 
@@ -15,9 +15,9 @@ MISSING: dict[str, Shape] = {"missing": ListOf({"label": Kind.TEXT, "reason": Ki
 
 @dataclass(frozen=True)
 class Line:
-    """One ceiling. `spread` is (most - least) / most of the repeats, None where there are fewer than two.
+    """One ceiling. `spread` is (max - min) / max of the repeats, None for a single repeat.
 
-    `p50_s`, `p99_s`: latency in seconds; `of_claimed` measured over claimed.
+    `p50_s`, `p99_s`: latency in seconds; `of_claimed`: value / claimed.
     """
 
     label: str
@@ -38,27 +38,27 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Told:
-    """All of a file; `missing` holds (what could not be measured, why)."""
+class Summary:
+    """The content of a file; `missing` contains (measurement without a result, reason)."""
 
     source: str
     lines: tuple[Line, ...]
     missing: tuple[tuple[str, str], ...]
 
 
-def tell(path: Path) -> Told:
-    """Read a file, or the one in a directory. Raises InputError where it cannot be used."""
+def summarise(path: Path) -> Summary:
+    """Read a file, or the file in a directory. Raises InputError if it is unusable."""
     place = path / FILE if path.is_dir() else path
-    found = read(place)
+    ceilings = read(place)
     document = read_object(place)
-    if wrong := deviation(document, MISSING):
-        raise InputError(place, wrong, HINT)
+    if error := shape_error(document, MISSING):
+        raise InputError(place, error, HINT)
     missing = tuple(
         (each.get("label") or "?", each.get("reason") or "no reason given")
         for each in document.get("missing") or []
         if each is not None
     )
-    return Told(str(place), tuple(_line(each) for each in found), missing)
+    return Summary(str(place), tuple(_line(each) for each in ceilings), missing)
 
 
 def _line(ceiling: Ceiling) -> Line:
@@ -84,5 +84,5 @@ def _line(ceiling: Ceiling) -> Line:
 
 
 def _spread(values: tuple[float, ...]) -> float | None:
-    most = max(values, default=0.0)
-    return (most - min(values)) / most if len(values) > 1 and most > 0 else None
+    highest = max(values, default=0.0)
+    return (highest - min(values)) / highest if len(values) > 1 and highest > 0 else None

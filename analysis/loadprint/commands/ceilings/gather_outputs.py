@@ -1,7 +1,7 @@
-"""From a directory of tools' outputs to the document `ceilings.json`.
+"""Reads a directory of tool outputs and writes `ceilings.json`.
 
-`steps.json` says what was run: one step is one command, done several times; its outputs are `STEP.1`,
-`STEP.2`, … A step that did not succeed has `STEP.failed` with what its tool said last.
+`steps.json` lists the steps: a step is one command, run several times; its outputs are `STEP.1`,
+`STEP.2`, … A failed step has `STEP.failed` with the tool's last output.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from loadprint.configuration.private_files import write_private
 from loadprint.errors import InputError
 from loadprint.printable import printable
 from loadprint.reading import bounds
-from loadprint.reading.documents import Each, Kind, ListOf, Shape, deviation
+from loadprint.reading.documents import Each, Kind, ListOf, Shape, shape_error
 from loadprint.reading.recording import read_object
 
 STEPS = "steps.json"
-AGAIN = "let ansible/ceilings.yml write it"
+FIX = "let ansible/ceilings.yml write it"
 SHAPE: dict[str, Shape] = {
     "host": Kind.TEXT,
     "date": Kind.TEXT,
@@ -44,7 +44,7 @@ SHAPE: dict[str, Shape] = {
 
 @dataclass(frozen=True)
 class _Step:
-    """One step's repeats; `failed` says of each that told no figure why."""
+    """The repeats of a step; `failed` has the reason of each repeat without a figure."""
 
     planned: Mapping[str, Any]
     repeats: tuple[Measured, ...] = ()
@@ -52,12 +52,12 @@ class _Step:
 
 
 def gather(directory: Path) -> dict[str, Any]:
-    """Read a directory of outputs. Raises InputError where `steps.json` or a claim cannot be used."""
+    """Read a directory of outputs. Raises InputError if `steps.json` or a claim is unusable."""
     plan = read_object(directory / STEPS)
-    wrong = deviation(plan, SHAPE)
-    lacking = [name for name in ("host", "date", "nic", "steps") if plan.get(name) is None]
-    if wrong or lacking:
-        raise InputError(directory / STEPS, wrong or f"`{lacking[0]}` is missing", AGAIN)
+    error = shape_error(plan, SHAPE)
+    missing_keys = [name for name in ("host", "date", "nic", "steps") if plan.get(name) is None]
+    if error or missing_keys:
+        raise InputError(directory / STEPS, error or f"`{missing_keys[0]}` is missing", FIX)
     claimed = claims.read(plan.get("claimed") or {})
     entries, missing = [], []
     for measure in MEASURES.values():
@@ -74,36 +74,35 @@ def gather(directory: Path) -> dict[str, Any]:
 
 
 def _step(directory: Path, planned: Mapping[str, Any]) -> _Step:
-    """Read one step; a repeat that told no figure is none."""
-    name = str(planned.get("id"))
-    # a name as a path would be: `../x` reads nothing else
-    failed = directory / f"{Path(name).name}.failed"
+    """Read one step; a repeat without a figure is not counted."""
+    name = Path(str(planned.get("id"))).name  # of `../x`, only x
+    failed = directory / f"{name}.failed"
     if failed.is_file():
-        said = bounds.read_text(failed, bounds.TABLE, AGAIN, errors="replace")
-        return _Step(planned, failed=(f"{planned.get('tool')}: {_last_word(said)}",))
-    repeats, wrong = [], []
-    found = [path for path in directory.glob(f"{Path(name).name}.*") if path.suffix[1:].isdecimal()]
-    for path in sorted(found, key=lambda path: int(path.suffix[1:])):
+        output = bounds.read_text(failed, bounds.TABLE, FIX, errors="replace")
+        return _Step(planned, failed=(f"{planned.get('tool')}: {_error_message(output)}",))
+    repeats, errors = [], []
+    files = [path for path in directory.glob(f"{name}.*") if path.suffix[1:].isdecimal()]
+    for path in sorted(files, key=lambda path: int(path.suffix[1:])):
         try:
-            repeats.append(outputs.read(str(planned["measure"]), bounds.read_text(path, bounds.TABLE, AGAIN)))
+            repeats.append(outputs.read(str(planned["measure"]), bounds.read_text(path, bounds.TABLE, FIX)))
         except (InputError, ValueError) as error:
-            said = error.what if isinstance(error, InputError) else str(error)
-            wrong.append(printable(f"{planned.get('tool')}: {path.name}: {said}"))
-    if not repeats and not wrong:
-        wrong.append("it was not run")
-    return _Step(planned, tuple(repeats), tuple(wrong))
+            message = error.what if isinstance(error, InputError) else str(error)
+            errors.append(printable(f"{planned.get('tool')}: {path.name}: {message}"))
+    if not repeats and not errors:
+        errors.append("it was not run")
+    return _Step(planned, tuple(repeats), tuple(errors))
 
 
-def _last_word(said: str) -> str:
-    """What a tool that failed said: iperf3 in its JSON, the others in their last line."""
-    told = re.search(r'"error":\s*"([^"\n]+)', said)
-    return printable(told.group(1) if told else outputs.last_line(said)) or "it said nothing"
+def _error_message(output: str) -> str:
+    """Return the error of a failed tool: iperf3's is in its JSON, that of others is the last line."""
+    iperf = re.search(r'"error":\s*"([^"\n]+)', output)
+    return printable(iperf.group(1) if iperf else outputs.last_line(output)) or "it printed no message"
 
 
 def _entry(
     measure: Measure, plan: Mapping[str, Any], steps: list[_Step], claimed: float | None
 ) -> dict[str, Any]:
-    """One ceiling: the best repeat of the depth with the best median."""
+    """Return one ceiling: the best repeat of the queue depth with the best median."""
     best = max(steps, key=lambda step: median(each.value for each in step.repeats))
     top = max(best.repeats, key=lambda each: each.value)
     argv = [str(word) for word in best.planned.get("argv") or []]
@@ -135,11 +134,8 @@ def _entry(
 
 
 def write(document: Mapping[str, Any], path: Path) -> None:
-    """Write `ceilings.json`, whole and readable by its owner alone. Raises InputError."""
-    new = path.with_name(f".{path.name}.new")
+    """Write `ceilings.json` atomically, with mode 0600. Raises InputError."""
     try:
-        new.unlink(missing_ok=True)
-        write_private(new, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-        new.replace(path)
+        write_private(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     except OSError as error:
         raise InputError(path, error.strerror or "cannot be written", "name another file after -o") from error

@@ -1,4 +1,4 @@
-"""What `ansible/ceilings.yml` measures, by the names that the role, the claims and the file call it."""
+"""Lists the measurements of `ansible/ceilings.yml` by name."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ BYTES, COUNT = "B/s", "1/s"
 
 @dataclass(frozen=True)
 class Measure:
-    """One ceiling. `quantity` is that of metrics/quantities.py, or a name of its own where `row` is False.
+    """One ceiling. `quantity` is a name of metrics/quantities.py, except where `row` is False.
 
-    `{nic}` in it is the interface that the measurement went over. `unit` is that of the value.
+    `{nic}` in it stands for the measured interface. `unit` is that of the value.
     """
 
     id: str

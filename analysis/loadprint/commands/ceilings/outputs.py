@@ -1,7 +1,7 @@
-"""What each tool prints, read: the value in base units, and the latency where the tool tells it.
+"""Parses the output of each tool: the value in base units, and the latency if the tool prints it.
 
-Formats: fio(1) `--output-format=json`, iperf3(1) `--json`, sockperf's and sysbench's text, perf-bench(1)
-`--format=simple`.
+Formats: fio(1) `--output-format=json`, iperf3(1) `--json`, sockperf's and sysbench's text,
+perf-bench(1) `--format=simple`.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ SWITCHES_PER_PIPE = 2  # one operation of `perf bench sched pipe` goes there and
 
 @dataclass(frozen=True)
 class Measured:
-    """One repeat. `latency_s` by its name (`mean`, `p50`, `p99`); empty where the tool does not tell it."""
+    """One repeat. `latency_s` contains `mean`, `p50` and `p99`, as far as the tool prints them."""
 
     value: float
     latency_s: tuple[tuple[str, float], ...] = ()
 
 
 def read(measure: str, text: str) -> Measured:
-    """Read what the tool of a measure printed. Raises ValueError saying what is not there."""
+    """Parse the output of the tool of a measure. Raises ValueError with what is missing."""
     try:
-        found = READERS[measure](text)
+        measured = READERS[measure](text)
     except (KeyError, TypeError, IndexError, AttributeError, ArithmeticError) as error:
-        raise ValueError(f"the output is not the tool's: {error}") from None
-    if not math.isfinite(found.value) or found.value <= 0:
-        raise ValueError("nothing was done in this time")
-    return found
+        raise ValueError(f"not an output of the tool: {error}") from None
+    if not math.isfinite(measured.value) or measured.value <= 0:
+        raise ValueError("the tool completed no operation")
+    return measured
 
 
 def _fio(way: str, figure: str) -> Callable[[str], Measured]:
     def reader(text: str) -> Measured:
-        # notes may stand before the object
+        # fio may print notes before the object
         document = documents.loads(text[text.index("{") :])
         job = document["jobs"][0]
         if job.get("error"):
@@ -50,16 +50,16 @@ def _fio(way: str, figure: str) -> Callable[[str], Measured]:
 
 
 def _synced(text: str) -> Measured:
-    """Writes a second, each with its fdatasync; fio tells the latency of the latter."""
-    found = _fio("write", "iops")(text)
+    """Parse writes per second, each with its fdatasync; the latency is that of fdatasync."""
+    writes = _fio("write", "iops")(text)
     job = documents.loads(text[text.index("{") :])["jobs"][0]
-    return Measured(found.value, _quantiles(job["sync"]["lat_ns"]))
+    return Measured(writes.value, _quantiles(job["sync"]["lat_ns"]))
 
 
-def _quantiles(told: dict[str, Any]) -> tuple[tuple[str, float], ...]:
-    shares = told.get("percentile") or {}
-    found = {"mean": told.get("mean"), "p50": shares.get("50.000000"), "p99": shares.get("99.000000")}
-    return tuple((name, value / 1e9) for name, value in found.items() if value)
+def _quantiles(latency: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    shares = latency.get("percentile") or {}
+    named = {"mean": latency.get("mean"), "p50": shares.get("50.000000"), "p99": shares.get("99.000000")}
+    return tuple((name, value / 1e9) for name, value in named.items() if value)
 
 
 def _iperf(text: str) -> Measured:
@@ -70,12 +70,12 @@ def _iperf(text: str) -> Measured:
 
 
 def _sockperf(text: str) -> Measured:
-    """Round trips within sockperf's valid duration; it calls half of one the latency."""
+    """Parse round trips in sockperf's valid duration; its latency is half a round trip."""
     duration, sent = _figure(text, r"\[Valid Duration\] RunTime=([\d.]+) sec; SentMessages=(\d+)")
-    told = {"mean": r"avg-latency=([\d.]+)"} | {
+    patterns = {"mean": r"avg-latency=([\d.]+)"} | {
         f"p{share}": rf"percentile {share}\.000 =\s*([\d.]+)" for share in (50, 99)
     }
-    latency = ((name, 2e-6 * _figure(text, pattern)[0]) for name, pattern in told.items())
+    latency = ((name, 2e-6 * _figure(text, pattern)[0]) for name, pattern in patterns.items())
     return Measured(sent / duration, tuple(latency))
 
 
@@ -88,23 +88,23 @@ def _primes(text: str) -> Measured:
 
 
 def _pipes(text: str) -> Measured:
-    """Sum over CPUs; a line is `operations seconds`, one CPU's."""
+    """Add up the CPUs; each line is `operations seconds` of one CPU."""
     lines = [tuple(map(float, line.split())) for line in text.splitlines() if line.strip()]
     if any(len(line) != 2 or line[1] <= 0 for line in lines):
-        raise ValueError("a CPU told no time")
+        raise ValueError("the time of a CPU is missing")
     return Measured(sum(SWITCHES_PER_PIPE * operations / seconds for operations, seconds in lines))
 
 
 def _figure(text: str, pattern: str) -> tuple[float, ...]:
-    found = re.search(pattern, text)
-    if found is None:
-        # a tool that exits with 0 and says that it failed is judged by what it says
-        raise ValueError(f"it told no figure, and last: {last_line(text) or 'nothing'}")
-    return tuple(map(float, found.groups()))
+    figures = re.search(pattern, text)
+    if figures is None:
+        # some tools exit with 0 after a failure, and print a message
+        raise ValueError(f"no figure in the output; last line: {last_line(text) or 'none'}")
+    return tuple(map(float, figures.groups()))
 
 
 def last_line(text: str) -> str:
-    """The last line with something on it; empty where there is none."""
+    """Return the last line that is not blank, or an empty text."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 

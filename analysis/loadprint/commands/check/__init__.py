@@ -1,1 +1,1 @@
-"""`loadprint check`: mistakes of the configuration that ruin results, each with its evidence and its mend."""
+"""`loadprint check`: finds configuration mistakes that ruin results, and prints fixes."""

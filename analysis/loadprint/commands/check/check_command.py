@@ -1,4 +1,4 @@
-"""The command `check`: its arguments, and what it prints."""
+"""Defines the command `check`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 from loadprint import options
 from loadprint.errors import InputError
 
-EXAMPLES = """Without a path this host is read, through loadprint-collect.
-Exit status: 0 nothing ruins results, 1 something does, 2 unusable input.
+EXAMPLES = """Without a path, `check` reads this host through loadprint-collect.
+
+exit status: 0 no finding ruins results, 1 a finding ruins results, 2 unusable input
 
 examples:
   loadprint check
@@ -26,32 +27,45 @@ examples:
 def add(subparsers: Any) -> None:
     """Register `check`."""
     parser = options.command(
-        subparsers, "check", "mistakes of the configuration that ruin results, with their mends", EXAMPLES
+        subparsers, "check", "find configuration mistakes that ruin results, and print fixes", EXAMPLES
     )
-    parser.add_argument("path", nargs="?", type=Path, metavar="RUN|EXECUTION")
+    parser.add_argument(
+        "path", nargs="?", type=Path, metavar="RUN|EXECUTION", help="recording to check (default: this host)"
+    )
     parser.add_argument(
         "--fingerprint",
         type=Path,
         metavar="FILE",
-        help="a host's fingerprint instead of this host's; - reads it",
-    )
-    parser.add_argument("--data-dir", type=Path, metavar="D", help="the server's data directory on this host")
-    parser.add_argument(
-        "--cpuset", action="append", default=[], metavar="ROLE=LIST", help="CPUs of server or load"
+        help="fingerprint of the host to check; - reads it from standard input",
     )
     parser.add_argument(
-        "--load-elsewhere", action="store_true", help="the load runs on another host, which shares no core"
+        "--data-dir", type=Path, metavar="DIR", help="data directory of the server on this host"
     )
     parser.add_argument(
-        "--server-json", type=Path, metavar="FILE", help="the server's variables: a run's server.json"
+        "--cpuset",
+        action="append",
+        default=[],
+        metavar="ROLE=LIST",
+        help="CPUs of `server` or `load`, such as server=0-7 (default: not known)",
     )
-    parser.add_argument("--collector", type=Path, metavar="PROGRAM", help="loadprint-collect, if elsewhere")
+    parser.add_argument(
+        "--load-elsewhere", action="store_true", help="the load runs on another host and shares no core"
+    )
+    parser.add_argument(
+        "--server-json", type=Path, metavar="FILE", help="variables of the server: server.json of a run"
+    )
+    parser.add_argument(
+        "--collector",
+        type=Path,
+        metavar="PATH",
+        help="the program loadprint-collect (default: this checkout's, else on the PATH)",
+    )
     options.add_output(parser, ("text", "json"))
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the report. Returns 1 where something ruins results."""
+    """Print the report. Returns 1 if a finding ruins results."""
     from loadprint.commands.check import check_text, subject_sources
     from loadprint.commands.check.check_report import judge
 
@@ -62,12 +76,16 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     if arguments.path is not None:
         if live_only:
-            raise InputError(" ".join(live_only), "is of a live host", "leave it out: the recording tells it")
+            raise InputError(
+                " ".join(live_only), "applies to a live host only", "omit it: the recording contains it"
+            )
         subjects = subject_sources.recorded(arguments.path)
     elif arguments.fingerprint is not None:
         if arguments.data_dir:
             raise InputError(
-                "--data-dir", "is of this host", "give it to `loadprint-collect fingerprint` there"
+                "--data-dir",
+                "is a directory of this host",
+                "give it to `loadprint-collect fingerprint` on the other host",
             )
         subjects = [
             subject_sources.fingerprint_file(arguments.fingerprint, arguments.cpuset, arguments.server_json)

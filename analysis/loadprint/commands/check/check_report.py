@@ -1,4 +1,4 @@
-"""Every rule applied to every subject: findings, what cannot be told, and what is well."""
+"""Applies the rules to the subjects, and collects findings and rules not checked."""
 
 from __future__ import annotations
 
@@ -10,79 +10,79 @@ from loadprint.commands.check.check_rules import RULES, SEVERITIES, Rule
 from loadprint.commands.check.subject import Subject, Unknown
 from loadprint.judging.effective import MIB, mib
 
-POOL_STEP = 128 * MIB  # innodb_buffer_pool_chunk_size, which sizes are multiples of
+POOL_STEP = 128 * MIB  # innodb_buffer_pool_chunk_size: pool sizes are multiples of it
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One mistake: its rule, what shows it, why it matters, how to mend it, and in which subjects it is."""
+    """One mistake: its rule, the evidence, why it matters, the fix, and the subjects that have it."""
 
     id: str
     severity: str
     evidence: str
     why: str
-    mend: str
+    fix: str
     where: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that a check has to say of its subjects; `unknown` holds (rule, reason), `well` names rules."""
+    """The result of a check: `unknown` contains (rule, reason), `passed` contains rules."""
 
     subjects: tuple[str, ...]
     findings: tuple[Finding, ...]
     unknown: tuple[tuple[str, str], ...]
-    well: tuple[str, ...]
+    passed: tuple[str, ...]
 
     @property
     def ruined(self) -> bool:
-        """Whether something ruins the results."""
+        """Whether a finding ruins the results."""
         return any(finding.severity == SEVERITIES[0] for finding in self.findings)
 
 
 def judge(subjects: Sequence[Subject]) -> Report:
-    """Apply all rules. A rule is unknown where no subject tells, and well where none has its mistake."""
+    """Apply all rules. A rule is unknown if no subject has its facts."""
     findings: list[Finding] = []
     unknown: list[tuple[str, str]] = []
-    well: list[str] = []
+    passed: list[str] = []
     for rule in RULES:
-        found, reasons = _apply(rule, subjects)
-        findings += found
-        if found:
+        of_rule, reasons = _apply(rule, subjects)
+        findings += of_rule
+        if of_rule:
             continue
         if len(reasons) == len(subjects):
             unknown.append((rule.id, "; ".join(dict.fromkeys(reasons))))
         else:
-            well.append(rule.id)
+            passed.append(rule.id)
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    return Report(tuple(each.name for each in subjects), tuple(findings), tuple(unknown), tuple(well))
+    return Report(tuple(each.name for each in subjects), tuple(findings), tuple(unknown), tuple(passed))
 
 
 def _apply(rule: Rule, subjects: Sequence[Subject]) -> tuple[list[Finding], list[str]]:
-    """Findings of one rule, one for each evidence with the subjects that show it; reasons of the others."""
-    shown: dict[tuple[str, str], list[str]] = {}
+    """Return one finding per distinct evidence of a rule, and reasons of missing facts."""
+    where: dict[tuple[str, str], list[str]] = {}
     reasons: list[str] = []
     for subject in subjects:
         try:
-            evidence = rule.look(subject)
+            evidence = rule.condition(subject)
         except Unknown as unknown:
             reasons.append(str(unknown))
             continue
         except (AttributeError, KeyError, TypeError, ValueError):
-            # a fingerprint that somebody wrote by hand, or a later version's
-            reasons.append("a fact has another form than docs/recording-format.md gives it")
+            # a fingerprint written by hand or by a later version
+            reasons.append("a fact does not have the form that docs/recording-format.md specifies")
             continue
         if evidence:
-            shown.setdefault((evidence, _mend(rule, subject)), []).append(subject.name)
-    found = [
-        Finding(rule.id, rule.severity, evidence, rule.why, mend, tuple(where))
-        for (evidence, mend), where in shown.items()
+            where.setdefault((evidence, _fix(rule, subject)), []).append(subject.name)
+    findings = [
+        Finding(rule.id, rule.severity, evidence, rule.why, fix, tuple(names))
+        for (evidence, fix), names in where.items()
     ]
-    return found, reasons
+    return findings, reasons
 
 
-def _mend(rule: Rule, subject: Subject) -> str:
-    """The command, with this host's names in it."""
+def _fix(rule: Rule, subject: Subject) -> str:
+    """Fill this host's names into the fix of a rule."""
     words = {"disk": "DISK", "mount": "MOUNT", "pool": "half of the memory"}
     with suppress(Unknown):
         words["disk"] = str(subject.disk()["name"])
@@ -91,7 +91,7 @@ def _mend(rule: Rule, subject: Subject) -> str:
     with suppress(Unknown):
         half = int(subject.memory_bytes / 2) // POOL_STEP * POOL_STEP
         words["pool"] = f"{half} ({mib(half)})"
-    mend = rule.mend
+    fix = rule.fix
     for name, value in words.items():
-        mend = mend.replace(f"{{{name}}}", value)
-    return mend
+        fix = fix.replace(f"{{{name}}}", value)
+    return fix

@@ -1,7 +1,7 @@
-"""The table of rules: each looks at a subject and gives the evidence of a mistake, or nothing.
+"""Lists the rules of `loadprint check`.
 
-`ruins`: the figures do not say what they seem to say. `distorts`: they do, of a machine that nobody runs.
-`note`: a reader who compares with other machines should know.
+Severities: `ruins`: the figures do not measure what they claim to measure. `distorts`: the figures
+are those of a machine that is not used like this. `note`: relevant when machines are compared.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from loadprint.commands.check import rules_host, rules_server, rules_storage
 from loadprint.commands.check.subject import Subject
 
 SEVERITIES = ("ruins", "distorts", "note")
-Look = Callable[[Subject], str | None]
+Condition = Callable[[Subject], str | None]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`look` returns the evidence of the mistake, None where all is well, and raises Unknown.
+    """`condition` returns the evidence of the mistake, or None; it raises Unknown if a fact is missing.
 
-    In `mend`, {disk}, {mount} and {pool} stand for the disk and mount under the data, and a size that fits.
+    `fix` may contain {disk} and {mount}, those of the data, and {pool}, half of the memory.
     """
 
     id: str
     severity: str
-    look: Look
+    condition: Condition
     why: str
-    mend: str
+    fix: str
 
 
 HOST = (
@@ -35,7 +35,7 @@ HOST = (
         "governor",
         "ruins",
         rules_host.governor,
-        "the clock follows the load, so that CPU time per operation depends on how busy the machine was",
+        "the clock frequency follows the load, so that CPU time per operation depends on utilisation",
         "cpupower frequency-set -g performance",
     ),
     Rule(
@@ -49,63 +49,63 @@ HOST = (
         "clocksource",
         "ruins",
         rules_host.clocksource,
-        "reading the time becomes a system call or a device access, in every statement",
+        "every statement reads the time, which is a system call or a device access with this clock source",
         "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
     ),
     Rule(
         "few_cpus",
         "ruins",
         rules_host.few_cpus,
-        "server and load share a core: each takes the other's time",
+        "server and load share a core and compete for its time",
         "use a host with two cores or more, or two hosts (ansible/inventory/hosts.example.yml)",
     ),
     Rule(
         "little_room",
         "note",
-        rules_host.little_room,
-        "the load and the kernel's own work have no core to spare",
+        rules_host.few_spare_cpus,
+        "no core is left for the load and the kernel",
         "use a larger host, or two hosts",
     ),
     Rule(
         "shared_cores",
         "ruins",
         rules_host.shared_cores,
-        "server and load take each other's time; a busy thread sibling alone slows a core by a third",
+        "server and load compete for CPU time; a busy thread sibling alone slows a core by a third",
         "give whole cores: --cpuset server=… load=… (placement in a campaign)",
     ),
     Rule(
         "cpu_quota",
         "ruins",
         rules_host.quota,
-        "a control group holds threads back for tens of milliseconds when the quota is used up",
+        "a control group throttles threads for tens of milliseconds when the quota is used up",
         "echo max > cpu.max of the group, or run outside of the container",
     ),
     Rule(
         "throttled",
         "ruins",
         rules_host.throttled,
-        "the server was held back by its quota in the window",
+        "the control group throttled the server in the measured window",
         "raise or remove cpu.max of its control group",
     ),
     Rule(
         "steal",
         "ruins",
         rules_host.steal,
-        "the hypervisor ran others on these CPUs",
+        "the hypervisor ran other guests on these CPUs",
         "use dedicated CPUs, or another time of the day",
     ),
     Rule(
         "mitigations",
         "note",
         rules_host.mitigations,
-        "every system call and switch costs another time than on a host with all of them",
-        "compare only with hosts booted alike",
+        "system calls and context switches have another cost than on a host with all mitigations",
+        "compare only with hosts that have the same boot parameters",
     ),
     Rule(
         "thp",
         "distorts",
         rules_host.huge_pages,
-        "memory grows in steps of 2 MiB and khugepaged stops threads when it likes",
+        "memory grows in steps of 2 MiB, and khugepaged stalls threads",
         "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
     ),
     Rule(
@@ -119,14 +119,14 @@ HOST = (
         "numa_balancing",
         "distorts",
         rules_host.numa_balancing,
-        "the kernel moves pages between memory nodes while it is measured",
+        "the kernel moves pages between memory nodes during the measurement",
         "sysctl kernel.numa_balancing=0",
     ),
     Rule(
         "zone_reclaim",
         "distorts",
         rules_host.zone_reclaim,
-        "a full memory node is emptied although the others have room",
+        "the kernel reclaims pages of a full memory node although other nodes have free memory",
         "sysctl vm.zone_reclaim_mode=0",
     ),
     Rule(
@@ -140,14 +140,14 @@ HOST = (
         "time_wait",
         "ruins",
         rules_host.time_wait,
-        "new connections fail or wait for a port",
+        "new connections fail, or wait for a port",
         "sysctl net.ipv4.ip_local_port_range='1024 65535' net.ipv4.tcp_tw_reuse=1, or a unix socket",
     ),
     Rule(
         "recorder_cpus",
         "distorts",
         rules_host.recorder_cpus,
-        "the recorder's own work counts as the server's",
+        "the recorder's CPU time is counted as the server's",
         "start the recorder on the load's CPUs: taskset -c … loadprint-collect record …",
     ),
 )
@@ -165,14 +165,14 @@ STORAGE = (
         "copy_on_write",
         "distorts",
         rules_storage.copy_on_write,
-        "every page that is written moves, and the file system has a log of its own",
-        "put the data directory on ext4 or xfs, or say so when comparing",
+        "every written page moves, and the file system writes a log in addition",
+        "put the data directory on ext4 or xfs, or report the file system with the results",
     ),
     Rule(
         "loop_device",
         "distorts",
         rules_storage.loop_device,
-        "two file systems and a kernel thread lie between the server and the disk",
+        "two file systems and a kernel thread are between the server and the disk",
         "put the data directory on a partition or a logical volume",
     ),
     Rule(
@@ -180,41 +180,41 @@ STORAGE = (
         "distorts",
         rules_storage.os_disk,
         "logs, packages and swap of the system share the disk's queue and its bandwidth",
-        "put the data directory on a disk of its own",
+        "put the data directory on a dedicated disk",
     ),
     Rule(
         "io_scheduler",
         "distorts",
         rules_storage.scheduler,
-        "the kernel holds requests back to sort them for a disk with a moving arm",
+        "the kernel delays requests to sort them, which helps only rotating disks",
         "echo none > /sys/block/{disk}/queue/scheduler (mq-deadline for a spinning disk)",
     ),
     Rule(
         "iostats",
         "ruins",
         rules_storage.iostats,
-        "the kernel counts no requests: every row of the disk is empty or wrong",
+        "the kernel does not count requests: every row of the disk is empty or wrong",
         "echo 1 > /sys/block/{disk}/queue/iostats",
     ),
     Rule(
         "write_cache",
         "note",
         rules_storage.write_cache,
-        "flushes end in the kernel: 0 of them does not mean that MySQL asked for none; its own counters tell",
+        "the kernel does not pass flushes on: a count of 0 does not mean that MySQL requested none",
         "echo 'write back' > /sys/block/{disk}/queue/write_cache where the cache is volatile",
     ),
     Rule(
         "barriers",
         "ruins",
         rules_storage.barriers,
-        "an fsync ends before its data are safe, so that commits are faster than this disk allows",
+        "fsync returns before the data are durable, so that commits are faster than this disk allows",
         "mount -o remount,barrier=1 {mount}",
     ),
     Rule(
         "mount_sync",
         "ruins",
         rules_storage.mount_sync,
-        "every write waits for the disk, also those that the server did not ask it of",
+        "every write waits for the disk, even if the server did not request it",
         "mount -o remount,async {mount}",
     ),
     Rule(
@@ -239,14 +239,14 @@ SERVER = (
         "buffer_pool_default",
         "ruins",
         rules_server.pool_default,
-        "the default of 128 MiB makes a benchmark of the page cache or of the disk",
+        "with the default of 128 MiB the benchmark measures the page cache or the disk",
         "SET GLOBAL innodb_buffer_pool_size = {pool}",
     ),
     Rule(
         "buffer_pool_large",
         "ruins",
         rules_server.pool_large,
-        "with connections and page cache the host runs out of memory and swaps, or kills the server",
+        "with connections and page cache the host runs out of memory, and swaps or kills the server",
         "SET GLOBAL innodb_buffer_pool_size = {pool}",
     ),
     Rule(
@@ -254,41 +254,41 @@ SERVER = (
         "note",
         rules_server.data_ratio,
         "the data fit into the buffer pool: reads never reach storage",
-        "more rows, or a smaller innodb_buffer_pool_size, where storage is the question",
+        "to measure storage: more rows, or a smaller innodb_buffer_pool_size",
     ),
     Rule(
         "redo_small",
         "distorts",
         rules_server.redo_small,
-        "a writing workload is held back by checkpoints that follow one another",
+        "continuous checkpoints limit a workload that writes",
         "SET GLOBAL innodb_redo_log_capacity = 4294967296 (innodb_log_file_size before 8.0.30, MariaDB)",
     ),
     Rule(
         "durability",
         "distorts",
         rules_server.durability,
-        "commits do not wait for the disk: faster than any server that keeps its promises",
+        "commits do not wait for the disk: the server is faster than a durable one",
         "innodb_flush_log_at_trx_commit=1, sync_binlog=1, innodb_doublewrite=ON",
     ),
     Rule(
         "query_cache",
         "ruins",
-        rules_server.cache_of_queries,
-        "repeated SELECTs are answered without the engine, and a mutex serialises all others",
+        rules_server.query_cache_on,
+        "the cache answers repeated SELECTs without the engine, and its mutex serialises all others",
         "SET GLOBAL query_cache_type = OFF; SET GLOBAL query_cache_size = 0",
     ),
     Rule(
         "page_cache",
         "distorts",
         rules_server.page_cache,
-        "data are cached twice, and what memory is left decides how fast reads are",
+        "data are cached twice, and free memory determines the speed of reads",
         "innodb_flush_method=O_DIRECT",
     ),
     Rule(
         "io_capacity",
         "distorts",
         rules_server.io_capacity,
-        "flushing is held to what a spinning disk can do, until the redo log forces it",
+        "flushing is limited to the rate of a rotating disk, until the redo log forces it",
         "SET GLOBAL innodb_io_capacity = 10000, innodb_io_capacity_max = 20000",
     ),
     Rule(
@@ -302,28 +302,28 @@ SERVER = (
         "performance_schema",
         "note",
         rules_server.performance_schema,
-        "costs some percent of CPU, more with more instruments: compare with servers that have it too",
+        "it uses some percent of CPU, more with more instruments: compare servers with equal settings",
         "performance_schema=OFF, or ON everywhere",
     ),
     Rule(
         "numa_interleave",
         "distorts",
         rules_server.interleave,
-        "the buffer pool lies where its first user ran, and the others reach it through the interconnect",
+        "the buffer pool is on the node of its first user; other nodes access it through the interconnect",
         "innodb_numa_interleave=ON, numactl --interleave=all, or a CPU set of one node",
     ),
     Rule(
         "max_connections",
         "ruins",
         rules_server.connections,
-        "some of the load's connections are refused",
+        "the server refuses some of the load's connections",
         "SET GLOBAL max_connections = twice the threads",
     ),
     Rule(
         "prepared_statements",
         "ruins",
         rules_server.prepared,
-        "statements beyond the limit are refused with error 1461",
+        "the server refuses statements beyond the limit with error 1461",
         "SET GLOBAL max_prepared_stmt_count = 1048576",
     ),
 )

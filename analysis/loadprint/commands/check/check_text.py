@@ -1,26 +1,25 @@
-"""A check's report as text or JSON; lays out, decides nothing."""
+"""Renders the report of a check as text or JSON."""
 
 from __future__ import annotations
 
 import json
 import textwrap
-from dataclasses import asdict
 
 from loadprint.commands.check.check_report import Finding, Report
 
 WIDTH = 100
-MOST_NAMED = 4
+MAX_NAMES = 4
 
 
 def text(report: Report) -> str:
-    """Return the report for people: findings, then what cannot be told, then how many rules are well."""
+    """Return the findings, the rules that were not checked, and the number of rules that passed."""
     lines = [f"checked: {_named(report.subjects)}", ""]
     for finding in report.findings:
         lines += _finding(finding, len(report.subjects))
     if not report.findings:
         lines += ["no mistake found", ""]
     if report.unknown:
-        lines.append("cannot tell:")
+        lines.append("not checked:")
         reasons: dict[str, list[str]] = {}
         for rule, reason in report.unknown:
             reasons.setdefault(reason, []).append(rule)
@@ -33,9 +32,7 @@ def text(report: Report) -> str:
         f"{sum(1 for each in report.findings if each.severity == severity)} {verb}"
         for severity, verb in (("ruins", "ruin results"), ("distorts", "distort them"), ("note", "to note"))
     ]
-    lines.append(
-        f"{', '.join(counts)}; {len(report.well)} rules are kept, {len(report.unknown)} cannot be told"
-    )
+    lines.append(f"{', '.join(counts)}; {len(report.passed)} rules passed, {len(report.unknown)} not checked")
     return "\n".join(lines) + "\n"
 
 
@@ -50,10 +47,10 @@ def _finding(finding: Finding, subjects: int) -> list[str]:
         *textwrap.wrap(head, WIDTH, subsequent_indent=" " * 11),
         *textwrap.wrap(f"why: {finding.why}", WIDTH, initial_indent=" " * 11, subsequent_indent=" " * 16),
         *textwrap.wrap(
-            f"mend: {finding.mend}",
+            f"fix: {finding.fix}",
             WIDTH,
             initial_indent=" " * 11,
-            subsequent_indent=" " * 17,
+            subsequent_indent=" " * 16,
             break_long_words=False,
             break_on_hyphens=False,
         ),
@@ -62,18 +59,28 @@ def _finding(finding: Finding, subjects: int) -> list[str]:
 
 
 def _named(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
 
 
 def as_json(report: Report) -> str:
-    """Return one JSON object."""
-    told = {
+    """Return the JSON object that docs/recording-format.md describes."""
+    document = {
         "format_version": 1,
         "subjects": report.subjects,
         "ruined": report.ruined,
-        "findings": [asdict(finding) for finding in report.findings],
+        "findings": [
+            {
+                "id": finding.id,
+                "severity": finding.severity,
+                "evidence": finding.evidence,
+                "why": finding.why,
+                "mend": finding.fix,
+                "where": finding.where,
+            }
+            for finding in report.findings
+        ],
         "unknown": [{"id": rule, "why": why} for rule, why in report.unknown],
-        "well": report.well,
+        "well": report.passed,
     }
-    return json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,4 +1,4 @@
-"""Conditions of rules over CPUs, memory and network: each returns its evidence, None, or raises Unknown."""
+"""Checks CPUs, memory and network: functions return evidence or None, or raise Unknown."""
 
 from __future__ import annotations
 
@@ -8,47 +8,46 @@ from loadprint.reading.cpusets import cpu_list, parse_cpus
 
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
 STEAL, THROTTLED = 0.01, 0.01
-LITTLE_ROOM = 4  # CPUs
-LEAST_PORTS = 10_000
-SWAPPINESS = 10
-PORTS_USED = 0.5
+FEW_CPUS = 4
+MIN_PORTS = 10_000
+MAX_SWAPPINESS = 10
+MAX_PORTS_USED = 0.5
 
 
 def governor(subject: Subject) -> str | None:
-    """A frequency governor that lets the clock follow the load."""
+    """A frequency governor other than performance."""
     if subject.guest and subject.fingerprint.get("governor") is None:
         raise Unknown("the hypervisor sets the clock of this guest")
-    found = subject.fact("governor")
-    others = sorted(set(found) - {"performance"})
+    others = sorted(set(subject.fact("governor")) - {"performance"})
     return f"scaling_governor is {', '.join(others)}" if others else None
 
 
 def boost(subject: Subject) -> str | None:
-    """A clock that may rise above its base."""
-    return "the clock may rise above its base frequency" if subject.fact("boost") is True else None
+    """A clock that may exceed its base frequency."""
+    return "the clock may exceed its base frequency" if subject.fact("boost") is True else None
 
 
 def clocksource(subject: Subject) -> str | None:
-    """A clock that is not read from the processor."""
-    found = str(subject.fact("clocksource"))
-    if found not in SLOW_CLOCKS:
+    """A clock source outside of the processor."""
+    source = str(subject.fact("clocksource"))
+    if source not in SLOW_CLOCKS:
         return None
-    others = subject.fingerprint.get("clocksources")
-    return f"the clock source is {found}{f' (there are {others})' if others else ''}"
+    available = subject.fingerprint.get("clocksources")
+    return f"the clock source is {source}{f' (available: {available})' if available else ''}"
 
 
 def few_cpus(subject: Subject) -> str | None:
-    """One core for all: nothing can be kept apart."""
+    """A single core for server, load and recorder."""
     if not subject.shared_host or _cores(subject) > 1:
         return None
     online = len(subject.cpus())
     return f"{online} CPU{'s are threads of one core' if online > 1 else ''}"
 
 
-def little_room(subject: Subject) -> str | None:
-    """Fewer CPUs than server, load, recorder and kernel would use."""
+def few_spare_cpus(subject: Subject) -> str | None:
+    """Fewer CPUs than server, load, recorder and kernel can use."""
     count = len(subject.cpus())
-    return f"{count} CPUs" if subject.shared_host and _cores(subject) > 1 and count < LITTLE_ROOM else None
+    return f"{count} CPUs" if subject.shared_host and _cores(subject) > 1 and count < FEW_CPUS else None
 
 
 def _cores(subject: Subject) -> int:
@@ -56,7 +55,7 @@ def _cores(subject: Subject) -> int:
 
 
 def shared_cores(subject: Subject) -> str | None:
-    """CPU sets that overlap, or that hold the two threads of one core."""
+    """CPU sets that overlap, or that contain two threads of one core."""
     if not subject.shared_host:
         return None
     if subject.server_cpus is None or subject.load_cpus is None:
@@ -64,11 +63,11 @@ def shared_cores(subject: Subject) -> str | None:
     if common := set(subject.server_cpus) & set(subject.load_cpus):
         return f"CPU {cpu_list(tuple(sorted(common)))} is in both sets"
     cores = {cpu.get("cpu"): (cpu.get("package"), cpu.get("core")) for cpu in subject.cpus()}
-    held = {cores.get(cpu) for cpu in subject.server_cpus} - {None, (None, None)}
-    shared = [cpu for cpu in subject.load_cpus if cores.get(cpu) in held]
+    server_cores = {cores.get(cpu) for cpu in subject.server_cpus} - {None, (None, None)}
+    shared = [cpu for cpu in subject.load_cpus if cores.get(cpu) in server_cores]
     if not shared:
         return None
-    return f"load CPU {cpu_list(tuple(shared))} is the other thread of a core of the server"
+    return f"load CPU {cpu_list(tuple(shared))} is a thread sibling of a CPU of the server"
 
 
 def quota(subject: Subject) -> str | None:
@@ -77,22 +76,22 @@ def quota(subject: Subject) -> str | None:
     used, period = limits.get("cpu_quota_us"), limits.get("cpu_period_us")
     if not used or not period:
         return None
-    allowed, there = used / period, len(subject.cpus())
-    return f"a quota of {allowed:g} CPUs on {there}" if allowed < there else None
+    allowed, online = used / period, len(subject.cpus())
+    return f"a quota of {allowed:g} CPUs on {online}" if allowed < online else None
 
 
 def throttled(subject: Subject) -> str | None:
-    """Periods in which the server had used up its quota."""
+    """Periods in which the server used up its quota."""
     if subject.measured is not None and subject.measured.get("cgroup.server.throttled") is None:
         why = subject.measured.why("cgroup.server.throttled")
         if "limits its CPU time" in why:
-            return None  # without a quota nothing is held back
+            return None
     share = subject.rate("cgroup.server.throttled")
-    return f"held back in {100 * share:.0f} % of periods" if share > THROTTLED else None
+    return f"throttled in {100 * share:.0f} % of periods" if share > THROTTLED else None
 
 
 def steal(subject: Subject) -> str | None:
-    """Time that the hypervisor gave to others, of the server's CPUs."""
+    """Stolen time of the server's CPUs."""
     if not subject.fact("virtualisation/guest"):
         return None
     stolen, cores = subject.rate("cpu.server.steal"), subject.rate("cpu.server.cores")
@@ -108,17 +107,17 @@ def mitigations(subject: Subject) -> str | None:
 
 
 def huge_pages(subject: Subject) -> str | None:
-    """Transparent huge pages for everybody."""
-    return "enabled is always" if subject.fact("thp/enabled") == "always" else None
+    """Transparent huge pages for all processes."""
+    return "transparent_hugepage/enabled is always" if subject.fact("thp/enabled") == "always" else None
 
 
 def swap(subject: Subject) -> str | None:
-    """Swap that the kernel is willing to use."""
+    """Swap that the kernel uses before memory is full."""
     size = subject.fact("memory/swap_kB")
-    willing = int(subject.fact("sysctl/vm.swappiness"))
-    if not size or willing <= SWAPPINESS:
+    swappiness = int(subject.fact("sysctl/vm.swappiness"))
+    if not size or swappiness <= MAX_SWAPPINESS:
         return None
-    return f"{size / (1 << 20):.1f} GiB of swap with vm.swappiness {willing}"
+    return f"{size / (1 << 20):.1f} GiB of swap with vm.swappiness {swappiness}"
 
 
 def _nodes(subject: Subject) -> int:
@@ -130,11 +129,11 @@ def numa_balancing(subject: Subject) -> str | None:
     if _nodes(subject) < 2:
         return None
     on = str(subject.fact("sysctl/kernel.numa_balancing")) != "0"
-    return f"on, with {_nodes(subject)} memory nodes" if on else None
+    return f"kernel.numa_balancing is on, with {_nodes(subject)} memory nodes" if on else None
 
 
 def zone_reclaim(subject: Subject) -> str | None:
-    """Nodes that are emptied before another one is used."""
+    """Nodes that are reclaimed before another node is used."""
     if _nodes(subject) < 2:
         return None
     mode = str(subject.fact("sysctl/vm.zone_reclaim_mode"))
@@ -142,7 +141,7 @@ def zone_reclaim(subject: Subject) -> str | None:
 
 
 def port_count(subject: Subject) -> int:
-    """Ports for connections that the load opens. Raises Unknown."""
+    """Return the number of ports for the load's connections. Raises Unknown."""
     host = subject.load_fingerprint or subject.fingerprint
     text = (host.get("sysctl") or {}).get("net.ipv4.ip_local_port_range")
     try:
@@ -153,28 +152,28 @@ def port_count(subject: Subject) -> int:
 
 
 def ports(subject: Subject) -> str | None:
-    """A port range of few ports."""
+    """A small port range."""
     count = port_count(subject)
-    return f"{count:,} ports for outgoing connections" if count < LEAST_PORTS else None
+    return f"{count:,} ports for outgoing connections" if count < MIN_PORTS else None
 
 
 def time_wait(subject: Subject) -> str | None:
-    """Ports that ended connections still hold."""
+    """Ports in TIME_WAIT."""
     waiting = subject.rate("sockets.load.time_wait")
     share = waiting / port_count(subject)
-    return f"{waiting:,.0f} of {port_count(subject):,} ports in TIME_WAIT" if share > PORTS_USED else None
+    return f"{waiting:,.0f} of {port_count(subject):,} ports in TIME_WAIT" if share > MAX_PORTS_USED else None
 
 
 def recorder_cpus(subject: Subject) -> str | None:
-    """A recorder on the server's CPUs although others were free."""
+    """A recorder that may run on the server's CPUs although other CPUs exist."""
     subject.require_recording()
     try:
-        own = set(parse_cpus(subject.fact("recorder/cpus"), "recorder") or ())
+        recorder = set(parse_cpus(subject.fact("recorder/cpus"), "recorder") or ())
     except InputError as error:
-        raise Unknown("the recorder's CPUs cannot be read") from error
+        raise Unknown("the recorder's CPU list is not valid") from error
     if subject.server_cpus is None:
         raise Unknown("no CPU set of the server was given")
-    shared = own & set(subject.server_cpus)
+    shared = recorder & set(subject.server_cpus)
     if not shared or len(subject.cpus()) <= len(subject.server_cpus):
         return None
-    return f"it might run on CPU {cpu_list(tuple(sorted(shared)))} of the server's set"
+    return f"the recorder may run on CPU {cpu_list(tuple(sorted(shared)))} of the server's set"

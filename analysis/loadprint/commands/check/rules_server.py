@@ -1,4 +1,4 @@
-"""Conditions of rules over the server's settings: each returns its evidence, None, or raises Unknown."""
+"""Checks the server's settings: functions return evidence or None, or raise Unknown."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from loadprint.judging.effective import (
 from loadprint.reading import redo_log
 
 POOL_DEFAULT = 128 * MIB
-SMALL_HOST = 1 << 30  # of memory, where 128 MiB may be all there is
+SMALL_HOST = 1 << 30  # bytes of memory, for which a pool of 128 MiB may be right
 LARGE_SHARE = 0.85
 REDO_DEFAULT = 100 * MIB  # MySQL 8.0.30 and later; two files of 48 MiB before, 96 MiB in MariaDB
 IO_CAPACITY_DEFAULT = 200
-# a session of sysbench's OLTP scripts prepares up to nine statements for each table, and BEGIN and COMMIT
-STATEMENTS_PER_TABLE, STATEMENTS_APART = 9, 2
+# a session of sysbench's OLTP scripts prepares up to nine statements per table, and BEGIN and COMMIT
+STATEMENTS_PER_TABLE, STATEMENTS_PER_SESSION = 9, 2
 
 
 def _pool(subject: Subject) -> float:
@@ -31,17 +31,17 @@ def _pool(subject: Subject) -> float:
 
 
 def pool_default(subject: Subject) -> str | None:
-    """The buffer pool that nobody set, on a host with more memory."""
+    """A buffer pool of the default size on a host with more memory."""
     size, memory = _pool(subject), subject.memory_bytes
     if size > POOL_DEFAULT or memory <= SMALL_HOST:
         return None
     if subject.data_bytes is not None and subject.data_bytes <= size:
-        return None  # small, and large enough
+        return None
     return f"{mib(size)} on a host of {memory / (1 << 30):.0f} GiB"
 
 
 def pool_large(subject: Subject) -> str | None:
-    """A buffer pool that leaves no memory for anything else."""
+    """A buffer pool that takes nearly all memory."""
     share = _pool(subject) / subject.memory_bytes
     return f"{mib(_pool(subject))}, {100 * share:.0f} % of memory" if share > LARGE_SHARE else None
 
@@ -49,7 +49,7 @@ def pool_large(subject: Subject) -> str | None:
 def data_ratio(subject: Subject) -> str | None:
     """Data that fit into the buffer pool."""
     if subject.data_bytes is None:
-        raise Unknown("the size of the data is not known: no campaign planned it")
+        raise Unknown("the size of the data is not known: the run is not part of a campaign")
     ratio = subject.data_bytes / _pool(subject)
     return f"data : buffer pool is {ratio:.2g}" if ratio < 1 else None
 
@@ -58,39 +58,39 @@ def redo_small(subject: Subject) -> str | None:
     """A redo log of the default size."""
     capacity = redo_log.capacity(subject.variables().variables)
     if capacity is None:
-        raise Unknown("the server does not tell the size of its redo log")
+        raise Unknown("the size of the redo log was not recorded")
     return f"{mib(capacity)} of redo log" if capacity <= REDO_DEFAULT else None
 
 
 def durability(subject: Subject) -> str | None:
     """A commit that does not wait for the disk, or a page that a crash can tear."""
     server = subject.variables()
-    relaxed = [text for text in (redo_at_commit(server), binlog_at_commit(server)) if text]
-    found = [text for text in relaxed if text not in ("redo synced", "binlog synced", "no binlog")]
+    at_commit = [text for text in (redo_at_commit(server), binlog_at_commit(server)) if text]
+    evidence = [text for text in at_commit if text not in ("redo synced", "binlog synced", "no binlog")]
     torn = torn_pages(server)
     if torn and not torn.startswith("recovered"):
-        found.append(f"torn pages {torn}")
+        evidence.append(f"torn pages {torn}")
     if data_files(server).endswith("no sync"):
-        found.append("data files never synced")
-    return "; ".join(found) or None
+        evidence.append("data files never synced")
+    return "; ".join(evidence) or None
 
 
-def cache_of_queries(subject: Subject) -> str | None:
-    """A query cache that answers."""
-    found = query_cache(subject.variables())
-    return found if found != "off" else None
+def query_cache_on(subject: Subject) -> str | None:
+    """A query cache that is in use."""
+    state = query_cache(subject.variables())
+    return state if state != "off" else None
 
 
 def page_cache(subject: Subject) -> str | None:
-    """Data files through the page cache."""
+    """Data files that are read and written through the page cache."""
     method = data_files(subject.variables())
     if not method:
-        raise Unknown("the server does not tell how it writes data files")
+        raise Unknown("the flush method of data files was not recorded")
     return method if method.startswith("page cache") else None
 
 
 def io_capacity(subject: Subject) -> str | None:
-    """Flushing limited to what one spinning disk can do, on another kind of disk."""
+    """Flushing limited to the rate of one rotating disk, on another kind of disk."""
     limit = subject.variables().number("innodb_io_capacity")
     if limit is None:
         raise Unknown("the server has no innodb_io_capacity")
@@ -112,12 +112,12 @@ def query_logs(subject: Subject) -> str | None:
 
 
 def performance_schema(subject: Subject) -> str | None:
-    """Instruments that are on."""
-    return "on" if subject.variables().on("performance_schema") else None
+    """The performance schema."""
+    return "performance_schema is on" if subject.variables().on("performance_schema") else None
 
 
 def interleave(subject: Subject) -> str | None:
-    """A server on several memory nodes whose buffer pool lies on the first."""
+    """A server on several memory nodes with its buffer pool on the first."""
     if subject.server_cpus is None:
         raise Unknown("no CPU set of the server was given")
     used = [node for node in subject.nodes() if node & set(subject.server_cpus)]
@@ -125,13 +125,13 @@ def interleave(subject: Subject) -> str | None:
         return None
     if subject.variables().on("innodb_numa_interleave"):
         return None
-    return f"the server's CPUs lie on {len(used)} memory nodes, innodb_numa_interleave is off"
+    return f"the server's CPUs are on {len(used)} memory nodes, innodb_numa_interleave is off"
 
 
 def _threads(subject: Subject) -> int:
     threads = subject.result.get("threads")
     if not isinstance(threads, int):
-        raise Unknown("needs a recording: how many connections the load made")
+        raise Unknown("needs a recording, for the number of connections")
     return threads
 
 
@@ -144,7 +144,7 @@ def connections(subject: Subject) -> str | None:
 
 
 def prepared(subject: Subject) -> str | None:
-    """Fewer prepared statements allowed than the sessions may hold."""
+    """Fewer prepared statements allowed than the sessions may prepare."""
     threads, limit = _threads(subject), subject.variables().number("max_prepared_stmt_count")
     if limit is None:
         raise Unknown("the server has no max_prepared_stmt_count")
@@ -152,6 +152,8 @@ def prepared(subject: Subject) -> str | None:
         return None
     tables = (subject.result.get("options") or {}).get("tables")
     if not isinstance(tables, int):
-        raise Unknown("the workload does not say how many tables its sessions prepare statements for")
-    held = threads * (STATEMENTS_PER_TABLE * tables + STATEMENTS_APART)
-    return f"{limit:,.0f} for up to {held:,} of {threads} sessions" if held > limit else None
+        raise Unknown("the workload does not report the number of tables with prepared statements")
+    needed = threads * (STATEMENTS_PER_TABLE * tables + STATEMENTS_PER_SESSION)
+    if needed <= limit:
+        return None
+    return f"max_prepared_stmt_count {limit:,.0f} for up to {needed:,} statements of {threads} sessions"

@@ -1,4 +1,4 @@
-"""Conditions of rules over the data directory and its disk: each gives evidence, None, or raises Unknown."""
+"""Checks the data directory and its disk: functions return evidence or None, or raise Unknown."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ SORTING = ("bfq", "cfq", "anticipatory")
 
 
 def file_system(subject: Subject) -> str | None:
-    """Data that lie on no disk of this host."""
+    """Data that are not on a disk of this host."""
     data = subject.data()
     kind = str(data["filesystem"])
-    what = NOT_A_DISK.get(kind) or ("a program" if kind.startswith("fuse") else None)
-    return f"{data.get('path')} lies on {kind}, {what}" if what else None
+    medium = NOT_A_DISK.get(kind) or ("a program" if kind.startswith("fuse") else None)
+    return f"{data.get('path')} is on {kind}, {medium}" if medium else None
 
 
 def copy_on_write(subject: Subject) -> str | None:
     """A file system that never overwrites a page."""
     kind = str(subject.data()["filesystem"])
-    return f"the data lie on {kind}" if kind in COPY_ON_WRITE else None
+    return f"the data are on {kind}" if kind in COPY_ON_WRITE else None
 
 
 def loop_device(subject: Subject) -> str | None:
     """A disk that is a file."""
     disks = [str(disk) for disk in subject.data().get("disks") or [] if str(disk).startswith("loop")]
-    return f"the data lie on {', '.join(disks)}" if disks else None
+    return f"the data are on {', '.join(disks)}" if disks else None
 
 
 def os_disk(subject: Subject) -> str | None:
     """Data on the disk of the root file system."""
     data = set(subject.data().get("disks") or [])
     root = set((subject.fact("root") or {}).get("disks") or [])
-    return f"data and / lie on {', '.join(sorted(data & root))}" if data & root else None
+    return f"data and / are on {', '.join(sorted(data & root))}" if data & root else None
 
 
 def scheduler(subject: Subject) -> str | None:
@@ -65,13 +65,13 @@ def scheduler(subject: Subject) -> str | None:
 
 
 def iostats(subject: Subject) -> str | None:
-    """A disk that is not counted."""
+    """A disk without statistics."""
     disk = subject.disk()
-    return f"off on {disk['name']}" if disk.get("iostats") is False else None
+    return f"iostats is off on {disk['name']}" if disk.get("iostats") is False else None
 
 
 def write_cache(subject: Subject) -> str | None:
-    """A disk that the kernel takes for one without a volatile cache."""
+    """A disk that the kernel treats as one without a volatile cache."""
     disk = subject.disk()
     return f"{disk['name']} is write through" if disk.get("write_cache") == "write through" else None
 
@@ -85,27 +85,30 @@ def _options(subject: Subject) -> list[str]:
 
 def barriers(subject: Subject) -> str | None:
     """A file system that does not flush the disk's cache."""
-    found = [option for option in _options(subject) if option in ("nobarrier", "barrier=0")]
-    return f"mounted with {found[0]}" if found else None
+    unsafe = [option for option in _options(subject) if option in ("nobarrier", "barrier=0")]
+    return f"mounted with {unsafe[0]}" if unsafe else None
 
 
 def mount_sync(subject: Subject) -> str | None:
     """A file system that waits for every write."""
-    found = [option for option in _options(subject) if option in ("sync", "dirsync")]
-    return f"mounted with {', '.join(found)}" if found else None
+    synchronous = [option for option in _options(subject) if option in ("sync", "dirsync")]
+    return f"mounted with {', '.join(synchronous)}" if synchronous else None
 
 
 def atime(subject: Subject) -> str | None:
-    """A file system that writes the time of every read; the kernel's default, relatime, does not."""
+    """A file system that writes the time of every read, unlike the kernel's default, relatime."""
     options = _options(subject)
     lazy = {"noatime", "relatime", "lazytime", "nodiratime"} & set(options)
     return None if lazy else "mounted with strict access times"
 
 
 def journal(subject: Subject) -> str | None:
-    """A recorder whose journal lies on the disk of the data."""
+    """A recorder with its journal on the disk of the data."""
     subject.require_recording()
     entries = [each for each in subject.fact("storage") if isinstance(each, dict)]
-    own = {disk for each in entries if each.get("role") == "journal" for disk in each.get("disks") or []}
-    data = {d for e in entries if e.get("role") in ("data", "redo", "binlog") for d in e.get("disks") or []}
-    return f"its journal lies on {', '.join(sorted(own & data))}" if own & data else None
+
+    def disks(*roles: str) -> set[str]:
+        return {disk for each in entries if each.get("role") in roles for disk in each.get("disks") or []}
+
+    shared = disks("journal") & disks("data", "redo", "binlog")
+    return f"the recorder's journal is on {', '.join(sorted(shared))}" if shared else None

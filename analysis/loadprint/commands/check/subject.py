@@ -1,4 +1,4 @@
-"""What a check looks at: a host's fingerprint, a server's settings, and what a recording adds to them."""
+"""Holds the facts for rules: a host's fingerprint, server settings, recorded quantities."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from loadprint.judging.effective import Server
 from loadprint.judging.facts_host import data_disk, data_place
 from loadprint.reading.cpusets import parse_cpus
 
-if TYPE_CHECKING:  # brings DuckDB along, which a live host can be checked without
+if TYPE_CHECKING:  # it imports DuckDB, which the check of a live host does not need
     from loadprint.metrics.quantities import Quantities
 
 
 class Unknown(Exception):
-    """A rule cannot be judged; `str()` says why."""
+    """A rule cannot be applied; `str()` is the reason."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A host and its server, live or recorded. A CPU set that nobody gave is None, as is a server."""
+    """A host and its server, live or recorded. Unknown CPU sets, and an unknown server, are None."""
 
     name: str
     fingerprint: Mapping[str, Any]
@@ -34,47 +34,47 @@ class Subject:
     load_fingerprint: Mapping[str, Any] | None = None
 
     def fact(self, path: str) -> Any:
-        """Return a fact of the fingerprint by its dotted path. Raises Unknown where it was not read."""
-        found: Any = self.fingerprint
+        """Return a fact of the fingerprint, by its path with slashes. Raises Unknown if it is missing."""
+        value: Any = self.fingerprint
         for name in path.split("/"):
-            found = found.get(name) if isinstance(found, Mapping) else None
-        if found is None:
-            raise Unknown(f"{path.replace('/', '.')} was not recorded, or this host does not tell it")
-        return found
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if value is None:
+            raise Unknown(f"{path.replace('/', '.')} was not recorded, or is not available on this host")
+        return value
 
     def variables(self) -> Server:
-        """Return the server's settings. Raises Unknown where there are none."""
+        """Return the server's settings. Raises Unknown if there are none."""
         if self.server is None or not self.server.variables:
             raise Unknown("no server variables: give a recorded run, or --server-json")
         return self.server
 
     def require_recording(self) -> Quantities:
-        """Return what was measured. Raises Unknown for a live host."""
+        """Return the measured quantities. Raises Unknown for a live host."""
         if self.measured is None:
             raise Unknown("needs a recording: `loadprint check RUN`")
         return self.measured
 
     def rate(self, name: str) -> float:
-        """Return a quantity of the recording. Raises Unknown with the reason why there is none."""
-        found = self.require_recording().get(name)
-        if found is None:
+        """Return a quantity of the recording. Raises Unknown with the reason if it is missing."""
+        quantity = self.require_recording().get(name)
+        if quantity is None:
             raise Unknown(self.require_recording().why(name))
-        return found.rate
+        return quantity.rate
 
     def data(self) -> Mapping[str, Any]:
-        """Return where the data lie. Raises Unknown where nobody named the data directory."""
+        """Return the file system of the data. Raises Unknown if no data directory was given."""
         place = data_place(self.fingerprint)
         if place is None or place.get("filesystem") is None:
-            raise Unknown("nobody named the data directory: --data-dir")
+            raise Unknown("the data directory is not known: --data-dir")
         return place
 
     def disk(self) -> Mapping[str, Any]:
-        """Return the one disk under the data. Raises Unknown where it is none or several."""
+        """Return the disk of the data. Raises Unknown if there is none, or more than one."""
         self.data()
-        found = data_disk(self.fingerprint)
-        if found is None:
-            raise Unknown("the data do not lie on one disk of this host")
-        return found
+        disk = data_disk(self.fingerprint)
+        if disk is None:
+            raise Unknown("the data are not on exactly one disk of this host")
+        return disk
 
     def cpus(self) -> Sequence[Mapping[str, Any]]:
         """Return the list of CPUs. Raises Unknown."""
@@ -92,7 +92,7 @@ class Subject:
 
     @property
     def memory_bytes(self) -> float:
-        """Memory of the host, or what its control group allows. Raises Unknown."""
+        """Memory of the host, or the limit of its control group. Raises Unknown."""
         total = float(self.fact("memory/total_kB")) * 1024
         limit = (self.fingerprint.get("limits") or {}).get("memory_bytes")
         return min(total, float(limit)) if isinstance(limit, int | float) else total

@@ -1,1 +1,1 @@
-"""`loadprint compare`: sides in one table, with ratios to a reference."""
+"""`loadprint compare`: compares sides in one table, with ratios to a reference."""

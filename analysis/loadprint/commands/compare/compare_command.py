@@ -1,4 +1,4 @@
-"""The command `compare`: its arguments and its output."""
+"""Defines the command `compare`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from loadprint import options
 
 COMPARE_EXAMPLES = """SIDE is a run directory, EXECUTION:side, EXECUTION (all its sides), or a file of
-sysstat: an sa file, or what `sadf -j FILE -- -A` printed.
+sysstat: an sa file, or the output of `sadf -j FILE -- -A`.
 
 examples:
   loadprint compare runs/quick/latest
@@ -27,24 +27,24 @@ examples:
 def add_compare(subparsers: Any) -> None:
     """Register `compare`."""
     parser = options.command(
-        subparsers, "compare", "lay sides beside a reference, with ratios", COMPARE_EXAMPLES
+        subparsers, "compare", "compare sides with a reference, in one table of ratios", COMPARE_EXAMPLES
     )
     options.add_sides(parser, "SIDE")
-    parser.add_argument("--per-op", action="store_true", help="only the costs per operation")
+    parser.add_argument("--per-op", action="store_true", help="print only the costs per operation")
     parser.add_argument(
-        "--all", action="store_true", help="every row that any side has inputs for, not only the usual ones"
+        "--all", action="store_true", help="print every row for which a side has data (default: a selection)"
     )
     parser.add_argument(
         "--ceilings",
         type=Path,
         metavar="FILE",
-        help="what the hosts can do at most (default: ceilings.json beside the runs)",
+        help="measured limits of the hosts (default: ceilings.json in the directory of the runs)",
     )
     parser.add_argument(
         "--noise",
         type=Path,
         metavar="EXECUTION",
-        help="an A/A: ratios no larger than those between its sides are marked ~",
+        help="A/A execution: mark ratios within the range of its ratios with ~",
     )
     options.add_output(parser, (*options.FORMATS, "html"))
     parser.set_defaults(run=run_compare)

@@ -1,1 +1,1 @@
-"""Many runs of many machines: recordings as one Parquet data set, and tables over all of it."""
+"""`loadprint export` and `loadprint fleet`: one Parquet data set of many machines, compared."""

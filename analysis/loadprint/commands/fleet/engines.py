@@ -1,4 +1,4 @@
-"""Opens a data set with DuckDB. Another engine needs its own `Tables`: docs/fleet.md has ClickHouse's."""
+"""Opens a data set with DuckDB. docs/fleet.md shows how to open it with another engine."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from loadprint.errors import InputError
 
 
 def on_duckdb(dataset: Dataset) -> Tables:
-    """Tables of a data set on an embedded DuckDB. Raises InputError where there is none."""
+    """Open the tables of a data set with an embedded DuckDB. Raises InputError."""
     require_version(dataset)
-    there = dataset.tables()
+    existing = dataset.tables()
     for needed in (RUNS, SETS, "ticks"):
-        if needed not in there:
+        if needed not in existing:
             raise InputError(dataset.url, f"has no table `{needed}`", "export the runs again")
     backend = ibis.duckdb.connect()
     if "file" not in dataset.filesystem.protocol:
         backend.con.register_filesystem(dataset.filesystem)
 
     def table(name: str) -> ir.Table:
-        # a campaign may be called 2026: its partition is text all the same
+        # partitions are text, even that of a campaign named 2026
         return backend.read_parquet(
             dataset.glob(name),
             table_name=name,
@@ -31,5 +31,5 @@ def on_duckdb(dataset: Dataset) -> Tables:
             union_by_name=True,
         )
 
-    probes = {probe: table(probe) for probe in PROBES if probe in there}
+    probes = {probe: table(probe) for probe in PROBES if probe in existing}
     return Tables(table(RUNS), table(SETS), table("ticks"), probes)

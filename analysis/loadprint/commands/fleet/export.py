@@ -1,6 +1,6 @@
-"""Recordings into a fleet's data set: the probes' tables as they are, and one row of facts a run.
+"""Writes recordings to a fleet's data set: probes' tables, and one row of facts per run.
 
-An execution's parts are written over what an earlier export of it left: exporting twice changes nothing.
+An export replaces the parts of an earlier export of the same execution.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SINGLE = "single-runs"
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export wrote; `left_out` holds (run, reason)."""
+    """The result of an export; `left_out` contains (run, reason)."""
 
     runs: int
     files: int
@@ -43,12 +43,12 @@ class _Execution:
 
 
 def export(words: Sequence[Path], url: str, tables: Sequence[str] | None = None) -> Exported:
-    """Write the runs of executions and run directories; `tables` limits the probes (`ticks` always goes).
+    """Write the runs of executions and run directories; `tables` limits the probes, except `ticks`.
 
-    Raises InputError naming what cannot be read or written.
+    Raises InputError that names the file that cannot be read or written.
     """
     if any((Path(url) / name).is_file() for name in ("execution.json", "run.json")):
-        raise InputError(url, "is a recording, which no data set is written into", "name another directory")
+        raise InputError(url, "is a recording, not a data set", "name another directory")
     target = dataset.open_dataset(url)
     store, count, files, written = Store(), 0, 0, 0
     left_out: list[tuple[str, str]] = []
@@ -63,12 +63,12 @@ def export(words: Sequence[Path], url: str, tables: Sequence[str] | None = None)
                 files += 1
             count += len(execution.runs)
     except OSError as error:
-        raise InputError(url, str(error), "name a place that can be written") from error
+        raise InputError(url, str(error), "name a writable directory or URL") from error
     return Exported(count, files, written, tuple(left_out))
 
 
 def _executions(words: Sequence[Path]) -> Iterator[_Execution]:
-    # `latest` is a link to an execution that runs/*/* names too
+    # runs/*/* includes `latest`, a link to one of the executions
     for path in {path.resolve(): path for path in words}.values():
         if (path / "execution.json").is_file():
             yield _execution(path)
@@ -80,9 +80,9 @@ def _executions(words: Sequence[Path]) -> Iterator[_Execution]:
 
 
 def _execution(path: Path) -> _Execution:
-    told = read_object(path / "execution.json")
-    sides = list(every_side(path, told))
-    campaign = str((told.get("campaign") or {}).get("name") or "unnamed")
+    document = read_object(path / "execution.json")
+    sides = list(every_side(path, document))
+    campaign = str((document.get("campaign") or {}).get("name") or "unnamed")
     return _Execution(
         campaign,
         path.resolve().name,
@@ -94,8 +94,8 @@ def _execution(path: Path) -> _Execution:
 def _parts(
     execution: _Execution, store: Store, wanted: Sequence[str] | None
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Tables of an execution: those of the probes with all its runs in one, then its facts and CPU sets."""
-    found: dict[str, list[pa.Table]] = defaultdict(list)
+    """Yield the tables of an execution: one per probe with all its runs, then CPU sets and facts."""
+    by_probe: dict[str, list[pa.Table]] = defaultdict(list)
     rows, cpus = [], []
     for run in execution.runs:
         key = f"{execution.name}/{run.id}"
@@ -108,13 +108,13 @@ def _parts(
                 path = run.path / role / f"{probe}.parquet"
                 _require_short_texts(path, store)
                 table = _raw(path, key, role)
-                found[probe].append(table)
+                by_probe[probe].append(table)
                 if probe == "nic":
                     interfaces |= {str(name) for name in table.column("interface").unique().to_pylist()}
         rows.append(run_facts.facts(key, measured, sorted(interfaces)))
         if run.roles:
             cpus += run_facts.sets(key, measured)
-    for probe, tables in sorted(found.items()):
+    for probe, tables in sorted(by_probe.items()):
         yield probe, pa.concat_tables(tables, promote_options="permissive")
     if rows:
         yield dataset.SETS, pa.Table.from_pylist(cpus, schema=run_facts.SET_COLUMNS)
@@ -122,7 +122,7 @@ def _parts(
 
 
 def _require_short_texts(path: Path, store: Store) -> None:
-    """Raise InputError where a table's texts take more than memory: a dictionary packs 20 GB in 60 kB."""
+    """Raise InputError if a table's texts exceed memory: a dictionary packs 20 GB in 60 kB."""
     names = tuple(name for name, kind in store.kinds(path).items() if kind == TEXT)
     if not names:
         return
@@ -131,12 +131,12 @@ def _require_short_texts(path: Path, store: Store) -> None:
         lambda t: t.aggregate(**{f"c{n}": number(t[name].length().sum()) for n, name in enumerate(names)}),
     )
     if any(column[0] > bounds.EXPORTED for column in lengths.values()):
-        what = f"a column holds more than {bounds.EXPORTED // bounds.MIB} MiB of text"
-        raise InputError(path, what, "leave the table out: --tables")
+        what = f"a column contains more than {bounds.EXPORTED // bounds.MIB} MiB of text"
+        raise InputError(path, what, "exclude the table with --tables")
 
 
 def _raw(path: Path, key: str, role: str) -> pa.Table:
-    """A probe's table with the columns `run` and `host_role` before its own."""
+    """Read a probe's table, and insert the columns `run` and `host_role` before its columns."""
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:

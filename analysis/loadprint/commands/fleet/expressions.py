@@ -1,9 +1,9 @@
-"""A fleet's rows as Ibis expressions, that DuckDB runs here and a distributed engine runs elsewhere.
+"""Computes a fleet's rows as Ibis expressions, for DuckDB or a distributed engine.
 
-From the raw tables: what every counter rose by between the first and the last tick of a run's window, summed
-over CPUs and processes before any difference, as `sources.py` does for one run. The formulas are those of
-`derived.py` and `costs.py`, given columns in place of numbers. argmin and argmax by tick, never first and
-last: parts of a distributed table have no order.
+Each counter's increase between the first and the last tick of a run's window is computed from the
+raw tables, summed over CPUs and processes first, as `sources.py` does for one run. The formulas are
+those of `derived.py` and `costs.py`, applied to columns. Values are selected by argmin and argmax
+of the tick, because parts of a distributed table have no order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from loadprint.metrics.derived import Metric
 from loadprint.reading.columns import CPU_FIELDS, DISK_UNITS, NIC_FIELDS
 from loadprint.reading.queries import number
 
-DISK, NIC = "data", "main"  # entity names in the quantities: whatever device it is on a host
+DISK, NIC = "data", "main"  # entity names in the quantities, whatever the device's name on a host
 PROBES = ("cpu", "disk", "nic", "process")
 HOST_FIELDS = ("ctxt", "intr")
 PROCESS_FIELDS = ("utime", "stime")
@@ -29,7 +29,7 @@ SIDES = ("server", "load")
 
 @dataclass(frozen=True)
 class Tables:
-    """The data set as Ibis tables; probes that no run has are not there."""
+    """The data set as Ibis tables, without probes that no run has."""
 
     runs: ir.Table
     sets: ir.Table
@@ -38,9 +38,9 @@ class Tables:
 
 
 def quantities(tables: Tables, metrics: Sequence[Metric]) -> ir.Table:
-    """One row a run: its facts, and as `column(name)` the quantities that metrics need; else null.
+    """Return one row per run: its facts, and the quantities that metrics need as `column(name)`.
 
-    What no metric needs is not read.
+    Other quantities are not read.
     """
     needed = {name for metric in metrics for name in metric.needs}
     parts, stamps = [_generator(tables.runs)], _stamps(tables)
@@ -59,34 +59,34 @@ def quantities(tables: Tables, metrics: Sequence[Metric]) -> ir.Table:
 
 
 def _fields(needed: set[str], names: Sequence[str], prefix: str, fields: Iterable[str]) -> tuple[str, ...]:
-    """Fields of which a quantity is needed; CPU time of processes is needed as a whole or not at all."""
-    own = {name for each in names for name in needed if name.startswith(prefix.format(each))}
+    """Return the fields that metrics need; of processes, all fields or none."""
+    matching = {name for each in names for name in needed if name.startswith(prefix.format(each))}
     if prefix.startswith("process"):
-        return tuple(fields) if own else ()
-    return tuple(field for field in fields if any(name.endswith(f".{field}") for name in own))
+        return tuple(fields) if matching else ()
+    return tuple(field for field in fields if any(name.endswith(f".{field}") for name in matching))
 
 
 def column(quantity: str) -> str:
-    """Name of a quantity as a column: dots mean something else in SQL."""
+    """Return the column name of a quantity, without dots, which are special in SQL."""
     return quantity.replace(".", "__")
 
 
 def available(wide: ir.Table, metrics: Sequence[Metric]) -> list[Metric]:
-    """The metrics whose inputs are columns."""
+    """Return the metrics whose inputs are columns."""
     return [metric for metric in metrics if all(column(name) in wide.columns for name in metric.needs)]
 
 
 def with_metrics(wide: ir.Table, metrics: Sequence[Metric]) -> ir.Table:
-    """Add each metric by its key; what cannot be told (a division by zero) is null."""
-    made = {}
+    """Add a column for each metric; a division by zero gives null."""
+    columns = {}
     for metric in metrics:
         value = number(metric.compute(*(wide[column(name)] for name in metric.needs)))
-        made[metric.key] = ibis.ifelse(value.isnan() | value.isinf(), ibis.null("float64"), value)
-    return wide.mutate(**made)
+        columns[metric.key] = ibis.ifelse(value.isnan() | value.isinf(), ibis.null("float64"), value)
+    return wide.mutate(**columns)
 
 
 def _stamps(tables: Tables) -> ir.Table:
-    """Ticks in their run's window at which a probe was read, with the middle of the read in ns."""
+    """Return the ticks in a run's window at which a probe was read, with the read's middle in ns."""
     runs = tables.runs.select(
         "run", "first_tick", "last_tick", "user_hz", "data_disk", interface_of_run=tables.runs.interface
     )
@@ -103,7 +103,7 @@ def _stamps(tables: Tables) -> ir.Table:
 
 
 def _in_window(table: ir.Table, stamps: ir.Table) -> ir.Table:
-    """Rows of a probe's table at those ticks."""
+    """Return the rows of a probe's table at these ticks."""
     table = table.mutate(tick=table.tick.cast("int64"))
     joined = table.inner_join(stamps, ["run", "host_role", "tick"], rname="{name}_stamp")
     return joined.drop(*(name for name in joined.columns if name.endswith("_stamp")))
@@ -122,24 +122,23 @@ def _generator(runs: ir.Table) -> ir.Table:
     return runs.select("run", **rates, **latencies)
 
 
-def _risen(name: str) -> ir.Value:
-    """How far a counter rose from the first row to the last."""
-    risen = ibis._[name].argmax(ibis._.tick) - ibis._[name].argmin(ibis._.tick)
-    # one that fell was reset: how far it rose nobody knows
-    return ibis.ifelse(risen >= 0, risen, ibis.null("float64"))
+def _increase(name: str) -> ir.Value:
+    """Return the increase of a counter from the first tick to the last, or null if it was reset."""
+    increase = ibis._[name].argmax(ibis._.tick) - ibis._[name].argmin(ibis._.tick)
+    return ibis.ifelse(increase >= 0, increase, ibis.null("float64"))
 
 
 def _ends(rows: ir.Table, keys: Sequence[str], fields: Sequence[str]) -> ir.Table:
-    """Increase of each field and the seconds it took, by `keys`."""
+    """Return the increase of each field and the seconds between the reads, by `keys`."""
     return rows.group_by(*keys).agg(
         seconds=(ibis._.middle.argmax(ibis._.tick) - ibis._.middle.argmin(ibis._.tick)) / 1e9,
         user_hz=ibis._.user_hz.max(),
-        **{name: _risen(name) for name in fields},
+        **{name: _increase(name) for name in fields},
     )
 
 
 def _summed(rows: ir.Table, keys: Sequence[str], fields: Sequence[str]) -> ir.Table:
-    """Fields added up over CPUs within each tick."""
+    """Add up fields over CPUs within each tick."""
     return rows.group_by(*keys, "tick").agg(
         middle=ibis._.middle.max(),
         user_hz=ibis._.user_hz.max(),
@@ -151,13 +150,13 @@ def _wide(
     ends: ir.Table,
     key: str,
     names: Sequence[str],
-    called: Callable[[str, str], str],
+    quantity: Callable[[str, str], str],
     values: Mapping[str, ir.Value],
 ) -> ir.Table:
     """Turn a row for each of `names` in column `key` into columns of one row a run."""
     return ends.group_by("run").agg(
         **{
-            column(called(name, field)): value.max(where=ends[key] == name)
+            column(quantity(name, field)): value.max(where=ends[key] == name)
             for name in names
             for field, value in values.items()
         }
@@ -193,21 +192,21 @@ def _of_server(rows: ir.Table) -> ir.BooleanValue:
 
 
 def _single(rows: ir.Table, prefix: str, units: Mapping[str, float]) -> ir.Table:
-    """Rates of the one entity a run has."""
+    """Return the rates of an entity that each run has once."""
     ends = _ends(rows.mutate(**{name: number(rows[name]) for name in units}), ("run",), tuple(units))
     rates = {column(f"{prefix}.{name}"): ends[name] * unit / ends.seconds for name, unit in units.items()}
     return ends.select("run", **rates)
 
 
 def _process(tables: Tables, rows: ir.Table, fields: Sequence[str]) -> ir.Table:
-    """CPU of each role's processes: all over the seconds in which the role was seen, as for one run."""
+    """Return the CPU time of each role's processes, over the seconds in which the role had any."""
     del tables
     rows = rows.mutate(
-        began=number(rows.starttime).fill_null(0.0), **{name: number(rows[name]) for name in fields}
+        start=number(rows.starttime).fill_null(0.0), **{name: number(rows[name]) for name in fields}
     )
-    lives = _ends(rows, ("run", "role", "pid", "began"), fields)
-    sums = lives.group_by("run", "role").agg(
-        user_hz=lives.user_hz.max(), **{name: lives[name].sum() for name in fields}
+    by_process = _ends(rows, ("run", "role", "pid", "start"), fields)
+    sums = by_process.group_by("run", "role").agg(
+        user_hz=by_process.user_hz.max(), **{name: by_process[name].sum() for name in fields}
     )
     spans = rows.group_by("run", "role").agg(seconds=(rows.middle.max() - rows.middle.min()) / 1e9)
     ends = sums.inner_join(spans, ["run", "role"])

@@ -1,4 +1,4 @@
-"""The commands `export` and `fleet`."""
+"""Defines the commands `export` and `fleet`."""
 
 from __future__ import annotations
 
@@ -26,71 +26,81 @@ FLEET_EXAMPLES = """examples:
 def add_export(subparsers: Any) -> None:
     """Register `export`."""
     parser = options.command(
-        subparsers, "export", "recordings as one Parquet data set, for a fleet", EXPORT_EXAMPLES
+        subparsers, "export", "write recordings to one Parquet data set, for `fleet`", EXPORT_EXAMPLES
     )
-    parser.add_argument("paths", nargs="+", type=Path, metavar="EXECUTION|RUN")
     parser.add_argument(
-        "--to", required=True, metavar="DATASET", help="a directory, or a URL that fsspec knows"
+        "paths", nargs="+", type=Path, metavar="EXECUTION|RUN", help="execution or run directory"
     )
-    parser.add_argument("--tables", metavar="PROBE,…", help="only these probes' tables (default: all)")
+    parser.add_argument(
+        "--to", required=True, metavar="DATASET", help="directory, or URL that fsspec supports"
+    )
+    parser.add_argument("--tables", metavar="PROBE,…", help="tables to export (default: all probes)")
     parser.set_defaults(run=run_export)
 
 
 def add_fleet(subparsers: Any) -> None:
     """Register `fleet`."""
     parser = options.command(
-        subparsers, "fleet", "groups of instances side by side, from a data set", FLEET_EXAMPLES
+        subparsers, "fleet", "compare groups of instances from a data set", FLEET_EXAMPLES
     )
-    parser.add_argument("dataset", metavar="DATASET")
+    parser.add_argument("dataset", metavar="DATASET", help="directory or URL that `loadprint export` wrote")
     parser.add_argument(
-        "--by", metavar="COLUMN,…", help="what makes a group (default: instance_type,workload,side)"
+        "--by", metavar="COLUMN,…", help="columns to group by (default: instance_type,workload,side)"
     )
     parser.add_argument(
-        "--where", action="append", default=[], metavar="COLUMN=VALUE", help="only these runs"
+        "--where",
+        action="append",
+        default=[],
+        metavar="COLUMN=VALUE",
+        help="use only runs with this value; may be repeated",
     )
-    parser.add_argument("--metrics", metavar="KEY,…", help="which rows")
+    parser.add_argument("--metrics", metavar="KEY,…", help="rows to print (default: seven headline rows)")
     parser.add_argument(
-        "--reference", metavar="VALUE", help="the value of the first column that ratios are to"
+        "--reference",
+        metavar="VALUE",
+        help="value of the first --by column that every ratio is relative to (default: the most frequent)",
     )
-    parser.add_argument("--everything", action="store_true", help="count drifting and client-bound runs too")
+    parser.add_argument(
+        "--everything", action="store_true", help="include runs that drift or are client-bound"
+    )
     options.add_output(parser)
     parser.set_defaults(run=run_fleet)
 
 
 def run_export(arguments: argparse.Namespace) -> int:
-    """Write a data set, and say what was left out."""
+    """Write a data set, and report excluded runs."""
     from loadprint.commands.fleet.export import export
 
     tables = arguments.tables.split(",") if arguments.tables else None
     done = export(arguments.paths, arguments.to, tables)
     for run, reason in done.left_out:
-        print(printable(f"loadprint: left out {run}: {reason}"), file=sys.stderr)
+        print(printable(f"loadprint: excluded {run}: {reason}"), file=sys.stderr)
     place = printable(str(arguments.to))
     print(f"{done.runs} runs in {done.files} files, {done.bytes / 1e6:.1f} MB, in {place}")
     return 0
 
 
 def run_fleet(arguments: argparse.Namespace) -> int:
-    """Print a fleet's table."""
+    """Print the table of a fleet."""
     from loadprint.commands.fleet import dataset, engines, fleet_pivots, fleet_table
     from loadprint.rendering.render_pivot import RENDERERS
 
-    asked = fleet_table.Question(
+    query = fleet_table.Query(
         by=tuple(arguments.by.split(",")) if arguments.by else fleet_table.DEFAULT_BY,
         metrics=tuple(arguments.metrics.split(",")) if arguments.metrics else fleet_table.DEFAULT_METRICS,
-        where=tuple(_pair(given) for given in arguments.where),
+        where=tuple(_condition(text) for text in arguments.where),
         reference=arguments.reference,
         everything=arguments.everything,
     )
-    found = fleet_table.fleet(engines.on_duckdb(dataset.open_dataset(arguments.dataset)), asked)
+    fleet = fleet_table.fleet(engines.on_duckdb(dataset.open_dataset(arguments.dataset)), query)
     options.write(
-        RENDERERS[arguments.format](fleet_pivots.report(found, arguments.dataset)), arguments.output
+        RENDERERS[arguments.format](fleet_pivots.report(fleet, arguments.dataset)), arguments.output
     )
     return 0
 
 
-def _pair(given: str) -> tuple[str, str]:
-    name, equals, value = given.partition("=")
+def _condition(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
     if not equals:
-        raise InputError(f"--where {given}", "is no COLUMN=VALUE", "write --where workload=oltp_read_write")
+        raise InputError(f"--where {text}", "not COLUMN=VALUE", "write --where workload=oltp_read_write")
     return name, value

@@ -1,4 +1,4 @@
-"""A fleet's table as pivot tables, which text, Markdown, CSV and JSON know how to write."""
+"""Converts a fleet's table to pivot tables, which have renderers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from loadprint.metrics.derived import Metric
 from loadprint.numbers import ratio
 from loadprint.rendering.pivot import Pivot, Report
 
-MOST_OUTLIERS = 12
-SHORT = {
+MAX_OUTLIERS = 12
+SHORT_HEADS = {
     "operations": "ops/s",
     "latency_p99": "p99 ms",
     "cpu_server_utilisation": "CPU %",
@@ -23,8 +23,8 @@ SHORT = {
 
 
 @dataclass(frozen=True)
-class Shown:
-    """One pivot of all metrics: what of a metric's level stands in its cells."""
+class LevelPivot:
+    """One pivot of all metrics: `cell` selects a value of a metric's level."""
 
     key: str
     title: str
@@ -33,21 +33,21 @@ class Shown:
 
 
 LEVELS = (
-    Shown(
+    LevelPivot(
         "level", "Level", "", lambda level, metric: None if level.mean is None else level.mean * metric.factor
     ),
 )
 RATIOS = (
-    Shown(
+    LevelPivot(
         "ratio", "Ratio to {reference}", "", lambda level, _: level.versus.centre if level.versus else None
     ),
-    Shown(
+    LevelPivot(
         "ratio_low",
         "Ratio, lower 95 % bound",
         "",
         lambda level, _: level.versus.low if level.versus else None,
     ),
-    Shown(
+    LevelPivot(
         "ratio_high",
         "Ratio, upper 95 % bound",
         "",
@@ -55,22 +55,22 @@ RATIOS = (
     ),
 )
 SPREADS = (
-    Shown("between", "Spread between instances", "CV %", lambda level, _: _percent(level.cv)),
-    Shown(
+    LevelPivot("between", "Spread between instances", "CV %", lambda level, _: _percent(level.cv)),
+    LevelPivot(
         "within", "Spread between the runs of an instance", "CV %", lambda level, _: _percent(level.runs_cv)
     ),
 )
 
 
 def report(fleet: Fleet, url: str) -> Report:
-    """Lay a fleet out: levels, ratios to the reference, spread between instances, then who stands out."""
+    """Return pivots of levels, ratios to the reference, and spread, and sentences about outliers."""
     facts = [
         ("data set", url),
         ("groups", f"by {', '.join(fleet.by)}; ratios to {fleet.reference}"),
         (
             "counted",
             f"{sum(group.runs for group in fleet.groups)} runs of {fleet.instances} instances"
-            + "".join(f"; left out {count}: {why}" for why, count in fleet.left_out),
+            + "".join(f"; excluded {count}: {why}" for why, count in fleet.left_out),
         ),
         ("method", "geometric mean over instances, each the mean of its runs; the instance is the unit"),
     ]
@@ -79,17 +79,17 @@ def report(fleet: Fleet, url: str) -> Report:
 
 def _pivots(fleet: Fleet) -> tuple[Pivot, ...]:
     columns = (*LEVELS, *(RATIOS if len(fleet.groups) > 1 else ()), *SPREADS)
-    found = [_counts(fleet), *(_pivot(fleet, column) for column in columns)]
-    return tuple(pivot for pivot in found if any(cell is not None for row in pivot.cells for cell in row))
+    pivots = [_counts(fleet), *(_pivot(fleet, column) for column in columns)]
+    return tuple(pivot for pivot in pivots if any(cell is not None for row in pivot.cells for cell in row))
 
 
 def _counts(fleet: Fleet) -> Pivot:
     cells = tuple((float(group.instances), float(group.runs)) for group in fleet.groups)
-    return Pivot("counts", "How many", "", "group", _names(fleet), ("instances", "runs"), cells)
+    return Pivot("counts", "Counts", "", "group", _names(fleet), ("instances", "runs"), cells)
 
 
-def _pivot(fleet: Fleet, shown: Shown) -> Pivot:
-    heads = tuple(_headed(metric) for metric in fleet.metrics)
+def _pivot(fleet: Fleet, shown: LevelPivot) -> Pivot:
+    heads = tuple(_head(metric) for metric in fleet.metrics)
     cells = tuple(
         tuple(shown.cell(level, metric) for level, metric in zip(group.levels, fleet.metrics, strict=True))
         for group in fleet.groups
@@ -98,12 +98,12 @@ def _pivot(fleet: Fleet, shown: Shown) -> Pivot:
     return Pivot(shown.key, title, shown.unit, "group", _names(fleet), heads, cells, columns_differ=True)
 
 
-def _headed(metric: Metric) -> str:
-    """Head of a column: a cost says that it is one, for its label alone is that of a rate."""
-    return SHORT.get(metric.key) or f"{_named(metric)} {metric.shown}".strip()
+def _head(metric: Metric) -> str:
+    return SHORT_HEADS.get(metric.key) or f"{_name(metric)} {metric.shown}".strip()
 
 
-def _named(metric: Metric) -> str:
+def _name(metric: Metric) -> str:
+    """Return the label of a metric; a cost and its rate have the same label."""
     return f"{metric.label} per operation" if metric.key.endswith("_per_operation") else metric.label
 
 
@@ -116,13 +116,14 @@ def _names(fleet: Fleet) -> tuple[str, ...]:
 
 
 def _sentences(fleet: Fleet) -> tuple[str, ...]:
-    told = [
-        f"{each.instance} stands out in {each.group}: {_named(each.metric)} {ratio(each.ratio)} × its median."
-        for each in fleet.outliers[:MOST_OUTLIERS]
+    sentences = [
+        f"{each.instance} is an outlier in {each.group}: "
+        f"{_name(each.metric)} {ratio(each.ratio)} × the median."
+        for each in fleet.outliers[:MAX_OUTLIERS]
     ]
-    if len(fleet.outliers) > MOST_OUTLIERS:
-        told.append(f"and {len(fleet.outliers) - MOST_OUTLIERS} more that stand out (all in --format json).")
-    return tuple(told)
+    if len(fleet.outliers) > MAX_OUTLIERS:
+        sentences.append(f"{len(fleet.outliers) - MAX_OUTLIERS} more outliers (all in --format json).")
+    return tuple(sentences)
 
 
 def _warnings(fleet: Fleet) -> tuple[str, ...]:
@@ -130,4 +131,4 @@ def _warnings(fleet: Fleet) -> tuple[str, ...]:
     if not few:
         return ()
     named = "; ".join(few[:3]) + ("; …" if len(few) > 3 else "")
-    return (f"fewer than three instances tell nothing about a type: no interval for {named}",)
+    return (f"no interval for {named}: a type needs three or more instances",)

@@ -1,4 +1,4 @@
-"""A fleet's table: groups of instances side by side. The instance is the unit: its runs are averaged."""
+"""Computes the table of a fleet: groups of instances; the runs of an instance are averaged."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ GROUPABLE = (
     "rate_asked",
 )
 Means = dict[str, NDArray[np.object_]]
-FAR_OUT = 3.5  # robust standard deviations (Iglewicz & Hoaglin 1993)
-LEAST_FOR_OUTLIERS = 5
-_COSTS = costs.cost_metrics(costs.OPERATION, costs.Where(DISK, NIC, host_switches=True))
+OUTLIER = 3.5  # robust standard deviations (Iglewicz & Hoaglin 1993)
+MIN_FOR_OUTLIERS = 5
+_COSTS = costs.cost_metrics(costs.OPERATION, costs.CostScope(DISK, NIC, host_switches=True))
 METRICS: dict[str, Metric] = {
     metric.key: metric
     for metric in (
@@ -65,8 +65,8 @@ DEFAULT_METRICS = (
 class Level:
     """One metric in one group: geometric mean over instances, their spread, the ratio to the reference.
 
-    `cv` is the coefficient of variation between instances, `runs_cv` that between the runs of one (the median
-    over instances); None below two.
+    `cv` is the coefficient of variation between instances, `runs_cv` that between the runs of one
+    (the median over instances); None below two.
     """
 
     mean: float | None
@@ -77,7 +77,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Group:
-    """Instances that agree in the columns of `by`."""
+    """Instances with equal values in the columns of `by`."""
 
     name: str
     instances: int
@@ -97,7 +97,7 @@ class Outlier:
 
 @dataclass(frozen=True)
 class Fleet:
-    """The whole table; `left_out` says how many runs were not counted, and why."""
+    """The table; `left_out` contains reasons and the number of runs excluded for each."""
 
     by: tuple[str, ...]
     metrics: tuple[Metric, ...]
@@ -109,11 +109,12 @@ class Fleet:
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked of a fleet.
+class Query:
+    """The parameters of a table.
 
-    Groups are made by the columns `by`; ratios are between values of the first of them, `reference` being
-    one, where all others are the same. `everything` counts drifting and client-bound runs too.
+    Runs are grouped by the columns `by`. Ratios compare values of the first of them with
+    `reference`, where all other columns are equal. `everything` includes drifting and client-bound
+    runs.
     """
 
     by: tuple[str, ...] = DEFAULT_BY
@@ -123,38 +124,38 @@ class Question:
     everything: bool = False
 
 
-def fleet(tables: Tables, asked: Question) -> Fleet:
-    """Table of a fleet. Raises InputError where it asks for what is not there."""
-    chosen, by = _chosen(asked.metrics), asked.by
-    for name in (*by, *(name for name, _ in asked.where)):
+def fleet(tables: Tables, query: Query) -> Fleet:
+    """Compute the table of a fleet. Raises InputError for unknown columns, metrics or references."""
+    chosen, by = _chosen(query.metrics), query.by
+    for name in (*by, *(name for name, _ in query.where)):
         if name not in GROUPABLE:
             raise InputError(
-                f"column `{name}`", "is none of a run's facts", f"name one of {', '.join(GROUPABLE)}"
+                f"column `{name}`", "not a column of `runs`", f"name one of {', '.join(GROUPABLE)}"
             )
     runs = tables.runs
-    for name, value in asked.where:
+    for name, value in query.where:
         runs = runs.filter(runs[name].cast("string") == value)
-    kept, left_out = _kept(runs, asked.everything)
+    kept, left_out = _kept(runs, query.everything)
     wide = expressions.quantities(Tables(kept, tables.sets, tables.ticks, tables.probes), chosen)
     present = expressions.available(wide, chosen)
     means = _instances(expressions.with_metrics(wide, present), by, present)
     if not len(means["instance"]):
-        raise InputError("the data set", "holds no run that counts", "look at --where, or take --everything")
+        raise InputError("the data set", "no run is left", "change --where, or add --everything")
     _one_operation(means, by)
-    return _laid_out(means, by, present, asked.reference, left_out)
+    return _laid_out(means, by, present, query.reference, left_out)
 
 
 def _chosen(keys: Sequence[str]) -> list[Metric]:
     unknown = [key for key in keys if key not in METRICS]
     if unknown:
         raise InputError(
-            f"--metrics {unknown[0]}", "is no row of a fleet", f"name some of {', '.join(METRICS)}"
+            f"--metrics {unknown[0]}", "no such row", f"name one or more of {', '.join(METRICS)}"
         )
     return [METRICS[key] for key in keys]
 
 
 def _kept(runs: ir.Table, everything: bool) -> tuple[ir.Table, tuple[tuple[str, int], ...]]:
-    """Runs that count. One whose counters were reset never does: what they rose by is not known."""
+    """Select runs. Runs with a reset counter are always excluded: its increase is not known."""
     reasons = {"a counter was reset or wrapped": runs.oddities > 0}
     if not everything:
         reasons |= {
@@ -171,19 +172,19 @@ def _kept(runs: ir.Table, everything: bool) -> tuple[ir.Table, tuple[tuple[str, 
 
 
 def _instances(rows: ir.Table, by: Sequence[str], metrics: Sequence[Metric]) -> Means:
-    """One row per group and instance: how many runs, and the mean and standard deviation of each metric."""
+    """Return runs, mean and standard deviation of each metric, per group and instance."""
     keys = {f"by{place}": rows[name].cast("string") for place, name in enumerate(by)}
     figures: dict[str, ir.Value] = {}
     for place, metric in enumerate(metrics):
         figures |= {f"m{place}": rows[metric.key].mean(), f"s{place}": rows[metric.key].std(how="sample")}
-    found = rows.group_by(**keys, instance=rows.instance).agg(
-        runs=rows.count(), least=rows.operation.min(), most=rows.operation.max(), **figures
+    means = rows.group_by(**keys, instance=rows.instance).agg(
+        runs=rows.count(), operation=rows.operation.min(), last_operation=rows.operation.max(), **figures
     )
-    return _fetch(found.order_by([*keys, "instance"]))
+    return _fetch(means.order_by([*keys, "instance"]))
 
 
 def _fetch(expression: ir.Table) -> Means:
-    """Columns as arrays of objects, null as NaN or None; by Arrow, which every engine of Ibis can."""
+    """Return columns as arrays of objects, null as NaN or None; every engine of Ibis supports Arrow."""
     try:
         table = expression.to_pyarrow()
     except duckdb.Error as error:
@@ -193,10 +194,10 @@ def _fetch(expression: ir.Table) -> Means:
 
 
 def _one_operation(means: Means, by: Sequence[str]) -> None:
-    for least, most in zip(means["least"], means["most"], strict=True):
-        if least != most:
+    for first, last in zip(means["operation"], means["last_operation"], strict=True):
+        if first != last:
             raise InputError(
-                f"--by {','.join(by)}", f"mixes operations ({least}, {most})", "add `workload` to it"
+                f"--by {','.join(by)}", f"mixes operations ({first}, {last})", "add `workload` to it"
             )
 
 
@@ -208,27 +209,28 @@ def _laid_out(
     left_out: tuple[tuple[str, int], ...],
 ) -> Fleet:
     rows = list(
-        zip(*([_said(part) for part in means[f"by{place}"]] for place in range(len(by))), strict=True)
+        zip(*([_text(part) for part in means[f"by{place}"]] for place in range(len(by))), strict=True)
     )
     firsts = Counter(row[0] for row in rows)
     base = reference or firsts.most_common(1)[0][0]
     if base not in firsts:
-        raise InputError(f"--reference {base}", f"is no {by[0]} here", f"name one of {'; '.join(firsts)}")
+        raise InputError(f"--reference {base}", f"no such {by[0]}", f"name one of {'; '.join(firsts)}")
     members = {row: np.array([each == row for each in rows]) for row in dict.fromkeys(rows)}
     groups: list[Group] = []
     outliers: list[Outlier] = []
-    for row, own in members.items():
+    operation = means["operation"]
+    for row, chosen in members.items():
         other = members.get((base, *row[1:])) if row[0] != base else None
         name, levels = " · ".join(row), []
+        same_operation = other is not None and operation[chosen][0] == operation[other][0]
         for place, metric in enumerate(metrics):
-            values = _values(means, own, place)
-            alike = other is not None and means["least"][own][0] == means["least"][other][0]
-            compared = other if alike or not metric.per_operation else None
+            values = _values(means, chosen, place)
+            compared = other if same_operation or not metric.per_operation else None
             versus = None if compared is None else _versus(values, _values(means, compared, place))
-            levels.append(_level(values, versus, _spread(means, own, place)))
-            outliers += _outliers(name, metric, means["instance"][own], values)
-        runs = sum(int(each) for each in means["runs"][own])
-        groups.append(Group(name, int(own.sum()), runs, tuple(levels)))
+            levels.append(_level(values, versus, _spread(means, chosen, place)))
+            outliers += _outliers(name, metric, means["instance"][chosen], values)
+        runs = sum(int(each) for each in means["runs"][chosen])
+        groups.append(Group(name, int(chosen.sum()), runs, tuple(levels)))
     instances = len(set(means["instance"].tolist()))
     return Fleet(by, tuple(metrics), tuple(groups), base, instances, tuple(outliers), left_out)
 
@@ -238,13 +240,13 @@ def _values(means: Means, chosen: NDArray[np.bool_], place: int) -> NDArray[np.f
 
 
 def _spread(means: Means, chosen: NDArray[np.bool_], place: int) -> float | None:
-    """Median over instances of the coefficient of variation between the runs of one."""
-    found = [
+    """Return the median over instances of the coefficient of variation between the runs of one."""
+    by_instance = [
         deviation / mean
         for mean, deviation in zip(means[f"m{place}"][chosen], means[f"s{place}"][chosen], strict=True)
         if mean and deviation is not None and not math.isnan(deviation)
     ]
-    return float(np.median(found)) if found else None
+    return float(np.median(by_instance)) if by_instance else None
 
 
 def _level(values: NDArray[np.float64], versus: stats.Estimate | None, runs_cv: float | None) -> Level:
@@ -257,29 +259,29 @@ def _level(values: NDArray[np.float64], versus: stats.Estimate | None, runs_cv: 
 
 
 def _versus(values: NDArray[np.float64], others: NDArray[np.float64]) -> stats.Estimate | None:
-    """Ratio of geometric means over instances; None where a value is zero, or there is none."""
-    own, base = values[~np.isnan(values)], others[~np.isnan(others)]
-    if not len(own) or not len(base) or not (own > 0).all() or not (base > 0).all():
+    """Return the ratio of geometric means over instances; None without values, or with a zero."""
+    known, base = values[~np.isnan(values)], others[~np.isnan(others)]
+    if not len(known) or not len(base) or not (known > 0).all() or not (base > 0).all():
         return None
-    return stats.ratio(own.tolist(), base.tolist(), paired=False)
+    return stats.ratio(known.tolist(), base.tolist(), paired=False)
 
 
 def _outliers(
     group: str, metric: Metric, instances: NDArray[np.object_], values: NDArray[np.float64]
 ) -> list[Outlier]:
-    """Instances whose logarithm is over 3.5 robust standard deviations from the group's median."""
-    if len(values) < LEAST_FOR_OUTLIERS or not (values > 0).all():
+    """Return instances over 3.5 robust standard deviations from the group's median, on the log scale."""
+    if len(values) < MIN_FOR_OUTLIERS or not (values > 0).all():
         return []
     logs = np.log(values)
-    apart = logs - np.median(logs)
-    scale = float(np.median(np.abs(apart))) * 1.4826
+    deviations = logs - np.median(logs)
+    scale = float(np.median(np.abs(deviations))) * 1.4826
     if scale == 0:
         return []
     return [
-        Outlier(group, str(instances[place]), metric, float(np.exp(apart[place])))
-        for place in np.flatnonzero(np.abs(apart) > FAR_OUT * scale)
+        Outlier(group, str(instances[place]), metric, float(np.exp(deviations[place])))
+        for place in np.flatnonzero(np.abs(deviations) > OUTLIER * scale)
     ]
 
 
-def _said(part: object) -> str:
+def _text(part: object) -> str:
     return "?" if part is None else str(part)

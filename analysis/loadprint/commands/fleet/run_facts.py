@@ -1,7 +1,7 @@
-"""One row of the table `runs`: what a run was, where, over which ticks, and what its generator counted.
+"""Builds a run's row in the table `runs`: workload, host, window, the generator's counts.
 
-Derived facts (settled, client-bound) are written beside the raw tables because a fleet is filtered by them;
-the recording stays the place where they can be made anew.
+Derived facts (settled, client-bound) are stored with the raw tables because a fleet is filtered by
+them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from loadprint.judging import client, steady
 from loadprint.metrics import devices
 from loadprint.metrics.gather import LATENCIES, Measured
-from loadprint.reading.columns import SUPERVISORS_VETH, VETH
+from loadprint.reading.columns import SUPERVISOR_VETH, VETH
 from loadprint.reading.instances import identity, kind
 from loadprint.reading.recording import Run
 from loadprint.tables.header import kernel
@@ -56,7 +56,7 @@ SET_COLUMNS = pa.schema(
 
 
 def facts(key: str, measured: Measured, interfaces: Iterable[str]) -> dict[str, Any]:
-    """Row of a run; None where the recording does not tell. `interfaces` are those of its table `nic`."""
+    """Return the row of a run; missing facts are None. `interfaces`: those in table `nic`."""
     run = measured.run
     result, server = run.result or {}, run.server or {}
     window, fingerprint = measured.window, run.fingerprint("server")
@@ -85,40 +85,40 @@ def facts(key: str, measured: Measured, interfaces: Iterable[str]) -> dict[str, 
         "last_tick": window.last if window else None,
         "settled": not steady.unsettled(run.id, [measured], steady.together([measured])),
         "client_bound": bool(client.client_bound(run.id, [measured])),
-        "oddities": len(measured.quantities.oddities),
+        "oddities": len(measured.quantities.warnings),
     }
     row |= {name: _number(result.get(name)) for name in TOTALS}
     for name in LATENCIES:
-        found = measured.quantities.get(f"latency.{name}")
-        row[f"latency_{name}_s"] = found.rate if found else None
+        latency = measured.quantities.get(f"latency.{name}")
+        row[f"latency_{name}_s"] = latency.rate if latency else None
     return row
 
 
 def sets(key: str, measured: Measured) -> list[dict[str, Any]]:
-    """The CPUs that stand for each side, by the recorder whose table has them; `all` where nobody chose."""
+    """Return the CPUs of each side and the recorder that has them; `all` without a CPU set."""
     rows = []
     for side, cpus in (("server", measured.server_cpus), ("load", measured.load_cpus)):
-        apart = side == "load" and "load" in measured.run.roles
-        if side == "load" and not apart and cpus is None:
+        separate_host = side == "load" and "load" in measured.run.roles
+        if side == "load" and not separate_host and cpus is None:
             continue
-        role = "load" if apart else measured.run.roles[0]
-        named = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
-        rows += [{"run": key, "side": side, "host_role": role, "cpu": cpu} for cpu in named]
+        role = "load" if separate_host else measured.run.roles[0]
+        names = ["all"] if cpus is None else [str(cpu) for cpu in cpus]
+        rows += [{"run": key, "side": side, "host_role": role, "cpu": cpu} for cpu in names]
     return rows
 
 
 def _type(run: Run) -> str:
-    """What a cloud calls the machine; elsewhere what it is made of."""
+    """Return the cloud's instance type, else the product, else a description of the hardware."""
     machine = run.fingerprint("server").get("virtualisation") or {}
     return str(machine.get("instance_type") or machine.get("product") or kind(run))
 
 
 def _interface(nics: Sequence[devices.Device], interfaces: Iterable[str]) -> str | None:
-    """Busiest interface but lo, by the name that its table has."""
-    named = next((nic.name for nic in nics if nic.name != "lo"), None)
-    if named == VETH:
-        return next((name for name in interfaces if SUPERVISORS_VETH.fullmatch(name)), None)
-    return named
+    """Return the busiest interface except lo, by its name in the table."""
+    busiest = next((nic.name for nic in nics if nic.name != "lo"), None)
+    if busiest == VETH:
+        return next((name for name in interfaces if SUPERVISOR_VETH.fullmatch(name)), None)
+    return busiest
 
 
 def _started(nanoseconds: Any) -> int | None:

@@ -1,1 +1,1 @@
-"""`loadprint import`: recordings of other tools as run directories, and published tables."""
+"""`loadprint import`: imports other tools' recordings, and checks printed tables."""

@@ -1,4 +1,4 @@
-"""The command `import`: which kinds there are, and where the run goes."""
+"""Defines the command `import` and lists the formats that it reads."""
 
 from __future__ import annotations
 
@@ -20,34 +20,39 @@ EXAMPLES = """examples:
   loadprint import table sar-of-a-blog.csv
 """
 
-# kind → what its help says. Its module here has `add_arguments(parser)` and `read(arguments) -> Imported`.
+# kind → its help. Module loadprint.importing.KIND: `add_arguments(parser)`, `read(arguments) -> Imported`.
 KINDS: dict[str, str] = {
-    "sar": "an sa file of sysstat, or what `sadf -j FILE -- -A` printed",
+    "sar": "an sa file of sysstat, or the output of `sadf -j FILE -- -A`",
     "prometheus": "range queries saved as JSON, or snapshots of /metrics",
 }
-TABLE = "a table printed in a publication, as CSV: its ratios computed again and judged"
+TABLE = "check a table of a publication (CSV): compute its ratios again and compare them"
 
 
 def add_import(subparsers: Any) -> None:
     """Register `import`."""
     parser = options.command(
-        subparsers, "import", "another tool's recording as a run directory, or a printed table", EXAMPLES
+        subparsers, "import", "import another tool's recording as a run directory", EXAMPLES
     )
     kinds = parser.add_subparsers(required=True, metavar="KIND")
-    for kind, told in KINDS.items():
-        own = kinds.add_parser(kind, help=told, description=f"Imports {told}.")
-        own.add_argument("paths", nargs="+", type=Path, metavar="PATH")
-        own.add_argument("--out", required=True, type=Path, metavar="RUN", help="the run directory to make")
+    for kind, summary in KINDS.items():
+        examples = [line for line in EXAMPLES.splitlines() if f" import {kind} " in line]
+        imported = options.command(
+            kinds, kind, summary, "\n".join(["examples:", *examples]), f"Import {summary}."
+        )
+        imported.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="file to import")
+        imported.add_argument(
+            "--out", required=True, type=Path, metavar="RUN", help="run directory to create"
+        )
         module = importlib.import_module(f"loadprint.importing.{kind}")
-        module.add_arguments(own)
-        own.set_defaults(run=run_import, kind=kind)
-    table = options.command(kinds, "table", TABLE, import_table_command.EXAMPLES, f"Reads {TABLE}.")
+        module.add_arguments(imported)
+        imported.set_defaults(run=run_import, kind=kind)
+    table = options.command(kinds, "table", TABLE, import_table_command.EXAMPLES)
     import_table_command.add_arguments(table)
     table.set_defaults(run=import_table_command.run)
 
 
 def run_import(arguments: argparse.Namespace) -> int:
-    """Write the run directory and say what is in it."""
+    """Write the run directory and print a summary of it."""
     from loadprint.importing.writer import write_run
 
     module = importlib.import_module(f"loadprint.importing.{arguments.kind}")

@@ -1,4 +1,4 @@
-"""`import table`: a table printed in a publication; it is judged and makes no run directory."""
+"""Defines `import table`, which checks the ratios of a printed table."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from loadprint import options
 
-EXAMPLES = """The columns are section (may be left out), metric (or whatever the first column is called), one
-for each side, and printed_ratio (may be left out). A number that holds commas stands in quotes.
+EXAMPLES = """Columns of the CSV file: section (optional), metric (any name), one column for each side, and
+printed_ratio (optional). Quote numbers that contain commas.
 
 examples:
   loadprint import table sar-of-a-blog.csv
@@ -18,18 +18,18 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of this kind."""
-    parser.add_argument("path", type=Path, metavar="FILE.csv")
+    """Add the arguments of `import table`."""
+    parser.add_argument("path", type=Path, metavar="FILE.csv", help="the table")
     parser.add_argument(
         "--reference",
         metavar="SIDE",
-        help="the side that ratios are taken to (default: that of the printed ratios, else the first)",
+        help="side that every ratio is relative to (default: that of the printed ratios, else the first)",
     )
     options.add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the table; a ratio that does not agree is a finding, no failure."""
+    """Print the table and return 0, even if a printed ratio does not agree: that is a finding."""
     from loadprint.importing.printed_table import read
     from loadprint.importing.printed_text import RENDERERS
 

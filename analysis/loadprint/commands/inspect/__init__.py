@@ -1,1 +1,1 @@
-"""`loadprint inspect`: what a run directory contains, what is missing, and what the recorder cost."""
+"""`loadprint inspect`: reports contents and missed data of a run, and the recorder's cost."""

@@ -1,4 +1,4 @@
-"""The command `inspect`: its arguments and its output."""
+"""Defines the command `inspect`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ INSPECT_EXAMPLES = """examples:
 def add_inspect(subparsers: Any) -> None:
     """Register `inspect`."""
     parser = options.command(
-        subparsers, "inspect", "what a run directory holds, missed and cost", INSPECT_EXAMPLES
+        subparsers,
+        "inspect",
+        "report the contents of a run directory, missed ticks, and the recorder's cost",
+        INSPECT_EXAMPLES,
     )
-    parser.add_argument("path", type=Path, metavar="RUN")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("path", type=Path, metavar="RUN", help="run directory")
+    options.add_format(parser, ("text", "json"))
     parser.set_defaults(run=run_inspect)
 
 
 def run_inspect(arguments: argparse.Namespace) -> int:
-    """Print what is in a run directory."""
+    """Print the report of a run directory."""
     from loadprint.commands.inspect import inspect_run, inspect_text
 
     report = inspect_run.inspect(arguments.path)

@@ -1,6 +1,6 @@
-"""`loadprint inspect RUN`: what a run directory holds, what was missed or failed, what the recorder cost.
+"""Reads a run directory: its contents, missed ticks and failed reads, and the recorder's cost.
 
-Works on torn and unfinished directories too: what cannot be said is left out with its reason.
+Torn and unfinished directories are read too: a missing figure has a reason in its place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from loadprint.reading.window import Window
 
 @dataclass(frozen=True)
 class ProbeReport:
-    """One probe of a role: its ticks by status, and its first reason when a read did not succeed."""
+    """One probe of a role: its ticks by status, and the reason of its first failed read."""
 
     name: str
     status: str
@@ -36,7 +36,7 @@ class ProbeReport:
 
 @dataclass(frozen=True)
 class RoleReport:
-    """One recorder: how long it ran, what it missed, and what it cost."""
+    """One recorder: its duration, missed ticks, and cost."""
 
     role: str
     host: str
@@ -56,7 +56,7 @@ class RoleReport:
 
 @dataclass(frozen=True)
 class RunReport:
-    """A whole run directory. `manifest` is `intact`, `missing` or `broken`; `problems` are one line each."""
+    """A run directory. `manifest` is `intact`, `missing` or `broken`; each of `problems` is one line."""
 
     path: str
     id: str
@@ -72,9 +72,9 @@ class RunReport:
 
 
 def inspect(path: Path) -> RunReport:
-    """Look into a run directory. Raises InputError when it is none, or a table in it cannot be read."""
+    """Read a run directory. Raises InputError if `path` is not one, or if a table cannot be read."""
     run, store = open_run(path), Store()
-    wrong = check_manifest(run)
+    mismatches = check_manifest(run)
     files = {str(p.relative_to(path)): p.stat().st_size for p in sorted(path.rglob("*")) if p.is_file()}
     roles, unread = [], []
     for role in run.roles:
@@ -88,9 +88,9 @@ def inspect(path: Path) -> RunReport:
         status=run.status,
         reason=str(run.meta.get("reason") or ""),
         workload=str(run.meta.get("workload") or (run.result or {}).get("workload") or "unknown"),
-        manifest="missing" if run.manifest is None else "broken" if wrong else "intact",
+        manifest="missing" if run.manifest is None else "broken" if mismatches else "intact",
         files=files,
-        problems=(*run.problems, *wrong, *unread),
+        problems=(*run.problems, *mismatches, *unread),
         phases=tuple(
             (p.name, None if p.end_ns is None else (p.end_ns - p.begin_ns) / 1e9) for p in run.phases
         ),
@@ -114,7 +114,7 @@ def _role(run: Run, role: str, store: Store) -> RoleReport:
         ),
     )
     if len(rows["tick"]) == 0:
-        raise InputError(path, "holds no tick", "record again")
+        raise InputError(path, "contains no ticks", "record again")
     cost, reason = _cost(run, role, rows, described, store)
     samples = len(set(rows["tick"]))
     span = float(rows["end"].max() - rows["start"].min()) / 1e9
@@ -127,17 +127,13 @@ def _role(run: Run, role: str, store: Store) -> RoleReport:
         span_s=span,
         ended=str(described.get("ended") or "unknown"),
         torn_bytes=int(described.get("torn_bytes") or 0),
-        recorder_cpu_us_per_sample=_times(cost.get("cpu"), 1e6 * span / samples),
+        recorder_cpu_us_per_sample=None if "cpu" not in cost else cost["cpu"] * (1e6 * span / samples),
         recorder_core_share=cost.get("cpu"),
         recorder_cpu_steps=int(cost.get("steps", 0)),
         recorder_rss_bytes=cost.get("rss"),
         recorder_cost_reason=reason,
         probes=tuple(_probe(run, role, probe, rows, store) for probe in _probe_list(described, rows)),
     )
-
-
-def _times(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor
 
 
 def _probe_list(described: dict[str, Any], rows: Columns) -> list[dict[str, Any]]:
@@ -152,7 +148,7 @@ def _probe(run: Run, role: str, probe: dict[str, Any], rows: Columns, store: Sto
     reasons = [str(text) for text in rows["reason"][chosen] if text]
     table = run.table(role, probe["name"])
     if table and probe["name"] == "scrape":
-        reasons += _down(table, store)
+        reasons += _failed_scrapes(table, store)
     good = chosen & (rows["status"] == "ok")
     return ProbeReport(
         name=str(probe["name"]),
@@ -166,14 +162,14 @@ def _probe(run: Run, role: str, probe: dict[str, Any], rows: Columns, store: Sto
     )
 
 
-def _down(table: Path, store: Store) -> list[str]:
-    """Endpoints that did not answer: a scrape that fails was made, and says so by `up` 0 as in Prometheus."""
-    absent = {"endpoint": "an endpoint", "text": "no reason told"}
+def _failed_scrapes(table: Path, store: Store) -> list[str]:
+    """List endpoints that did not answer: as in Prometheus, a failed scrape is recorded as `up` 0."""
+    defaults = {"endpoint": "an endpoint", "text": "no reason recorded"}
     rows = store.fetch(
         table,
         lambda t: (
-            # what somebody imported may name no endpoint, nor say why
-            t.mutate(**{name: ibis.literal(word) for name, word in absent.items() if name not in t.columns})
+            # an imported table may have neither an endpoint nor a reason
+            t.mutate(**{name: ibis.literal(word) for name, word in defaults.items() if name not in t.columns})
             .filter(ibis._.metric == "up")
             .group_by("endpoint")
             .agg(
@@ -184,23 +180,23 @@ def _down(table: Path, store: Store) -> list[str]:
             .order_by("endpoint")
         ),
     )
-    told = [
-        f"{endpoint} down in {down:.0f} of {scrapes:.0f} scrapes ({why or 'no reason told'})"
+    lines = [
+        f"{endpoint} down in {down:.0f} of {scrapes:.0f} scrapes ({why or 'no reason recorded'})"
         for endpoint, scrapes, down, why in zip(*(rows[name] for name in rows), strict=True)
         if down > 0
     ]
-    return ["; ".join(told)] if told else []
+    return ["; ".join(lines)] if lines else []
 
 
 def _cost(
     run: Run, role: str, rows: Columns, described: dict[str, Any], store: Store
 ) -> tuple[dict[str, float], str]:
-    """Return the recorder's own CPU (cores) and resident bytes over the whole recording, or why not."""
+    """Return the recorder's CPU (cores) and resident bytes over the recording, or the reason for none."""
     good = (rows["probe"] == "process") & (rows["status"] == "ok")
     middle = (rows["start"] + rows["end"]) / 2
     stamps = dict(zip(rows["tick"][good].astype(int).tolist(), middle[good].tolist(), strict=True))
     if len(stamps) < 2:
-        return {}, "probe process was read fewer than two times"
+        return {}, "probe process has fewer than two reads"
     out = Quantities()
     window = Window(
         role,
@@ -215,8 +211,8 @@ def _cost(
     )
     hz = run.fingerprint(role).get("user_hz") or 100
     process(Source(run, window, store, out), float(hz))
-    found = {name: q.rate for name in ("cpu", "rss") if (q := out.get(f"process.recorder.{name}"))}
-    whole = out.get("process.recorder.cpu")
-    if whole and whole.count is not None:
-        found["steps"] = whole.count
-    return found, "" if found else out.why("process.recorder")
+    cost = {name: q.rate for name in ("cpu", "rss") if (q := out.get(f"process.recorder.{name}"))}
+    cpu = out.get("process.recorder.cpu")
+    if cpu and cpu.count is not None:
+        cost["steps"] = cpu.count
+    return cost, "" if cost else out.why("process.recorder")

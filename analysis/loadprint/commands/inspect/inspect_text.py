@@ -1,4 +1,4 @@
-"""`loadprint inspect` as text."""
+"""Renders the report of `loadprint inspect` as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loadprint.numbers import number
 
 
 def render(report: RunReport, width: int = 100) -> str:
-    """Return the report as lines and one table a role."""
+    """Return the report as lines, and one table for each role."""
     console = Console(
         file=io.StringIO(), width=width, force_terminal=False, color_system=None, highlight=False
     )
@@ -23,7 +23,7 @@ def render(report: RunReport, width: int = 100) -> str:
     size = number(sum(report.files.values()) / 1024, 0)
     console.print(f"files      {len(report.files)}, {size} KiB; manifest {report.manifest}")
     phases = ", ".join(
-        f"{name} {'never ended' if length is None else f'{length:.1f} s'}" for name, length in report.phases
+        f"{name} {'unfinished' if length is None else f'{length:.1f} s'}" for name, length in report.phases
     )
     console.print(f"phases     {phases or 'none'}")
     if report.result:
@@ -58,7 +58,7 @@ def _role(console: Console, role: RoleReport) -> None:
             else f", {role.recorder_rss_bytes / 1048576:.1f} MiB resident"
         )
         console.print(
-            f"recorder   {role.recorder_cpu_us_per_sample:,.0f} µs of CPU a sample, "
+            f"recorder   {role.recorder_cpu_us_per_sample:,.0f} µs of CPU per sample, "
             f"{100 * role.recorder_core_share:.3f} % of a core ({role.recorder_cpu_steps} clock steps){rss}"
         )
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)

@@ -1,1 +1,1 @@
-"""Is the new instance as good as the old one? Non-inferiority row by row, with a verdict for a pipeline."""
+"""`loadprint qualify`: tests whether a new instance is not worse than the old one, row by row."""

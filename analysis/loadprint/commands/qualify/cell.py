@@ -1,4 +1,4 @@
-"""One cell as the report tells it: its lines, burst and sustained levels, spread, and what voids it."""
+"""Reports one cell: its lines, burst and sustained levels, spread, and what invalidates it."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from loadprint.commands.qualify.party_differences import Configuration, Differin
 from loadprint.commands.qualify.qualify_report import CellReport, Exhausted, LevelLine
 from loadprint.commands.qualify.spec import Spec
 
-MOST_NAMED = 3
+MAX_NAMES = 3
 
 
 def report(sheet: Sheet, setting: Configuration, spec: Spec, *, by_type: bool) -> CellReport:
-    """Judge a measured cell and tell it."""
-    how = cell_rows.scope(sheet, spec, by_type=by_type)
-    lines = cell_rows.lines(sheet, spec, how)
-    apart = (("work", setting.work), ("configuration", setting.spoiling))
-    why = [(f"not the same {what}", named(found)) for what, found in apart if found]
-    why += voids(sheet, spec)
+    """Judge a measured cell and report it."""
+    scope = cell_rows.scope_of(sheet, spec, by_type=by_type)
+    lines = cell_rows.lines(sheet, spec, scope)
+    differing = (("work", setting.work), ("configuration", setting.invalidating))
+    reasons = [(f"not the same {what}", named(differences)) for what, differences in differing if differences]
+    reasons += voids(sheet, spec)
     sides = (("baseline", sheet.baseline), ("candidate", sheet.candidate))
-    told = () if how.equal_load else sides
-    alike = all(name != "operation" for name, _, _ in setting.work)
+    same_operation = all(name != "operation" for name, _, _ in setting.work)
     return CellReport(
         name=sheet.cell.name,
         title=_title(sheet),
         threads=sheet.cell.candidate.threads,
-        load="equal-load" if how.equal_load else "saturation",
-        lines=tuple(cell_rows.void(line, comparable=alike) if why else line for line in lines),
-        levels=tuple(_levels(name, side) for name, side in told),
-        spread=tuple((name, _spread(side)) for name, side in told),
-        voids=tuple(why),
+        load="equal-load" if scope.equal_load else "saturation",
+        lines=tuple(cell_rows.void(line, comparable=same_operation) if reasons else line for line in lines),
+        levels=() if scope.equal_load else tuple(_levels(name, side) for name, side in sides),
+        spread=() if scope.equal_load else tuple((name, _spread(side)) for name, side in sides),
+        voids=tuple(reasons),
         notes=tuple(
             f"{name}: {run} is missing ({reason})"
             for name, side in sides
@@ -43,10 +42,10 @@ def report(sheet: Sheet, setting: Configuration, spec: Spec, *, by_type: bool) -
 
 
 def named(differences: Sequence[Differing]) -> str:
-    """Differences in a line: name, baseline | candidate."""
-    told = [f"{name} {old} | {new}" for name, old, new in differences[:MOST_NAMED]]
-    more = len(differences) - MOST_NAMED
-    return "; ".join(told) + (f" and {more} more" if more > 0 else "")
+    """Return differences as one line: name, baseline | candidate."""
+    texts = [f"{name} {old} | {new}" for name, old, new in differences[:MAX_NAMES]]
+    more = len(differences) - MAX_NAMES
+    return "; ".join(texts) + (f" and {more} more" if more > 0 else "")
 
 
 def _title(sheet: Sheet) -> str:
@@ -58,13 +57,13 @@ def _title(sheet: Sheet) -> str:
             f"{rate.rate:,.0f}/s" if (rate := side.runs[0].quantities.get("load.rate")) else "?"
             for side in (sheet.baseline, sheet.candidate)
         ]
-        load = f"held to {' | '.join(dict.fromkeys(rates))}"
+        load = f"at a rate of {' | '.join(dict.fromkeys(rates))}"
     threads = f", {part.threads} threads" if part.threads else ""
     return f"{sheet.cell.name}: {workload}{threads}, {load}"
 
 
 def _levels(party: str, side: Observed) -> LevelLine:
-    known = [(place, found) for place, found in enumerate(side.levels) if found]
+    known = [(place, levels) for place, levels in enumerate(side.levels) if levels]
     exhausted = tuple(
         Exhausted(
             side.runs[place].run.id,
@@ -72,14 +71,14 @@ def _levels(party: str, side: Observed) -> LevelLine:
             side.in_operations(place, step.before) or 0.0,
             side.in_operations(place, step.after) or 0.0,
         )
-        for place, found in known
-        for step in found.steps
+        for place, levels in known
+        for step in levels.steps
     )
     return LevelLine(
         party,
         side.seconds,
-        _mean([side.in_operations(place, found.burst) for place, found in known]),
-        min((found.burst_s for _, found in known), default=None),
+        _mean([side.in_operations(place, levels.burst) for place, levels in known]),
+        min((levels.burst_s for _, levels in known), default=None),
         _mean([value for runs in side.sustained for value in runs]) if known else None,
         exhausted,
     )
@@ -91,7 +90,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _spread(side: Observed) -> Components:
-    """Of operations a second, at their sustained level."""
+    """Return the spread of operations per second, at their sustained level."""
     values = [[value for value in runs if value] for runs in side.sustained]
     seconds = [run.events_per_second for run in side.runs if round(run.step_s) == 1]
     return components(values, seconds)

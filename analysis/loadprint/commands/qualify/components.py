@@ -1,7 +1,8 @@
-"""Where the spread comes from: instances, runs of one instance, seconds of one run.
+"""Estimates variance components: between instances, runs of one instance, seconds of one run.
 
-One-way random effects on the logs of run means, log y = level + instance + run, fitted by restricted maximum
-likelihood (Patterson & Thompson 1971). With equal numbers of runs: the analysis of variance, cut off at 0.
+One-way random effects on the logs of run means, log y = level + instance + run, fitted by
+restricted maximum likelihood (Patterson & Thompson 1971). With equal numbers of runs: the analysis
+of variance, cut off at 0.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 class Components:
     """Coefficients of variation, as shares: between instances, between runs of one, between its seconds.
 
-    None where nobody can tell: one instance, one run of each, no throughput by seconds. The runs' part holds
-    what is left of the seconds' noise in a mean over the window.
+    None if not estimable: one instance, one run of each, no throughput by seconds. The part of the
+    runs includes the remaining noise of the seconds in a mean over the window.
     """
 
     instances: float | None
@@ -34,7 +35,7 @@ class Components:
 
 
 def components(values: Sequence[Sequence[float]], seconds: Sequence[Floats] = ()) -> Components:
-    """Spread of positive run means by instance, and of series of seconds (one of each run)."""
+    """Return the spread of positive run means by instance, and of series of seconds (one per run)."""
     groups = [np.log(np.asarray(runs, dtype=float)) for runs in values if len(runs)]
     count = sum(map(len, groups))
     between, within = None, None
@@ -46,7 +47,7 @@ def components(values: Sequence[Sequence[float]], seconds: Sequence[Floats] = ()
 
 
 def reml(groups: Sequence[Floats]) -> tuple[float, float]:
-    """Variances (between groups, within them) of two or more groups, one of them with two or more values."""
+    """Return the variances (between, within) of two or more groups, at least one with two values."""
     sizes = np.array([len(group) for group in groups], dtype=float)
     means = np.array([float(group.mean()) for group in groups])
     inside = math.fsum(float(((group - group.mean()) ** 2).sum()) for group in groups)
@@ -56,7 +57,7 @@ def reml(groups: Sequence[Floats]) -> tuple[float, float]:
         return float(means.var(ddof=1)), 0.0
 
     def profile(ratio: float) -> tuple[float, float]:
-        """Twice the restricted log likelihood, and the variance within, at a ratio of the variances."""
+        """Return twice the restricted log likelihood, and the variance within."""
         weights = sizes / (1 + sizes * ratio)
         level = float(weights @ means / weights.sum())
         variance = (inside + float(weights @ (means - level) ** 2)) / freedom
@@ -79,12 +80,12 @@ def reml(groups: Sequence[Floats]) -> tuple[float, float]:
 
 
 def _cv(variance: float | None) -> float | None:
-    """Coefficient of variation of a lognormal value from the variance of its log."""
+    """Return the coefficient of variation of a lognormal value from the variance of its log."""
     return None if variance is None else math.sqrt(math.expm1(variance))
 
 
 def _pooled(series: Sequence[Floats]) -> float | None:
-    """Root mean square of the coefficients of variation of series about their own means."""
+    """Return the root mean square of the coefficients of variation of series."""
     shares = [gaps.known(each) for each in series]
     known = [each for each in shares if len(each) > 1 and each.mean() > 0]
     if not known:

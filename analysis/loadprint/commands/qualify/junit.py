@@ -1,7 +1,7 @@
-"""A report as JUnit's XML, which continuous integration reads: a suite for each cell, a case for each row.
+"""Renders a report as JUnit XML, for continuous integration: a suite per cell, a case per row.
 
-A row that fails is a `failure`. One that nobody can tell is an `error`: `skipped` would let a pipeline go on
-as if it had passed. The last suite holds the verdict as a whole, so that the file is red whenever the exit
+A row that fails is a `failure`, an inconclusive row is an `error`: a pipeline would treat `skipped`
+as passed. The last suite contains the overall verdict, so that the file fails whenever the exit
 status is not 0.
 """
 
@@ -23,14 +23,14 @@ class _Case:
     name: str
     verdict: str
     message: str
-    told: str
+    details: str
 
 
 def render(report: Report) -> str:
     """Return the XML document."""
     suites = [(cell.title, f"qualify.{_dotless(cell.name)}", _cases(cell)) for cell in report.cells]
-    whole = _Case("verdict", report.verdict, qualify_cells.last(report), "\n".join(report.reasons))
-    suites.append(("the whole", "qualify", [whole]))
+    overall = _Case("verdict", report.verdict, qualify_cells.last(report), "\n".join(report.reasons))
+    suites.append(("overall", "qualify", [overall]))
     root = Xml.Element("testsuites", name="loadprint qualify")
     for name, classname, cases in suites:
         suite = Xml.SubElement(root, "testsuite", {"name": _clean(name), **_counts(cases), "time": "0"})
@@ -60,7 +60,7 @@ def _message(cell: CellReport, line: Line) -> str:
 
 def _figures(row: list[str]) -> str:
     return ", ".join(
-        f"{head} {told}" for head, told in zip(qualify_cells.HEADS[2:], row[2:], strict=True) if told
+        f"{head} {text}" for head, text in zip(qualify_cells.HEADS[2:], row[2:], strict=True) if text
     )
 
 
@@ -71,17 +71,17 @@ def _counts(cases: list[_Case]) -> dict[str, str]:
 
 
 def _add(suite: Xml.Element, classname: str, case: _Case) -> None:
-    told = Xml.SubElement(suite, "testcase", name=_clean(case.name), classname=_clean(classname), time="0")
+    element = Xml.SubElement(suite, "testcase", name=_clean(case.name), classname=_clean(classname), time="0")
     if case.verdict == PASS:
-        Xml.SubElement(told, "system-out").text = _clean(case.told)
+        Xml.SubElement(element, "system-out").text = _clean(case.details)
         return
     kind = "failure" if case.verdict == FAIL else "error"
-    found = Xml.SubElement(told, kind, message=_clean(case.message), type=case.verdict)
-    found.text = _clean(case.told)
+    result = Xml.SubElement(element, kind, message=_clean(case.message), type=case.verdict)
+    result.text = _clean(case.details)
 
 
 def _dotless(name: str) -> str:
-    """A dot would be read as the end of a package."""
+    """Replace dots, which separate packages in a class name."""
     return name.replace(".", "_")
 
 

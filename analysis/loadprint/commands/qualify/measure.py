@@ -1,4 +1,4 @@
-"""Reads both parties of a cell: their runs by instance, rows, levels, and what forbids a verdict."""
+"""Measures a cell: runs by instance, rows, levels, and reasons against a verdict."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Values = list[list[float | None]]  # of runs, by instance
 
 @dataclass(frozen=True)
 class Observed:
-    """One party in one cell; `levels` hold None for a run without throughput by seconds."""
+    """One party in one cell; `levels` contains None for a run without throughput by seconds."""
 
     part: Part
     runs: tuple[Measured, ...]
@@ -36,7 +36,7 @@ class Observed:
 
     @property
     def sustained(self) -> Values:
-        """Operations a second after the burst: the run's rate, put to the level of its settled seconds."""
+        """Operations per second after the burst: the run's rate, scaled to its sustained level."""
         return [[self._sustained(place) for place in machine.places] for machine in self.machines]
 
     @property
@@ -45,22 +45,22 @@ class Observed:
         return min(run.quantities.values["load.seconds"].rate if run.run.result else 0.0 for run in self.runs)
 
     def in_operations(self, place: int, level: float) -> float | None:
-        """Rate of a run in operations, for a level of its seconds (which count every type of event)."""
-        found, rate = self.levels[place], self.runs[place].quantities.get("load.events")
-        mean = float(np.nanmean(self.runs[place].events_per_second)) if found else 0.0
+        """Convert a level of a run's seconds, which count all events, to operations per second."""
+        levels, rate = self.levels[place], self.runs[place].quantities.get("load.events")
+        mean = float(np.nanmean(self.runs[place].events_per_second)) if levels else 0.0
         return rate.rate * level / mean if rate and mean > 0 else None
 
     def _sustained(self, place: int) -> float | None:
-        found = self.levels[place]
-        if found is not None:
-            return self.in_operations(place, found.sustained)
+        levels = self.levels[place]
+        if levels is not None:
+            return self.in_operations(place, levels.sustained)
         rate = self.runs[place].quantities.get("load.events")
         return None if rate is None else rate.rate
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A cell as it was measured: both parties, and rows whose columns are the instances of both."""
+    """A measured cell: both parties, and rows whose columns are the instances of both."""
 
     cell: Cell
     baseline: Observed
@@ -68,32 +68,32 @@ class Sheet:
     groups: tuple[Group, ...]
 
     def values(self, row: Row) -> tuple[Values, Values]:
-        """Values of a row's runs by instance, the baseline's and the candidate's."""
+        """Return the values of a row's runs by instance, for the baseline and the candidate."""
         by_instance = [list(cell.repeats) for cell in row.cells]
         cut = len(self.baseline.machines)
         return by_instance[:cut], by_instance[cut:]
 
     def of_ceiling(self, row: Row) -> tuple[float | None, float | None]:
-        """Shares of the measured ceiling that the parties came to, means over instances."""
+        """Return the parties' shares of the measured ceiling, means over instances."""
         shares = [cell.of_ceiling for cell in row.cells]
         cut = len(self.baseline.machines)
         return _mean(shares[:cut]), _mean(shares[cut:])
 
     def why_missing(self, row: Row) -> str:
-        """Reasons of the footnotes on a row's cells."""
+        """Return the reasons in the footnotes of a row's cells."""
         notes = [note for cell in row.cells if None in cell.repeats for note in cell.notes]
         return "; ".join(dict.fromkeys(notes)) or "not measured"
 
 
 class Reader:
-    """Measures runs, each directory once: a baseline may be judged against many candidates."""
+    """Measures runs, each directory once: a baseline may be compared with many candidates."""
 
     def __init__(self) -> None:
         self._store = Store()
         self._known: dict[Path, Measured] = {}
 
     def measured(self, run: Run) -> Measured:
-        """Return what a run did. Raises InputError naming a file that cannot be used."""
+        """Return the measurements of a run. Raises InputError that names an unusable file."""
         place = run.path.resolve()
         if place not in self._known:
             self._known[place] = gather(run, self._store)
@@ -106,7 +106,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def observe(cell: Cell, spec: Spec, reader: Reader) -> Sheet:
-    """Measure all runs of a cell. Raises InputError naming a file that cannot be used."""
+    """Measure all runs of a cell. Raises InputError that names an unusable file."""
     baseline, candidate = (_observed(part, spec, reader) for part in (cell.baseline, cell.candidate))
     columns = [
         Column(machine.name, tuple(side.runs[place] for place in machine.places), paired=False)
@@ -119,33 +119,33 @@ def observe(cell: Cell, spec: Spec, reader: Reader) -> Sheet:
 
 def _observed(part: Part, spec: Spec, reader: Reader) -> Observed:
     runs = tuple(reader.measured(run) for run in part.runs)
-    found = tuple(levels(run.events_per_second, spec.sustained.burst, run.step_s) for run in runs)
-    return Observed(part, runs, instances(part.runs, spec.instances_by), found)
+    by_run = tuple(levels(run.events_per_second, spec.sustained.burst, run.step_s) for run in runs)
+    return Observed(part, runs, instances(part.runs, spec.instances_by), by_run)
 
 
 def voids(sheet: Sheet, spec: Spec) -> Iterator[tuple[str, str]]:
-    """Why no row of a cell may carry a verdict, whatever its figures: a word and a line for each."""
+    """Yield the reasons why no row of a cell may have a verdict: a word and a line for each."""
     for name, side in (("baseline", sheet.baseline), ("candidate", sheet.candidate)):
-        if told := client.client_bound(name, side.runs):
-            yield "client-bound", told
+        if reason := client.client_bound(name, side.runs):
+            yield "client-bound", reason
         repeats = _settled(side)
-        if told := steady.unsettled(name, repeats, steady.together(repeats)):
-            yield "never settled", told
-        if told := "" if spec.accept_disturbed else _disturbed(side):
-            yield "disturbed", f"{name}: the canary found disturbed, run again: {told}"
+        if reason := steady.unsettled(name, repeats, steady.together(repeats)):
+            yield "never settled", reason
+        if reason := "" if spec.accept_disturbed else _disturbed(side):
+            yield "disturbed", f"{name}: disturbed according to the canary, run again: {reason}"
 
 
 def _disturbed(side: Observed) -> str:
-    """Repeats whose canary took another time after them than before."""
-    found = canary.by_run(side.part.runs).values()
-    return "; ".join(text for own in found for text in canary.beyond(own))
+    """List the repeats whose canary has different times before and after them."""
+    shifts = canary.by_run(side.part.runs).values()
+    return "; ".join(text for of_run in shifts for text in canary.beyond(of_run))
 
 
 def _settled(side: Observed) -> list[Measured]:
-    """Runs with the seconds after a lasting step down: a used up credit is no drift."""
+    """Limit runs to the seconds after a lasting step down: an exhausted credit is not drift."""
     return [
-        replace(run, events_per_second=run.events_per_second[round(found.sustained_from / run.step_s) :])
-        if found and found.steps
+        replace(run, events_per_second=run.events_per_second[round(levels.sustained_from / run.step_s) :])
+        if levels and levels.steps
         else run
-        for run, found in zip(side.runs, side.levels, strict=True)
+        for run, levels in zip(side.runs, side.levels, strict=True)
     ]

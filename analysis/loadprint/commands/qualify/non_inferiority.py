@@ -1,8 +1,8 @@
-"""One row judged: is the candidate at most so much worse than the baseline? Plain values in and out.
+"""Tests one row for non-inferiority: the candidate may be worse by at most the tolerance.
 
-Non-inferiority on the log of the ratio (Schuirmann 1987 for the one-sided bounds): pass when the one-sided
-bound of the interval is not beyond the tolerance, fail when the whole interval is, else nobody can tell. The
-unit is the run for an instance, and the instance for a type.
+The test is on the log of the ratio (Schuirmann 1987 for the one-sided bounds). Pass: the one-sided
+bound of the interval is within the tolerance; fail: the whole interval is beyond it; else
+inconclusive. The unit is the run for an instance, and the instance for a type.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import stdtrit  # four times quicker to import than scipy.stats
+from scipy.special import stdtrit  # four times faster to import than scipy.stats
 
-Verdict = Literal["pass", "fail", "cannot tell"]
+Verdict = Literal["pass", "fail", "inconclusive"]
 PASS: Verdict = "pass"
 FAIL: Verdict = "fail"
-CANNOT_TELL: Verdict = "cannot tell"
+INCONCLUSIVE: Verdict = "inconclusive"
 
-LEAST_FREEDOM = 2  # three runs of one instance, or three instances
-MOST_MORE = 1000
+MIN_FREEDOM = 2  # degrees of freedom: three runs of one instance, or three instances
+MAX_MORE = 1000
 
 
 @dataclass(frozen=True)
 class Level:
-    """Where a side lies: mean of logs, variance of that mean, its degrees of freedom, and how many units."""
+    """The level of a side: mean of logs, variance of this mean, degrees of freedom, units."""
 
     mean: float
     variance: float
@@ -36,10 +36,11 @@ class Level:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What one row says. `ratio` is candidate / baseline, `low` and `high` its one-sided bounds.
+    """The result for one row. `ratio` is candidate / baseline, `low` and `high` are its one-sided bounds.
 
-    `limit` is the ratio at which the candidate is just as much worse as is allowed. `better`: the interval
-    lies wholly on the good side of 1. `more`: units (repeats or instances) that each side would need besides.
+    `limit` is the ratio of a candidate that is worse by exactly the tolerance. `better`: the whole
+    interval is on the better side of 1. `more`: units (repeats or instances) that each side needs
+    in addition.
     """
 
     verdict: Verdict
@@ -52,15 +53,15 @@ class Judgement:
 
 
 def of_runs(values: Sequence[Sequence[float]]) -> Level | None:
-    """Level of exactly these instances: positive values of the runs of each; the run is the unit.
+    """Return the level of exactly these instances, from positive values of their runs; the unit is the run.
 
-    Instances weigh the same; the spread is that of the runs about their own instance, pooled. None where the
-    runs leave fewer than two degrees of freedom.
+    Instances have equal weights; the variance is that of runs within their instance, pooled. None
+    with fewer than two degrees of freedom.
     """
     logs = [np.log(np.asarray(runs, dtype=float)) for runs in values if len(runs)]
     count = sum(map(len, logs))
     freedom = count - len(logs)
-    if freedom < LEAST_FREEDOM:
+    if freedom < MIN_FREEDOM:
         return None
     spread = sum(float(((runs - runs.mean()) ** 2).sum()) for runs in logs) / freedom
     mean = math.fsum(float(runs.mean()) for runs in logs) / len(logs)
@@ -69,15 +70,15 @@ def of_runs(values: Sequence[Sequence[float]]) -> Level | None:
 
 
 def of_instances(values: Sequence[Sequence[float]]) -> Level | None:
-    """Level of the type that instances are drawn from; the instance is the unit. None below three of them."""
+    """Return the level of a type; the unit is the instance. None with fewer than three instances."""
     means = np.array([float(np.mean(np.log(runs))) for runs in values if len(runs)])
-    if len(means) <= LEAST_FREEDOM:
+    if len(means) <= MIN_FREEDOM:
         return None
     return Level(float(means.mean()), float(means.var(ddof=1)) / len(means), len(means) - 1, len(means))
 
 
 def limit_of(tolerance: float, better: str) -> float:
-    """Ratio at which a candidate is `tolerance` (a share) worse; `better` is `higher` or `lower`."""
+    """Return the ratio of a candidate that is worse by `tolerance` (a share)."""
     return 1 - tolerance if better == "higher" else 1 + tolerance
 
 
@@ -88,47 +89,47 @@ def judge(baseline: Level, candidate: Level, tolerance: float, better: str, conf
     half = _half(baseline, candidate, confidence, 0)
     low, high = centre - half, centre + half
     edge = math.log(limit)
-    # the ends of the interval, seen so that larger is better
+    # the ends of the interval, mirrored if needed so that larger is better
     worst, best, allowed = (low, high, edge) if better == "higher" else (-high, -low, -edge)
-    # equal values are not set apart by the last digit of a logarithm
-    verdict = PASS if worst >= allowed - 1e-12 else FAIL if best < allowed - 1e-12 else CANNOT_TELL
+    # rounding of the logarithm must not make equal values differ
+    verdict = PASS if worst >= allowed - 1e-12 else FAIL if best < allowed - 1e-12 else INCONCLUSIVE
     more = None
-    if verdict == CANNOT_TELL:
+    if verdict == INCONCLUSIVE:
         more = _more(baseline, candidate, abs(centre - edge), confidence)
     return Judgement(verdict, limit, _exp(centre), _exp(low), _exp(high), worst > 1e-12, more)
 
 
 def interval(level: Level, confidence: float) -> tuple[float, float, float]:
-    """Geometric mean of a side, and its two one-sided bounds."""
+    """Return the geometric mean of a side, and its two one-sided bounds."""
     half = float(stdtrit(level.freedom, confidence)) * math.sqrt(level.variance)
     return _exp(level.mean), _exp(level.mean - half), _exp(level.mean + half)
 
 
 def _exp(log: float) -> float:
-    """Exponential function; what is wider than doubles are stays at their end."""
+    """Return e to the power of `log`, limited to the range of a double."""
     return math.exp(min(log, 700.0))
 
 
 def _half(one: Level, other: Level, confidence: float, more: int) -> float:
-    """Half width of the difference, had each side `more` units of the spread that was seen.
+    """Return the half width of the difference if each side had `more` further units of the same variance.
 
     Degrees of freedom by Welch and Satterthwaite.
     """
-    total, below = 0.0, 0.0
+    total, denominator = 0.0, 0.0
     for level in (one, other):
         variance = level.variance * level.units / (level.units + more)
         total += variance
-        below += variance**2 / (level.freedom + more)
+        denominator += variance**2 / (level.freedom + more)
     if total <= 0:
         return 0.0
-    return float(stdtrit(total**2 / below, confidence)) * math.sqrt(total)
+    return float(stdtrit(total**2 / denominator, confidence)) * math.sqrt(total)
 
 
 def _more(one: Level, other: Level, distance: float, confidence: float) -> int | None:
-    """Fewest further units a side whose interval no longer reaches the limit; None beyond a thousand."""
-    if _half(one, other, confidence, MOST_MORE) >= distance:
+    """Return the further units per side that exclude the limit from the interval; None over 1000."""
+    if _half(one, other, confidence, MAX_MORE) >= distance:
         return None
-    low, high = 0, MOST_MORE
+    low, high = 0, MAX_MORE
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if _half(one, other, confidence, middle) < distance else (middle, high)

@@ -1,7 +1,7 @@
-"""What is put beside what: the words of a command line as two parties, their sides as cells that match.
+"""Resolves the operands of the command line to two parties, and matches their sides as cells.
 
-A party is one execution or many, of one host or many; sides of the same name are one part of it. A cell is a
-part that both parties have: one workload at one concurrency and one kind of load.
+A party is one or more executions of one or more hosts; sides of the same name form one part of it.
+A cell is a part that both parties have: one workload at one concurrency and one kind of load.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ class Part:
 
     @property
     def side(self) -> Side:
-        """All of it as if it were one side of one execution."""
+        """The part as one side of one execution."""
         return Side(self.name, self.name, self.runs, self.missing, self.execution)
 
     @property
     def fraction(self) -> float | None:
-        """Share of the slower side's maximum that an open loop was held to; None at saturation."""
-        found = self.plan.get("fraction")
-        return float(found) if isinstance(found, int | float) else None
+        """The rate of an open loop as a share of the slower side's maximum; None at saturation."""
+        fraction = self.plan.get("fraction")
+        return float(fraction) if isinstance(fraction, int | float) else None
 
     @property
     def threads(self) -> int | None:
         """Connections of the load."""
-        found = (self.runs[0].result or {}).get("threads", self.plan.get("threads"))
-        return found if isinstance(found, int) else None
+        threads = (self.runs[0].result or {}).get("threads", self.plan.get("threads"))
+        return threads if isinstance(threads, int) else None
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Party:
 
 @dataclass(frozen=True)
 class Cell:
-    """A part of the baseline and the same of the candidate."""
+    """A part of the baseline and the matching part of the candidate."""
 
     name: str
     baseline: Part
@@ -73,29 +73,31 @@ class _Gathered:
 
 
 def party(words: Sequence[str], spec: Spec) -> Party:
-    """Runs that some words stand for. Raises InputError where one is unusable or of a refused profile."""
+    """Return the runs of operands. Raises InputError for unusable runs and refused profiles."""
     out = _Gathered()
     for path, name in _expanded(words):
         out.executions.append(str(path))
         if (path / "execution.json").is_file():
             _execution(path, name, spec, out)
         elif name is not None:
-            raise InputError(path, "holds no execution.json", "give EXECUTION:side or a run directory")
+            raise InputError(
+                path, "does not contain execution.json", "give EXECUTION:side or a run directory"
+            )
         else:
             side = single(path)
             out.sides.setdefault(side.name, []).append((side, {}))
     if not out.sides:
-        told = "; ".join(f"{name}: {why}" for name, why in out.missing) or "it plans none"
-        raise InputError(" ".join(words), f"no side of it can be judged ({told})", "run the campaign again")
+        reasons = "; ".join(f"{name}: {why}" for name, why in out.missing) or "it has no sides"
+        raise InputError(" ".join(words), f"no usable side ({reasons})", "run the campaign again")
     parts = {
         name: Part(
             name,
-            found[0][1],
-            tuple(run for side, _ in found for run in side.runs),
-            tuple(each for side, _ in found for each in side.missing),
-            found[0][0].execution,
+            sides[0][1],
+            tuple(run for side, _ in sides for run in side.runs),
+            tuple(each for side, _ in sides for each in side.missing),
+            sides[0][0].execution,
         )
-        for name, found in out.sides.items()
+        for name, sides in out.sides.items()
     }
     for part in parts.values():
         _require_profile(part, spec)
@@ -103,42 +105,42 @@ def party(words: Sequence[str], spec: Spec) -> Party:
 
 
 def cells(baseline: Party, candidate: Party) -> tuple[list[Cell], list[str], list[str]]:
-    """Cells that match by name, names that only the baseline has, and names that only the candidate has.
+    """Return the cells that match by name, names of the baseline only, and names of the candidate only.
 
-    Two single sides are a cell whatever they are called. Raises InputError where nothing matches.
+    Two single sides match regardless of their names. Raises InputError if nothing matches.
     """
     old, new = baseline.parts, candidate.parts
     if len(old) == 1 and len(new) == 1:
         one, other = next(iter(old.values())), next(iter(new.values()))
         name = one.name if one.name == other.name else f"{one.name} | {other.name}"
         return [Cell(name, one, other)], [], []
-    found = [Cell(name, old[name], new[name]) for name in old if name in new]
-    if not found:
+    matched = [Cell(name, old[name], new[name]) for name in old if name in new]
+    if not matched:
         raise InputError(
             " ".join(candidate.words),
-            f"its sides ({', '.join(new)}) are none of the baseline's ({', '.join(old)})",
-            "name one of each as EXECUTION:side, or run the same campaign on both",
+            f"no side of it ({', '.join(new)}) is a side of the baseline ({', '.join(old)})",
+            "name one side of each as EXECUTION:side, or run the same campaign on both",
         )
-    return found, [name for name in old if name not in new], [name for name in new if name not in old]
+    return matched, [name for name in old if name not in new], [name for name in new if name not in old]
 
 
 def _expanded(words: Sequence[str]) -> Iterator[tuple[Path, str | None]]:
-    """Executions or runs of words, globs and directories that hold executions; each one once."""
+    """Yield the executions or runs of operands, globs and directories of executions; each one once."""
     seen: set[tuple[Path, str | None]] = set()
     for word in words:
-        found = [word]
+        operands = [word]
         if not Path(word).exists() and glob.has_magic(word):
             pattern, colon, side = word.rpartition(":")
             if not colon or "/" in side:
                 pattern, side = word, ""
-            found = [f"{path}:{side}" if side else path for path in sorted(glob.glob(pattern))]
-            if not found:
-                raise InputError(word, "matches nothing", "quote it, and name directories of executions")
-        for each in found:
-            path, name = split(each)
+            operands = [f"{path}:{side}" if side else path for path in sorted(glob.glob(pattern))]
+            if not operands:
+                raise InputError(word, "matches nothing", "give a pattern of directories of executions")
+        for operand in operands:
+            path, name = split(operand)
             if not path.exists():
                 raise InputError(
-                    path, "no such execution or run", "give a directory that holds execution.json"
+                    path, "no such execution or run", "give a directory that contains execution.json"
                 )
             for place in _below(path):
                 if (key := (place.resolve(), name)) not in seen:
@@ -147,7 +149,7 @@ def _expanded(words: Sequence[str]) -> Iterator[tuple[Path, str | None]]:
 
 
 def _below(path: Path) -> list[Path]:
-    """A directory of executions stands for all of them; links such as `latest` are seen through."""
+    """Return the executions in a directory, or the directory itself if it is an execution or a run."""
     if (path / "execution.json").is_file() or (path / "run.json").is_file():
         return [path]
     return sorted(child.parent for child in path.glob("*/execution.json")) or [path]
@@ -158,17 +160,17 @@ def _execution(path: Path, name: str | None, spec: Spec, out: _Gathered) -> None
     for side in _chosen(path, execution, name, spec):
         plan = execution["sides"][side] or {}
         try:
-            found = side_of(path, execution, side)
+            resolved = side_of(path, execution, side)
         except InputError as error:
             if name is not None:
                 raise
             out.missing.append((f"{path}:{side}", error.what))
             continue
-        out.sides.setdefault(side, []).append((found, plan))
+        out.sides.setdefault(side, []).append((resolved, plan))
 
 
 def _chosen(path: Path, execution: dict[str, Any], name: str | None, spec: Spec) -> list[str]:
-    """Sides that are judged: those at saturation, and those at one rate of equal load."""
+    """Return the sides to judge: those at saturation, and those at one rate of equal load."""
     known = sides_of(execution, path)
     if name is not None and not name.startswith("@"):
         if name in known:
@@ -187,12 +189,13 @@ def _chosen(path: Path, execution: dict[str, Any], name: str | None, spec: Spec)
 
 
 def _require_profile(part: Part, spec: Spec) -> None:
-    """Raise InputError for a run whose server did not keep what it acknowledged, or may not have."""
+    """Raise InputError for a run of a server profile that is not accepted."""
     for run in part.runs:
         profile = run.meta.get("profile") or (part.plan.get("server") or {}).get("profile")
         if profile not in spec.accept_profiles:
-            told = f"of server profile `{profile}`" if profile else "of an unknown server profile"
-            only = " or ".join(spec.accept_profiles)
+            accepted = " or ".join(spec.accept_profiles)
             raise InputError(
-                run.path, f"is {told}, only {only} qualifies", "run it so, or name it under `accept_profiles`"
+                run.path,
+                f"server profile is {f'`{profile}`' if profile else 'unknown'}, only {accepted} qualifies",
+                "run it with an accepted profile, or add it to `accept_profiles`",
             )

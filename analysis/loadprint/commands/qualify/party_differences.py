@@ -1,4 +1,4 @@
-"""What differs between the parties: hardware, which is the subject, or configuration, which spoils it."""
+"""Sorts the differences between the parties: hardware, work, and configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loadprint.reading.recording import Run
 Differing = tuple[str, str, str]
 WORK = ("load generator", "data")
 BOUGHT = ("hardware", "placement")
-# what follows from the hardware: a kernel and a server size these themselves
+# settings that the kernel and the server derive from the hardware
 FOLLOWS = (
     "*clocksource*",
     "*limits.*",
@@ -40,20 +40,20 @@ REMOVED_OPTIONS = (("multiplex", False), ("workers", None))
 
 @dataclass(frozen=True)
 class Configuration:
-    """Material differences as (name, baseline, candidate), by what they mean to the question."""
+    """Material differences as (name, baseline, candidate); those of `invalidating` allow no verdict."""
 
     hardware: tuple[Differing, ...]
     work: tuple[Differing, ...]
     accepted: tuple[Differing, ...]
-    spoiling: tuple[Differing, ...]
+    invalidating: tuple[Differing, ...]
 
 
 def configuration(
     cell: Cell, baseline: Sequence[Measured], candidate: Sequence[Measured], accept: Sequence[str]
 ) -> Configuration:
-    """Sort what differs between the parties of a cell; `accept` are patterns of names."""
-    found = differences([cell.baseline.side, cell.candidate.side], [baseline, candidate])
-    material = [each for each in found if each.material and not each.asked]
+    """Sort the differences between the parties of a cell; `accept` contains patterns of names."""
+    between = differences([cell.baseline.side, cell.candidate.side], [baseline, candidate])
+    material = [each for each in between if each.material and not each.asked]
     hardware = [each for each in material if _is_hardware(each)]
     accepted = [
         each
@@ -61,31 +61,31 @@ def configuration(
         if each not in hardware and any(fnmatch(each.name, pattern) for pattern in accept)
     ]
     others = [each for each in material if each not in hardware and each not in accepted]
-    work = _told([each for each in others if each.group in WORK])
+    work = _as_tuples([each for each in others if each.group in WORK])
     return Configuration(
-        hardware=_told(hardware),
+        hardware=_as_tuples(hardware),
         work=tuple(_other_work(cell)) or work,
-        accepted=_told(accepted),
-        spoiling=_told([each for each in others if each.group not in WORK]),
+        accepted=_as_tuples(accepted),
+        invalidating=_as_tuples([each for each in others if each.group not in WORK]),
     )
 
 
 def _other_work(cell: Cell) -> list[Differing]:
-    """What the parties were not asked alike, or not alike among their own runs."""
+    """Return differences in the work between the parties, or between the runs of one party."""
     sides = [[_work(run, part) for run in part.runs] for part in (cell.baseline, cell.candidate)]
     names = dict.fromkeys(name for side in sides for work in side for name in work)
-    told = []
+    differing = []
     for name in names:
         known = [sorted({work.get(name, "absent") for work in side}) for side in sides]
         if known[0] != known[1] or len(known[0]) > 1:
-            told.append((name, " / ".join(known[0]), " / ".join(known[1])))
-    return told
+            differing.append((name, " / ".join(known[0]), " / ".join(known[1])))
+    return differing
 
 
 def _work(run: Run, part: Part) -> dict[str, str]:
-    """Workload, threads, options and operation of a run, as text."""
+    """Return workload, threads, options and operation of a run, as text."""
     result = run.result or {}
-    asked = {
+    work = {
         "workload": result.get("workload") or run.meta.get("workload"),
         "threads": result.get("threads"),
         "operation": result.get("operation") or run.meta.get("operation"),
@@ -97,16 +97,16 @@ def _work(run: Run, part: Part) -> dict[str, str]:
             if (name, value) not in REMOVED_OPTIONS
         },
     }
-    return {name: str(value) for name, value in asked.items()}
+    return {name: str(value) for name, value in work.items()}
 
 
 def _is_hardware(difference: Difference) -> bool:
-    """Whether a difference is the subject. Mitigations follow the CPU, unless one side went without."""
+    """Whether a difference is one of hardware. Mitigations are, unless only one side is vulnerable."""
     name = difference.name.rpartition(": ")[2]
     if name.startswith("mitigations."):
         return len({"vulnerable" in value.lower() for value in difference.values}) == 1
     return difference.group in BOUGHT or any(fnmatch(name, pattern) for pattern in FOLLOWS)
 
 
-def _told(found: Sequence[Difference]) -> tuple[Differing, ...]:
-    return tuple((each.name, each.values[0], each.values[1]) for each in found)
+def _as_tuples(between: Sequence[Difference]) -> tuple[Differing, ...]:
+    return tuple((each.name, each.values[0], each.values[1]) for each in between)

@@ -1,4 +1,4 @@
-"""From two parties and a specification to a Report: every cell measured and judged, then one verdict."""
+"""Judges a candidate against a baseline: measures and judges every cell, and gives one verdict."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from loadprint.commands.qualify import cell, parties
 from loadprint.commands.qualify.measure import Reader, observe
-from loadprint.commands.qualify.non_inferiority import CANNOT_TELL, FAIL, LEAST_FREEDOM, PASS, Verdict
+from loadprint.commands.qualify.non_inferiority import FAIL, INCONCLUSIVE, MIN_FREEDOM, PASS, Verdict
 from loadprint.commands.qualify.parties import Cell, Party
 from loadprint.commands.qualify.party_differences import configuration
 from loadprint.commands.qualify.qualify_report import CellReport, Machine, Report
 from loadprint.commands.qualify.spec import Spec
 from loadprint.reading.instances import Instance, instances
 
-LEAST_INSTANCES = LEAST_FREEDOM + 1
+MIN_INSTANCES = MIN_FREEDOM + 1
 NAMES = ("baseline", "candidate")
 Differences = tuple[tuple[str, str, str], ...]
 
@@ -21,9 +21,9 @@ Differences = tuple[tuple[str, str, str], ...]
 def qualify(
     baseline: Sequence[str], candidate: Sequence[str], spec: Spec, reader: Reader | None = None
 ) -> Report:
-    """Judge the candidate against the baseline. Raises InputError where one of them cannot be used.
+    """Judge the candidate against the baseline. Raises InputError if one of them is unusable.
 
-    A `reader` remembers the runs it has measured.
+    A `reader` that is given again does not measure its runs again.
     """
     reader = reader or Reader()
     both = [parties.party(words, spec) for words in (baseline, candidate)]
@@ -34,7 +34,7 @@ def qualify(
     ]
     counts = [len(each) for each in machines]
     group = max(counts) > 1 if spec.about == "auto" else spec.about == "type"
-    by_type = group and min(counts) >= LEAST_INSTANCES
+    by_type = group and min(counts) >= MIN_INSTANCES
     cells, settings = [], []
     for each in matched:
         sheet = observe(each, spec, reader)
@@ -42,7 +42,7 @@ def qualify(
         settings.append(setting)
         cells.append(cell.report(sheet, setting, spec, by_type=by_type))
     type_unknown = (
-        f"nothing can be said about the type: {counts[0]} | {counts[1]} instances, three a side are needed"
+        f"no verdict about the type: {counts[0]} | {counts[1]} instances, three or more per side needed"
         if not by_type
         else ""
     )
@@ -52,11 +52,11 @@ def qualify(
         about="type" if group else "instances",
         confidence=spec.confidence,
         parties=tuple(
-            (name, party.executions, tuple(map(_machine, own)))
-            for name, party, own in zip(NAMES, both, machines, strict=True)
+            (name, party.executions, tuple(map(_machine, its_machines)))
+            for name, party, its_machines in zip(NAMES, both, machines, strict=True)
         ),
         subject=_union([setting.hardware for setting in settings]),
-        configuration=_union([setting.spoiling for setting in settings]),
+        configuration=_union([setting.invalidating for setting in settings]),
         accepted=_union([setting.accepted for setting in settings]),
         cells=tuple(cells),
         notes=tuple(_notes(both, only_new, machines, "" if group else type_unknown)),
@@ -69,13 +69,13 @@ def qualify(
 def _verdict(
     cells: Sequence[CellReport], gaps: Sequence[str], type_unknown: str
 ) -> tuple[Verdict, list[str]]:
-    """All rows must pass; one that fails decides, unless the question was about a type nobody can judge."""
+    """Return pass if all rows pass, fail if one fails, else inconclusive, with the reasons."""
     judged = [(each, line) for each in cells for line in each.lines if line.verdict]
     failed = [f"{each.name}: {line.label}" for each, line in judged if line.verdict == FAIL]
     if type_unknown:
         passed = judged and all(line.verdict == PASS for _, line in judged)
-        own = f"these instances themselves: {'fail' if failed else 'pass' if passed else 'cannot tell'}"
-        return CANNOT_TELL, [type_unknown, own, *gaps]
+        verdict = FAIL if failed else PASS if passed else INCONCLUSIVE
+        return INCONCLUSIVE, [type_unknown, f"these instances themselves: {verdict}", *gaps]
     if failed:
         return FAIL, [f"beyond the tolerance: {', '.join(failed)}"]
     reasons = [
@@ -86,47 +86,47 @@ def _verdict(
     reasons += _grouped(
         (line.reason, f"{each.name}: {line.label}")
         for each, line in judged
-        if line.verdict == CANNOT_TELL and not each.voids
+        if line.verdict == INCONCLUSIVE and not each.voids
     )
     reasons += gaps
     if reasons or not judged:
-        return CANNOT_TELL, reasons or ["no row of the specification was judged"]
-    ahead = sum(line.is_better for _, line in judged)
-    told = f"all {len(judged)} rows are within their tolerances"
-    return PASS, [f"{told}, {ahead} of them better than the baseline's" if ahead else told]
+        return INCONCLUSIVE, reasons or ["no row of the specification was judged"]
+    better = sum(line.is_better for _, line in judged)
+    reason = f"all {len(judged)} rows are within their tolerances"
+    return PASS, [f"{reason}, {better} of them better than the baseline" if better else reason]
 
 
-def _grouped(told: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Each reason once, with the first row it is of and how many more."""
-    rows: dict[str, list[str]] = {}
-    for reason, row in told:
-        rows.setdefault(reason, []).append(row)
-    for reason, own in rows.items():
-        more = len(own) - 1
-        yield f"{own[0]}{f' and {more} more' if more else ''}: {reason}"
+def _grouped(reasons: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield each reason once, with its first row and the number of further rows."""
+    rows_by_reason: dict[str, list[str]] = {}
+    for reason, row in reasons:
+        rows_by_reason.setdefault(reason, []).append(row)
+    for reason, rows in rows_by_reason.items():
+        more = len(rows) - 1
+        yield f"{rows[0]}{f' and {more} more' if more else ''}: {reason}"
 
 
 def _gaps(matched: Sequence[Cell], cells: Sequence[CellReport], spec: Spec) -> Iterator[str]:
-    """What the specification asks and no recording can answer: concurrencies, and rows of another load."""
+    """Yield requirements that no recording meets: concurrencies, and rows of another load."""
     families: dict[str, set[int]] = {}
-    for each, told in zip(matched, cells, strict=True):
-        if told.load == "saturation" and told.threads is not None:
+    for each, cell_report in zip(matched, cells, strict=True):
+        if cell_report.load == "saturation" and cell_report.threads is not None:
             plan = each.candidate.plan
             rest = {key: value for key, value in (plan.get("cell") or {}).items() if key != "threads"}
             name = " ".join(map(str, (plan.get("of") or each.name, *rest.values())))
-            families.setdefault(name, set()).add(told.threads)
+            families.setdefault(name, set()).add(cell_report.threads)
     for name, threads in families.items():
         if len(threads) < spec.concurrencies:
             only = ", ".join(map(str, sorted(threads)))
             yield (
-                f"{name}: run at {only} threads only, {spec.concurrencies} concurrencies are asked for "
+                f"{name}: run at {only} threads only, {spec.concurrencies} concurrencies required "
                 "(sides that differ in threads, or `concurrencies: 1`)"
             )
-    loads = {told.load for told in cells}
-    for key, asked in spec.rows.items():
-        at = asked.judged_at(key)
+    loads = {cell_report.load for cell_report in cells}
+    for key, row_spec in spec.rows.items():
+        at = row_spec.judged_at(key)
         if at not in ("any", *loads):
-            yield f"{key}: judged at {at}, and no side was run so"
+            yield f"{key}: judged at {at}, and no side was run at it"
 
 
 def _unmatched(only_old: Sequence[str]) -> list[str]:
@@ -141,34 +141,34 @@ def _notes(
 ) -> Iterator[str]:
     if only_new:
         yield f"only the candidate has {', '.join(only_new)}: not judged"
-    for name, party, own in zip(NAMES, both, machines, strict=True):
+    for name, party, its_machines in zip(NAMES, both, machines, strict=True):
         for side, why in party.missing:
             yield f"{name}: {side}: {why}"
-        for each in own:
+        for each in its_machines:
             if each.boots > 1:
-                yield f"{name}: {each.name} was booted {each.boots} times: taken for one instance"
+                yield f"{name}: {each.name} was booted {each.boots} times: counted as one instance"
     if type_unknown:
         yield type_unknown
     shared = {each.name for each in machines[0]} & {each.name for each in machines[1]}
     if shared:
         names = ", ".join(sorted(shared))
-        yield f"both call their host {names}: if it is one machine, no hardware is compared"
+        yield f"both have a host named {names}: if it is one machine, no hardware is compared"
     recorded = [{run.path.resolve() for part in party.parts.values() for run in part.runs} for party in both]
     if recorded[0] & recorded[1]:
-        yield "recordings of the baseline are beside themselves: that says how wide the bounds are, no more"
+        yield "baseline and candidate share recordings: this shows only the width of the bounds"
 
 
 def _machine(instance: Instance) -> Machine:
     return Machine(instance.name, instance.kind, len(instance.places), instance.boots)
 
 
-def _union(found: Sequence[Differences]) -> Differences:
-    return tuple(dict.fromkeys(each for differences in found for each in differences))
+def _union(by_cell: Sequence[Differences]) -> Differences:
+    return tuple(dict.fromkeys(each for differences in by_cell for each in differences))
 
 
 def _method(spec: Spec, *, by_type: bool) -> Iterator[str]:
     level = f"{100 * spec.confidence:g} %"
-    unit = "instances (log means of each)" if by_type else "runs (logs, about their own instance)"
+    unit = "instances (mean of logs of each)" if by_type else "runs (variance within their instance)"
     yield (
         f"ratio: candidate / baseline, of geometric means over {unit}; bounds: one-sided, {level} each, "
         "Welch's t."

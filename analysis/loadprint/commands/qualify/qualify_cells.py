@@ -1,4 +1,4 @@
-"""A report's parts as texts, for the renderers that people read."""
+"""Formats the parts of a report as texts, for the text and Markdown renderers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from loadprint.commands.qualify.components import Components
 from loadprint.commands.qualify.qualify_report import CellReport, Figure, LevelLine, Line, Report
 
 HEADS = ("", "", "baseline", "candidate", "ratio", "bounds", "limit", "verdict")
-MOST_LISTED = 12
+MAX_LISTED = 12
 
 
 def facts(report: Report) -> Iterator[tuple[str, str]]:
-    """What is put beside what, as (label, text)."""
+    """Yield what is compared, as (label, text)."""
     about = "the type of instance" if report.about == "type" else "these instances"
     yield "judged", f"{about}, every bound at {100 * report.confidence:g} %"
     for name, executions, machines in report.parties:
-        told = ", ".join(
+        hosts = ", ".join(
             f"{each.name}{f' ({each.kind})' if each.kind else ''}, {_count(each.runs, 'run')}"
             for each in machines
         )
-        yield name, f"{' '.join(executions)}: {told}"
+        yield name, f"{' '.join(executions)}: {hosts}"
     yield "hardware", _differences(report.subject) or "no difference recorded"
     yield "differs", _differences(report.configuration) or "nothing material in the configuration"
     if report.accepted:
@@ -31,7 +31,7 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def rows(cell: CellReport) -> Iterator[tuple[list[str], str]]:
-    """Every line of a cell: its texts in the order of HEADS, and what is to be said below it."""
+    """Yield every line of a cell: its texts in the order of HEADS, and the reason below it."""
     for line in cell.lines:
         places = _places(line)
         yield (
@@ -50,17 +50,17 @@ def rows(cell: CellReport) -> Iterator[tuple[list[str], str]]:
 
 
 def voids(cell: CellReport) -> list[str]:
-    """Why no row of a cell has a verdict."""
+    """Return the reasons why no row of a cell has a verdict."""
     return [void if word in void else f"{word}: {void}" for word, void in cell.voids]
 
 
 def below(cell: CellReport) -> Iterator[str]:
-    """What a cell says below its rows: levels, steps down, spread, price, what is missing."""
+    """Yield the lines below the rows of a cell: levels, steps down, spread, price, missing runs."""
     for level in cell.levels:
         yield from _level(level)
     for name, spread in cell.spread:
-        if told := _spread(spread):
-            yield f"{name}: spread of operations/s (CV): {told}"
+        if text := _spread(spread):
+            yield f"{name}: spread of operations/s (CV): {text}"
     for line in cell.lines:
         for name, figure in (("baseline", line.baseline), ("candidate", line.candidate)):
             if figure.of_ceiling is not None:
@@ -74,7 +74,7 @@ def below(cell: CellReport) -> Iterator[str]:
 
 
 def last(report: Report) -> str:
-    """The verdict and why, in one line."""
+    """Return the verdict and its reason, in one line."""
     more = len(report.reasons) - 1
     return f"{report.verdict}: {report.reasons[0]}{f' (and {more} more)' if more > 0 else ''}"
 
@@ -83,10 +83,10 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _differences(found: tuple[tuple[str, str, str], ...]) -> str:
-    told = "; ".join(f"{name} {old} | {new}" for name, old, new in found[:MOST_LISTED])
-    more = len(found) - MOST_LISTED
-    return f"{told}; and {more} more" if more > 0 else told
+def _differences(differences: tuple[tuple[str, str, str], ...]) -> str:
+    text = "; ".join(f"{name} {old} | {new}" for name, old, new in differences[:MAX_LISTED])
+    more = len(differences) - MAX_LISTED
+    return f"{text}; and {more} more" if more > 0 else text
 
 
 def _places(line: Line) -> int:
@@ -114,7 +114,7 @@ def _verdict(line: Line) -> str:
 
 def _level(level: LevelLine) -> Iterator[str]:
     if level.burst is None or level.sustained is None:
-        yield f"{level.party}: no throughput by seconds: burst and sustained level cannot be told"
+        yield f"{level.party}: burst and sustained level are not known: no throughput by seconds"
         return
     yield (
         f"{level.party}: burst {_rate(level.burst)}/s (best {level.burst_s} s), sustained "
@@ -123,8 +123,8 @@ def _level(level: LevelLine) -> Iterator[str]:
     )
     for each in level.exhausted:
         yield (
-            f"{level.party}: {each.run} fell for good after {each.second} s, from {_rate(each.before)}/s to "
-            f"{_rate(each.after)}/s, as when a credit is used up"
+            f"{level.party}: {each.run} fell after {each.second} s, from {_rate(each.before)}/s to "
+            f"{_rate(each.after)}/s, and did not recover: possibly an exhausted credit"
         )
 
 
@@ -132,10 +132,10 @@ def _rate(value: float) -> str:
     return numbers.number(value, numbers.decimals([value]))
 
 
-def _spread(found: Components) -> str:
+def _spread(components: Components) -> str:
     parts = (
-        ("between instances", found.instances),
-        ("between runs of one", found.runs),
-        ("between seconds of a run", found.seconds),
+        ("between instances", components.instances),
+        ("between runs of one", components.runs),
+        ("between seconds of a run", components.seconds),
     )
     return ", ".join(f"{what} {numbers.percent(cv)} %" for what, cv in parts if cv is not None)

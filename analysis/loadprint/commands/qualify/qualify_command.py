@@ -1,4 +1,4 @@
-"""The command `qualify`: its arguments, and what it prints."""
+"""Defines the command `qualify`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from loadprint import options
 from loadprint.errors import InputError
 
 EXAMPLES = """BASELINE and CANDIDATE are executions, EXECUTION:side, run directories, a directory of
-executions, or a quoted glob. Several hosts a side: --baseline and --candidate; from three instances a
-side on the type is judged.
+executions, or a quoted glob. For several hosts per side, use --baseline and --candidate; with
+three or more instances per side, the type of instance is judged.
 
-exit status: 0 pass, 1 fail, 2 cannot tell or unusable input; the last line says which and why.
+exit status: 0 pass, 1 fail, 2 inconclusive or unusable input. The last line has the verdict and
+its reason.
 
 examples:
   loadprint qualify runs/quick/latest new-host/runs/quick/latest
@@ -28,23 +29,28 @@ def add(subparsers: Any) -> None:
     parser = options.command(
         subparsers,
         "qualify",
-        "is the new instance as good as the old one? pass, fail or cannot tell",
+        "test whether a new instance is as good as the old one: pass, fail or inconclusive",
         EXAMPLES,
     )
-    parser.add_argument("words", nargs="*", metavar="BASELINE CANDIDATE")
+    parser.add_argument("words", nargs="*", metavar="BASELINE CANDIDATE", help="the two sides to compare")
     parser.add_argument("--baseline", nargs="+", default=[], metavar="E", help="executions of the baseline")
     parser.add_argument("--candidate", nargs="+", default=[], metavar="E", help="executions of the candidate")
-    parser.add_argument("--spec", type=Path, metavar="FILE", help="rows, tolerances, price (YAML)")
+    parser.add_argument(
+        "--spec",
+        type=Path,
+        metavar="FILE",
+        help="rows, tolerances, price (default: see --print-spec)",
+    )
     parser.add_argument("--print-spec", action="store_true", help="print the built-in specification")
     parser.add_argument(
-        "--junit", type=Path, metavar="FILE", help="also write JUnit XML, a case for each row"
+        "--junit", type=Path, metavar="FILE", help="also write JUnit XML, with a case for each row"
     )
     options.add_output(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print a qualification; the exit status is its verdict."""
+    """Print a qualification. Returns the exit status of its verdict."""
     from loadprint.commands.qualify import spec as specification
 
     if arguments.print_spec:
@@ -64,12 +70,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _parties(arguments: argparse.Namespace, spec: Any) -> tuple[list[str], list[str]]:
-    """Words of both parties: two positional arguments, else options, else the specification."""
+    """Return both parties' operands: positional arguments, else options, else the specification."""
     words = arguments.words
     if words and (arguments.baseline or arguments.candidate or len(words) != 2):
         raise InputError(
             "loadprint qualify",
-            f"takes two executions, or the options alone; {len(words)} given",
+            f"needs two executions, or only the options; {len(words)} given",
             "give BASELINE CANDIDATE, or --baseline E… --candidate E…",
         )
     if words:
@@ -77,5 +83,5 @@ def _parties(arguments: argparse.Namespace, spec: Any) -> tuple[list[str], list[
     baseline, candidate = arguments.baseline or spec.baseline, arguments.candidate or spec.candidate
     if not baseline or not candidate:
         missing = "baseline" if not baseline else "candidate"
-        raise InputError("loadprint qualify", f"no {missing} is given", "give BASELINE CANDIDATE")
+        raise InputError("loadprint qualify", f"no {missing} given", "give BASELINE CANDIDATE")
     return list(baseline), list(candidate)

@@ -1,4 +1,4 @@
-"""A qualification as a plain value: every figure and every word of it; renderers only lay it out."""
+"""Defines the report of a qualification: every figure and text that renderers print."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadprint.commands.qualify.non_inferiority import Verdict
 class Figure:
     """A side's value in base units, mean of its runs, with the one-sided bounds of its geometric mean.
 
-    `of_ceiling`: its share of what somebody measured to be possible there.
+    `of_ceiling`: its share of the measured ceiling.
     """
 
     value: float | None
@@ -24,10 +24,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class Line:
-    """One row in one cell. `verdict` is empty where the row is only shown; `reason` says why nobody can tell.
+    """One row in one cell.
 
-    `more` is how many further repeats (or instances) a side would decide. `limit` is the ratio that is still
-    allowed.
+    `verdict` is empty if the row is not judged. `reason` is why a row is inconclusive. `more` is
+    the number of further repeats (or instances) per side that would decide. `limit` is the worst
+    ratio that passes.
     """
 
     key: str
@@ -51,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Exhausted:
-    """A run whose throughput fell for good at a second of its window, from one level to another."""
+    """A run with a lasting fall of throughput at a second of its window, from one level to another."""
 
     run: str
     second: int
@@ -61,7 +62,7 @@ class Exhausted:
 
 @dataclass(frozen=True)
 class LevelLine:
-    """Burst and sustained throughput of a party in one cell: means over its runs, operations a second."""
+    """Burst and sustained throughput of a party in one cell, in operations per second."""
 
     party: str
     seconds: float
@@ -73,9 +74,9 @@ class LevelLine:
 
 @dataclass(frozen=True)
 class CellReport:
-    """A workload at one concurrency and one kind of load. `voids` say why none of its rows has a verdict.
+    """A workload at one concurrency and one kind of load.
 
-    Each is a word and a line.
+    `voids` contains the reasons why none of its rows has a verdict: a word and a line for each.
     """
 
     name: str
@@ -91,7 +92,7 @@ class CellReport:
 
 @dataclass(frozen=True)
 class Machine:
-    """An instance: its name, what it is, how many runs are of it."""
+    """An instance: its name, its type, the number of its runs and boots."""
 
     name: str
     kind: str
@@ -101,7 +102,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole qualification; `reasons` keep it from a pass or make it fail, the most important first."""
+    """The qualification; `reasons` explain the verdict, the most important first."""
 
     about: str
     confidence: float
@@ -117,5 +118,5 @@ class Report:
 
     @property
     def status(self) -> int:
-        """Exit status: 0 pass, 1 fail, 2 cannot tell."""
+        """Exit status: 0 pass, 1 fail, 2 inconclusive."""
         return {"pass": 0, "fail": 1}.get(self.verdict, 2)

@@ -1,4 +1,4 @@
-"""A report as text of 100 columns, Markdown, CSV and JSON. Lays out, decides nothing."""
+"""Renders a report as text of 100 columns, Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ CSV_HEADS = (
 
 
 def text(report: Report) -> str:
-    """Return the report for a terminal; its last line is the verdict and why."""
+    """Return the report for a terminal; its last line is the verdict with its reason."""
     lines: list[str] = []
-    for label, told in qualify_cells.facts(report):
-        lines += _wrapped(told, f"{label:<11}")
+    for label, fact in qualify_cells.facts(report):
+        lines += _wrapped(fact, f"{label:<11}")
     widths = _widths(report)
     for cell in report.cells:
         lines += ["", cell.title, *_table(cell, widths)]
         for void in qualify_cells.voids(cell):
-            lines += _wrapped(void, "  cannot tell: ")
-        for told in qualify_cells.below(cell):
-            lines += _wrapped(told, "  ")
+            lines += _wrapped(void, "  inconclusive: ")
+        for line in qualify_cells.below(cell):
+            lines += _wrapped(line, "  ")
     lines.append("")
-    for told in report.method:
-        lines += _wrapped(told, "")
+    for sentence in report.method:
+        lines += _wrapped(sentence, "")
     lines.append("")
     if len(report.reasons) > 1:
         for reason in report.reasons:
@@ -60,7 +60,7 @@ def text(report: Report) -> str:
 
 def markdown(report: Report) -> str:
     """Return the report as Markdown."""
-    lines = [f"- **{label}** {escape.markdown(told)}" for label, told in qualify_cells.facts(report)]
+    lines = [f"- **{label}** {escape.markdown(fact)}" for label, fact in qualify_cells.facts(report)]
     for cell in report.cells:
         lines += [
             "",
@@ -70,9 +70,9 @@ def markdown(report: Report) -> str:
             _pipes(["---"] * 9),
         ]
         lines += [_pipes([*texts, why]) for texts, why in qualify_cells.rows(cell)]
-        lines += ["", *(f"- cannot tell: {escape.markdown(void)}" for void in qualify_cells.voids(cell))]
-        lines += [f"- {escape.markdown(told)}" for told in qualify_cells.below(cell)]
-    lines += ["", *(f"{escape.markdown(told)}  " for told in report.method), ""]
+        lines += ["", *(f"- inconclusive: {escape.markdown(void)}" for void in qualify_cells.voids(cell))]
+        lines += [f"- {escape.markdown(line)}" for line in qualify_cells.below(cell)]
+    lines += ["", *(f"{escape.markdown(sentence)}  " for sentence in report.method), ""]
     lines += [f"- {escape.markdown(reason)}" for reason in report.reasons]
     return "\n".join([*lines, "", f"**{report.verdict}**"]) + "\n"
 
@@ -121,9 +121,9 @@ RENDERERS: dict[str, Callable[[Report], str]] = {
 }
 
 
-def _wrapped(told: str, head: str) -> list[str]:
+def _wrapped(text: str, head: str) -> list[str]:
     lines = textwrap.wrap(
-        told.replace(" %", "\N{NO-BREAK SPACE}%"),
+        text.replace(" %", "\N{NO-BREAK SPACE}%"),
         WIDTH,
         initial_indent=head,
         subsequent_indent=" " * len(head),
@@ -134,7 +134,7 @@ def _wrapped(told: str, head: str) -> list[str]:
 
 
 def _widths(report: Report) -> list[int]:
-    """Width of every column, the same for all cells."""
+    """Return the width of every column, over all cells."""
     texts = [
         list(qualify_cells.HEADS),
         *(row for cell in report.cells for row, _ in qualify_cells.rows(cell)),

@@ -1,4 +1,4 @@
-"""What is judged and how strictly: a YAML file, checked key by key as campaign files are."""
+"""Reads and validates a specification: rows, tolerances, confidence, price."""
 
 from __future__ import annotations
 
@@ -7,36 +7,34 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from loadprint.configuration.document import DocumentError, compose
 from loadprint.configuration.field_types import Profile, Seconds, Strict
-from loadprint.configuration.mistakes import describe
-from loadprint.errors import InputError
+from loadprint.configuration.model_file import read_model
 from loadprint.reading.instances import By
 
 At = Literal["saturation", "equal-load", "any"]
-# the finding of a closed loop; an open one asks for it
+# results of a closed loop, inputs of an open loop
 THROUGHPUT = ("operations", "statements", "commits", "rows_written")
 
 
 def share(value: Any) -> float:
-    """Read a share such as `3 %` or 0.03; ValueError names the form."""
+    """Parse a share such as `3 %` or 0.03. Raises ValueError."""
     text = str(value).strip()
     try:
-        found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        parsed = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
-        found = math.nan
-    if isinstance(value, bool) or not 0 <= found < 1:
-        raise ValueError(f'"{value}" is no share from 0 to under 1; write it as 3 % or 0.03')
-    return found
+        parsed = math.nan
+    if isinstance(value, bool) or not 0 <= parsed < 1:
+        raise ValueError(f'"{value}" is not a share from 0 to under 1; write it as 3 % or 0.03')
+    return parsed
 
 
 Share = Annotated[float, BeforeValidator(share)]
 
 
 class Row(Strict):
-    """One row to judge: how much worse it may be; `better` and `at` only where the row's own do not fit."""
+    """One row to judge: its tolerance; `better` and `at` override the defaults of the row."""
 
     tolerance: Share
     better: Literal["higher", "lower"] | None = None
@@ -48,14 +46,14 @@ class Row(Strict):
         return value if isinstance(value, dict) else {"tolerance": value}
 
     def judged_at(self, key: str) -> At:
-        """At which load the row `key` carries a verdict."""
+        """Return the load at which the row `key` has a verdict."""
         if key.startswith("latency_"):
             return "equal-load"  # in a closed loop latency is threads ÷ throughput
         return self.at or ("saturation" if key in THROUGHPUT else "any")
 
 
 class Price(Strict):
-    """What both sides cost; with a tolerance, operations per unit of currency are judged too."""
+    """The prices of both sides; with a tolerance, operations per unit of currency are judged too."""
 
     baseline: Annotated[float, Field(gt=0)]
     candidate: Annotated[float, Field(gt=0)]
@@ -65,19 +63,19 @@ class Price(Strict):
 
     @property
     def seconds(self) -> float:
-        """Seconds that a price buys; a month is the twelfth part of 365 days."""
+        """The seconds that the price pays for; a month is a twelfth of 365 days."""
         return {"second": 1.0, "hour": 3600.0, "month": 365 * 86400 / 12}[self.per]
 
 
 class Sustained(Strict):
-    """Shortest window that tells what an instance sustains, and the span whose best level is its burst."""
+    """The shortest window that shows the sustained level, and the span of the burst level."""
 
     at_least: Seconds = 600.0
     burst: Annotated[Seconds, Field(ge=10, le=60)] = 30.0
 
 
 class Spec(Strict):
-    """The whole specification; `baseline` and `candidate` may name executions instead of the command line."""
+    """The specification; `baseline` and `candidate` may name executions instead of the command line."""
 
     rows: Annotated[dict[str, Row], Field(min_length=1)]
     confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
@@ -95,7 +93,7 @@ class Spec(Strict):
 
 
 def default_text() -> str:
-    """Return the specification that holds when none is given, as it may be written to a file and changed."""
+    """Return the text of the built-in specification."""
     return (resources.files("loadprint.commands.qualify") / "default.yml").read_text(encoding="utf-8")
 
 
@@ -104,12 +102,5 @@ def load(path: Path | None) -> Spec:
     if path is None:
         with resources.as_file(resources.files("loadprint.commands.qualify") / "default.yml") as built_in:
             return load(built_in)
-    try:
-        document = compose(path, "specification", "such as `rows`")
-        try:
-            return Spec.model_validate(document.data)
-        except ValidationError as error:
-            raise DocumentError(describe(document, error, Spec)) from None
-    except DocumentError as error:
-        place, _, what = str(error).partition(": ")
-        raise InputError(place, what, "`loadprint qualify --print-spec` shows every key") from None
+    fix = "`loadprint qualify --print-spec` shows every key"
+    return read_model(path, Spec, "specification", "such as `rows`", fix)

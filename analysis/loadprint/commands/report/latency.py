@@ -12,7 +12,7 @@ import numpy as np
 
 from loadprint.commands.report import buckets
 from loadprint.reading import interval_log
-from loadprint.reading.interval_log import Counted
+from loadprint.reading.interval_log import LogHistogram
 from loadprint.reading.recording import Run
 from loadprint.rendering.report_data import Curve, Distribution, Floats, Percentiles
 
@@ -46,12 +46,12 @@ def latency(
     return tuple(percentiles), tuple(distributions)
 
 
-def _log(run: Run) -> Mapping[str, Counted]:
+def _log(run: Run) -> Mapping[str, LogHistogram]:
     path = run.path / "load" / "latency.hlog"
     return interval_log.read(path) if path.is_file() else {}
 
 
-def _curve(place: int, counted: Counted) -> Curve:
+def _curve(place: int, counted: LogHistogram) -> Curve:
     """Quantiles evenly spaced on an axis of log(1 / (1 − share)), up to the share that one value is."""
     last = np.log10(max(10.0, float(counted.total)))
     evenly = 1 - 10.0 ** -np.arange(0.0, last, 1 / PER_DECADE)
@@ -68,9 +68,11 @@ def _from_result(place: int, kind: Mapping[str, Any]) -> Curve | None:
     return Curve(place, np.array(list(found)), np.array(list(found.values()), dtype=np.float64))
 
 
-def _distribution(kind: str, found: Sequence[tuple[int, Counted | None]], sides: int) -> Distribution | None:
+def _distribution(
+    kind: str, found: Sequence[tuple[int, LogHistogram | None]], sides: int
+) -> Distribution | None:
     """Histogram of all repeats of each side, in buckets wide enough to see."""
-    sums: list[Counted | None] = [None] * sides
+    sums: list[LogHistogram | None] = [None] * sides
     for side, counted in found:
         if counted is not None and counted.total:
             sums[side] = counted if (before := sums[side]) is None else _added(before, counted)
@@ -83,9 +85,9 @@ def _distribution(kind: str, found: Sequence[tuple[int, Counted | None]], sides:
     return Distribution(f"latency-{kind}", "latency", kind, "ms", MILLI, edges, shares, totals)
 
 
-def _added(one: Counted, other: Counted) -> Counted:
+def _added(one: LogHistogram, other: LogHistogram) -> LogHistogram:
     longer, shorter = sorted((one, other), key=lambda counted: len(counted.counts), reverse=True)
     sums = longer.counts.copy()
     sums[: len(shorter.counts)] += shorter.counts
     edges: Floats = longer.edges
-    return Counted(sums, edges)
+    return LogHistogram(sums, edges)

@@ -52,7 +52,7 @@ def run_report(arguments: argparse.Namespace) -> int:
     elif is_sweep(arguments.sides):
         report = collect_sweep(Path(arguments.sides[0]))
     else:
-        sides, declared = resolve(arguments.sides, least=1)
+        sides, declared = resolve(arguments.sides, minimum=1)
         names = [side.name for side in sides]
         report = collect(sides, arguments.reference or (declared if declared in names else None))
     text = page(report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from loadprint.commands.operands import MOST_SIDES
+from loadprint.commands.operands import MAX_SIDES
 from loadprint.commands.report import latency, time_charts, unread_probes
 from loadprint.commands.report.collect import absent_of, made, runs_of, sets_of, with_spikes
 from loadprint.commands.report.scaling_section import scaled
@@ -75,7 +75,7 @@ def is_sweep(words: Sequence[str]) -> bool:
         return False
     sides = read_object(path / "execution.json").get("sides") or {}
     at_a_load = any((side or {}).get("fraction") for side in sides.values())
-    return len(sides) > MOST_SIDES and not at_a_load
+    return len(sides) > MAX_SIDES and not at_a_load
 
 
 def _sides(swept: Swept) -> list[Side]:

@@ -84,7 +84,7 @@ def _at(row: str, cell: Cell, other: Cell, *, count: int) -> At | None:
     bound = [each.name for each in (cell, other) if each.client_bound]
     more = None
     if estimate.p is None:
-        why = f"fewer than {stats.LEAST_REPEATS} repeats"
+        why = f"fewer than {stats.MIN_REPEATS} repeats"
     elif bound:
         why = f"{' and '.join(bound)} client-bound"
     elif estimate.p > min(ERROR / count, 1 - stats.LEVEL):

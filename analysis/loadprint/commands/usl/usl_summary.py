@@ -47,9 +47,9 @@ def summarise(points: Points, *, predict: Sequence[float] = (), bounded: bool = 
             fitted = fit(column.n, column.x, bounded=bounded, predict=predict)
         except InputError as error:
             refusals.append(
-                InputError(f"{points.source}: {column.name}", f"{error.place} {error.what}", error.mend)
+                InputError(f"{points.source}: {column.name}", f"{error.place} {error.what}", error.fix)
             )
-            refused = f"{error.place} {error.what}; {error.mend}"
+            refused = f"{error.place} {error.what}; {error.fix}"
             columns.append(ColumnSummary(column.name, column.unit, None, notes=column.notes, refused=refused))
             continue
         by_n = growth(column.cells, fitted.terms)

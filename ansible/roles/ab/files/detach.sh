@@ -1,14 +1,14 @@
 #!/bin/sh
-# detach.sh WORK LEASE_S COMMAND…: runs a command in a session of its own, so that neither the end of an SSH session nor of a
-# playbook ends it. WORK/shown and WORK/said get what it prints, WORK/exit its exit status when it has ended.
+# detach.sh WORK LEASE_S COMMAND…: runs a command that is independent of the end of the SSH session and the playbook.
+# WORK/stdout and WORK/stderr contain its output, WORK/exit its exit status after its end.
 work=$1 lease=$2
 shift 2
 echo $$ >"$work/pid"
-"$@" </dev/null >"$work/shown" 2>"$work/said"
+"$@" </dev/null >"$work/stdout" 2>"$work/stderr"
 status=$?
 echo "$status" >"$work/exit.new"
 mv "$work/exit.new" "$work/exit"
-# Nobody comes for it any more: what is worth keeping lies in the run directory. A failed revert stays to be read.
+# Without a heartbeat no playbook reads these files; the run directory has the results. Keep those of a failed revert.
 if [ "$status" != 2 ] && [ -z "$(find "$work/heartbeat" -newermt "-$lease seconds" 2>/dev/null)" ]; then
     rm -rf "$work"
 fi

@@ -1,4 +1,5 @@
-//! The scheduler's programs (`sched.bpf.c`): one object that two tables share, so that each hook runs one program.
+//! Loads the scheduler's programs (`sched.bpf.c`), which two probes share, so that each hook runs
+//! only one program.
 
 mod calls;
 pub mod switches;
@@ -12,10 +13,10 @@ use libbpf_rs::skel::Skel;
 use libbpf_rs::skel::SkelBuilder;
 
 use super::Shared;
-use super::loaded;
+use super::check_host;
+use super::load_object;
 use super::object;
-use super::programs::size_calls;
-use super::ready;
+use super::programs::size_call_counters;
 use super::skeletons::sched::SchedSkel;
 use super::skeletons::sched::SchedSkelBuilder;
 use crate::Host;
@@ -23,11 +24,11 @@ use crate::NotRunning;
 use crate::Options;
 use calls::REASONS;
 
-/// The programs, attached as long as a probe holds them.
+/// The programs, attached while a probe reads them.
 pub(super) struct Scheduler {
     programs: SchedSkel<'static>,
     cpus: usize,
-    /// The roles that are told apart; in the maps they follow "nobody's".
+    /// The roles. In the maps, the slot of processes without a role precedes them.
     names: Vec<String>,
 }
 
@@ -38,15 +39,15 @@ impl fmt::Debug for Scheduler {
 }
 
 impl Scheduler {
-    /// Elements of each CPU in the maps of waits and switches.
+    /// Slots of each CPU in the maps of waits and switches.
     fn slots(&self) -> usize {
         1 + self.names.len()
     }
 
-    fn new(host: &Host, options: &Options) -> Result<Self, NotRunning> {
-        ready(host)?;
-        // Where nobody is watched there is still the whole host.
-        let roles = match options.ebpf.roles(host, options) {
+    fn new(host: &Host, options: &Options, shared: &Shared) -> Result<Self, NotRunning> {
+        check_host(host)?;
+        // Without watched processes there are still the rows of the whole host.
+        let roles = match shared.roles(host, options) {
             Ok(roles) => Some(roles),
             Err(NotRunning::Off(_)) => None,
             Err(unavailable) => return Err(unavailable),
@@ -55,14 +56,13 @@ impl Scheduler {
         let slots = 1 + names.len();
         let load = |cpus: usize| {
             let mut opened = SchedSkelBuilder::default().open(object())?;
-            size_calls(opened.open_object_mut(), cpus)?;
+            size_call_counters(opened.open_object_mut(), cpus)?;
             let maps = &mut opened.maps;
-            let storage = options
-                .ebpf
-                .keep_of_tasks(&mut maps.turns, &mut maps.turns_by_number)?;
+            let use_task_storage =
+                shared.choose_task_map(&mut maps.last_switches, &mut maps.last_switches_by_tid)?;
             if let Some(data) = maps.rodata_data.as_deref_mut() {
                 data.slots = slots as u32;
-                data.task_storage = storage;
+                data.use_task_storage = use_task_storage;
                 calls::fill(&mut data.reason_of_call);
             }
             maps.waits.set_max_entries((cpus * slots) as u32)?;
@@ -76,8 +76,8 @@ impl Scheduler {
             programs.attach()?;
             Ok((programs, cpus))
         };
-        let (programs, cpus) = loaded(host, "sched", load)?;
-        options.ebpf.account("sched", programs.object())?;
+        let (programs, cpus) = load_object(host, "sched", load)?;
+        shared.add_programs("sched", programs.object())?;
         Ok(Self {
             programs,
             cpus,
@@ -87,13 +87,13 @@ impl Scheduler {
 }
 
 impl Shared {
-    /// The scheduler's programs, which are loaded for the first probe that asks and stay until the last one is gone.
+    /// Returns the running programs, or loads them.
     fn scheduler(&self, host: &Host, options: &Options) -> Result<Rc<Scheduler>, NotRunning> {
         let running = self.scheduler.borrow().upgrade();
         if let Some(running) = running {
             return Ok(running);
         }
-        let loaded = Rc::new(Scheduler::new(host, options)?);
+        let loaded = Rc::new(Scheduler::new(host, options, self)?);
         self.scheduler.replace(Rc::downgrade(&loaded));
         Ok(loaded)
     }

@@ -1,7 +1,7 @@
-//! Switches, wakeups and migrations of the host and of the watched roles, counted in the kernel.
+//! Counts switches, wakeups and migrations of the host and of the watched roles.
 
+use std::mem::offset_of;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
 
 use loadprint_recording::rows::Rows;
 use loadprint_recording::schema::Column;
@@ -18,17 +18,17 @@ use crate::Probe;
 use crate::ProbeEntry;
 use crate::ProbeError;
 use crate::ebpf::Shared;
-use crate::ebpf::Words;
-use crate::ebpf::roles::unmapped;
+use crate::ebpf::map::MappedArray;
+use crate::ebpf::map::unmapped;
+use crate::ebpf::skeletons::sched::types::switches;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry::new(
+pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "ebpf_switches",
     "context switches, wakeups and migrations of the host and of the watched processes",
     &SCHEMA,
     open,
-)
-.live();
+);
 
 static ENTITY: &[Text] = &[text("role")];
 static SCHEMA: Schema = Schema::table(ENTITY, COLUMNS);
@@ -63,34 +63,39 @@ static COLUMNS: &[Column] = &[
     .lower(),
 ];
 
+const COUNTERS: [usize; 4] = [
+    offset_of!(switches, voluntary),
+    offset_of!(switches, involuntary),
+    offset_of!(switches, wakeups),
+    offset_of!(switches, migrations),
+];
+
 #[derive(Debug)]
 struct Switches {
-    counts: Words,
+    counters: MappedArray<switches>,
     scheduler: Rc<Scheduler>,
     shared: Rc<Shared>,
 }
 
-fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let scheduler = options.ebpf.scheduler(host, options)?;
-    let counts = Words::new(&scheduler.programs.maps.switches).map_err(|error| unmapped(&error))?;
+fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    let scheduler = shared.scheduler(host, options)?;
+    let counters = MappedArray::new(&scheduler.programs.maps.switches).map_err(|error| unmapped(&error))?;
     Ok(Box::new(Switches {
-        counts,
+        counters,
         scheduler,
-        shared: Rc::clone(&options.ebpf),
+        shared: Rc::clone(shared),
     }))
 }
 
 impl Switches {
-    /// The counters of one slot, over all CPUs.
-    fn merged(&self, slot: usize) -> [u64; 4] {
-        let mut counts = [0u64; 4];
-        for cpu in 0..self.scheduler.cpus {
-            let element = self.counts.element(cpu * self.scheduler.slots() + slot);
-            for (count, word) in counts.iter_mut().zip(element) {
-                *count = count.wrapping_add(word.load(Ordering::Relaxed));
-            }
-        }
-        counts
+    /// The counters of one slot over all CPUs.
+    fn merged(&self, slot: usize) -> [u64; COUNTERS.len()] {
+        let slots = self.scheduler.slots();
+        COUNTERS.map(|offset| {
+            (0..self.scheduler.cpus)
+                .filter_map(|cpu| self.counters.counter(cpu * slots + slot, offset))
+                .fold(0, u64::wrapping_add)
+        })
     }
 }
 
@@ -98,8 +103,8 @@ impl Probe for Switches {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         self.shared.refresh();
         let mut all = self.merged(0);
-        for (place, name) in self.scheduler.names.iter().enumerate() {
-            let counts = self.merged(place + 1);
+        for (index, name) in self.scheduler.names.iter().enumerate() {
+            let counts = self.merged(index + 1);
             rows.row(&[name.as_bytes()]);
             for (sum, count) in all.iter_mut().zip(counts) {
                 *sum = sum.wrapping_add(count);

@@ -1,4 +1,4 @@
-//! Where the time of tasks goes when they do not run: waiting for a CPU, or blocked for a reason.
+//! Measures the time in which tasks do not run: waiting for a CPU, or blocked, by reason.
 
 use std::io;
 use std::rc::Rc;
@@ -20,24 +20,23 @@ use crate::Options;
 use crate::Probe;
 use crate::ProbeEntry;
 use crate::ProbeError;
-use crate::ebpf::Histograms;
 use crate::ebpf::Shared;
 use crate::ebpf::histogram_cells;
-use crate::ebpf::roles::unmapped;
+use crate::ebpf::map::Histograms;
+use crate::ebpf::map::unmapped;
 
 /// The probe's line in the registry.
-pub const ENTRY: ProbeEntry = ProbeEntry::new(
+pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "ebpf_sched",
     "time in the run queue, and off-CPU time by reason",
     &SCHEMA,
     open,
-)
-.live();
+);
 
 /// The state of a task that is runnable and not on a CPU.
 const RUN_QUEUE: &str = "run queue";
 
-/// Everybody but the idle tasks.
+/// All tasks except the idle tasks.
 const ALL: &str = "all";
 
 static ENTITY: &[Text] = &[text("role"), text("state")];
@@ -46,14 +45,14 @@ static COLUMNS: &[Column] = &[
     Column::counter(
         "sum_ns",
         Unit::Nanosecond,
-        "time in the state, of turns that have ended",
+        "time in the state, of periods that have ended",
         "sched_switch, by the run queue's clock",
     )
     .lower(),
     Column::buckets(
         "buckets",
         Unit::Nanosecond,
-        "turns in the state by the time they took",
+        "periods in the state, by length",
         "sched_switch, by the run queue's clock",
     )
     .lower(),
@@ -70,14 +69,14 @@ struct Time {
     shared: Rc<Shared>,
 }
 
-fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
-    let scheduler = options.ebpf.scheduler(host, options)?;
+fn open(host: &Host, options: &Options, shared: &Rc<Shared>) -> Result<Box<dyn Probe>, NotRunning> {
+    let scheduler = shared.scheduler(host, options)?;
     let maps = &scheduler.programs.maps;
-    let of_roles = scheduler.names.len() * REASONS.len();
+    let off_cpu_slots = scheduler.names.len() * REASONS.len();
     let map = || -> io::Result<_> {
         Ok((
             Histograms::new(&maps.waits, scheduler.slots(), scheduler.cpus)?,
-            Histograms::new(&maps.off_cpu, of_roles, scheduler.cpus)?,
+            Histograms::new(&maps.off_cpu, off_cpu_slots, scheduler.cpus)?,
         ))
     };
     let (waits, off_cpu) = map().map_err(|error| unmapped(&error))?;
@@ -87,20 +86,20 @@ fn open(host: &Host, options: &Options) -> Result<Box<dyn Probe>, NotRunning> {
         sum: 0,
         buckets: Box::new([0; BUCKETS]),
         scheduler,
-        shared: Rc::clone(&options.ebpf),
+        shared: Rc::clone(shared),
     }))
 }
 
 impl Probe for Time {
     fn sample(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         self.shared.refresh();
-        // A switch is counted once, in its role's slot or nobody's.
+        // Each wait is in one slot: that of its role, or the first.
         let (sum, buckets) = self.waits.merged(0);
         self.sum = sum;
         self.buckets.copy_from_slice(buckets);
         for (role, name) in self.scheduler.names.iter().enumerate() {
-            for (place, reason) in REASONS.iter().enumerate() {
-                let (sum, buckets) = self.off_cpu.merged(role * REASONS.len() + place);
+            for (index, reason) in REASONS.iter().enumerate() {
+                let (sum, buckets) = self.off_cpu.merged(role * REASONS.len() + index);
                 rows.row(&[name.as_bytes(), reason.as_bytes()]);
                 histogram_cells(rows, sum, buckets);
             }

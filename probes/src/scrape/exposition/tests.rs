@@ -1,7 +1,7 @@
 use super::*;
 
-/// Samples and descriptions as lines of text, for comparing.
-fn told(body: &str, format: Format) -> Result<Vec<String>, String> {
+/// Samples and descriptions as lines of text.
+fn parsed(body: &str, format: Format) -> Result<Vec<String>, String> {
     let mut lines = vec![];
     let count = parse(body.as_bytes(), format, &mut |item| {
         lines.push(match item {
@@ -15,7 +15,7 @@ fn told(body: &str, format: Format) -> Result<Vec<String>, String> {
                 timestamp_ns.map_or(String::new(), |at| format!(" @{at}")),
                 exemplar.map_or(String::new(), |exemplar| format!(" # {exemplar}"))
             ),
-            Item::Described { keyword, name, text } => format!("# {keyword} {name} {text}"),
+            Item::Description { keyword, name, text } => format!("# {keyword} {name} {text}"),
         });
     })
     .map_err(|error| format!("{}: {}: {}", error.line, error.item, error.message))?;
@@ -25,16 +25,16 @@ fn told(body: &str, format: Format) -> Result<Vec<String>, String> {
 }
 
 fn text(body: &str) -> Result<Vec<String>, String> {
-    told(body, Format::Text)
+    parsed(body, Format::Text)
 }
 
 fn open(body: &str) -> Result<Vec<String>, String> {
-    told(body, Format::OpenMetrics)
+    parsed(body, Format::OpenMetrics)
 }
 
-/// The example of the documentation of the text format.
+/// The example in the documentation of the text format.
 #[test]
-fn the_example_of_the_documentation() {
+fn example_of_the_documentation_is_parsed() {
     let body = r#"# HELP http_requests_total The total number of HTTP requests.
 # TYPE http_requests_total counter
 http_requests_total{method="post",code="200"} 1027 1395066363000
@@ -69,7 +69,7 @@ rpc_duration_seconds{quantile="0.01"} 3102
 }
 
 #[test]
-fn openmetrics_has_exemplars_seconds_and_an_end() {
+fn openmetrics_has_exemplars_seconds_and_an_eof_line() {
     let body = r#"# TYPE foo_seconds histogram
 # UNIT foo_seconds seconds
 # HELP foo_seconds help \" \\ \n
@@ -99,7 +99,7 @@ bar NaN -0.000000001
 }
 
 #[test]
-fn one_series_has_one_spelling() {
+fn series_has_one_canonical_form() {
     for spelled in [
         "a{b=\"1\",c=\"\"} 5",
         "a{c=\"\",b=\"1\"} 5",
@@ -122,12 +122,12 @@ fn one_series_has_one_spelling() {
         ["# TYPE \"my.metric\" gauge"]
     );
     assert_eq!(text("# HELP \"mine\" a  b ").unwrap(), ["# HELP mine a  b "]);
-    // A backslash that escapes nothing is one.
+    // A backslash that escapes nothing is literal.
     assert_eq!(text(r#"a{b="C:\dir"} 5"#).unwrap(), [r#"a{b="C:\\dir"} 5"#]);
 }
 
 #[test]
-fn what_is_odd_is_kept() {
+fn unusual_input_is_accepted() {
     let body =
         "a 1\nb 2\na 3\na 1 5\n# TYPE a gauge\n# TYPE a counter\n#\n# comment\n#HELP\tc\na_created 7\n";
     assert_eq!(
@@ -150,59 +150,59 @@ fn what_is_odd_is_kept() {
 }
 
 #[test]
-fn a_malformed_line_is_named() {
-    for (body, said) in [
+fn error_names_the_malformed_line() {
+    for (body, expected) in [
         ("a 1\nb\n", "2: metric: no space before ``"),
-        ("a 1\n\nb x", "3: value: `x` is no number"),
+        ("a 1\n\nb x", "3: value: `x` is not a number"),
         ("a 1\r\n", "1: value: `1\\r` ends with a carriage return"),
-        ("a 1e999", "1: value: `1e999` is beyond"),
+        ("a 1e999", "1: value: `1e999` is outside"),
         ("a 0x10", "1: value: `0x10`"),
         ("a 1_0", "1: value: `1_0`"),
         ("a 1 2 3", "1: sample: `3` follows"),
-        ("a 1 2.5", "1: timestamp: `2.5` is no whole number"),
+        ("a 1 2.5", "1: timestamp: `2.5` is not a whole number"),
         (
             "a 1 9223372036854775807",
-            "1: timestamp: `9223372036854775807` lies outside",
+            "1: timestamp: `9223372036854775807` is outside",
         ),
         ("a 1 # {} 1", "1: sample: `# {} 1` follows"),
         ("a{b=\"1\"", "1: label: no `,` or `}`"),
-        ("a{b=\"1} 5", "1: label: no quote ends `1} 5`"),
-        ("a{b=1} 5", "1: label: `1} 5` is no string"),
+        ("a{b=\"1} 5", "1: label: the closing quote of `1} 5`"),
+        ("a{b=1} 5", "1: label: `1} 5` is not a string"),
         ("a{b} 5", "1: label: `b` has no value"),
         ("a{b=\"1\" c=\"2\"} 5", "1: label: no `,`"),
-        ("a{,} 5", "1: label: `,} 5` is no string"),
-        ("a{b=\"1\",b=\"2\"} 5", "1: label: `b` comes twice"),
-        ("a{\"b\"} 5", "1: metric: it has two names"),
+        ("a{,} 5", "1: label: `,} 5` is not a string"),
+        ("a{b=\"1\",b=\"2\"} 5", "1: label: `b` is duplicate"),
+        ("a{\"b\"} 5", "1: metric: the series has two names"),
         ("{b=\"1\"} 5", "1: metric: no name"),
         ("9a 5", "1: metric: no name before `9a 5`"),
         ("<html>", "1: metric: no name before `<html>`"),
-        ("# TYPE a nonsense", "1: TYPE: `nonsense` is no type"),
-        ("# TYPE a", "1: TYPE: `` is no type"),
-        ("# HELP 9a b", "1: metric: `9a b` is no string"),
-        ("# HELP", "1: HELP: no metric is named"),
+        ("# TYPE a nonsense", "1: TYPE: `nonsense` is not a type"),
+        ("# TYPE a", "1: TYPE: `` is not a type"),
+        ("# HELP 9a b", "1: metric: `9a b` is not a string"),
+        ("# HELP", "1: HELP: the name of the metric is missing"),
     ] {
         let error = text(body).unwrap_err();
-        assert!(error.starts_with(said), "{body:?}: {error}");
+        assert!(error.starts_with(expected), "{body:?}: {error}");
     }
-    for (body, said) in [
-        ("a 1\n", "1: # EOF: it does not end with it"),
+    for (body, expected) in [
+        ("a 1\n", "1: # EOF: missing at the end"),
         ("", "0: # EOF"),
-        ("# EOF\na 1\n", "2: # EOF: `a 1` comes after it"),
-        ("a 1\n\n# EOF\n", "2: line: is empty"),
+        ("# EOF\na 1\n", "2: # EOF: `a 1` follows it"),
+        ("a 1\n\n# EOF\n", "2: line: empty"),
         (" a 1\n# EOF\n", "1: metric: no name"),
-        ("a  1\n# EOF\n", "1: value: there is none"),
+        ("a  1\n# EOF\n", "1: value: missing"),
         ("a 1 \n# EOF\n", "1: sample: `` follows"),
-        ("a 1 nan\n# EOF\n", "1: timestamp: `nan` is no time"),
-        ("a 1 1e19\n# EOF\n", "1: timestamp: `1e19` lies outside"),
+        ("a 1 nan\n# EOF\n", "1: timestamp: `nan` is not a time"),
+        ("a 1 1e19\n# EOF\n", "1: timestamp: `1e19` is outside"),
         ("# comment\n# EOF\n", "1: comment: `comment` is not"),
         ("#HELP a b\n# EOF\n", "1: comment: no space"),
-        ("a 1 # 5\n# EOF\n", "1: exemplar: `5` does not begin"),
-        ("a 1 # {a=\"b\"}\n# EOF\n", "1: exemplar: it has no value"),
+        ("a 1 # 5\n# EOF\n", "1: exemplar: `5` does not start"),
+        ("a 1 # {a=\"b\"}\n# EOF\n", "1: exemplar: the value is missing"),
         ("a 1 # {a=\"b\"} x\n# EOF\n", "1: value: `x`"),
         ("a 1 # {a=\"b\"} 1 2 3\n# EOF\n", "1: sample: ` 3` follows"),
     ] {
         let error = open(body).unwrap_err();
-        assert!(error.starts_with(said), "{body:?}: {error}");
+        assert!(error.starts_with(expected), "{body:?}: {error}");
     }
     let error = parse(b"a 1\nb{c=\"\xff\"} 1\n", Format::Text, &mut |_| {}).unwrap_err();
     assert_eq!((error.line, error.message.as_str()), (2, "byte 9 is not UTF-8"));

@@ -1,12 +1,12 @@
-"""Compares a recording with what sadc saw over the same time: totals of counters, not means of rates.
+"""Compares a recording with sadc over the same time: totals of counters, not means of rates.
 
-    loadprint-collect record --with-sysstat --out RUN …; .venv/bin/python tests/witness/against_sadc.py RUN
-    sadc -S XALL 1 60 other.sa &  …  .venv/bin/python tests/witness/against_sadc.py RUN other.sa
+    loadprint-collect record --with-sysstat --out RUN …; .venv/bin/python analysis/witness/against_sadc.py RUN
+    sadc -S XALL 1 60 other.sa &  …  .venv/bin/python analysis/witness/against_sadc.py RUN other.sa
 
-The raw counters of the sa file come from `sadf -r -O debug` (sadf(1)), stamped with the uptime at which
-sadc read them; ours are interpolated linearly to those stamps. sadc stamps to 10 ms, so a counter that moves
-in bursts may differ by one burst in the window. Of a run with a load only its phase `measure` counts.
-Exit status 1 when a row differs by more than the tolerance.
+The raw counters of the sa file come from `sadf -r -O debug` (sadf(1)) with the uptime at which sadc read
+them; the recording's counters are interpolated linearly to these times. sadc's times have a resolution of
+10 ms, so a counter that changes in bursts may differ by one burst. If the run has a load, only its phase
+`measure` counts. Exit status 1 if a row differs by more than the tolerance.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 import subprocess
 import sys
 import time
@@ -42,25 +43,9 @@ NIC = {"rx_bytes": "rxkB/s", "tx_bytes": "txkB/s", "rx_packets": "rxpck/s", "tx_
 
 def sadc_counters(path: Path) -> dict[tuple[str, str], Series]:
     """Read {(entity, sadf's name): series}; the entity is `cpu`, `all`, a device or an interface."""
-    command = [
-        "sadf",
-        "-r",
-        "-O",
-        "debug",
-        "-t",
-        str(path),
-        "--",
-        "-u",
-        "ALL",
-        "-w",
-        "-I",
-        "SUM",
-        "-d",
-        "-n",
-        "DEV",
-    ]
+    command = shlex.split(f"sadf -r -O debug -t {shlex.quote(str(path))} -- -u ALL -w -I SUM -d -n DEV")
     text = subprocess.run(command, capture_output=True, text=True, check=True, env={"LC_ALL": "C"}).stdout
-    found: dict[tuple[str, str], Series] = defaultdict(list)
+    series: dict[tuple[str, str], Series] = defaultdict(list)
     uptime = 0.0
     for line in text.splitlines():
         words = [word.strip() for word in line.rstrip(";").split(";")]
@@ -69,8 +54,8 @@ def sadc_counters(path: Path) -> dict[tuple[str, str], Series]:
         elif not line.startswith("#"):
             entity, counters = parse_line(words[1:])
             for name, value in counters:
-                found[entity, name].append((uptime, value))
-    return found
+                series[entity, name].append((uptime, value))
+    return series
 
 
 def parse_line(words: list[str]) -> tuple[str, list[tuple[str, float]]]:
@@ -90,12 +75,12 @@ def parse_line(words: list[str]) -> tuple[str, list[tuple[str, float]]]:
 
 
 def is_number(word: str) -> bool:
-    """Tell whether sadf printed a number here."""
+    """Return whether sadf printed a number."""
     return word.lstrip("-").replace(".", "", 1).isdigit()
 
 
 def uptime_at_zero() -> float:
-    """Give the uptime at which CLOCK_MONOTONIC was 0: it stands still while the machine is suspended."""
+    """Return the uptime at which CLOCK_MONOTONIC was 0: it stops while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
@@ -106,7 +91,7 @@ class Recording:
     folder: Path
 
     def series(self, probe: str, column: str, entity: str) -> Series:
-        """Read one counter of one entity with the middle of each read as its stamp."""
+        """Return one counter of one entity, with the middle of each read as its time."""
         query = f"""
             SELECT (start_ns + end_ns) / 2e9 + {uptime_at_zero()}, {column}::DOUBLE
             FROM '{self.folder}/{probe}.parquet' JOIN '{self.folder}/ticks.parquet' USING (tick)
@@ -114,9 +99,9 @@ class Recording:
         return duckdb.execute(query, [probe, entity]).fetchall()
 
     def measured(self) -> tuple[float, float]:
-        """Give the first and last tick of the phase `measure`, or all time where no load wrote its phases.
+        """Return the first and last tick of the phase `measure`, or all time if the run has no phases.
 
-        Ticks, because between the last one before the phase and the first one in it the load pauses.
+        Ticks, because the load pauses between the last tick before the phase and the first one in it.
         """
         phases = self.folder.parent / "load" / "phases.jsonl"
         if not phases.exists():
@@ -138,7 +123,7 @@ def deltas(ours: Series, theirs: Series) -> tuple[float, float]:
     """Give (our, their) difference between the first and last stamp of theirs that ours covers."""
     inside = [point for point in theirs if ours[0][0] <= point[0] <= ours[-1][0]]
     if len(inside) < 2:
-        sys.exit("against_sadc: the sa file and the recording do not overlap: record both over the same time")
+        sys.exit("against_sadc: the sa file and the recording do not overlap; record both over the same time")
     (begin, first), (end, last) = inside[0], inside[-1]
     at = np.interp([begin, end], [stamp for stamp, _ in ours], [value for _, value in ours])
     return float(at[1] - at[0]), last - first
@@ -156,9 +141,9 @@ def rows(run: Recording, sadc: dict[tuple[str, str], Series]) -> list[tuple[str,
                 for mine, name in names.items()
                 if (entity, name) in sadc
             ]
-    found = [(name, *deltas(ours, sadc[key])) for name, ours, key in wanted]
+    counters = [(name, *deltas(ours, sadc[key])) for name, ours, key in wanted]
     devices = [device for device in run.entities("disk") if (device, "tps") in sadc]
-    return found + [(f"{device} await ms", *await_ms(run, sadc, device)) for device in devices]
+    return counters + [(f"{device} await ms", *await_ms(run, sadc, device)) for device in devices]
 
 
 def await_ms(run: Recording, sadc: dict[tuple[str, str], Series], device: str) -> tuple[float, float]:

@@ -1,11 +1,10 @@
-"""What eBPF counted beside what /proc and the server's own counters say of the same thing, over one run.
+"""Compares the eBPF probes of one run with /proc and with the server's own counters.
 
-    .venv/bin/python tests/witness/ebpf_beside_others.py RUN
+    .venv/bin/python analysis/witness/against_proc.py RUN
 
-Rates over the phase `measure`, and the difference of each source from eBPF's figure. They are read within
-a tick of each other, not at one moment, and count at slightly different places: a thread that ends takes its
-/proc counters with it; InnoDB's fsync counter does not know the binary log's. Compare with `sadc` by
-tests/witness/against_sadc.py.
+Prints rates over the phase `measure`, and the difference of each source from the eBPF figure. The sources are
+read within one tick, not at one moment, and count at slightly different places: /proc drops the counters of a
+thread that ends, and InnoDB's fsync counter excludes the binary log. against_sadc.py compares with `sadc`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Line = tuple[str, str, list[str], list[tuple[str, list[str]]]]
 
 
 def lines(disk: str) -> Iterator[Line]:
-    """Rows: label, unit, eBPF's quantities (added up), and the other sources' with their names."""
+    """Yield label, unit, the eBPF quantities to sum, and the other sources with their quantities."""
     server = "threads.server"
     yield (
         "voluntary switches, server",
@@ -49,7 +48,7 @@ def lines(disk: str) -> Iterator[Line]:
         "switches, whole host",
         "/s",
         ["switches.all.voluntary", "switches.all.involuntary"],
-        [("/proc/stat ctxt (idle's too)", ["host.ctxt"])],
+        [("/proc/stat ctxt (with idle tasks)", ["host.ctxt"])],
     )
     yield ("disk reads", "/s", [f"block.{disk}.read.device.count"], [("diskstats", [f"disk.{disk}.reads"])])
     writes = [f"block.{disk}.write.device.count", f"block.{disk}.write_fua.device.count"]
@@ -64,17 +63,17 @@ def lines(disk: str) -> Iterator[Line]:
         [("Innodb_data_fsyncs (no binlog)", ["mysql.fsyncs"])],
     )
     yield (
-        "statements (uprobe, if it was on)",
+        "statements (uprobe, if recorded)",
         "/s",
         ["statements.server.COM_QUERY.count", "statements.server.COM_STMT_EXECUTE.count"],
-        [("Questions, less the probe's own", ["status.Questions"]), ("the client's", ["load.queries"])],
+        [("Questions, without the probe's", ["status.Questions"]), ("the client's", ["load.queries"])],
     )
 
 
 def total(quantities: Quantities, names: list[str]) -> float | None:
-    """Sum of the quantities that were measured; None when none was."""
-    found = [quantity.rate for name in names if (quantity := quantities.get(name))]
-    return sum(found) if found else None
+    """Return the sum of the measured quantities, or None if none was measured."""
+    rates = [quantity.rate for name in names if (quantity := quantities.get(name))]
+    return sum(rates) if rates else None
 
 
 def main() -> int:
@@ -85,22 +84,22 @@ def main() -> int:
     parser.add_argument("run", type=Path)
     measured = gather(open_run(parser.parse_args().run), Store())
     disk = next((device.name for device in devices.disks([[measured]])), "none")
-    told = 0
+    compared = 0
     for label, unit, ours, others in lines(disk):
-        seen = total(measured.quantities, ours)
-        if seen is None:
+        ebpf = total(measured.quantities, ours)
+        if ebpf is None:
             print(f"{label:40} eBPF: {measured.quantities.why(ours[0])}")
             continue
-        print(f"{label:40} {seen:14,.3f} {unit:8} eBPF")
+        print(f"{label:40} {ebpf:14,.3f} {unit:8} eBPF")
         for source, names in others:
             other = total(measured.quantities, names)
             if other is None:
                 print(f"{'':40} {'n/a':>14} {'':8} {source}: {measured.quantities.why(names[0])}")
                 continue
-            told += 1
-            change = f"{100 * (other / seen - 1):+.2f} %" if seen else "–"
+            compared += 1
+            change = f"{100 * (other / ebpf - 1):+.2f} %" if ebpf else "–"
             print(f"{'':40} {other:14,.3f} {unit:8} {source}  {change}")
-    return 0 if told else 1
+    return 0 if compared else 1
 
 
 if __name__ == "__main__":

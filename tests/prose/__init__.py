@@ -1,0 +1,1 @@
+"""The prose linter of the project."""
