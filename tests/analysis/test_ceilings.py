@@ -108,8 +108,8 @@ def test_a_list_given_by_hand_stands_in_for_the_file(execution: Path) -> None:
         ({"ceilings": [{**SENT, "value": "10 MB/s"}]}, "`value` is not a positive number"),
         ({"ceilings": [{**SENT, "value": True}]}, "`value` is not a positive number"),
         ({"ceilings": [{**SENT, "claimed": -1}]}, "`claimed` is not a positive number"),
-        ({"ceilings": [{**SENT, "date": None}]}, "`date` is missing or no text"),
-        ({"ceilings": [{**SENT, "tool": ""}]}, "`tool` is missing or no text"),
+        ({"ceilings": [{**SENT, "date": None}]}, "`date` is missing or not a text"),
+        ({"ceilings": [{**SENT, "tool": ""}]}, "`tool` is missing or not a text"),
         ({"ceilings": [{**SENT, "host": 4}]}, "`host` is not a text"),
         ({"ceilings": [SENT, SENT]}, "`nic.*.tx_bytes` occurs twice"),
     ],
@@ -128,5 +128,5 @@ def test_a_value_that_is_not_finite_is_refused(tmp_path: Path, value: str) -> No
     path = tmp_path / "ceilings.json"
     text = json.dumps({"ceilings": [{**SENT, "value": "HERE"}]})
     path.write_text(text.replace('"HERE"', value))
-    with pytest.raises(InputError, match=r"ceilings\.json: .*(no number|too large)"):
+    with pytest.raises(InputError, match=r"ceilings\.json: .*(not a number|too large)"):
         read(path)

@@ -183,7 +183,7 @@ def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path
         "time-throughput": (
             "Operations",
             "/s",
-            "seconds since the measured",
+            "seconds since the start of the measured",
             "warmup",
             "checkpoint spikes",
             "oltp",

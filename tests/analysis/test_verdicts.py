@@ -233,7 +233,7 @@ def test_the_limit_grows_with_the_servers_cpus(tmp_path: Path) -> None:
     found = observer.observed([run])
     assert (found.answer, found.limit) == (
         "small",
-        "limit 1 % of the server's 4 CPUs, which is 4 % of a core",
+        "limit 1 % of the server's 4 CPUs, i.e. 4 % of a core",
     )
 
 

@@ -174,8 +174,8 @@ def _entries(path: Path, listed: list[Any]) -> Iterator[Ceiling]:
 
 def _optional_fields(place: str, entry: dict[str, Any]) -> dict[str, Any]:
     """The optional fields, which only the measuring program writes."""
-    if wrong := shape_error(entry, OPTIONAL):
-        raise InputError(place, wrong, HINT)
+    if error := shape_error(entry, OPTIONAL):
+        raise InputError(place, error, HINT)
     row = entry.get("row", True)
     if not isinstance(row, bool):
         raise InputError(place, "`row` is neither true nor false", HINT)

@@ -106,7 +106,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def observe(cell: Cell, spec: Spec, reader: Reader) -> Sheet:
-    """Measure all runs of a cell. Raises InputError naming a file that cannot be used."""
+    """Measure all runs of a cell. Raises InputError that names an unusable file."""
     baseline, candidate = (_observed(part, spec, reader) for part in (cell.baseline, cell.candidate))
     columns = [
         Column(machine.name, tuple(side.runs[place] for place in machine.places), paired=False)
