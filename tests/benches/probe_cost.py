@@ -29,7 +29,7 @@ from typing import Any
 from processes import COLLECT, RELEASE, ROOT, cpu_ns, running, start, wait_for
 
 BPF_STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
-# The least that a recorder does: it reads /proc/pressure, four small files, in addition to the cost of every tick.
+# The least work of a recorder: /proc/pressure, four small files, and the cost of every tick.
 BASE = "pressure"
 ON_REQUEST = "ebpf_syscalls,ebpf_syscall_latency,ebpf_statements"
 
