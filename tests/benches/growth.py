@@ -3,7 +3,8 @@
     .venv/bin/python tests/benches/growth.py [--samples 20] [--rounds 3]
 
 The hosts of fake_host.py are on /dev/shm, their counters rise once a second. Compared with the
-recorder: a bare pread of its files, and node_exporter (with its collectors of the same sources) on the same root, both at
+recorder: a bare pread of its files,
+and node_exporter (with its collectors of the same sources) on the same root, both at
 once with it. Files in memory cost less to read than those the kernel makes on the spot: what grows here is
 parsing and encoding, which is ours. `record` gets the roots, so it needs no root user.
 """

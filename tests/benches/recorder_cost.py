@@ -7,7 +7,8 @@ pread (the recorder's own files read and thrown away), the recorder with procfs 
 set (eBPF too), `sadc` with its default and with `-S XALL`, node_exporter scraped once a second and, where a
 binary is named, rezolus (agent and its recorder together). All run at the same time and cadence, each at a
 different offset within the interval, so that caches and clock frequency are the same for all. CPU
-time is that of all threads (/proc/PID/task/*/schedstat), start-up is out. What eBPF programs cost the host is not in it: see
+time is that of all threads (/proc/PID/task/*/schedstat) without start-up.
+What eBPF programs cost the host is not in it: see
 probe_cost.py. Needs root for eBPF, and `cargo build --release -p loadprint-collect --bins --examples`.
 """
 
