@@ -107,7 +107,7 @@ def test_overrides_reach_nested_keys_and_are_named_when_wrong() -> None:
     assert campaign.sides["oltp"].options["table-size"] == 10
     with pytest.raises(DocumentError, match=r'^--set phases.mesure: unknown key "mesure" in phases'):
         load(QUICK, ["phases.mesure=3s"])
-    with pytest.raises(DocumentError, match=r"repeats holds one value"):
+    with pytest.raises(DocumentError, match=r"repeats is a single value"):
         load(QUICK, ["repeats.x=3"])
     with pytest.raises(DocumentError, match=r"write it as key.key=value"):
         load(QUICK, ["repeats"])
