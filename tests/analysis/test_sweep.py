@@ -226,7 +226,7 @@ def test_questions_hide_the_prepares_and_the_protocol_rows_show_them(equal_load:
 
 
 def test_many_sides_are_sent_to_sweep_and_none_to_compare(as_published: Path, execution: Path) -> None:
-    with pytest.raises(InputError, match=r"14 sides, too many.*loadprint sweep"):
+    with pytest.raises(InputError, match=r"has 14 sides.*loadprint sweep"):
         resolve([str(as_published)])
     assert len(resolve([f"{as_published}:simple-t1", f"{as_published}:simple-t4"])[0]) == 2
     with pytest.raises(InputError, match=r"no matrix of sides.*loadprint compare"):
