@@ -82,7 +82,7 @@ def test_executions_of_one_host_are_one_instance(base: Base, tmp_path: Path) -> 
     assert any("db2 was booted 2 times" in note for note in report.notes)
     by = {how: base.judge(again, asked(instances_by=how)) for how in ("boot", "execution")}
     assert [len(each.parties[1][2]) for each in by.values()] == [2, 3]
-    changed(tmp_path / "x2", "fingerprint.json", lambda f: f.update(machine_id="another"))
+    changed(tmp_path / "x2", "fingerprint.json", lambda f: f.update(machine_id="a second one"))
     report = base.judge(again, asked())
     assert [machine.runs for machine in report.parties[1][2]] == [6], "the others may be of this machine too"
     for place in ("x0", "x1"):

@@ -143,7 +143,7 @@ def test_equal_values_pass_and_are_not_called_better() -> None:
         ),
         ("rows:\n  operations: 30\n", ':2: rows.operations.tolerance: "30" is not a share'),
         ("rows:\n  operations:\n    tolerance: 3 %\n    bettr: lower\n", ':4: unknown key "bettr"'),
-        ("", "a specification is a mapping of keys"),
+        ("", "not a mapping of keys"),
         ("rows: [", "not YAML"),
         (
             "rows: {a: 1 %}\nprice: {baseline: 1, candidate: -2, currency: EUR}\n",

@@ -39,7 +39,7 @@ def compare(
     reference = reference or names[0]
     if reference not in names:
         raise InputError(
-            f"--reference {reference}", "is not one of the sides", f"use one of {', '.join(names)}"
+            f"--reference {reference}", "is not one of the sides", f"name one of {', '.join(names)}"
         )
     if measured is None:
         store = Store()
