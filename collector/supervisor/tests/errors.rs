@@ -44,7 +44,7 @@ const MISTAKES: &[(&str, &str)] = &[
         "run x --stdout /nowhere/f -- true",
         "--stdout /nowhere/f: No such file",
     ),
-    ("run ../x -- true", "name `../x` must be"),
+    ("run ../x -- true", "name `../x` must have"),
     ("run x --env hunter2 -- true", "--env number 1 is not KEY=VALUE"),
     (
         "run x --netns load -- true",
