@@ -1,4 +1,5 @@
-//! Baseline for the recorder's overhead: only reads the same files through open descriptors at the same interval.
+//! Baseline for the recorder's overhead: only reads the same files through open descriptors at the
+//! same interval.
 //!
 //! Usage: `pread_loop INTERVAL_MS COUNT FILE…`. Prints the bytes of one round.
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot read must stop")]

@@ -1,7 +1,8 @@
-//! Drops the capabilities that the recorder does not need after its probes are open (capabilities(7)).
+//! Drops the capabilities that the recorder does not need after its probes are open
+//! (capabilities(7)).
 //!
-//! Capabilities belong to a thread. The recorder drops them while it has one thread. Background threads start at the first tick
-//! and inherit the reduced sets.
+//! Capabilities belong to a thread. The recorder drops them while it has one thread. Background
+//! threads start at the first tick and inherit the reduced sets.
 
 use std::path::Path;
 
@@ -24,11 +25,12 @@ use crate::opened_probe::OpenedProbe;
 
 /// Writes and removes files in directories of another user.
 const WRITES: CapabilitySet = CapabilitySet::DAC_OVERRIDE;
-/// Reads the files of all users: the manifest has a checksum of each file of the run, and a pid file may be in the server's
-/// directory.
+/// Reads the files of all users: the manifest has a checksum of each file of the run, and a pid
+/// file may be in the server's directory.
 const READS: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
 
-/// Drops all capabilities except those that the running `probes` declared and those for writing into `dirs`.
+/// Drops all capabilities except those that the running `probes` declared and those for writing
+/// into `dirs`.
 ///
 /// # Errors
 /// When the kernel refuses; some capabilities may be dropped already.

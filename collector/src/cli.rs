@@ -86,9 +86,11 @@ pub enum Command {
     Serve(Box<ServeOptions>),
     /// List the probes with their status on this host.
     Probes(Box<ProbesOptions>),
-    /// Print the host's hardware, kernel and settings as JSON, as a recording stores them in fingerprint.json.
+    /// Print the host's hardware, kernel and settings as JSON, as a recording stores them in
+    /// fingerprint.json.
     Fingerprint(FingerprintOptions),
-    /// Time about a second of fixed work: run before and after a run, it shows whether the machine's speed changed.
+    /// Time about a second of fixed work: run before and after a run, it shows whether the
+    /// machine's speed changed.
     Canary(CanaryOptions),
 }
 
@@ -108,13 +110,15 @@ pub struct RecordOptions {
     /// Stop after this time.
     #[arg(long, value_name = "T", value_parser = humantime::parse_duration)]
     pub duration: Option<Duration>,
-    /// Stop after this time (90s, 2h) or at this time (2026-11-21T12:00:00Z) even if the caller does not stop the recorder.
+    /// Stop after this time (90s, 2h) or at this time (2026-11-21T12:00:00Z) even if the caller
+    /// does not stop the recorder.
     #[arg(long, value_name = "T", value_parser = parse_deadline)]
     pub deadline: Option<Deadline>,
     /// Record the block devices of this data directory, and store the journal on another device.
     #[arg(long, value_name = "D")]
     pub data_dir: Option<PathBuf>,
-    /// Store the journal here while recording [default: the run directory, or /dev/shm if that is on the data device].
+    /// Store the journal here while recording [default: the run directory, or /dev/shm if that is
+    /// on the data device].
     #[arg(long, value_name = "D")]
     pub journal_dir: Option<PathBuf>,
     /// Write the recorder's pid here after the first tick; removed when it ends.
@@ -223,7 +227,8 @@ pub struct FingerprintOptions {
 /// Options of `probes`.
 #[derive(Debug, Args)]
 pub struct ProbesOptions {
-    /// text or json: the probes on this host; markdown: the reference of all metrics (docs/metrics.md).
+    /// text or json: the probes on this host; markdown: the reference of all metrics
+    /// (docs/metrics.md).
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
     /// The probes and their targets.
@@ -259,8 +264,8 @@ pub struct ProbeOptions {
     /// The standard set without these; a group such as `ebpf` or `mysql` means all of its probes.
     #[arg(long, value_name = "C", value_delimiter = ',')]
     pub without: Vec<String>,
-    /// Watch a process: ROLE=PID, ROLE=@PIDFILE or ROLE=NAME; a process with its descendants: ROLE=tree:PID; the processes of a
-    /// control group: ROLE=cgroup:PATH; may be repeated.
+    /// Watch a process: ROLE=PID, ROLE=@PIDFILE or ROLE=NAME; a process with its descendants:
+    /// ROLE=tree:PID; the processes of a control group: ROLE=cgroup:PATH; may be repeated.
     #[arg(long = "process", value_name = "ROLE=WHICH")]
     pub processes: Vec<ProcessTarget>,
     /// Sum interrupts over a CPU set: ROLE=LIST, such as server=0-7; may be repeated.

@@ -1,4 +1,5 @@
-//! The options of the MySQL probes: server and account, with the names and meanings of `loadprint-load`.
+//! The options of the MySQL probes: server and account, with the names and meanings of
+//! `loadprint-load`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -29,8 +30,8 @@ pub struct MysqlOptions {
     /// Unix socket.
     #[arg(long, value_name = "PATH")]
     pub mysql_socket: Option<String>,
-    /// Account [default: loadprint_probe]. It needs PROCESS and SELECT on two tables of performance_schema
-    /// (docs/mysql-probe.md lists the statements).
+    /// Account [default: loadprint_probe]. It needs PROCESS and SELECT on two tables of
+    /// performance_schema (docs/mysql-probe.md lists the statements).
     #[arg(long, value_name = "USER")]
     pub mysql_user: Option<String>,
     /// File with the password, mode 0600 [default: the option file, else MYSQL_PWD].
@@ -54,8 +55,9 @@ pub struct MysqlOptions {
     /// Permitted ciphers, by their OpenSSL names; TLS_… for TLS 1.3.
     #[arg(long, value_name = "LIST")]
     pub mysql_ssl_cipher: Option<String>,
-    /// Change the server: enable the InnoDB counters of flushing and checkpoints that are off (innodb_monitor_enable), and disable
-    /// them again at the end. Needs SYSTEM_VARIABLES_ADMIN (MariaDB: SUPER). After SIGKILL they stay on.
+    /// Change the server: enable the InnoDB counters of flushing and checkpoints that are off
+    /// (innodb_monitor_enable), and disable them again at the end. Needs SYSTEM_VARIABLES_ADMIN
+    /// (MariaDB: SUPER). After SIGKILL they stay on.
     #[arg(long)]
     pub mysql_monitor: bool,
 }

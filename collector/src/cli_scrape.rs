@@ -14,10 +14,12 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The endpoints to scrape.
 #[derive(Debug, Args)]
 pub struct ScrapeOptions {
-    /// Record a Prometheus or OpenMetrics endpoint under a name, such as node=http://127.0.0.1:9100/metrics; may be repeated.
+    /// Record a Prometheus or OpenMetrics endpoint under a name, such as
+    /// node=http://127.0.0.1:9100/metrics; may be repeated.
     #[arg(long = "scrape", value_name = "NAME=URL")]
     pub targets: Vec<Target>,
-    /// Log in to the endpoint of this name: FILE (mode 0600) holds `basic USER:PASSWORD` or `bearer TOKEN`; may be repeated.
+    /// Log in to the endpoint of this name: FILE (mode 0600) holds `basic USER:PASSWORD` or `bearer
+    /// TOKEN`; may be repeated.
     #[arg(long = "scrape-auth", value_name = "NAME=FILE", value_parser = parse_auth)]
     pub credentials: Vec<(String, Credentials)>,
     /// Timeout of a scrape [default: the interval, at most 10s].

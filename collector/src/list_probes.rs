@@ -1,4 +1,5 @@
-//! `loadprint-collect probes`: lists the probes with their status on this host, and how to enable those that are unavailable.
+//! `loadprint-collect probes`: lists the probes with their status on this host, and how to enable
+//! those that are unavailable.
 
 use std::time::Duration;
 

@@ -47,7 +47,8 @@ fn main() -> ExitCode {
             error.exit();
         }
         Err(error) => {
-            // The first paragraph of clap's message is the error; the rest is usage, which `--help` prints in full.
+            // The first paragraph of clap's message is the error; the rest is usage, which `--help`
+            // prints in full.
             let text = error.render().to_string();
             let paragraph: Vec<_> = text
                 .lines()

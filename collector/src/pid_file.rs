@@ -1,4 +1,5 @@
-//! The pid file of a recorder: it appears after the first tick and is removed when the recording ends.
+//! The pid file of a recorder: it appears after the first tick and is removed when the recording
+//! ends.
 
 use std::fs;
 use std::path::PathBuf;

@@ -62,7 +62,8 @@ impl ProbeSampler {
         self.probes.iter().zip(&self.outcomes)
     }
 
-    /// A copy of the running probes' outcomes, without the probes that are only read at window edges.
+    /// A copy of the running probes' outcomes, without the probes that are only read at window
+    /// edges.
     pub fn snapshot(&self) -> Snapshot {
         let running = self
             .outcomes()

@@ -1,7 +1,8 @@
-//! Runs sysstat's `sadc -S XALL` in parallel to the recorder (sadc(8)): an independent witness, which records the same
-//! quantities by its own code.
+//! Runs sysstat's `sadc -S XALL` in parallel to the recorder (sadc(8)): an independent witness,
+//! which records the same quantities by its own code.
 //!
-//! It ends with the recorder, also when the recorder is killed. Without sysstat the recorder continues alone.
+//! It ends with the recorder, also when the recorder is killed. Without sysstat the recorder
+//! continues alone.
 
 use std::fs::File;
 use std::io;
@@ -61,7 +62,8 @@ struct Running {
 }
 
 impl Sadc {
-    /// Starts `sadc` if the options request it, with its data file in `staging`. A failure is a warning and is recorded.
+    /// Starts `sadc` if the options request it, with its data file in `staging`. A failure is a
+    /// warning and is recorded.
     pub fn start(options: &RecordOptions, role: &Directory, staging: &StagingDir) -> Self {
         if !options.with_sysstat {
             return Self { process: None };
@@ -139,7 +141,8 @@ impl Drop for Sadc {
 }
 
 impl Running {
-    /// Sends SIGTERM, and SIGKILL after a timeout. An earlier exit is an error that contains the last line of stderr.
+    /// Sends SIGTERM, and SIGKILL after a timeout. An earlier exit is an error that contains the
+    /// last line of stderr.
     fn stop(&mut self) -> Result<(), String> {
         let failed = |error: io::Error| format!("{}: {error}", self.program.display());
         if let Some(status) = self.child.try_wait().map_err(failed)? {
@@ -190,7 +193,8 @@ fn find_program(option: Option<&Path>) -> Result<PathBuf, String> {
     })
 }
 
-/// sadc writes to its standard output: if it opened the file by name, another user could replace the file first.
+/// sadc writes to its standard output: if it opened the file by name, another user could replace
+/// the file first.
 fn spawn(program: &Path, interval_s: u64, file: File) -> io::Result<Child> {
     let recorder = std::process::id();
     let mut command = Command::new(program);
@@ -200,7 +204,8 @@ fn spawn(program: &Path, interval_s: u64, file: File) -> io::Result<Child> {
         .stdin(Stdio::null())
         .stdout(file)
         .stderr(Stdio::piped())
-        // Ctrl-C in a terminal must only reach the recorder, which ends sadc after its own last tick.
+        // Ctrl-C in a terminal must only reach the recorder, which ends sadc after its own last
+        // tick.
         .process_group(0);
     let die_with_parent = move || {
         set_parent_process_death_signal(Some(Signal::TERM))?;
@@ -210,7 +215,8 @@ fn spawn(program: &Path, interval_s: u64, file: File) -> io::Result<Child> {
             _ => Err(io::Error::other("the recorder has ended")),
         }
     };
-    // SAFETY: between fork and exec it makes two system calls and allocates nothing unless it fails.
+    // SAFETY: between fork and exec it makes two system calls and allocates nothing unless it
+    // fails.
     unsafe { command.pre_exec(die_with_parent) };
     command.spawn()
 }

@@ -1,4 +1,5 @@
-//! Computes the due times of ticks on CLOCK_MONOTONIC. Missed ticks are counted and never caught up.
+//! Computes the due times of ticks on CLOCK_MONOTONIC. Missed ticks are counted and never caught
+//! up.
 
 /// A tick and its due time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +80,8 @@ mod tests {
                 missed: 0
             }
         );
-        // At 1029 the tick of 1020 is 9 ns late, less than an interval. At 1057 those of 1030 and 1040 are missed.
+        // At 1029 the tick of 1020 is 9 ns late, less than an interval. At 1057 those of 1030 and
+        // 1040 are missed.
         assert_eq!(
             schedule.next(1029),
             Due {

@@ -1,4 +1,5 @@
-//! Writes `run.json` for a recorder that ran without a playbook. A playbook writes that file before it starts the recorder.
+//! Writes `run.json` for a recorder that ran without a playbook. A playbook writes that file before
+//! it starts the recorder.
 
 use std::fs;
 use std::io::BufReader;
@@ -13,7 +14,8 @@ use loadprint_recording::json::write_atomic;
 use serde_json::Value;
 use serde_json::json;
 
-/// Writes `run.json` unless it exists; true if it was written. A torn journal makes the run a failed one without an end time.
+/// Writes `run.json` unless it exists; true if it was written. A torn journal makes the run a
+/// failed one without an end time.
 ///
 /// # Errors
 /// When `fingerprint.json` cannot be read or `run.json` cannot be written.

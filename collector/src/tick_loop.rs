@@ -14,7 +14,8 @@ use crate::tick_journal::TickJournal;
 use crate::wakeup::Signals;
 use crate::wakeup::Wakeup;
 
-/// Takes all ticks; the last one is taken when the recording ends. Writes the pid file after the first tick.
+/// Takes all ticks; the last one is taken when the recording ends. Writes the pid file after the
+/// first tick.
 ///
 /// # Errors
 /// When the journal or the pid file cannot be written.

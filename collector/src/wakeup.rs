@@ -47,8 +47,8 @@ impl Signals {
         Ok(self.wait(Some(0), None)? == Wakeup::StopRequested)
     }
 
-    /// Waits until CLOCK_MONOTONIC reaches `until_ns` (without a limit if `None`), a signal arrives,
-    /// or `scrape_fd` is readable.
+    /// Waits until CLOCK_MONOTONIC reaches `until_ns` (without a limit if `None`), a signal
+    /// arrives, or `scrape_fd` is readable.
     ///
     /// # Errors
     /// When poll(2) fails.
@@ -60,7 +60,8 @@ impl Signals {
                 tv_nsec: left % 1_000_000_000,
             });
             let (stop, sample_all) = (self.stop.as_fd(), self.sample_all.as_fd());
-            // Without `scrape_fd` the stop pipe takes its place, so that the array keeps its length.
+            // Without `scrape_fd` the stop pipe takes its place, so that the array keeps its
+            // length.
             let mut descriptors = [stop, sample_all, scrape_fd.unwrap_or(stop)]
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
             match poll(&mut descriptors, timeout.as_ref()) {

@@ -1,4 +1,5 @@
-//! Tests the canary on this machine: fixed work, a busy process on the same CPU, and cleanup after every kind of end.
+//! Tests the canary on this machine: fixed work, a busy process on the same CPU, and cleanup after
+//! every kind of end.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 mod common;
@@ -111,8 +112,8 @@ fn cpu_slice(output: &Output) -> i64 {
     slices[slices.len() / 4]
 }
 
-/// Processes that keep a CPU busy until the end of the test. As root they have nice -10, the weight of nine processes at nice 0
-/// (sched(7)), so that the shift is clear on a busy machine, too.
+/// Processes that keep a CPU busy until the end of the test. As root they have nice -10, the weight
+/// of nine processes at nice 0 (sched(7)), so that the shift is clear on a busy machine, too.
 struct Busy(Vec<Child>);
 
 impl Busy {
@@ -146,8 +147,8 @@ fn a_busy_process_on_the_same_cpu_is_a_shift() {
     let cpu = allowed["cpus"][0].to_string();
     let arguments = ["--cpus", cpu.as_str(), "--format", "json"];
     let mut slices = vec![];
-    // Other load on the machine can hide the shift in one round, but not in ten rounds. The threshold of 1.5 is far below the real
-    // shift and above the noise of ten rounds.
+    // Other load on the machine can hide the shift in one round, but not in ten rounds. The
+    // threshold of 1.5 is far below the real shift and above the noise of ten rounds.
     let shifted = (0..10).any(|_| {
         let before = cpu_slice(&canary(&arguments));
         let busy = Busy::on(&cpu, 2);

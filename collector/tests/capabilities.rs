@@ -23,8 +23,8 @@ const DAC_OVERRIDE: u64 = 1 << 1;
 const DAC_READ_SEARCH: u64 = 1 << 2;
 const SYS_PTRACE: u64 = 1 << 19;
 
-/// The capability sets of a thread and its no_new_privs flag, by the names of `/proc/PID/task/TID/status`; `None` if the thread has
-/// exited.
+/// The capability sets of a thread and its no_new_privs flag, by the names of
+/// `/proc/PID/task/TID/status`; `None` if the thread has exited.
 fn privileges(status: &Path) -> Option<BTreeMap<String, u64>> {
     let text = fs::read_to_string(status).ok()?;
     let words = text.lines().filter_map(|line| line.split_once(':'));

@@ -1,4 +1,5 @@
-//! Tests a full disk: the journal stays readable, the error is one line, and `finish` succeeds when there is space.
+//! Tests a full disk: the journal stays readable, the error is one line, and `finish` succeeds when
+//! there is space.
 //!
 //! Mounts a small tmpfs in a mount namespace of `unshare`, which needs root or user namespaces.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]

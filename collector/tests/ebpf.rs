@@ -20,7 +20,8 @@ use rustix::process::getppid;
 use serde_json::Value;
 use tempfile::tempdir;
 
-/// The eBPF probes in the output of `probes`, run by `command` from a directory that every user can read.
+/// The eBPF probes in the output of `probes`, run by `command` from a directory that every user can
+/// read.
 fn listed(command: &[&str]) -> Vec<Value> {
     let dir = tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
@@ -67,7 +68,8 @@ fn unprivileged_users_get_a_reason_with_the_fix() {
     }
 }
 
-/// Linux 5.11 and later charge maps to the control group, not to the limit on locked memory (RLIMIT_MEMLOCK).
+/// Linux 5.11 and later charge maps to the control group, not to the limit on locked memory
+/// (RLIMIT_MEMLOCK).
 #[test]
 fn no_locked_memory_is_needed() {
     let running = |probes: Vec<Value>| -> Vec<Value> {
@@ -79,7 +81,8 @@ fn no_locked_memory_is_needed() {
     assert_eq!(running(listed(&["prlimit", "--memlock=0:0"])), with);
 }
 
-/// Loading programs needs CAP_BPF and CAP_PERFMON; measuring their run time (BPF_ENABLE_STATS) needs CAP_SYS_ADMIN.
+/// Loading programs needs CAP_BPF and CAP_PERFMON; measuring their run time (BPF_ENABLE_STATS)
+/// needs CAP_SYS_ADMIN.
 #[test]
 fn without_cap_sys_admin_programs_run_and_their_times_are_unavailable() {
     let capabilities = "-all,+bpf,+perfmon,+dac_read_search,+sys_resource";
@@ -96,7 +99,8 @@ fn without_cap_sys_admin_programs_run_and_their_times_are_unavailable() {
     );
 }
 
-/// The recorder drops its capabilities before the first tick and can still read the run time of its programs.
+/// The recorder drops its capabilities before the first tick and can still read the run time of its
+/// programs.
 #[test]
 fn a_recording_contains_the_time_of_its_own_programs() {
     const CALLS: u64 = 5_000;

@@ -1,4 +1,5 @@
-//! Tests run directories of another user: root finishes and records without following links or blocking on FIFOs.
+//! Tests run directories of another user: root finishes and records without following links or
+//! blocking on FIFOs.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 mod common;
@@ -94,7 +95,8 @@ fn finish(run: &Path) -> Output {
 #[test]
 fn finish_does_not_copy_or_remove_the_targets_of_links() {
     let sandbox = Sandbox::new();
-    // A link, a link through a directory with a name like the recorder's, a relative link, and a FIFO, which could block.
+    // A link, a link through a directory with a name like the recorder's, a relative link, and a
+    // FIFO, which could block.
     sandbox.as_nobody("mkdir -p plain/server named/server relative/server fifo/server journal/server; ln -s \"$1\" plain/server/sysstat.sa");
     sandbox.as_nobody("d=$(pwd)/loadprint-$(stat -c %d-%i named/server | sed 's/.*/x/')-y; mkdir $d; ln -s \"$1\" $d/sysstat.sa; ln -s $d/sysstat.sa named/server/sysstat.sa");
     sandbox.as_nobody(
@@ -116,7 +118,8 @@ fn finish_does_not_copy_or_remove_the_targets_of_links() {
     sandbox.assert_kept();
 }
 
-/// The private directory of a link must belong to the user of `finish`, even if its name is correct.
+/// The private directory of a link must belong to the user of `finish`, even if its name is
+/// correct.
 #[test]
 fn finish_refuses_a_private_directory_of_another_user() {
     let sandbox = Sandbox::new();
@@ -182,7 +185,8 @@ fn a_recorder_does_not_write_through_links() {
     );
 }
 
-/// In a world-writable journal directory such as /dev/shm, journal and sysstat's file are in a new private directory of root.
+/// In a world-writable journal directory such as /dev/shm, journal and sysstat's file are in a new
+/// private directory of root.
 #[test]
 fn files_in_a_shared_journal_directory_are_private() {
     let sandbox = Sandbox::new();

@@ -1,4 +1,5 @@
-//! Tests `record` with the real binary on this host: stop, kill, a failing probe, 100 Hz, bad input.
+//! Tests `record` with the real binary on this host: stop, kill, a failing probe, 100 Hz, bad
+//! input.
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
 mod common;
@@ -131,7 +132,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Overwrites the start of a file with one system call: the recorder, which keeps it open, must never read it empty.
+/// Overwrites the start of a file with one system call: the recorder, which keeps it open, must
+/// never read it empty.
 fn overwrite(path: &Path, text: &str) {
     let file = fs::OpenOptions::new().write(true).open(path).unwrap();
     file.write_all_at(text.as_bytes(), 0).unwrap();

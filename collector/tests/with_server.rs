@@ -1,4 +1,5 @@
-//! Tests the MySQL probes on real servers: counters, missing privileges, and servers that hang, crash and restart.
+//! Tests the MySQL probes on real servers: counters, missing privileges, and servers that hang,
+//! crash and restart.
 #![cfg(feature = "mysql")]
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
@@ -210,8 +211,8 @@ fn make_account(root: &mut Client, user: &str, grants: &[&str]) {
     }
 }
 
-/// Waits until this is the server's only client. The server does not reply to COM_QUIT, so it may count one after its client has
-/// exited.
+/// Waits until this is the server's only client. The server does not reply to COM_QUIT, so it may
+/// count one after its client has exited.
 fn wait_for_other_clients(root: &mut Client) {
     let clients = "SELECT COUNT(*) FROM performance_schema.threads WHERE name = 'thread/sql/one_connection'";
     wait_for("the other clients to disconnect", || rows(root, clients) == ["1"]);
@@ -333,7 +334,8 @@ fn missing_privileges_are_named(root: &mut Client) {
         "the refusal is recorded at every tick"
     );
     assert!(refusals[0].contains("PROCESS"), "{refusals:?}");
-    // The probe queried the table once, after the first SHOW GLOBAL STATUS; the server counts a refused query.
+    // The probe queried the table once, after the first SHOW GLOBAL STATUS; the server counts a
+    // refused query.
     assert_eq!(bench.growth("loadprint.com_select"), 1);
     for (theirs, own) in [
         ("Questions", "loadprint.queries"),

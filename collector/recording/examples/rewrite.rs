@@ -53,7 +53,8 @@ fn declared(read: &[RecordBatch]) -> Schema {
     Schema::new(fields.collect::<Vec<_>>())
 }
 
-/// The largest tick of a batch; the recorder writes unsigned ticks, generators may write signed ones.
+/// The largest tick of a batch; the recorder writes unsigned ticks, generators may write signed
+/// ones.
 fn last_tick(batch: &RecordBatch) -> Option<u64> {
     let ticks = batch.column_by_name("tick")?;
     let signed = || ticks.as_primitive::<Int64Type>().values().iter().max();

@@ -1,4 +1,5 @@
-//! Reads the two clocks of a recording, and the boot ID within which times of CLOCK_MONOTONIC are comparable.
+//! Reads the two clocks of a recording, and the boot ID within which times of CLOCK_MONOTONIC are
+//! comparable.
 
 use std::fs;
 use std::path::Path;

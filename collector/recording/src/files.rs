@@ -1,7 +1,7 @@
 //! Opens the files of a run directory relative to its descriptor, without following links.
 //!
-//! A run directory may come from another user, or another user may be able to write into it. No link leads out of it, a FIFO does
-//! not block, and a device is not opened.
+//! A run directory may come from another user, or another user may be able to write into it. No
+//! link leads out of it, a FIFO does not block, and a device is not opened.
 
 use std::ffi::OsStr;
 use std::ffi::OsString;
@@ -36,7 +36,8 @@ use crate::At;
 use crate::Error;
 use crate::Result;
 
-/// Refuses links and does not block on a FIFO without a writer; [`RunFile::regular`] checks the type of the opened file.
+/// Refuses links and does not block on a FIFO without a writer; [`RunFile::regular`] checks the
+/// type of the opened file.
 const SAFE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
@@ -113,7 +114,8 @@ impl Directory {
         }
     }
 
-    /// The file at a relative path such as `server/cpu.parquet`; its directories are opened without following links.
+    /// The file at a relative path such as `server/cpu.parquet`; its directories are opened without
+    /// following links.
     ///
     /// # Errors
     /// When a directory of the path cannot be opened, or the path leaves this directory.
@@ -182,7 +184,8 @@ fn kind(stat: &Stat) -> FileType {
 }
 
 impl RunFile {
-    /// A file on the command line; links in the path of its directory are followed, but it must not be a link itself.
+    /// A file on the command line; links in the path of its directory are followed, but it must not
+    /// be a link itself.
     ///
     /// # Errors
     /// When its directory cannot be opened.
@@ -245,7 +248,8 @@ impl RunFile {
     /// Replaces the file in one step: `fill` writes a temporary file, which is synced and renamed.
     ///
     /// # Errors
-    /// Those of `fill`, and when the file cannot be created or renamed; the previous file stays unchanged.
+    /// Those of `fill`, and when the file cannot be created or renamed; the previous file stays
+    /// unchanged.
     pub fn replace<T>(&self, fill: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
         let temporary = self.dir.file(format!(".{}.tmp", self.name.to_string_lossy()));
         let path = self.path();
@@ -304,7 +308,8 @@ impl RunFile {
                 "not a regular file; remove it, or copy the run again from the host that recorded it",
             )),
         };
-        // Before openat, because opening a device can have side effects; after it, because the entry may have been replaced.
+        // Before openat, because opening a device can have side effects; after it, because the
+        // entry may have been replaced.
         require(self.dir.stat(name).at(&path)?)?;
         let file = openat(&self.dir.handle, name, SAFE | flags, Mode::empty()).at(&path)?;
         require(fstat(&file).at(&path)?)?;

@@ -1,9 +1,12 @@
-//! Defines the buckets of histograms: the index by which eBPF programs count, the bounds in tables, and the arithmetic.
+//! Defines the buckets of histograms: the index by which eBPF programs count, the bounds in tables,
+//! and the arithmetic.
 //!
-//! Values 0 to 15 have one bucket each; above them, each power of two has eight buckets of equal width. The middle of a bucket
-//! differs from any value in it by at most a sixteenth (6.25 %). The last bucket has no upper bound.
+//! Values 0 to 15 have one bucket each; above them, each power of two has eight buckets of equal
+//! width. The middle of a bucket differs from any value in it by at most a sixteenth (6.25 %). The
+//! last bucket has no upper bound.
 
-/// Number of buckets: they cover values up to 2^37 (137 s in nanoseconds); the last one counts all larger values.
+/// Number of buckets: they cover values up to 2^37 (137 s in nanoseconds); the last one counts all
+/// larger values.
 pub const BUCKETS: usize = 280;
 
 /// Each power of two has `2^GROUPING` buckets.

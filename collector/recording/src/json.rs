@@ -10,7 +10,8 @@ use crate::files::RunFile;
 /// Replaces `file` by `value` as indented JSON with a final newline.
 ///
 /// # Errors
-/// When the value cannot be converted to JSON, or the file cannot be written; `file` then stays unchanged.
+/// When the value cannot be converted to JSON, or the file cannot be written; `file` then stays
+/// unchanged.
 pub fn write_atomic(file: &RunFile, value: &impl Serialize) -> Result<()> {
     let mut text = to_string_pretty(value).map_err(|error| Error::format(&file.path(), error))?;
     text.push('\n');

@@ -1,6 +1,8 @@
-//! Writes and reads the recording format: journal, Parquet tables, phases and manifest of a run directory.
+//! Writes and reads the recording format: journal, Parquet tables, phases and manifest of a run
+//! directory.
 //!
-//! `docs/recording-format.md` specifies the format; this crate is its only writer. It does not read `/proc` or MySQL.
+//! `docs/recording-format.md` specifies the format; this crate is its only writer. It does not read
+//! `/proc` or MySQL.
 
 pub mod clock;
 pub mod files;

@@ -1,4 +1,5 @@
-//! Writes and verifies `manifest.json`: size and CRC-32C of every file of a run directory. It is the last file written.
+//! Writes and verifies `manifest.json`: size and CRC-32C of every file of a run directory. It is
+//! the last file written.
 //!
 //! It does not contain journals: they are still growing or wait for `finish`.
 

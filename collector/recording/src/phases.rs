@@ -1,4 +1,5 @@
-//! Writes `phases.jsonl`: begin and end of each phase of a workload on both clocks, one line per event.
+//! Writes `phases.jsonl`: begin and end of each phase of a workload on both clocks, one line per
+//! event.
 
 use std::fs::File;
 use std::io::Write;

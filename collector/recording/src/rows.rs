@@ -1,4 +1,5 @@
-//! Stores the rows of one probe at one tick in buffers that are reused at every tick, without an allocation per value.
+//! Stores the rows of one probe at one tick in buffers that are reused at every tick, without an
+//! allocation per value.
 //!
 //! A row has an entity (one string per entity column) and one cell per value column.
 
@@ -34,12 +35,14 @@ pub enum Value<'a> {
 
 /// The rows of one probe at one tick.
 ///
-/// Entities are usually those of the previous tick, so `clear` keeps them: an unchanged entity is compared and not copied, and
-/// [`Rows::generation`] tells the journal that all entities are unchanged.
+/// Entities are usually those of the previous tick, so `clear` keeps them: an unchanged entity is
+/// compared and not copied, and [`Rows::generation`] tells the journal that all entities are
+/// unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     keys: Vec<u8>,
-    /// Ends of the keys of this tick's rows, followed by those of the previous tick until one differs.
+    /// Ends of the keys of this tick's rows, followed by those of the previous tick until one
+    /// differs.
     key_ends: Vec<usize>,
     len: usize,
     generation: u64,
@@ -107,14 +110,16 @@ impl Rows {
         self.generation
     }
 
-    /// `(generation, n)`; one tick later it is `(generation, n + 1)` if the previous rows are still those of now.
+    /// `(generation, n)`; one tick later it is `(generation, n + 1)` if the previous rows are still
+    /// those of now.
     #[must_use]
     pub fn reading(&self) -> (u64, u64) {
         (self.generation, self.readings)
     }
 
-    /// Appends the previous tick's `count` rows of the same position, with their cells, `width` each. Returns false and appends
-    /// nothing if there are none, or one of them has a text or a list.
+    /// Appends the previous tick's `count` rows of the same position, with their cells, `width`
+    /// each. Returns false and appends nothing if there are none, or one of them has a text or a
+    /// list.
     pub fn again(&mut self, count: usize, width: usize) -> bool {
         let range = self.len * width..(self.len + count) * width;
         if self.differs
@@ -286,7 +291,8 @@ impl Rows {
         self.cells.push(Cell::List(start as u32, self.lists.len() as u32));
     }
 
-    /// Removes all rows from number `len` on, where every row has `width` cells: for a source that fails in the middle.
+    /// Removes all rows from number `len` on, where every row has `width` cells: for a source that
+    /// fails in the middle.
     pub fn truncate(&mut self, len: usize, width: usize) {
         if self.differs {
             self.drop_keys_from(len);
@@ -456,7 +462,8 @@ mod tests {
         };
         let first = fill(&mut rows, &["a", "b", "c"]);
         assert_eq!(fill(&mut rows, &["a", "b", "c"]), first);
-        // Fewer rows keep the generation and have another number; more rows after that have another generation.
+        // Fewer rows keep the generation and have another number; more rows after that have another
+        // generation.
         assert_eq!(fill(&mut rows, &["a", "b"]), (first.0, 2));
         assert_ne!(fill(&mut rows, &["a", "b", "c"]).0, first.0);
         let third = fill(&mut rows, &["a", "x", "c"]);

@@ -1,6 +1,8 @@
-//! Describes a probe's table: shape, entity columns, and for each column type, unit, kind, direction, help and source.
+//! Describes a probe's table: shape, entity columns, and for each column type, unit, kind,
+//! direction, help and source.
 //!
-//! Each probe declares its schema in `static` tables. The journal's header and every table's metadata contain it.
+//! Each probe declares its schema in `static` tables. The journal's header and every table's
+//! metadata contain it.
 
 use std::borrow::Cow;
 
@@ -214,8 +216,8 @@ impl Column {
         self
     }
 
-    /// The column's entry in a table's metadata. It omits `better` if neither is, and `source` if it is `shared_source`: in short
-    /// recordings the metadata are larger than the data.
+    /// The column's entry in a table's metadata. It omits `better` if neither is, and `source` if
+    /// it is `shared_source`: in short recordings the metadata are larger than the data.
     #[must_use]
     pub fn metadata(&self, shared_source: Option<&str>) -> Value {
         let mut metadata = json!({"unit": self.unit, "kind": self.kind, "help": self.help});
@@ -291,8 +293,8 @@ impl Schema {
         schema
     }
 
-    /// Adds `columns` or `metrics` to a table's metadata; metrics only if `occurs` returns true. A source that all metrics share
-    /// is stored once.
+    /// Adds `columns` or `metrics` to a table's metadata; metrics only if `occurs` returns true. A
+    /// source that all metrics share is stored once.
     pub fn describe(&self, meta: &mut Value, occurs: impl Fn(&str) -> bool) {
         let describe = |columns: &[Column], shared_source| -> Map<String, Value> {
             let occurring = columns.iter().filter(|column| occurs(&column.name));

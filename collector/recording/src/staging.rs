@@ -1,7 +1,9 @@
-//! Stores files of a role in another directory while they are written: the journal and sysstat's file, off the data device.
+//! Stores files of a role in another directory while they are written: the journal and sysstat's
+//! file, off the data device.
 //!
-//! The role's directory contains a link to each. A run directory may come from another user, so a link alone does not permit
-//! reading or removing a file: it is followed only into a private directory that this user created for this role directory.
+//! The role's directory contains a link to each. A run directory may come from another user, so a
+//! link alone does not permit reading or removing a file: it is followed only into a private
+//! directory that this user created for this role directory.
 
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -32,8 +34,8 @@ pub struct StagingDir {
 }
 
 impl StagingDir {
-    /// The role's directory if that is `dir`; otherwise a new private directory (0700) in `dir`. Creates `dir` and its parents if
-    /// they do not exist.
+    /// The role's directory if that is `dir`; otherwise a new private directory (0700) in `dir`.
+    /// Creates `dir` and its parents if they do not exist.
     ///
     /// # Errors
     /// When a directory cannot be created.
@@ -60,7 +62,8 @@ impl StagingDir {
         self.private.as_ref().map(Directory::path)
     }
 
-    /// The file `name`; creates the link to it in the role's directory if the file is in the private one.
+    /// The file `name`; creates the link to it in the role's directory if the file is in the
+    /// private one.
     ///
     /// # Errors
     /// When the link cannot be created.
@@ -167,7 +170,8 @@ pub fn remove(role: &Directory, name: &str, file: &RunFile) -> Result<()> {
 
 const PREFIX: &str = "loadprint-";
 
-/// Device and inode make the name unique to this role directory on this host, whatever links it contains.
+/// Device and inode make the name unique to this role directory on this host, whatever links it
+/// contains.
 fn prefix(role: &Directory) -> Result<String> {
     let stat = role.directory_stat()?;
     Ok(format!("{PREFIX}{:x}-{:x}-", stat.st_dev, stat.st_ino))

@@ -1,5 +1,5 @@
-//! Writes Parquet tables with the metadata key `loadprint` under a temporary name, syncs and renames them; reads them back for
-//! verification.
+//! Writes Parquet tables with the metadata key `loadprint` under a temporary name, syncs and
+//! renames them; reads them back for verification.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,26 +34,30 @@ pub const METADATA_KEY: &str = "loadprint";
 /// The layout of a table in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Integers as differences, in row groups with statistics of ticks and entities: a query for two ticks, or for a few of many
-    /// metrics, decodes little else.
+    /// Integers as differences, in row groups with statistics of ticks and entities: a query for
+    /// two ticks, or for a few of many metrics, decodes little else.
     Long {
         /// Rows of a row group.
         group: usize,
     },
-    /// Plain integers in one row group without statistics. In short series, a block of differences would span several series and
-    /// the jumps between them, and the statistics would be larger than their benefit.
+    /// Plain integers in one row group without statistics. In short series, a block of differences
+    /// would span several series and the jumps between them, and the statistics would be larger
+    /// than their benefit.
     Short,
 }
 
 impl Layout {
     /// Rows per group in a table of numbers: a few entities of an hour at 1 Hz.
     pub const NUMBERS: usize = 64 * 1024;
-    /// Rows per group in a table of lists, in which a comparison reads two rows; more if the table would have too many groups.
+    /// Rows per group in a table of lists, in which a comparison reads two rows; more if the table
+    /// would have too many groups.
     pub const LISTS: usize = 256;
-    /// Limit on row groups: each adds about 1 kB to the footer, which every query reads and the writer holds in memory.
+    /// Limit on row groups: each adds about 1 kB to the footer, which every query reads and the
+    /// writer holds in memory.
     const MAX_GROUPS: usize = 4096;
 
-    /// The layout with the smaller file for `rows` rows, sorted by entity, of this number of entities.
+    /// The layout with the smaller file for `rows` rows, sorted by entity, of this number of
+    /// entities.
     #[must_use]
     pub fn for_series(rows: usize, entities: usize, has_lists: bool) -> Self {
         match rows / entities.max(1) {
@@ -66,10 +70,12 @@ impl Layout {
     }
 }
 
-/// Writes `batches` (at least one, all of the same schema) as a table with `meta` under the key `loadprint`.
+/// Writes `batches` (at least one, all of the same schema) as a table with `meta` under the key
+/// `loadprint`.
 ///
 /// # Errors
-/// When there is no batch, the schemas differ, or the file cannot be written; the previous `file` then stays.
+/// When there is no batch, the schemas differ, or the file cannot be written; the previous `file`
+/// then stays.
 pub fn write_table(file: &RunFile, meta: &Value, batches: &[RecordBatch]) -> Result<()> {
     let first = batches
         .first()
@@ -81,7 +87,8 @@ pub fn write_table(file: &RunFile, meta: &Value, batches: &[RecordBatch]) -> Res
     write_stream(file, meta, layout, &first.schema(), rows).map(drop)
 }
 
-/// Writes batches one by one, so that the table need not fit into memory; returns the number of rows.
+/// Writes batches one by one, so that the table need not fit into memory; returns the number of
+/// rows.
 ///
 /// # Errors
 /// As [`write_table`], and those of the iterator.

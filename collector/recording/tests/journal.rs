@@ -1,4 +1,5 @@
-//! Tests journal and tables through the public interface: every shape, torn and damaged files, and random recordings.
+//! Tests journal and tables through the public interface: every shape, torn and damaged files, and
+//! random recordings.
 
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 
@@ -254,7 +255,8 @@ fn a_journal_in_another_directory_is_found_by_its_link() {
     assert!(error.contains("run finish on the host that recorded"), "{error}");
 }
 
-/// The links of a forged run directory lead to the journal of another recording, and its journal names tables outside of it.
+/// The links of a forged run directory lead to the journal of another recording, and its journal
+/// names tables outside of it.
 #[test]
 fn finish_of_a_forged_run_does_not_read_or_write_outside_of_it() {
     let dir = tempdir().unwrap();

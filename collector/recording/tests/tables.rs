@@ -1,4 +1,5 @@
-//! Tests the tables that `finish` writes with the Parquet reader: order, types, missing values, metadata.
+//! Tests the tables that `finish` writes with the Parquet reader: order, types, missing values,
+//! metadata.
 
 #![allow(clippy::unwrap_used, reason = "a failed test stops where it failed")]
 

@@ -11,8 +11,8 @@ use super::slices::Part;
 use super::slices::time;
 
 const SLICES: usize = 25;
-/// About 10 ms a slice on a CPU of 2020: longer than a scheduler time slice, so that a busy process on the same CPU lengthens
-/// every slice.
+/// About 10 ms a slice on a CPU of 2020: longer than a scheduler time slice, so that a busy process
+/// on the same CPU lengthens every slice.
 const ROUNDS: u64 = 4_000_000;
 const CALLS: u64 = 60_000;
 
@@ -52,7 +52,8 @@ fn repeated(cpu: u32, mut work: impl FnMut()) -> Lane {
     }
 }
 
-/// Four independent chains of xorshift and multiplication: enough parallelism that a busy SMT sibling slows them down.
+/// Four independent chains of xorshift and multiplication: enough parallelism that a busy SMT
+/// sibling slows them down.
 fn mix(rounds: u64) -> u64 {
     let mut chains = [1_u64, 2, 3, 4].map(|seed| black_box(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     for _ in 0..rounds {

@@ -46,7 +46,8 @@ pub fn appends(dir: &Path, cpu: u32, signals: &Signals) -> anyhow::Result<Part> 
     })
 }
 
-/// A temporary file with a name, because some file systems do not sync unnamed files; removed when dropped.
+/// A temporary file with a name, because some file systems do not sync unnamed files; removed when
+/// dropped.
 #[derive(Debug)]
 struct Temporary {
     file: File,

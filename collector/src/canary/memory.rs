@@ -15,8 +15,8 @@ const SLICE: usize = 32 << 20;
 const MIN_BUFFER: u64 = 2 * SLICE as u64;
 const MAX_BUFFER: u64 = 512 << 20;
 
-/// Times copies on one CPU of each NUMA node of the set, in memory of that node: the first write to a page selects its node
-/// (numa(7)).
+/// Times copies on one CPU of each NUMA node of the set, in memory of that node: the first write to
+/// a page selects its node (numa(7)).
 ///
 /// # Errors
 /// When a CPU cannot be used.

@@ -1,9 +1,9 @@
-//! `loadprint-collect canary`: times about a second of fixed work before and after a run. A shift between the two times shows a
-//! noisy neighbour, a lower CPU clock or a slower disk.
+//! `loadprint-collect canary`: times about a second of fixed work before and after a run. A shift
+//! between the two times shows a noisy neighbour, a lower CPU clock or a slower disk.
 //!
-//! The work has four parts of equal slices, each timed separately, so that a reader can use a statistic that is robust against
-//! single disturbances. The amount of work is the same on every machine. Only a slow disk ends its part early; its operations are
-//! compared one by one.
+//! The work has four parts of equal slices, each timed separately, so that a reader can use a
+//! statistic that is robust against single disturbances. The amount of work is the same on every
+//! machine. Only a slow disk ends its part early; its operations are compared one by one.
 
 mod compute;
 mod disk;
@@ -84,7 +84,8 @@ struct Record {
 /// Does the work and prints its times.
 ///
 /// # Errors
-/// When a CPU cannot be used, the result cannot be written, or a signal arrives; the temporary file is removed in any case.
+/// When a CPU cannot be used, the result cannot be written, or a signal arrives; the temporary file
+/// is removed in any case.
 pub fn run(options: &CanaryOptions) -> anyhow::Result<()> {
     // Before the temporary file exists, which a signal would leave behind.
     let signals = Signals::install().context("cannot install the handlers of SIGTERM and SIGINT")?;
@@ -129,7 +130,8 @@ fn refuse_after_signal(signals: &Signals) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Appends the line with one write(2), so that concurrent canaries do not mix their lines (O_APPEND).
+/// Appends the line with one write(2), so that concurrent canaries do not mix their lines
+/// (O_APPEND).
 fn append(path: &Path, record: &Record) -> anyhow::Result<()> {
     let context = || format!("{}: cannot append the result", path.display());
     if let Some(dir) = path.parent() {

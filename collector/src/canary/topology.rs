@@ -33,7 +33,8 @@ pub fn largest_cache(cpu: u32) -> Option<u64> {
     caches.flatten().filter_map(|cache| size(&cache.path())).max()
 }
 
-/// The CPU's current frequency, from cpufreq, else from `/proc/cpuinfo`, which is often constant in guests.
+/// The CPU's current frequency, from cpufreq, else from `/proc/cpuinfo`, which is often constant in
+/// guests.
 pub fn mhz(cpu: u32) -> Option<f64> {
     let khz = fs::read_to_string(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_cur_freq"));
     if let Some(khz) = khz.ok().and_then(|text| text.trim().parse::<f64>().ok()) {

@@ -1,4 +1,5 @@
-//! Collects metric families and formats their samples, with labels and values, as both text formats require.
+//! Collects metric families and formats their samples, with labels and values, as both text formats
+//! require.
 
 use std::collections::HashMap;
 
@@ -139,7 +140,8 @@ impl Family {
     }
 }
 
-/// Appends `raw` escaped for one line. Both formats escape quotes in labels, and OpenMetrics also in help texts.
+/// Appends `raw` escaped for one line. Both formats escape quotes in labels, and OpenMetrics also
+/// in help texts.
 pub fn escape(raw: &str, quotes: bool, text: &mut String) {
     for letter in raw.chars() {
         match letter {

@@ -1,4 +1,5 @@
-//! Generates the names of metrics that node_exporter does not have: `loadprint_<probe>_<column>_<unit>[_total]`.
+//! Generates the names of metrics that node_exporter does not have:
+//! `loadprint_<probe>_<column>_<unit>[_total]`.
 
 use loadprint_recording::schema::Column;
 use loadprint_recording::schema::Kind;
@@ -6,7 +7,8 @@ use loadprint_recording::schema::Unit;
 
 use super::unit;
 
-/// The metric name of a column, or of a declared metric of an open key set; without `_bucket` for a histogram.
+/// The metric name of a column, or of a declared metric of an open key set; without `_bucket` for a
+/// histogram.
 pub fn name(probe: &str, column: &Column) -> String {
     let name = snake(&column.name);
     let stem = stem(&name, column.unit);
@@ -65,7 +67,8 @@ fn snake(name: &str) -> String {
     snake.trim_matches('_').to_owned()
 }
 
-/// The column with the sum of a histogram's values: `sum_ns` for `buckets`, `wait_sum_ns` for `wait_buckets`.
+/// The column with the sum of a histogram's values: `sum_ns` for `buckets`, `wait_sum_ns` for
+/// `wait_buckets`.
 pub fn sum_of(buckets: &Column, columns: &[Column]) -> Option<usize> {
     let (_, endings) = unit::words(buckets.unit);
     let prefix = buckets.name.strip_suffix("buckets").unwrap_or("");

@@ -1,7 +1,8 @@
 //! Exports histograms with cumulative buckets, one per power of two to keep a scrape small.
 //!
-//! A recorded bucket counts integers in `[lower, next)`, a Prometheus bucket counts values up to and including `le`. Each bound is
-//! the largest integer below a power of two, so every count is exact.
+//! A recorded bucket counts integers in `[lower, next)`, a Prometheus bucket counts values up to
+//! and including `le`. Each bound is the largest integer below a power of two, so every count is
+//! exact.
 
 use loadprint_recording::histogram::BUCKETS;
 use loadprint_recording::histogram::bucket;
@@ -11,7 +12,8 @@ use super::families::Family;
 use super::families::Number;
 use super::unit;
 
-/// The powers of two that bound the usual values of a unit; other values are in the first or the last bucket.
+/// The powers of two that bound the usual values of a unit; other values are in the first or the
+/// last bucket.
 fn powers(unit: Unit) -> std::ops::RangeInclusive<u32> {
     match unit {
         // 1 µs to 69 s.
@@ -22,8 +24,8 @@ fn powers(unit: Unit) -> std::ops::RangeInclusive<u32> {
     }
 }
 
-/// Appends a histogram with the buckets of `loadprint_recording::histogram`. Without `sum` it has no `_count` either, as
-/// OpenMetrics requires.
+/// Appends a histogram with the buckets of `loadprint_recording::histogram`. Without `sum` it has
+/// no `_count` either, as OpenMetrics requires.
 pub fn write(family: &mut Family, labels: &[(&str, &[u8])], counts: &[u64], sum: Option<Number>, unit: Unit) {
     if counts.len() != BUCKETS {
         return;

@@ -1,5 +1,5 @@
-//! Converts the rows of probes to Prometheus metrics. [`node_exporter`] maps columns to node_exporter's names; all other names
-//! are generated from the probes' declarations.
+//! Converts the rows of probes to Prometheus metrics. [`node_exporter`] maps columns to
+//! node_exporter's names; all other names are generated from the probes' declarations.
 
 mod families;
 mod generated_names;
@@ -57,8 +57,8 @@ pub fn write(snapshot: &Snapshot, format: Format) -> String {
     format.write(&families)
 }
 
-/// Exports an open key set: the keys that node_exporter exports and those that the probe declares. The meaning of other keys is
-/// unknown.
+/// Exports an open key set: the keys that node_exporter exports and those that the probe declares.
+/// The meaning of other keys is unknown.
 fn metrics(sampled: &SampledProbe, families: &mut Families) {
     let SampledProbe {
         name,
@@ -104,7 +104,8 @@ fn health(snapshot: &Snapshot, families: &mut Families) {
         let labels = [("probe", name.as_bytes())];
         let succeeded = match outcome.status {
             Status::Ok => true,
-            // A probe that was not due keeps its previous rows; one that did not finish has a reason.
+            // A probe that was not due keeps its previous rows; one that did not finish has a
+            // reason.
             Status::Skipped => outcome.reason.is_empty() && !outcome.rows.is_empty(),
             Status::Failed | Status::Unavailable => false,
         };

@@ -1,7 +1,8 @@
-//! Maps columns to the metrics of node_exporter, so that its dashboards also work with this recorder.
+//! Maps columns to the metrics of node_exporter, so that its dashboards also work with this
+//! recorder.
 //!
-//! Names, labels, types and excluded devices are those of node_exporter 1.5 to 1.10 (its files `collector/*_linux.go`). A row
-//! without a rule is exported under its generated name.
+//! Names, labels, types and excluded devices are those of node_exporter 1.5 to 1.10 (its files
+//! `collector/*_linux.go`). A row without a rule is exported under its generated name.
 
 use rustix::param::page_size;
 
@@ -260,7 +261,8 @@ impl RowFilter {
     }
 }
 
-/// node_exporter's default `--collector.diskstats.device-exclude`: `^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`.
+/// node_exporter's default `--collector.diskstats.device-exclude`:
+/// `^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`.
 fn is_excluded(device: &[u8]) -> bool {
     let Some(last) = device.iter().rposition(|byte| !byte.is_ascii_digit()) else {
         return false;
@@ -297,8 +299,9 @@ pub struct Metric {
     pub factor: u64,
 }
 
-/// node_exporter's metric for `key`. The outer `None` means that node_exporter does not read this source, the inner `None` that it
-/// does not export the key by default. Declared keys (`is_declared`) are always exported.
+/// node_exporter's metric for `key`. The outer `None` means that node_exporter does not read this
+/// source, the inner `None` that it does not export the key by default. Declared keys
+/// (`is_declared`) are always exported.
 pub fn metric(probe: &str, key: &str, is_declared: bool) -> Option<Option<Metric>> {
     let metric = |name: String, kind, factor| Some(Metric { name, kind, factor });
     match probe {
@@ -338,7 +341,8 @@ pub fn metric(probe: &str, key: &str, is_declared: bool) -> Option<Option<Metric
     }
 }
 
-/// A second metric that node_exporter exports from the same value: socket memory in bytes in addition to pages.
+/// A second metric that node_exporter exports from the same value: socket memory in bytes in
+/// addition to pages.
 pub fn second_metric(probe: &str, key: &str) -> Option<Metric> {
     let protocol = match (probe, key) {
         ("tcp", "sockstat.TCP.mem") => "TCP",
@@ -352,7 +356,8 @@ pub fn second_metric(probe: &str, key: &str) -> Option<Metric> {
     })
 }
 
-/// True for node_exporter's default fields of `/proc/net/snmp` and `/proc/net/netstat` (`--collector.netstat.fields`).
+/// True for node_exporter's default fields of `/proc/net/snmp` and `/proc/net/netstat`
+/// (`--collector.netstat.fields`).
 fn is_default_netstat(flat: &str) -> bool {
     let Some((protocol, field)) = flat.split_once('_') else {
         return false;

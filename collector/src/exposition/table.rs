@@ -1,4 +1,5 @@
-//! Exports tables with columns: one family per column, or the families that node_exporter has instead.
+//! Exports tables with columns: one family per column, or the families that node_exporter has
+//! instead.
 
 use std::collections::HashMap;
 
@@ -46,7 +47,8 @@ pub fn expose(sampled: &SampledProbe, families: &mut Families) {
     facts(sampled, families);
 }
 
-/// Exports a column of numbers: each row by the first rule that applies, else under the generated name.
+/// Exports a column of numbers: each row by the first rule that applies, else under the generated
+/// name.
 fn numbers(sampled: &SampledProbe, index: usize, families: &mut Families) {
     let (rows, width) = (&sampled.outcome.rows, sampled.schema.columns.len());
     let column = &sampled.schema.columns[index];
@@ -89,7 +91,8 @@ fn numbers(sampled: &SampledProbe, index: usize, families: &mut Families) {
         return;
     }
     let name = generated_names::name(sampled.name, column);
-    // A quantity that kernels count in different units has one column for each unit; a row has a value in one of them.
+    // A quantity that kernels count in different units has one column for each unit; a row has a
+    // value in one of them.
     let same_name: Vec<_> = (0..index)
         .filter(|other| generated_names::name(sampled.name, &sampled.schema.columns[*other]) == name)
         .collect();
@@ -150,7 +153,8 @@ fn entity(sampled: &SampledProbe, row: usize) -> impl Iterator<Item = Label<'_>>
     names.zip(sampled.outcome.rows.entity(row))
 }
 
-/// node_exporter's labels `info` and `devices` by interrupt line: for numbered lines the first word and the rest.
+/// node_exporter's labels `info` and `devices` by interrupt line: for numbered lines the first word
+/// and the rest.
 fn descriptions(sampled: &SampledProbe) -> HashMap<&[u8], (String, String)> {
     let (rows, columns): (&Rows, _) = (&sampled.outcome.rows, &sampled.schema.columns);
     let Some(index) = columns.iter().position(|column| column.name == "description") else {

@@ -1,4 +1,5 @@
-//! Writes the text formats OpenMetrics 1.0 and Prometheus 0.0.4, and selects one by the header `Accept`.
+//! Writes the text formats OpenMetrics 1.0 and Prometheus 0.0.4, and selects one by the header
+//! `Accept`.
 
 use super::families::Families;
 use super::families::Family;
@@ -16,7 +17,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// The preferred format of a header `Accept` (RFC 9110 §12.5.1); Prometheus text if it names neither.
+    /// The preferred format of a header `Accept` (RFC 9110 §12.5.1); Prometheus text if it names
+    /// neither.
     pub fn accepted(accept: &str) -> Self {
         let quality = |is_format: fn(&str, Option<&str>) -> bool| {
             let ranges = accept.split(',').filter_map(|range| {
@@ -112,7 +114,8 @@ mod tests {
         assert_eq!(of(""), Format::Prometheus);
         assert_eq!(of("*/*"), Format::Prometheus);
         assert_eq!(of("application/openmetrics-text"), Format::OpenMetrics);
-        // The headers of Prometheus 2.42 and 3.5, and of a client that only supports an older draft.
+        // The headers of Prometheus 2.42 and 3.5, and of a client that only supports an older
+        // draft.
         assert_eq!(
             of(
                 "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\

@@ -1,7 +1,8 @@
-//! Converts values and names to base units, as Prometheus recommends (prometheus.io/docs/practices/naming).
+//! Converts values and names to base units, as Prometheus recommends
+//! (prometheus.io/docs/practices/naming).
 //!
-//! Recordings keep the unit of the source; only exported values are converted. The arithmetic repeats node_exporter's operations,
-//! so that equal counters give equal floating-point numbers.
+//! Recordings keep the unit of the source; only exported values are converted. The arithmetic
+//! repeats node_exporter's operations, so that equal counters give equal floating-point numbers.
 
 use loadprint_recording::schema::Unit;
 use rustix::param::clock_ticks_per_second;

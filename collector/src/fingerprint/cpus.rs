@@ -1,4 +1,5 @@
-//! Reads the CPUs from `/proc/cpuinfo` and `/sys/devices/system/cpu`: sockets, cores, threads, NUMA, microcode, governor.
+//! Reads the CPUs from `/proc/cpuinfo` and `/sys/devices/system/cpu`: sockets, cores, threads,
+//! NUMA, microcode, governor.
 
 use std::collections::BTreeSet;
 

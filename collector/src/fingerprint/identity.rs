@@ -1,8 +1,10 @@
-//! Identifies the machine independently of its host name, and its cloud instance. Reads files only, never the network.
+//! Identifies the machine independently of its host name, and its cloud instance. Reads files only,
+//! never the network.
 //!
-//! `/etc/machine-id` is confidential (machine-id(5)), and so is the firmware's UUID: a recording contains hashes of them, which
-//! are stable across boots and cannot be reversed. Cloud facts come from DMI and from cloud-init's `instance-data.json`, in which
-//! cloud-init redacts secrets for users other than root.
+//! `/etc/machine-id` is confidential (machine-id(5)), and so is the firmware's UUID: a recording
+//! contains hashes of them, which are stable across boots and cannot be reversed. Cloud facts come
+//! from DMI and from cloud-init's `instance-data.json`, in which cloud-init redacts secrets for
+//! users other than root.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +15,8 @@ use serde_json::Value;
 
 use super::line;
 
-/// The application ID in the hash of the machine ID, as in `systemd-id128 machine-id --app-specific=`.
+/// The application ID in the hash of the machine ID, as in `systemd-id128 machine-id
+/// --app-specific=`.
 const APPLICATION: [u8; 16] = 0x6bdd_fc42_a84d_4510_98c0_6fb5_9ba3_e193_u128.to_be_bytes();
 /// cloud-init's file that all users can read.
 const CLOUD_INIT: &str = "run/cloud-init/instance-data.json";
@@ -25,14 +28,16 @@ const TYPES: &[&str] = &[
     "/ds/meta_data/imds/compute/vmSize",
 ];
 
-/// Facts that distinguish this machine from others; `None` if no source has them or this user cannot read them.
+/// Facts that distinguish this machine from others; `None` if no source has them or this user
+/// cannot read them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Hash of `/etc/machine-id`.
     pub machine_id: Option<String>,
     /// Hash of the UUID in DMI, which only root may read.
     pub product_uuid: Option<String>,
-    /// The cloud's name of the instance. A UUID is hashed: on Azure and OpenStack it is the firmware's.
+    /// The cloud's name of the instance. A UUID is hashed: on Azure and OpenStack it is the
+    /// firmware's.
     pub instance_id: Option<String>,
     /// The instance type.
     pub instance_type: Option<String>,
@@ -71,9 +76,9 @@ fn word(cloud_init: &Value, pointer: &str) -> Option<String> {
     (!text.is_empty() && !text.starts_with("redacted")).then_some(text)
 }
 
-/// The hash of an ID of 128 bits, as sd_id128_get_machine_app_specific(3) computes it. The ID is in hexadecimal with or without
-/// dashes. `None` for other text: a machine before its first boot has `uninitialized`, and firmware without an ID has zeros or
-/// ones.
+/// The hash of an ID of 128 bits, as sd_id128_get_machine_app_specific(3) computes it. The ID is in
+/// hexadecimal with or without dashes. `None` for other text: a machine before its first boot has
+/// `uninitialized`, and firmware without an ID has zeros or ones.
 fn hashed(id: &str) -> Option<String> {
     let digits: String = id.chars().filter(|digit| *digit != '-').collect();
     if digits.len() != 32 || digits.starts_with('+') {

@@ -1,4 +1,5 @@
-//! Reads the limits of this process's control groups on CPU time and memory: a container's limits, which `/proc` does not show.
+//! Reads the limits of this process's control groups on CPU time and memory: a container's limits,
+//! which `/proc` does not show.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -10,8 +11,8 @@ use serde_json::json;
 use super::line;
 use super::number;
 
-/// The strictest limits of the groups from this process's up to the root, as the kernel prints them. Null without control groups;
-/// a limit that no group sets is null.
+/// The strictest limits of the groups from this process's up to the root, as the kernel prints
+/// them. Null without control groups; a limit that no group sets is null.
 pub fn read(host: &Host) -> Value {
     let Some(groups) = line(&host.proc("self/cgroup")) else {
         return Value::Null;

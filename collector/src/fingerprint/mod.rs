@@ -1,4 +1,5 @@
-//! Reads `fingerprint.json`: the host's hardware, kernel and settings at the start. A fact that cannot be read is null.
+//! Reads `fingerprint.json`: the host's hardware, kernel and settings at the start. A fact that
+//! cannot be read is null.
 
 mod block;
 mod cpus;
@@ -53,7 +54,8 @@ const SYSCTL: &[&str] = &[
     "net.ipv4.tcp_wmem",
 ];
 
-/// Reads all facts. `root` contains `etc` and `run`; `journal_dir` is the recorder's, `data_dir` that of the server under test.
+/// Reads all facts. `root` contains `etc` and `run`; `journal_dir` is the recorder's, `data_dir`
+/// that of the server under test.
 pub fn read(
     host: &Host,
     root: &Path,
@@ -196,14 +198,16 @@ fn memory(host: &Host) -> Value {
     json!({"total_kB": field("MemTotal"), "swap_kB": field("SwapTotal"), "hugepage_kB": field("Hugepagesize")})
 }
 
-/// True if the CPUs may exceed their base frequency; `None` if the kernel does not control the frequency.
+/// True if the CPUs may exceed their base frequency; `None` if the kernel does not control the
+/// frequency.
 fn boost(host: &Host) -> Option<bool> {
     let cpus = |name: &str| number(&host.sys(&format!("devices/system/cpu/{name}")));
     let turbo = cpus("intel_pstate/no_turbo").map(|off| off == 0);
     turbo.or_else(|| cpus("cpufreq/boost").map(|on| on != 0))
 }
 
-/// Build options of the running kernel: from `config.gz`, else from `/boot` (not with another --proc-root).
+/// Build options of the running kernel: from `config.gz`, else from `/boot` (not with another
+/// --proc-root).
 fn kernel_config(host: &Host) -> Option<BTreeMap<String, String>> {
     let in_kernel = fs::File::open(host.proc("config.gz"))
         .and_then(|file| io::read_to_string(GzDecoder::new(file)))

@@ -1,5 +1,5 @@
-//! Finds the file system, the block device and the disks of a path. Partitions, device mapper and md are resolved to whole disks.
-//! File systems in memory and network file systems have no disks.
+//! Finds the file system, the block device and the disks of a path. Partitions, device mapper and
+//! md are resolved to whole disks. File systems in memory and network file systems have no disks.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -107,7 +107,8 @@ impl Location {
             location.source = Some(mount.source);
             location.options = Some(mount.options);
         }
-        // btrfs and others have file system numbers that are not of a device: use the mount's source.
+        // btrfs and others have file system numbers that are not of a device: use the mount's
+        // source.
         if !host.sys(&format!("dev/block/{}", location.number)).exists()
             && let Some(source) = &location.source
             && let Ok(metadata) = fs::metadata(source)

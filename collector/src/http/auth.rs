@@ -1,5 +1,5 @@
-//! Checks passwords (basic authentication, RFC 7617) against bcrypt hashes, as the Prometheus exporters do. Caches the digests
-//! of correct ones, because bcrypt is slow by design.
+//! Checks passwords (basic authentication, RFC 7617) against bcrypt hashes, as the Prometheus
+//! exporters do. Caches the digests of correct ones, because bcrypt is slow by design.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,9 +17,11 @@ use tokio::task::spawn_blocking;
 
 use super::web_config::Settings;
 
-/// A hash without a known password, checked for unknown users: they take the same time as known ones.
+/// A hash without a known password, checked for unknown users: they take the same time as known
+/// ones.
 const DUMMY_HASH: &str = "$2y$10$X0h1gDsPszWURQaxFh.zoubFi6DXncSjhoQNJgRrnGs7EsimhC7zG";
-/// Longest encoded credentials that are checked; bcrypt itself only uses the first 72 bytes of a password.
+/// Longest encoded credentials that are checked; bcrypt itself only uses the first 72 bytes of a
+/// password.
 const MAX_CREDENTIALS: usize = 1024;
 const MAX_CACHED: usize = 64;
 
@@ -27,7 +29,8 @@ const MAX_CACHED: usize = 64;
 #[derive(Debug, Default)]
 pub struct Authenticator {
     cache: SyncMutex<HashSet<Vec<u8>>>,
-    /// Held for one check at a time: guessing keeps one core busy at most, and cached clients do not wait for it.
+    /// Held for one check at a time: guessing keeps one core busy at most, and cached clients do
+    /// not wait for it.
     checking: Mutex<()>,
 }
 

@@ -1,5 +1,5 @@
-//! Limits the number of open connections: a full server closes the connection that is idle longest, so that a new client is
-//! always served.
+//! Limits the number of open connections: a full server closes the connection that is idle longest,
+//! so that a new client is always served.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -67,8 +67,8 @@ impl Connections {
         table.last_number
     }
 
-    /// Adds a connection. Above the limit it closes one: an idle one if there is any, of the client address with the most
-    /// connections, the one that is idle longest.
+    /// Adds a connection. Above the limit it closes one: an idle one if there is any, of the client
+    /// address with the most connections, the one that is idle longest.
     pub fn add(&self, number: u64, client: IpAddr, task: AbortHandle) {
         let connection = Connection {
             client,

@@ -1,5 +1,5 @@
-//! Serves `/metrics` over HTTP or HTTPS from one dedicated thread. Limits on sizes, times and connections bound the cost of any
-//! client.
+//! Serves `/metrics` over HTTP or HTTPS from one dedicated thread. Limits on sizes, times and
+//! connections bound the cost of any client.
 
 mod auth;
 mod connections;
@@ -166,7 +166,8 @@ async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>, connecti
                 let number = entry.number;
                 let task = tokio::spawn(connection(stream, Arc::clone(&shared), entry));
                 connections.add(number, client.ip(), task.abort_handle());
-                // The connection reads a request that is there already before the next one may displace it.
+                // The connection reads a request that is there already before the next one may
+                // displace it.
                 yield_now().await;
             }
             // Usually out of descriptors: wait until other connections close.
@@ -193,7 +194,8 @@ impl Drop for Entry {
     }
 }
 
-/// Serves one client until it disconnects or a timeout passes. Errors here concern the client alone and are not reported.
+/// Serves one client until it disconnects or a timeout passes. Errors here concern the client alone
+/// and are not reported.
 async fn connection(stream: TcpStream, shared: Arc<Shared>, entry: Entry) {
     // The kernel closes a connection whose client does not acknowledge sent data (tcp(7)).
     let limit = u32::try_from(PEER_TIMEOUT.as_millis()).unwrap_or(u32::MAX);

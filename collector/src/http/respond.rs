@@ -55,8 +55,8 @@ impl Shared {
 
 type Reply = Response<Full<Bytes>>;
 
-/// Answers one request without reading its body. Calls `mark` with true once the client is authorized and with false when the
-/// reply is complete.
+/// Answers one request without reading its body. Calls `mark` with true once the client is
+/// authorized and with false when the reply is complete.
 ///
 /// # Errors
 /// Never.

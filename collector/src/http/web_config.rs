@@ -1,5 +1,5 @@
-//! Turns `--web-config-file` into settings of the server, and reads the file again when it changes. The server does not offer
-//! HTTP/2, whatever the value of `http2`.
+//! Turns `--web-config-file` into settings of the server, and reads the file again when it changes.
+//! The server does not offer HTTP/2, whatever the value of `http2`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -157,8 +157,9 @@ impl WebConfig {
         self.settings.tls.is_some()
     }
 
-    /// The settings of the newest valid file. A file that cannot be read, or that removes the protection with which the server
-    /// was started, changes nothing: while an editor writes the file, it is empty for a moment.
+    /// The settings of the newest valid file. A file that cannot be read, or that removes the
+    /// protection with which the server was started, changes nothing: while an editor writes the
+    /// file, it is empty for a moment.
     pub fn current(&mut self) -> Arc<Settings> {
         let stamps = self.settings.stamps();
         if let Some(path) = &self.path

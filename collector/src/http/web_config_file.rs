@@ -1,6 +1,8 @@
-//! The configuration file of the Prometheus exporters, as serde reads it (exporter-toolkit, docs/web-configuration.md).
+//! The configuration file of the Prometheus exporters, as serde reads it (exporter-toolkit,
+//! docs/web-configuration.md).
 //!
-//! Unsupported keys are errors with their line: a setting without effect must not look like protection.
+//! Unsupported keys are errors with their line: a setting without effect must not look like
+//! protection.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -37,7 +39,8 @@ pub struct TlsSection {
     pub max_version: Option<Version>,
 }
 
-/// Whether clients need a certificate. Go's other two values accept any certificate and are not supported.
+/// Whether clients need a certificate. Go's other two values accept any certificate and are not
+/// supported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum ClientAuth {
     /// No.

@@ -1,5 +1,5 @@
-//! Looks up users and groups by name or number in the passwd(5) and group(5) files of the process's root directory.
-//! Other name services (LDAP, sssd) are not queried; use numbers with them.
+//! Looks up users and groups by name or number in the passwd(5) and group(5) files of the process's
+//! root directory. Other name services (LDAP, sssd) are not queried; use numbers with them.
 
 use std::fs;
 use std::path::Path;

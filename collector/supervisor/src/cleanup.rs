@@ -1,5 +1,6 @@
-//! Removes the resources of a supervisor: at its end, by its guard after a kill, or by the next `start`.
-//! A failure does not stop the cleanup; each function returns one line per resource that it could not remove.
+//! Removes the resources of a supervisor: at its end, by its guard after a kill, or by the next
+//! `start`. A failure does not stop the cleanup; each function returns one line per resource that
+//! it could not remove.
 
 use std::fs;
 use std::io;
@@ -36,8 +37,8 @@ use crate::state_dir::StateDir;
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Kills the processes of `find` until it returns none, including children that they fork meanwhile. Calls `reap` before each
-/// round.
+/// Kills the processes of `find` until it returns none, including children that they fork
+/// meanwhile. Calls `reap` before each round.
 pub fn kill_all(find: impl Fn() -> Vec<ProcessId>, mut reap: impl FnMut()) -> Vec<String> {
     let deadline = Instant::now() + KILL_TIMEOUT;
     loop {
@@ -59,8 +60,9 @@ pub fn kill_all(find: impl Fn() -> Vec<ProcessId>, mut reap: impl FnMut()) -> Ve
     }
 }
 
-/// Removes the resources that a killed supervisor left, by the state.json of `dir`, whose lock the caller holds. Returns a
-/// description of them, or null after a normal end. Does not remove the paths in `kept`.
+/// Removes the resources that a killed supervisor left, by the state.json of `dir`, whose lock the
+/// caller holds. Returns a description of them, or null after a normal end. Does not remove the
+/// paths in `kept`.
 pub fn remove_by_state(dir: &StateDir, kept: &[&Path]) -> Result<Value> {
     let Some(mut resources) = dir.read_resources()? else {
         return Ok(Value::Null);
@@ -154,7 +156,8 @@ fn remove_path(path: &Path) -> Result<()> {
     }
 }
 
-/// Opens an absolute path without following links: another user may have inserted one since the path was resolved.
+/// Opens an absolute path without following links: another user may have inserted one since the
+/// path was resolved.
 fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut dir = openat(CWD, "/", flags, Mode::empty())?;
@@ -173,8 +176,8 @@ pub fn resolve(path: &Path) -> PathBuf {
         .unwrap_or_else(|| path.to_owned())
 }
 
-/// Checks a path for removal at the end: it must be absolute, without `..`, not directly in the root directory, and without mount
-/// points other than those of this supervisor (`ours`).
+/// Checks a path for removal at the end: it must be absolute, without `..`, not directly in the
+/// root directory, and without mount points other than those of this supervisor (`ours`).
 pub fn check_owned(path: &Path, ours: &[PathBuf]) -> Result<()> {
     if !path.is_absolute() {
         bail!("{} is not an absolute path", path.display());

@@ -102,7 +102,8 @@ struct Run {
     /// User, and group after a colon; names are looked up inside the chroot
     #[arg(long, value_name = "USER[:GROUP]")]
     user: Option<String>,
-    /// Environment variable, in addition to PATH, LANG and (with --user) HOME, USER; nothing is inherited
+    /// Environment variable, in addition to PATH, LANG and (with --user) HOME, USER; nothing is
+    /// inherited
     #[arg(long, value_name = "KEY=VALUE")]
     env: Vec<String>,
     /// Working directory, inside the chroot
@@ -134,8 +135,8 @@ struct Wait {
     target: Target,
     /// The process's name
     name: String,
-    /// Return after this time even if it is running. A wait renews the lease; keep it short on a remote target, where it may
-    /// outlive its playbook
+    /// Return after this time even if it is running. A wait renews the lease; keep it short on a
+    /// remote target, where it may outlive its playbook
     #[arg(long = "for", default_value = "20s", value_parser = duration)]
     slice: Duration,
 }

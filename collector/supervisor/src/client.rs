@@ -38,8 +38,8 @@ pub fn ask(path: &Path, request: &Request) -> Result<()> {
     print(&reply.into_result()?)
 }
 
-/// Ends the supervisor and returns when its last process has exited. If it has ended before, this is no error; if it was killed,
-/// this removes its resources.
+/// Ends the supervisor and returns when its last process has exited. If it has ended before, this
+/// is no error; if it was killed, this removes its resources.
 pub fn end(path: &Path) -> Result<()> {
     let Some(dir) = StateDir::open(path)? else {
         return print(&json!({"ended": null, "was_running": false}));

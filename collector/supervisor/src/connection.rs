@@ -1,5 +1,6 @@
-//! Answers requests on the control socket, with one thread per connection. Requests that fork or change kernel state are passed
-//! to the main thread; waits, stops, notes and status are handled here, so that they do not block other callers.
+//! Answers requests on the control socket, with one thread per connection. Requests that fork or
+//! change kernel state are passed to the main thread; waits, stops, notes and status are handled
+//! here, so that they do not block other callers.
 
 use std::io::BufRead;
 use std::io::BufReader;

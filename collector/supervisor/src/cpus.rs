@@ -1,5 +1,5 @@
-//! Sets of CPUs: parses the list format of cpuset(7) (`0-3,8`), reads the online CPUs, and sets affinities, also beyond the 1024
-//! CPUs of glibc's cpu_set_t.
+//! Sets of CPUs: parses the list format of cpuset(7) (`0-3,8`), reads the online CPUs, and sets
+//! affinities, also beyond the 1024 CPUs of glibc's cpu_set_t.
 
 use std::fmt;
 use std::io;
@@ -90,7 +90,8 @@ impl CpuSet {
     /// The online CPUs that a thread may run on; thread 0 is the caller.
     pub fn of_thread(thread: u32) -> io::Result<Self> {
         let mut set = Self::EMPTY;
-        // SAFETY: the kernel writes at most size_of_val bytes into the words, which any bit pattern may fill.
+        // SAFETY: the kernel writes at most size_of_val bytes into the words, which any bit pattern
+        // may fill.
         let written = unsafe {
             libc::syscall(
                 libc::SYS_sched_getaffinity,
@@ -106,8 +107,8 @@ impl CpuSet {
         }
     }
 
-    /// Pins the calling thread. The kernel silently omits CPUs that a cpuset cgroup forbids, so the affinity is read back; EINVAL
-    /// if it differs. Async-signal-safe.
+    /// Pins the calling thread. The kernel silently omits CPUs that a cpuset cgroup forbids, so the
+    /// affinity is read back; EINVAL if it differs. Async-signal-safe.
     pub fn pin_self(&self) -> io::Result<()> {
         // SAFETY: the kernel reads size_of_val bytes of the words.
         let result = unsafe {

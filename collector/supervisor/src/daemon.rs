@@ -1,5 +1,5 @@
-//! The daemon's main thread: forks, mounts and reaps, checks lease and controller, samples placement, writes status.json, and
-//! finally removes all resources in reverse order.
+//! The daemon's main thread: forks, mounts and reaps, checks lease and controller, samples
+//! placement, writes status.json, and finally removes all resources in reverse order.
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -45,7 +45,8 @@ use crate::status;
 use crate::stop;
 
 const TICK: Duration = Duration::from_secs(1);
-/// Placement samples use at most 1/500 of the time: with many threads they are less frequent than ticks.
+/// Placement samples use at most 1/500 of the time: with many threads they are less frequent than
+/// ticks.
 const PLACEMENT_SHARE: u32 = 500;
 /// How long callers may take to read their last reply.
 const LAST_REPLY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -258,8 +259,8 @@ impl<'a> Daemon<'a> {
         left
     }
 
-    /// Writes the last status. state.json stays only if a resource could not be removed. The state directory itself may have been
-    /// owned and removed.
+    /// Writes the last status. state.json stays only if a resource could not be removed. The state
+    /// directory itself may have been owned and removed.
     fn write_end(&self) {
         if !self.main.dir.exists() {
             self.main.dir.remove_empty_parent();

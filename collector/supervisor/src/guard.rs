@@ -1,6 +1,7 @@
-//! The guard: takes the lock, removes the resources of an earlier supervisor, opens the private mount namespace, forks the daemon
-//! and waits for it. When the daemon is killed, the guard (a child subreaper) adopts and kills its orphans and removes its other
-//! resources. When the guard is killed, the daemon gets SIGTERM and ends normally.
+//! The guard: takes the lock, removes the resources of an earlier supervisor, opens the private
+//! mount namespace, forks the daemon and waits for it. When the daemon is killed, the guard (a
+//! child subreaper) adopts and kills its orphans and removes its other resources. When the guard is
+//! killed, the daemon gets SIGTERM and ends normally.
 
 use std::process::exit;
 
@@ -32,7 +33,8 @@ use crate::state::Reason;
 use crate::state_dir::Lock;
 use crate::state_dir::StateDir;
 
-/// Runs guard and daemon. The first line on stdout is a [`Reply`]: the daemon accepts connections, or an error.
+/// Runs guard and daemon. The first line on stdout is a [`Reply`]: the daemon accepts connections,
+/// or an error.
 pub fn serve(options: &Options) -> Result<()> {
     let (dir, lock, cleaned) = match prepare(options) {
         Ok(prepared) => prepared,

@@ -1,5 +1,6 @@
-//! Performs the requests of the main thread: processes, mounts, namespaces, owned paths. Each new resource is written to
-//! state.json at once; a resource of a daemon that is killed before that disappears with the daemon.
+//! Performs the requests of the main thread: processes, mounts, namespaces, owned paths. Each new
+//! resource is written to state.json at once; a resource of a daemon that is killed before that
+//! disappears with the daemon.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -217,7 +218,8 @@ fn netns(main: &mut MainThread<'_>, name: &str, host: &str, peer: &str) -> Resul
     {
         bail!("network namespace `{name}` already exists; choose another name");
     }
-    // Interface names are unique on the host, unlike the namespaces of several supervisors, and have at most 15 bytes.
+    // Interface names are unique on the host, unlike the namespaces of several supervisors, and
+    // have at most 15 bytes.
     let interface = format!("lp{}n{}", std::process::id(), main.namespaces_created);
     main.namespaces_created += 1;
     let netns = NetNs::create(name, &interface, host, peer)?;

@@ -1,5 +1,5 @@
-//! `start`: creates the state directory, starts the guard in a new session, and returns when the daemon accepts connections or has
-//! failed.
+//! `start`: creates the state directory, starts the guard in a new session, and returns when the
+//! daemon accepts connections or has failed.
 
 use std::fs::File;
 use std::io;
@@ -77,7 +77,8 @@ fn guard_command(options: &Options, log: File) -> Result<Command> {
     if let Some(pid) = options.controller_pid {
         command.arg("--controller-pid").arg(pid.to_string());
     }
-    // The caller's environment may contain secrets, and its working directory could block an unmount.
+    // The caller's environment may contain secrets, and its working directory could block an
+    // unmount.
     command.env_clear().env(
         "PATH",
         "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

@@ -1,4 +1,5 @@
-//! Writes supervisor.log: starts, stops and removals with times. It contains no arguments and environments, which may be secret.
+//! Writes supervisor.log: starts, stops and removals with times. It contains no arguments and
+//! environments, which may be secret.
 
 use std::io::Write;
 use std::time::SystemTime;

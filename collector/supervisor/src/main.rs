@@ -1,12 +1,15 @@
-//! `loadprint-supervise`: owns the processes, mounts and network namespaces of one run on a target host. It removes them on
-//! request, when its lease expires, or when its controller exits.
+//! `loadprint-supervise`: owns the processes, mounts and network namespaces of one run on a target
+//! host. It removes them on request, when its lease expires, or when its controller exits.
 //!
-//! A supervisor has two processes. The *guard* opens a private mount namespace and forks the *daemon*, which does the work. When
-//! the daemon is killed, the guard adopts and kills its orphans. When both are killed, PDEATHSIG kills the direct children, and
-//! the next `start` removes the rest. Processes that a service manager or a container engine starts on request are not covered.
+//! A supervisor has two processes. The *guard* opens a private mount namespace and forks the
+//! *daemon*, which does the work. When the daemon is killed, the guard adopts and kills its
+//! orphans. When both are killed, PDEATHSIG kills the direct children, and the next `start` removes
+//! the rest. Processes that a service manager or a container engine starts on request are not
+//! covered.
 //!
-//! The supervisor drops no capability: a client of the socket (0600, in a directory 0700) can run any program as root, and a root
-//! child regains its capabilities at exec, so a smaller set would protect nothing.
+//! The supervisor drops no capability: a client of the socket (0600, in a directory 0700) can run
+//! any program as root, and a root child regains its capabilities at exec, so a smaller set would
+//! protect nothing.
 
 mod account;
 mod cleanup;

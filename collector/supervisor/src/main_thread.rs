@@ -21,7 +21,8 @@ pub struct MainThread<'a> {
 }
 
 impl MainThread<'_> {
-    /// Writes the resources that the next `start` must remove if this supervisor and its guard are killed.
+    /// Writes the resources that the next `start` must remove if this supervisor and its guard are
+    /// killed.
     pub fn write_resources(&self) -> Result<()> {
         let state = self.shared.lock();
         let running = state

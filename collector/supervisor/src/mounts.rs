@@ -1,4 +1,5 @@
-//! Mounts file systems in the supervisor's private mount namespace: they are invisible outside of it and end with it.
+//! Mounts file systems in the supervisor's private mount namespace: they are invisible outside of
+//! it and end with it.
 
 use std::fs;
 use std::fs::File;
@@ -30,7 +31,8 @@ const LINKS: &[(&str, &str)] = &[
 
 /// Moves the calling process, which has one thread, into a private mount namespace.
 pub fn enter_private_namespace() -> Result<()> {
-    // SAFETY: a mount namespace leaves the descriptor table alone, which is what makes unshare unsafe.
+    // SAFETY: a mount namespace leaves the descriptor table alone, which is what makes unshare
+    // unsafe.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }
         .context("cannot make a mount namespace (needs root with CAP_SYS_ADMIN)")?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
@@ -86,7 +88,8 @@ fn fill_dev(destination: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Unmounts a path with all mounts below it; the kernel completes this when the last open file is closed.
+/// Unmounts a path with all mounts below it; the kernel completes this when the last open file is
+/// closed.
 pub fn undo(destination: &Path) -> Result<()> {
     unmount(destination, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
         .with_context(|| format!("cannot unmount {}", destination.display()))

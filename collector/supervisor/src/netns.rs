@@ -1,7 +1,8 @@
-//! Creates network namespaces with a veth pair by `ip` (iproute2). A namespace has no name in /run/netns: it exists as long as a
-//! descriptor of the daemon or a process in it, so it cannot be left over. To enter it: `nsenter --net=/proc/PID/ns/net`, or
-//! `ip netns attach NAME PID`. Neither interface has an IPv6 link-local address: its router solicitations would count as traffic
-//! of the load.
+//! Creates network namespaces with a veth pair by `ip` (iproute2). A namespace has no name in
+//! /run/netns: it exists as long as a descriptor of the daemon or a process in it, so it cannot be
+//! left over. To enter it: `nsenter --net=/proc/PID/ns/net`, or `ip netns attach NAME PID`. Neither
+//! interface has an IPv6 link-local address: its router solicitations would count as traffic of the
+//! load.
 
 use std::fs;
 use std::fs::File;
@@ -74,7 +75,8 @@ impl Cidr {
 }
 
 impl NetNs {
-    /// Creates the namespace and the pair; `host_interface` is the name of the interface on the host.
+    /// Creates the namespace and the pair; `host_interface` is the name of the interface on the
+    /// host.
     pub fn create(name: &str, host_interface: &str, host: &str, peer: &str) -> Result<Self> {
         let (host_cidr, peer_cidr) = (Cidr::parse(host)?, Cidr::parse(peer)?);
         if host_cidr.address == peer_cidr.address || !host_cidr.overlaps(peer_cidr) {
@@ -143,7 +145,8 @@ pub fn remove_interface(name: &str) -> Result<()> {
 /// Creates a namespace in a temporary thread and returns its descriptor.
 fn new_namespace() -> Result<OwnedFd> {
     let enter = || -> io::Result<OwnedFd> {
-        // SAFETY: a network namespace leaves the descriptor table alone, which is what makes unshare unsafe.
+        // SAFETY: a network namespace leaves the descriptor table alone, which is what makes
+        // unshare unsafe.
         unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
         Ok(File::open("/proc/thread-self/ns/net")?.into())
     };

@@ -21,8 +21,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Opens the file, or creates it; also returns the descriptor for the process. Another user may own the directory, so links and
-    /// files with hard links are refused.
+    /// Opens the file, or creates it; also returns the descriptor for the process. Another user may
+    /// own the directory, so links and files with hard links are refused.
     pub fn open(path: &Path) -> io::Result<(Self, File)> {
         let file = File::options()
             .create(true)
@@ -55,7 +55,8 @@ impl Output {
         ))
     }
 
-    /// The last line, complete or not, that is not blank; reads only if the file's size has changed.
+    /// The last line, complete or not, that is not blank; reads only if the file's size has
+    /// changed.
     pub fn last_line(&mut self) -> &str {
         let length = self.file.metadata().map_or(self.last_length, |meta| meta.len());
         if length != self.last_length {

@@ -1,7 +1,7 @@
-//! Checks that a pinned process stays on its CPUs. Samples every thread of the process and its descendants once a second, less
-//! often if that would use more than 1/500 of the time: its allowed CPUs and the CPU on which it last ran (field 39 of
-//! proc_pid_stat(5)). Changes between two samples are not detected. Allowed CPUs come from sched_getaffinity(2), which omits
-//! offline CPUs.
+//! Checks that a pinned process stays on its CPUs. Samples every thread of the process and its
+//! descendants once a second, less often if that would use more than 1/500 of the time: its allowed
+//! CPUs and the CPU on which it last ran (field 39 of proc_pid_stat(5)). Changes between two
+//! samples are not detected. Allowed CPUs come from sched_getaffinity(2), which omits offline CPUs.
 
 use std::fs;
 

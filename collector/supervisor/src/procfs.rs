@@ -1,5 +1,5 @@
-//! Reads processes from /proc: identities that are safe against pid reuse, process trees, and signals to exactly one process.
-//! Needs the /proc of the host's pid namespace.
+//! Reads processes from /proc: identities that are safe against pid reuse, process trees, and
+//! signals to exactly one process. Needs the /proc of the host's pid namespace.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,8 +14,8 @@ use rustix::process::pidfd_send_signal;
 use serde::Deserialize;
 use serde::Serialize;
 
-/// A process; the start time (clock ticks after boot, field 22 of proc_pid_stat(5)) distinguishes it from a later process with
-/// the same pid.
+/// A process; the start time (clock ticks after boot, field 22 of proc_pid_stat(5)) distinguishes
+/// it from a later process with the same pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     pub pid: u32,
@@ -53,7 +53,8 @@ impl ProcessId {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else {
             return false;
         };
-        // The descriptor refers to one process; checking the start time after opening it excludes a reused pid.
+        // The descriptor refers to one process; checking the start time after opening it excludes a
+        // reused pid.
         let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else {
             return false;
         };
@@ -63,14 +64,15 @@ impl ProcessId {
 
 /// Reads and parses the stat file of a process or thread; `None` if it has exited.
 pub fn read_stat(path: &str) -> Option<Stat> {
-    // One read returns the whole line, for which read_to_string needs six. The longest line (52 fields of 20 digits, a name of 64
-    // bytes) fits into the buffer.
+    // One read returns the whole line, for which read_to_string needs six. The longest line (52
+    // fields of 20 digits, a name of 64 bytes) fits into the buffer.
     let mut buffer = [0; 1280];
     let read = File::open(path).ok()?.read(&mut buffer).ok()?;
     parse_stat(&String::from_utf8_lossy(buffer.get(..read)?))
 }
 
-/// Parses `pid (comm) state ppid … starttime(22) … processor(39) …`; comm may contain blanks and parentheses.
+/// Parses `pid (comm) state ppid … starttime(22) … processor(39) …`; comm may contain blanks and
+/// parentheses.
 fn parse_stat(text: &str) -> Option<Stat> {
     let mut fields = text.get(text.rfind(')')? + 1..)?.split_ascii_whitespace();
     let state = *fields.next()?.as_bytes().first()?;

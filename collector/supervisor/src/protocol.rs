@@ -1,4 +1,5 @@
-//! The protocol of the control socket: one JSON request line and one JSON reply line per connection.
+//! The protocol of the control socket: one JSON request line and one JSON reply line per
+//! connection.
 
 use std::path::PathBuf;
 use std::time::Duration;

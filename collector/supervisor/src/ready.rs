@@ -17,7 +17,8 @@ pub fn report_ready(reply: &Reply) -> Result<()> {
     close_pipe()
 }
 
-/// Closes this process's end of the pipe, so that `start` reads its end if the daemon exits before it is ready.
+/// Closes this process's end of the pipe, so that `start` reads its end if the daemon exits before
+/// it is ready.
 pub fn close_pipe() -> Result<()> {
     let null = File::options()
         .write(true)

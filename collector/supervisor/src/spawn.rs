@@ -1,5 +1,6 @@
-//! Starts one process. CPUs, network namespace, root directory and user are set between fork and exec, by system calls only
-//! (signal-safety(7)). Each has a step number, by which the parent reports a failure.
+//! Starts one process. CPUs, network namespace, root directory and user are set between fork and
+//! exec, by system calls only (signal-safety(7)). Each has a step number, by which the parent
+//! reports a failure.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -53,7 +54,8 @@ enum Step {
     Descriptors,
 }
 
-/// The data that the child needs after fork, prepared before it: the child must not allocate memory.
+/// The data that the child needs after fork, prepared before it: the child must not allocate
+/// memory.
 struct Plan {
     cpus: Option<CpuSet>,
     netns: Option<Arc<OwnedFd>>,
@@ -64,8 +66,8 @@ struct Plan {
 }
 
 impl Spawn {
-    /// Forks and executes; returns the pid. The calling thread must run as long as the supervisor: the kernel sends PDEATHSIG when
-    /// the *thread* that forked exits (PR_SET_PDEATHSIG(2const)).
+    /// Forks and executes; returns the pid. The calling thread must run as long as the supervisor:
+    /// the kernel sends PDEATHSIG when the *thread* that forked exits (PR_SET_PDEATHSIG(2const)).
     pub fn start(self) -> Result<u32> {
         let program = self.argv.first().cloned().unwrap_or_default();
         let root = self.chroot.clone();
@@ -95,7 +97,8 @@ impl Spawn {
                 .map(|account| (account.uid, account.gid, account.groups)),
             parent: rustix::process::getpid().as_raw_nonzero().get(),
         };
-        // SAFETY: enter() only makes system calls on memory prepared above; it neither allocates nor locks.
+        // SAFETY: enter() only makes system calls on memory prepared above; it neither allocates
+        // nor locks.
         unsafe {
             command.pre_exec(move || plan.enter());
         }
@@ -111,8 +114,8 @@ impl Plan {
     fn enter(&self) -> io::Result<()> {
         // SAFETY: system calls without memory arguments.
         check(Step::Session, unsafe { libc::setsid() })?;
-        // The daemon's umask is 077; the modes of a database's files must come from its own settings.
-        // SAFETY: cannot fail, touches no memory.
+        // The daemon's umask is 077; the modes of a database's files must come from its own
+        // settings. SAFETY: cannot fail, touches no memory.
         unsafe { libc::umask(0o022) };
         if let Some(netns) = &self.netns {
             // SAFETY: the Arc in this plan keeps the descriptor open.
@@ -141,8 +144,8 @@ impl Plan {
             // SAFETY: no memory arguments.
             check(Step::User, unsafe { libc::setuid(*uid) })?;
         }
-        // After setuid, which clears it. The parent may have exited before it is set, hence the check below.
-        // SAFETY: no memory arguments.
+        // After setuid, which clears it. The parent may have exited before it is set, hence the
+        // check below. SAFETY: no memory arguments.
         check(Step::DeathSignal, unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
         })?;
@@ -174,7 +177,8 @@ fn check(step: Step, result: i32) -> io::Result<()> {
     }
 }
 
-/// Command::spawn passes one i32 from child to parent: the upper half is the step, the lower half the error number.
+/// Command::spawn passes one i32 from child to parent: the upper half is the step, the lower half
+/// the error number.
 fn at(step: Step, error: &io::Error) -> io::Error {
     io::Error::from_raw_os_error((step as i32) << 16 | error.raw_os_error().unwrap_or(0))
 }

@@ -1,5 +1,6 @@
-//! State shared by the daemon's threads: processes, lease, reason to end, and the jobs for the main thread. Only the main thread
-//! forks, because PDEATHSIG follows the forking thread, and only it reaps.
+//! State shared by the daemon's threads: processes, lease, reason to end, and the jobs for the main
+//! thread. Only the main thread forks, because PDEATHSIG follows the forking thread, and only it
+//! reaps.
 
 use std::collections::VecDeque;
 use std::io::Write;

@@ -1,8 +1,10 @@
-//! Opens the state directory: control.sock, status.json, state.json, supervisor.log, the lock, and the outputs of the processes.
-//! state.json lists the resources that survive a kill, so that the next `start` can remove them.
+//! Opens the state directory: control.sock, status.json, state.json, supervisor.log, the lock, and
+//! the outputs of the processes. state.json lists the resources that survive a kill, so that the
+//! next `start` can remove them.
 //!
-//! Root trusts these files, so no other user may create them: only this user can write to the directory and its parent. Both are
-//! checked whenever they are opened, and files are opened relative to the directory's descriptor.
+//! Root trusts these files, so no other user may create them: only this user can write to the
+//! directory and its parent. Both are checked whenever they are opened, and files are opened
+//! relative to the directory's descriptor.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -66,7 +68,8 @@ pub struct StateDir {
 pub struct Lock(File);
 
 impl StateDir {
-    /// Creates the directory (0700) and its parent; accepts an existing directory that only this user can access.
+    /// Creates the directory (0700) and its parent; accepts an existing directory that only this
+    /// user can access.
     pub fn create(path: &Path) -> Result<Self> {
         // Repeated, because a supervisor that is ending may remove an empty parent.
         for _ in 0..100 {
@@ -244,8 +247,9 @@ fn name_of(path: &Path) -> Result<&OsStr> {
         .with_context(|| format!("{} cannot be a state directory", path.display()))
 }
 
-/// Opens the parent of the state directory. Only this user may write to it, and no other user may replace a directory above it:
-/// such a user could forge the state that root reads, or redirect its writes.
+/// Opens the parent of the state directory. Only this user may write to it, and no other user may
+/// replace a directory above it: such a user could forge the state that root reads, or redirect its
+/// writes.
 fn open_parent(path: &Path) -> Result<OwnedFd> {
     let parent = parent_of(path)?;
     let real = parent

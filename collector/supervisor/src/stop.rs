@@ -11,13 +11,14 @@ use crate::procfs::ProcessId;
 use crate::procfs::descendants;
 use crate::state::Shared;
 
-/// How often the tree is read while a process stops, to include the children that it forks meanwhile.
+/// How often the tree is read while a process stops, to include the children that it forks
+/// meanwhile.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a killed process may take to exit, for example from an uninterruptible write.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Stops a process and its tree; returns when it is reaped, or ten seconds after SIGKILL. Must not run on the main thread, which
-/// reaps.
+/// Stops a process and its tree; returns when it is reaped, or ten seconds after SIGKILL. Must not
+/// run on the main thread, which reaps.
 pub fn stop(shared: &Shared, id: ProcessId) {
     let Some((name, signal, timeout)) = shared
         .lock()

@@ -1,4 +1,5 @@
-//! Tests the errors: each is one line with the place and the fix, and exit status 2 (checked by `supervise`).
+//! Tests the errors: each is one line with the place and the fix, and exit status 2 (checked by
+//! `supervise`).
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 

@@ -1,4 +1,5 @@
-//! Tests the ends of a supervisor: lease, controller, signal and command. No process of a tree may survive.
+//! Tests the ends of a supervisor: lease, controller, signal and command. No process of a tree may
+//! survive.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -21,8 +22,9 @@ use rustix::process::Signal;
 /// Prints the pid of a grandchild in another session, whose parent has exited.
 const ESCAPE: &str = "(setsid sh -c 'echo $$; exec sleep 1000' &) ; exec sleep 1000";
 
-/// Runs a test with a short lease. The test returns `None` if the lease expired during its setup, as on a machine that stalled for
-/// seconds, and is repeated with a longer one. A lease that always expires too early fails with every length.
+/// Runs a test with a short lease. The test returns `None` if the lease expired during its setup,
+/// as on a machine that stalled for seconds, and is repeated with a longer one. A lease that always
+/// expires too early fails with every length.
 fn with_sufficient_lease(test: impl Fn(u64) -> Option<()>) {
     let result = [5, 20, 80].into_iter().find_map(test);
     assert!(result.is_some(), "every lease expired too early");

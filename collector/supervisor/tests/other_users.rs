@@ -1,4 +1,5 @@
-//! Tests attacks by an unprivileged user: links, directories, FIFOs and files in place of the supervisor's files.
+//! Tests attacks by an unprivileged user: links, directories, FIFOs and files in place of the
+//! supervisor's files.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -86,7 +87,8 @@ impl Shared {
     }
 }
 
-/// A shell command that creates a state directory at `$1` with a link to root's file and a forged state.
+/// A shell command that creates a state directory at `$1` with a link to root's file and a forged
+/// state.
 fn plant(shared: &Shared) -> String {
     format!(
         "mkdir -m 777 \"$1\" && ln -s {} \"$1/.status.json.new\" && printf %s '{}' >\"$1/state.json\"",
@@ -145,7 +147,8 @@ fn a_state_directory_that_another_user_can_create_or_replace_is_refused() {
     assert!(!shared.tree.join("state").exists());
 }
 
-/// Files in a safe directory are checked as well: files that are not regular files of root are refused.
+/// Files in a safe directory are checked as well: files that are not regular files of root are
+/// refused.
 #[test]
 fn links_and_fifos_in_the_state_directory_are_not_opened() {
     let shared = Shared::new();
@@ -242,7 +245,8 @@ fn an_owned_path_is_not_removed_through_an_inserted_link() {
     shared.assert_untouched();
 }
 
-/// In playbooks a supervisor owns its state directory. Both this and its parent are removed at the end, also after a kill.
+/// In playbooks a supervisor owns its state directory. Both this and its parent are removed at the
+/// end, also after a kill.
 #[test]
 fn an_owned_state_directory_is_removed_and_can_be_created_again() {
     let scratch = common::scratch();

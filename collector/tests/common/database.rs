@@ -1,5 +1,6 @@
-//! Starts private database servers for tests: MySQL from the root directory of `tests/with-server`, MariaDB from the distribution's
-//! package. Each is a child process that a test can stop, kill and restart.
+//! Starts private database servers for tests: MySQL from the root directory of `tests/with-server`,
+//! MariaDB from the distribution's package. Each is a child process that a test can stop, kill and
+//! restart.
 
 use std::env;
 use std::fs;
@@ -81,7 +82,8 @@ pub struct Database {
 impl Database {
     /// MySQL, with an empty data directory; `root` has no password.
     pub fn mysql() -> Self {
-        // Run by the loader of its root directory instead of a chroot, so that paths are those of the host.
+        // Run by the loader of its root directory instead of a chroot, so that paths are those of
+        // the host.
         let root = variable("LOADPRINT_TEST_ROOT");
         let libraries = format!("{root}/usr/lib/x86_64-linux-gnu:{root}/usr/lib/mysql/private");
         let loader = format!("{root}/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");

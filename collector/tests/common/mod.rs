@@ -85,8 +85,8 @@ impl Drop for Recorder {
     }
 }
 
-/// Copies a program by cp(1). If this process wrote the file, a child that another test is starting could hold it open for
-/// writing, and executing it would fail (ETXTBSY).
+/// Copies a program by cp(1). If this process wrote the file, a child that another test is starting
+/// could hold it open for writing, and executing it would fail (ETXTBSY).
 pub fn copy_program(from: &str, to: &Path) {
     let copied = Command::new("cp").arg(from).arg(to).status().unwrap();
     assert!(copied.success());

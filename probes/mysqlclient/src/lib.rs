@@ -1,4 +1,4 @@
-//! What all connections on libmysqlclient need: the library once, each thread attached to it, and TLS.
+//! Initializes libmysqlclient, attaches threads to it, and sets up TLS of its connections.
 
 mod thread;
 mod tls;

@@ -1,4 +1,4 @@
-//! The library's own set-up: of the process, and of each thread that calls it.
+//! Initializes the library for the process and for each thread that calls it.
 
 use std::cell::RefCell;
 use std::ptr;
@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 
 use mysqlclient_sys as sys;
 
-/// mysql_library_init once per process, mysql_thread_init once per thread; mysql_thread_end when the thread ends.
+/// Calls mysql_library_init once per process and mysql_thread_init once per thread; calls
+/// mysql_thread_end when the thread exits.
 pub fn attach_thread() {
     #[derive(Debug)]
     struct Attached;
@@ -19,8 +20,8 @@ pub fn attach_thread() {
     static LIBRARY: OnceLock<()> = OnceLock::new();
     thread_local!(static ATTACHED: RefCell<Option<Attached>> = const { RefCell::new(None) });
     LIBRARY.get_or_init(|| {
-        // SAFETY: null arguments are the documented form (mysql_library_init is a macro for this); `OnceLock` keeps other
-        // threads out.
+        // SAFETY: null arguments are the documented form (mysql_library_init is a macro for this);
+        // `OnceLock` excludes concurrent calls.
         unsafe { sys::mysql_server_init(0, ptr::null_mut(), ptr::null_mut()) };
     });
     ATTACHED.with_borrow_mut(|attached| {

@@ -1,4 +1,5 @@
-//! TLS of a connection: the modes of the MySQL clients, and the names of the files they need, not what is in them.
+//! Sets the TLS options of a connection: the modes of the MySQL clients and the paths of
+//! certificates and keys.
 
 use std::error::Error;
 use std::ffi::CString;
@@ -17,18 +18,18 @@ pub enum SslMode {
     /// Never TLS.
     #[default]
     Disabled = 1,
-    /// TLS where the server offers it.
+    /// TLS if the server supports it.
     Preferred = 2,
     /// TLS or no connection.
     Required = 3,
-    /// As `Required`, and the server's certificate must come from an authority that is named.
+    /// As `Required`, and the server's certificate must be signed by the given CA.
     VerifyCa = 4,
-    /// As `VerifyCa`, and the certificate must name the host.
+    /// As `VerifyCa`, and the certificate must be for the host.
     VerifyIdentity = 5,
 }
 
 impl SslMode {
-    /// Its word on a command line.
+    /// The value on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
@@ -43,25 +44,25 @@ impl SslMode {
 /// How a connection is encrypted.
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
-    /// Whether, and what is verified.
+    /// The mode.
     pub mode: SslMode,
-    /// Certificates of the authorities, PEM.
+    /// Certificates of the CAs, PEM.
     pub ca: Option<String>,
     /// The client's certificate, PEM.
     pub cert: Option<String>,
     /// The client's key, PEM.
     pub key: Option<String>,
-    /// OpenSSL's list of permitted ciphers, for TLS 1.2; those of TLS 1.3 where the names say so (`TLS_…`).
+    /// OpenSSL's list of permitted ciphers, for TLS 1.2, or for TLS 1.3 if it starts with `TLS_`.
     pub cipher: Option<String>,
 }
 
-/// A name that C cannot hold.
+/// An option that contains a zero byte, which a C string cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZeroByte;
 
 impl Display for ZeroByte {
     fn fmt(&self, out: &mut Formatter<'_>) -> std::fmt::Result {
-        out.write_str("a --mysql-ssl option holds a zero byte")
+        out.write_str("a --mysql-ssl option contains a zero byte")
     }
 }
 
@@ -71,14 +72,15 @@ impl Tls {
     /// Sets the options of a handle.
     ///
     /// # Errors
-    /// When a name holds a zero byte.
+    /// When an option contains a zero byte.
     ///
     /// # Safety
-    /// `mysql` must come from mysql_init and not be connected yet.
+    /// `mysql` must come from mysql_init and must not be connected yet.
     pub unsafe fn set(&self, mysql: *mut sys::MYSQL) -> Result<(), ZeroByte> {
         use sys::mysql_option as option;
         let mode: c_uint = self.mode as c_uint;
-        // SAFETY: this option takes a pointer to an unsigned int and copies it (C API reference, mysql_options).
+        // SAFETY: this option takes a pointer to an unsigned int and copies it (C API reference,
+        // mysql_options).
         unsafe {
             sys::mysql_options(
                 mysql,

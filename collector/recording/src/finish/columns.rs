@@ -1,4 +1,5 @@
-//! Collects one probe's rows of a whole recording as columns, sorts them by (entity, tick), and returns them in batches.
+//! Collects one probe's rows of a whole recording as columns, sorts them by (entity, tick), and
+//! returns them in batches.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Converts a journal to tables, verifies the tables, and then removes the journal. A torn journal is converted up to its last
-//! whole tick.
+//! Converts a journal to tables, verifies the tables, and then removes the journal. A torn journal
+//! is converted up to its last whole tick.
 //!
 //! The journal is read once per probe, so that memory contains the columns of one probe at a time.
 
@@ -54,7 +54,8 @@ pub struct Finished {
 /// Finishes every journal of a run directory and writes its manifest again. Safe to repeat.
 ///
 /// # Errors
-/// When `run_dir` is not a directory, or a journal cannot be finished; that journal stays unchanged.
+/// When `run_dir` is not a directory, or a journal cannot be finished; that journal stays
+/// unchanged.
 pub fn run(run_dir: &Path) -> Result<Vec<Finished>> {
     let run = Directory::open(run_dir)?;
     let mut finished = Vec::new();
@@ -73,7 +74,8 @@ pub fn run(run_dir: &Path) -> Result<Vec<Finished>> {
 /// Converts the journal of a role to tables in the role's directory, and removes it.
 ///
 /// # Errors
-/// When the journal cannot be read, or a table cannot be written or read back; the journal then stays.
+/// When the journal cannot be read, or a table cannot be written or read back; the journal then
+/// stays.
 pub fn journal(role: &Directory) -> Result<Finished> {
     let journal = staging::locate(role, JOURNAL)?.unwrap_or_else(|| role.file(JOURNAL));
     let survey = Survey::of(&journal)?;

@@ -1,4 +1,5 @@
-//! Writes `ticks.parquet`: times and status of each read, one row per probe and tick, sorted by (probe, tick).
+//! Writes `ticks.parquet`: times and status of each read, one row per probe and tick, sorted by
+//! (probe, tick).
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Encodes and decodes the rows of one probe at one tick as differences from the previous tick. `tick.rs` has the grammar.
+//! Encodes and decodes the rows of one probe at one tick as differences from the previous tick.
+//! `tick.rs` has the grammar.
 
 use std::collections::HashMap;
 
@@ -122,7 +123,8 @@ impl Encoder {
         self.text_numbers.clear();
     }
 
-    /// Fills `self.order`; writes nothing and returns true if the entities are those of the previous tick.
+    /// Fills `self.order`; writes nothing and returns true if the entities are those of the
+    /// previous tick.
     fn encode_keys(&mut self, rows: &Rows, width: usize, out: &mut Vec<u8>) -> bool {
         let state = &mut self.state;
         let is_unchanged = self.generation == rows.generation() && state.order.len() == rows.len();
@@ -176,7 +178,8 @@ impl Encoder {
     }
 }
 
-/// Texts are numbered in the order of their first occurrence; `slot` has number + 1 of the cell's last text.
+/// Texts are numbered in the order of their first occurrence; `slot` has number + 1 of the cell's
+/// last text.
 fn encode_text(
     state: &mut State,
     numbers: &mut HashMap<Box<[u8]>, u32>,
@@ -202,7 +205,8 @@ fn encode_text(
     state.values[slot] = state.texts.len() as u64;
 }
 
-/// Encodes a list: its length, then runs of the count of unchanged buckets, the count of changed ones, and their differences.
+/// Encodes a list: its length, then runs of the count of unchanged buckets, the count of changed
+/// ones, and their differences.
 pub(crate) fn encode_list(before: &mut Vec<u64>, list: &[u64], out: &mut Vec<u8>) {
     varint::put(out, list.len() as u64);
     before.resize(list.len(), 0);

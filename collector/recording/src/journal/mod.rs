@@ -1,6 +1,8 @@
-//! Reads and writes the journal: one append-only file of checksummed frames, which `finish` converts to tables.
+//! Reads and writes the journal: one append-only file of checksummed frames, which `finish`
+//! converts to tables.
 //!
-//! `docs/recording-format.md` has the grammar. The writer makes one `write` per tick and reuses its buffers.
+//! `docs/recording-format.md` has the grammar. The writer makes one `write` per tick and reuses its
+//! buffers.
 
 pub(crate) mod body;
 mod reader;

@@ -1,4 +1,5 @@
-//! Reads a journal frame by frame. The first frame with a wrong checksum ends it; the bytes from there on are counted as torn.
+//! Reads a journal frame by frame. The first frame with a wrong checksum ends it; the bytes from
+//! there on are counted as torn.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -54,7 +55,8 @@ impl Reader {
     /// Opens the journal `file` and reads its header.
     ///
     /// # Errors
-    /// When the file cannot be read, is not a journal, has another version, or its header is damaged.
+    /// When the file cannot be read, is not a journal, has another version, or its header is
+    /// damaged.
     pub fn of(file: &RunFile) -> Result<Self> {
         let (path, file) = (&*file.path(), file.open()?);
         let total = file.metadata().at(path)?.len();
@@ -134,7 +136,8 @@ impl Reader {
         Ok(Some(Frame::Tick(tick)))
     }
 
-    /// Bytes after the last valid frame that was read; final once [`Reader::next_frame`] has returned `None`.
+    /// Bytes after the last valid frame that was read; final once [`Reader::next_frame`] has
+    /// returned `None`.
     #[must_use]
     pub fn torn_bytes(&self) -> u64 {
         self.total - self.valid

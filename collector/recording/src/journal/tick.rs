@@ -1,4 +1,5 @@
-//! Encodes and decodes one tick: its times, then a section per probe with differences from the previous tick.
+//! Encodes and decodes one tick: its times, then a section per probe with differences from the
+//! previous tick.
 //!
 //! ```text
 //! tick    := 'T' flags varint(tick) varint(missed) zigzag(intended) zigzag(start - intended) zigzag(realtime) section*
@@ -8,8 +9,8 @@
 //! cell    := zigzag(value - before) | text | varint(buckets) zigzag(value - before)*
 //! text    := 0 varint(length) bytes | varint(number + 1)
 //! ```
-//! A section has a reason unless the status is ok or skipped. `intended` and `realtime` are differences from the previous tick, in
-//! a key tick from 0.
+//! A section has a reason unless the status is ok or skipped. `intended` and `realtime` are
+//! differences from the previous tick, in a key tick from 0.
 
 use super::Stamp;
 use super::Status;

@@ -161,7 +161,8 @@ impl Writer {
 
     fn append(&mut self) -> Result<()> {
         if let Err(error) = self.file.write_all(&self.frame) {
-            // Remove a partial frame. If this fails as well, the reader drops the frame by its checksum.
+            // Remove a partial frame. If this fails as well, the reader drops the frame by its
+            // checksum.
             drop(self.file.set_len(self.length));
             return Err(error).at(&self.path);
         }

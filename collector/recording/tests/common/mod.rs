@@ -110,7 +110,8 @@ pub fn stamp(random: &mut Random, tick: u32) -> Stamp {
     }
 }
 
-/// Appends rows whose entities and order vary, with cells of every type, extreme values and missing ones.
+/// Appends rows whose entities and order vary, with cells of every type, extreme values and missing
+/// ones.
 pub fn random_rows(random: &mut Random, schema: &Schema, rows: &mut Rows) {
     for _ in 0..random.below(6) {
         let name = ["vda", "nvme0n1", "", "dm-0", "\u{e9}"][random.below(5) as usize];
@@ -138,7 +139,8 @@ pub fn random_rows(random: &mut Random, schema: &Schema, rows: &mut Rows) {
     }
 }
 
-/// Writes a recording of `ticks` ticks; returns the file's length after the header, each tick, and the end frame.
+/// Writes a recording of `ticks` ticks; returns the file's length after the header, each tick, and
+/// the end frame.
 pub fn write_journal(path: &Path, ticks: u32) -> Vec<u64> {
     let length = || path.metadata().unwrap().len();
     let mut writer = Writer::create(&RunFile::at(path).unwrap(), &header(&schemas())).unwrap();

@@ -1,5 +1,5 @@
-//! Starts the real binary as root in a new state directory for each test, and ends it with the test. Conditions are polled with one
-//! deadline; no test sleeps for a fixed time.
+//! Starts the real binary as root in a new state directory for each test, and ends it with the
+//! test. Conditions are polled with one deadline; no test sleeps for a fixed time.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 #![allow(dead_code, reason = "each test file uses its own part")]
@@ -211,7 +211,8 @@ pub fn has_interface(name: &str) -> bool {
     fs::symlink_metadata(format!("/sys/class/net/{name}")).is_ok()
 }
 
-/// A network 198.19.N.0/24, reserved for one test of this machine. Campaigns use networks in 198.18.
+/// A network 198.19.N.0/24, reserved for one test of this machine. Campaigns use networks in
+/// 198.18.
 #[derive(Debug)]
 pub struct Network {
     number: u8,
