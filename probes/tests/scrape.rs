@@ -364,10 +364,13 @@ fn malformed_responses_are_refused_with_a_reason() {
             nothing,
         )
     };
-    assert_eq!(status("404 Not Found"), "it answers 404 Not Found");
+    assert_eq!(
+        status("404 Not Found"),
+        "the server returned HTTP status 404 Not Found"
+    );
     assert_eq!(
         status("500 Internal Server Error"),
-        "it answers 500 Internal Server Error"
+        "the server returned HTTP status 500 Internal Server Error"
     );
 
     let kind = |kind: &'static str, body: &'static str| {
