@@ -1,4 +1,4 @@
-//! Waits for the next tick, a signal or a scrape request, whichever comes first.
+//! Waits for the next tick, a signal or a scrape request.
 
 use std::io;
 use std::io::Read;

@@ -16,7 +16,7 @@ const HEAD: &str = "\
 `loadprint-collect probes --format markdown` prints this page from the declarations of the probes; a
 test compares the two. [recording-format.md](recording-format.md) explains shapes, units and kinds.
 Counters are cumulative, as printed by their source; a value that the source does not print is null.
-*Better* says whether a higher or a lower value is better, all else equal.
+*Better* shows whether a higher or a lower value is better, all else equal.
 ";
 
 /// The whole reference as Markdown.

@@ -279,8 +279,8 @@ fn mutated_texts_are_errors_or_complete_rows() {
     }
 }
 
-/// Checks that a parser gives the same result as a new one, whatever it has parsed or refused
-/// before: reused rows must not change the result.
+/// Checks that a parser gives the same result as a new one after any other text that it has parsed or refused:
+/// reused rows must not change the result.
 fn does_not_depend_on_earlier_texts(parser: &Parser, texts: &[Vec<u8>]) -> Result<(), String> {
     let mut parse = (parser.make)();
     let mut rows = Rows::default();

@@ -139,7 +139,7 @@ impl Sched {
     ///
     /// The kernel does not call the tracepoints at every switch: sometimes, and in bursts, a
     /// program on sched_switch (also that of bpftrace) sees tasks leave a CPU that it never saw
-    /// start there. A round of work may therefore have to be repeated. A program that counts
+    /// start there. The caller therefore repeats a round of work. A program that counts
     /// wrongly never passes.
     fn agrees(&mut self, child: &Child, role: &str, before: &(Seen, Kernel)) -> Option<Seen> {
         let (seen, now) = self.before(child, role);
@@ -270,7 +270,7 @@ fn ping_pong(own: *mut u32, other: *mut u32) {
     alone_on_one_cpu();
     for round in 0..ROUNDS {
         futex(other, libc::FUTEX_WAKE, 1);
-        // SAFETY: as above; only this process writes its own word.
+        // SAFETY: as above; only this process writes to its futex.
         unsafe { own.write_volatile(round) };
         futex(own, libc::FUTEX_WAIT, round);
     }

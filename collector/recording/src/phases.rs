@@ -33,7 +33,7 @@ impl PhaseLog {
         })
     }
 
-    /// Records the begin of `phase` (`prepare`, `warmup`, `measure`, `drain`, …).
+    /// Records the start of `phase` (`prepare`, `warmup`, `measure`, `drain`, …).
     ///
     /// # Errors
     /// When the line cannot be written.

@@ -36,7 +36,7 @@ pub enum Value<'a> {
 /// The rows of one probe at one tick.
 ///
 /// Entities are usually those of the previous tick, so `clear` keeps them: an unchanged entity is
-/// compared and not copied, and [`Rows::generation`] tells the journal that all entities are
+/// compared and not copied, and [`Rows::generation`] lets the journal see that all entities are
 /// unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {

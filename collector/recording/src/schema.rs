@@ -333,7 +333,7 @@ static VALUE_OR_TEXT: &[Column] = &[
     Column::gauge("value", Unit::One, "as the source printed it", "see metrics").stored(Type::Int64),
     Column::info(
         "text",
-        "what the source printed where it was no integer",
+        "what the source printed where it was not an integer",
         "see metrics",
     ),
 ];

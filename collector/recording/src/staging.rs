@@ -170,8 +170,8 @@ pub fn remove(role: &Directory, name: &str, file: &RunFile) -> Result<()> {
 
 const PREFIX: &str = "loadprint-";
 
-/// Device and inode make the name unique to this role directory on this host, whatever links it
-/// contains.
+/// Device and inode make the name unique to this role directory on this host, even if it contains
+/// links.
 fn prefix(role: &Directory) -> Result<String> {
     let stat = role.directory_stat()?;
     Ok(format!("{PREFIX}{:x}-{:x}-", stat.st_dev, stat.st_ino))

@@ -32,7 +32,7 @@ pub fn to_base(value: f64, unit: Unit) -> f64 {
     }
 }
 
-/// The base unit's word in metric names, and the endings of column names that it replaces.
+/// The base unit in metric names, and the endings of column names that it replaces.
 pub fn words(unit: Unit) -> (&'static str, &'static [&'static str]) {
     match unit {
         Unit::One => ("", &[]),

@@ -1,5 +1,5 @@
 //! Turns `--web-config-file` into settings of the server, and reads the file again when it changes.
-//! The server does not offer HTTP/2, whatever the value of `http2`.
+//! The server does not offer HTTP/2, regardless of the value of `http2`.
 
 use std::collections::BTreeMap;
 use std::fs;

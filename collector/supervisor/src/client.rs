@@ -39,7 +39,7 @@ pub fn ask(path: &Path, request: &Request) -> Result<()> {
 }
 
 /// Ends the supervisor and returns when its last process has exited. If it has ended before, this
-/// is no error; if it was killed, this removes its resources.
+/// is not an error; if it was killed, this removes its resources.
 pub fn end(path: &Path) -> Result<()> {
     let Some(dir) = StateDir::open(path)? else {
         return print(&json!({"ended": null, "was_running": false}));

@@ -154,7 +154,7 @@ fn links_and_fifos_in_the_state_directory_are_not_opened() {
     let shared = Shared::new();
     let dir = shared.scratch.path().join("state");
     for name in ["state.json", "lock", "supervisor.log"] {
-        for kind in ["ln -s", "mkfifo", "file of nobody"] {
+        for kind in ["ln -s", "mkfifo", "file of another user"] {
             fs::create_dir(&dir).unwrap();
             fs::set_permissions(&dir, Permissions::from_mode(0o700)).unwrap();
             let path = dir.join(name);
@@ -174,7 +174,7 @@ fn links_and_fifos_in_the_state_directory_are_not_opened() {
     }
 }
 
-/// No start uses a directory of `nobody`, whatever the interleaving.
+/// No start uses a directory of `nobody`, in any interleaving.
 #[test]
 fn start_is_safe_against_races_for_the_directory() {
     let shared = Shared::new();

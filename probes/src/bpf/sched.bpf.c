@@ -175,7 +175,7 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	count_sched_switch();
-	/* Every task has a fair run queue of its CPU, whatever its policy; that leads to the run
+	/* Every task has a fair run queue of its CPU, regardless of its policy; that leads to the run
 	 * queue of the CPU. */
 	__u64 now = next->se.cfs_rq->rq->clock;
 

@@ -79,7 +79,7 @@ impl Controller {
             namespace,
             address: self.page.as_mut_ptr() as u64,
             data_length: length as u32,
-            // The length is in words of four bytes, minus one.
+            // The length is the number of four-byte words, minus one.
             words_10_15: [number | ((length as u32 / 4 - 1) << 16), 0, 0, 0, 0, 0],
             timeout_ms: PATIENCE_MS,
             ..Command::default()

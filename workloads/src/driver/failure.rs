@@ -95,7 +95,7 @@ pub unsafe fn failure_of(mysql: *mut sys::MYSQL) -> Failure {
     }
 }
 
-/// How to fix an error, by its number; `None` where the server's message already says it.
+/// How to fix an error, by its number; `None` where the server's message contains the fix.
 pub fn hint(errno: u32) -> Option<&'static str> {
     Some(match errno {
         1044 | 1142 => "the account lacks this privilege: GRANT it or use another --mysql-user",

@@ -138,7 +138,7 @@ impl<'a> Client<'a> {
     /// call an event is of the first type.
     pub fn start(&mut self, kind: usize) {
         match self.due_ns {
-            // In an open loop it was due at that time, whatever the session waited for.
+            // In an open loop it was due at that time, regardless of what the session waited for.
             Some(due_ns) => self.start_at(kind, due_ns),
             None => (self.kind, self.began_ns, self.waited_ns) = (kind, monotonic_ns(), 0),
         }

@@ -55,7 +55,7 @@ impl Control {
 
     fn raise(&self, state: u32) {
         self.state.fetch_max(state, Relaxed);
-        // It is no error if no thread sleeps on the address; the call has no other errors here.
+        // It is not an error if no thread sleeps on the address; the call has no other errors here.
         futex::wake(&self.state, futex::Flags::PRIVATE, i32::MAX as u32).ok();
     }
 

@@ -206,7 +206,7 @@ mod tests {
             assert_eq!(cursor.due_by(now), due);
         }
         let mut warm = schedule.begin(100);
-        assert_ne!(warm.next_ns, taken[0], "a phase has arrivals of its own");
+        assert_ne!(warm.next_ns, taken[0], "each phase has its own arrivals");
         assert_eq!(warm.due_by(0), 0);
     }
 }

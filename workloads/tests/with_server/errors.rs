@@ -29,7 +29,7 @@ fn wrong_credentials() {
     let socket = variable("LOADPRINT_TEST_SOCKET");
     let out = bench.path("run");
     let output = without_account(&format!(
-        "run oltp_read_write --mysql-socket={socket} --mysql-user=nobody --mysql-password-file={} --out={}",
+        "run oltp_read_write --mysql-socket={socket} --mysql-user=stranger --mysql-password-file={} --out={}",
         secret.display(),
         out.display()
     ));

@@ -17,8 +17,8 @@ pub(super) const REASONS: [&str; Reason::REASONS.0 as usize] = {
 };
 
 /// The reason of all other calls is `OTHER`, above all of `io_getevents`, in which InnoDB's idle
-/// I/O threads wait for work. The kernel marks a wait for a device with `in_iowait`, whatever the
-/// call is.
+/// I/O threads wait for work. The kernel marks a wait for a device with `in_iowait`, in any
+/// call.
 static CALLS: &[(libc::c_long, Reason)] = &[
     (libc::SYS_read, Reason::BY_FILE),
     (libc::SYS_write, Reason::BY_FILE),

@@ -251,7 +251,7 @@ impl CommandRun {
         };
         if let Some(events) = events {
             outcome.totals.insert("events".to_owned(), json!(events));
-            // Only a total of the program tells what its interval lines omit.
+            // Only a total of the program includes what its interval lines omit.
             if !outcome.series.is_empty() && values.text("operations-from")? == Some("output") {
                 reported::reconcile(&mut outcome.series, monitor.window(), &[("events", events)]);
             }

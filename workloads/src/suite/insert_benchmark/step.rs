@@ -104,11 +104,11 @@ impl Step {
             Self::Query {
                 queries: Queries::Range,
                 ..
-            } => "insert benchmark range query (beside inserts and deletes)",
+            } => "insert benchmark range query (next to inserts and deletes)",
             Self::Query {
                 queries: Queries::Point,
                 ..
-            } => "insert benchmark point query (beside inserts and deletes)",
+            } => "insert benchmark point query (next to inserts and deletes)",
         }
     }
 

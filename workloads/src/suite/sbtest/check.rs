@@ -10,7 +10,7 @@ use crate::driver::DbError;
 use crate::workload::Finding;
 use crate::workload::Setup;
 
-/// A rule in words, and a query that returns the number of violations in the table `sbtest%u`.
+/// The text of a rule, and a query that returns the number of violations in the table `sbtest%u`.
 pub struct Rule {
     /// As printed.
     pub rule: String,
