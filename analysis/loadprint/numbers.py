@@ -49,6 +49,12 @@ def significant(value: float, digits: int) -> str:
     return f"{value:,.{max(0, digits - 1 - size)}f}"
 
 
+def brief(value: float, digits: int) -> str:
+    """As `significant`, without zeros at the end: 2.5, 10, 12,340."""
+    text = significant(value, digits)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 def ratio(value: float) -> str:
     """A ratio in three significant digits, below 0.001 in two: 0.00028, 0.417, 2.79, 39.2, 836, 178,000."""
     if not math.isfinite(value):

@@ -21,7 +21,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PATHS = "README.md ARCHITECTURE.md CONTRIBUTING.md docs ansible analysis collector probes workloads tests".split()
+PATHS = (
+    "README.md ARCHITECTURE.md CONTRIBUTING.md docs ansible analysis collector probes workloads tests".split()
+)
 # generated, or the texts of other programs
 SKIP = re.compile(r"docs/metrics\.md|tests/(?:fixtures|golden|recordings)/|.*/vendor/")
 

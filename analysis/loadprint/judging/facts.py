@@ -10,6 +10,7 @@ from loadprint.judging.effective import Server, effective
 from loadprint.judging.facts_host import any_of, host_facts
 from loadprint.judging.meanings import LISTS, canonical, listed, meaning
 from loadprint.metrics.gather import Measured
+from loadprint.numbers import brief
 
 # identity, paths, clocks, and settings of replicas: they differ between instances of one configuration
 HARMLESS = (
@@ -229,7 +230,7 @@ def _data(run: Measured, plan: Mapping[str, Any]) -> Iterator[Fact]:
         yield Fact("data", f"{name} ({workload})", str(value), inputs=(DATA,))
     if (ratio := data_ratio(run.run.server, plan.get("data_bytes"))) is not None:
         inputs = (DATA, "innodb_buffer_pool_size")
-        yield Fact("data", f"data : buffer pool ({workload})", f"{ratio:.2g}", inputs=inputs)
+        yield Fact("data", f"data : buffer pool ({workload})", brief(ratio, 2), inputs=inputs)
 
 
 def data_ratio(server: Mapping[str, Any] | None, data_bytes: Any) -> float | None:

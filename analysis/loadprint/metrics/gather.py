@@ -18,6 +18,7 @@ from loadprint.metrics.sources_mysql import mysql
 from loadprint.metrics.sources_spikes import spikes
 from loadprint.metrics.status import status, without_probe
 from loadprint.metrics.threads import threads
+from loadprint.numbers import brief
 from loadprint.reading.cpusets import cpuset, user_hz
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
@@ -216,7 +217,7 @@ def _steadiness(rates: NDArray[np.float64], step: float, out: Quantities) -> Non
     """Variation of the seconds: `load.cv`, sd / mean, and `load.worst_second`, min / median."""
     known = gaps.known(rates)
     if round(step) != 1:
-        out.mark_missing("load.cv", f"the generator reports every {step:.3g} s, not every second")
+        out.mark_missing("load.cv", f"the generator reports every {brief(step, 3)} s, not every second")
     elif len(known) < MIN_SECONDS or np.median(known) <= 0:
         out.mark_missing(
             "load.cv", f"the throughput series has fewer than {MIN_SECONDS} seconds, or no operations"

@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 from loadprint.commands.ab.experiment import Experiment
 from loadprint.commands.ab.schedule import Plan, deadline
+from loadprint.numbers import brief
 
 
 def text(experiment: Experiment, plan: Plan) -> str:
@@ -21,7 +22,7 @@ def text(experiment: Experiment, plan: Plan) -> str:
         f"  time      {_clock(plan.seconds)}, plus the time of the commands",
         f"  reverted  after {_clock(deadline(experiment, plan))} at the latest, or "
         f"{experiment.lease:g} s after the controller is lost",
-        f"  smallest  p of a sign-flip test over {schedule.blocks} blocks: {plan.smallest_p:.3g}",
+        f"  smallest  p of a sign-flip test over {schedule.blocks} blocks: {brief(plan.smallest_p, 3)}",
         f"  apply     {experiment.treatment.apply}",
         f"  revert    {experiment.treatment.revert}",
     ]

@@ -120,9 +120,9 @@ def effect_row(effect: Effect) -> tuple[str, ...]:
         effect.unit,
         numbers.number(effect.treatment, places),
         numbers.number(effect.baseline, places),
-        f"{effect.ratio:.6g}" if not interval else _ratio(effect.ratio),
+        numbers.brief(effect.ratio, 6) if not interval else _ratio(effect.ratio),
         interval,
-        f"{effect.p_sign:.3g}" if effect.p_sign is not None and interval else "",
+        numbers.brief(effect.p_sign, 3) if effect.p_sign is not None and interval else "",
     )
 
 

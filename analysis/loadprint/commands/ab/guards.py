@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from loadprint.commands.ab.experiment import CommandGuard, Guards
 from loadprint.commands.ab.result import Check
+from loadprint.numbers import brief
 
 Sample = Mapping[str, float]
 LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(\{[^}]*\})? (\S+)")
@@ -94,7 +95,7 @@ class _Watch:
         self.tripped = True
         limit = f"above {self.high:g}" if over else f"below {self.low:g}"
         times = "1 reading" if self.beyond == 1 else f"{self.beyond} readings in a row"
-        return f"guard {name}: {value:.4g}{self.unit}, {limit}, {times}"
+        return f"guard {name}: {brief(value, 4)}{self.unit}, {limit}, {times}"
 
 
 class Guarding:
@@ -176,7 +177,7 @@ class Guarding:
                 continue
             limit = f"at most {watch.high:g}" if watch.high is not None else f"at least {watch.low:g}"
             state = "failed" if watch.tripped else "untested" if watch.worst is None else "passed"
-            worst = "never read" if watch.worst is None else f"worst {watch.worst:.4g}{watch.unit}"
+            worst = "never read" if watch.worst is None else f"worst {brief(watch.worst, 4)}{watch.unit}"
             checks.append(Check(f"guard {name}", state, f"{worst}; limit {limit}"))
         return tuple(checks)
 

@@ -103,17 +103,17 @@ def judge(status: str, blocks: int, used: int, effects: Sequence[Effect]) -> tup
         )
     if headline.ratio is None:
         return "inconclusive", f"Inconclusive: no block has queries and CPU of both variants.{excluded}"
-    value = f"{headline.ratio:.4g} × the queries per CPU-second"
+    value = f"{numbers.brief(headline.ratio, 4)} × the queries per CPU-second"
     if blocks > used and used < max(MIN_REPEATS, ENOUGH * blocks):
         return "inconclusive", f"Inconclusive: too few windows match.{excluded} The others show {value}."
-    if headline.low is None or headline.high is None:
+    if headline.low is None or headline.high is None or headline.p_sign is None:
         if headline.blocks == 1:
             why = "one block: no interval, and an effect cannot be separated from drift"
         else:
             why = f"{headline.blocks} blocks: no interval and no verdict below {MIN_REPEATS}"
         return "too few", f"Treatment gave {value}, from {why}.{excluded}"
-    interval = f"[{headline.low:.4g}, {headline.high:.4g}]"
-    test = f"{headline.blocks} blocks, sign-flip p = {headline.p_sign:.3g}"
+    interval = f"[{numbers.brief(headline.low, 4)}, {numbers.brief(headline.high, 4)}]"
+    test = f"{headline.blocks} blocks, sign-flip p = {numbers.brief(headline.p_sign, 3)}"
     if headline.low > 1 or headline.high < 1:
         word = "better" if headline.low > 1 else "worse"
         return word, f"Treatment is {word}: {value} {interval} ({test}).{excluded}"

@@ -12,6 +12,7 @@ from loadprint.judging.effective import (
     redo_at_commit,
     torn_pages,
 )
+from loadprint.numbers import brief
 from loadprint.reading import redo_log
 
 POOL_DEFAULT = 128 * MIB
@@ -51,7 +52,7 @@ def data_ratio(subject: Subject) -> str | None:
     if subject.data_bytes is None:
         raise Unknown("the size of the data is not known: the run is not part of a campaign")
     ratio = subject.data_bytes / _pool(subject)
-    return f"data : buffer pool is {ratio:.2g}" if ratio < 1 else None
+    return f"data : buffer pool is {brief(ratio, 2)}" if ratio < 1 else None
 
 
 def redo_small(subject: Subject) -> str | None:

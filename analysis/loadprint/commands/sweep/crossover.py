@@ -17,6 +17,7 @@ from loadprint.commands.sweep import cells
 from loadprint.commands.sweep.cells import Cell
 from loadprint.metrics import blocks
 from loadprint.metrics.gather import Measured
+from loadprint.numbers import brief
 from loadprint.statistics import stats
 
 Grid = Mapping[tuple[str, str], Cell]
@@ -153,8 +154,10 @@ def _without(pair: Crossover) -> str:
 
 def _ratios(pair: Crossover) -> str:
     def one(each: At) -> str:
-        interval = "" if each.low is None else f" [{each.low:.3g}, {each.high:.3g}]"
-        return f"{each.ratio:.3g}{interval} at {each.row}"
+        interval = (
+            "" if each.low is None or each.high is None else f" [{brief(each.low, 3)}, {brief(each.high, 3)}]"
+        )
+        return f"{brief(each.ratio, 3)}{interval} at {each.row}"
 
     return f"{pair.column} / {pair.against} is " + ", ".join(map(one, pair.at))
 

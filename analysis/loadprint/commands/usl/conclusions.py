@@ -9,7 +9,7 @@ import numpy as np
 
 from loadprint import numbers
 from loadprint.commands.usl import curves, solve
-from loadprint.commands.usl.fitted import Fit, Verdict
+from loadprint.commands.usl.fitted import Fit, LackOfFit, Verdict
 from loadprint.commands.usl.models import LABELS, Model, Parameter
 
 OUTLIER = 2.0  # standard errors between one N and the fit of the others
@@ -42,7 +42,12 @@ def number(value: float) -> str:
     """A number within a sentence: whole with separators from 1000 on, else three significant digits."""
     if math.isinf(value):
         return "infinite"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else numbers.brief(value, 3)
+
+
+def f_test(lack: LackOfFit) -> str:
+    """Return the test of a fit against the spread of repeats: F 3.41, p 0.03."""
+    return f"F {numbers.brief(lack.f, 3)}, p {numbers.brief(lack.p, 2)}"
 
 
 def _levels(fit: Fit) -> dict[float, list[float]]:
@@ -186,7 +191,9 @@ def _ties_with_amdahl(fit: Fit) -> bool:
 
 
 def _interval(parameter: Parameter) -> str:
-    return f"{parameter.value:.3g} [{parameter.low:.2g}, {parameter.high:.2g}]"
+    bounds = (parameter.low, parameter.high)
+    interval = ", ".join(numbers.brief(bound, 2) for bound in bounds if bound is not None)
+    return f"{numbers.brief(parameter.value, 3)} [{interval}]"
 
 
 def _bounds(fit: Fit) -> list[Verdict]:
@@ -215,7 +222,7 @@ def _shape(fit: Fit) -> list[Verdict]:
     if fit.lack_of_fit is not None and fit.lack_of_fit.p < 0.05:
         text = (
             "lack of fit: the points deviate from the curve by more than their repeats differ "
-            f"(F {fit.lack_of_fit.f:.3g}, p {fit.lack_of_fit.p:.2g}); the intervals are too narrow"
+            f"({f_test(fit.lack_of_fit)}); the intervals are too narrow"
         )
         out.append(Verdict("lack of fit", text, warning=True))
     return out
@@ -244,7 +251,7 @@ def _extrapolated(fit: Fit) -> list[Verdict]:
     far = [each.n for each in predictions if each.n > EXTRAPOLATION * largest]
     if not far:
         return []
-    listed = ", ".join(f"N = {n:g} ({n / largest:.3g} ×)" for n in far)
+    listed = ", ".join(f"N = {n:g} ({numbers.brief(n / largest, 3)} ×)" for n in far)
     text = f"extrapolation, beyond twice the largest N measured ({largest:g}): {listed}"
     if fit.hindcast is not None:
         back = fit.hindcast

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from loadprint import numbers
 from loadprint.commands.usl import curves
+from loadprint.commands.usl.conclusions import f_test
 from loadprint.commands.usl.fitted import Fit, Point
 from loadprint.commands.usl.growth import Growth
 from loadprint.commands.usl.models import Model, Parameter
@@ -90,7 +91,7 @@ def _headline(fit: Fit) -> Block:
     error = f"residual standard error {significant(usl.rse)} on {usl.freedom} degrees of freedom"
     if fit.lack_of_fit is not None:
         lack = fit.lack_of_fit
-        error += f"; spread of repeats {significant(lack.spread)}, lack of fit F {lack.f:.3g}, p {lack.p:.2g}"
+        error += f"; spread of repeats {significant(lack.spread)}, lack of fit {f_test(lack)}"
     return Block(
         "USL, by non-linear least squares",
         ("", "estimate", "std. error", "95 % interval"),
