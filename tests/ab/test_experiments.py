@@ -49,8 +49,8 @@ def experiment(directory: Path, server: Server, treatment: dict[str, str], windo
 
 
 def headline(result: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = next(e for e in result["effects"] if e["key"] == "queries_per_cpu_second")
-    return found
+    actual: dict[str, Any] = next(e for e in result["effects"] if e["key"] == "queries_per_cpu_second")
+    return actual
 
 
 def test_a_hidden_index_costs_and_nothing_costs_nothing(tmp_path: Path, server: Server) -> None:

@@ -92,7 +92,7 @@ def commands(base: str, spoiled: Path, good: Path, out: Path) -> list[list[Words
 
 def targets(base: Path) -> list[Path]:
     """Files to spoil; of an execution its plan and those of one repeat of the last side."""
-    runs = sorted(found.parent for found in base.rglob("run.json"))
+    runs = sorted(actual.parent for actual in base.rglob("run.json"))
     inside = [base / "execution.json"] if len(runs) > 1 else []
     files = [*inside, *sorted(file for file in runs[-1].rglob("*") if file.is_file())]
     return [file for file in files if file.suffix in BY_SUFFIX]
@@ -145,8 +145,8 @@ def asked(words: Sequence[list[Words]], out: Path) -> str:
     """Run some commands; what went wrong."""
     out.mkdir(exist_ok=True)
     for each in (each for chain in words for each in chain):
-        if found := wrong(each, out):
-            return f"{' '.join(each[:2])} {each[-1]}: {found}"
+        if actual := wrong(each, out):
+            return f"{' '.join(each[:2])} {each[-1]}: {actual}"
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         if used > MOST_KIB:
             return f"{' '.join(each[:2])}: {used} KiB"

@@ -147,12 +147,14 @@ def stamps(path: Path, chance: random.Random) -> None:
     row, by = chance.randrange(len(table)), chance.choice((10**9, 10**18, -(10**18), 2**31))
     whole = chance.random() < 0.3
     for name in numbers if chance.random() < 0.5 else numbers[:1]:
-        found: list[Any] = table.column(name).to_pylist()
-        for place in range(len(found)) if whole else [row]:
-            found[place] = None if found[place] is None else max(-(2**63), min(2**63 - 1, found[place] + by))
+        result: list[Any] = table.column(name).to_pylist()
+        for place in range(len(result)) if whole else [row]:
+            result[place] = (
+                None if result[place] is None else max(-(2**63), min(2**63 - 1, result[place] + by))
+            )
         kind = table.schema.field(name).type
         kind = pa.int64() if kind in (pa.uint32(), pa.uint64()) else kind
-        table = table.set_column(table.schema.get_field_index(name), name, pa.array(found, kind))
+        table = table.set_column(table.schema.get_field_index(name), name, pa.array(result, kind))
     pq.write_table(table, path)
 
 

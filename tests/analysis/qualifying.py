@@ -87,15 +87,15 @@ def only_cell(report: Report) -> CellReport:
 
 
 def line(report: Report, key: str = "operations") -> Line:
-    found = [each for cell in report.cells for each in cell.lines if each.key == key]
-    assert len(found) == 1, key
-    return found[0]
+    actual = [each for cell in report.cells for each in cell.lines if each.key == key]
+    assert len(actual) == 1, key
+    return actual[0]
 
 
 def changed(path: Path, file: str, change: Callable[[dict[str, Any]], None]) -> None:
     """Rewrite a JSON file of every run below a path."""
-    for found in path.rglob(file):
-        value = json.loads(found.read_text())
+    for actual in path.rglob(file):
+        value = json.loads(actual.read_text())
         change(value)
-        write_json(found, value)
-        write_manifest(found.parents[1])
+        write_json(actual, value)
+        write_manifest(actual.parents[1])

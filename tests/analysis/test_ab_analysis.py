@@ -122,12 +122,12 @@ def test_intervals_cover_and_a_a_alarms_come_at_the_nominal_rate() -> None:
             treated = np.array([letter == "T" for letter in ABBA * 6])
             logs = blocks + treated * math.log(truth) + 0.01 * np.arange(24) + random.normal(0, 0.02, 24)
             given = windows([float(v) for v in np.exp(-logs)])
-            found = analysed(given, Limits(load_difference=9)).effect("queries_per_cpu_second")
-            assert found is not None
-            assert found.low is not None
-            assert found.high is not None
-            covered += found.low <= truth <= found.high
-            alarms += found.p_sign is not None and found.p_sign <= 0.05
+            actual = analysed(given, Limits(load_difference=9)).effect("queries_per_cpu_second")
+            assert actual is not None
+            assert actual.low is not None
+            assert actual.high is not None
+            covered += actual.low <= truth <= actual.high
+            alarms += actual.p_sign is not None and actual.p_sign <= 0.05
         assert 0.93 <= covered / 1000 <= 0.97
         assert alarms / 1000 < 0.055 if truth == 1 else alarms / 1000 > 0.8
 
@@ -225,8 +225,8 @@ def test_distance_of_mixes_leaves_chance_out() -> None:
         {str(key): float(count) for key, count in enumerate(random.poisson(20_000 * shares))}
         for _ in range(6)
     ]
-    found = [mix_distance(a, b) for a, b in pairwise(draws)]
-    assert all(each is not None and each < 0.01 for each in found)
+    actual = [mix_distance(a, b) for a, b in pairwise(draws)]
+    assert all(each is not None and each < 0.01 for each in actual)
     assert mix_distance({"a": 9e4, "b": 1e4}, {"a": 7e4, "b": 3e4}) == pytest.approx(0.2, abs=0.005)
     assert mix_distance({}, {"a": 1.0}) is None
 

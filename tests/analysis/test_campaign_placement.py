@@ -20,8 +20,8 @@ def rows(*cpus: tuple[int, int, int]) -> list[dict[str, Any]]:
     return [{"cpu": cpu, "core": core, "socket": socket, "online": True} for cpu, core, socket in cpus]
 
 
-def sets(found: dict[str, Any]) -> tuple[str, str, bool]:
-    return found["server"], found["load"], found["separated"]
+def sets(result: dict[str, Any]) -> tuple[str, str, bool]:
+    return result["server"], result["load"], result["separated"]
 
 
 def test_sockets_come_first() -> None:
@@ -36,9 +36,9 @@ def test_thread_siblings_stay_together() -> None:
 
 
 def test_one_core_is_not_separated_and_says_so() -> None:
-    found = placement.cpu_sets(rows((0, 0, 0), (1, 0, 0)))
-    assert sets(found) == ("0-1", "0-1", False)
-    assert "not separated" in found["how"]
+    result = placement.cpu_sets(rows((0, 0, 0), (1, 0, 0)))
+    assert sets(result) == ("0-1", "0-1", False)
+    assert "not separated" in result["how"]
 
 
 def test_offline_cpus_and_unknown_cores() -> None:

@@ -17,19 +17,19 @@ NEW = {"flavour": "mysql", "version": "5.7.22", "program_sha256": "b" * 64}
 
 
 def test_tarballs_of_the_same_name_are_told_apart_by_their_content(tmp_path: Path) -> None:
-    found = []
+    result = []
     for folder, content in (("a", b"8.0.12"), ("b", b"5.7.22")):
         tarball = tmp_path / folder / "mysql-linux.tar.gz"
         tarball.parent.mkdir()
         tarball.write_bytes(content)
-        found.append(declared("tarball", {"tarball": str(tarball)}))
-        assert found[-1]["sha256"] == hashlib.sha256(content).hexdigest()
+        result.append(declared("tarball", {"tarball": str(tarball)}))
+        assert result[-1]["sha256"] == hashlib.sha256(content).hexdigest()
     campaign = load(QUICK)
-    assert digest(campaign, server=found[0]) != digest(campaign, server=found[1])
+    assert digest(campaign, server=result[0]) != digest(campaign, server=result[1])
     # replaced in place: the path is the same
-    Path(found[0]["tarball"]).write_bytes(b"5.7.22")
-    again = declared("tarball", {"tarball": found[0]["tarball"]})
-    assert digest(campaign, server=found[0]) != digest(campaign, server=again)
+    Path(result[0]["tarball"]).write_bytes(b"5.7.22")
+    again = declared("tarball", {"tarball": result[0]["tarball"]})
+    assert digest(campaign, server=result[0]) != digest(campaign, server=again)
 
 
 def test_a_relative_tarball_is_of_the_users_directory_then_of_the_checkout(tmp_path: Path) -> None:

@@ -188,10 +188,10 @@ def test_the_rate_is_a_share_of_the_slower_sides_mean_maximum_and_stays(tmp_path
     finish(opened, "b2-point-text-r2", 5, "failed")
     finish(opened, "b1-point-ps-r1", 400)
     finish(opened, "b2-point-ps-r2", 600)
-    found = resolve(directory, "b1-point-text@90-r1")
-    assert (found["rate"], found["maximum"], found["slowest"]) == (450.0, 500.0, "point-ps")
-    assert found["arguments"] == ["--rate=450"]
-    assert found["saturated"] == {"point-text": 900.0, "point-ps": 500.0}
+    actual = resolve(directory, "b1-point-text@90-r1")
+    assert (actual["rate"], actual["maximum"], actual["slowest"]) == (450.0, 500.0, "point-ps")
+    assert actual["arguments"] == ["--rate=450"]
+    assert actual["saturated"] == {"point-text": 900.0, "point-ps": 500.0}
     assert resolve(directory, "b1-point-text-r1")["arguments"] == []
     # what was measured later changes nothing: the repeats belong together
     (directory / "b2-point-ps-r2" / "run.json").write_text("{}", encoding="utf-8")

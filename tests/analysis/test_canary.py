@@ -56,20 +56,20 @@ def runs(path: Path, *pairs: tuple[dict[str, float], dict[str, float]]) -> list[
 
 
 def shifts(made: list[Path]) -> dict[tuple[str, str], Any]:
-    found = canary.shifts([open_run(run) for run in made])
-    return {(shift.run, shift.part): shift for shift in found}
+    result = canary.shifts([open_run(run) for run in made])
+    return {(shift.run, shift.part): shift for shift in result}
 
 
 def test_a_shift_over_three_percent_is_disturbed_in_either_direction(tmp_path: Path) -> None:
-    found = shifts(
+    result = shifts(
         runs(
             tmp_path,
             ({"cpu": 1000, "syscall": 1000}, {"cpu": 1029, "syscall": 1031}),
             ({"cpu": 1000, "syscall": 1000}, {"cpu": 969, "syscall": 1000}),
         )
     )
-    assert found["r0", "cpu"].change == pytest.approx(0.029)
-    assert {key: shift.disturbed for key, shift in found.items()} == {
+    assert result["r0", "cpu"].change == pytest.approx(0.029)
+    assert {key: shift.disturbed for key, shift in result.items()} == {
         ("r0", "cpu"): False,
         ("r0", "syscall"): True,
         ("r1", "cpu"): True,
@@ -83,11 +83,11 @@ def test_a_part_that_does_not_repeat_itself_is_held_to_what_it_can(tmp_path: Pat
     disk = {"cpu": 1000.0, "fsync": 110.0}
     quiet = [(still, still), (disk, disk), (still, still), (disk, disk), (still, still)]
     made = runs(tmp_path, *quiet, (disk, {"cpu": 1000, "fsync": 200}))
-    found = shifts(made)
-    assert found["r0", "fsync"].limit == pytest.approx(1.1**3 - 1)
-    assert not found["r2", "fsync"].disturbed
-    assert found["r5", "fsync"].disturbed
-    assert found["r0", "cpu"].limit == canary.LIMIT
+    result = shifts(made)
+    assert result["r0", "fsync"].limit == pytest.approx(1.1**3 - 1)
+    assert not result["r2", "fsync"].disturbed
+    assert result["r5", "fsync"].disturbed
+    assert result["r0", "cpu"].limit == canary.LIMIT
     few = shifts(made[1:])
     assert few["r5", "fsync"].limit is None
     assert not few["r5", "fsync"].disturbed
@@ -116,11 +116,11 @@ def test_compare_says_it_at_the_head_and_at_the_side(
 def test_a_shift_and_its_limit_never_print_alike(tmp_path: Path) -> None:
     """Beyond its limit by a thousandth: two decimals would print 1.03 as more than 1.03."""
     made = runs(tmp_path, ({"syscall": 1000.0, "cpu": 1000.0}, {"syscall": 1031.0, "cpu": 1000.0 / 1.2}))
-    found = canary.shifts([open_run(run) for run in made])
-    assert canary.beyond(found) == [
+    result = canary.shifts([open_run(run) for run in made])
+    assert canary.beyond(result) == [
         f"{made[0].name} cpu 1.20 × faster after (limit 1.03 ×), syscall 1.031 × slower after (limit 1.030 ×)"
     ]
-    assert "syscall 1.031 × slower after (limit 1.030 ×)" in canary.largest({made[0]: found})
+    assert "syscall 1.031 × slower after (limit 1.030 ×)" in canary.largest({made[0]: result})
 
 
 def test_runs_of_two_executions_that_share_their_id_are_told_apart(

@@ -42,41 +42,41 @@ def missing(directory: Path) -> dict[str, str]:
 
 def test_every_measure_is_found_with_its_repeats(outputs: Path) -> None:
     assert set(READERS) == set(MEASURES)
-    found = entries(outputs)
-    assert set(found) == set(MEASURES)
+    result = entries(outputs)
+    assert set(result) == set(MEASURES)
     assert missing(outputs) == {}
-    for name, entry in found.items():
+    for name, entry in result.items():
         assert len(entry["values"]) == 3, name
         assert entry["value"] == max(entry["values"]), name
         assert entry["unit"] == MEASURES[name].unit
 
 
 def test_figures_are_those_that_the_tools_printed(outputs: Path) -> None:
-    found = entries(outputs)
+    result = entries(outputs)
 
     def job(name: str) -> dict[str, Any]:
         document: dict[str, Any] = json.loads((outputs / name).read_text())["jobs"][0]
         return document
 
-    assert found["read_bandwidth"]["values"] == [
+    assert result["read_bandwidth"]["values"] == [
         job(f"read_bandwidth.{n}")["read"]["bw_bytes"] for n in (1, 2, 3)
     ]
-    assert found["flushes"]["values"][1] == job("flushes.2")["write"]["iops"]
+    assert result["flushes"]["values"][1] == job("flushes.2")["write"]["iops"]
     received = json.loads((outputs / "send_bandwidth.1").read_text())["end"]["sum_received"]
-    assert found["send_bandwidth"]["values"][0] == pytest.approx(received["bits_per_second"] / 8)
+    assert result["send_bandwidth"]["values"][0] == pytest.approx(received["bits_per_second"] / 8)
     # of these three the text is read by a person here: MiB/s, events/s, half round trips in µs
     memory = next(line for line in (outputs / "memory_read.1").read_text().splitlines() if "MiB/sec" in line)
     printed = float(memory.partition("(")[2].partition(" ")[0])
-    assert found["memory_read"]["values"][0] == pytest.approx(printed * 1048576)
+    assert result["memory_read"]["values"][0] == pytest.approx(printed * 1048576)
     pipes = [line.split() for line in (outputs / "switches.3").read_text().splitlines()]
     assert len(pipes) == 2, "one line a CPU"
-    assert found["switches"]["values"][2] == pytest.approx(sum(2 * float(n) / float(s) for n, s in pipes))
-    best = found["round_trips"]["values"].index(found["round_trips"]["value"]) + 1
+    assert result["switches"]["values"][2] == pytest.approx(sum(2 * float(n) / float(s) for n, s in pipes))
+    best = result["round_trips"]["values"].index(result["round_trips"]["value"]) + 1
     text = (outputs / f"round_trips.{best}").read_text()
     half = float(text.partition("Summary: Latency is ")[2].split()[0])
-    assert found["round_trips"]["latency_s"]["mean"] == pytest.approx(2 * half / 1e6)
+    assert result["round_trips"]["latency_s"]["mean"] == pytest.approx(2 * half / 1e6)
     # one after the other: the rate is about one over the mean
-    assert found["round_trips"]["value"] * found["round_trips"]["latency_s"]["mean"] == pytest.approx(
+    assert result["round_trips"]["value"] * result["round_trips"]["latency_s"]["mean"] == pytest.approx(
         1, rel=0.1
     )
 
@@ -124,10 +124,10 @@ def test_a_repeat_without_a_figure_is_not_counted(outputs: Path) -> None:
 
 
 def test_a_file_that_is_not_a_repeat_is_ignored_and_a_null_step_refused(outputs: Path) -> None:
-    found = entries(outputs)
+    result = entries(outputs)
     shutil.copy(outputs / "flushes.1", outputs / "flushes.1.bak")
     shutil.copy(outputs / "flushes.1", outputs / "flushes.1~")
-    assert entries(outputs) == found
+    assert entries(outputs) == result
     plan = json.loads((outputs / "steps.json").read_text(encoding="utf-8"))
     plan["steps"].append(None)
     (outputs / "steps.json").write_text(json.dumps(plan), encoding="utf-8")
@@ -165,10 +165,10 @@ def test_the_table_shows_claims_next_to_measured_values(outputs: Path) -> None:
 def test_compare_expects_no_row_of_a_measurement_without_one(outputs: Path) -> None:
     place = outputs.parent / "ceilings.json"
     write(gather(outputs), place)
-    found = {ceiling.quantity: ceiling for ceiling in read(place)}
-    assert found["disk.data.writes"].row
-    assert not found["cpu.events"].row
-    assert found["disk.data.reads"].claimed == 3000
+    result = {ceiling.quantity: ceiling for ceiling in read(place)}
+    assert result["disk.data.writes"].row
+    assert not result["cpu.events"].row
+    assert result["disk.data.reads"].claimed == 3000
 
 
 def test_a_file_written_by_hand_is_shown_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

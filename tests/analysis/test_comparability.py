@@ -55,8 +55,8 @@ def test_what_a_commit_waits_for(version: str, variables: dict[str, str], commit
 
 
 def test_a_redo_log_that_was_switched_off_is_none() -> None:
-    found = amounts("8.0.36", DURABLE, {"Innodb_redo_log_enabled": "OFF"})
-    assert found["commit"] == "no redo log, binlog synced"
+    result = amounts("8.0.36", DURABLE, {"Innodb_redo_log_enabled": "OFF"})
+    assert result["commit"] == "no redo log, binlog synced"
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_two_runs_of_one_configuration_are_comparable(tmp_path: Path) -> None:
     a, b = pair(tmp_path, **DURABLE)
     server_of(b, server_uuid="other", hostname="db2", innodb_tmpdir="/elsewhere")
     server_of(a, server_uuid="one", hostname="db1", innodb_tmpdir="")
-    found = compared(a, b)
-    assert (found.answer, found.reason) == ("yes", "")
-    assert [each.name for each in found.harmless] == ["hostname", "innodb_tmpdir", "server_uuid"]
+    result = compared(a, b)
+    assert (result.answer, result.reason) == ("yes", "")
+    assert [each.name for each in result.harmless] == ["hostname", "innodb_tmpdir", "server_uuid"]
 
 
 def test_durability_that_differs_under_the_same_names_is_told_and_under_others_is_not(tmp_path: Path) -> None:
@@ -118,9 +118,9 @@ def test_durability_that_differs_under_the_same_names_is_told_and_under_others_i
     server_of(b, innodb_doublewrite="DETECT_AND_RECOVER", innodb_use_fdatasync="ON")
     assert compared(a, b).answer == "yes", "another word for the same"
     server_of(b, innodb_doublewrite="DETECT_ONLY")
-    found = compared(a, b)
-    assert found.answer == "no"
-    assert found.reason == "durability: torn pages recovered from the doublewrite buffer | detected only"
+    result = compared(a, b)
+    assert result.answer == "no"
+    assert result.reason == "durability: torn pages recovered from the doublewrite buffer | detected only"
 
 
 def test_a_value_that_means_something_else_in_another_version_is_a_difference(tmp_path: Path) -> None:
@@ -140,9 +140,9 @@ def test_a_value_that_means_something_else_in_another_version_is_a_difference(tm
 def test_lists_are_compared_word_by_word_and_only_words_that_both_know(tmp_path: Path) -> None:
     a, b = pair(tmp_path, optimizer_switch="mrr=on,batched_key_access=off", slave_net_timeout="60")
     server_of(b, optimizer_switch="mrr=off,batched_key_access=off,hash_join=on")
-    found = compared(a, b)
-    assert [each.summary() for each in found.material] == ["optimizer_switch.mrr on | off"]
-    assert found.harmless[0].summary() == "variables that not all sides have 0 | 1"
+    result = compared(a, b)
+    assert [each.summary() for each in result.material] == ["optimizer_switch.mrr on | off"]
+    assert result.harmless[0].summary() == "variables that not all sides have 0 | 1"
 
 
 def test_another_machine_of_the_same_type_is_harmless_and_another_type_is_not(tmp_path: Path) -> None:
@@ -159,10 +159,10 @@ def test_another_machine_of_the_same_type_is_harmless_and_another_type_is_not(tm
         product_uuid="2",
         virtualisation={"instance_id": "i-2", "instance_type": "m5.large"},
     )
-    found = compared(a, b)
-    assert found.answer == "yes"
+    result = compared(a, b)
+    assert result.answer == "yes"
     names = ["machine_id", "product_uuid", "virtualisation.instance_id"]
-    assert sorted(each.name for each in found.harmless) == names
+    assert sorted(each.name for each in result.harmless) == names
     fingerprint_of(b, virtualisation={"instance_id": "i-2", "instance_type": "m6i.large"})
     assert [each.name for each in compared(a, b).material] == ["virtualisation.instance_type"]
 
@@ -188,16 +188,16 @@ def test_hosts_are_told_apart_by_group(tmp_path: Path) -> None:
         "memory": {"total_kB": 15_999_000},
     }
     fingerprint_of(b, **there)
-    found = compared(a, b)
-    told = {(each.group, each.name): each.values for each in found.material}
+    result = compared(a, b)
+    told = {(each.group, each.name): each.values for each in result.material}
     assert told == {
         ("hardware", "data disk.write_cache"): ("write back", "write through"),
         ("kernel", "config_hz"): ("250", "1000"),
         ("sysctl and boot", "boot: mitigations"): ("off", "absent"),
         ("sysctl and boot", "sysctl.vm.swappiness"): ("1", "60"),
     }
-    assert found.answer == "with reserve"
-    assert found.reason == "4 material differences (hardware, kernel, sysctl and boot)"
+    assert result.answer == "with reserve"
+    assert result.reason == "4 material differences (hardware, kernel, sysctl and boot)"
 
 
 def test_what_an_older_recorder_did_not_read_is_no_difference(tmp_path: Path) -> None:
@@ -210,8 +210,8 @@ def test_without_a_record_of_the_server_nobody_can_tell(tmp_path: Path) -> None:
     a, b = pair(tmp_path, **DURABLE)
     (b / "load" / "server.json").unlink()
     write_manifest(b)
-    found = compared(a, b)
-    assert (found.answer, found.reason) == ("inconclusive", "b has no record of its server")
+    result = compared(a, b)
+    assert (result.answer, result.reason) == ("inconclusive", "b has no record of its server")
 
 
 def planned(tmp_path: Path, **server: Any) -> Path:
@@ -228,9 +228,9 @@ def test_what_the_campaign_asks_for_is_varied_and_not_held_against_it(tmp_path: 
     execution = planned(tmp_path, profile="blog", options={"innodb-io-capacity": 200})
     server_of(execution / "b1-b-r1", innodb_flush_log_at_trx_commit="0", innodb_io_capacity="200")
     server_of(execution / "b1-a-r1", innodb_io_capacity="1000")
-    found = compared(execution)
-    assert (found.answer, found.reason) == ("yes", "apart from what the campaign varies")
-    assert [each.name for each in found.asked] == ["commit", "innodb_io_capacity"]
+    result = compared(execution)
+    assert (result.answer, result.reason) == ("yes", "apart from what the campaign varies")
+    assert [each.name for each in result.asked] == ["commit", "innodb_io_capacity"]
     server_of(execution / "b1-b-r1", innodb_page_size="4096")
     server_of(execution / "b1-a-r1", innodb_page_size="16384")
     assert [each.name for each in compared(execution).material] == ["innodb_page_size"]
@@ -239,9 +239,9 @@ def test_what_the_campaign_asks_for_is_varied_and_not_held_against_it(tmp_path: 
 def test_data_are_related_to_the_buffer_pool(tmp_path: Path) -> None:
     execution = planned(tmp_path)
     server_of(execution / "b1-b-r1", innodb_buffer_pool_size=str(1 << 31))
-    found = {each.name: each for each in compared(execution).material}
-    assert found["data : buffer pool (oltp_read_write)"].values == ("3", "0.75")
-    assert found["buffer pool"].values == ("512 MiB", "2 GiB")
+    result = {each.name: each for each in compared(execution).material}
+    assert result["data : buffer pool (oltp_read_write)"].values == ("3", "0.75")
+    assert result["buffer pool"].values == ("512 MiB", "2 GiB")
 
 
 def test_every_fact_is_listed_with_what_a_difference_in_it_means(tmp_path: Path) -> None:

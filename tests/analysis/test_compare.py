@@ -34,14 +34,14 @@ def table_of(*words: Path | str, reference: str | None = None) -> Table:
 
 
 def row(table: Table, key: str) -> Row:
-    found = table.row(key)
-    assert found is not None
-    return found
+    actual = table.row(key)
+    assert actual is not None
+    return actual
 
 
 def versus(table: Table, key: str) -> Versus:
-    found = next(v for v in row(table, key).versus if v is not None)
-    return found
+    actual = next(v for v in row(table, key).versus if v is not None)
+    return actual
 
 
 def verdict(table: Table, key: str) -> Verdict:
@@ -101,9 +101,9 @@ def test_three_sides_take_a_table_each(tmp_path: Path, golden: Golden) -> None:
 
 def test_different_operations_have_values_and_no_ratio(execution: Path) -> None:
     table = table_of(execution)
-    found = versus(table, "server_cpu_per_operation")
-    assert (found.kind, found.centre) == ("none", None)
-    assert "different operations" in "; ".join(found.notes)
+    actual = versus(table, "server_cpu_per_operation")
+    assert (actual.kind, actual.centre) == ("none", None)
+    assert "different operations" in "; ".join(actual.notes)
     assert row(table, "server_cpu_per_operation").cells[0].value == pytest.approx(0.12 / 101, rel=1e-3)
     assert versus(table, "server_cpu_per_commit").kind == "ratio"
 
@@ -129,9 +129,9 @@ def test_a_base_of_zero_and_a_zero_repeat(tmp_path: Path) -> None:
     assert versus(table, "disk_vda_read_kb").kind == "inf"
     assert versus(table, "disk_vda_flushes").kind == "?"
     back = table_of(tmp_path / "x", reference="patchy")
-    found = versus(back, "disk_vda_reads")
-    assert found.kind == "difference"
-    assert found.centre == pytest.approx(-9.0)
+    actual = versus(back, "disk_vda_reads")
+    assert actual.kind == "difference"
+    assert actual.centre == pytest.approx(-9.0)
     wait = row(table, "disk_vda_r_await")
     assert wait.cells[0].value is None
     assert "nothing to divide by" in "; ".join(wait.cells[0].notes)
@@ -243,9 +243,9 @@ def test_hosts_without_separate_cores_are_not_separated(tmp_path: Path) -> None:
         fingerprint["cpus"]["list"][1]["core"] = 0
         write_json(path / "server" / "fingerprint.json", fingerprint)
         write_manifest(path)
-    found = verdict(table_of(tmp_path / "a", tmp_path / "b"), "pinned")
-    assert found.answer == "not separated"
-    assert found.text.endswith("load CPU 1 is a hardware thread of one of the server's cores")
+    actual = verdict(table_of(tmp_path / "a", tmp_path / "b"), "pinned")
+    assert actual.answer == "not separated"
+    assert actual.text.endswith("load CPU 1 is a hardware thread of one of the server's cores")
 
 
 def test_the_compare_path_imports_no_heavy_library(execution: Path) -> None:

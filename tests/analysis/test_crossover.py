@@ -33,20 +33,20 @@ def made(path: Path, rates: Rates, **changed: Host) -> Path:
 
 def crossover(path: Path) -> tuple[Crossover, str]:
     report = sweep(path)
-    (found,) = report.crossovers
-    return found, report.sentences[-1]
+    (result,) = report.crossovers
+    return result, report.sentences[-1]
 
 
 def test_an_order_that_turns_is_a_crossover_between_its_neighbours(tmp_path: Path) -> None:
     rates: Rates = {("old", 2): (500, 503, 498), ("old", 8): (900, 905, 897), ("old", 32): (900, 904, 899)}
     rates |= {("new", 2): (450, 453, 449), ("new", 8): (899, 906, 898), ("new", 32): (990, 996, 988)}
     path = made(tmp_path / "x", rates)
-    found, text = crossover(path)
-    assert (found.column, found.against, found.verdict) == ("new", "old", "crossover")
-    assert [at.sign for at in found.at] == [-1, 0, 1]
+    result, text = crossover(path)
+    assert (result.column, result.against, result.verdict) == ("new", "old", "crossover")
+    assert [at.sign for at in result.at] == [-1, 0, 1]
     # significant counts on both sides of an inconclusive one
-    assert found.between == (("2", "32"),)
-    assert found.at[0].ratio == pytest.approx(450 / 500, rel=2e-3)
+    assert result.between == (("2", "32"),)
+    assert result.at[0].ratio == pytest.approx(450 / 500, rel=2e-3)
     assert text.startswith("Crossover between 2 and 32 connections: new / old is 0.90")
     told = json.loads(RENDERERS["json"](sweep(path)))
     assert told["crossovers"][0]["verdict"] == "crossover"
@@ -64,17 +64,17 @@ def test_a_change_of_sign_that_may_be_chance_is_inconclusive(
     even = (1000, 1001, 999)[: len(repeats)]
     ahead = (1100, 1102, 1099)[: len(repeats)]
     rates: Rates = {("old", 2): even, ("old", 32): even, ("new", 2): repeats, ("new", 32): ahead}
-    found, text = crossover(made(tmp_path / "x", rates))
-    assert (found.verdict, found.between) == ("inconclusive", ())
+    result, text = crossover(made(tmp_path / "x", rates))
+    assert (result.verdict, result.between) == ("inconclusive", ())
     assert text.startswith(f"Crossover inconclusive, {why}")
 
 
 def test_a_column_that_stays_ahead_is_not_a_crossover(tmp_path: Path) -> None:
     old, new = (1000, 1001, 999), (1100, 1102, 1099)
-    found, text = crossover(
+    result, text = crossover(
         made(tmp_path / "x", {("old", 2): old, ("old", 8): old, ("new", 2): new, ("new", 8): new})
     )
-    assert found.verdict == "none"
+    assert result.verdict == "none"
     assert text.startswith(
         "No crossover: new has the higher throughput at every connection count: new / old is 1.1 ["
     )
@@ -130,11 +130,11 @@ def test_two_executions_are_two_servers(tmp_path: Path) -> None:
     report = sweep(old, None, new)
     throughput = report.pivots[0]
     assert (throughput.rows, throughput.columns) == (("2", "16"), ("mariadb 10.11.14", "mysql 9.7.4"))
-    (found,) = report.crossovers
-    assert (found.verdict, found.between) == ("crossover", (("2", "16"),))
+    (result,) = report.crossovers
+    assert (result.verdict, result.between) == ("crossover", (("2", "16"),))
     # blocks of the same number belong to two executions: Welch's t, not a paired one
     alone = stats.ratio((450, 453, 449), (500, 503, 498), paired=False)
-    assert found.at[0].p == pytest.approx(alone.p, rel=1e-6)
+    assert result.at[0].p == pytest.approx(alone.p, rel=1e-6)
     assert [warning for warning in report.warnings if "one after the other" in warning]
     assert not [warning for warning in report.warnings if "differs from" in warning]
 

@@ -44,15 +44,15 @@ def on(path: Path, instance: str, kind: str, **host: Any) -> Path:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two types, three machines each, two runs a machine; the second type does 20 % more."""
     parent = tmp_path_factory.mktemp("fleet")
-    found = []
+    result = []
     for kind, base in (("small", 100), ("large", 120)):
         for machine in range(3):
             for repeat in range(2):
                 events = base + machine + repeat
                 place = parent / f"{kind}{machine}" / f"r{repeat}"
                 place.parent.mkdir(exist_ok=True)
-                found.append(on(place, f"{kind}{machine}", kind, events=events, commits=events))
-    return found
+                result.append(on(place, f"{kind}{machine}", kind, events=events, commits=events))
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +67,9 @@ def opened(url: str) -> Tables:
     return engines.on_duckdb(dataset.open_dataset(url))
 
 
-def by_group(found: Fleet, key: str) -> dict[str, fleet_table.Level]:
-    place = [metric.key for metric in found.metrics].index(key)
-    return {group.name: group.levels[place] for group in found.groups}
+def by_group(result: Fleet, key: str) -> dict[str, fleet_table.Level]:
+    place = [metric.key for metric in result.metrics].index(key)
+    return {group.name: group.levels[place] for group in result.groups}
 
 
 def test_a_fleets_figures_are_those_of_compare(runs: list[Path], exported: str) -> None:
@@ -97,8 +97,8 @@ def test_a_fleets_figures_are_those_of_compare(runs: list[Path], exported: str) 
 def test_heads_of_a_cost_and_its_rate_differ(exported: str) -> None:
     """Switches of an operation and of a second have one label in their groups; a fleet has no groups."""
     asked = ("switches_host", "switches_per_operation", "operations", "net_tx_per_operation")
-    found = fleet(opened(exported), Query(metrics=asked))
-    level = next(pivot for pivot in report(found, exported).pivots if pivot.key == "level")
+    result = fleet(opened(exported), Query(metrics=asked))
+    level = next(pivot for pivot in report(result, exported).pivots if pivot.key == "level")
     assert level.columns == (
         "context switches, whole host /s",
         "context switches, whole host per operation",
@@ -108,9 +108,9 @@ def test_heads_of_a_cost_and_its_rate_differ(exported: str) -> None:
 
 
 def test_the_instance_is_the_unit(exported: str) -> None:
-    found = fleet(opened(exported), Query(reference="small"))
-    assert [(group.instances, group.runs) for group in found.groups] == [(3, 6), (3, 6)]
-    operations = by_group(found, "operations")
+    result = fleet(opened(exported), Query(reference="small"))
+    assert [(group.instances, group.runs) for group in result.groups] == [(3, 6), (3, 6)]
+    operations = by_group(result, "operations")
     large = operations["large · oltp_read_write · oltp"]
     assert large.versus is not None
     assert large.versus.centre == pytest.approx(1.2, rel=0.01)
@@ -198,9 +198,9 @@ def test_a_run_whose_counters_were_reset_does_not_count(tmp_path: Path) -> None:
     recordings.write_manifest(broken)
     url = str(tmp_path / "fleet")
     export.export([whole, broken], url)
-    found = fleet(opened(url), Query())
-    assert [group.runs for group in found.groups] == [1]
-    assert found.left_out == (("a counter was reset or wrapped", 1),)
+    result = fleet(opened(url), Query())
+    assert [group.runs for group in result.groups] == [1]
+    assert result.left_out == (("a counter was reset or wrapped", 1),)
 
 
 def test_an_instance_that_stands_out_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,18 +31,18 @@ def execution(
 
 
 def table_of(path: Path, noise: NoiseFloor | None = None) -> Table:
-    found, reference = resolve([str(path)])
-    return compare(found, reference, noise=noise)
+    result, reference = resolve([str(path)])
+    return compare(result, reference, noise=noise)
 
 
 def test_the_floor_is_the_largest_ratio_between_equals(tmp_path: Path) -> None:
     aa = execution(tmp_path / "aa", dict.fromkeys("abc", PLAN), a=FIRST, b=SECOND, c=(103, 102, 104))
-    found = noise_floor.measured(aa)
+    result = noise_floor.measured(aa)
     expected = math.log(stats.ratio(SECOND, FIRST, paired=False).centre)
-    held = found.floors["operations"]
+    held = result.floors["operations"]
     assert held.log_ratio == pytest.approx(expected)
     assert held.difference == pytest.approx(5.0)
-    assert found.floors["errors"].log_ratio is None  # 0 on every side
+    assert result.floors["errors"].log_ratio is None  # 0 on every side
 
 
 def test_a_ratio_inside_of_the_floor_is_marked_and_one_outside_is_not(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_ratio_inside_of_the_floor_is_marked_and_one_outside_is_not(tmp_path: 
     near = execution(tmp_path / "near", old=(100, 100, 101), new=(103, 103, 104))
     far = execution(tmp_path / "far", old=(100, 100, 101), new=(110, 110, 111))
     plain = [row.versus[1] for path in (near, far) if (row := table_of(path).row("operations"))]
-    assert [found.mark for found in plain if found] == ["better", "better"]
+    assert [result.mark for result in plain if result] == ["better", "better"]
     marked, kept = (table_of(path, noise).row("operations") for path in (near, far))
     assert marked is not None
     assert kept is not None
@@ -77,7 +77,7 @@ def test_the_command_marks_and_shows_the_floor(tmp_path: Path, capsys: pytest.Ca
 def test_an_a_a_against_itself_has_no_row_called_different(tmp_path: Path) -> None:
     aa = execution(tmp_path / "aa", {"a": PLAN, "b": PLAN}, a=FIRST, b=SECOND)
     table = table_of(aa, noise_floor.measured(aa))
-    marks = {found.mark for group in table.groups for row in group.rows for found in row.versus if found}
+    marks = {result.mark for group in table.groups for row in group.rows for result in row.versus if result}
     assert marks <= {"~", ""}
 
 

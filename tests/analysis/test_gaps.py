@@ -57,10 +57,10 @@ def results(series: Floats) -> list[object]:
     ]
 
 
-def numbers(found: list[object]) -> list[float]:
+def numbers(result: list[object]) -> list[float]:
     """Every number of some results."""
     flat: list[float] = []
-    for each in found:
+    for each in result:
         if isinstance(each, int | float):
             flat.append(float(each))
         elif isinstance(each, tuple | list):
@@ -76,8 +76,8 @@ def test_nothing_in_a_series_is_an_error(n: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for series in odd(random, n):
-            found = numbers(results(series))
-            assert all(math.isfinite(value) for value in found), (series[:5], found)
+            result = numbers(results(series))
+            assert all(math.isfinite(value) for value in result), (series[:5], result)
 
 
 @pytest.mark.parametrize("unit", [1e-300, 1e-90, 1e3, 1e300])
@@ -124,8 +124,8 @@ def test_a_series_that_is_mostly_gaps_has_no_order_in_time() -> None:
 def test_levels_of_reports_every_ten_seconds_are_in_seconds() -> None:
     series = np.concatenate((np.full(40, 900.0), np.full(60, 500.0)))
     series[3] = np.nan
-    found = levels(series, 30, step_s=10.0)
-    assert found is not None
-    assert (found.seconds, found.burst, found.burst_s) == (1000, 900.0, 30)
-    assert (found.sustained, found.sustained_from) == (500.0, 400)
-    assert [step.second for step in found.steps] == [400]
+    result = levels(series, 30, step_s=10.0)
+    assert result is not None
+    assert (result.seconds, result.burst, result.burst_s) == (1000, 900.0, 30)
+    assert (result.sustained, result.sustained_from) == (500.0, 400)
+    assert [step.second for step in result.steps] == [400]

@@ -132,22 +132,22 @@ def limits(ticks: range) -> Probes:
 
 
 def test_events_are_those_of_the_servers_set_scaled_to_all_of_the_time(tmp_path: Path) -> None:
-    found = quantities(tmp_path / "run", processor)
-    rates = {name: quantity.rate for name, quantity in found.values.items()}
+    actual = quantities(tmp_path / "run", processor)
+    rates = {name: quantity.rate for name, quantity in actual.values.items()}
     assert rates["perf.server.cycles"] == pytest.approx(200)
     assert rates["perf.server.instructions"] == pytest.approx(400)
-    assert found.get("perf.server.branches") is None
-    assert "no free counter" in found.why("perf.server.branches")
+    assert actual.get("perf.server.branches") is None
+    assert "no free counter" in actual.why("perf.server.branches")
 
 
 def test_energy_is_whole_across_the_wraps_of_its_own_range(tmp_path: Path) -> None:
-    found = quantities(tmp_path / "run", processor)
-    package, dram = found.get("energy.package"), found.get("energy.dram")
+    actual = quantities(tmp_path / "run", processor)
+    package, dram = actual.get("energy.package"), actual.get("energy.dram")
     assert package is not None
     assert dram is not None
     assert package.rate == pytest.approx(0.3)
     assert dram.rate == pytest.approx(0.05)
-    assert not found.warnings
+    assert not actual.warnings
 
 
 def test_a_fall_below_half_of_the_range_is_a_reset() -> None:
@@ -160,8 +160,8 @@ def test_a_fall_below_half_of_the_range_is_a_reset() -> None:
 
 
 def test_the_clock_is_that_of_the_servers_cpus(tmp_path: Path) -> None:
-    found = quantities(tmp_path / "run", processor)
-    mean, least = found.get("frequency.server.mean"), found.get("frequency.server.least")
+    actual = quantities(tmp_path / "run", processor)
+    mean, least = actual.get("frequency.server.mean"), actual.get("frequency.server.least")
     assert mean is not None
     assert least is not None
     assert mean.rate == pytest.approx(3e9, rel=1e-6)
@@ -175,8 +175,8 @@ def test_the_sibling_of_the_servers_cpu_is_the_loads(tmp_path: Path) -> None:
     told["cpus"]["list"][1]["core"] = 0
     write_json(fingerprint, told)
     write_manifest(path)
-    found = gather(open_run(path), Store()).quantities
-    user = found.get("cpu.siblings.user")
+    actual = gather(open_run(path), Store()).quantities
+    user = actual.get("cpu.siblings.user")
     assert user is not None
     assert user.rate == pytest.approx(0.30)
     apart = gather(open_run(make_run(tmp_path / "apart")), Store()).quantities
@@ -193,8 +193,8 @@ def test_both_threads_of_a_core_in_one_set_are_each_others_siblings() -> None:
 
 
 def test_quotas_allowances_volumes_and_ports(tmp_path: Path) -> None:
-    found = quantities(tmp_path / "run", limits)
-    rates = {name: quantity.rate for name, quantity in found.values.items()}
+    actual = quantities(tmp_path / "run", limits)
+    rates = {name: quantity.rate for name, quantity in actual.values.items()}
     assert rates["cgroup.server.throttled"] == pytest.approx(0.25)
     assert rates["cgroup.server.held"] == pytest.approx(0.02)
     assert rates["allowance.bw_in"] == pytest.approx(6)
@@ -208,12 +208,12 @@ def test_status_at_both_ends_stands_in_for_the_probe(tmp_path: Path) -> None:
     # MariaDB: the reads of its handlers include temporary tables and sorts
     grown = {"Rows_read": 210, "Innodb_row_lock_time": 4200, "Innodb_data_fsyncs": 63}
     grown |= {f"Handler_read_{how}": 999 for how in ("first", "last", "next", "prev", "rnd", "rnd_next")}
-    found = gather(open_run(make_run(tmp_path / "run", Host(grown=grown))), Store()).quantities
-    rates = {name: quantity.rate for name, quantity in found.values.items()}
+    actual = gather(open_run(make_run(tmp_path / "run", Host(grown=grown))), Store()).quantities
+    rates = {name: quantity.rate for name, quantity in actual.values.items()}
     assert rates["mysql.rows_read"] == pytest.approx(10)
     assert rates["mysql.row_lock_ms"] == pytest.approx(0.2)
     assert rates["mysql.fsyncs"] == pytest.approx(3)
-    assert found.get("mysql.redo") is None
+    assert actual.get("mysql.redo") is None
 
 
 def test_errors_by_number_and_the_spread_of_the_seconds(tmp_path: Path) -> None:

@@ -98,8 +98,8 @@ def test_rows_without_a_verdict_share_one_false_discovery_rate_of_each_side() ->
 
 
 def table_of(path: Path, sides: dict[str, list[Host]]) -> Table:
-    found, reference = resolve([str(make_execution(path, sides, next(iter(sides))))])
-    return compare(found, reference)
+    result, reference = resolve([str(make_execution(path, sides, next(iter(sides))))])
+    return compare(result, reference)
 
 
 def test_eight_headlines_at_most_are_declared(tmp_path: Path) -> None:

@@ -21,26 +21,26 @@ def counted(values: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("share", [0.01, 0.5, 0.95, 0.99, 0.999, 1.0])
 def test_a_quantile_is_within_half_a_bucket_of_the_value(share: float) -> None:
     values = np.sort(np.random.default_rng(7).lognormal(11, 2, 20_000).astype(np.int64))
-    found = difference(counted(values), None, BOUNDS)
-    assert found is not None
-    assert found.total == len(values)
+    result = difference(counted(values), None, BOUNDS)
+    assert result is not None
+    assert result.total == len(values)
     truth = values[math.ceil(share * len(values)) - 1]
-    assert found.quantile(share) == pytest.approx(truth, rel=0.0625)
+    assert result.quantile(share) == pytest.approx(truth, rel=0.0625)
 
 
 def test_only_what_came_between_counts() -> None:
     before, after = np.array([5, 5000, 9000]), np.array([5, 5000, 9000, 70, 70, 80])
-    found = difference(counted(after), counted(before), BOUNDS)
-    assert found is not None
-    assert found.total == 3
-    assert found.quantile(0.5) == pytest.approx(70, rel=0.0625)
+    result = difference(counted(after), counted(before), BOUNDS)
+    assert result is not None
+    assert result.total == 3
+    assert result.quantile(0.5) == pytest.approx(70, rel=0.0625)
 
 
 def test_small_values_are_exact_and_the_last_bucket_gives_its_lower_bound() -> None:
-    found = difference(counted(np.array([3, 3, 1 << 40])), None, BOUNDS)
-    assert found is not None
-    assert found.quantile(0.5) == 3
-    assert found.quantile(1.0) == EDGES[-1]
+    result = difference(counted(np.array([3, 3, 1 << 40])), None, BOUNDS)
+    assert result is not None
+    assert result.quantile(0.5) == 3
+    assert result.quantile(1.0) == EDGES[-1]
 
 
 def test_nothing_counted_and_counts_that_fell() -> None:

@@ -105,10 +105,10 @@ def without(pair: Path, tmp_path: Path, *files: str) -> Path:
 
 def test_a_repeat_without_a_result_is_named_and_the_others_count(pair: Path, tmp_path: Path) -> None:
     spoiled = without(pair, tmp_path, "b2-b-r2/load/result.json")
-    whole, found = (ask("compare", path, "--format", "json") for path in (pair, spoiled))
-    rows = [row for row in found.cells if row[1] == "operations"]
+    whole, actual = (ask("compare", path, "--format", "json") for path in (pair, spoiled))
+    rows = [row for row in actual.cells if row[1] == "operations"]
     kept = whole.cells[rows[0]][1]["repeats"]
-    assert found.cells[rows[0]][1]["repeats"] == [kept[0], None, kept[2]]
+    assert actual.cells[rows[0]][1]["repeats"] == [kept[0], None, kept[2]]
     assert "missing in b2-b-r2, 1 of 3 repeats: load/result.json is missing" in ask("compare", spoiled).out
     assert peak("report", spoiled, "-o", tmp_path / "page.html")[0] == 0
 
@@ -221,8 +221,8 @@ def test_a_tick_far_from_the_run_makes_no_larger_chart(run: Path) -> None:
     ticks: list[Any] = table.column("tick").to_pylist()
     last = max(ticks)
     for name in ("start_ns", "end_ns", "intended_ns"):
-        found: list[Any] = table.column(name).to_pylist()
-        far = [at + 10**18 if tick == last else at for at, tick in zip(found, ticks, strict=True)]
+        actual: list[Any] = table.column(name).to_pylist()
+        far = [at + 10**18 if tick == last else at for at, tick in zip(actual, ticks, strict=True)]
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(place), pa.array(far, pa.int64()))
     pq.write_table(table, path)
@@ -262,9 +262,9 @@ def test_a_log_decoded_in_parts_is_the_log_decoded_at_once(
     monkeypatch.setattr(interval_log, "BATCH", 1)
     parts = interval_log.read(kept)
     assert whole.keys() == parts.keys()
-    for tag, found in whole.items():
-        assert (found.counts == parts[tag].counts).all()
-        assert (found.edges == parts[tag].edges).all()
+    for tag, actual in whole.items():
+        assert (actual.counts == parts[tag].counts).all()
+        assert (actual.edges == parts[tag].edges).all()
 
 
 def test_millions_of_ticks_are_refused_by_their_number(run: Path) -> None:
@@ -286,9 +286,9 @@ def test_long_reasons_are_cut_or_refused(run: Path, words: int) -> None:
     table = table.take(pa.array(np.sort(np.arange(count) % len(table)), pa.int64()))
     pq.write_table(table.set_column(table.schema.get_field_index("reason"), "reason", long), path)
     write_manifest(run)
-    found, errors, most = peak("compare", run, KEPT / "insert")
+    actual, errors, most = peak("compare", run, KEPT / "insert")
     # whether DuckDB's own bound of memory is met depends on how many threads decode at once
-    assert (found, errors) == (0, "") or (found == 2 and errors.count("\n") == 0)
+    assert (actual, errors) == (0, "") or (actual == 2 and errors.count("\n") == 0)
     assert most < MOST_KIB
 
 

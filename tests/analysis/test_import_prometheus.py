@@ -207,9 +207,9 @@ def test_the_parser_reads_what_the_recorder_reads() -> None:
     for name in ("node_exporter.prom", "mysqld_exporter.prom", "prometheus.prom"):
         body = (FIXTURES / "scrape" / name).read_text()
         lines = [line for line in body.splitlines() if not line.startswith("#")]
-        found = list(samples(Path(name), body))
-        assert len(found) == len(lines)
-        for line, sample in zip(lines, found, strict=True):
+        result = list(samples(Path(name), body))
+        assert len(result) == len(lines)
+        for line, sample in zip(lines, result, strict=True):
             series, _, value = line.rpartition(" ")
             assert repr(sample.value) == repr(float(value))
             assert sorted(series_text(sample.name, sample.labels)) == sorted(series)

@@ -65,7 +65,7 @@ def series(run_dir: Path, table: str, column: str, where: str) -> list[float]:
 
 def raw(path: Path, *asked: str) -> list[tuple[float, dict[str, tuple[float, float]]]]:
     """Read (seconds, {sadf's name: (counter before, after)}) of each interval, from sadc's counters."""
-    found: list[tuple[float, dict[str, tuple[float, float]]]] = []
+    result: list[tuple[float, dict[str, tuple[float, float]]]] = []
     before, uptime = 0.0, 0.0
     for line in run("sadf", "-r", "-O", "debug", str(path), "--", *asked).splitlines():
         words = [word.strip() for word in line.rstrip(";").split(";")]
@@ -77,8 +77,8 @@ def raw(path: Path, *asked: str) -> list[tuple[float, dict[str, tuple[float, flo
                 for place, name in enumerate(words[:-2])
                 if not name.isdigit() and words[place + 1].isdigit() and words[place + 2].isdigit()
             }
-            found.append((uptime - before, counters))
-    return found
+            result.append((uptime - before, counters))
+    return result
 
 
 def test_counters_come_back_within_the_printed_digits(sa: Path, tmp_path: Path) -> None:
@@ -198,8 +198,8 @@ def test_a_restart_parts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def statistics() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(RESTART.read_text())["sysstat"]["hosts"][0]["statistics"]
-    return found
+    result: list[dict[str, Any]] = json.loads(RESTART.read_text())["sysstat"]["hosts"][0]["statistics"]
+    return result
 
 
 def test_columns_say_their_source_and_resolution(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,5 +25,5 @@ def test_every_table_opens_without_our_code(version: Path) -> None:
     tables = sorted(version.glob("*/*/*.parquet"))
     assert len(tables) > 20
     for table in tables:
-        found = duckdb.execute(f"SELECT count(*) FROM '{table}'").fetchall()
-        assert found[0][0] > 0, table
+        result = duckdb.execute(f"SELECT count(*) FROM '{table}'").fetchall()
+        assert result[0][0] > 0, table

@@ -32,10 +32,10 @@ def test_students_t_is_scipys(freedom: float) -> None:
 
 
 def test_the_interval_of_one_side_is_scipys() -> None:
-    found = stats.log_t_interval(X)
+    result = stats.log_t_interval(X)
     low, high = scipy.stats.t.interval(0.95, 3, np.mean(np.log(X)), scipy.stats.sem(np.log(X)))
-    assert found.centre == pytest.approx(scipy.stats.gmean(X))
-    assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
+    assert result.centre == pytest.approx(scipy.stats.gmean(X))
+    assert (result.low, result.high) == pytest.approx((math.exp(low), math.exp(high)))
     assert stats.log_t_interval(X[:2]).low is None
 
 
@@ -63,8 +63,8 @@ def test_the_spread_is_the_closed_form_of_politis_and_romano() -> None:
     n, p, centred = 120, 1 / 7.0, series - series.mean()
     circular = [float((centred * np.roll(centred, lag)).mean()) for lag in range(n)]
     variance = circular[0] + 2 * sum((1 - i / n) * (1 - p) ** i * circular[i] for i in range(1, n))
-    found = bootstrap.stationary_means(series, 1 / p, 20_000, np.random.default_rng(4))
-    assert found.var() == pytest.approx(variance / n, rel=0.05)
+    result = bootstrap.stationary_means(series, 1 / p, 20_000, np.random.default_rng(4))
+    assert result.var() == pytest.approx(variance / n, rel=0.05)
 
 
 def test_noise_is_of_the_size_that_white_noise_has_and_grows_with_memory() -> None:

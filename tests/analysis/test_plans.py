@@ -17,8 +17,8 @@ from recordings import Host, make_execution
 def table_of(path: Path, a: list[int], b: list[int]) -> Table:
     """Two sides whose repeats reach the given operations a second."""
     sides = {name: [Host(events=events) for events in reached] for name, reached in (("a", a), ("b", b))}
-    found, reference = resolve([str(make_execution(path, sides, "a"))])
-    return compare(found, reference)
+    result, reference = resolve([str(make_execution(path, sides, "a"))])
+    return compare(result, reference)
 
 
 def test_an_undecided_ratio_says_how_many_more_repeats(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_the_noise_of_each_side_stands_above_the_table(tmp_path: Path) -> None:
 
 def test_a_series_too_short_has_neither_noise_nor_drift(tmp_path: Path) -> None:
     sides = {name: [Host(seconds=5, events=100 + k) for k in (0, 1, 2)] for name in ("a", "b")}
-    found, reference = resolve([str(make_execution(tmp_path / "x", sides, "a"))])
-    table = compare(found, reference)
+    result, reference = resolve([str(make_execution(tmp_path / "x", sides, "a"))])
+    table = compare(result, reference)
     assert [(head.noise, head.drift) for head in table.sides] == [(None, None)] * 2
     assert not {"noise", "drift"} & dict(table.facts).keys()

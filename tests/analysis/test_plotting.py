@@ -99,11 +99,11 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
 
 def test_ratios_are_the_tables(table: Table) -> None:
     lines = ratio_plot.lines(table)
-    found = {(line.group, line.label): line.ratios[0] for line in lines}
+    result = {(line.group, line.label): line.ratios[0] for line in lines}
     row = table.row("statements")
     assert row is not None
     assert row.versus[1] is not None
-    drawn = found["Throughput and latency", row.label]
+    drawn = result["Throughput and latency", row.label]
     assert (drawn.centre, drawn.low, drawn.high) == (
         row.versus[1].centre,
         row.versus[1].low,
@@ -173,11 +173,11 @@ def whole(table: Table) -> Report:
 
 
 def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path: Path) -> None:
-    found = figure_files.write(whole(table), tmp_path / "new" / "plots")
-    names = {path.name for path in found}
+    result = figure_files.write(whole(table), tmp_path / "new" / "plots")
+    names = {path.name for path in result}
     stems = ("ratios", "time-throughput", "time-cpu", "latency", "histogram-ebpf-sched", "scaling")
     assert names == {f"{stem}.{ending}" for stem in stems for ending in ("svg", "png")}
-    said = {path.stem: texts(path) for path in found if path.suffix == ".svg"}
+    said = {path.stem: texts(path) for path in result if path.suffix == ".svg"}
     for stem, labels in {
         "ratios": ("Ratios to oltp", "client statements", "ratio to oltp", "Kernel"),
         "time-throughput": (
@@ -195,12 +195,12 @@ def test_every_figure_of_a_report_is_written_and_labelled(table: Table, tmp_path
     }.items():
         for label in labels:
             assert label in said[stem], (stem, label)
-    for path in found:
+    for path in result:
         if path.suffix == ".png":
             assert pixels(path)[0] == round(style.WIDTH * style.DPI)
     again = figure_files.write(whole(table), tmp_path / "again", ("svg",))
     assert [path.read_text() for path in again] == [
-        path.read_text() for path in found if path.suffix == ".svg"
+        path.read_text() for path in result if path.suffix == ".svg"
     ]
 
 
@@ -209,8 +209,8 @@ def test_of_many_sides_only_those_drawn_are_named(table: Table, tmp_path: Path) 
     said = replace(whole(table), sides=many, scaled=(), table=None)
     colours = side_colours.palette(said)
     assert list(colours) == [0, 1]
-    found = figure_files.write(said, tmp_path, ("svg",))
-    for path in found:
+    result = figure_files.write(said, tmp_path, ("svg",))
+    for path in result:
         assert "side-7" not in texts(path)
     assert "side-1" in texts(tmp_path / "latency.svg")
 
@@ -221,8 +221,8 @@ def test_names_are_names_whatever_they_hold(table: Table, tmp_path: Path) -> Non
     said = replace(said, percentiles=(replace(said.percentiles[0], kind=evil),), scaled=())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = figure_files.write(said, tmp_path)
-    drawn = {path.stem: texts(path) for path in found if path.suffix == ".svg"}
+        result = figure_files.write(said, tmp_path)
+    drawn = {path.stem: texts(path) for path in result if path.suffix == ".svg"}
     assert "$\\frac{1$ </svg><script>\ufffd \u6570\u636e" in drawn["latency"]
     assert not list(ET.parse(tmp_path / "latency.svg").getroot().iter(f"{SVG}script"))
 

@@ -26,16 +26,16 @@ def table(path: Path, text: str, reference: str | None = None) -> PrintedTable:
 
 
 def test_the_published_ratios_agree_within_rounding_and_two_cells_are_misprinted() -> None:
-    found = read(BLOG)
-    assert (found.judged, found.agreeing) == (13, 13)
-    assert found.reference == "hammerdb"
-    said = [(each.metric, each.column, each.text, each.low, each.high) for each in found.misprints]
+    result = read(BLOG)
+    assert (result.judged, result.agreeing) == (13, 13)
+    assert result.reference == "hammerdb"
+    said = [(each.metric, each.column, each.text, each.low, each.high) for each in result.misprints]
     assert said == [
         ("sysstat_io_nvme0n1_read_kB/s", "sysbench", "2,535,38", 2_535_380, 2_535_389),
         ("average context switches/sec", "sysbench", "1,610,78", 1_610_780, 1_610_789),
     ]
     # 36.51/0.04 is 912.75, and 835.79 was printed: 0.04 stands for 0.035 to 0.045
-    waits = next(row for row in found.rows if row.metric == "%iowait")
+    waits = next(row for row in result.rows if row.metric == "%iowait")
     ratio = waits.ratios[0]
     assert ratio is not None
     assert (ratio.value, ratio.span.low, ratio.span.high) == pytest.approx(
@@ -55,29 +55,29 @@ def test_sections_and_cells_are_printed_as_they_were() -> None:
 
 
 def test_every_format_holds_the_ranges() -> None:
-    found = read(BLOG)
-    rows = list(csv.DictReader(io.StringIO(RENDERERS["csv"](found))))
+    result = read(BLOG)
+    rows = list(csv.DictReader(io.StringIO(RENDERERS["csv"](result))))
     wrong = [row for row in rows if row["misprint"]]
     assert [(float(row["meant_low"]), float(row["meant_high"])) for row in wrong] == [
         (2_535_380, 2_535_389),
         (1_610_780, 1_610_789),
     ]
-    told = json.loads(RENDERERS["json"](found))
+    told = json.loads(RENDERERS["json"](result))
     assert told["agreeing"] == 13
     assert [each["low"] for each in told["misprints"]] == [2_535_380, 1_610_780]
-    assert "| %iowait | 36.51 | 0.04 | 912.75 |" in RENDERERS["markdown"](found)
+    assert "| %iowait | 36.51 | 0.04 | 912.75 |" in RENDERERS["markdown"](result)
 
 
 @pytest.mark.parametrize(
     "name", ["dynimize_sample", "go_vs_sysbench_qps", "hammerdb_versions", "myarm_builds_tps"]
 )
 def test_no_published_table_crashes_and_all_fit(name: str) -> None:
-    found = read(PUBLISHED / f"{name}.csv")
+    result = read(PUBLISHED / f"{name}.csv")
     for render in RENDERERS.values():
-        render(found)
-    assert max(map(len, RENDERERS["text"](found).splitlines())) <= WIDTH
-    assert found.misprints == ()
-    assert found.agreeing == found.judged
+        render(result)
+    assert max(map(len, RENDERERS["text"](result).splitlines())) <= WIDTH
+    assert result.misprints == ()
+    assert result.agreeing == result.judged
 
 
 def test_one_column_of_numbers_is_refused() -> None:
@@ -89,11 +89,11 @@ def test_a_printed_number_stands_for_all_that_print_like_it() -> None:
     random = np.random.default_rng(5)
     for true in random.lognormal(4, 4, 2000):
         for decimals in (0, 2, 5):
-            found = parse(f"{true:,.{decimals}f}")
-            assert found is not None
-            assert found.span is not None
-            assert found.span.low <= true <= found.span.high
-            assert found.span.high - found.span.low <= 1.001 * 10.0**-decimals + 1e-9 * true
+            result = parse(f"{true:,.{decimals}f}")
+            assert result is not None
+            assert result.span is not None
+            assert result.span.low <= true <= result.span.high
+            assert result.span.high - result.span.low <= 1.001 * 10.0**-decimals + 1e-9 * true
 
 
 def test_ratios_of_rounded_numbers_always_agree(tmp_path: Path) -> None:
@@ -102,15 +102,15 @@ def test_ratios_of_rounded_numbers_always_agree(tmp_path: Path) -> None:
     for number in range(300):
         a, b = random.lognormal(3, 2, 2)
         lines.append(f'm{number},"{a:,.2f}","{b:,.1f}",{a / max(b, 0.06):.3f}' if b > 0.06 else "m,1,1,1")
-    found = table(tmp_path / "t.csv", "\n".join(lines))
-    assert found.agreeing == found.judged == 300
-    assert found.reference == "b"
+    result = table(tmp_path / "t.csv", "\n".join(lines))
+    assert result.agreeing == result.judged == 300
+    assert result.reference == "b"
 
 
 def test_a_ratio_beyond_rounding_does_not_agree(tmp_path: Path) -> None:
-    found = table(tmp_path / "t.csv", "metric,a,b,printed_ratio\nx,2.00,4.00,0.50\ny,2.00,4.00,0.52\n")
-    assert [row.verdict for row in found.rows] == [AGREES, DIFFERS]
-    assert "1 of 2 printed ratios agree within rounding; 1 does not." in RENDERERS["text"](found)
+    result = table(tmp_path / "t.csv", "metric,a,b,printed_ratio\nx,2.00,4.00,0.50\ny,2.00,4.00,0.52\n")
+    assert [row.verdict for row in result.rows] == [AGREES, DIFFERS]
+    assert "1 of 2 printed ratios agree within rounding; 1 does not." in RENDERERS["text"](result)
 
 
 @pytest.mark.parametrize(
@@ -125,25 +125,25 @@ def test_a_ratio_beyond_rounding_does_not_agree(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_a_number(text: str, wrong: str, meant: tuple[float, float] | None) -> None:
-    found = parse(text)
-    assert found is not None
-    assert found.value is None
-    assert wrong in found.wrong
-    assert (None if found.meant is None else (found.meant.low, found.meant.high)) == meant
+    result = parse(text)
+    assert result is not None
+    assert result.value is None
+    assert wrong in result.wrong
+    assert (None if result.meant is None else (result.meant.low, result.meant.high)) == meant
 
 
 def test_a_printed_ratio_narrows_a_misprinted_cell(tmp_path: Path) -> None:
-    found = table(tmp_path / "t.csv", 'metric,a,b,printed_ratio\nx,"1,23,456",200,6.173\ny,10,5,2.00\n')
-    misprint = found.misprints[0]
+    result = table(tmp_path / "t.csv", 'metric,a,b,printed_ratio\nx,"1,23,456",200,6.173\ny,10,5,2.00\n')
+    misprint = result.misprints[0]
     # 6.1725 to 6.1735 times 199.5 to 200.5
     assert (misprint.low, misprint.high) == (1232, 1237)
 
 
 def test_the_reference_is_the_first_without_printed_ratios_and_can_be_named(tmp_path: Path) -> None:
     text = "users,old,new,newest\n80,1.00,0.93,2\n256,1.00,1.03,n/a\n"
-    found = table(tmp_path / "t.csv", text)
-    assert found.reference == "old"
-    assert [ratio and ratio.value for ratio in found.rows[0].ratios] == [None, 0.93, 2.0]
+    result = table(tmp_path / "t.csv", text)
+    assert result.reference == "old"
+    assert [ratio and ratio.value for ratio in result.rows[0].ratios] == [None, 0.93, 2.0]
     assert table(tmp_path / "t.csv", text, "new").rows[0].ratios[0] is not None
     with pytest.raises(InputError, match="not a column of the table"):
         read(tmp_path / "t.csv", "other")

@@ -83,8 +83,8 @@ def quantities(path: Path, host: Host) -> Quantities:
 
 
 def test_histograms_become_counts_times_and_quantiles(tmp_path: Path) -> None:
-    found = quantities(tmp_path / "run", Host(more=kernel))
-    rates = {name: quantity.rate for name, quantity in found.values.items()}
+    result = quantities(tmp_path / "run", Host(more=kernel))
+    rates = {name: quantity.rate for name, quantity in result.values.items()}
     assert rates["sched.server.run queue.count"] == pytest.approx(100)
     assert rates["sched.server.run queue.sum"] == pytest.approx(0.25)
     assert rates["sched.server.lock.sum"] == pytest.approx(3)
@@ -96,13 +96,13 @@ def test_histograms_become_counts_times_and_quantiles(tmp_path: Path) -> None:
     assert rates["syscalls.server.sync"] == pytest.approx(25)
     # nothing waited for the network: no quantile, and a reason
     assert rates["sched.server.network.sum"] == 0
-    assert found.get("sched.server.network.p50") is None
-    assert "did not occur" in found.why("sched.server.network.p50")
+    assert result.get("sched.server.network.p50") is None
+    assert "did not occur" in result.why("sched.server.network.p50")
 
 
 def test_an_entity_that_comes_in_the_window_counts_from_zero(tmp_path: Path) -> None:
-    found = quantities(tmp_path / "run", Host(seconds=20, more=kernel))
-    fsyncs = found.get("syscall_latency.server.fsync.count")
+    result = quantities(tmp_path / "run", Host(seconds=20, more=kernel))
+    fsyncs = result.get("syscall_latency.server.fsync.count")
     # cumulative counts of its last tick, over the whole window
     assert fsyncs is not None
     assert fsyncs.count == 20 * 21
@@ -111,8 +111,8 @@ def test_an_entity_that_comes_in_the_window_counts_from_zero(tmp_path: Path) -> 
 def test_states_of_the_server_and_the_probe_s_own_part(tmp_path: Path) -> None:
     # the generator's window has 21 seconds: 300 questions and 9000 bytes a second, one question its own
     grown = {"Questions": 300 * 21 + 1, "Bytes_sent": 9000 * 21, "Bytes_received": 40 * 21}
-    found = quantities(tmp_path / "run", Host(seconds=20, more=inside, grown=grown))
-    rates = {name: quantity.rate for name, quantity in found.values.items()}
+    result = quantities(tmp_path / "run", Host(seconds=20, more=inside, grown=grown))
+    rates = {name: quantity.rate for name, quantity in result.values.items()}
     assert rates["mysql.redo"] == pytest.approx(5000)
     assert rates["mysql.fsyncs"] == pytest.approx(12)
     assert rates["mysql.checkpoint_age.max"] == 300
@@ -120,7 +120,7 @@ def test_states_of_the_server_and_the_probe_s_own_part(tmp_path: Path) -> None:
     assert rates["status.Questions"] == pytest.approx(300 - 3)
     assert rates["status.Bytes_sent"] == pytest.approx(9000 - 700)
     assert rates["status.Bytes_received"] == pytest.approx(40)
-    assert "Qcache_hits" in found.why("mysql.qcache_hits")
+    assert "Qcache_hits" in result.why("mysql.qcache_hits")
 
 
 def test_the_rows_are_shown_only_where_they_are(tmp_path: Path) -> None:

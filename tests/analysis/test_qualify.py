@@ -27,33 +27,33 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
 )
 def test_verdicts(base: Base, tmp_path: Path, events: int, verdict: str, status: int) -> None:
     report = base.against(tmp_path, at(events, "db2"), asked())
-    found = line(report)
-    assert (str(report.verdict), report.status, str(found.verdict)) == (verdict, status, verdict)
-    assert found.is_better is (events > 1000)
-    assert found.ratio is not None
-    assert found.ratio == pytest.approx(events / 1000, rel=2e-3)
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < found.ratio < found.high
-    assert found.limit == pytest.approx(0.97)
+    result = line(report)
+    assert (str(report.verdict), report.status, str(result.verdict)) == (verdict, status, verdict)
+    assert result.is_better is (events > 1000)
+    assert result.ratio is not None
+    assert result.ratio == pytest.approx(events / 1000, rel=2e-3)
+    assert result.low is not None
+    assert result.high is not None
+    assert result.low < result.ratio < result.high
+    assert result.limit == pytest.approx(0.97)
     assert any("type: 1 | 1 instances" in note for note in report.notes)
 
 
 def test_wide_bounds_say_how_many_more_repeats_would_decide(base: Base, tmp_path: Path) -> None:
     report = base.against(tmp_path, at(1000, "db2"), asked(), spread=(0, 30, -30))
-    found = line(report)
+    result = line(report)
     assert (report.verdict, report.status) == ("inconclusive", 2)
-    assert found.more is not None
-    assert 1 <= found.more < 30
-    assert re.fullmatch(rf"{found.more} more repeats? per side would decide", found.reason)
+    assert result.more is not None
+    assert 1 <= result.more < 30
+    assert re.fullmatch(rf"{result.more} more repeats? per side would decide", result.reason)
 
 
 def test_two_repeats_have_a_ratio_and_no_verdict(base: Base, tmp_path: Path) -> None:
     report = base.against(tmp_path, at(800, "db2"), asked(), spread=(0, 1))
-    found = line(report)
-    assert (found.verdict, found.low) == ("inconclusive", None)
-    assert found.ratio == pytest.approx(0.8, rel=1e-2)
-    assert found.reason == "3 | 2 repeats: an instance needs three or more"
+    result = line(report)
+    assert (result.verdict, result.low) == ("inconclusive", None)
+    assert result.ratio == pytest.approx(0.8, rel=1e-2)
+    assert result.reason == "3 | 2 repeats: an instance needs three or more"
 
 
 def test_one_concurrency_and_a_short_window_are_inconclusive_by_default(base: Base, tmp_path: Path) -> None:
@@ -204,11 +204,11 @@ def test_rows_of_devices_zeros_and_rows_that_are_not_there(base: Base, tmp_path:
         "energy_per_operation": "5 %",
     }
     report = base.against(tmp_path, at(1000, "db2"), asked(rows=rows))
-    found = {each.key: each for each in only_cell(report).lines}
-    assert list(found) == ["disk_vda_flushes", "disk_vda_await", "errors", "energy_per_operation"]
-    assert found["disk_vda_flushes"].verdict == found["disk_vda_await"].verdict == "pass"
-    assert (found["errors"].verdict, found["errors"].reason) == ("pass", "the candidate has none")
-    assert found["energy_per_operation"].reason == "not among the rows of these recordings"
+    result = {each.key: each for each in only_cell(report).lines}
+    assert list(result) == ["disk_vda_flushes", "disk_vda_await", "errors", "energy_per_operation"]
+    assert result["disk_vda_flushes"].verdict == result["disk_vda_await"].verdict == "pass"
+    assert (result["errors"].verdict, result["errors"].reason) == ("pass", "the candidate has none")
+    assert result["energy_per_operation"].reason == "not among the rows of these recordings"
     assert report.verdict == "inconclusive"
     with pytest.raises(InputError, match="higher or lower is better; write `better"):
         base.judge([str(tmp_path / "new")], asked(rows={"disk_vda_flushes": "5 %"}))

@@ -95,8 +95,8 @@ def test_these_instances_are_judged_by_the_variance_of_their_runs() -> None:
     assert level is not None
     assert single is not None
     assert (level.freedom, level.units) == (4, 6)
-    found = non_inferiority.judge(single, level, TOLERANCE, "higher", 0.95)
-    assert (found.verdict, found.better) == ("pass", False)
+    result = non_inferiority.judge(single, level, TOLERANCE, "higher", 0.95)
+    assert (result.verdict, result.better) == ("pass", False)
     assert non_inferiority.of_instances([[100.0, 100.1], [110.0]]) is None
     assert non_inferiority.of_runs([[100.0, 101.0]]) is None
 
@@ -106,17 +106,17 @@ def test_more_repeats_that_would_decide_do_decide() -> None:
     undecided = 0
     for _ in range(200):
         old, new = runs(random, 60, (3,), 0.02), runs(random, 60, (3,), 0.02)
-        found = judged(old, new)
-        if found.more is None:
+        result = judged(old, new)
+        if result.more is None:
             continue
         undecided += 1
-        assert found.verdict == "inconclusive"
-        assert found.ratio is not None
+        assert result.verdict == "inconclusive"
+        assert result.ratio is not None
         sides = [non_inferiority.of_runs([list(values)]) for values in (old, new)]
         longer = [
-            non_inferiority.Level(side.mean, side.variance * 3 / n, side.freedom + found.more, n)
+            non_inferiority.Level(side.mean, side.variance * 3 / n, side.freedom + result.more, n)
             for side in sides
-            if side and (n := side.units + found.more)
+            if side and (n := side.units + result.more)
         ]
         assert (
             non_inferiority.judge(longer[0], longer[1], TOLERANCE, "higher", 0.95).verdict != "inconclusive"
@@ -126,8 +126,8 @@ def test_more_repeats_that_would_decide_do_decide() -> None:
 
 def test_equal_values_pass_and_are_not_called_better() -> None:
     same = np.full(3, 7.0)
-    found = judged(same, same)
-    assert (found.verdict, found.better, found.ratio) == ("pass", False, 1.0)
+    result = judged(same, same)
+    assert (result.verdict, result.better, result.ratio) == ("pass", False, 1.0)
     assert judged(same, same * 1.01).better
     assert judged(same, same * 0.96).verdict == "fail"
     assert judged(same, same * 1.04, "lower").verdict == "fail"

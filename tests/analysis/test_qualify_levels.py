@@ -31,8 +31,8 @@ def with_step(random: np.random.Generator, at: int, to: float, n: int = 600) -> 
 @pytest.mark.parametrize(("at", "to"), [(120, 0.6), (400, 0.8), (300, 0.3)])
 def test_used_up_credits_are_found_where_they_ended(at: int, to: float) -> None:
     random = np.random.default_rng(21)
-    found = [exhaustion(with_step(random, at, to)) for _ in range(TRIALS)]
-    hits = [steps for steps in found if len(steps) == 1 and abs(steps[0].second - at) <= 10]
+    result = [exhaustion(with_step(random, at, to)) for _ in range(TRIALS)]
+    hits = [steps for steps in result if len(steps) == 1 and abs(steps[0].second - at) <= 10]
     assert len(hits) >= 0.95 * TRIALS
     assert np.mean([steps[0].after / steps[0].before for steps in hits]) == pytest.approx(to, rel=0.02)
 
@@ -57,24 +57,24 @@ def test_nothing_is_called_exhausted_that_is_not(shape: str) -> None:
 def test_two_credits_end_at_two_times() -> None:
     random = np.random.default_rng(23)
     series = np.concatenate((with_step(random, 200, 0.7, 400), 0.4 * with_step(random, 0, 1.0, 300)))
-    found = exhaustion(series)
-    assert [round(step.second, -1) for step in found] == [200, 400]
-    assert levels(series, 30).sustained_from == found[-1].second  # type: ignore[union-attr]
+    result = exhaustion(series)
+    assert [round(step.second, -1) for step in result] == [200, 400]
+    assert levels(series, 30).sustained_from == result[-1].second  # type: ignore[union-attr]
 
 
 def test_an_hour_is_looked_at_in_means() -> None:
     random = np.random.default_rng(24)
-    found = exhaustion(with_step(random, 1800, 0.5, 3600))
-    assert len(found) == 1
-    assert abs(found[0].second - 1800) <= 12
+    result = exhaustion(with_step(random, 1800, 0.5, 3600))
+    assert len(result) == 1
+    assert abs(result[0].second - 1800) <= 12
 
 
 def test_burst_and_sustained_levels() -> None:
     series = np.concatenate((np.full(90, 900.0), np.full(210, 500.0)))
-    found = levels(series, 30)
-    assert found is not None
-    assert (found.burst, found.burst_s, found.burst_from) == (900.0, 30, 0)
-    assert (found.sustained, found.sustained_from) == (500.0, 90)
+    result = levels(series, 30)
+    assert result is not None
+    assert (result.burst, result.burst_s, result.burst_from) == (900.0, 30, 0)
+    assert (result.sustained, result.sustained_from) == (500.0, 90)
     steady = levels(np.arange(40.0), 30)
     assert steady is not None
     assert (steady.sustained_from, steady.sustained, steady.steps) == (20, 29.5, ())

@@ -60,9 +60,9 @@ def test_text_fits_and_ends_with_the_verdict(mixed: Report, golden: Golden) -> N
 
 def test_csv_and_json_hold_the_same_figures(mixed: Report) -> None:
     rows = list(csv.DictReader(io.StringIO(qualify_text.comma_separated(mixed))))
-    found = json.loads(qualify_text.as_json(mixed))
-    assert (found["status"], found["verdict"]) == (1, "fail")
-    lines = [each for cell in found["cells"] for each in cell["lines"]]
+    result = json.loads(qualify_text.as_json(mixed))
+    assert (result["status"], result["verdict"]) == (1, "fail")
+    lines = [each for cell in result["cells"] for each in cell["lines"]]
     assert [row["row"] for row in rows] == [each["key"] for each in lines]
     assert [float(row["ratio"]) for row in rows] == pytest.approx([each["ratio"] for each in lines])
 

@@ -42,9 +42,9 @@ def test_a_file_of_another_type_has_its_own_translation(tmp_path: Path) -> None:
     whole = table(tmp_path / "whole.parquet", [0, 1], [1, 2**63])
     broken = table(tmp_path / "broken.parquet", [0, 1], [1.5, 2.5])
     for path, wanted in ((whole, [1.0, 2.0**63]), (broken, [1.5, 2.5]), (whole, [1.0, 2.0**63])):
-        found = store.fetch(path, lambda t: t.select(value=number(t.value)))["value"]
-        assert found.tolist() == wanted
-        assert found.dtype == "float64"
+        result = store.fetch(path, lambda t: t.select(value=number(t.value)))["value"]
+        assert result.tolist() == wanted
+        assert result.dtype == "float64"
 
 
 def test_names_with_signs_of_patterns_and_quotes_are_one_file(tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ def test_a_section_without_data_is_listed_with_its_reason(report: Report) -> Non
 def test_sentences_link_to_their_rows(report: Report) -> None:
     table = report.table
     assert table is not None
-    said = table_section.said(table)
+    said = table_section.findings(table)
     assert said
     anchors = {row.anchor for group in table_section.tabled(table).groups for row in group.rows}
     for sentence in said:
@@ -230,16 +230,16 @@ def test_bars_show_ratios_on_one_axis(report: Report) -> None:
     assert table is not None
     written = table_section.tabled(table)
     rows = {row.anchor: row for group in written.groups for row in group.rows}
-    found = rows["row-statements"].versus[0]
+    actual = rows["row-statements"].versus[0]
     statements = table.row("statements")
     assert statements is not None
     versus = next(one for one in statements.versus if one)
     assert versus.centre is not None
-    assert found.bar is not None
-    assert found.bar.centre == pytest.approx(50 * np.log(versus.centre) / np.log(written.scale), abs=0.01)
-    assert found.bar.low is not None
-    assert found.bar.high is not None
-    assert found.bar.low <= found.bar.centre <= found.bar.high
+    assert actual.bar is not None
+    assert actual.bar.centre == pytest.approx(50 * np.log(versus.centre) / np.log(written.scale), abs=0.01)
+    assert actual.bar.low is not None
+    assert actual.bar.high is not None
+    assert actual.bar.low <= actual.bar.centre <= actual.bar.high
 
 
 def test_packed_values_come_back_within_a_sixteen_bit_step() -> None:
@@ -383,9 +383,9 @@ def test_a_latency_log_is_read_as_its_generator_told_it() -> None:
     for name in ("oltp", "insert"):
         folder = Path(__file__).parent.parent / "recordings" / "v1" / name / "load"
         told = json.loads((folder / "result.json").read_text())["transactions"]
-        found = interval_log.read(folder / "latency.hlog")
-        assert found.keys() == told.keys()
-        for kind, counted in found.items():
+        actual = interval_log.read(folder / "latency.hlog")
+        assert actual.keys() == told.keys()
+        for kind, counted in actual.items():
             assert counted.total == told[kind]["count"]
             values = counted.quantiles(np.array([0.5, 0.95, 0.99, 1.0])) * 1e3
             wanted = [told[kind]["latency_ms"][word] for word in ("p50", "p95", "p99", "max")]
@@ -409,13 +409,13 @@ def test_an_experiment_is_told_by_its_sentence_and_its_windows(report: Report) -
             start=1,
         )
     ]
-    found = analyse(windows, Limits(0.05, 0.4, 0.0), About("try", "ABBA", "an <experiment>"))
-    drawn = boxes(found)
+    actual = analyse(windows, Limits(0.05, 0.4, 0.0), About("try", "ABBA", "an <experiment>"))
+    drawn = boxes(actual)
     assert [box.treatment for box in drawn] == [True, False, False, True]
     assert max(box.height for box in drawn) == 200
     assert drawn[1].height / drawn[0].height == pytest.approx((100 / 1.02) / (200 / 1.01), abs=1e-3)
-    text = page(replace(report, table=None, ab=found))
+    text = page(replace(report, table=None, ab=actual))
     read = Reader(text)
     assert "ab" in read.ids()
-    assert html.escape(found.sentence) in text
+    assert html.escape(actual.sentence) in text
     assert sum(tag == "rect" for tag, _ in read.elements) == 4

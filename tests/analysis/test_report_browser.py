@@ -90,9 +90,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         name = "oltp" if "oltp" in run.name else "insert"
         shutil.copy(RECORDED / name / "load" / "latency.hlog", run / "load")
         write_manifest(run)
-    found, declared = resolve([str(execution)])
+    result, declared = resolve([str(execution)])
     path = folder / "report.html"
-    path.write_text(written(collect(found, declared)), encoding="utf-8")
+    path.write_text(written(collect(result, declared)), encoding="utf-8")
     return path
 
 
@@ -157,10 +157,10 @@ def eventually(page: Page, what: str, is_so: Callable[[], bool]) -> None:
 
 def chart(page: Page, key: str) -> Any:
     """A chart, scrolled to and drawn."""
-    found = page.locator(f'figure[data-key="{key}"]')
-    found.scroll_into_view_if_needed()
-    expect(found.locator("canvas")).to_be_visible()
-    return found
+    result = page.locator(f'figure[data-key="{key}"]')
+    result.scroll_into_view_if_needed()
+    expect(result.locator("canvas")).to_be_visible()
+    return result
 
 
 def painted(page: Page, key: str) -> int:

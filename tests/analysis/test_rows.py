@@ -64,13 +64,13 @@ def build(side: Column, base: Column, metric: derived.Metric = PLAIN) -> tuple[R
 def test_zero_has_a_difference_and_no_ratio(
     side: list[float], base: list[float], kind: str, centre: float | None
 ) -> None:
-    _, found = build(column("b", side), column("a", base))
-    assert found.kind == kind
+    _, result = build(column("b", side), column("a", base))
+    assert result.kind == kind
     if centre is not None:
-        assert found.centre == pytest.approx(centre, abs=1e-12)
+        assert result.centre == pytest.approx(centre, abs=1e-12)
     if kind in ("inf", "?"):
-        assert (found.centre, found.low, found.mark) == (None, None, "")
-    numbers = (found.centre, found.low, found.high, found.p)
+        assert (result.centre, result.low, result.mark) == (None, None, "")
+    numbers = (result.centre, result.low, result.high, result.p)
     assert all(number is None or math.isfinite(number) for number in numbers)
 
 
@@ -106,16 +106,16 @@ def test_a_base_below_its_resolution_has_no_infinite_ratio(
     """A time below a millisecond is not 0, so that the ratio is not infinite."""
     base = column("a", [0.0] * 3, [0] * 3, cut=base_cut)
     side = column("b", [0.2, 0.3, 0.25], [side_steps] * 3, cut=base_cut)
-    _, found = build(side, base)
-    assert found.kind == kind
-    assert found.centre == (None if kind == "inf" else pytest.approx(0.25))
+    _, result = build(side, base)
+    assert result.kind == kind
+    assert result.centre == (None if kind == "inf" else pytest.approx(0.25))
 
 
 def test_times_are_rounded_down_and_events_are_exact() -> None:
     quantities = Quantities()
     for name, unit in (("ms", 1e-3), ("jiffies", 1e-2), ("reads", 1.0), ("sectors", 512.0)):
         quantities.counter(name, np.array([7.0, 7.0]), 10.0, unit)
-    assert [name for name, found in quantities.values.items() if found.cut] == ["ms", "jiffies"]
+    assert [name for name, result in quantities.values.items() if result.cut] == ["ms", "jiffies"]
     quantities.total("both", [quantities.values["ms"], quantities.values["reads"]])
     assert quantities.values["both"].cut
 
@@ -128,15 +128,15 @@ def test_busy_rows_count_only_busy_steps() -> None:
         steps = float(ticks.get(state, 0))
         quantities.put(f"cpu.server.{state}", steps / 2000, steps, cut=True)
     run = Measured(Run(Path("a"), {}, None, None, (), {}, None), quantities, None, None, None, np.empty(0))
-    found = {metric.label: evaluate(metric, run) for metric in derived_cpu.cpu_metrics("server")[:5]}
-    assert {label: round(value or 0.0, 3) for label, (value, _) in found.items()} == {
+    result = {metric.label: evaluate(metric, run) for metric in derived_cpu.cpu_metrics("server")[:5]}
+    assert {label: round(value or 0.0, 3) for label, (value, _) in result.items()} == {
         "utilisation": 2.1,
         "kernel mode, of busy": 4.762,
         "%usr": 2.0,
         "%nice": 0.0,
         "%sys": 0.1,
     }
-    assert [label for label, (_, said) in found.items() if said] == ["kernel mode, of busy", "%nice", "%sys"]
+    assert [label for label, (_, said) in result.items() if said] == ["kernel mode, of busy", "%nice", "%sys"]
 
 
 def test_a_footnote_names_the_repeats_that_lack_a_value() -> None:
@@ -189,9 +189,9 @@ def test_a_definitions_footnotes_are_on_rows_that_they_apply_to(
 
 def test_percentages_have_points_in_addition_to_their_ratio() -> None:
     share = replace(PLAIN, unit="%", shown="%")
-    _, found = build(column("b", [60.0, 62.0, 61.0]), column("a", [30.0, 31.0, 29.0]), share)
-    assert found.kind == "ratio"
-    assert found.points == pytest.approx(31.0)
+    _, result = build(column("b", [60.0, 62.0, 61.0]), column("a", [30.0, 31.0, 29.0]), share)
+    assert result.kind == "ratio"
+    assert result.points == pytest.approx(31.0)
     _, plain = build(column("b", [60.0, 62.0, 61.0]), column("a", [30.0, 31.0, 29.0]))
     assert plain.points is None
 
@@ -206,8 +206,8 @@ def test_quantiles_are_those_of_each_repeat(tmp_path: Path) -> None:
     assert row.cells[1].repeats == pytest.approx((0.030, 0.033, 0.060))
     assert row.cells[1].value == pytest.approx(0.041)
     expected = stats.ratio([30.0, 33.0, 60.0], [30.0, 31.5, 33.0], paired=True)
-    found = row.versus[1]
-    assert found is not None
-    assert (found.centre, found.low, found.high) == pytest.approx(
+    result = row.versus[1]
+    assert result is not None
+    assert (result.centre, result.low, result.high) == pytest.approx(
         (expected.centre, expected.low, expected.high)
     )

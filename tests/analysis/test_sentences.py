@@ -146,8 +146,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Table:
         for word, case in zip(("over", "short"), pair, strict=True)
     }
     path = make_execution(tmp_path_factory.mktemp("rules") / "execution", sides, next(iter(sides)))
-    found, _ = resolve([f"{path}:{side}" for side in sides])
-    return compare(found, None)
+    result, _ = resolve([f"{path}:{side}" for side in sides])
+    return compare(result, None)
 
 
 def _of(table: Table, side: str, rule: str) -> Sentence | None:
@@ -188,8 +188,8 @@ def test_no_rule_rests_on_iowait(tmp_path: Path) -> None:
     assert not [key for key in named if "iowait" in key]
 
     waiting = Case(cpu={"user": 4, "system": 1, "iowait": 90, "idle": 5}).host()
-    found, reference = resolve([str(make_execution(tmp_path / "x", {"a": [waiting], "b": [waiting]}, "a"))])
-    assert compare(found, reference).sentences == ()
+    result, reference = resolve([str(make_execution(tmp_path / "x", {"a": [waiting], "b": [waiting]}, "a"))])
+    assert compare(result, reference).sentences == ()
 
 
 def test_values_are_cited_with_their_units(told: Table) -> None:
@@ -216,8 +216,8 @@ def test_the_better_probe_needs_intervals_and_no_contradiction(tmp_path: Path) -
         hosts = {
             side: [host(k, **rates) for k in range(repeats)] for side, rates in (("a", own), ("b", other))
         }
-        found, reference = resolve([str(make_execution(tmp_path / name, hosts, "a"))])
-        told = compare(found, reference).sentences
+        result, reference = resolve([str(make_execution(tmp_path / name, hosts, "a"))])
+        told = compare(result, reference).sentences
         return {one.text.partition(" than ")[0]: one for one in told if one.id == "better-probe"}
 
     few, many = {"writes": 20, "sent": 9000, "received": 9000}, {"writes": 60, "sent": 900, "received": 900}
@@ -239,8 +239,8 @@ def test_the_better_probe_needs_intervals_and_no_contradiction(tmp_path: Path) -
 def test_costs_by_single_values_only_where_repeats_lie_apart(tmp_path: Path) -> None:
     def said(name: str, own: list[int]) -> list[str]:
         hosts = {"a": [Host(switches=1000)] * 2, "b": [Host(switches=n) for n in own]}
-        found, reference = resolve([str(make_execution(tmp_path / name, hosts, "a"))])
-        return [one.text for one in compare(found, reference).sentences if one.id == "costs"]
+        result, reference = resolve([str(make_execution(tmp_path / name, hosts, "a"))])
+        return [one.text for one in compare(result, reference).sentences if one.id == "costs"]
 
     (text,) = said("apart", [1600, 3000])
     assert "b uses 2.2 × the context switches of a, by single values" in text

@@ -124,5 +124,5 @@ def test_repeats_together_see_what_one_cannot(random: np.random.Generator) -> No
 def test_one_series_is_judged_as_many_are(random: np.random.Generator) -> None:
     made = series.linear(random, 20, 90, 0.1, 0.04, 0.5)
     together = trend_estimates(made[:, None]).drifts
-    assert [found.drifts for each in made if (found := trend(each))] == together.tolist()
+    assert [result.drifts for each in made if (result := trend(each))] == together.tolist()
     assert 0 < together.sum() < 20

@@ -52,14 +52,14 @@ def _with(
 def test_every_spike_is_found_where_it_is() -> None:
     series = _with(_with(_series(), 40, 44), 90, 92, left=0.2)
 
-    found = spikes.find(series)
+    result = spikes.find(series)
 
-    assert [(spike.begin_s, spike.end_s, spike.what) for spike in found] == [
+    assert [(spike.begin_s, spike.end_s, spike.what) for spike in result] == [
         (40, 44, spikes.STALL),
         (90, 92, spikes.STALL),
     ]
-    assert found[0].throughput_drop == pytest.approx(0.5, abs=0.02)
-    assert found[1].throughput_drop == pytest.approx(0.8, abs=0.02)
+    assert result[0].throughput_drop == pytest.approx(0.5, abs=0.02)
+    assert result[1].throughput_drop == pytest.approx(0.8, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_what_is_just_short_of_a_spike_is_none(short_of: dict[str, float]) -> No
 
 
 def test_flushing_without_a_throughput_drop_is_no_stall() -> None:
-    (found,) = spikes.find(_with(_series(), 40, 44, left=0.75))
-    assert found.what == spikes.HELD
-    assert found.throughput_drop == pytest.approx(0.25, abs=0.02)
+    (result,) = spikes.find(_with(_series(), 40, 44, left=0.75))
+    assert result.what == spikes.HELD
+    assert result.throughput_drop == pytest.approx(0.25, abs=0.02)
 
     series = _with(_series(), 40, 44)
     del series[spikes.EVENTS]
-    (found,) = spikes.find(series)
-    assert (found.what, found.throughput_drop) == (spikes.UNKNOWN, None)
+    (result,) = spikes.find(series)
+    assert (result.what, result.throughput_drop) == (spikes.UNKNOWN, None)
 
 
 def test_a_quiet_run_has_none_and_hardly_bursts() -> None:

@@ -17,25 +17,25 @@ X, Y = [12.1, 12.9, 12.4, 13.3], [10.0, 10.9, 10.2, 10.4]
 
 
 def test_a_paired_interval_is_scipys() -> None:
-    found = stats.ratio(X, Y, paired=True)
+    result = stats.ratio(X, Y, paired=True)
     expected = scipy.stats.ttest_rel(np.log(X), np.log(Y))
     interval = expected.confidence_interval(0.95)
-    assert found.p == pytest.approx(expected.pvalue)
-    assert (found.low, found.high) == pytest.approx((math.exp(interval.low), math.exp(interval.high)))
+    assert result.p == pytest.approx(expected.pvalue)
+    assert (result.low, result.high) == pytest.approx((math.exp(interval.low), math.exp(interval.high)))
 
 
 def test_an_unpaired_interval_is_welchs() -> None:
-    found = stats.ratio(X, Y[:3], paired=False)
+    result = stats.ratio(X, Y[:3], paired=False)
     expected = scipy.stats.ttest_ind(np.log(X), np.log(Y[:3]), equal_var=False)
     interval = expected.confidence_interval(0.95)
-    assert found.p == pytest.approx(expected.pvalue)
-    assert (found.low, found.high) == pytest.approx((math.exp(interval.low), math.exp(interval.high)))
+    assert result.p == pytest.approx(expected.pvalue)
+    assert (result.low, result.high) == pytest.approx((math.exp(interval.low), math.exp(interval.high)))
 
 
 def test_two_repeats_give_no_interval() -> None:
-    found = stats.ratio(X[:2], Y[:2], paired=True)
-    assert found.centre == pytest.approx(math.sqrt(X[0] * X[1] / Y[0] / Y[1]))
-    assert (found.low, found.high, found.p) == (None, None, None)
+    result = stats.ratio(X[:2], Y[:2], paired=True)
+    assert result.centre == pytest.approx(math.sqrt(X[0] * X[1] / Y[0] / Y[1]))
+    assert (result.low, result.high, result.p) == (None, None, None)
 
 
 def test_equal_runs_are_equal() -> None:

@@ -32,8 +32,8 @@ def pivot(report: Report, key: str) -> Pivot:
 
 
 def value(report: Report, key: str, row: str, column: str) -> float | None:
-    found = pivot(report, key)
-    return found.cells[found.rows.index(row)][found.columns.index(column)]
+    actual = pivot(report, key)
+    return actual.cells[actual.rows.index(row)][actual.columns.index(column)]
 
 
 def inserts(path: Path, rates: dict[tuple[int, str], float], repeats: int = 1) -> Path:
@@ -81,8 +81,8 @@ def test_formats_hold_the_same_numbers(as_published: Path) -> None:
         (row["pivot"], row["row"], row["column"]): row["value"]
         for row in csv.DictReader(io.StringIO(RENDERERS["csv"](report)))
     }
-    found = json.loads(RENDERERS["json"](report))["pivots"]
-    assert found[1]["cells"][0][0] == float(rows["relative", "1", "simple"]) == pytest.approx(510 / 163)
+    actual = json.loads(RENDERERS["json"](report))["pivots"]
+    assert actual[1]["cells"][0][0] == float(rows["relative", "1", "simple"]) == pytest.approx(510 / 163)
 
 
 def test_the_published_table_has_its_own_shape(as_published: Path, golden: Golden) -> None:
@@ -216,12 +216,12 @@ def test_at_saturation_latency_is_shown_and_not_judged(equal_load: Path) -> None
 
 def test_questions_hide_the_prepares_and_the_protocol_rows_show_them(equal_load: Path) -> None:
     table = compare(*resolve([f"{equal_load}:text", f"{equal_load}:uncached"]))
-    found = {row.key: [cell.value for cell in row.cells] for group in table.groups for row in group.rows}
-    assert found["questions_per_operation"] == [1, 1]  # without the generator's own SHOW
-    assert found["stmt_prepare_per_operation"] == [0, 1]
-    assert found["stmt_close_per_operation"] == [0, 1]
-    assert found["round_trips_per_operation"] == [1, 2]
-    assert found["bytes_sent_per_operation"] == [200, 200]
+    actual = {row.key: [cell.value for cell in row.cells] for group in table.groups for row in group.rows}
+    assert actual["questions_per_operation"] == [1, 1]  # without the generator's own SHOW
+    assert actual["stmt_prepare_per_operation"] == [0, 1]
+    assert actual["stmt_close_per_operation"] == [0, 1]
+    assert actual["round_trips_per_operation"] == [1, 2]
+    assert actual["bytes_sent_per_operation"] == [200, 200]
     assert "protocol" in [group["key"] for group in json.loads(render_json.render(table))["groups"]]
 
 

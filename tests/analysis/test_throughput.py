@@ -124,12 +124,12 @@ def test_missing_seconds_are_gaps(tmp_path: Path) -> None:
     write_table(store, rows, {"probe": "throughput", "shape": "table"})
     measured, _ = read(path)
 
-    found = measured.events_per_second
-    assert np.flatnonzero(np.isnan(found)).tolist() == [0, 8, 20, 21]
-    assert found[1:8].tolist() == list(range(101, 108))
-    assert found[22:].tolist() == pytest.approx(range(122, 160))
+    result = measured.events_per_second
+    assert np.flatnonzero(np.isnan(result)).tolist() == [0, 8, 20, 21]
+    assert result[1:8].tolist() == list(range(101, 108))
+    assert result[22:].tolist() == pytest.approx(range(122, 160))
     assert steady.together([measured]) is not None
-    assert bootstrap_noise(found) is not None
+    assert bootstrap_noise(result) is not None
 
 
 ODD: dict[str, Callable[[int], Any]] = {
@@ -164,9 +164,9 @@ def test_odd_values_give_a_reason_for_the_missing_spread(tmp_path: Path) -> None
     for place, name in enumerate(("all null", "infinite", "1e308", "negative", "all zero")):
         rows = [(second + 1, ODD[name](second)) for second in range(60)]
         run = open_run(recording(tmp_path / str(place), rows))
-        found = gather(run, Store(), brief=True)
-        assert "fewer than 5 seconds" in found.quantities.why("load.cv"), name
-        assert bootstrap_noise(found.events_per_second) is None
+        result = gather(run, Store(), brief=True)
+        assert "fewer than 5 seconds" in result.quantities.why("load.cv"), name
+        assert bootstrap_noise(result.events_per_second) is None
     rows = [(second + 1, ODD["one infinite"](second)) for second in range(60)]
-    found = gather(open_run(recording(tmp_path / "one", rows)), Store(), brief=True)
-    assert found.quantities.values["load.cv"].rate == pytest.approx(0.004, abs=0.001)
+    result = gather(open_run(recording(tmp_path / "one", rows)), Store(), brief=True)
+    assert result.quantities.values["load.cv"].rate == pytest.approx(0.004, abs=0.001)

@@ -11,28 +11,28 @@ from loadprint.statistics.trend import mser5, trend
 def test_the_slope_is_theil_sens() -> None:
     random = np.random.default_rng(5)
     series = 1000 + 2.0 * np.arange(100) + random.normal(0, 20, 100)
-    found = trend(series)
-    assert found is not None
-    assert found.slope == pytest.approx(scipy.stats.theilslopes(series).slope * 100 / series.mean())
-    assert found.slope_low < 0.18 < found.slope_high
-    assert found.drifts
+    result = trend(series)
+    assert result is not None
+    assert result.slope == pytest.approx(scipy.stats.theilslopes(series).slope * 100 / series.mean())
+    assert result.slope_low < 0.18 < result.slope_high
+    assert result.drifts
 
 
 def test_without_memory_the_interval_is_about_that_of_least_squares() -> None:
     """Wider by the second look (97.5 %) and the caution, but not by half."""
     series = 1000 + np.random.default_rng(6).normal(0, 20, 119)
-    found, line = trend(series), scipy.stats.linregress(np.arange(119), series)
-    assert found is not None
+    result, line = trend(series), scipy.stats.linregress(np.arange(119), series)
+    assert result is not None
     plain = 2.3 * line.stderr * 119 / series.mean()
-    assert plain < (found.slope_high - found.slope_low) / 2 < 1.5 * plain
+    assert plain < (result.slope_high - result.slope_low) / 2 < 1.5 * plain
 
 
 def test_long_series_are_averaged_first() -> None:
     series = 1000 + 0.05 * np.arange(3600) + np.random.default_rng(5).normal(0, 100, 3600)
-    found = trend(series)
-    assert found is not None
-    assert found.samples == 3600
-    assert found.slope == pytest.approx(180 / series.mean(), rel=0.15)
+    result = trend(series)
+    assert result is not None
+    assert result.samples == 3600
+    assert result.slope == pytest.approx(180 / series.mean(), rel=0.15)
 
 
 def test_a_series_without_noise_drifts_or_does_not() -> None:
@@ -45,10 +45,10 @@ def test_a_series_without_noise_drifts_or_does_not() -> None:
 
 def test_a_warm_up_is_detected_by_its_thirds() -> None:
     time = (np.arange(300) + 0.5) / 300
-    found = trend(1 - 0.5 * np.exp(-time / 0.05) + np.random.default_rng(2).normal(0, 0.02, 300))
-    assert found is not None
-    assert found.drifts
-    assert found.worst[0] == found.thirds > 2 * found.slope
+    result = trend(1 - 0.5 * np.exp(-time / 0.05) + np.random.default_rng(2).normal(0, 0.02, 300))
+    assert result is not None
+    assert result.drifts
+    assert result.worst[0] == result.thirds > 2 * result.slope
 
 
 def test_too_short_or_empty_series_have_no_trend() -> None:

@@ -42,8 +42,8 @@ def test_the_study_is_told_as_it_was_published(golden: Golden) -> None:
 
 def test_formats_hold_the_same_numbers() -> None:
     summary = summarise(points.read(STUDY, at={5: 4}))
-    found = json.loads(RENDERERS["json"](summary))
-    first = found["columns"][0]["fit"]["models"][0]
+    result = json.loads(RENDERERS["json"](summary))
+    first = result["columns"][0]["fit"]["models"][0]
     rows = {
         (row["column"], row["fit"], row["quantity"], row["n"]): row
         for row in csv.DictReader(io.StringIO(RENDERERS["csv"](summary)))
@@ -53,8 +53,8 @@ def test_formats_hold_the_same_numbers() -> None:
     assert float(sigma["low"]) == first["parameters"][1]["low"]
     assert float(rows["go_mysql_qps", "usl", "prediction", "1000.0"]["value"]) == pytest.approx(63664, abs=1)
     assert rows["go_mysql_qps", "amdahl", "N_max", ""]["value"] == ""  # infinite
-    assert found["columns"][0]["fit"]["models"][1]["peak"] is None
-    assert found["columns"][0]["fit"]["optimum"] is None
+    assert result["columns"][0]["fit"]["models"][1]["peak"] is None
+    assert result["columns"][0]["fit"]["optimum"] is None
 
 
 def test_a_row_that_was_measured_elsewhere_is_asked_about() -> None:
@@ -77,10 +77,10 @@ def test_columns_are_chosen_and_the_concurrency_is_found(tmp_path: Path) -> None
         InputError, match=r"has no column of concurrency \(sessions, host, tps, latency_ms, repeat\)"
     ):
         points.read(path)
-    found = points.read(path, concurrency="Sessions")
-    assert [column.name for column in found.columns] == ["tps"]  # `host` holds no numbers
-    assert found.columns[0].n[:4] == (1, 1, 2, 2)
-    assert found.facts == (("left out", "latency_ms, repeat: not named as a throughput (--column fits it)"),)
+    result = points.read(path, concurrency="Sessions")
+    assert [column.name for column in result.columns] == ["tps"]  # `host` holds no numbers
+    assert result.columns[0].n[:4] == (1, 1, 2, 2)
+    assert result.facts == (("left out", "latency_ms, repeat: not named as a throughput (--column fits it)"),)
     asked = points.read(path, concurrency="sessions", columns=("latency_ms",))
     assert [column.name for column in asked.columns] == ["latency_ms"]
     assert [c.name for c in points.read(STUDY, columns=("sysbench_qps",)).columns] == ["sysbench_qps"]
@@ -92,10 +92,10 @@ def test_columns_are_chosen_and_the_concurrency_is_found(tmp_path: Path) -> None
 
 def test_what_was_not_measured_is_left_out_and_said(tmp_path: Path) -> None:
     rows = "".join(f'{n},"{1000 * n:,}",{"n/a" if n == 4 else 7 * n}\n' for n in (1, 2, 4, 8, 16, 32))
-    found = points.read(written(tmp_path, f"threads,a,b\n{rows}")).columns
-    assert (found[0].n, found[0].x[3]) == ((1, 2, 4, 8, 16, 32), 8000)
-    assert found[1].n == (1, 2, 8, 16, 32)
-    assert found[1].notes == ("1 line without a value left out",)
+    result = points.read(written(tmp_path, f"threads,a,b\n{rows}")).columns
+    assert (result[0].n, result[0].x[3]) == ((1, 2, 4, 8, 16, 32), 8000)
+    assert result[1].n == (1, 2, 8, 16, 32)
+    assert result[1].notes == ("1 line without a value left out",)
 
 
 @pytest.mark.parametrize(
@@ -224,9 +224,9 @@ def column(summary: Summary, name: str) -> ColumnSummary:
 
 
 def grown(summary: Summary, name: str) -> Growth:
-    found = column(summary, name).growth
-    assert found is not None
-    return found
+    result = column(summary, name).growth
+    assert result is not None
+    return result
 
 
 def test_an_execution_is_fitted_by_column_with_all_its_repeats(tmp_path: Path, golden: Golden) -> None:
@@ -240,14 +240,14 @@ def test_an_execution_is_fitted_by_column_with_all_its_repeats(tmp_path: Path, g
         assert column(summary, name).unit == "lookups/s"
         assert fit.headline.values == pytest.approx((rate, 0.05, 0.0008), rel=0.02)
         assert fit.terms[0] == "contention"
-    found = grown(summary, "text")
-    assert found.figure("runq_p99").values == pytest.approx((5.5, *(15 * n for n in THREADS[1:])), rel=0.01)
-    assert found.figure("lock").values[-1] == pytest.approx(3 + 0.4 * 31, rel=0.01)
-    assert found.figure("switches").values[0] == pytest.approx(2.125, rel=0.01)
-    assert found.figure("runq_p99").grows
-    assert not found.figure("busy").grows
+    result = grown(summary, "text")
+    assert result.figure("runq_p99").values == pytest.approx((5.5, *(15 * n for n in THREADS[1:])), rel=0.01)
+    assert result.figure("lock").values[-1] == pytest.approx(3 + 0.4 * 31, rel=0.01)
+    assert result.figure("switches").values[0] == pytest.approx(2.125, rel=0.01)
+    assert result.figure("runq_p99").grows
+    assert not result.figure("busy").grows
     assert any(
-        "Contention agrees: 40 % of the added connections wait for a lock." in s for s in found.sentences
+        "Contention agrees: 40 % of the added connections wait for a lock." in s for s in result.sentences
     )
     text = RENDERERS["text"](summary)
     assert max(map(len, text.splitlines())) <= WIDTH
@@ -261,10 +261,10 @@ def test_a_term_that_the_kernel_does_not_bear_out_is_told(tmp_path: Path) -> Non
 
 def test_what_was_not_recorded_is_not_available(tmp_path: Path) -> None:
     summary = summarise(points.read(swept(tmp_path / "x", locks=True, recorded=False)))
-    found = grown(summary, "lookup")
-    assert found.figure("lock").values == (None,) * len(THREADS)
-    assert "probe ebpf_sched was not recorded" in found.figure("lock").reason
-    assert any("cannot be compared with lock waits" in sentence for sentence in found.sentences)
+    result = grown(summary, "lookup")
+    assert result.figure("lock").values == (None,) * len(THREADS)
+    assert "probe ebpf_sched was not recorded" in result.figure("lock").reason
+    assert any("cannot be compared with lock waits" in sentence for sentence in result.sentences)
     assert "n/a" in RENDERERS["text"](summary)
 
 

@@ -62,19 +62,19 @@ amdahl     sysbench .0720  0        23341 .9827  inf   -      320063
 @pytest.mark.parametrize("line", TABLE.strip().splitlines())
 def test_fits_of_the_published_points_keep_their_digits(line: str, go: Fit, sysbench: Fit) -> None:
     key, column, sigma, kappa, rate, r2, peak, x_peak, far = line.split()
-    found = {"go": go, "sysbench": sysbench}[column].model(key)
-    printed(sigma, found.parameter("sigma").value)
-    printed(kappa, found.parameter("kappa").value)
-    printed(rate, found.parameter("lambda").value)
+    result = {"go": go, "sysbench": sysbench}[column].model(key)
+    printed(sigma, result.parameter("sigma").value)
+    printed(kappa, result.parameter("kappa").value)
+    printed(rate, result.parameter("lambda").value)
     if r2 != "-":
-        printed(r2, found.r2)
+        printed(r2, result.r2)
     if peak == "inf":
-        assert found.peak == math.inf
+        assert result.peak == math.inf
     else:  # the log fit of sysbench peaks at 44.949, printed as 45.0
-        printed(peak, found.peak, digits=0.6)
+        printed(peak, result.peak, digits=0.6)
     if x_peak != "-":
-        printed(x_peak, found.x_peak)
-    printed(far, found.predictions[-1].value)
+        printed(x_peak, result.x_peak)
+    printed(far, result.predictions[-1].value)
 
 
 def test_errors_intervals_and_limits_of_the_headline_fit(go: Fit, sysbench: Fit) -> None:
@@ -86,10 +86,10 @@ def test_errors_intervals_and_limits_of_the_headline_fit(go: Fit, sysbench: Fit)
     for name, figures in wanted.items():
         thousands = 1000.0 if name == "lambda" else 1.0
         for column, (error, low, high) in ((go, figures[:3]), (sysbench, figures[3:])):
-            found = column.headline.parameter(name)
-            printed(error, found.error)
-            printed(low, found.low, thousands)
-            printed(high, found.high, thousands)
+            result = column.headline.parameter(name)
+            printed(error, result.error)
+            printed(low, result.low, thousands)
+            printed(high, result.high, thousands)
     for column, rse, limit, best in ((go, "3815", "316", "19.8"), (sysbench, "4067", "638", "35.8")):
         printed(rse, column.headline.rse, digits=0.6)  # that of sysbench is 4066.49
         printed(limit, column.headline.limit, 1000)
@@ -104,10 +104,10 @@ def test_predictions_and_their_half_widths(go: Fit, sysbench: Fit) -> None:
         (sysbench, ("191434 20.6", "120988 22", "68174 16", "37002 9.8")),
     )
     for column, lines in wanted:
-        for line, found in zip(lines, column.headline.predictions, strict=True):
+        for line, result in zip(lines, column.headline.predictions, strict=True):
             value, half = line.split()
-            printed(value, found.value)
-            printed(half, found.half, 1000)
+            printed(value, result.value)
+            printed(half, result.half, 1000)
 
 
 def test_residuals_and_what_is_left_without_each_point(go: Fit, sysbench: Fit) -> None:
@@ -162,30 +162,30 @@ def test_five_taken_literally_is_an_outlier_of_both_columns() -> None:
         "sysbench": (".0207", ".000481", "16409", ".9971", "45.1", "32666", 4.06),
     }
     for column, (sigma, kappa, rate, r2, peak, far, reached) in wanted.items():
-        found = study(column, fifth=5)
-        printed(sigma, found.headline.parameter("sigma").value)
-        printed(kappa, found.headline.parameter("kappa").value)
-        printed(rate, found.headline.parameter("lambda").value)
-        printed(r2, found.headline.r2)
-        printed(peak, found.headline.peak)
-        printed(far, found.headline.predictions[-1].value)
-        assert [point.n for point in found.points if point.outlier] == [5]
-        assert found.points[2].reached_at == pytest.approx(reached, abs=0.005)
+        result = study(column, fifth=5)
+        printed(sigma, result.headline.parameter("sigma").value)
+        printed(kappa, result.headline.parameter("kappa").value)
+        printed(rate, result.headline.parameter("lambda").value)
+        printed(r2, result.headline.r2)
+        printed(peak, result.headline.peak)
+        printed(far, result.headline.predictions[-1].value)
+        assert [point.n for point in result.points if point.outlier] == [5]
+        assert result.points[2].reached_at == pytest.approx(reached, abs=0.005)
         assert not any(point.outlier for point in study(column).points)
 
 
 def test_the_r_packages_own_example() -> None:
     n, x = read("specsdm91.csv", "throughput", "load")
-    found = fit(n, x)
-    usl_fit = found.headline
+    result = fit(n, x)
+    usl_fit = result.headline
     assert usl_fit.values == pytest.approx((89.995, 0.0277286, 0.000104365), rel=1e-5)
     # summary(usl.model) of the package: standard errors, and peak.scalability, limit.scalability
     errors = [parameter.error for parameter in usl_fit.parameters]
     assert errors == pytest.approx([14.2134894, 0.0091217, 0.0000199], rel=2e-3)
     assert usl_fit.peak == pytest.approx(96.5, abs=0.05)
     assert usl_fit.limit == pytest.approx(3245.6, abs=0.05)
-    assert found.optimum == usl_fit.peak  # here the decline was measured
-    assert found.terms == ("contention", "coherency")
+    assert result.optimum == usl_fit.peak  # here the decline was measured
+    assert result.terms == ("contention", "coherency")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -208,12 +208,12 @@ def test_intervals_have_their_coverage() -> None:
     n, truth = np.repeat(np.array(N), 2), (1000.0, 0.04, 0.0004)
     held = np.zeros(3)
     for _ in range(300):
-        found = fit_usl(n, usl(n, truth) + rng.normal(0, 150, len(n)), bounded=True)
+        result = fit_usl(n, usl(n, truth) + rng.normal(0, 150, len(n)), bounded=True)
         held += [
             parameter.low is not None
             and parameter.high is not None
             and parameter.low <= true <= parameter.high
-            for parameter, true in zip(found.parameters, truth, strict=True)
+            for parameter, true in zip(result.parameters, truth, strict=True)
         ]
     assert ((held / 300 > 0.91) & (held / 300 < 0.99)).all(), held / 300
 
@@ -227,8 +227,8 @@ def test_the_gradient_is_the_derivative() -> None:
         assert usl_gradient(n, p)[:, place] == pytest.approx(numeric, rel=1e-5, abs=1e-6)
 
 
-def conclusions(found: Fit) -> str:
-    return " | ".join(verdict.text for verdict in found.verdicts)
+def conclusions(result: Fit) -> str:
+    return " | ".join(verdict.text for verdict in result.verdicts)
 
 
 @pytest.mark.parametrize(
@@ -247,9 +247,9 @@ def conclusions(found: Fit) -> str:
 def test_points_without_a_law_are_reported_without_warnings_of_numpy(x: Sequence[float], wanted: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = fit(N, x)
-    assert wanted in conclusions(found)
-    assert found.optimum is None
+        result = fit(N, x)
+    assert wanted in conclusions(result)
+    assert result.optimum is None
 
 
 def test_bounds_can_be_lifted() -> None:
@@ -261,9 +261,9 @@ def test_bounds_can_be_lifted() -> None:
 
 
 def test_too_few_points_are_refused_in_one_line() -> None:
-    found = fit(N[:4], [10.0, 19, 34, 50])
-    assert "4 different N are too few for three parameters; measure at" in found.headline.failed
-    assert not found.model("amdahl").failed
+    result = fit(N[:4], [10.0, 19, 34, 50])
+    assert "4 different N are too few for three parameters; measure at" in result.headline.failed
+    assert not result.model("amdahl").failed
     assert "few" in {verdict.key for verdict in fit(N[:5], [10.0, 19, 34, 50, 60]).verdicts}
     with pytest.raises(InputError, match="2 different N are not a curve; measure at six or more"):
         fit([1, 1, 2, 2], [1, 1, 2, 2])
@@ -275,10 +275,10 @@ def test_too_few_points_are_refused_in_one_line() -> None:
 def test_an_optimum_is_called_one_where_the_decline_was_measured() -> None:
     n = [*N, 96, 128, 192]
     x = usl(np.array(n), (1000.0, 0.03, 0.0005)) * np.array([1.01, 0.99] * 6)
-    found = fit(n, x.tolist())
-    assert found.optimum == pytest.approx(44, rel=0.1)
-    assert found.terms == ("contention", "coherency")
-    assert "optimum: N_max" in conclusions(found)
+    result = fit(n, x.tolist())
+    assert result.optimum == pytest.approx(44, rel=0.1)
+    assert result.terms == ("contention", "coherency")
+    assert "optimum: N_max" in conclusions(result)
 
 
 def test_repeats_tell_the_lack_of_fit() -> None:

@@ -36,10 +36,10 @@ def measured(
         fingerprint = made / "server" / "fingerprint.json"
         write_json(fingerprint, json.loads(fingerprint.read_text()) | facts)
         write_manifest(made)
-    found = gather(open_run(made), Store(), brief=True)
+    result = gather(open_run(made), Store(), brief=True)
     for name, rate in (rates or {}).items():
-        found.quantities.values[name] = Quantity(rate, 100.0)
-    return found
+        result.quantities.values[name] = Quantity(rate, 100.0)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -64,18 +64,18 @@ def test_each_limit_alone_makes_a_side_client_bound(
     tmp_path: Path, rates: dict[str, float], said: str
 ) -> None:
     run = measured(tmp_path / "r", rates, {"sysctl": PORTS})
-    found = client.bound([run])
-    assert found.answer == "yes"
-    assert found.text.startswith(said)
+    result = client.bound([run])
+    assert result.answer == "yes"
+    assert result.text.startswith(said)
     assert client.client_bound("a", [run]).startswith("a is client-bound")
 
 
 def test_below_all_limits_it_is_not_and_the_numbers_are_told(tmp_path: Path) -> None:
     kept = {"sockets.load.time_wait": 0.0, "sockets.load.active_opens": 600.0}
-    found = client.bound([measured(tmp_path / "r", kept, {"sysctl": PORTS})])
-    assert found.answer == "no"
-    assert found.text.startswith("busiest thread 33 %, its CPUs 40 %, CPU wait 0.1 % of latency")
-    assert found.text.endswith("0 % of ports in TIME_WAIT"), "connections that stay open hold no other port"
+    result = client.bound([measured(tmp_path / "r", kept, {"sysctl": PORTS})])
+    assert result.answer == "no"
+    assert result.text.startswith("busiest thread 33 %, its CPUs 40 %, CPU wait 0.1 % of latency")
+    assert result.text.endswith("0 % of ports in TIME_WAIT"), "connections that stay open hold no other port"
 
 
 WAITS = {"threads.load.run_delay_ns": 0.11, "threads.load.on_cpu_ns": 0.06}
@@ -86,9 +86,9 @@ def test_a_wait_for_stolen_cpus_is_a_disturbance_and_does_not_make_the_client_th
     tmp_path: Path,
 ) -> None:
     run = measured(tmp_path / "stolen", WAITS | STOLEN)
-    found = client.bound([run])
-    assert found.answer == "no"
-    assert "not counted: CPU wait 11 % of latency with 7.0 % of its CPU time stolen" in found.text
+    result = client.bound([run])
+    assert result.answer == "no"
+    assert "not counted: CPU wait 11 % of latency with 7.0 % of its CPU time stolen" in result.text
     (disturbed,) = (
         each
         for each in verdicts([Side("a", "A", (run.run,))], [[run]], Comparability("yes", "", (), ()), {})
@@ -105,9 +105,9 @@ def test_a_wait_for_stolen_cpus_is_a_disturbance_and_does_not_make_the_client_th
 
 def test_a_wait_behind_other_processes_counts_only_as_far_as_the_load_ran_itself(tmp_path: Path) -> None:
     others = {"cpu.load.user": 0.3, "cpu.load.system": 0.0, "cpu.load.idle": 0.7}
-    found = client.bound([measured(tmp_path / "others", WAITS | others)])
-    assert found.answer == "no"
-    assert "CPU wait 2 % of latency" in found.text  # 0.11 × 0.06 / 0.3
+    result = client.bound([measured(tmp_path / "others", WAITS | others)])
+    assert result.answer == "no"
+    assert "CPU wait 2 % of latency" in result.text  # 0.11 × 0.06 / 0.3
 
 
 def test_one_bound_repeat_makes_the_side_bound_and_an_unmeasured_one_cannot_tell(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_one_bound_repeat_makes_the_side_bound_and_an_unmeasured_one_cannot_tell
     blind = measured(tmp_path / "blind")
     for name in ("threads.load.busiest", "threads.load.run_delay_ns"):
         del blind.quantities.values[name]
-    found = client.bound([replace(blind, load_cpus=None)])
-    assert (found.answer, found.text.count("no CPU set was given for the load")) == ("inconclusive", 1)
+    result = client.bound([replace(blind, load_cpus=None)])
+    assert (result.answer, result.text.count("no CPU set was given for the load")) == ("inconclusive", 1)
 
 
 def placed(path: Path, facts: Mapping[str, Any] | None = None, **placement: Any) -> separation.Pinned:
@@ -126,8 +126,8 @@ def placed(path: Path, facts: Mapping[str, Any] | None = None, **placement: Any)
 
 def test_pinned_as_the_supervisor_saw_it(tmp_path: Path) -> None:
     seen = {"threads": 7, "outside_allowed": 0, "outside_ran": 0}
-    found = placed(tmp_path / "a", verified=True, server=seen, load=seen, connection="veth")
-    assert (found.answer, found.text) == (
+    result = placed(tmp_path / "a", verified=True, server=seen, load=seen, connection="veth")
+    assert (result.answer, result.text) == (
         "yes",
         "server CPU 0, load CPU 1, by veth; checked while running, no thread left them",
     )
@@ -142,9 +142,9 @@ def test_pinned_as_the_supervisor_saw_it(tmp_path: Path) -> None:
 def test_one_run_that_was_not_separated_decides(tmp_path: Path) -> None:
     good = measured(tmp_path / "a")
     bad = replace(measured(tmp_path / "b"), load_cpus=(0, 1))
-    found = separation.pinned([good, bad])
-    assert found.answer == "not separated"
-    assert found.text.endswith("CPU 0 is in both (in 1 of 2 runs)")
+    result = separation.pinned([good, bad])
+    assert result.answer == "not separated"
+    assert result.text.endswith("CPU 0 is in both (in 1 of 2 runs)")
 
 
 def test_what_the_recorder_took_and_where_it_was(tmp_path: Path) -> None:
@@ -152,18 +152,18 @@ def test_what_the_recorder_took_and_where_it_was(tmp_path: Path) -> None:
     memory = {"role": "journal", "filesystem": "tmpfs", "disks": []}
     cheap = {"process.recorder.cpu": 0.001}
     facts = {"recorder": {"cpus": "1"}, "storage": [data, memory], "cpus": {"online": 2}}
-    found = observer.observed([measured(tmp_path / "a", cheap, facts)])
-    assert found.answer == "small"
-    assert found.cost == "0.10 % of a core and 8 MB"
-    assert found.where == "on CPU 1 outside of the server's, journal in memory"
+    result = observer.observed([measured(tmp_path / "a", cheap, facts)])
+    assert result.answer == "small"
+    assert result.cost == "0.10 % of a core and 8 MB"
+    assert result.where == "on CPU 1 outside of the server's, journal in memory"
     facts = {
         "recorder": {"cpus": "0-1"},
         "storage": [data, data | {"role": "journal"}],
         "cpus": {"online": 2},
     }
-    found = observer.observed([measured(tmp_path / "b", cheap, facts)])
-    assert found.answer == "matters"
-    assert found.where == "*on the server's CPU 0*, *journal on the data's disk vda*"
+    result = observer.observed([measured(tmp_path / "b", cheap, facts)])
+    assert result.answer == "matters"
+    assert result.where == "*on the server's CPU 0*, *journal on the data's disk vda*"
     dear = observer.observed([measured(tmp_path / "c", {"process.recorder.cpu": 0.02})])
     assert (dear.answer, dear.cost) == ("matters", "2.00 % of a core and 8 MB")
 
@@ -174,8 +174,8 @@ def test_what_the_recorder_read_is_told_beside_its_cost(tmp_path: Path) -> None:
     read = ("cpu", "disk", "threads", "ebpf_sched", "ebpf_block", "mysql")
     probes = {name: {1: 0.0, 2: 1.0} for name in read}
     window = Window("server", 1, 2, 1.0, probes, 0, {}, {}, 1_000_000_000)
-    found = observer.observed([replace(run, window=window)])
-    assert found.reads == "reads 6 probes, including threads, mysql, 2 of eBPF"
+    result = observer.observed([replace(run, window=window)])
+    assert result.reads == "reads 6 probes, including threads, mysql, 2 of eBPF"
     assert observer.observed([replace(run, window=None)]).reads == ""
 
 
@@ -205,8 +205,8 @@ def with_programs(
                     entity | {"cpus": name, "run_time_ns": None, "run_cnt": None, "calls": calls * tick}
                     for name, calls in sets.items()
                 ]
-        found = {"ebpf_switches": (switches, {"shape": "table"})}
-        return found | ({"ebpf_programs": (rows, {"shape": "table"})} if ns else {})
+        result = {"ebpf_switches": (switches, {"shape": "table"})}
+        return result | ({"ebpf_programs": (rows, {"shape": "table"})} if ns else {})
 
     roles = {"server": {"host": "db1", "cpus": cpus}, "load": {"host": "db1", "cpus": "1"}}
     run = gather(open_run(make_run(path, Host(seconds=4, more=tables), roles=roles)), Store(), brief=True)
@@ -217,9 +217,9 @@ def with_programs(
 def test_the_recorder_and_its_ebpf_programs_are_judged_by_one_limit(tmp_path: Path) -> None:
     """The recorder alone is small; with the programs it takes 1.6 % of the server's one CPU."""
     run = with_programs(tmp_path / "a", {"sched_switch": 11_000_000, "sched_wakeup": 3_000_000})
-    found = observer.observed([run])
-    assert (found.answer, found.limit) == ("matters", "limit 1 % of a core")
-    assert found.cost == (
+    result = observer.observed([run])
+    assert (result.answer, result.limit) == ("matters", "limit 1 % of a core")
+    assert result.cost == (
         "0.20 % of a core and 8 MB, its eBPF programs 1.40 % (1.26 % on the server's CPUs), together 1.60 %; "
         "most expensive program sched_switch, 1.10 %"
     )
@@ -230,23 +230,23 @@ def test_the_recorder_and_its_ebpf_programs_are_judged_by_one_limit(tmp_path: Pa
 
 def test_the_limit_grows_with_the_servers_cpus(tmp_path: Path) -> None:
     run = with_programs(tmp_path / "a", {"sched_switch": 14_000_000}, cpus="0,2-4")
-    found = observer.observed([run])
-    assert (found.answer, found.limit) == (
+    result = observer.observed([run])
+    assert (result.answer, result.limit) == (
         "small",
         "limit 1 % of the server's 4 CPUs, i.e. 4 % of a core",
     )
 
 
 def test_without_the_servers_cpus_the_programs_time_is_of_the_whole_host(tmp_path: Path) -> None:
-    found = observer.observed([with_programs(tmp_path / "a", {"sched_switch": 14_000_000}, sets={})])
-    assert "its eBPF programs 1.40 % (on all CPUs of the host)" in found.cost
+    result = observer.observed([with_programs(tmp_path / "a", {"sched_switch": 14_000_000}, sets={})])
+    assert "its eBPF programs 1.40 % (on all CPUs of the host)" in result.cost
 
 
 def test_programs_whose_time_is_unknown_are_not_small(tmp_path: Path) -> None:
     """As in a recording from before the table, or where the kernel refused to measure."""
-    found = observer.observed([with_programs(tmp_path / "old", {})])
-    assert found.answer == "inconclusive"
-    assert found.cost == (
+    result = observer.observed([with_programs(tmp_path / "old", {})])
+    assert result.answer == "inconclusive"
+    assert result.cost == (
         "0.20 % of a core and 8 MB, the time of its eBPF programs not measured: "
         "probe ebpf_programs was not recorded"
     )
@@ -262,14 +262,14 @@ def test_stolen_time_and_a_quota_disturb_a_run(tmp_path: Path) -> None:
     run = measured(tmp_path / "r", {"cpu.server.steal": 0.04, "cgroup.server.throttled": 0.25})
     calm = measured(tmp_path / "calm")
     sides = [Side("a", "a", (run.run,)), Side("b", "b", (calm.run,))]
-    found = verdicts(sides, [[run], [calm]], Comparability("yes", "", (), ()), {})
-    assert found[-1] == Verdict(
+    result = verdicts(sides, [[run], [calm]], Comparability("yes", "", (), ()), {})
+    assert result[-1] == Verdict(
         "disturbed",
         "1 of 2 runs",
         "a r 4.0 % of its CPU time stolen; a r throttled by its quota in 25 % of periods",
     )
     quiet = verdicts(sides[1:], [[calm]], Comparability("yes", "", (), ()), {})
-    assert [each.key for each in found] == ["comparable", *(each.key for each in quiet)]
+    assert [each.key for each in result] == ["comparable", *(each.key for each in quiet)]
     # one side alone has no comparability
     assert (quiet[-1].answer, [each.key for each in quiet]) == (
         "inconclusive",

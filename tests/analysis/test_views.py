@@ -156,8 +156,8 @@ def full(k: int = 0, **changes: Any) -> Host:
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     """Three repeats of two sides with every probe."""
     sides = {"old": [full(k) for k in (0, 1, 2)], "new": [full(k, switches=1800 + k) for k in (0, 1, 2)]}
-    found, declared = resolve([str(make_execution(tmp_path_factory.mktemp("x") / "x", sides, "old"))])
-    return compare(found, declared)
+    actual, declared = resolve([str(make_execution(tmp_path_factory.mktemp("x") / "x", sides, "old"))])
+    return compare(actual, declared)
 
 
 def test_no_metric_goes_missing(table: Table) -> None:

@@ -29,27 +29,27 @@ def readings(*values: float) -> np.ndarray:
 
 
 def test_a_counter_rises_by_last_minus_first() -> None:
-    found = increase(readings(5, 7, 7, 20))
-    assert found is not None
-    assert (found.amount, found.wraps, found.resets) == (15, 0, 0)
+    result = increase(readings(5, 7, 7, 20))
+    assert result is not None
+    assert (result.amount, result.wraps, result.resets) == (15, 0, 0)
 
 
 def test_a_32_bit_counter_that_wraps_keeps_counting() -> None:
-    found = increase(readings(2**32 - 10, 2**32 - 1, 4, 9))
-    assert found is not None
-    assert (found.amount, found.wraps, found.resets) == (19, 1, 0)
+    result = increase(readings(2**32 - 10, 2**32 - 1, 4, 9))
+    assert result is not None
+    assert (result.amount, result.wraps, result.resets) == (19, 1, 0)
 
 
 def test_a_reset_counts_on_from_zero_and_is_reported() -> None:
-    found = increase(readings(1000, 1010, 3, 8))
-    assert found is not None
-    assert (found.amount, found.wraps, found.resets) == (10 + 3 + 5, 0, 1)
+    result = increase(readings(1000, 1010, 3, 8))
+    assert result is not None
+    assert (result.amount, result.wraps, result.resets) == (10 + 3 + 5, 0, 1)
 
 
 def test_iowait_may_step_back() -> None:
-    found = increase(readings(100, 110, 108, 120), may_step_back=True)
-    assert found is not None
-    assert (found.amount, found.resets) == (20, 0)
+    result = increase(readings(100, 110, 108, 120), may_step_back=True)
+    assert result is not None
+    assert (result.amount, result.resets) == (20, 0)
 
 
 def test_fields_the_kernel_does_not_print_are_not_zero() -> None:
@@ -69,9 +69,9 @@ def value(run: Measured, key: str) -> float:
         *THROUGHPUT,
         *LATENCY,
     )
-    found, why = evaluate(next(metric for metric in table if metric.key == key), run)
-    assert found is not None, why
-    return found
+    result, why = evaluate(next(metric for metric in table if metric.key == key), run)
+    assert result is not None, why
+    return result
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_ticks_outside_the_phase_do_not_count(tmp_path: Path) -> None:
 def test_a_value_under_three_steps_of_its_source_is_flagged(tmp_path: Path) -> None:
     cpus = {"0": {"user": 10, "idle": 90}, "1": {"idle": 100}}
     run = measured(tmp_path / "run", Host(seconds=2, cpus=cpus, server_ticks={"utime": 1, "stime": 0}))
-    found, said = evaluate(next(m for m in cpu_metrics("server") if m.key == "process_server_cpu"), run)
-    assert found is not None
+    result, said = evaluate(next(m for m in cpu_metrics("server") if m.key == "process_server_cpu"), run)
+    assert result is not None
     assert "three times" in said
 
 
@@ -161,8 +161,8 @@ def test_a_probe_without_a_table_is_missing_with_its_reason(tmp_path: Path) -> N
     path = make_run(tmp_path / "run")
     (path / "server" / "pressure.parquet").unlink()
     run = gather(open_run(path), Store())
-    found, why = evaluate(next(m for m in KERNEL if m.key == "pressure_io"), run)
-    assert found is None
+    result, why = evaluate(next(m for m in KERNEL if m.key == "pressure_io"), run)
+    assert result is None
     assert "pressure" in why
 
 
@@ -181,15 +181,15 @@ def test_a_broken_cpu_list_names_its_place() -> None:
 @pytest.mark.parametrize("bits", [32, 64])
 def test_a_counter_of_either_size_that_wraps_keeps_counting(bits: int) -> None:
     # 2^12 below the top: a float near 2^64 has steps of 2^11
-    found = increase(readings(2.0**bits - 2**13, 2.0**bits - 2**12, 1000, 1500))
-    assert found is not None
-    assert (found.amount, found.wraps, found.resets) == (2**13 + 1500, 1, 0)
+    result = increase(readings(2.0**bits - 2**13, 2.0**bits - 2**12, 1000, 1500))
+    assert result is not None
+    assert (result.amount, result.wraps, result.resets) == (2**13 + 1500, 1, 0)
 
 
 def test_a_large_counter_that_falls_to_a_large_number_was_reset() -> None:
-    found = increase(readings(2.0**63 + 2**40, 2.0**62))
-    assert found is not None
-    assert (found.wraps, found.resets) == (0, 1)
+    result = increase(readings(2.0**63 + 2**40, 2.0**62))
+    assert result is not None
+    assert (result.wraps, result.resets) == (0, 1)
 
 
 def rewrite(path: Path, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
@@ -216,22 +216,22 @@ def test_a_pid_that_is_used_again_is_another_process(tmp_path: Path) -> None:
     rewrite(run / "server" / "process.parquet", reborn)
     rewrite(run / "server" / "threads.parquet", reborn)
     write_manifest(run)
-    found = gather(open_run(run), Store())
-    assert found.window is not None
-    seconds = found.window.last - found.window.first
-    cpu = found.quantities.get("process.server.cpu")
+    result = gather(open_run(run), Store())
+    assert result.window is not None
+    seconds = result.window.last - result.window.first
+    cpu = result.quantities.get("process.server.cpu")
     # 9 + 3 ticks of 10 ms a second, but for the second in which one ended and the other began
     assert cpu is not None
     assert cpu.rate == pytest.approx(0.12 * (seconds - 1) / seconds)
-    number = found.quantities.get("threads.server.number")
+    number = result.quantities.get("threads.server.number")
     assert number is not None
     assert number.rate == 2
-    switches = found.quantities.get("threads.server.voluntary_ctxt_switches")
+    switches = result.quantities.get("threads.server.voluntary_ctxt_switches")
     # the second thread is born in the window and counts from zero, as every such thread does
     assert switches is not None
     assert switches.count is not None
-    second = 1000 + 1500 * found.window.last + 10**9
-    assert switches.count == 1500 * (half - 1 - found.window.first) + second
+    second = 1000 + 1500 * result.window.last + 10**9
+    assert switches.count == 1500 * (half - 1 - result.window.first) + second
 
 
 def test_a_probe_that_is_read_late_has_a_window_of_its_own(tmp_path: Path) -> None:
@@ -250,12 +250,12 @@ def test_a_probe_that_is_read_late_has_a_window_of_its_own(tmp_path: Path) -> No
     run = make_run(tmp_path / "run")
     rewrite(run / "server" / "ticks.parquet", late)
     write_manifest(run)
-    found = gather(open_run(run), Store())
-    assert found.window is not None
-    assert (found.window.first, found.window.last) == (first, last)
-    assert found.window.ends("nic") == found.window.ends("threads") == (first + 1, last - 1)
+    result = gather(open_run(run), Store())
+    assert result.window is not None
+    assert (result.window.first, result.window.last) == (first, last)
+    assert result.window.ends("nic") == result.window.ends("threads") == (first + 1, last - 1)
     for name in ("nic.veth0.rx_bytes", "threads.server.voluntary_ctxt_switches"):
-        one, other = plain.quantities.get(name), found.quantities.get(name)
+        one, other = plain.quantities.get(name), result.quantities.get(name)
         assert one is not None
         assert other is not None
         assert other.rate == pytest.approx(one.rate), name
@@ -274,11 +274,11 @@ def test_a_clock_that_is_set_while_recording_moves_nothing_within_one_boot(
     run = make_run(tmp_path / "run")
     rewrite(run / "server" / "ticks.parquet", stepped)
     write_manifest(run)
-    found = gather(open_run(run), Store())
-    assert found.window is not None
+    result = gather(open_run(run), Store())
+    assert result.window is not None
     assert plain.window is not None
-    assert (found.window.first, found.window.last) == (plain.window.first, plain.window.last)
-    assert value(found, "cpu_server_user") == value(plain, "cpu_server_user")
+    assert (result.window.first, result.window.last) == (plain.window.first, plain.window.last)
+    assert value(result, "cpu_server_user") == value(plain, "cpu_server_user")
 
     # Between hosts only the realtime clock relates the two, and it is unknown which half of it was right.
     fingerprint = json.loads((run / "server" / "fingerprint.json").read_text())

@@ -25,8 +25,8 @@ def once(arguments: argparse.Namespace) -> dict[str, Any]:
     words = [RECORDER, "canary", "--format", "json", "--data-dir", arguments.data_dir]
     words += ["--cpus", arguments.cpus] if arguments.cpus else []
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return {part["name"]: slice_time(part) for part in found["parts"]}
+    result: dict[str, Any] = json.loads(done.stdout)
+    return {part["name"]: slice_time(part) for part in result["parts"]}
 
 
 def main() -> None:

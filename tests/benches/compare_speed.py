@@ -91,7 +91,7 @@ def timed(command: list[str]) -> tuple[float, float, float]:
     # modules are compiled once and kept, as on a host without this option
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryFile("w+") as complaint:
-        told = subprocess.run(
+        child = subprocess.run(
             [sys.executable, "-I", "-S", "-c", TIMER, *command],
             stdout=subprocess.PIPE,
             stderr=complaint,
@@ -99,7 +99,7 @@ def timed(command: list[str]) -> tuple[float, float, float]:
             text=True,
             check=True,
         )
-        wall, cpu, memory, status = json.loads(told.stdout)
+        wall, cpu, memory, status = json.loads(child.stdout)
         complaint.seek(0)
         if status:
             sys.exit(f"{' '.join(command)} ended with status {status}: {complaint.read()}")
@@ -155,11 +155,11 @@ def begun(ticks: range) -> dict[str, tuple[recordings.Rows, dict[str, Any]]]:
     """First rows of the probes that are written again below, so that the ticks know them."""
     histogram = {"shape": "histogram", "columns": {"buckets": {"bounds": BOUNDS}}}
     row = {"tick": ticks[0], "buckets": [0]}
-    found: dict[str, tuple[recordings.Rows, dict[str, Any]]] = {
+    result: dict[str, tuple[recordings.Rows, dict[str, Any]]] = {
         probe: ([row], histogram) for probe in HISTOGRAMS
     }
-    found["mysql"] = ([{"metric": "Questions", "tick": ticks[0], "value": 0}], {"shape": "metrics"})
-    return found
+    result["mysql"] = ([{"metric": "Questions", "tick": ticks[0], "value": 0}], {"shape": "metrics"})
+    return result
 
 
 def histograms(server: Path, random: np.random.Generator, ticks: int) -> None:

@@ -73,13 +73,15 @@ def make(place: Path, run: Path, count: int) -> None:
     dataset.mark_version(target)
     for machine in range(count // RUNS_A_MACHINE):
         for name, part in parts.items():
-            runs = [told(part, name, machine, repeat, random) for repeat in range(RUNS_A_MACHINE)]
+            runs = [instance_part(part, name, machine, repeat, random) for repeat in range(RUNS_A_MACHINE)]
             dataset.write_part(
                 target, target.path(name, "fleet", f"machine-{machine}"), pa.concat_tables(runs)
             )
 
 
-def told(part: pa.Table, name: str, machine: int, repeat: int, random: np.random.Generator) -> pa.Table:
+def instance_part(
+    part: pa.Table, name: str, machine: int, repeat: int, random: np.random.Generator
+) -> pa.Table:
     """One run's rows under its own name, what it counted scaled by a few per cent."""
     columns = {"run": f"machine-{machine}/{repeat}", "instance": f"machine-{machine}"}
     columns["instance_type"] = "m.small" if machine % 2 else "m.large"

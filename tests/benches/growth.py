@@ -80,7 +80,7 @@ def measure(host: FakeHost, samples: int, directory: Path) -> dict[str, tuple[fl
         time.sleep(3)
         before = {name: cpu_ns(process.pid) for name, process in processes.items()}
         time.sleep(samples)
-        found = {
+        result = {
             name: ((cpu_ns(process.pid) - before[name]) / samples / 1000, resident_mb(process.pid))
             for name, process in processes.items()
         }
@@ -90,7 +90,7 @@ def measure(host: FakeHost, samples: int, directory: Path) -> dict[str, tuple[fl
         ended.set()
         clock.join()
     size = sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
-    return found | {"bytes": (size / (samples + 9), 0.0)}
+    return result | {"bytes": (size / (samples + 9), 0.0)}
 
 
 def main() -> None:
@@ -112,9 +112,9 @@ def main() -> None:
             ):
                 host = FakeHost(Path(place), cpus=cpus, disks=disks, lines=lines)
                 rounds.append(measure(host, given.samples, Path(directory)))
-        ours = statistics.median(found["recorder"][0] for found in rounds)
-        memory = max(found["recorder"][1] for found in rounds)
-        size = statistics.median(found["bytes"][0] for found in rounds)
+        ours = statistics.median(result["recorder"][0] for result in rounds)
+        memory = max(result["recorder"][1] for result in rounds)
+        size = statistics.median(result["bytes"][0] for result in rounds)
         ratios = [ratio(rounds, other) for other in ("pread", "node_exporter")]
         print(
             f"| {cpus} | {disks} | {lines} | {ours:,.0f} | {ratios[0]} | {ratios[1]} "
@@ -125,10 +125,10 @@ def main() -> None:
 
 def ratio(rounds: list[dict[str, tuple[float, float]]], other: str) -> str:
     """Our cost as a part of another's: median and range over the rounds."""
-    found = sorted(one["recorder"][0] / one[other][0] for one in rounds if other in one)
-    if not found:
+    result = sorted(one["recorder"][0] / one[other][0] for one in rounds if other in one)
+    if not result:
         return "not there"
-    return f"{statistics.median(found):.3f} ({found[0]:.3f}–{found[-1]:.3f})"
+    return f"{statistics.median(result):.3f} ({result[0]:.3f}–{result[-1]:.3f})"
 
 
 if __name__ == "__main__":

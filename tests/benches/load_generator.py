@@ -247,18 +247,18 @@ def timed(command: list[str]) -> tuple[str, float]:
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         complaint.seek(0)
-        said = complaint.read()
+        errors = complaint.read()
     if child.returncode:
-        sys.exit(f"{' '.join(command)} ended with status {child.returncode}: {said}{output}")
+        sys.exit(f"{' '.join(command)} ended with status {child.returncode}: {errors}{output}")
     return output, usage.ru_utime + usage.ru_stime
 
 
 def figures(pattern: str, output: str) -> tuple[int, float]:
     """Queries and seconds of a tool's output."""
-    found = re.search(pattern, output)
-    if not found:
+    actual = re.search(pattern, output)
+    if not actual:
         sys.exit(f"{pattern} is not in:\n{output}")
-    return int(found[1] or 0), float(found[2] or 0)
+    return int(actual[1] or 0), float(actual[2] or 0)
 
 
 def ratio(ours: list[float], theirs: list[float]) -> Ratio:

@@ -103,14 +103,14 @@ def main() -> None:
             for treatment in order.sample(list(TREATMENTS), len(TREATMENTS)):
                 block[treatment] = throughput(treatment, given, Path(directory))
             blocks.append(block)
-            told = "  ".join(f"{name} {block[name]:.1f}" for name in TREATMENTS)
-            print(f"block {number + 1}/{given.blocks}: {told}", file=sys.stderr, flush=True)
+            minima = "  ".join(f"{name} {block[name]:.1f}" for name in TREATMENTS)
+            print(f"block {number + 1}/{given.blocks}: {minima}", file=sys.stderr, flush=True)
     print("| probes | transactions a second (median) | relative to off (95 % interval) |")
     print("|---|---|---|")
     for treatment in TREATMENTS:
         median = statistics.median(block[treatment] for block in blocks)
-        found = relative(blocks, treatment) if treatment != "off" else None
-        ratio = f"{found.mean:.4f} ({found.low:.4f}–{found.high:.4f})" if found else "1"
+        actual = relative(blocks, treatment) if treatment != "off" else None
+        ratio = f"{actual.mean:.4f} ({actual.low:.4f}–{actual.high:.4f})" if actual else "1"
         print(f"| {treatment} | {median:.1f} | {ratio} |")
 
 

@@ -104,13 +104,13 @@ def events(seconds: int, directory: Path) -> dict[str, tuple[float, float]]:
             after = programs()
         finally:
             BPF_STATS.write_text(was)
-    found = {}
+    result = {}
     for number, (name, ns, calls) in after.items():
         if number in others or number not in before:
             continue
         more_ns, more_calls = ns - before[number][1], calls - before[number][2]
-        found[name] = (more_calls / seconds, more_ns / more_calls if more_calls else 0.0)
-    return found
+        result[name] = (more_calls / seconds, more_ns / more_calls if more_calls else 0.0)
+    return result
 
 
 def print_recorders(names: list[str], samples: int, directory: Path) -> None:

@@ -135,7 +135,7 @@ class Round:
             time.sleep(1.5 * self.given.interval_ms / 1000 + 1.3)
             before = {name: cpu_ns(process.pid) for name, process in self.processes.items()}
             time.sleep(self.given.samples * self.given.interval_ms / 1000)
-            found = {
+            result = {
                 name: (
                     (cpu_ns(process.pid) - before[name]) / self.given.samples / 1000,
                     resident_mb(process.pid),
@@ -145,7 +145,7 @@ class Round:
             }
             for scraper in self.scrapers:
                 scraper.end()
-            return found
+            return result
 
 
 def sizes(samples: int) -> tuple[float, float]:
@@ -173,22 +173,22 @@ def report(rounds: list[dict[str, tuple[float, float]]]) -> bool:
     """Print what each took and the ratios; true if a bar is missed."""
     missed = False
     for name in rounds[0]:
-        values = [found[name][0] for found in rounds if name in found]
+        values = [result[name][0] for result in rounds if name in result]
         each = " ".join(f"{value:.0f}" for value in values)
-        memory = max(found[name][1] for found in rounds if name in found)
+        memory = max(result[name][1] for result in rounds if name in result)
         print(f"{name:15} {statistics.median(values):8.1f} us/sample  {memory:6.1f} MB   {each}")
-    for found in rounds:
-        if "rezolus agent" in found:
-            found["rezolus"] = (found["rezolus agent"][0] + found["rezolus record"][0], 0)
+    for result in rounds:
+        if "rezolus agent" in result:
+            result["rezolus"] = (result["rezolus agent"][0] + result["rezolus record"][0], 0)
     for name, other, bar in BARS:
-        both = [found for found in rounds if name in found and other in found]
+        both = [result for result in rounds if name in result and other in result]
         if not both:
             continue
-        ratios = sorted(found[name][0] / found[other][0] for found in both)
+        ratios = sorted(result[name][0] / result[other][0] for result in both)
         missed |= statistics.median(ratios) > bar
         spread = f"{ratios[0]:.3f} to {ratios[-1]:.3f} over {len(ratios)} rounds"
         print(f"{name} / {other}: {statistics.median(ratios):.3f} ({spread}; bar {bar:.3g})")
-    resident = max(found["standard set"][1] for found in rounds)
+    resident = max(result["standard set"][1] for result in rounds)
     print(f"standard set resident: {resident:.1f} MB at most (bar 15)")
     return missed or resident > 15
 

@@ -36,10 +36,10 @@ def main() -> None:
         parent = given.keep or Path(scratch)
         for repeats in (1, 3):
             words = sides(parent, given.cpus, given.seconds, repeats)
-            told(parent / "page.html", words, repeats, given.seconds)
+            measure_page(parent / "page.html", words, repeats, given.seconds)
 
 
-def told(page: Path, words: list[str], repeats: int, seconds: int) -> None:
+def measure_page(page: Path, words: list[str], repeats: int, seconds: int) -> None:
     """Run the command a few times and print what it took."""
     measured = [compare_speed.timed([str(COMMAND), "report", *words, "-o", str(page)]) for _ in range(RUNS)]
     walls, cpus, peaks = zip(*measured, strict=True)

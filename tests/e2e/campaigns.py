@@ -80,10 +80,10 @@ def running(runs: Path, name: str) -> int | None:
 def wait_for(what: str, condition: Callable[[], Any], seconds: float = 900) -> Any:
     """Poll until the condition gives something, and return that."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (result := condition()):
         assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s"
         time.sleep(0.05)
-    return found
+    return result
 
 
 def measuring(runs: Path) -> str | None:

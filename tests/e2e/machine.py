@@ -91,12 +91,12 @@ def descendants() -> list[tuple[int, str]]:
         state, parent = fields.split()[:2]
         if state not in "ZX":
             children.setdefault(int(parent), []).append((int(pid), name))
-    found, open_ = [], [os.getpid()]
+    result, open_ = [], [os.getpid()]
     while open_:
         below = children.get(open_.pop(), [])
-        found += below
+        result += below
         open_ += [pid for pid, _ in below]
-    return found
+    return result
 
 
 def settled(before: Machine) -> list[str]:
@@ -118,8 +118,8 @@ def added(before: Machine, now: Machine) -> list[str]:
 
 def _is_ours(name: str) -> bool:
     """Whether a name in a shared folder is of our programs, and not of a campaign that others run now."""
-    found = OURS.search(name)
-    return found is not None and not (found[1] and Path("/proc", found[1]).exists())
+    result = OURS.search(name)
+    return result is not None and not (result[1] and Path("/proc", result[1]).exists())
 
 
 def _bury() -> None:

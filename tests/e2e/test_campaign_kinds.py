@@ -78,7 +78,7 @@ def rows(sql: str) -> list[Any]:
 def scraped_between_our_ticks(folder: Path, mode: str) -> None:
     """Hold node_exporter's CPU time against ours before the scrape began and after it was taken."""
     cpu, ticks, scrape = (f"'{folder}/server/{table}.parquet'" for table in ("cpu", "ticks", "scrape"))
-    found = rows(
+    actual = rows(
         f"WITH read AS (SELECT tick, sum(value) AS value FROM {scrape} WHERE endpoint = 'node_exporter'"
         f"  AND metric LIKE 'node_cpu_seconds_total{{%mode=\"{mode}\"}}' GROUP BY tick),"
         f" began AS (SELECT u.tick, max(t.tick) AS before FROM {scrape} u JOIN {ticks} t"
@@ -88,11 +88,11 @@ def scraped_between_our_ticks(folder: Path, mode: str) -> None:
         f" JOIN {cpu} b ON b.tick = began.before AND b.cpu = 'all'"
         f" JOIN {cpu} a ON a.tick = read.tick + 1 AND a.cpu = 'all' ORDER BY read.tick"
     )
-    assert len(found) >= 2
+    assert len(actual) >= 2
     # The kernel counts in hundredths of a second; `all` is rounded apart from the CPUs that make it up.
     slack = os.cpu_count() or 1
-    assert all(before - slack <= value * 100 <= after + slack for value, before, after in found), found
-    assert found[-1][0] > found[0][0]
+    assert all(before - slack <= value * 100 <= after + slack for value, before, after in actual), actual
+    assert actual[-1][0] > actual[0][0]
 
 
 def test_a_guest_is_recorded_with_its_children_and_beside_exporters(tmp_path: Path) -> None:

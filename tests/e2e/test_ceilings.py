@@ -82,12 +82,12 @@ def test_nothing_is_left(measured: tuple[Path, str, Machine]) -> None:
 
 def test_every_figure_is_there_with_its_spread(measured: tuple[Path, str, Machine]) -> None:
     place, output, _ = measured
-    found = {entry["id"]: entry for entry in document(place)["ceilings"]}
+    result = {entry["id"]: entry for entry in document(place)["ceilings"]}
     missing = document(place)["missing"]
     # not every distribution has perf
     assert all(each["id"] == "switches" and "no perf" in each["reason"] for each in missing), output
-    assert set(found) | {each["id"] for each in missing} >= EVERY
-    for name, entry in found.items():
+    assert set(result) | {each["id"] for each in missing} >= EVERY
+    for name, entry in result.items():
         # a host that stands still for a second may keep a tool from doing anything in one
         assert len(entry["values"]) + len(entry.get("failed", [])) == 2, name
         assert all(value > 0 for value in entry["values"]), name
@@ -96,11 +96,11 @@ def test_every_figure_is_there_with_its_spread(measured: tuple[Path, str, Machin
         # tool and version
         assert entry["tool"].split()[0] in {"fio", "iperf3", "sockperf", "sysbench", "perf"}
         assert entry["tool"].split()[1][0].isdigit()
-    assert found["read_iops"]["claimed"] == 3000
-    assert found["send_bandwidth"]["claimed"] == 1.25e9
-    assert found["read_iops"]["depth"] == 8
-    assert found["flushes"]["latency_s"]["mean"] > 0
-    assert found["send_bandwidth"]["quantity"] == "nic.veth.tx_bytes"
+    assert result["read_iops"]["claimed"] == 3000
+    assert result["send_bandwidth"]["claimed"] == 1.25e9
+    assert result["read_iops"]["depth"] == 8
+    assert result["flushes"]["latency_s"]["mean"] > 0
+    assert result["send_bandwidth"]["quantity"] == "nic.veth.tx_bytes"
 
 
 def test_it_says_what_it_does_and_ends_with_a_table(measured: tuple[Path, str, Machine]) -> None:

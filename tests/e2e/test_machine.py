@@ -45,8 +45,8 @@ class Watcher:
         assert self.process.stdin is not None
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
-        found: list[str] = self._answer()[1]
-        return found
+        result: list[str] = self._answer()[1]
+        return result
 
     def _answer(self) -> Any:
         assert self.process.stdout is not None

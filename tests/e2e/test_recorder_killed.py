@@ -69,6 +69,6 @@ def newest_tick_ns(url: str) -> int:
     """Time of the newest tick that is served."""
     with urllib.request.urlopen(url, timeout=300) as answer:
         text: str = answer.read().decode()
-    found = re.search(r"^loadprint_sample_timestamp_seconds (\S+)$", text, re.MULTILINE)
-    assert found, text
-    return round(float(found[1]) * 1e9)
+    result = re.search(r"^loadprint_sample_timestamp_seconds (\S+)$", text, re.MULTILINE)
+    assert result, text
+    return round(float(result[1]) * 1e9)

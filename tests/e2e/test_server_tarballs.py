@@ -36,8 +36,8 @@ def repacked(tarball: Path, top: str, program: Path | None = MARIADB, share: str
     with tarfile.open(tarball, "w:gz", compresslevel=1) as archive:
         if program is not None:
             archive.add(program, Path(top, "bin", "mariadbd"))
-        for found in (*SHARE.glob(f"{share}.sql"), *SHARE.glob("english")):
-            archive.add(found, Path(top, "share", found.name))
+        for result in (*SHARE.glob(f"{share}.sql"), *SHARE.glob("english")):
+            archive.add(result, Path(top, "share", result.name))
     return tarball
 
 
@@ -63,8 +63,8 @@ def test_what_is_no_whole_server_is_refused_with_its_cause(place: Path) -> None:
     cut = place / "cut.tar.gz"
     cut.write_bytes(repacked(place / "to-cut.tar.gz", "").read_bytes()[:1_000_000])
     # of gzip or of tar: either may be first
-    assert "unexpected e" in (said := refused(place, cut)).lower(), said
-    assert not any(guess in said for guess in ("zstd", "bzip2", "xz:")), said
+    assert "unexpected e" in (message := refused(place, cut)).lower(), message
+    assert not any(guess in message for guess in ("zstd", "bzip2", "xz:")), message
 
 
 def log_in(socket: Path, user: str) -> str:

@@ -61,8 +61,8 @@ def wait_for(what: str, get: Callable[[], T | None]) -> T:
     """Polls until there is something; the limit is far beyond what any machine needs."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
-        if found := get():
-            return found
+        if result := get():
+            return result
         time.sleep(0.05)
     raise AssertionError(f"waited in vain for {what}")
 
@@ -90,8 +90,8 @@ def running(arguments: list[object], log: Path) -> Iterator[subprocess.Popen[byt
 
 def served(log: Path) -> str | None:
     """The URL that our endpoint printed, once the line is whole: it is written in pieces."""
-    said = re.search(r"serving (\S+)\n", log.read_text())
-    return said.group(1) if said else None
+    line = re.search(r"serving (\S+)\n", log.read_text())
+    return line.group(1) if line else None
 
 
 @contextlib.contextmanager

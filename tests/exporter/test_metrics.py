@@ -21,14 +21,14 @@ def lint(text: str) -> list[str]:
         ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False
     )
     assert checked.returncode in (0, 3), checked.stderr
-    found = (checked.stdout + checked.stderr).splitlines()
-    return [line for line in found if not KERNEL_NAMES.match(line)]
+    result = (checked.stdout + checked.stderr).splitlines()
+    return [line for line in result if not KERNEL_NAMES.match(line)]
 
 
 def failed(text: str) -> list[str]:
     """The probes that did not succeed."""
-    told = Metrics.parse(text).values["loadprint_probe_success"]
-    return [dict(labels)["probe"] for labels, ok in told.items() if not ok]
+    success = Metrics.parse(text).values["loadprint_probe_success"]
+    return [dict(labels)["probe"] for labels, ok in success.items() if not ok]
 
 
 def test_promtool_has_nothing_to_say(tmp_path: Path) -> None:

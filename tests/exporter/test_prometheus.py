@@ -75,14 +75,14 @@ def test_prometheus_scrapes_through_tls(tmp_path: Path, web: Path) -> None:
                     answer = json.loads(fetch(f"http://127.0.0.1:{port}/api/v1/query?{asked}"))
                 except (urllib.error.URLError, ConnectionError, TimeoutError):
                     return None
-                found = answer["data"]["result"]
-                return str(found[0]["value"][1]) if found else None
+                result = answer["data"]["result"]
+                return str(result[0]["value"][1]) if result else None
 
-            told = wait_for("a scrape", lambda: query("up == 1") and query("node_memory_MemTotal_bytes"))
+            value = wait_for("a scrape", lambda: query("up == 1") and query("node_memory_MemTotal_bytes"))
             total = next(
                 line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal")
             )
-            assert told == str(int(total.split()[1]) * 1024)
+            assert value == str(int(total.split()[1]) * 1024)
             wait_for("a second scrape", lambda: query("increase(node_context_switches_total[1m]) > 0"))
 
 
@@ -111,7 +111,7 @@ def test_only_the_right_password_gets_in(tmp_path: Path, web: Path) -> None:
         # A file that has become unusable, or asks for less, changes nothing.
         whole = web.read_text()
         without_users = whole[: whole.index("basic_auth_users")]
-        for text, said in (
+        for text, expected in (
             (whole + "nonsense: 1\n", "web.yml:10: "),
             ("", "web.yml: no longer requires TLS (tls_server_config); restore the setting, or restart"),
             (without_users, "web.yml: no longer requires passwords (basic_auth_users)"),
@@ -119,7 +119,7 @@ def test_only_the_right_password_gets_in(tmp_path: Path, web: Path) -> None:
             web.write_text(text)
             assert status(url, None, ca) == (401, "deny"), text
             assert status(url, f"prometheus:{PASSWORD}", ca) == (200, "deny"), text
-            assert said in (tmp_path / "log").read_text()
+            assert expected in (tmp_path / "log").read_text()
         # One that is whole again is in force again.
         web.write_text(whole.replace("prometheus:", "scraper:"))
         assert status(url, f"prometheus:{PASSWORD}", ca)[0] == 401
@@ -203,7 +203,7 @@ def test_what_cannot_be_served_is_said_in_one_line(tmp_path: Path, web: Path) ->
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         assert f"{address}: address already in use" in refused("--listen", address)
     assert "127.0.0.1:9779" in refused("--listen", "9779")
-    for wrong, said in (
+    for wrong, expected in (
         ("basic_auth_users:\n  a: secret\n", "bad.yml:2: "),
         ("tls_server_config:\n  cert_file: a\n  cipher_suites: [b]\n", "bad.yml:3: "),
         ("tls_server_config:\n  client_auth_type: RequireAnyClientCert\n", "RequireAndVerifyClientCert"),
@@ -214,7 +214,7 @@ def test_what_cannot_be_served_is_said_in_one_line(tmp_path: Path, web: Path) ->
     ):
         (tmp_path / "bad.yml").write_text(wrong)
         message = refused("--listen", "127.0.0.1:0", "--web-config-file", tmp_path / "bad.yml")
-        assert said in message, message
+        assert expected in message, message
         assert "secret" not in message
 
 

@@ -50,10 +50,10 @@ def test_a_tick_is_what_node_exporter_exposed(tmp_path: Path) -> None:
         after = fetch(url)
     up = f"SELECT DISTINCT value FROM '{table}' WHERE metric = 'up'"
     assert duckdb.execute(up).fetchall() == [(1.0,)]
-    said = duckdb.execute(f"SELECT metric, text FROM '{table}' WHERE metric LIKE '# %'").fetchall()
-    described = {f"{metric} {text}" for metric, text in said if metric != "# URL"}
+    rows = duckdb.execute(f"SELECT metric, text FROM '{table}' WHERE metric LIKE '# %'").fetchall()
+    described = {f"{metric} {text}" for metric, text in rows if metric != "# URL"}
     assert described <= {line for text in (before, after) for line in text.splitlines() if line[:1] == "#"}
-    kinds = {metric.split()[2]: text for metric, text in said if metric.startswith("# TYPE ")}
+    kinds = {metric.split()[2]: text for metric, text in rows if metric.startswith("# TYPE ")}
     rows = duckdb.execute(
         f"SELECT metric, value FROM '{table}' WHERE tick = {ticks[1]} AND metric NOT LIKE '# %'"
     ).fetchall()
@@ -137,11 +137,11 @@ def test_https_is_scraped_with_the_right_authority_and_password(tmp_path: Path, 
         def up(run: str, ca: Path, password: Path) -> list[tuple[float, str | None]]:
             scrape = ("--scrape", f"tls={url}", "--scrape-ca", ca, "--scrape-auth", f"tls={password}")
             table, _ = record(tmp_path / run, *scrape)
-            found = duckdb.execute(
+            result = duckdb.execute(
                 f"SELECT DISTINCT value, text FROM '{table}' WHERE metric = 'up'"
             ).fetchall()
-            assert "right" not in str(found)
-            return [(float(value), text) for value, text in found]
+            assert "right" not in str(result)
+            return [(float(value), text) for value, text in result]
 
         assert up("good", ours, right) == [(1.0, None)]
         for run, ca, password, says in (

@@ -21,9 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PATHS = (
-    "README.md ARCHITECTURE.md CONTRIBUTING.md docs ansible analysis collector probes workloads tests".split()
-)
+PATHS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs", "ansible"]
+PATHS += ["analysis", "collector", "probes", "workloads", "tests"]
 # generated, or the texts of other programs
 SKIP = re.compile(r"docs/metrics\.md|tests/(?:fixtures|golden|recordings)/|.*/vendor/")
 

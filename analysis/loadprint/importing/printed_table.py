@@ -140,7 +140,7 @@ def _columns(path: Path, heads: list[str], lines: list[list[str]]) -> tuple[list
     for place, head in enumerate(heads):
         if head in (SECTION, RATIO):
             continue
-        numbers = [found for line in lines if (found := parse(line[place])) is not None]
+        numbers = [value for line in lines if (value := parse(line[place])) is not None]
         good = sum(number.value is not None for number in numbers)
         if head == label or 2 * good < len(numbers) or not numbers:
             labels.append(place)
@@ -213,10 +213,10 @@ def _ratio(cell: Number | None, base: Number | None) -> Ratio | None:
 
 
 def _misprints(rows: Sequence[PrintedRow], sides: Sequence[str]) -> tuple[Misprint, ...]:
-    found = []
+    misprints = []
     for row in rows:
         for column, cell in zip((*sides, RATIO), (*row.cells, row.printed), strict=True):
             if cell is not None and cell.wrong:
                 low, high = (cell.meant.low, cell.meant.high) if cell.meant else (None, None)
-                found.append(Misprint(row.section, row.metric, column, cell.text, cell.wrong, low, high))
-    return tuple(found)
+                misprints.append(Misprint(row.section, row.metric, column, cell.text, cell.wrong, low, high))
+    return tuple(misprints)

@@ -133,7 +133,7 @@ class Scaled:
     rates: tuple[tuple[float, ...], ...]
     fit: Any | None = None
     unit: str = "operations/s"
-    told: tuple[str, ...] = ()
+    conclusions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

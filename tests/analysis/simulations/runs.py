@@ -36,31 +36,31 @@ class Truth:
 def seconds_of(random: Random, trials: int, truth: Truth) -> tuple[Floats, Floats]:
     """Side and reference, each (trials, repeats, seconds); repeats of one block have the same index."""
     block = random.normal(0, truth.block, (trials, truth.repeats))
-    found = []
+    result = []
     for level in (truth.ratio, 1.0):
         run = random.normal(0, truth.run, (trials, truth.repeats))
         seconds = noise(random, trials * truth.repeats, truth.seconds, truth.second, truth.autocorrelation)
         means = level * np.exp(run + block)
-        found.append(means[..., None] * (1 + seconds.reshape(trials, truth.repeats, truth.seconds)))
-    return found[0], found[1]
+        result.append(means[..., None] * (1 + seconds.reshape(trials, truth.repeats, truth.seconds)))
+    return result[0], result[1]
 
 
 def coverage(random: Random, trials: int, truth: Truth, *, paired: bool) -> tuple[float, float]:
     """Shares of trials whose interval holds the true ratio, and whose interval excludes 1."""
-    side, reference = (found.mean(axis=2) for found in seconds_of(random, trials, truth))
+    side, reference = (result.mean(axis=2) for result in seconds_of(random, trials, truth))
     held = told = 0
     for x, y in zip(side.tolist(), reference.tolist(), strict=True):
-        found = stats.ratio(x, y, paired=paired)
-        assert found.low is not None
-        assert found.high is not None
-        held += found.low <= truth.ratio <= found.high
-        told += not found.low <= 1 <= found.high
+        result = stats.ratio(x, y, paired=paired)
+        assert result.low is not None
+        assert result.high is not None
+        held += result.low <= truth.ratio <= result.high
+        told += not result.low <= 1 <= result.high
     return held / trials, told / trials
 
 
 def naive_alarms(random: Random, trials: int, truth: Truth) -> float:
     """Share of A/A trials that Welch's t over all seconds of all repeats calls different at 5 %."""
-    side, reference = (found.reshape(trials, -1) for found in seconds_of(random, trials, truth))
+    side, reference = (result.reshape(trials, -1) for result in seconds_of(random, trials, truth))
     return float((scipy.stats.ttest_ind(side, reference, axis=1, equal_var=False).pvalue < 0.05).mean())
 
 

@@ -41,17 +41,17 @@ def is_experiment(words: Sequence[str]) -> bool:
 
 def collect_experiment(path: Path) -> Report:
     """Report of one experiment. Raises InputError with the file that cannot be used."""
-    found = result(path)
+    experiment = result(path)
     run = open_run(path)
     store = Store()
-    side = Side(run.id, found.title or found.name, (run,))
+    side = Side(run.id, experiment.title or experiment.name, (run,))
     measured = [[gather(run, store)]]
     runs, _ = runs_of([side])
     sampled = time_charts.sample([(0, 0, run)], store)
     drawn, still = time_charts.courses(sampled, [], [], {})
     return Report(
-        title=found.title or found.name,
-        compared=f"A/B on a live server, schedule {found.schedule}",
+        title=experiment.title or experiment.name,
+        compared=f"A/B on a live server, schedule {experiment.schedule}",
         sides=(SideOf(side.name, side.label, "statement"),),
         runs=with_spikes(runs, sampled),
         table=None,
@@ -61,36 +61,36 @@ def collect_experiment(path: Path) -> Report:
         distributions=(),
         scaled=(),
         settings=settings([side], measured),
-        made=(*found.facts, *made([side], None)),
+        made=(*experiment.facts, *made([side], None)),
         absent=absent_of(
             {"Over time": drawn, "Latency": (), "Histograms by eBPF": (), "Throughput over threads": ()}
         ),
         probes=unread_probes.lost([side.name], measured),
-        ab=found,
+        ab=experiment,
         notes={"still": ", ".join(still)} if still else {},
     )
 
 
-def boxes(found: Result) -> tuple[Box, ...]:
+def boxes(experiment: Result) -> tuple[Box, ...]:
     """Windows as bars from zero; those without a value are left out."""
-    known = [(window, value) for window in found.windows if (value := window.efficiency) is not None]
+    known = [(window, value) for window in experiment.windows if (value := window.efficiency) is not None]
     if not known:
         return ()
     begin, end = known[0][0].begin_s, max(window.end_s for window, _ in known)
-    most = max(value for _, value in known)
-    return tuple(_box(found, window, value, (begin, end, most)) for window, value in known)
+    largest = max(value for _, value in known)
+    return tuple(_box(experiment, window, value, (begin, end, largest)) for window, value in known)
 
 
-def highest(found: Result) -> str:
+def highest(experiment: Result) -> str:
     """Queries per CPU-second of the highest bar."""
-    return figure(max((window.efficiency or 0.0 for window in found.windows), default=0.0))
+    return figure(max((window.efficiency or 0.0 for window in experiment.windows), default=0.0))
 
 
-def _box(found: Result, window: Window, value: float, most: tuple[float, float, float]) -> Box:
-    begin, end, highest = most
+def _box(experiment: Result, window: Window, value: float, largest: tuple[float, float, float]) -> Box:
+    begin, end, highest = largest
     scale = WIDTH / max(end - begin, 1e-9)
     height = HEIGHT * value / highest
-    out = window.number in found.excluded
+    out = window.number in experiment.excluded
     label = f"{window.name}: {figure(value)} queries per CPU-second{', not counted' if out else ''}"
     return Box(
         round(scale * (window.begin_s - begin), 1),

@@ -64,13 +64,13 @@ def distributions(measured: Sequence[Sequence[Measured]]) -> tuple[Distribution,
 def _charts(source: _Source, measured: Sequence[Sequence[Measured]]) -> list[Distribution]:
     sums: dict[str, list[Histogram | None]] = {}
     for side, run in [(side, run) for side, runs in enumerate(measured) for run in runs]:
-        for title, found in _of_run(source, run).items():
+        for title, histogram in _of_run(source, run).items():
             per_side = sums.setdefault(title, [None] * len(measured))
             before = per_side[side]
             per_side[side] = (
-                found if before is None else Histogram(before.counts + found.counts, before.bounds)
+                histogram if before is None else Histogram(before.counts + histogram.counts, before.bounds)
             )
-    frequent = [title for title, found in sums.items() if _total(found) >= LEAST]
+    frequent = [title for title, histogram in sums.items() if _total(histogram) >= LEAST]
     frequent.sort(key=lambda title: title.startswith(OFF_CPU))
     charts = [_chart(source, title, sums[title]) for title in frequent[:MOST]]
     return [chart for chart in charts if chart is not None]
@@ -91,18 +91,18 @@ def _chart(source: _Source, title: str, sums: Sequence[Histogram | None]) -> Dis
     return Distribution(key, source.probe, title, source.shown, source.factor, edges, shares, totals)
 
 
-def _total(found: Sequence[Histogram | None]) -> int:
-    return sum(one.total for one in found if one)
+def _total(histograms: Sequence[Histogram | None]) -> int:
+    return sum(one.total for one in histograms if one)
 
 
 def _of_run(source: _Source, run: Measured) -> dict[str, Histogram]:
     """Histograms of one run's window by title."""
-    found: dict[str, Histogram] = {}
+    histograms: dict[str, Histogram] = {}
     for (probe, *names), histogram in run.quantities.histograms.items():
         entity = dict(zip(source.keys, names, strict=False))
         if probe == source.probe and histogram.total and source.fixed.items() <= entity.items():
-            found[_title(source, entity)] = histogram
-    return found
+            histograms[_title(source, entity)] = histogram
+    return histograms
 
 
 def _title(source: _Source, entity: Mapping[str, str]) -> str:

@@ -27,7 +27,7 @@ def latency(
     """Curves and histograms of `runs`, (place, side, run) each. Raises InputError of a broken log."""
     logs = {place: _log(run) for place, _, run in runs}
     reported = {place: (run.result or {}).get("transactions") or {} for place, _, run in runs}
-    kinds = dict.fromkeys(kind for found in (*logs.values(), *reported.values()) for kind in found)
+    kinds = dict.fromkeys(kind for by_kind in (*logs.values(), *reported.values()) for kind in by_kind)
     percentiles, distributions = [], []
     for kind in kinds:
         curves, sources = [], set()
@@ -35,8 +35,8 @@ def latency(
             if kind in logs[place] and logs[place][kind].total:
                 curves.append(_curve(place, logs[place][kind]))
                 sources.add("latency.hlog")
-            elif found := _from_result(place, reported[place].get(kind) or {}):
-                curves.append(found)
+            elif curve := _from_result(place, reported[place].get(kind) or {}):
+                curves.append(curve)
                 sources.add("result.json, a few quantiles")
         if curves:
             percentiles.append(Percentiles(kind, " and ".join(sorted(sources)), tuple(curves)))
@@ -62,18 +62,18 @@ def _curve(place: int, counted: LogHistogram) -> Curve:
 def _from_result(place: int, kind: Mapping[str, Any]) -> Curve | None:
     quantiles = kind.get("latency_ms") or {}
     known = {share: quantiles.get(name) for name, share in QUANTILES.items()}
-    found = {share: value / MILLI for share, value in known.items() if isinstance(value, int | float)}
-    if len(found) < 2:
+    shares = {share: value / MILLI for share, value in known.items() if isinstance(value, int | float)}
+    if len(shares) < 2:
         return None
-    return Curve(place, np.array(list(found)), np.array(list(found.values()), dtype=np.float64))
+    return Curve(place, np.array(list(shares)), np.array(list(shares.values()), dtype=np.float64))
 
 
 def _distribution(
-    kind: str, found: Sequence[tuple[int, LogHistogram | None]], sides: int
+    kind: str, logs: Sequence[tuple[int, LogHistogram | None]], sides: int
 ) -> Distribution | None:
     """Histogram of all repeats of each side, in buckets wide enough to see."""
     sums: list[LogHistogram | None] = [None] * sides
-    for side, counted in found:
+    for side, counted in logs:
         if counted is not None and counted.total:
             sums[side] = counted if (before := sums[side]) is None else _added(before, counted)
     fine = [(one.counts, one.edges) if one else None for one in sums]

@@ -84,7 +84,7 @@ def page(report: Report) -> str:
         ]
         if report.pivots
         else [],
-        said=_said(report),
+        findings=_findings(report),
         head=report.table or report.pivots,
         units=UNITS,
         trust="Comparability" if len(report.sides) > 1 else "Validity",
@@ -185,12 +185,14 @@ def _doubted(report: Report) -> frozenset[str]:
     return frozenset(verdict.key for verdict in verdicts if verdict.answer != SOUND.get(verdict.key))
 
 
-def _said(report: Report) -> tuple[table_section.Said, ...]:
+def _findings(report: Report) -> tuple[table_section.Finding, ...]:
     """Sentences of the table with links to its rows, or those of pivot tables."""
     if report.table:
-        return table_section.said(report.table)
+        return table_section.findings(report.table)
     return (
-        tuple(table_section.Said(text, (), True) for text in report.pivots.sentences) if report.pivots else ()
+        tuple(table_section.Finding(text, (), True) for text in report.pivots.sentences)
+        if report.pivots
+        else ()
     )
 
 
@@ -263,7 +265,9 @@ def _scaling(report: Report) -> tuple[dict[str, Any], ...]:
             for threads, rates in zip(each.threads, each.rates, strict=True)
         )
         figure = Figure(scaling_section.key(place), each.name, each.unit, ((place, rates_text),))
-        sections.append({"figure": figure, "conclusions": each.told, "blocks": scaling_section.blocks(each)})
+        sections.append(
+            {"figure": figure, "conclusions": each.conclusions, "blocks": scaling_section.blocks(each)}
+        )
     return tuple(sections)
 
 

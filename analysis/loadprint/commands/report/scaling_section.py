@@ -48,7 +48,7 @@ def scaled(swept: Swept | None) -> tuple[Scaled, ...]:
                 rates,
                 fit,
                 unit=column.unit,
-                told=(*conclusions, *refused, *growth, *column.notes),
+                conclusions=(*conclusions, *refused, *growth, *column.notes),
             )
         )
     return tuple(curves)

@@ -99,7 +99,7 @@ class TableText:
 
 
 @dataclass(frozen=True)
-class Said:
+class Finding:
     """A sentence and what it rests on, (anchor, words) each; `shown`: one of the few for people."""
 
     text: str
@@ -145,10 +145,10 @@ def _counts(groups: Sequence[GroupText]) -> tuple[int, int, int]:
     return sum(kind == 0 for kind in kinds), sum(kind <= 1 for kind in kinds), len(kinds)
 
 
-def said(table: Table) -> tuple[Said, ...]:
+def findings(table: Table) -> tuple[Finding, ...]:
     """Sentences with links to their rows: the citations in brackets become the links."""
     labels = {row.key: row.label for row in table.rows}
-    found = []
+    out = []
     for sentence in table.sentences:
         known = [key for key in sentence.rows if key in labels]
         text, opened, cited = sentence.text.partition(" [")
@@ -156,8 +156,8 @@ def said(table: Table) -> tuple[Said, ...]:
         if not opened or len(parts) != len(known):
             text, parts = sentence.text, [labels[key] for key in known]
         cites = tuple((anchor(key), part) for key, part in zip(known, parts, strict=True))
-        found.append(Said(text if text.endswith(".") else f"{text}.", cites, sentence.shown))
-    return tuple(found)
+        out.append(Finding(text if text.endswith(".") else f"{text}.", cites, sentence.shown))
+    return tuple(out)
 
 
 def _row(

@@ -11,19 +11,19 @@ OFF = "off"  # a probe that was not requested is not missing
 
 def lost(names: Sequence[str], measured: Sequence[Sequence[Measured]]) -> tuple[tuple[str, str], ...]:
     """(probe, reason) of all runs, with the names of the sides where not all sides have the reason."""
-    found: dict[tuple[str, str], set[str]] = {}
+    unread: dict[tuple[str, str], set[str]] = {}
     for name, runs in zip(names, measured, strict=True):
         for run in runs:
             if run.window is None:
-                found.setdefault(("all probes", "no recorder ran"), set()).add(name)
+                unread.setdefault(("all probes", "no recorder ran"), set()).add(name)
                 continue
             for probe, reason in (*run.window.unavailable.items(), *run.window.failures.items()):
                 if reason.partition(":")[0].strip() != OFF:
-                    found.setdefault((probe, reason), set()).add(name)
+                    unread.setdefault((probe, reason), set()).add(name)
             if run.window.missed:
                 reason = f"{run.window.missed} ticks missed in the window of {run.run.id}"
-                found.setdefault(("ticks", reason), set()).add(name)
+                unread.setdefault(("ticks", reason), set()).add(name)
     return tuple(
         (probe, reason if len(sides) == len(names) else f"{reason} ({', '.join(sorted(sides))})")
-        for (probe, reason), sides in sorted(found.items())
+        for (probe, reason), sides in sorted(unread.items())
     )
