@@ -77,7 +77,7 @@ pub struct Cli {
 pub enum Command {
     /// Record into a run directory.
     Record(Box<RecordOptions>),
-    /// Write the tables of a killed recorder, and the manifest.
+    /// Write the tables and the manifest of a recorder that was killed.
     Finish {
         /// The run directory.
         run: PathBuf,

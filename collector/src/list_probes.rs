@@ -58,7 +58,7 @@ fn to_json(opened: &OpenedProbe) -> serde_json::Value {
 fn print(opened: &OpenedProbe, width: usize) {
     let (status, reason) = opened.status();
     let word = match status {
-        ProbeStatus::Running => "running",
+        ProbeStatus::Running => "available",
         ProbeStatus::Off => "off",
         ProbeStatus::Unavailable => "unavailable",
     };

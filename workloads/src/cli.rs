@@ -168,6 +168,7 @@ fn command() -> Command {
             .subcommand_required(true)
             .subcommand_value_name("WORKLOAD")
             .subcommand_help_heading("Workloads")
+            .after_help("Options of a workload: loadprint-load help WORKLOAD")
             .disable_help_subcommand(true);
         if verb == "warmup" {
             verb_command = verb_command.alias("prewarm");
@@ -201,7 +202,7 @@ fn argument(spec: &OptionSpec) -> Arg {
     let heading = if COMMON.iter().any(|common| common.name == spec.name) {
         "Common options"
     } else {
-        "Options"
+        "Workload options"
     };
     let argument = argument.help_heading(heading);
     match spec.kind {

@@ -45,7 +45,7 @@ pub fn list(as_json: bool) -> String {
     }
     let lines = descriptors.map(|workload| {
         format!(
-            "{:<20}{}\n{:20}operation: {}\n{:20}generators: {}",
+            "{:<23}{}\n{:23}operation: {}\n{:23}generators: {}",
             workload.name,
             workload.summary,
             "",

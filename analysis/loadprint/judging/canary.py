@@ -103,10 +103,10 @@ def largest(by_run: Mapping[Path, Sequence[Shift]]) -> str:
         shift = max(shifts_of_part, key=lambda each: abs(math.log1p(each.change)))
         factor, limit = _factor_and_limit(shift)
         text = f"limit {limit}" if limit else "no limit: too few canaries at rest to determine repeatability"
-        text += ", its repeatability at rest" if (shift.limit or 0.0) > LIMIT else ""
-        texts.append(f"{part} {factor} {_direction(shift)} after ({text})")
+        text += " by its repeatability at rest" if (shift.limit or 0.0) > LIMIT else ""
+        texts.append(f"{part} {factor} {_direction(shift)} ({text})")
     runs = f"{len(by_run)} run{'s' if len(by_run) > 1 else ''}"
-    return f"largest shifts over {runs}: {'; '.join(texts)}" if texts else ""
+    return f"largest changes from before to after a run, {runs}: {'; '.join(texts)}" if texts else ""
 
 
 def beyond(shifts: Sequence[Shift]) -> list[str]:
@@ -115,14 +115,14 @@ def beyond(shifts: Sequence[Shift]) -> list[str]:
     for shift in shifts:
         if shift.disturbed:
             factor, limit = _factor_and_limit(shift)
-            text = f"{shift.part} {factor} {_direction(shift)} after (limit {limit})"
+            text = f"{shift.part} {factor} {_direction(shift)} after the run (limit {limit})"
             parts.setdefault(shift.run, []).append(text)
     return [f"{run} {', '.join(texts)}" for run, texts in parts.items()]
 
 
 def disturbed(shifts: Sequence[Shift]) -> list[str]:
     """The footnote of each disturbed run."""
-    return [f"disturbed: canary before and after {text}; the run is kept" for text in beyond(shifts)]
+    return [f"disturbed, and kept: the canary of {text}" for text in beyond(shifts)]
 
 
 def _direction(shift: Shift) -> str:

@@ -76,7 +76,7 @@ def _stolen_text(runs: Sequence[Measured]) -> str:
         return ""
     steal, wait = (max(each) for each in zip(*shares, strict=True))
     waited = f"CPU wait {_percent(wait, DELAY_SHARE)} % of latency"
-    return f"; not counted: {waited} with {100 * steal:.1f} % of its CPU time stolen"
+    return f"; not counted: {waited} where {100 * steal:.1f} % of the load's CPU time was stolen"
 
 
 def client_bound(name: str, runs: Sequence[Measured]) -> str:
@@ -97,7 +97,7 @@ def _limits(runs: Sequence[Measured]) -> tuple[Limit, Limit, Limit, Limit]:
     first = runs[0].quantities
     return (
         Limit(
-            "busiest thread {} %",
+            "busiest thread {} % of a CPU",
             _largest(_quantity(run, "threads.load.busiest") for run in runs),
             THREAD_BUSY,
             first.why("threads.load.busiest"),

@@ -105,7 +105,7 @@ def host_facts(run: Run, server_cpus: Sequence[int] | None) -> Iterator[HostFact
             group = next((group for belongs, group in _places if belongs(name)), SETTINGS)
             yield HostFact(group, prefix + name, str(value), not _harmless(name))
     if server_cpus is not None:
-        yield HostFact("placement", "CPUs of the server", str(len(server_cpus)), material=True)
+        yield HostFact("placement", "number of server CPUs", str(len(server_cpus)), material=True)
 
 
 def _derived(fingerprint: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def _of_run(run: Measured) -> Pinned:
         return Pinned(
             "not separated", f"{where}: {placement.get('reason') or placement.get('how') or 'recorded so'}"
         )
-    where += f", by {placement['connection']}" if placement.get("connection") else ""
+    where += f", connected by {placement['connection']}" if placement.get("connection") else ""
     return _verified(placement, where, run)
 
 
@@ -62,7 +62,7 @@ def _verified(placement: Mapping[str, Any], where: str, run: Measured) -> Pinned
         if not run.shared_host:
             return Pinned("yes", where)
         return Pinned("inconclusive", f"{where}, but no program checked whether threads stayed there")
-    return Pinned("yes", f"{where}; checked while running, no thread left them")
+    return Pinned("yes", f"{where}; checked during the run: no thread ran elsewhere")
 
 
 def _shared(run: Measured) -> str:

@@ -66,7 +66,7 @@ def unsettled(name: str, runs: Sequence[Measured], mean_trend: Trend | None) -> 
 def drift(runs: Sequence[Measured], mean_trend: Trend | None) -> str:
     """The drift of a side by `together`, settled or not; empty if there is no test."""
     if runs and all(grows(run) for run in runs):
-        return "no trend test: its data grow or its work is fixed"
+        return "not tested: its tables grow, or its work is fixed"
     if mean_trend is None:
         return ""
     low, high = mean_trend.worst[1:]

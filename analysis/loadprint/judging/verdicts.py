@@ -114,7 +114,7 @@ def _denied_cpu(run: Measured) -> list[str]:
     steal = q.get("cpu.server.steal")
     cores = q.get("cpu.server.cores")
     if steal and cores and cores.rate > 0 and steal.rate / cores.rate > client.STOLEN:
-        texts.append(f"{100 * steal.rate / cores.rate:.1f} % of its CPU time stolen")
+        texts.append(f"{100 * steal.rate / cores.rate:.1f} % of the server's CPU time stolen")
     if (share := client.stolen(run)) is not None and share > client.STOLEN:
         texts.append(f"{100 * share:.1f} % of the load's CPU time stolen")
     throttled = q.get("cgroup.server.throttled")

@@ -74,7 +74,7 @@ def reached(runs: Sequence[Run]) -> str:
     free = [value for run in runs if (value := free_buffer_share(run)) is not None]
     texts = []
     if written:
-        texts.append(f"redo {' / '.join(f'{value:.2f}' for value in written)} of its capacity")
+        texts.append(f"wrote {' / '.join(f'{value:.2f}' for value in written)} × the redo capacity")
     if free:
         texts.append(f"buffer pool {100 * (1 - sum(free) / len(free)):.0f} % in use")
     return ", ".join(texts)

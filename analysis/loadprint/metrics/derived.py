@@ -69,7 +69,7 @@ SERVER_SWITCHES = (
     "threads.server.nonvoluntary_ctxt_switches",
 )
 
-CLOSED_LOOP = "in a closed loop latency follows from throughput (threads / rate): no verdict"
+CLOSED_LOOP = "of one database transaction, which can contain many operations; in a closed loop it is threads / transactions per second: no verdict"
 
 
 def as_is(value: float) -> float:
@@ -184,7 +184,7 @@ KERNEL = (
     ),
     Metric(
         "pressure_cpu",
-        "some task waited for CPU",
+        "PSI cpu some",
         "%",
         "%",
         ("pressure.cpu_some",),
@@ -193,7 +193,7 @@ KERNEL = (
     ),
     Metric(
         "pressure_io",
-        "some task waited for I/O",
+        "PSI io some",
         "%",
         "%",
         ("pressure.io_some",),
@@ -204,7 +204,7 @@ KERNEL = (
         "all",
         Metric(
             "pressure_io_full",
-            "all tasks waited for I/O",
+            "PSI io full",
             "%",
             "%",
             ("pressure.io_full",),
@@ -213,7 +213,7 @@ KERNEL = (
         ),
         Metric(
             "pressure_memory",
-            "some task waited for memory",
+            "PSI memory some",
             "%",
             "%",
             ("pressure.memory_some",),

@@ -44,7 +44,7 @@ def _quantiles(
 
 def _waiting(state: str, label: str) -> Metric:
     key = f"waiting_{_word(state)}"
-    row = rate(key, f"server threads in: {label}", "1", "", f"sched.server.{state}.sum")
+    row = rate(key, f"server threads waiting: {label}", "1", "", f"sched.server.{state}.sum")
     plain: View = "always" if state in PLAIN else "all"
     return replace(row, formula="Δsum_ns / ns", footnote=WAITING, view=plain)
 
@@ -73,11 +73,11 @@ SCHEDULER = (
     ),
 )
 TCP = (
-    *_quantiles("rtt", "TCP round trip {}, accepted", "tcp_rtt"),
+    *_quantiles("rtt", "TCP RTT {}, accepted connections", "tcp_rtt"),
     *with_view(
         "all",
         replace(
-            rate("rtt_retransmits", "segments retransmitted, accepted", "1/s", "/s", "tcp_rtt.retransmits"),
+            rate("rtt_retransmits", "segments retransmitted, accepted connections", "1/s", "/s", "tcp_rtt.retransmits"),
             better="lower",
         ),
         rate("rtt_opened", "connections accepted", "1/s", "/s", "tcp_rtt.opened"),

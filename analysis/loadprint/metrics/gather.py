@@ -184,7 +184,7 @@ def _generator(run: Run, out: Quantities) -> None:
         if name == "p999" and timed < MIN_FOR_P999:
             out.mark_missing(
                 "latency.p999",
-                f"p99.9 of fewer than {MIN_FOR_P999:,} transactions depends on fewer than ten of them",
+                f"the run has fewer than {MIN_FOR_P999:,} transactions, so fewer than ten beyond p99.9",
             )
         elif isinstance(value, int | float) and math.isfinite(value):
             out.put(f"latency.{name}", value / 1e3, None)

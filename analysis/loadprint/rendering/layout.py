@@ -89,7 +89,7 @@ def sentences(table: Table) -> list[str]:
     """The sentences that are shown, and how to get the others."""
     texts = [sentence.text for sentence in table.sentences if sentence.shown]
     more = len(table.sentences) - len(texts)
-    return [*texts, f"{more} more with --format json."] if more else texts
+    return [*texts, f"{more} more with --format json or in the report."] if more else texts
 
 
 def with_common_notes_at_heads(table: Table) -> Table:

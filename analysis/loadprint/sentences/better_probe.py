@@ -109,7 +109,7 @@ def _of_subject(table: Table, subject: Subject, side: int, per: str) -> Iterator
     )
     counted = f" per {_unit(per)}" if any("{}" in sign.row for sign, *_ in votes) else ""
     names = [table.sides[place].name for place in (better, other)]
-    text = f"{names[0]} is a better probe of {subject.name} than {names[1]}: "
+    text = f"{names[0]} exercises {subject.name} more than {names[1]}: "
     text += f"{', '.join(phrases)}{counted} [{values}]."
     yield Sentence("better-probe", text, tuple(row.key for _, row, _ in votes), names[0], subject.about)
 

@@ -99,7 +99,7 @@ def _other(builder: RowBuilder) -> list[Group]:
     sides = builder.sides
     optional = (
         ("ebpf", "Kernel, by eBPF", derived_ebpf.EBPF),
-        ("limits", "Limits from outside", derived_hardware.LIMITS),
+        ("limits", "Limits of cloud and cgroup", derived_hardware.LIMITS),
         ("mysql", "Inside MySQL", derived_mysql.MYSQL),
     )
     return [
@@ -192,7 +192,7 @@ def _costs(builder: RowBuilder, disks: Sequence[Device], nics: Sequence[Device])
     protocol = if_measured(sides, generated.PROTOCOL_ROWS)
     failed = if_measured(sides, generated.errors(_error_codes(sides)))
     listed.append(Group("protocol", generated.PROTOCOL, builder.rows(protocol), COSTS))
-    listed.append(Group("errors", "Errors for 1000 operations", builder.rows(failed), COSTS))
+    listed.append(Group("errors", "Errors per 1,000 operations", builder.rows(failed), COSTS))
     return listed
 
 

@@ -112,7 +112,7 @@ def noise(names: Sequence[str], noises: Sequence[float | None]) -> list[tuple[st
         for name, each in zip(names, noises, strict=True)
         if each is not None
     ]
-    return [("noise", f"within runs, of operations/s (planning only): {'; '.join(texts)}")] if texts else []
+    return [("noise", f"of operations/s within a run, for planning only: {'; '.join(texts)}")] if texts else []
 
 
 def _describe(side: Side, runs: Sequence[Measured]) -> str:

@@ -13,9 +13,9 @@ from loadprint.tables.table import NoiseFloor, Plan, Row
 LEGEND = (
     "value: mean of the repeats; ratio: of geometric means, to {reference}; "
     "interval: 95 %, Student's t on the log of run means, unadjusted.",
-    "~ not distinguishable from 1   * differs (Benjamini–Hochberg, 5 %)   inf base is 0   ? both are 0",
-    "no mark: beyond 1 if it were the only row, not among all rows; or no test",
-    "– no ratio   points: difference of percentages",
+    "* differs from 1, tested among all rows (Benjamini–Hochberg, 5 %)   ~ the interval contains 1",
+    "no mark: the interval excludes 1, but not among this many rows; or no test",
+    "– no ratio   inf the reference is 0   ? both are 0   points: difference in percentage points",
 )
 
 
@@ -40,7 +40,7 @@ def _legend(columns: Sequence[Column], reference: str) -> list[str]:
         repeats = f"{fewest} repeat{'s' if fewest > 1 else ''}"
         texts.append(f"{repeats} per side: no interval, no ~, no verdict; they need three or more repeats.")
     elif all(column.paired for column in columns):
-        texts.append("runs are paired within blocks.")
+        texts.append("each block ran every side once; the interval compares runs of the same block.")
     else:
         texts.append("runs are not paired (no blocks on one host): Welch's t.")
     return texts

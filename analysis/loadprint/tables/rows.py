@@ -19,7 +19,7 @@ from loadprint.statistics import stats
 from loadprint.tables import ceilings
 from loadprint.tables.table import Cell, Row, Versus
 
-COARSE = "under three times its source's resolution"
+COARSE = "fewer than three steps of its counter: correct to a third at best"
 NO_DEVICE = "this side has no such device"
 OTHER_OPERATIONS = "the sides count different operations: no ratio"
 CLIENT_BOUND = "client-bound: the load generator was at its limit, the server may be able to do more"
@@ -154,7 +154,7 @@ class RowBuilder:
         if min(*side, *reference) <= 0:
             estimate = stats.difference(side, reference, paired=paired)
             reason = "is below 0" if min(*side, *reference) < 0 else "is 0"
-            kind, note = "difference", f"a repeat {reason}: difference, no log ratio"
+            kind, note = "difference", f"a repeat {reason}: the difference, not a ratio (~: its interval contains 0)"
         else:
             estimate = stats.ratio(side, reference, paired=paired, rounding=metric.rounding)
             apart = self._utilisation_gaps[position] > UTILISATION_GAP and _is_cpu_cost(metric.key)

@@ -53,7 +53,7 @@ enum Verb {
     Unmount(Unmount),
     /// Create a network namespace with a veth pair
     Netns(Netns),
-    /// Remove this path with its contents at the end
+    /// Remove this path and everything below it when the supervisor ends
     Own(Own),
     /// Merge a JSON object into the note of status.json (null removes a key)
     Note(Note),

@@ -55,7 +55,7 @@ use crate::ProbeError;
 /// The probe's line in the registry.
 pub const ENTRY: ProbeEntry = ProbeEntry::ebpf(
     "ebpf_statements",
-    "latency of each command in the server; the uprobes cost it microseconds a statement",
+    "latency of each command in the server; the uprobes cost the server microseconds per statement",
     &SCHEMA,
     open,
 )

@@ -17,13 +17,9 @@ _EXAMPLES = """examples:
   loadprint campaign ansible/campaigns/quick.yml
   loadprint campaign mine.yml --set repeats=5 --set sides.oltp.threads=8 --format json
   loadprint campaign ansible/campaigns/insert-scaling.yml --scale published
-  loadprint campaign mine.yml --runs runs        # opens runs/CAMPAIGN/<UTC start>-<hash8>/
-  loadprint campaign --close runs/quick/latest
-  loadprint campaign --drive runs/mine/latest b1-text@70-r1
 """
 _DESCRIPTION = """Check a campaign file and print its plan: sides, order of the runs, duration.
-Nothing is run: ansible/characterize.yml runs the plan, and uses the options --runs, --close,
---drive and --use-server."""
+The command runs no workload; ansible/characterize.yml runs the plan."""
 FIXED_S = 9.0  # copies, starts and stops of one run, measured on two cores with small data
 _SERVER = "settings that select the server (tarball, packages, rootfs_suite, ...); part of the hash"
 _WORKLOADS = "output of `loadprint-load list --format json`, to check the names of workloads"
@@ -51,10 +47,13 @@ def add(subparsers: Any) -> None:
         metavar="NAME[,NAME]",
         help="apply a named set of overrides from the file",
     )
-    parser.add_argument(
+    parser.add_argument("--workloads", type=json.loads, default=[], metavar="JSON", help=_WORKLOADS)
+    options.add_format(parser, ("text", "json"))
+    internal = parser.add_argument_group("options that ansible/characterize.yml uses")
+    internal.add_argument(
         "--runs", type=Path, metavar="DIR", help="open an execution below DIR, or resume an unfinished one"
     )
-    parser.add_argument(
+    internal.add_argument(
         "--binary",
         action="append",
         default=[],
@@ -62,29 +61,27 @@ def add(subparsers: Any) -> None:
         metavar="PATH",
         help="program whose content is part of the hash; may be repeated",
     )
-    parser.add_argument(
+    internal.add_argument(
         "--host",
         action="append",
         default=[],
         metavar="ROLE=NAME",
         help="host of a role; part of the hash; may be repeated",
     )
-    parser.add_argument("--server", type=json.loads, default={}, metavar="JSON", help=_SERVER)
-    parser.add_argument(
+    internal.add_argument("--server", type=json.loads, default={}, metavar="JSON", help=_SERVER)
+    internal.add_argument(
         "--use-server",
         nargs=2,
         metavar=("EXECUTION", "JSON"),
         help="store the server in an execution; fail if the execution has used another server",
     )
-    parser.add_argument("--workloads", type=json.loads, default=[], metavar="JSON", help=_WORKLOADS)
-    parser.add_argument("--new", action="store_true", help="do not resume an unfinished execution")
-    parser.add_argument(
-        "--close", type=Path, metavar="EXECUTION", help="mark an execution complete or unfinished"
+    internal.add_argument("--new", action="store_true", help="do not resume an unfinished execution")
+    internal.add_argument(
+        "--close", type=Path, metavar="EXECUTION", help="mark an execution complete if all its runs are, else unfinished"
     )
-    parser.add_argument(
+    internal.add_argument(
         "--drive", nargs=2, metavar=("EXECUTION", "RUN"), help="print the rate of one run, as JSON"
     )
-    options.add_format(parser, ("text", "json"))
     parser.set_defaults(run=run)
 
 

@@ -39,7 +39,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--claimed",
         metavar="JSON",
-        help="check limits of the vendor, and print them in base units (B/s, 1/s)",
+        help="read limits that the vendor states, and print them in base units (B/s, 1/s)",
     )
     parser.add_argument(
         "--gather", type=Path, metavar="DIR", help="read a directory of tool outputs and write ceilings.json"

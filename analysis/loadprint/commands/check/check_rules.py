@@ -63,7 +63,7 @@ HOST = (
         "little_room",
         "note",
         rules_host.few_spare_cpus,
-        "no core is left for the load and the kernel",
+        "server and load have one core each; the kernel, interrupts and the recorder share them",
         "use a larger host, or two hosts",
     ),
     Rule(

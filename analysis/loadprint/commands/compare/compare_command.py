@@ -30,7 +30,7 @@ def add_compare(subparsers: Any) -> None:
         subparsers, "compare", "compare sides with a reference, in one table of ratios", COMPARE_EXAMPLES
     )
     options.add_sides(parser, "SIDE")
-    parser.add_argument("--per-op", action="store_true", help="print only the costs per operation")
+    parser.add_argument("--per-op", action="store_true", help="print only the costs: per operation, statement, commit, row and CPU-second")
     parser.add_argument(
         "--all", action="store_true", help="print every row for which a side has data (default: a selection)"
     )
@@ -44,7 +44,7 @@ def add_compare(subparsers: Any) -> None:
         "--noise",
         type=Path,
         metavar="EXECUTION",
-        help="A/A execution: mark ratios within the range of its ratios with ~",
+        help="A/A execution: also mark a ratio with ~ if the sides of the A/A differ by as much",
     )
     options.add_output(parser, (*options.FORMATS, "html"))
     parser.set_defaults(run=run_compare)

@@ -23,7 +23,7 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
         )
         yield name, f"{' '.join(executions)}: {hosts}"
     yield "hardware", _differences(report.subject) or "no difference recorded"
-    yield "differs", _differences(report.configuration) or "nothing material in the configuration"
+    yield "differs", _differences(report.configuration) or "no material difference in the configuration"
     if report.accepted:
         yield "accepted", _differences(report.accepted)
     for note in report.notes:

@@ -44,7 +44,7 @@ def add_shape(subparsers: Any) -> None:
 
 def _report_parser(subparsers: Any, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
     parser = options.command(subparsers, name, summary, examples)
-    parser.add_argument("execution", type=Path, metavar="EXECUTION")
+    parser.add_argument("execution", type=Path, metavar="EXECUTION", help="directory of an execution")
     options.add_output(parser)
     return parser
 

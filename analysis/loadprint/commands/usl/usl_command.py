@@ -47,7 +47,7 @@ def add(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="N=M",
-        help="the rows labelled N were measured at M (repeatable)",
+        help="read concurrency N of the file as M, where a label is wrong (repeatable)",
     )
     parser.add_argument(
         "--predict", metavar="N,N,…", help="predict at these (default: 2, 4, 8 × the largest, and 1000)"

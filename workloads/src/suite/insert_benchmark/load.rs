@@ -1,4 +1,4 @@
-//! Runs one step: assigns a role to each connection and reports whether the promised insert rate
+//! Runs one step: assigns a role to each connection and reports whether the requested insert rate
 //! was held.
 
 use std::sync::Arc;

@@ -81,7 +81,7 @@ const QUERY_SECONDS: &str = "60";
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "insert_benchmark",
-    summary: "the insert benchmark: load, indexes, inserts with deletes, queries at a promised insert rate",
+    summary: "the insert benchmark: load, indexes, inserts with deletes, queries at a fixed insert rate",
     operation: "insert benchmark row or query, by the step",
     types: &[
         "insert",
