@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -14,7 +16,9 @@ from loadprint.errors import InputError
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command. Status 0: done; 2: unusable input, with one line on stderr."""
     words = sys.argv[1:] if words is None else words
-    arguments = _parser(words).parse_args(words)
+    arguments, unknown = _parser(words).parse_known_args(words)
+    if unknown:
+        arguments.parser.error(_unknown(arguments.parser, unknown[0]))
     try:
         return int(arguments.run(arguments))
     except InputError as error:
@@ -26,6 +30,14 @@ def main(words: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `loadprint compare … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _unknown(parser: argparse.ArgumentParser, word: str) -> str:
+    """Return the message for an argument that the command does not have."""
+    near = difflib.get_close_matches(
+        word.partition("=")[0], re.findall(r"--[a-z-]+", parser.format_usage()), 1
+    )
+    return f"unknown argument {word}{f'; did you mean {near[0]}?' if near else ''}"
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

@@ -26,26 +26,28 @@ use crate::http::Listening;
 const EXAMPLES: &str = "\
 Examples:
   loadprint-collect record --out runs/try --duration 60s
-  loadprint-collect record --out RUN --process server=@/run/mysqld/mysqld.pid --cpuset server=0-7 --data-dir /var/lib/mysql
+  loadprint-collect record --out RUN --process server=@/run/mysqld/mysqld.pid \
+      --cpuset server=0-7 --data-dir /var/lib/mysql
   loadprint-collect finish RUN          after the recorder was killed
   loadprint-collect probes              which probes this host supports, and why not the others
   loadprint-collect serve               for Prometheus: http://127.0.0.1:9779/metrics";
 
 const RECORD_EXAMPLES: &str = "\
-Records until SIGTERM or SIGINT, --duration or --deadline, then writes the tables. After SIGKILL, `loadprint-collect finish RUN`
-writes the tables; only the tick that was being written is lost. SIGUSR1 requests one tick of all probes, including those that
-are otherwise read at the start and the end only (mysql_digests): send it where a measurement window begins or ends.
+Records until SIGTERM or SIGINT, --duration or --deadline, then writes the tables. After SIGKILL,
+`loadprint-collect finish RUN` writes the tables; only the tick that was being written is lost.
+SIGUSR1 requests one tick of all probes, including those that are otherwise read at the start and
+the end only (mysql_digests): send it where a measurement window begins or ends.
 
 Examples:
   loadprint-collect record --out runs/try --duration 60s
   loadprint-collect record --out RUN --role load --process load=sysbench --interval 100ms
   loadprint-collect record --out RUN --probes cpu,disk,process --process server=4242
-  loadprint-collect record --out RUN --listen 127.0.0.1:9779      also serves the last tick to Prometheus";
+  loadprint-collect record --out RUN --listen 127.0.0.1:9779    also serves the last tick";
 
 const SERVE_EXAMPLES: &str = "\
-Reads the probes on each scrape, until SIGTERM or SIGINT. Metrics that node_exporter also exports have its names, labels and
-values. Serves OpenMetrics 1.0 and Prometheus text 0.0.4. TLS and passwords: --web-config-file, in the format of the Prometheus
-exporters, for example
+Reads the probes on each scrape, until SIGTERM or SIGINT. Metrics that node_exporter also exports
+have its names, labels and values. Serves OpenMetrics 1.0 and Prometheus text 0.0.4. TLS and
+passwords: --web-config-file, in the format of the Prometheus exporters, for example
 
   tls_server_config:
     cert_file: server.crt
@@ -55,12 +57,14 @@ exporters, for example
 
 Examples:
   loadprint-collect serve
-  loadprint-collect serve --listen 127.0.0.1:9779 --listen '[::1]:9779' --process server=mysqld
+  loadprint-collect serve --listen 127.0.0.1:9779 --listen '[::1]:9779' \
+      --process server=mysqld
   loadprint-collect serve --listen 0.0.0.0:9779 --web-config-file /etc/loadprint/web.yml";
 
 const FINGERPRINT_EXAMPLES: &str = "\
 Examples:
-  loadprint-collect fingerprint --data-dir /var/lib/mysql --cpuset server=0-7 --cpuset load=8-15
+  loadprint-collect fingerprint --data-dir /var/lib/mysql --cpuset server=0-7 \
+      --cpuset load=8-15
   loadprint check --data-dir /var/lib/mysql      checks it for configuration mistakes";
 
 /// Records the counters of a host.

@@ -4,6 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
+use loadprint_probes::Host;
+use loadprint_probes::Options;
+use loadprint_probes::options::Find;
+use loadprint_probes::procfs::targets::Targets;
 use loadprint_recording::FORMAT_VERSION;
 use loadprint_recording::clock;
 use loadprint_recording::files::Directory;
@@ -63,6 +67,7 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     let staging = StagingDir::new(&role, &dir).context("cannot create the journal directory")?;
     let sadc = Sadc::start(options, &role, &staging);
     probe_options.processes.extend(sadc.target());
+    warn_of_absent_processes(&host, &probe_options);
     let probes = open_probes(&options.probes, &host, &probe_options)?;
     let mut facts = fingerprint::read(
         &host,
@@ -114,6 +119,25 @@ pub fn run(options: &RecordOptions) -> anyhow::Result<()> {
     drop(pid_file);
     eprintln!("{}", summary(&finished));
     Ok(())
+}
+
+/// Warns of a process that does not exist: a process found by name may start later, a misspelt one
+/// never does.
+fn warn_of_absent_processes(host: &Host, options: &Options) {
+    for target in &options.processes {
+        let (text, exists) = match &target.find {
+            Find::Pid(pid) => (pid.to_string(), host.proc(&pid.to_string()).exists()),
+            Find::Name(name) => {
+                let found = Targets::new(host, vec![target.clone()]).find();
+                (name.clone(), !found.is_empty())
+            }
+            Find::PidFile(_) | Find::Cgroup(_) => continue,
+        };
+        if !exists {
+            let role = &target.role;
+            eprintln!("loadprint-collect: warning: --process {role}={text}: no such process at the start");
+        }
+    }
 }
 
 /// Keeps the capabilities for writing into the directories of the recording.

@@ -100,7 +100,7 @@ def test_not_a_run_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     ):
         assert expected in refused(["inspect", str(tmp_path / name)], capsys)
         # sadf reads files, which can be of sysstat
-        compared = "sadf failed" if name == "file" else expected
+        compared = "is not an sa file" if name == "file" else expected
         assert compared in refused(["compare", str(tmp_path / name), str(tmp_path / name)], capsys)
 
 

@@ -220,7 +220,7 @@ def test_settings_that_differ_are_told_material_or_harmless(tmp_path: Path) -> N
     told = "durability: commit redo synced | redo written, synced every 1 s"
     assert (table.verdicts[0].answer, table.verdicts[0].text) == ("no", told)
     assert dict(table.facts)["differs"] == told
-    assert dict(table.facts)["harmless"] == "port"
+    assert dict(table.facts)["harmless"] == "differ without effect: port"
 
 
 def test_connections_that_share_threads_are_told_and_material(tmp_path: Path) -> None:

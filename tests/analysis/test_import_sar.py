@@ -227,7 +227,7 @@ def test_a_share_of_few_printed_steps_is_marked(tmp_path: Path, capsys: pytest.C
     table = json.loads(capsys.readouterr().out)
     rows = {row["key"]: row for group in table["groups"] for row in group["rows"]}
     told = [table["footnotes"][note - 1] for note in rows["cpu_server_iowait"]["cells"][1]["notes"]]
-    assert told == ["under three times its source's resolution"]
+    assert told == ["fewer than three steps of its counter: correct to a third at best"]
     assert rows["cpu_server_user"]["cells"][1]["notes"] == []
 
 

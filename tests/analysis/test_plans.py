@@ -50,7 +50,7 @@ def test_the_noise_of_each_side_stands_above_the_table(tmp_path: Path) -> None:
     table = table_of(tmp_path / "x", [100, 101, 102], [200, 201, 202])
     assert [head.noise is not None and 0 < head.noise < 0.01 for head in table.sides] == [True, True]
     said = dict(table.facts)["noise"]
-    assert said.startswith("within runs, of operations/s (planning only): a ±0.")
+    assert said.startswith("of operations/s within a run, for planning only: a ±0.")
 
 
 def test_a_series_too_short_has_neither_noise_nor_drift(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_verdicts(base: Base, tmp_path: Path, events: int, verdict: str, status:
     assert result.high is not None
     assert result.low < result.ratio < result.high
     assert result.limit == pytest.approx(0.97)
-    assert any("type: 1 | 1 instances" in note for note in report.notes)
+    assert any("type: 1 baseline and 1 candidate instances" in note for note in report.notes)
 
 
 def test_wide_bounds_say_how_many_more_repeats_would_decide(base: Base, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_disturbed_repeat_decides_nothing_unless_it_may(base: Base, tmp_path: 
     write_manifest(new / "b2-oltp-r2")
     report = base.judge([str(new)], asked())
     assert report.reasons == ("oltp: disturbed",)
-    assert only_cell(report).voids[0][1].endswith("b2-oltp-r2 cpu 1.10 × slower after (limit 1.03 ×)")
+    assert only_cell(report).voids[0][1].endswith("b2-oltp-r2 cpu 1.10 × slower after the run (limit 1.03 ×)")
     assert base.judge([str(new)], asked(accept_disturbed=True)).verdict == "pass"
 
 

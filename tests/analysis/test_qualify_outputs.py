@@ -158,7 +158,7 @@ def test_real_recordings_do_not_fail_without_enough_repeats(
     ("words", "said"),
     [
         (["qualify"], "no baseline given"),
-        (["qualify", "{old}"], "needs two executions, or only the options; 1 given"),
+        (["qualify", "{old}"], "1 argument given, BASELINE and CANDIDATE needed"),
         (["qualify", "{old}", "{old}/nowhere"], "no such execution or run"),
         (["qualify", "{old}", "{old}:other"], "no side `other`; its sides are oltp"),
         (["qualify", "{old}", "{old}:@50"], "no side at `@50`"),

@@ -201,7 +201,7 @@ def test_values_are_cited_with_their_units(told: Table) -> None:
 def test_only_the_first_few_are_shown_and_json_has_all(told: Table) -> None:
     shown = [one for one in told.sentences if one.shown]
     assert len(shown) == 6 < len(told.sentences)
-    assert layout.sentences(told)[-1] == f"{len(told.sentences) - 6} more with --format json."
+    assert layout.sentences(told)[-1] == f"{len(told.sentences) - 6} more with --format json or in the report."
     # what spoils a comparison comes first
     assert [one.id for one in told.sentences][:2] == ["client-bound", "steal"]
 
@@ -222,15 +222,15 @@ def test_the_better_probe_needs_intervals_and_no_contradiction(tmp_path: Path) -
 
     few, many = {"writes": 20, "sent": 9000, "received": 9000}, {"writes": 60, "sent": 900, "received": 900}
     agreed = said("agreed", 3, few, many)
-    assert list(agreed) == ["b is a better probe of storage", "a is a better probe of the network"]
+    assert list(agreed) == ["b exercises storage more", "a exercises the network more"]
     assert {(one.side, one.about) for one in agreed.values()} == {("b", "storage"), ("a", "network")}
-    assert "2.9 × the writes" in agreed["b is a better probe of storage"].text
-    assert "9.9 × the bytes sent" in agreed["a is a better probe of the network"].text
+    assert "2.9 × the writes" in agreed["b exercises storage more"].text
+    assert "9.9 × the bytes sent" in agreed["a exercises the network more"].text
 
     mixed = said("mixed", 3, few, {**many, "writes": 21, "received": 90_000})
     assert list(mixed) == [
-        "a is a better probe of sending over the network",
-        "b is a better probe of receiving over the network",
+        "a exercises sending over the network more",
+        "b exercises receiving over the network more",
     ]
     assert said("two repeats", 2, few, many) == {}
     assert said("near", 3, few, {"writes": 29, "sent": 9500, "received": 8800}) == {}

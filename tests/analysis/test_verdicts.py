@@ -45,8 +45,8 @@ def measured(
 @pytest.mark.parametrize(
     ("rates", "said"),
     [
-        ({"threads.load.busiest": 0.91}, "busiest thread 91 % (limit 90 %)"),
-        ({"threads.load.busiest": 0.904}, "busiest thread 90.4 % (limit 90 %)"),
+        ({"threads.load.busiest": 0.91}, "busiest thread 91 % of a CPU (limit 90 %)"),
+        ({"threads.load.busiest": 0.904}, "busiest thread 90.4 % of a CPU (limit 90 %)"),
         ({"cpu.load.user": 0.9, "cpu.load.idle": 0.1, "cpu.load.system": 0.0}, "its CPUs 90 % (limit 80 %)"),
         (
             {"threads.load.run_delay_ns": 0.08, "threads.load.on_cpu_ns": 0.4},
@@ -74,7 +74,7 @@ def test_below_all_limits_it_is_not_and_the_numbers_are_told(tmp_path: Path) -> 
     kept = {"sockets.load.time_wait": 0.0, "sockets.load.active_opens": 600.0}
     result = client.bound([measured(tmp_path / "r", kept, {"sysctl": PORTS})])
     assert result.answer == "no"
-    assert result.text.startswith("busiest thread 33 %, its CPUs 40 %, CPU wait 0.1 % of latency")
+    assert result.text.startswith("busiest thread 33 % of a CPU, its CPUs 40 %, CPU wait 0.1 % of latency")
     assert result.text.endswith("0 % of ports in TIME_WAIT"), "connections that stay open hold no other port"
 
 
@@ -88,7 +88,7 @@ def test_a_wait_for_stolen_cpus_is_a_disturbance_and_does_not_make_the_client_th
     run = measured(tmp_path / "stolen", WAITS | STOLEN)
     result = client.bound([run])
     assert result.answer == "no"
-    assert "not counted: CPU wait 11 % of latency with 7.0 % of its CPU time stolen" in result.text
+    assert "not counted: CPU wait 11 % of latency where 7.0 % of the load's CPU time was stolen" in result.text
     (disturbed,) = (
         each
         for each in verdicts([Side("a", "A", (run.run,))], [[run]], Comparability("yes", "", (), ()), {})
@@ -129,7 +129,7 @@ def test_pinned_as_the_supervisor_saw_it(tmp_path: Path) -> None:
     result = placed(tmp_path / "a", verified=True, server=seen, load=seen, connection="veth")
     assert (result.answer, result.text) == (
         "yes",
-        "server CPU 0, load CPU 1, by veth; checked while running, no thread left them",
+        "server CPU 0, load CPU 1, connected by veth; checked during the run: no thread ran elsewhere",
     )
     strayed = placed(tmp_path / "b", verified=True, server=seen, load=seen | {"outside_ran": 3})
     assert strayed.answer == "not separated"
@@ -155,7 +155,7 @@ def test_what_the_recorder_took_and_where_it_was(tmp_path: Path) -> None:
     result = observer.observed([measured(tmp_path / "a", cheap, facts)])
     assert result.answer == "small"
     assert result.cost == "0.10 % of a core and 8 MB"
-    assert result.where == "on CPU 1 outside of the server's, journal in memory"
+    assert result.where == "recorder on CPU 1, not the server's, journal in memory"
     facts = {
         "recorder": {"cpus": "0-1"},
         "storage": [data, data | {"role": "journal"}],
@@ -163,7 +163,7 @@ def test_what_the_recorder_took_and_where_it_was(tmp_path: Path) -> None:
     }
     result = observer.observed([measured(tmp_path / "b", cheap, facts)])
     assert result.answer == "matters"
-    assert result.where == "*on the server's CPU 0*, *journal on the data's disk vda*"
+    assert result.where == "*recorder on the server's CPU 0*, *journal on the data's disk vda*"
     dear = observer.observed([measured(tmp_path / "c", {"process.recorder.cpu": 0.02})])
     assert (dear.answer, dear.cost) == ("matters", "2.00 % of a core and 8 MB")
 
@@ -175,7 +175,7 @@ def test_what_the_recorder_read_is_told_beside_its_cost(tmp_path: Path) -> None:
     probes = {name: {1: 0.0, 2: 1.0} for name in read}
     window = Window("server", 1, 2, 1.0, probes, 0, {}, {}, 1_000_000_000)
     result = observer.observed([replace(run, window=window)])
-    assert result.reads == "reads 6 probes, including threads, mysql, 2 of eBPF"
+    assert result.reads == "6 probes, including threads, mysql, 2 eBPF"
     assert observer.observed([replace(run, window=None)]).reads == ""
 
 
@@ -266,7 +266,7 @@ def test_stolen_time_and_a_quota_disturb_a_run(tmp_path: Path) -> None:
     assert result[-1] == Verdict(
         "disturbed",
         "1 of 2 runs",
-        "a r 4.0 % of its CPU time stolen; a r throttled by its quota in 25 % of periods",
+        "a r 4.0 % of the server's CPU time stolen; a r throttled by its quota in 25 % of periods",
     )
     quiet = verdicts(sides[1:], [[calm]], Comparability("yes", "", (), ()), {})
     assert [each.key for each in result] == ["comparable", *(each.key for each in quiet)]

@@ -93,7 +93,7 @@ def test_blocks_that_are_written_again_are_no_redo(tmp_path: Path) -> None:
 
 def test_what_was_reached_reads_well(tmp_path: Path) -> None:
     run = run_with(tmp_path / "run", MYSQL)
-    assert reached([run, run]) == "redo 0.25 / 0.25 of its capacity, buffer pool 75 % in use"
+    assert reached([run, run]) == "wrote 0.25 / 0.25 × the redo capacity, buffer pool 75 % in use"
 
 
 def test_a_server_that_does_not_tell_breaks_no_promise(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def compose(path: Path, kind: str = "campaign", example: str = "see ansible/camp
         text = path.read_text(encoding="utf-8")
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except FileNotFoundError:
-        raise DocumentError(f"{path}: no such {kind} file{_neighbours(path)}") from None
+        raise DocumentError(f"{path}: no such {kind} file{_neighbours(path)}; {example}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DocumentError(f"{path}: cannot be read: {error}") from None
     except yaml.MarkedYAMLError as error:

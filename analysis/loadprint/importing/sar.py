@@ -139,7 +139,11 @@ def _printed(path: Path, sadf: str | None) -> tuple[str, str]:
     if status != 0:
         message = message.partition(" Try to convert")[0]
         fix = "give an sa file; convert one of an older sysstat with `sadf -c FILE > NEW`"
-        raise InputError(path, f"sadf failed: {message[:MAX_MESSAGE] or f'status {status}'}", fix)
+        raise InputError(
+            path,
+            f"is not an sa file ({message[:MAX_MESSAGE].rstrip(':') or f'sadf ended with status {status}'})",
+            fix,
+        )
     return output.decode("utf-8", errors="replace"), message
 
 

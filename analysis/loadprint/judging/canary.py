@@ -103,7 +103,7 @@ def largest(by_run: Mapping[Path, Sequence[Shift]]) -> str:
         shift = max(shifts_of_part, key=lambda each: abs(math.log1p(each.change)))
         factor, limit = _factor_and_limit(shift)
         text = f"limit {limit}" if limit else "no limit: too few canaries at rest to determine repeatability"
-        text += " by its repeatability at rest" if (shift.limit or 0.0) > LIMIT else ""
+        text += ", three times its variation at rest" if (shift.limit or 0.0) > LIMIT else ""
         texts.append(f"{part} {factor} {_direction(shift)} ({text})")
     runs = f"{len(by_run)} run{'s' if len(by_run) > 1 else ''}"
     return f"largest changes from before to after a run, {runs}: {'; '.join(texts)}" if texts else ""

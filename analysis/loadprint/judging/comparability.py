@@ -100,7 +100,8 @@ def judge(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> Comp
         return Comparability("with reserve", f"{count} ({groups})", differing, unknown)
     if unknown:
         return Comparability("inconclusive", "; ".join(unknown), differing, unknown)
-    apart = "apart from what the campaign varies" if any(each.asked for each in differing) else ""
+    apart = "no material difference in the configuration"
+    apart += " apart from what the campaign varies" if any(each.asked for each in differing) else ""
     return Comparability("yes", apart, differing, unknown)
 
 

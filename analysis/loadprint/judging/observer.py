@@ -75,8 +75,8 @@ def _reads(run: Measured) -> str:
     read = list(run.window.middle_ns)
     expensive = [name for name in EXPENSIVE if name in read]
     ebpf = len(_attached(run))
-    named = [*expensive, *([f"{ebpf} of eBPF"] if ebpf else [])]
-    return f"reads {len(read)} probes" + (f", including {', '.join(named)}" if named else "")
+    named = [*expensive, *([f"{ebpf} eBPF"] if ebpf else [])]
+    return f"{len(read)} probes" + (f", including {', '.join(named)}" if named else "")
 
 
 def _attached(run: Measured) -> list[str]:
@@ -149,10 +149,10 @@ def _cpus(run: Measured) -> tuple[str, bool]:
         return "", False
     shared = allowed & set(run.server_cpus)
     if not shared:
-        return f"on CPU {cpu_list(tuple(sorted(allowed)))} outside of the server's", False
+        return f"recorder on CPU {cpu_list(tuple(sorted(allowed)))}, not the server's", False
     online = (run.run.fingerprint("server").get("cpus") or {}).get("online")
     others_free = not isinstance(online, int) or online > len(run.server_cpus)
-    return f"*on the server's CPU {cpu_list(tuple(sorted(shared)))}*", others_free
+    return f"*recorder on the server's CPU {cpu_list(tuple(sorted(shared)))}*", others_free
 
 
 def _journal(run: Measured) -> tuple[str, bool]:

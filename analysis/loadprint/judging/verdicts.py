@@ -102,7 +102,7 @@ def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], sh
         return Verdict(
             "disturbed",
             "no",
-            f"by the canary before and after {watched}{of} run{'s' if len(places) > 1 else ''}",
+            f"by the fixed work before and after {watched}{of} run{'s' if len(places) > 1 else ''}",
         )
     return Verdict("disturbed", "inconclusive", "no canary ran")
 

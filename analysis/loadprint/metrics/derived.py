@@ -60,6 +60,7 @@ class Metric:
             self,
             key=self.key.format(entity),
             label=self.label.format(entity),
+            formula=self.formula.replace("{}", entity),
             needs=tuple(name.format(entity) for name in self.needs),
         )
 
@@ -69,7 +70,10 @@ SERVER_SWITCHES = (
     "threads.server.nonvoluntary_ctxt_switches",
 )
 
-CLOSED_LOOP = "of one database transaction, which can contain many operations; in a closed loop it is threads / transactions per second: no verdict"
+CLOSED_LOOP = (
+    "of one database transaction, which can contain many operations; in a closed loop it is threads / "
+    "transactions per second: no verdict"
+)
 
 
 def as_is(value: float) -> float:

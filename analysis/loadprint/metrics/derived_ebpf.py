@@ -7,7 +7,7 @@ from dataclasses import replace
 from loadprint.metrics.derived import Metric, View, rate, with_view
 
 WAITING = (
-    "mean number of threads in this state (time in it per second), including threads that wait for work; the "
+    "mean number of threads in this state (time in it per second), including idle background threads; the "
     "sum of all states is the number of threads that are not on a CPU"
 )
 BUCKET = 0.0625  # largest distance of a value to the middle of its bucket
@@ -44,7 +44,7 @@ def _quantiles(
 
 def _waiting(state: str, label: str) -> Metric:
     key = f"waiting_{_word(state)}"
-    row = rate(key, f"server threads waiting: {label}", "1", "", f"sched.server.{state}.sum")
+    row = rate(key, f"waiting threads: {label}", "1", "", f"sched.server.{state}.sum")
     plain: View = "always" if state in PLAIN else "all"
     return replace(row, formula="Δsum_ns / ns", footnote=WAITING, view=plain)
 
@@ -73,11 +73,17 @@ SCHEDULER = (
     ),
 )
 TCP = (
-    *_quantiles("rtt", "TCP RTT {}, accepted connections", "tcp_rtt"),
+    *_quantiles("rtt", "TCP RTT {}, to clients", "tcp_rtt"),
     *with_view(
         "all",
         replace(
-            rate("rtt_retransmits", "segments retransmitted, accepted connections", "1/s", "/s", "tcp_rtt.retransmits"),
+            rate(
+                "rtt_retransmits",
+                "retransmits, to clients",
+                "1/s",
+                "/s",
+                "tcp_rtt.retransmits",
+            ),
             better="lower",
         ),
         rate("rtt_opened", "connections accepted", "1/s", "/s", "tcp_rtt.opened"),

@@ -51,7 +51,7 @@ MYSQL = (
     rate("redo", "redo written", "B/s", "kB/s", "mysql.redo"),
     _share(
         "checkpoint_age_max",
-        "checkpoint age, largest, of redo capacity",
+        "checkpoint age, largest, of redo",
         "100 × (LSN − checkpoint LSN) / capacity",
         "mysql.checkpoint_age.max",
         "mysql.redo_capacity.mean",

@@ -234,7 +234,12 @@ def _generator_specific(result: dict[str, Any], out: Quantities) -> None:
     for name in ("rate", "achieved_rate", "backlog_max", "backlog_end"):
         _put(out, f"load.{name}", result.get(name), "the load ran in a closed loop")
     for name in ("nopm", "tpm"):
-        _put(out, f"details.{name}", (result.get("details") or {}).get(name), f"the workload has no {name}")
+        _put(
+            out,
+            f"details.{name}",
+            (result.get("details") or {}).get(name),
+            f"the generator does not report {name}",
+        )
     out.mark_missing("type", "this side does not have this transaction type")
     for kind, reported in (result.get("transactions") or {}).items():
         for name, value in ((reported or {}).get("latency_ms") or {}).items():

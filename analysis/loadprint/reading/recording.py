@@ -160,6 +160,9 @@ def _explain_missing_run(path: Path) -> None:
         raise InputError(
             path, "is an execution of several runs, not a run", "give one of its run directories"
         )
+    below = sorted(path.glob("*/execution.json"))
+    if below:
+        raise InputError(path, "contains executions", f"give one of them, such as {below[-1].parent}")
     empty = not any(path.iterdir())
     raise InputError(
         path, "is empty" if empty else "contains no run.json", "give a directory that Loadprint recorded"

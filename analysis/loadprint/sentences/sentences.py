@@ -153,10 +153,18 @@ def _costs(table: Table, side: int) -> Sentence | None:
         values = "; ".join(
             f"{row.label} {_value(row, side)} against {_value(row, table.base)}" for row, *_ in costs
         )
-        text = f"Per {unit}, {name} uses {_listed(phrases)} of {table.reference}"
+        text = f"Per {unit}{_rows(table, side, per)}, {name} uses {_listed(phrases)} of {table.reference}"
         text += f"{', by single values' if single else ''} [{values}]."
         return Sentence("costs", text, tuple(row.key for row, *_ in costs), name, "")
     return None
+
+
+def _rows(table: Table, side: int, per: str) -> str:
+    """The rows that a commit contains, because commits of two workloads can differ by orders of magnitude."""
+    row = table.row("rows_changed_per_commit") if per == "commit" else None
+    if row is None or None in (row.cells[side].value, row.cells[table.base].value):
+        return ""
+    return f" ({_value(row, side)} rows, in {table.reference} {_value(row, table.base)})"
 
 
 def _far_costs(table: Table, side: int, per: str) -> Iterator[tuple[Row, str, float, bool]]:

@@ -133,7 +133,10 @@ def read(path: Path) -> tuple[Ceiling, ...]:
     """Read a file of ceilings. Raises InputError naming the invalid entry."""
     if not path.is_file():
         raise InputError(path, "no such file", HINT)
-    document = read_object(path)
+    try:
+        document = read_object(path)
+    except InputError as error:
+        raise InputError(path, f"is not a file of ceilings: {error.what}", HINT) from error
     version = document.get("format_version", 1)
     if version != 1:
         raise InputError(path, f"format version {version}, this loadprint reads 1", "update it")

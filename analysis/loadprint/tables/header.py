@@ -62,7 +62,7 @@ def _differing(comparable: Comparability) -> list[tuple[str, str]]:
     if comparable.harmless:
         names = [difference.name for difference in comparable.harmless]
         more = f", and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-        lines.append(("harmless", ", ".join(names[:MAX_LISTED]) + more))
+        lines.append(("harmless", f"differ without effect: {', '.join(names[:MAX_LISTED])}{more}"))
     if comparable.unknown and comparable.answer != "inconclusive":
         lines.append(("unknown", "; ".join(comparable.unknown)))
     return lines
@@ -112,7 +112,9 @@ def noise(names: Sequence[str], noises: Sequence[float | None]) -> list[tuple[st
         for name, each in zip(names, noises, strict=True)
         if each is not None
     ]
-    return [("noise", f"of operations/s within a run, for planning only: {'; '.join(texts)}")] if texts else []
+    return (
+        [("noise", f"of operations/s within a run, for planning only: {'; '.join(texts)}")] if texts else []
+    )
 
 
 def _describe(side: Side, runs: Sequence[Measured]) -> str:

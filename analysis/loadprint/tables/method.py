@@ -11,7 +11,8 @@ from loadprint.tables.rows import Column
 from loadprint.tables.table import NoiseFloor, Plan, Row
 
 LEGEND = (
-    "value: mean of the repeats; ratio: of geometric means, to {reference}; "
+    "value: arithmetic mean of the repeats; ratio: of geometric means, to {reference}, so not exactly "
+    "value ÷ value; "
     "interval: 95 %, Student's t on the log of run means, unadjusted.",
     "* differs from 1, tested among all rows (Benjamini–Hochberg, 5 %)   ~ the interval contains 1",
     "no mark: the interval excludes 1, but not among this many rows; or no test",

@@ -154,7 +154,10 @@ class RowBuilder:
         if min(*side, *reference) <= 0:
             estimate = stats.difference(side, reference, paired=paired)
             reason = "is below 0" if min(*side, *reference) < 0 else "is 0"
-            kind, note = "difference", f"a repeat {reason}: the difference, not a ratio (~: its interval contains 0)"
+            kind, note = (
+                "difference",
+                f"a repeat {reason}: the difference, not a ratio (~: its interval contains 0)",
+            )
         else:
             estimate = stats.ratio(side, reference, paired=paired, rounding=metric.rounding)
             apart = self._utilisation_gaps[position] > UTILISATION_GAP and _is_cpu_cost(metric.key)

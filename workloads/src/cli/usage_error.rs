@@ -48,6 +48,9 @@ pub fn one_line(error: &clap::Error, workloads: &str) -> anyhow::Error {
         ErrorKind::InvalidSubcommand => {
             let given = text(ContextKind::InvalidSubcommand).unwrap_or_default();
             let suggestion = text(ContextKind::SuggestedSubcommand);
+            if workloads.split(", ").any(|workload| workload == given) {
+                return anyhow!("the verb comes first: `loadprint-load run {given}`");
+            }
             anyhow!(
                 "unknown verb or workload `{given}`: {}",
                 nearest(

@@ -49,7 +49,7 @@ def add(subparsers: Any) -> None:
     planning.set_defaults(run=run_plan)
     running = verb(
         "run",
-        "run an experiment on this host; the change is always reverted at the end",
+        "run an experiment on this host and revert its change at the end, also after a failure",
         "EXPERIMENT.yml",
         "experiment file, see docs/ab.md",
         RUN_STATUS,

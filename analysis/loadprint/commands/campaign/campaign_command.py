@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,11 @@ _DESCRIPTION = """Check a campaign file and print its plan: sides, order of the 
 The command runs no workload; ansible/characterize.yml runs the plan."""
 FIXED_S = 9.0  # copies, starts and stops of one run, measured on two cores with small data
 _SERVER = "settings that select the server (tarball, packages, rootfs_suite, ...); part of the hash"
-_WORKLOADS = "output of `loadprint-load list --format json`, to check the names of workloads"
+_WORKLOADS = (
+    "output of `loadprint-load list --format json`, to check the names of workloads (default: that of this "
+    "checkout's program, if it is built)"
+)
+_MAX_LISTED = 30  # runs of a plan
 
 
 def add(subparsers: Any) -> None:
@@ -47,7 +52,7 @@ def add(subparsers: Any) -> None:
         metavar="NAME[,NAME]",
         help="apply a named set of overrides from the file",
     )
-    parser.add_argument("--workloads", type=json.loads, default=[], metavar="JSON", help=_WORKLOADS)
+    parser.add_argument("--workloads", type=json.loads, metavar="JSON", help=_WORKLOADS)
     options.add_format(parser, ("text", "json"))
     internal = parser.add_argument_group("options that ansible/characterize.yml uses")
     internal.add_argument(
@@ -77,7 +82,10 @@ def add(subparsers: Any) -> None:
     )
     internal.add_argument("--new", action="store_true", help="do not resume an unfinished execution")
     internal.add_argument(
-        "--close", type=Path, metavar="EXECUTION", help="mark an execution complete if all its runs are, else unfinished"
+        "--close",
+        type=Path,
+        metavar="EXECUTION",
+        help="mark an execution complete if all its runs are, else unfinished",
     )
     internal.add_argument(
         "--drive", nargs=2, metavar=("EXECUTION", "RUN"), help="print the rate of one run, as JSON"
@@ -125,7 +133,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         return execution.use_server(Path(directory).resolve(), json.loads(obtained))
     if arguments.file is None:
         raise DocumentError("no campaign file; give one, for example ansible/campaigns/quick.yml")
-    operations = {entry["name"]: entry.get("operation") for entry in arguments.workloads}
+    operations = {entry["name"]: entry.get("operation") for entry in arguments.workloads or _built()}
     scales = [name for words in arguments.scales for name in words.split(",") if name]
     campaign = load(arguments.file, arguments.overrides, list(operations), scales)
     # a plan without --server and --runs needs no tarball yet
@@ -139,9 +147,27 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     return execution.open_execution(campaign, hashed, runs, operations, server, new=arguments.new)
 
 
+def _built() -> list[dict[str, Any]]:
+    """List the workloads of this checkout's generator; empty if it is not built."""
+    from loadprint.configuration.collector_binary import BUILT
+
+    program = BUILT.with_name("loadprint-load")
+    if not program.is_file():
+        return []
+    listed = subprocess.run([program, "list", "--format", "json"], capture_output=True, check=True)
+    entries: list[dict[str, Any]] = json.loads(listed.stdout)
+    return entries
+
+
 def _as_json(result: Plan) -> dict[str, Any]:
     directory = str(result.directory) if result.directory else None
     return result.document | {"todo": result.todo, "directory": directory, "said": result.messages}
+
+
+def _order(result: Plan) -> str:
+    ids = [run["id"] + ("" if run["id"] in result.todo else "*") for run in result.document["runs"]]
+    more = len(ids) - _MAX_LISTED
+    return " ".join(ids if more <= 0 else [*ids[:_MAX_LISTED], f"… and {more} more"])
 
 
 def _as_text(result: Plan) -> str:
@@ -166,8 +192,7 @@ def _as_text(result: Plan) -> str:
         ),
         f"  warm-up   {document['warm_promise']}",
         f"  hash      {document['hash'][:8]}, seed {document['seed']}, {document['status']}",
-        "  order     "
-        + " ".join(run["id"] + ("" if run["id"] in result.todo else "*") for run in document["runs"]),
+        f"  order     {_order(result)}",
     ]
     if len(result.todo) < len(document["runs"]):
         lines.append("            * complete")

@@ -30,7 +30,11 @@ def text(report: Report) -> str:
         lines.append("")
     counts = [
         f"{sum(1 for each in report.findings if each.severity == severity)} {verb}"
-        for severity, verb in (("ruins", "that ruin results"), ("distorts", "that distort them"), ("note", "notes"))
+        for severity, verb in (
+            ("ruins", "that ruin results"),
+            ("distorts", "that distort them"),
+            ("note", "notes"),
+        )
     ]
     lines.append(f"{', '.join(counts)}; {len(report.passed)} rules passed, {len(report.unknown)} not checked")
     return "\n".join(lines) + "\n"

@@ -30,9 +30,15 @@ def add_compare(subparsers: Any) -> None:
         subparsers, "compare", "compare sides with a reference, in one table of ratios", COMPARE_EXAMPLES
     )
     options.add_sides(parser, "SIDE")
-    parser.add_argument("--per-op", action="store_true", help="print only the costs: per operation, statement, commit, row and CPU-second")
     parser.add_argument(
-        "--all", action="store_true", help="print every row for which a side has data (default: a selection)"
+        "--per-op",
+        action="store_true",
+        help="print only the costs: per operation, statement, commit, row and CPU-second",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="print every row, also of sources that were not recorded (default: a selection)",
     )
     parser.add_argument(
         "--ceilings",

@@ -42,7 +42,8 @@ def qualify(
         settings.append(setting)
         cells.append(cell.report(sheet, setting, spec, by_type=by_type))
     type_unknown = (
-        f"no verdict about the type: {counts[0]} | {counts[1]} instances, three or more per side needed"
+        f"no verdict about the type: {counts[0]} baseline and {counts[1]} candidate instances, "
+        "three or more per side needed"
         if not by_type
         else ""
     )
@@ -174,8 +175,8 @@ def _method(spec: Spec, *, by_type: bool) -> Iterator[str]:
         "Welch's t."
     )
     yield (
-        "pass: the bound on the worse side is within the limit; fail: both bounds are beyond it. All rows "
-        "must pass, so that their number needs no correction (intersection-union)."
+        "pass: the bound on the worse side is within the limit; fail: the whole interval is outside the "
+        "limit. All rows must pass, so that their number needs no correction (intersection-union)."
     )
     yield (
         "operations are judged at the sustained level: after the last lasting step down of throughput, else "

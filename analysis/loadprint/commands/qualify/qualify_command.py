@@ -74,8 +74,8 @@ def _parties(arguments: argparse.Namespace, spec: Any) -> tuple[list[str], list[
     words = arguments.words
     if words and (arguments.baseline or arguments.candidate or len(words) != 2):
         raise InputError(
-            "loadprint qualify",
-            f"needs two executions, or only the options; {len(words)} given",
+            " ".join(words),
+            f"{len(words)} argument{'s' if len(words) > 1 else ''} given, BASELINE and CANDIDATE needed",
             "give BASELINE CANDIDATE, or --baseline E… --candidate E…",
         )
     if words:

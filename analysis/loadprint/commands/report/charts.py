@@ -87,11 +87,11 @@ LINES = (
     Wanted(
         "latency_p95",
         "throughput",
-        "Latency p95 of each second",
+        "Latency p95 per second",
         "ms",
         1e3,
         ("load.latency_p95",),
-        note="of the slowest transaction type",
+        note="of the transaction type with the highest p95",
     ),
     Wanted("backlog", "throughput", "Backlog: due, not started", "", 1.0, ("load.backlog",)),
 )

@@ -53,7 +53,9 @@ def shape(path: Path) -> Report:
     common = [place for place in theirs if place in ours]
     if len(common) < 2:
         raise InputError(
-            path, "has no ARM scenarios at the published connection counts", "run -e campaign=insert-scaling"
+            path,
+            "has no ARM scenarios at the published connection counts",
+            "run ./characterize -e campaign=insert-scaling",
         )
     cpus = sweep_text.host_cpus(swept)
     judged = [place for place in common if cpus is None or place[0] <= cpus]

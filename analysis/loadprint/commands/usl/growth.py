@@ -79,7 +79,7 @@ FIGURES: tuple[tuple[str, str, str, str, Callable[[Measured], float | None], flo
     (
         "runq",
         "in runq",
-        "server threads in the run queue",
+        "server threads waiting in the run queue",
         "threads",
         cells.rate("threads.server.run_delay_ns"),
         1.0,
