@@ -104,8 +104,8 @@ def test_compare_says_it_at_the_head_and_at_the_side(
     text = " ".join(text.split())
     assert "disturbed 1 of 2 runs: r1 cpu 1.50 × slower after the run (limit 1.03 ×)" in text
     assert "¹ disturbed, and kept: the canary of r1 cpu 1.50 × slower after the run (limit 1.03 ×)" in text
-    steady = "syscall 1.00 × slower after the run (limit 1.03 ×); fsync 1.00 × slower after the run (no limit"
-    assert f"cpu 1.50 × slower after the run (limit 1.03 ×); {steady}" in text
+    steady = "syscall 1.00 × slower (limit 1.03 ×); fsync 1.00 × slower (no limit"
+    assert f"cpu 1.50 × slower (limit 1.03 ×); {steady}" in text
     assert "r1¹" in text
     assert main([*words, "--format", "json"]) == 0
     sides = json.loads(capsys.readouterr().out)["sides"]
@@ -118,9 +118,10 @@ def test_a_shift_and_its_limit_never_print_alike(tmp_path: Path) -> None:
     made = runs(tmp_path, ({"syscall": 1000.0, "cpu": 1000.0}, {"syscall": 1031.0, "cpu": 1000.0 / 1.2}))
     result = canary.shifts([open_run(run) for run in made])
     assert canary.beyond(result) == [
-        f"{made[0].name} cpu 1.20 × faster after the run (limit 1.03 ×), syscall 1.031 × slower after the run (limit 1.030 ×)"
+        f"{made[0].name} cpu 1.20 × faster after the run (limit 1.03 ×), "
+        "syscall 1.031 × slower after the run (limit 1.030 ×)"
     ]
-    assert "syscall 1.031 × slower after the run (limit 1.030 ×)" in canary.largest({made[0]: result})
+    assert "syscall 1.031 × slower (limit 1.030 ×)" in canary.largest({made[0]: result})
 
 
 def test_runs_of_two_executions_that_share_their_id_are_told_apart(
@@ -133,7 +134,7 @@ def test_runs_of_two_executions_that_share_their_id_are_told_apart(
     assert main(["compare", str(quiet), str(shaken)]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "disturbed 1 of 2 runs: r0#2 r0 cpu 1.50 × slower after the run (limit 1.03 ×)" in text
-    assert "largest shifts over 2 runs" in text
+    assert "largest changes from before to after a run, 2 runs" in text
     assert main(["compare", str(quiet), str(shaken), "--format", "json"]) == 0
     first, second = json.loads(capsys.readouterr().out)["sides"]
     assert [shift["disturbed"] for shift in first["canary"]] == [False, False]
@@ -141,7 +142,7 @@ def test_runs_of_two_executions_that_share_their_id_are_told_apart(
     assert main(["compare", str(shaken), str(shaken), str(quiet)]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "disturbed 1 of 2 runs: r0#1 r0 cpu 1.50 × slower after the run (limit 1.03 ×) " in text
-    assert "largest shifts over 2 runs" in text
+    assert "largest changes from before to after a run, 2 runs" in text
 
 
 def test_what_is_left_of_an_earlier_attempt_or_cut_off_does_no_harm(tmp_path: Path) -> None:

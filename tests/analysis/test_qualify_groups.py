@@ -67,7 +67,7 @@ def test_fewer_than_three_instances_give_no_verdict_about_the_type(old: Fleet, t
     report = qualify(old.alike, new, asked(), old.reader)
     assert report.verdict == "inconclusive"
     assert report.reasons[:2] == (
-        "no verdict about the type: 3 | 1 instances, three or more per side needed",
+        "no verdict about the type: 3 baseline and 1 candidate instances, three or more per side needed",
         "these instances themselves: fail",
     )
     assert qualify(old.alike, new, asked(about="instances"), old.reader).verdict == "fail"

@@ -12,7 +12,7 @@ from loadprint.commands.operands import resolve
 from loadprint.comparison.compare_sides import compare
 from loadprint.metrics.derived_hardware import LIMITS
 from loadprint.rendering import layout
-from loadprint.sentences.better_probe import SUBJECTS
+from loadprint.sentences.exercises import SUBJECTS
 from loadprint.sentences.rules import RULES
 from loadprint.tables.table import Sentence, Table
 from recordings import SECOND, Host, Rows, make_execution
@@ -201,12 +201,14 @@ def test_values_are_cited_with_their_units(told: Table) -> None:
 def test_only_the_first_few_are_shown_and_json_has_all(told: Table) -> None:
     shown = [one for one in told.sentences if one.shown]
     assert len(shown) == 6 < len(told.sentences)
-    assert layout.sentences(told)[-1] == f"{len(told.sentences) - 6} more with --format json or in the report."
+    assert (
+        layout.sentences(told)[-1] == f"{len(told.sentences) - 6} more with --format json or in the report."
+    )
     # what spoils a comparison comes first
     assert [one.id for one in told.sentences][:2] == ["client-bound", "steal"]
 
 
-def test_the_better_probe_needs_intervals_and_no_contradiction(tmp_path: Path) -> None:
+def test_the_exercises_needs_intervals_and_no_contradiction(tmp_path: Path) -> None:
     def host(k: int, *, writes: int, sent: int, received: int) -> Host:
         disk = {"writes": writes + k, "write_sectors": 50 * (writes + k), "reads": 5, "read_sectors": 100}
         nic = {"tx_bytes": sent + 10 * k, "rx_bytes": received + 10 * k, "tx_packets": 90, "rx_packets": 90}

@@ -88,7 +88,9 @@ def test_a_wait_for_stolen_cpus_is_a_disturbance_and_does_not_make_the_client_th
     run = measured(tmp_path / "stolen", WAITS | STOLEN)
     result = client.bound([run])
     assert result.answer == "no"
-    assert "not counted: CPU wait 11 % of latency where 7.0 % of the load's CPU time was stolen" in result.text
+    assert (
+        "not counted: CPU wait 11 % of latency where 7.0 % of the load's CPU time was stolen" in result.text
+    )
     (disturbed,) = (
         each
         for each in verdicts([Side("a", "A", (run.run,))], [[run]], Comparability("yes", "", (), ()), {})

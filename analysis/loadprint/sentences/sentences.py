@@ -2,7 +2,7 @@
 
 A sentence on one side needs conditions that are true in every repeat. A sentence that compares sides needs a
 ratio whose interval is beyond a factor. With fewer than three repeats there is no interval: costs then need
-repeats that do not overlap, "by single values", and no side is called the better probe.
+repeats that do not overlap, "by single values", and no side is reported to exercise more.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from loadprint import numbers
-from loadprint.sentences.better_probe import better_probe
+from loadprint.sentences.exercises import exercises
 from loadprint.sentences.ratios import FAR, sure, times
 from loadprint.sentences.rules import FIRST, LAST, Condition, Rule
 from loadprint.tables.table import Row, Sentence, Table
@@ -32,7 +32,7 @@ def sentences(table: Table) -> tuple[Sentence, ...]:
     ordered = [
         *(text for rule in FIRST for side in sides if (text := _of_side(table, rule, side))),
         *(text for side in pairs if (text := _costs(table, side))),
-        *(text for side in pairs for text in better_probe(table, side)),
+        *(text for side in pairs for text in exercises(table, side)),
         *(
             text
             for rule in LAST

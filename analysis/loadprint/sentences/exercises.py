@@ -1,6 +1,6 @@
-"""Finds which of two sides is the better probe of engine, storage, network and kernel, by their rows.
+"""Finds which of two sides exercises engine, storage, network and kernel more, by their rows.
 
-A side is the better probe of a subject if at least one row is significantly higher for the same CPU time of
+A side exercises a subject more if at least one row is significantly higher for the same CPU time of
 the server, and none is significantly lower. Sides that count the same operation are compared per operation.
 """
 
@@ -82,8 +82,8 @@ SUBJECTS = (
 )
 
 
-def better_probe(table: Table, side: int) -> Iterator[Sentence]:
-    """One sentence per subject of which a side or the reference is the better probe."""
+def exercises(table: Table, side: int) -> Iterator[Sentence]:
+    """One sentence per subject that a side or the reference exercises more."""
     per = "CPU-second" if table.row("statements_per_CPU-second") else "operation"
     for subject in SUBJECTS:
         yield from _of_subject(table, subject, side, per)
