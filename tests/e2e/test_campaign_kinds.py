@@ -1,4 +1,4 @@
-"""Campaigns of other kinds on a real server: a matrix, equal load, a guest generator."""
+"""Campaigns of other kinds on a real server: a matrix, equal load, an external generator."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ def scraped_between_our_ticks(folder: Path, mode: str) -> None:
     assert actual[-1][0] > actual[0][0]
 
 
-def test_a_guest_is_recorded_with_its_children_and_beside_exporters(tmp_path: Path) -> None:
+def test_an_external_generator_is_recorded_with_its_children_next_to_exporters(tmp_path: Path) -> None:
     machine_before = look()
-    done = campaigns.run(tmp_path, campaign=HERE / "guest.yml")
+    done = campaigns.run(tmp_path, campaign=HERE / "external.yml")
     assert done.returncode == 0, done.stdout
     assert settled(machine_before) == []
     for side in ("native", "sysbench"):

@@ -189,8 +189,8 @@ fn parse_result(message: &str) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
 
-    const V49: &str = include_str!("../../../../tests/fixtures/guests/hammerdb-4.9-run.txt");
-    const V60: &str = include_str!("../../../../tests/fixtures/guests/hammerdb-6.0-run.txt");
+    const V49: &str = include_str!("../../../../tests/fixtures/external/hammerdb-4.9-run.txt");
+    const V60: &str = include_str!("../../../../tests/fixtures/external/hammerdb-6.0-run.txt");
 
     fn read(text: &str) -> (Report, Vec<Mark>) {
         let mut report = Report::default();

@@ -190,8 +190,8 @@ fn bucket(line: &str) -> Option<(f64, u64)> {
 mod tests {
     use super::*;
 
-    const V10: &str = include_str!("../../../../tests/fixtures/guests/sysbench-1.0.20-checkpoint.txt");
-    const V11: &str = include_str!("../../../../tests/fixtures/guests/sysbench-1.1.0-warmup.txt");
+    const V10: &str = include_str!("../../../../tests/fixtures/external/sysbench-1.0.20-checkpoint.txt");
+    const V11: &str = include_str!("../../../../tests/fixtures/external/sysbench-1.1.0-warmup.txt");
 
     fn read(text: &str) -> (Report, Vec<Mark>) {
         let mut report = Report::default();
