@@ -154,8 +154,8 @@ def test_clients_that_wait_keep_no_scraper_waiting(tmp_path: Path, slow: int) ->
                     client.sendall(b"GET /metrics HTTP/1.1\r\nX-Slow: ")
                     waiting.append(client)
                 assert "loadprint_probe_success" in fetch(url)
-                # The oldest one made room: its socket is closed at about the time of the answer. Without that, the
-                # answer comes when the time of all of them is over.
+                # The oldest one made room: its socket is closed at about the time of the answer. Without
+                # that, the answer comes when the time of all of them is over.
                 deadline = time.monotonic() + 5
                 while is_open(waiting[0]) and time.monotonic() < deadline:
                     time.sleep(0.01)
