@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
 KEPT = ROOT / "tests" / "recordings" / "v1" / "external"
 
 

@@ -55,6 +55,7 @@ def _changed(table: pa.Table, chance: random.Random) -> Iterator[pa.Table]:
     yield table.take(pa.array(range(len(table) - 1, -1, -1)))
 
 
+@pytest.mark.slow
 def test_other_tables(runs: tuple[Path, Path]) -> None:
     good, bad = runs
     chance = random.Random(6)

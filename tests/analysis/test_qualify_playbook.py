@@ -18,6 +18,7 @@ import yaml
 from qualifying import at, execution
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
 SPEC = {"rows": {"operations": "3 %"}, "concurrencies": 1, "sustained": {"at_least": "30s", "burst": "10s"}}
 
 

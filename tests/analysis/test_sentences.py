@@ -220,7 +220,7 @@ def test_the_exercises_needs_intervals_and_no_contradiction(tmp_path: Path) -> N
         }
         result, reference = resolve([str(make_execution(tmp_path / name, hosts, "a"))])
         told = compare(result, reference).sentences
-        return {one.text.partition(" than ")[0]: one for one in told if one.id == "better-probe"}
+        return {one.text.partition(" than ")[0]: one for one in told if one.id == "exercises"}
 
     few, many = {"writes": 20, "sent": 9000, "received": 9000}, {"writes": 60, "sent": 900, "received": 900}
     agreed = said("agreed", 3, few, many)

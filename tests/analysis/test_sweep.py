@@ -1,4 +1,4 @@
-"""Pivot tables of a matrix and of equal load, the shape report, and the rows that only such runs have."""
+"""Pivot tables of a matrix and of equal load, and the rows that only such runs have."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pytest
 from conftest import oltp
 from loadprint.__main__ import main
 from loadprint.commands.operands import resolve
-from loadprint.commands.sweep import published_shape
 from loadprint.commands.sweep.sweep_pivots import sweep
 from loadprint.comparison.compare_sides import compare
 from loadprint.errors import InputError
 from loadprint.rendering import render_json
 from loadprint.rendering.pivot import Pivot, Report
-from loadprint.rendering.render_pivot import RENDERERS, WIDTH
+from loadprint.rendering.render_pivot import RENDERERS
 from loadprint.statistics import rank
+from published import arm_cells, inserts
 from recordings import Host, make_execution
 
 Golden = Callable[[str, str], None]
@@ -36,28 +36,10 @@ def value(report: Report, key: str, row: str, column: str) -> float | None:
     return actual.cells[actual.rows.index(row)][actual.columns.index(column)]
 
 
-def inserts(path: Path, rates: dict[tuple[int, str], float], repeats: int = 1) -> Path:
-    sides, plans = {}, {}
-    for (threads, scenario), rate in rates.items():
-        name = f"{scenario}-t{threads}"
-        sides[name] = [
-            Host(seconds=SECONDS, events=round(rate) + k, operation="ARM transaction", workload="arm_insert")
-            for k in range(repeats)
-        ]
-        plans[name] = {
-            "of": "insert",
-            "threads": threads,
-            "workload": "arm_insert",
-            "cell": {"scenario": scenario, "threads": threads},
-        }
-    first = next(iter(sides))
-    return make_execution(path, sides, first, plans, {"name": "insert-scaling"})
-
-
 @pytest.fixture(scope="module")
 def as_published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The published table itself, a tenth of its rates, up to four connections."""
-    rates = {place: rate / 10 for place, rate in published_shape.published().items() if place[0] <= 4}
+    rates = {place: rate / 10 for place, rate in arm_cells().items() if place[0] <= 4}
     return inserts(tmp_path_factory.mktemp("published") / "x", rates)
 
 
@@ -83,31 +65,6 @@ def test_formats_hold_the_same_numbers(as_published: Path) -> None:
     }
     actual = json.loads(RENDERERS["json"](report))["pivots"]
     assert actual[1]["cells"][0][0] == float(rows["relative", "1", "simple"]) == pytest.approx(510 / 163)
-
-
-def test_the_published_table_has_its_own_shape(as_published: Path, golden: Golden) -> None:
-    report = published_shape.shape(as_published)
-    said = " ".join(report.sentences)
-    assert "rank correlation of 7 cells 1.000" in said  # this host has two CPUs: one connection
-    assert "Disagree" not in said
-    assert "speed" not in said or "does not hold" not in said.partition("Speed-up")[0]
-    golden("shape.txt", RENDERERS["text"](report))
-
-
-def test_a_table_upside_down_disagrees_in_every_pair(tmp_path: Path) -> None:
-    rates = {place: 1e6 / rate for place, rate in published_shape.published().items() if place[0] == 1}
-    said = " ".join(published_shape.shape(inserts(tmp_path / "x", rates)).sentences)
-    assert "0 of" in said
-    assert "simple-t1 / ctx20-t1 published 3.13, measured 0.319" in said
-    assert "simple >= parent holds" in said  # one connection: the study has it the other way round
-
-
-def test_the_published_figures_of_the_shape() -> None:
-    table = published_shape.published()
-    one, twelve = published_shape.linear_cost(table, 1), published_shape.linear_cost(table, 12)
-    assert one == pytest.approx((247, 18.6, 0.991), rel=5e-3)
-    assert twelve == pytest.approx((55.6, 23.4, 0.999), rel=5e-3)
-    assert published_shape.linear_cost({(1, "ctx1"): 1.0}, 1) is None
 
 
 def test_ranks_share_ties() -> None:
@@ -231,15 +188,11 @@ def test_many_sides_are_sent_to_sweep_and_none_to_compare(as_published: Path, ex
     assert len(resolve([f"{as_published}:simple-t1", f"{as_published}:simple-t4"])[0]) == 2
     with pytest.raises(InputError, match=r"no matrix of sides.*loadprint compare"):
         sweep(execution)
-    with pytest.raises(InputError, match="no ARM scenarios"):
-        published_shape.shape(execution)
 
 
 def test_the_commands_end_with_2_and_one_line(
     as_published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["shape", str(as_published), "-o", str(tmp_path / "shape.txt")]) == 0
-    assert max(map(len, (tmp_path / "shape.txt").read_text().splitlines())) <= WIDTH
     assert main(["sweep", str(tmp_path)]) == 2
     assert main(["sweep", str(as_published), "--base", "nothing"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 2

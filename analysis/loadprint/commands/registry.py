@@ -15,7 +15,7 @@ COMMANDS: dict[str, str] = {
     "inspect": "inspect.inspect_command:add_inspect",
     "report": "report.report_command:add_report",
     "sweep": "sweep.sweep_command:add_sweep",
-    "shape": "sweep.sweep_command:add_shape",
+    "study": "study.study_command:add",
     "import": "imports.import_command:add_import",
     "campaign": "campaign.campaign_command:add",
     "ceilings": "ceilings.ceilings_command:add",

@@ -76,7 +76,18 @@ def _set_metrics(side: str) -> tuple[Metric, ...]:
         "100 × (system + irq + softirq) / busy",
         coarse=len(KERNEL),
     )
-    return utilisation, kernel_share, *shares
+    kernel = Metric(
+        f"cpu_{side}_kernel",
+        "kernel mode, of all time",
+        "%",
+        "%",
+        busy_first(side),
+        lambda *t: 100 * sum(t[: len(KERNEL)]) / sum(t),
+        "100 × (system + irq + softirq) / all states",
+        coarse=len(KERNEL),
+        view="all",
+    )
+    return utilisation, kernel_share, *shares, kernel
 
 
 def _process_metrics(side: str) -> tuple[Metric, ...]:

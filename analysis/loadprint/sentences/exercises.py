@@ -111,7 +111,7 @@ def _of_subject(table: Table, subject: Subject, side: int, per: str) -> Iterator
     names = [table.sides[place].name for place in (better, other)]
     text = f"{names[0]} exercises {subject.name} more than {names[1]}: "
     text += f"{', '.join(phrases)}{counted} [{values}]."
-    yield Sentence("better-probe", text, tuple(row.key for _, row, _ in votes), names[0], subject.about)
+    yield Sentence("exercises", text, tuple(row.key for _, row, _ in votes), names[0], subject.about)
 
 
 def _ratio(row: Row, side: int, *, of_side: bool) -> str:

@@ -8,16 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
-from loadprint.tables.groups import COSTS
+from loadprint.tables.groups import COSTS, CPU, DISK, NETWORK, OTHER
 from loadprint.tables.table import Cell, Group, Row, Table
 
 LEAST_PERCENT = 0.5  # a smaller share counts as zero in rows of the view `nonzero`
 MAX_NAMED = 4
 
 
-def shown(table: Table, *, everything: bool = False, only_costs: bool = False) -> Table:
-    """The requested rows: costs, all rows, or by default the usual ones."""
+# the rows of the HammerDB blog's table, in its order
+SAR = (
+    ("CPU", CPU, "utilisation kernel user system iowait idle", "cpu_server_{}"),
+    ("Disk", DISK, "await read_kb write_kb", "disk_*_{}"),
+    ("Network", NETWORK, "rx tx", "nic_*_{}"),
+    ("Other", OTHER, "switches interrupts", "{}_host"),
+)
+
+
+def shown(table: Table, *, everything: bool = False, only_costs: bool = False, as_sar: bool = False) -> Table:
+    """The requested rows: costs, all rows, those of the published SAR table, or by default the usual ones."""
+    if as_sar:
+        return _cut(table, [_sar_group(table, *group) for group in SAR], [])
     if only_costs:
         return all_of(costs(table))
     return all_of(table) if everything else usual(table)
@@ -38,6 +50,15 @@ def all_of(table: Table) -> Table:
 def costs(table: Table) -> Table:
     """Only the costs."""
     return replace(table, groups=tuple(group for group in table.groups if group.section == COSTS))
+
+
+def _sar_group(table: Table, title: str, section: str, words: str, pattern: str) -> Group:
+    """Rows of the SAR table; of several devices the first, which is the disk of the data."""
+    rows = []
+    for word in words.split():
+        key = pattern.format(word)
+        rows += [row for row in table.rows if fnmatchcase(row.key, key) and "nic_lo_" not in row.key][:1]
+    return Group(f"sar_{title.lower()}", title, tuple(rows), section)
 
 
 def _usual(row: Row) -> bool:

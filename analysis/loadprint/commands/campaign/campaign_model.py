@@ -97,12 +97,14 @@ class EqualLoad(Strict):
 class Campaign(Strict):
     """A campaign: its sides, repeats, order, and server.
 
-    `variables` are names that the file uses as `{{ name }}`, `scales` are named sets of overrides;
+    `study` names the study whose claims the campaign measures (`loadprint study`). `variables` are names
+    that the file uses as `{{ name }}`, `scales` are named sets of overrides;
     both are resolved before validation (campaign_file.py). `scale` lists the chosen sets.
     """
 
     name: Name
     title: str
+    study: Name | None = None
     variables: dict[str, Any] = {}
     scales: dict[Name, dict[str, Any]] = {}
     scale: list[str] = []

@@ -17,6 +17,7 @@ examples:
   loadprint compare runs/quick/latest
   loadprint compare runs/quick/latest:oltp runs/quick/latest:insert --reference insert
   loadprint compare run-a run-b --per-op
+  loadprint compare runs/hammerdb-vs-sysbench/latest --view sar
   loadprint compare run-a run-b --all --ceilings host-ceilings.json
   loadprint compare /var/log/sysstat/sa20 /var/log/sysstat/sa21
   loadprint compare runs/quick/latest --format csv -o table.csv
@@ -34,6 +35,11 @@ def add_compare(subparsers: Any) -> None:
         "--per-op",
         action="store_true",
         help="print only the costs: per operation, statement, commit, row and CPU-second",
+    )
+    parser.add_argument(
+        "--view",
+        choices=("sar",),
+        help="sar: the 13 rows of the HammerDB blog's SAR table, in its order and with its definitions",
     )
     parser.add_argument(
         "--all",
@@ -73,7 +79,9 @@ def run_compare(arguments: argparse.Namespace) -> int:
         given_ceilings=read(arguments.ceilings) if arguments.ceilings else None,
         noise=noise_floor.measured(arguments.noise) if arguments.noise else None,
     )
-    table = views.shown(table, everything=arguments.all, only_costs=arguments.per_op)
+    table = views.shown(
+        table, everything=arguments.all, only_costs=arguments.per_op, as_sar=arguments.view == "sar"
+    )
     options.write(_rendered(table, arguments), arguments.output)
     return 0
 

@@ -1,4 +1,4 @@
-"""The commands `sweep` and `shape`: their arguments and their output."""
+"""The command `sweep`: its arguments and its output."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ SWEEP_EXAMPLES = """examples:
   loadprint sweep runs/insert-scaling/latest
   loadprint sweep runs/lookup-scaling/latest --base text-t1 --format markdown -o sweep.md
   loadprint sweep runs/versions/EXECUTION runs/versions/latest      one campaign on two servers
-"""
-SHAPE_EXAMPLES = """examples:
-  loadprint shape runs/insert-scaling/latest
 """
 
 
@@ -34,14 +31,6 @@ def add_sweep(subparsers: Any) -> None:
     parser.set_defaults(run=run_sweep)
 
 
-def add_shape(subparsers: Any) -> None:
-    """Register `shape`."""
-    parser = _report_parser(
-        subparsers, "shape", "compare an insert-scaling execution with the published table", SHAPE_EXAMPLES
-    )
-    parser.set_defaults(run=run_shape)
-
-
 def _report_parser(subparsers: Any, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
     parser = options.command(subparsers, name, summary, examples)
     parser.add_argument("execution", type=Path, metavar="EXECUTION", help="directory of an execution")
@@ -56,13 +45,4 @@ def run_sweep(arguments: argparse.Namespace) -> int:
 
     report = sweep(arguments.execution, arguments.base, *arguments.others)
     options.write(RENDERERS[arguments.format](report), arguments.output)
-    return 0
-
-
-def run_shape(arguments: argparse.Namespace) -> int:
-    """Print how an execution agrees with the published table; disagreement is not a failure."""
-    from loadprint.commands.sweep.published_shape import shape
-    from loadprint.rendering.render_pivot import RENDERERS
-
-    options.write(RENDERERS[arguments.format](shape(arguments.execution)), arguments.output)
     return 0

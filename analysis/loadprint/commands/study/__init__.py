@@ -1,0 +1,1 @@
+"""Judges the claims of a published study against executions of its campaigns."""

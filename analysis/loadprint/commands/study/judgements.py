@@ -1,0 +1,298 @@
+"""Judges one claim by the values of an execution: verdict, measured figure, reason.
+
+A claim holds, or differs, only if an interval over three or more repeats excludes the other answer.
+Otherwise it is inconclusive, with the further repeats that would decide it at the observed spread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+
+from loadprint import numbers
+from loadprint.commands.study import study_file
+from loadprint.commands.study.observations import Observations, Values
+from loadprint.statistics import stats
+from loadprint.statistics.rank import rank_correlation
+
+Answer = Literal["holds", "differs", "inconclusive", "not comparable"]
+HOLDS: Answer = "holds"
+DIFFERS: Answer = "differs"
+INCONCLUSIVE: Answer = "inconclusive"
+NOT_COMPARABLE: Answer = "not comparable"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """`measured` is the figure with its interval; `reason` why there is no other verdict.
+
+    `more`: repeats per side that would decide an inconclusive claim. `size` compares the size of a ratio with
+    the published one. `needs` is the command that would measure it.
+    """
+
+    answer: Answer
+    measured: str
+    repeats: int = 0
+    reason: str = ""
+    more: int | None = None
+    size: str = ""
+    needs: str = ""
+
+
+@dataclass(frozen=True)
+class _Ratio:
+    """A ratio of two sides of a row with its interval, None below three repeats."""
+
+    text: str
+    centre: float
+    low: float | None
+    high: float | None
+    repeats: int
+    more: int | None
+
+
+def ratio(judge: study_file.Ratio, seen: Observations) -> Judged:
+    """Judge the direction of a ratio, and describe its size."""
+    measured = _ratio(seen, judge.row, judge.side, judge.against)
+    direction = 1 if judge.published > 1 else -1
+    size = ""
+    if measured.centre > 0:
+        times = measured.centre / judge.published
+        far = _within(measured, judge.published / judge.within, judge.published * judge.within)
+        words = {HOLDS: f"within {judge.within:g} ×", DIFFERS: f"more than {judge.within:g} × away"}
+        size = f"{numbers.ratio(times)} × the published ratio"
+        size += f", {words[far]}" if far in words else ""
+    return replace(_direction(measured, direction), size=size)
+
+
+def between(judge: study_file.Between, seen: Observations) -> Judged:
+    """Judge every ratio by its bounds; one that is outside decides."""
+    ratios = [_ratio(seen, judge.row, side, against) for side, against in judge.pairs]
+    answers = [
+        _within(each, judge.low or 0.0, math.inf if judge.high is None else judge.high) for each in ratios
+    ]
+    text = "; ".join(
+        f"{side} / {against} {each.text}" for (side, against), each in zip(judge.pairs, ratios, strict=True)
+    )
+    return _all(answers, text, ratios)
+
+
+def order(judge: study_file.Order, seen: Observations) -> Judged:
+    """Judge every pair of neighbours."""
+    values = [seen.values(judge.row, side) for side in judge.sides]
+    pairs = [pair for pair in pairwise(judge.sides) if pair not in judge.tied]
+    ratios = [_ratio(seen, judge.row, higher, lower) for higher, lower in pairs]
+    answers = [_direction(each, 1).answer for each in ratios]
+    text = " > ".join(f"{each.side} {_shown(each)}" for each in values)
+    wrong = [
+        f"{higher} / {lower} {each.text}"
+        for (higher, lower), each, answer in zip(pairs, ratios, answers, strict=True)
+        if answer != HOLDS
+    ]
+    return replace(
+        _all(answers, text, ratios), reason=f"not in this order: {'; '.join(wrong)}" if wrong else ""
+    )
+
+
+def level(judge: study_file.Level, seen: Observations) -> Judged:
+    """Judge each side's mean and its interval by the limit."""
+    limit, above = (judge.above, True) if judge.above is not None else (judge.below or 0.0, False)
+    answers, texts, repeats = [], [], []
+    for side in judge.sides:
+        values = seen.values(judge.row, side)
+        low, high = _mean_interval(values.repeats)
+        inside = (low, high) if above else (-high, -low)
+        bound = limit if above else -limit
+        answers.append(
+            INCONCLUSIVE
+            if math.isnan(low)
+            else HOLDS
+            if inside[0] > bound
+            else DIFFERS
+            if inside[1] < bound
+            else INCONCLUSIVE
+        )
+        interval = "" if math.isnan(low) else f" [{_scaled(low, values)}, {_scaled(high, values)}]"
+        texts.append(f"{side} {_shown(values)}{interval}")
+        repeats.append(len(values.repeats))
+    return Judged(_worst(answers), "; ".join(texts), min(repeats))
+
+
+def sign_change(judge: study_file.SignChange, seen: Observations) -> Judged:
+    """Judge both ratios by 1."""
+    below, above = (_ratio(seen, judge.row, *pair) for pair in (judge.below, judge.above))
+    answers = [_direction(below, -1).answer, _direction(above, 1).answer]
+    text = f"{' / '.join(judge.below)} {below.text}; {' / '.join(judge.above)} {above.text}"
+    return _all(answers, text, [below, above])
+
+
+def maximum(judge: study_file.Maximum, seen: Observations) -> Judged:
+    """Judge which sides can have the largest value: those that are not significantly below the best."""
+    values = {side: seen.values(judge.row, side) for side in judge.sides}
+    best = max(values, key=lambda side: values[side].mean)
+    others = {side: _ratio(seen, judge.row, side, best) for side in judge.sides if side != best}
+    candidates = {best, *(side for side, each in others.items() if each.high is None or each.high >= 1)}
+    expected = set(judge.at)
+    answer = HOLDS if candidates <= expected else DIFFERS if not candidates & expected else INCONCLUSIVE
+    text = f"largest at {best}, {_shown(values[best])}"
+    rivals = sorted(candidates - {best}, key=judge.sides.index)
+    text += f"; not distinguishable from {', '.join(rivals)}" if rivals else ""
+    few = min(len(each.repeats) for each in values.values())
+    open_pairs = [each.more for side, each in others.items() if (side in expected) != (best in expected)]
+    return Judged(answer, text, few, more=_most(open_pairs) if answer == INCONCLUSIVE else None)
+
+
+def rank(judge: study_file.Rank, seen: Observations) -> Judged:
+    """Judge the rank correlation of the means; its range over the repeats shows whether it is decided."""
+    values = [seen.values(judge.row, side) for side in judge.cells]
+    few = min(len(each.repeats) for each in values)
+    published = list(judge.cells.values())
+    whole = rank_correlation(published, [each.mean for each in values])
+    each_repeat = [
+        rank_correlation(published, [cell.repeats[number] for cell in values]) for number in range(few)
+    ]
+    known = [one for one in each_repeat if one is not None]
+    if whole is None or not known:
+        return Judged(NOT_COMPARABLE, "", few, "all cells are equal")
+    low, high = min(known), max(known)
+    answer = HOLDS if low >= judge.least else DIFFERS if high < judge.least else INCONCLUSIVE
+    text = f"rank correlation of {len(values)} cells {whole:.3f}, of single repeats {low:.3f} to {high:.3f}"
+    return Judged(answer if few >= stats.MIN_REPEATS else INCONCLUSIVE, text, few)
+
+
+def linear(judge: study_file.Linear, seen: Observations) -> Judged:
+    """Judge R² of a straight line through the time of an operation."""
+    values = [seen.values(judge.row, side) for side in judge.at]
+    x = np.asarray(list(judge.at.values()))
+    y = np.asarray([1e6 / each.mean for each in values])
+    slope, intercept = np.polyfit(x, y, 1)
+    left, spread = float(((y - intercept - slope * x) ** 2).sum()), float(((y - y.mean()) ** 2).sum())
+    r2 = 1 - left / spread if spread else 0.0
+    text = f"{numbers.brief(intercept, 3)} + {numbers.brief(slope, 3)} µs per value, R² {r2:.3f}"
+    return Judged(HOLDS if r2 >= judge.least else DIFFERS, text, min(len(each.repeats) for each in values))
+
+
+def concludes(judge: study_file.Concludes, seen: Observations) -> Judged:
+    """Judge by the sentences of the comparison, which have their own rules (docs/sentences.md)."""
+    compared = [each for each in seen.sentences(judge.side, judge.against) if each.id == "exercises"]
+    listed = [each for each in compared if each.about in judge.about]
+    sides = {each.about: each.side for each in listed}
+    text = "; ".join(each.text.partition(": ")[0] for each in listed)
+    answers = [
+        INCONCLUSIVE if about not in sides else HOLDS if sides[about] == judge.side else DIFFERS
+        for about in judge.about
+    ]
+    missing = [about for about in judge.about if about not in sides]
+    reason = (
+        f"no sentence on {' and '.join(missing)}: no row differs reliably, or two contradict"
+        if missing
+        else ""
+    )
+    return Judged(_worst(answers), text, seen.repeats, reason)
+
+
+def _ratio(seen: Observations, row: str, side: str, against: str) -> _Ratio:
+    x, y = seen.values(row, side), seen.values(row, against)
+    paired = seen.paired(side, against) and len(x.repeats) == len(y.repeats)
+    repeats = min(len(x.repeats), len(y.repeats))
+    if min(*x.repeats, *y.repeats) <= 0:
+        estimate = stats.difference(x.repeats, y.repeats, paired=paired)
+        # no log ratio with a 0: only the sign of the difference is known
+        low, high = (
+            None if bound is None else math.exp(np.sign(bound)) for bound in (estimate.low, estimate.high)
+        )
+        text = f"{_shown(x)} against {_shown(y)}"
+        return _Ratio(text, 0.0, low, high, repeats, None)
+    estimate = stats.ratio(x.repeats, y.repeats, paired=paired)
+    interval = (
+        ""
+        if estimate.low is None or estimate.high is None
+        else f" [{numbers.ratio(estimate.low)}, {numbers.ratio(estimate.high)}]"
+    )
+    more = stats.repeats_to_decide(x.repeats, y.repeats, paired=paired)
+    return _Ratio(
+        f"{numbers.ratio(estimate.centre)}{interval}",
+        estimate.centre,
+        estimate.low,
+        estimate.high,
+        repeats,
+        more,
+    )
+
+
+def _direction(measured: _Ratio, direction: int) -> Judged:
+    """Whether a ratio is above 1 (direction 1) or below it (−1)."""
+    if measured.low is None or measured.high is None:
+        return Judged(
+            INCONCLUSIVE, measured.text, measured.repeats, "fewer than three repeats", measured.more
+        )
+    side = 1 if measured.low > 1 else -1 if measured.high < 1 else 0
+    answer = HOLDS if side == direction else DIFFERS if side else INCONCLUSIVE
+    return Judged(answer, measured.text, measured.repeats, more=measured.more if not side else None)
+
+
+def _within(measured: _Ratio, low: float, high: float) -> Answer:
+    """Whether the whole interval is inside of the bounds, outside, or neither."""
+    if measured.low is None or measured.high is None:
+        return INCONCLUSIVE
+    if low <= measured.low and measured.high <= high:
+        return HOLDS
+    return DIFFERS if measured.high < low or measured.low > high else INCONCLUSIVE
+
+
+def _all(answers: Sequence[Answer], text: str, ratios: Sequence[_Ratio]) -> Judged:
+    """The answer of a claim on several ratios: all must hold, one that differs decides."""
+    answer = _worst(answers)
+    more = _most([each.more for each, one in zip(ratios, answers, strict=True) if one == INCONCLUSIVE])
+    return Judged(
+        answer, text, min(each.repeats for each in ratios), more=more if answer == INCONCLUSIVE else None
+    )
+
+
+def _worst(answers: Sequence[Answer]) -> Answer:
+    return next((each for each in (DIFFERS, INCONCLUSIVE) if each in answers), HOLDS)
+
+
+def _most(more: Sequence[int | None]) -> int | None:
+    """The largest number of further repeats; None if one is unknown."""
+    known = [each for each in more if each is not None]
+    return max(known, default=None) if len(known) == len(more) else None
+
+
+def _mean_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Student's t interval of a mean; NaN below three repeats."""
+    if len(values) < stats.MIN_REPEATS:
+        return math.nan, math.nan
+    data = np.asarray(values)
+    half = (
+        stats.t_quantile(0.5 + stats.LEVEL / 2, len(data) - 1.0)
+        * float(data.std(ddof=1))
+        / math.sqrt(len(data))
+    )
+    return float(data.mean()) - half, float(data.mean()) + half
+
+
+def _shown(values: Values) -> str:
+    return f"{_scaled(values.mean, values)}{f' {values.unit}' if values.unit else ''}"
+
+
+def _scaled(value: float, values: Values) -> str:
+    return numbers.brief(value * values.factor, 3)
+
+
+KINDS: dict[type[Any], Callable[[Any, Observations], Judged]] = {
+    study_file.Ratio: ratio,
+    study_file.Between: between,
+    study_file.Order: order,
+    study_file.Level: level,
+    study_file.SignChange: sign_change,
+    study_file.Maximum: maximum,
+    study_file.Rank: rank,
+    study_file.Linear: linear,
+    study_file.Concludes: concludes,
+}

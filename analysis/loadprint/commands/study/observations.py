@@ -1,0 +1,146 @@
+"""Reads what the claims compare: rows of an execution's sides, one value per repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from loadprint.comparison.compare_sides import compare
+from loadprint.errors import InputError
+from loadprint.judging import client
+from loadprint.metrics import blocks
+from loadprint.metrics.gather import gather
+from loadprint.reading.queries import Store
+from loadprint.reading.recording import read_object
+from loadprint.reading.sides import Side, every_side
+from loadprint.tables.groups import groups
+from loadprint.tables.rows import Column, RowBuilder
+from loadprint.tables.table import Row, Sentence
+
+CORES = 36  # of the publication with the largest host
+
+
+class Absent(Exception):
+    """A value that the execution does not have; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """A row of one side: the values of the repeats that measured it, in base units and in block order."""
+
+    side: str
+    repeats: tuple[float, ...]
+    unit: str
+    factor: float
+    percent: bool
+
+    @property
+    def mean(self) -> float:
+        """Arithmetic mean of the repeats."""
+        return sum(self.repeats) / len(self.repeats)
+
+
+class Observations:
+    """One execution. Raises InputError if it cannot be read or none of its runs is complete."""
+
+    def __init__(self, path: Path) -> None:
+        if not (path / "execution.json").is_file():
+            raise InputError(path, "contains no execution.json", "give the directory of an execution")
+        self.path = path
+        self.execution = read_object(path / "execution.json")
+        self._sides: dict[str, Side] = {side.name: side for side in every_side(path, self.execution)}
+        if not any(side.runs for side in self._sides.values()):
+            raise InputError(path, "none of its runs is complete", "run the campaign again, it resumes")
+
+    @property
+    def campaign(self) -> dict[str, Any]:
+        """The resolved campaign."""
+        campaign: dict[str, Any] = self.execution.get("campaign") or {}
+        return campaign
+
+    @property
+    def name(self) -> str:
+        """Name of the campaign."""
+        return str(self.campaign.get("name"))
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """Scales of the campaign; empty for the default."""
+        return tuple(map(str, self.campaign.get("scale") or ()))
+
+    @property
+    def repeats(self) -> int:
+        """Complete runs of the side that has most."""
+        return max(len(side.runs) for side in self._sides.values())
+
+    @cached_property
+    def _columns(self) -> dict[str, Column]:
+        store = Store()
+        columns = {}
+        for name, side in self._sides.items():
+            if side.runs:
+                runs = blocks.ordered([gather(run, store) for run in side.runs])
+                columns[name] = Column(name, runs, paired=False)
+        return columns
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        built = groups(RowBuilder(list(self._columns.values()), 0))
+        return [row for group in built for row in group.rows]
+
+    def values(self, row: str, side: str) -> Values:
+        """Values of a row, whose key may contain `*`: the first row that matches. Raises Absent."""
+        if side not in self._sides:
+            raise Absent(f"the execution has no side {side}")
+        if side not in self._columns:
+            reason = "; ".join(reason for _, reason in self._sides[side].missing)
+            raise Absent(f"no complete run of {side} ({reason})")
+        known = [each for each in self._rows if fnmatchcase(each.key, row)]
+        if not known:
+            raise Absent(f"no row {row}")
+        place = list(self._columns).index(side)
+        cell = known[0].cells[place]
+        if not cell.measured:
+            raise Absent(f"{known[0].label} of {side}: {'; '.join(cell.notes) or 'not measured'}")
+        first = known[0]
+        return Values(side, tuple(cell.measured), first.shown, first.factor, first.unit == "%")
+
+    def paired(self, side: str, against: str) -> bool:
+        """Whether the runs of two sides pair up by block."""
+        return blocks.paired(self._columns[side].runs, self._columns[against].runs)
+
+    def client_bound(self, sides: Sequence[str]) -> list[str]:
+        """Those of the sides whose load generator was at its limit."""
+        bound = (name for name in sides if name in self._columns)
+        return [name for name in bound if client.client_bound(name, self._columns[name].runs)]
+
+    @cached_property
+    def hardware(self) -> frozenset[str]:
+        """What this host has of the hardware that claims can need."""
+        run = next(column.runs[0] for column in self._columns.values())
+        fingerprint = run.run.fingerprint("server")
+        cpus = fingerprint.get("cpus") or {}
+        present = {
+            "NVMe": any(disk.startswith("nvme") for disk in _data_disks(fingerprint)),
+            "two sockets": int(cpus.get("sockets") or 1) > 1,
+            "36 cores": int(cpus.get("cores") or 1) >= CORES,
+            "PMU": run.quantities.get("perf.server.cycles") is not None,
+        }
+        return frozenset(name for name, is_present in present.items() if is_present)
+
+    def sentences(self, side: str, against: str) -> tuple[Sentence, ...]:
+        """Sentences of the comparison of two sides. Raises Absent if one has no complete run."""
+        for name in (side, against):
+            if name not in self._columns:
+                raise Absent(f"no complete run of {name}")
+        measured = [self._columns[name].runs for name in (against, side)]
+        return compare([self._sides[against], self._sides[side]], against, measured=measured).sentences
+
+
+def _data_disks(fingerprint: dict[str, Any]) -> list[str]:
+    storage = fingerprint.get("storage") or []
+    return [disk for entry in storage if entry.get("role") == "data" for disk in entry.get("disks") or []]

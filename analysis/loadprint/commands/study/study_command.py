@@ -1,0 +1,51 @@
+"""Defines the command `study`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from loadprint import options
+from loadprint.errors import InputError
+
+EXAMPLES = """examples:
+  loadprint study --list
+  loadprint study hammerdb-blog runs/hammerdb-vs-sysbench/latest runs/versions/latest
+  loadprint study myarm-inserts runs/insert-scaling/latest --format markdown -o myarm.md
+"""
+DESCRIPTION = """Judge the claims of a published study by executions of its campaigns.
+A claim holds or differs if a 95 % interval over three or more repeats decides it, else it is
+inconclusive, or not comparable with the reason."""
+
+
+def add(subparsers: Any) -> None:
+    """Register `study`."""
+    parser = options.command(
+        subparsers, "study", "judge the claims of a published study by executions", EXAMPLES, DESCRIPTION
+    )
+    parser.add_argument("name", nargs="?", metavar="STUDY", help="name of a study, or a study file (*.yml)")
+    parser.add_argument(
+        "executions", nargs="*", type=Path, metavar="EXECUTION", help="an execution of each of its campaigns"
+    )
+    parser.add_argument("--list", action="store_true", help="print all claims of all studies")
+    options.add_output(parser, ("text", "markdown", "json"))
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the claims with their verdicts, and return 0: a claim that differs is a finding."""
+    from loadprint.commands.study import study_file, study_text
+    from loadprint.commands.study.study import judge
+
+    if arguments.list:
+        named = [arguments.name] if arguments.name else study_file.names()
+        options.write(study_text.listed([(name, study_file.read(name)) for name in named]), arguments.output)
+        return 0
+    if arguments.name is None:
+        raise InputError(
+            "loadprint study", "no study given", f"give one of {', '.join(study_file.names())}, or --list"
+        )
+    report = judge(arguments.name, arguments.executions)
+    options.write(study_text.RENDERERS[arguments.format](report), arguments.output)
+    return 0

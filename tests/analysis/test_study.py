@@ -1,0 +1,202 @@
+"""Claims of published studies: the published figures hold, reversed ones differ, the rest has a reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from loadprint.__main__ import main
+from loadprint.commands.study import computed, study_file, study_text
+from loadprint.commands.study.study import Report, judge
+from loadprint.errors import InputError
+from published import arm_cells, inserts
+from recordings import Host, make_execution
+
+MYARM = "myarm-inserts"
+
+
+def answers(report: Report) -> dict[str, str]:
+    return {each.claim.id: each.judged.answer for each in report.findings}
+
+
+@pytest.fixture(scope="module")
+def myarm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The published table at 1, 4 and 12 connections, three repeats."""
+    cells = {place: rate for place, rate in arm_cells().items() if place[0] in {1, 4, 12}}
+    return inserts(tmp_path_factory.mktemp("myarm") / "x", cells, repeats=3)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six cells: 510 to 512 operations/s with one connection, 1,276 to 1,278 with four."""
+    rates = {(1, "simple"): 510.0, (4, "simple"): 1276.0, (1, "parent"): 450.0, (1, "ctx1"): 401.0}
+    return inserts(tmp_path_factory.mktemp("small") / "x", rates | {(1, "ctx20"): 163.0}, repeats=3)
+
+
+@pytest.fixture(scope="module")
+def report(myarm: Path) -> Report:
+    return judge(MYARM, [myarm])
+
+
+def test_every_study_is_valid_and_names_campaigns_checks_and_rows_that_exist() -> None:
+    studies = {name: study_file.read(name) for name in study_file.names()}
+    assert len(studies) == 5
+    assert sum(len(study.claims) for study in studies.values()) >= 35
+    for name, study in studies.items():
+        for claim in study.claims:
+            assert claim.published, f"{name} {claim.id}"
+            if isinstance(claim.judge, study_file.Computed):
+                assert claim.judge.check in computed.CHECKS
+
+
+def test_the_published_table_supports_its_own_claims(report: Report) -> None:
+    judged = answers(report)
+    assert judged.pop("table-contradicts-text") == "differs"
+    assert judged.pop("best-connections") == "not comparable", "this host does not have 36 cores"
+    assert judged.pop("shape") == "not comparable", "the cells of 8 and 16 connections are missing"
+    assert set(judged.values()) == {"holds"}, judged
+
+
+def test_a_table_upside_down_contradicts_them(tmp_path: Path) -> None:
+    cells = {place: 1e7 / rate for place, rate in arm_cells().items() if place[0] in {1, 4, 12}}
+    judged = answers(judge(MYARM, [inserts(tmp_path / "x", cells, repeats=3)]))
+    for claim in ("connections-matter", "order", "context-against-metrics"):
+        assert judged[claim] == "differs", claim
+
+
+@pytest.mark.parametrize(
+    ("rule", "answer"),
+    [
+        ("kind: rank, least: 0.9, cells: {simple-t1: 9, parent-t1: 8, ctx1-t1: 7, ctx20-t1: 1}", "holds"),
+        ("kind: rank, least: 0.9, cells: {simple-t1: 1, parent-t1: 7, ctx1-t1: 8, ctx20-t1: 9}", "differs"),
+        ("kind: maximum, sides: [simple-t1, simple-t4, ctx1-t1], at: [simple-t4]", "holds"),
+        ("kind: maximum, sides: [simple-t1, simple-t4, ctx1-t1], at: [ctx1-t1]", "differs"),
+        ("kind: level, sides: [simple-t1, simple-t4], above: 400", "holds"),
+        ("kind: level, sides: [simple-t1, simple-t4], below: 600", "differs"),
+        ("kind: level, sides: [simple-t1], above: 511", "inconclusive"),
+        ("kind: sign change, below: [ctx1-t1, simple-t1], above: [simple-t4, ctx1-t1]", "holds"),
+        ("kind: sign change, below: [simple-t1, ctx1-t1], above: [simple-t4, ctx1-t1]", "differs"),
+        ("kind: linear, least: 0.98, at: {simple-t1: 0, ctx1-t1: 20, ctx20-t1: 1}", "differs"),
+        ("kind: between, pairs: [[simple-t4, simple-t1]], low: 2.4, high: 2.6", "holds"),
+        ("kind: between, pairs: [[simple-t4, simple-t1]], high: 2.5", "inconclusive"),
+        ("kind: order, sides: [simple-t4, simple-t1, ctx1-t1]", "holds"),
+    ],
+)
+def test_kinds_of_judgement(small: Path, tmp_path: Path, rule: str, answer: str) -> None:
+    path = tmp_path / "mine.yml"
+    claim = (
+        "{id: a, text: t, place: p, published: '1', campaign: insert-scaling, judge: {row: operations, %s}}"
+    )
+    path.write_text(f"title: t\nsource: s\nclaims: [{claim % rule}]\n")
+    (finding,) = judge(str(path), [small]).findings
+    assert finding.judged.answer == answer, finding.judged
+
+
+def test_few_repeats_decide_nothing_and_more_are_planned(tmp_path: Path) -> None:
+    cells = {place: rate for place, rate in arm_cells().items() if place[0] == 12}
+    report = judge(MYARM, [inserts(tmp_path / "x", cells, repeats=2)])
+    judged = {each.claim.id: each.judged for each in report.findings}
+    assert judged["parent-correlator"].answer == "inconclusive"
+    assert judged["context-against-metrics"].answer == "inconclusive"
+    assert judged["context-against-metrics"].more == 1
+
+
+def test_a_missing_side_has_its_reason(tmp_path: Path) -> None:
+    cells = {place: rate for place, rate in arm_cells().items() if place[0] == 12 and place[1] != "ctx20"}
+    report = judge(MYARM, [inserts(tmp_path / "x", cells, repeats=3)])
+    order = next(each.judged for each in report.findings if each.claim.id == "order")
+    assert (order.answer, order.reason) == ("not comparable", "the execution has no side ctx20-t12")
+
+
+# The SAR table of the blog: percent of CPU, kB/s of disk and network and switches per second in hundredths.
+BLOG = {
+    "oltp": ({"user": 38, "system": 10, "iowait": 37, "idle": 15}, (50_707, 18_088), (764, 13_518), 161),
+    "tproc_c": ({"user": 92, "system": 3, "softirq": 1, "idle": 4}, (285, 4_961), (454, 694), 32),
+}
+
+
+def blog(path: Path) -> Path:
+    sides = {}
+    for name, (cpu, (read, written), (received, sent), switches) in BLOG.items():
+        disk = {"reads": read // 32, "read_sectors": read * 2, "read_ms": read, "writes": written // 32}
+        disk |= {
+            "write_sectors": written * 2,
+            "write_ms": written,
+            "io_ms": 900,
+            "weighted_ms": read + written,
+        }
+        nic = {"rx_bytes": received * 1024, "rx_packets": 900, "tx_bytes": sent * 1024, "tx_packets": 900}
+        ticks = {"utime": cpu["user"], "stime": cpu["system"]}
+        sides[name] = [
+            Host(
+                cpus={"0": cpu, "1": {"idle": 100}},
+                disks={"vda": {**disk, "writes": disk["writes"] + repeat}},
+                nics={"veth0": nic, "lo": {}},
+                server_ticks=ticks,
+                switches=switches * 100,
+            )
+            for repeat in range(3)
+        ]
+    return make_execution(path, sides, "tproc_c", {}, {"name": "hammerdb-vs-sysbench"})
+
+
+def test_the_published_sar_rows_lead_to_both_conclusions_of_the_blog(tmp_path: Path) -> None:
+    report = judge("hammerdb-blog", [blog(tmp_path / "x")])
+    judged = {each.claim.id: each.judged for each in report.findings}
+    assert judged["engine"].answer == "holds", judged["engine"]
+    assert judged["storage-and-network"].answer == "holds", judged["storage-and-network"]
+    for claim in ("usr", "sys", "idle", "kernel-mode", "sent", "disk-read", "disk-written"):
+        assert judged[claim].answer == "holds", claim
+        assert "needs the scale published" in judged[claim].size
+    assert judged["versions"].needs == "./characterize -e campaign=versions"
+
+
+def test_executions_that_the_study_does_not_use_are_refused(myarm: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is an execution of insert-scaling; go-lookups uses"):
+        judge("go-lookups", [myarm])
+    with pytest.raises(InputError, match=r"is a second execution of insert-scaling"):
+        judge(MYARM, [myarm, myarm])
+    with pytest.raises(InputError, match=r"contains no execution\.json"):
+        judge(MYARM, [tmp_path])
+    with pytest.raises(InputError, match=r"is not a study; give one of dynimize, go-lookups"):
+        judge("no-study", [])
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("judge: {kind: ratios, row: operations}", "judge"),
+        ("judge: {kind: level, row: operations, sides: [a]}", "give one of `above` and `below`"),
+        ("judge: {kind: computed, check: mean_of_builds}\n    campaign: quick", "only for such a claim"),
+    ],
+)
+def test_a_wrong_study_file_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, text: str
+) -> None:
+    path = tmp_path / "mine.yml"
+    claim = f"- id: a\n    text: t\n    place: p\n    published: '1'\n    {line}\n"
+    path.write_text(f"title: t\nsource: s\nclaims:\n  {claim}")
+    assert main(["study", str(path)]) == 2
+    message = capsys.readouterr().err
+    assert len(message.splitlines()) == 1
+    assert f"{path}:" in message
+    assert text in message
+
+
+def test_formats(report: Report) -> None:
+    text = study_text.text(report)
+    assert max(map(len, text.splitlines())) <= study_text.WIDTH
+    assert text.endswith("9 claims: 6 holds, 1 differs, 2 not comparable\n")
+    listed = json.loads(study_text.as_json(report))["claims"]
+    assert [each["answer"] for each in listed].count("holds") == 6
+    assert study_text.markdown(report).count("\n| ") == 10
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "--list"]) == 0
+    assert "claims in 5 studies" in capsys.readouterr().out
+    assert main(["study", "dynimize"]) == 0
+    assert "holds" in capsys.readouterr().out
+    assert main(["study"]) == 2
+    assert "no study given" in capsys.readouterr().err
