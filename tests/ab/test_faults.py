@@ -34,6 +34,47 @@ def test_a_signal_reverts(bench: Bench, number: signal.Signals) -> None:
     assert bench.meta()["reason"].startswith(f"interrupted by {number.name}; reverted and verified")
 
 
+def test_a_treated_server_is_measured_first_and_treated_at_the_end(bench: Bench) -> None:
+    bench.document["initial"] = "treatment"
+    bench.applied.touch()
+    status, stderr = bench.run()
+    assert (status, bench.called()) == (0, ["revert", "apply"]), stderr
+    assert bench.applied.exists()
+    # the phases have the names of the commands that ran
+    assert [phase for phase in bench.phases() if phase not in {"measure", "settle"}] == [
+        "treatment",
+        "revert",
+        "baseline",
+        "apply",
+    ]
+    assert "complete; applied again and verified" in stderr
+    assert [flip.split()[2] for flip in bench.shown()["flips"]] == ["revert", "apply"]
+
+
+def test_a_treated_server_whose_experiment_is_killed_is_treated_again(bench: Bench) -> None:
+    bench.document["initial"] = "treatment"
+    bench.document["schedule"]["window"] = LONG_S
+    bench.document["schedule"]["order"] = "ABBA"
+    bench.applied.touch()
+    bench.start()
+    wait_for("the baseline window", lambda: "baseline" in bench.phases())
+    assert not bench.applied.exists()
+    assert bench.process is not None
+    os.kill(bench.keeper(), signal.SIGKILL)
+    status, stderr = bench.end()
+    assert (status, bench.called()) == (1, ["revert", "apply"]), stderr
+    assert bench.applied.exists()
+
+
+def test_a_server_in_the_other_variant_is_refused(bench: Bench) -> None:
+    bench.document["initial"] = "treatment"
+    status, stderr = bench.run()
+    assert status == 2, stderr
+    assert "treatment.verify_applied: failed before the first switch" in stderr
+    assert "the server is not in the initial variant, treatment" in stderr
+    assert bench.called() == []
+
+
 def test_a_lost_terminal_reverts_although_the_output_is_not_read(bench: Bench) -> None:
     reader, writer = os.pipe()
     bench.start_treated(stdout=writer, stderr=writer)

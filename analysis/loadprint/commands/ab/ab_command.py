@@ -120,7 +120,7 @@ def run_run(arguments: argparse.Namespace) -> int:
         inconclusive = True
     say(f"{outcome.reason or 'complete'}; {outcome.revert_result}")
     if not outcome.reverted:
-        say(f"NOT REVERTED ({outcome.revert_result}). Run by hand, now: {loaded.treatment.revert}")
+        say(f"NOT REVERTED ({outcome.revert_result}). Run by hand, now: {loaded.keeper_commands['revert']}")
         return 2
     return 1 if outcome.reason or inconclusive else 0
 

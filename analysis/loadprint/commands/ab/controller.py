@@ -122,10 +122,10 @@ def _meta(out: Path, experiment: Experiment) -> dict[str, Any]:
 
 
 def _keeper_config(experiment: Experiment, plan: Plan, out: Path, collect: Path, pid: int) -> dict[str, Any]:
-    commands = ("apply", "revert", "verify_applied", "verify_reverted")
     return {
         "run": str(out.resolve()),
-        "commands": {name: getattr(experiment.treatment, name) for name in commands},
+        "commands": experiment.keeper_commands,
+        "treated": experiment.initial == "treatment",
         "timeout": experiment.treatment.timeout,
         "lease": experiment.lease,
         "deadline": deadline(experiment, plan),
@@ -177,9 +177,10 @@ class Controller:
         verified, message = self.link.request("verify", what="verify_reverted", why="before the first window")
         if not verified:
             raise InputError(
-                "treatment.verify_reverted",
-                f"failed before the first switch: the treatment seems to be applied already ({message})",
-                "revert it, or fix the command",
+                f"treatment.{self.experiment.keeper_name('verify_reverted')}",
+                f"failed before the first switch: the server is not in the initial variant, "
+                f"{self.experiment.initial} ({message})",
+                "change the server, `initial`, or the command",
             )
         self.recorder = start()
         self.link.request("recorder", pid=self.recorder.process.pid, start=self.recorder.start)
@@ -202,7 +203,9 @@ class Controller:
         self._check()
         if slot.flip:
             say(f"{slot.flip} before window {slot.number}/{len(self.plan.slots)}")
-            switched, message = self.link.request(slot.flip, why=f"window {slot.number}")
+            switched, message = self.link.request(
+                self.experiment.keeper_name(slot.flip), why=f"window {slot.number}"
+            )
             if not switched:
                 raise Stop(f"{slot.flip} before window {slot.number} failed: {message}")
         more = {"block": slot.block, "window": slot.number}
@@ -215,7 +218,9 @@ class Controller:
         rate = "" if pace is None else f", {pace:,.0f} queries/s"
         say(f"window {slot.number}/{len(self.plan.slots)} {slot.variant} complete{rate}")
         what = "verify_applied" if slot.variant == "treatment" else "verify_reverted"
-        verified, message = self.link.request("verify", what=what, why=f"after window {slot.number}")
+        verified, message = self.link.request(
+            "verify", what=self.experiment.keeper_name(what), why=f"after window {slot.number}"
+        )
         if not verified:
             raise Stop(f"after window {slot.number} the server is no longer in its variant: {message}")
 
@@ -294,7 +299,7 @@ class Controller:
             reverted, message = self.link.revert_instead(why)
         else:
             self.link.wait()
-            reverted, message = True, "the treatment is off"
+            reverted, message = True, keeper.OFF[self.experiment.initial == "treatment"]
         self._end_recorder()
         return self._close(why, reverted=reverted, revert_result=message)
 

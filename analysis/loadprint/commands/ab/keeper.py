@@ -31,8 +31,18 @@ PAUSES_S = (1.0, 1.0)
 PAUSES_ALONE_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0)
 MAX_OUTPUT = 300  # characters stored of a command's output
 RECORDER_S = 120.0  # for the recorder to write its tables
+# A server that was found treated: the keeper's change is to revert the treatment.
+OPPOSITE = {
+    "apply": "revert",
+    "revert": "apply",
+    "verify_applied": "verify_reverted",
+    "verify_reverted": "verify_applied",
+}
 # The command starts after its process is recorded: a killed keeper leaves no unknown process.
 START_ON_INPUT = 'read -r start && exec /bin/sh -c "$0" </dev/null'
+
+
+OFF = {False: "the treatment is off", True: "the treatment is on, as before"}
 
 
 class Taken(Exception):
@@ -74,12 +84,15 @@ class Log:
 class Switch:
     """Runs apply, revert and the verifications; `touched` is whether a revert is needed.
 
-    `commands`: apply, revert, verify_applied, verify_reverted (shell), `timeout` in seconds. Raises
-    Taken if another process holds the lock of the run directory.
+    `config` has the `commands` apply, revert, verify_applied, verify_reverted (shell), and their
+    `timeout` in seconds. If `treated`, the server was found with the treatment: the commands are
+    exchanged, and recorded by the names that the experiment gives them. Raises Taken if another
+    process holds the lock of the run directory.
     """
 
-    def __init__(self, run: Path, commands: dict[str, str], timeout: float) -> None:
-        self.run, self.commands, self.timeout = run, commands, timeout
+    def __init__(self, run: Path, config: dict[str, Any]) -> None:
+        self.run, self.commands, self.timeout = run, config["commands"], float(config["timeout"])
+        self.treated = bool(config.get("treated"))
         # the output of commands may contain a password
         self.phases, self.log = (
             Log(run / "load" / "phases.jsonl"),
@@ -92,6 +105,10 @@ class Switch:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Taken(f"{run}/load/lock: another process holds the lock") from None
+
+    def named(self, name: str) -> str:
+        """Return the experiment's name of a command."""
+        return OPPOSITE.get(name, name) if self.treated else name
 
     def mark(self, phase: str, event: str, **more: Any) -> None:
         """Record the start or end of a phase."""
@@ -119,7 +136,9 @@ class Switch:
                 start_new_session=True,
             )
             assert child.stdin is not None
-            self.log.write({"what": what, "event": "begin", "pid": child.pid, "why": why, **stamp()})
+            self.log.write(
+                {"what": self.named(what), "event": "begin", "pid": child.pid, "why": why, **stamp()}
+            )
             with contextlib.suppress(BrokenPipeError), child.stdin as start:
                 start.write(b"\n")
             try:
@@ -133,15 +152,17 @@ class Switch:
             output.seek(max(0, output.tell() - 4 * MAX_OUTPUT))
             tail = " ".join(output.read().decode(errors="replace").split())[-MAX_OUTPUT:]
         result = f"timed out after {self.timeout:g} s" if code is None else f"exit {code}"
-        self.log.write({"what": what, "event": "end", "exit": code, "said": tail, "why": why, **stamp()})
-        return code == 0, f"{what}: {result}{': ' + tail if tail and code != 0 else ''}"
+        self.log.write(
+            {"what": self.named(what), "event": "end", "exit": code, "said": tail, "why": why, **stamp()}
+        )
+        return code == 0, f"{self.named(what)}: {result}{': ' + tail if tail and code != 0 else ''}"
 
     def apply(self, why: str) -> tuple[bool, str]:
         """Apply the treatment and verify it. After a failure `touched` is set, for a revert."""
         self.touched = True
-        self.mark("apply", "begin")
+        self.mark(self.named("apply"), "begin")
         applied, message = self.command("apply", why)
-        self.mark("apply", "end")
+        self.mark(self.named("apply"), "end")
         return self.command("verify_applied", why) if applied else (applied, message)
 
     def revert(self, why: str, pauses: tuple[float, ...] = PAUSES_S) -> tuple[bool, str]:
@@ -150,13 +171,14 @@ class Switch:
         for attempt in range(len(pauses) + 1):
             if attempt:
                 time.sleep(pauses[attempt - 1])
-            self.mark("revert", "begin")
+            self.mark(self.named("revert"), "begin")
             reverted, message = self.command("revert", why)
-            self.mark("revert", "end")
+            self.mark(self.named("revert"), "end")
             verified, verify_message = self.command("verify_reverted", why)
             if verified and (reverted or attempt == len(pauses)):
                 self.touched = False
-                return True, "reverted and verified" if reverted else f"verified, although {message}"
+                done = "applied again" if self.treated else "reverted"
+                return True, f"{done} and verified" if reverted else f"verified, although {message}"
             message = verify_message if reverted else message
         return False, message
 
@@ -165,7 +187,7 @@ class Switch:
         measure = [each for each in self.open if each["phase"] == "measure"]
         self.open = [each for each in self.open if each["phase"] != "measure"]
         self.close()
-        reverted, message = self.revert(why, pauses) if self.touched else (True, "the treatment is off")
+        reverted, message = self.revert(why, pauses) if self.touched else (True, OFF[self.treated])
         self.open = measure
         self.close()
         return reverted, message
@@ -185,7 +207,7 @@ class Keeper:
 
     def __init__(self, config: dict[str, Any], answers: int) -> None:
         self.config, self.answers = config, answers
-        self.switch = Switch(Path(config["run"]), config["commands"], float(config["timeout"]))
+        self.switch = Switch(Path(config["run"]), config)
         # one experiment per server: the kernel frees an abstract socket name with its process
         self.claim = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:

@@ -151,7 +151,7 @@ def revert_by_hand(run: Path, why: str, *, verify_first: bool = False) -> tuple[
     path = run / "load" / "keeper.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-        switch = keeper.Switch(run, config["commands"], float(config["timeout"]))
+        switch = keeper.Switch(run, config)
     except (OSError, ValueError, KeyError) as error:
         raise InputError(
             path, f"no commands to revert with ({error})", "revert the change yourself"

@@ -29,7 +29,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Plan:
-    """All windows; `flips` counts every switch, including the last revert."""
+    """All windows; `flips` counts every switch, including the last, to the initial variant."""
 
     slots: tuple[Slot, ...]
     flips: int
@@ -41,7 +41,8 @@ class Plan:
 def plan(experiment: Experiment) -> Plan:
     """Plan the windows. Raises InputError if they need more flips than allowed."""
     slots: list[Slot] = []
-    state, now, flips = BASELINE, 0.0, 0
+    state: str
+    state, now, flips = experiment.initial, 0.0, 0
     for block, variants in enumerate(_blocks(experiment), start=1):
         for variant in variants:
             flip, settle = "", 0.0
@@ -55,7 +56,7 @@ def plan(experiment: Experiment) -> Plan:
             now = begin + experiment.schedule.window
             slots.append(Slot(len(slots) + 1, block, variant, flip, settle, begin, now))
             state = variant
-    flips += state == TREATMENT
+    flips += state != experiment.initial
     allowed = experiment.schedule.max_flips
     if allowed is not None and flips > allowed:
         raise InputError(
