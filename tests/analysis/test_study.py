@@ -14,6 +14,7 @@ from published import arm_cells, inserts
 from recordings import Host, make_execution
 
 MYARM = "myarm-inserts"
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "v1"
 
 
 def answers(report: Report) -> dict[str, str]:
@@ -90,6 +91,26 @@ def test_kinds_of_judgement(small: Path, tmp_path: Path, rule: str, answer: str)
     )
     path.write_text(f"title: t\nsource: s\nclaims: [{claim % rule}]\n")
     (finding,) = judge(str(path), [small]).findings
+    assert finding.judged.answer == answer, finding.judged
+
+
+@pytest.mark.parametrize(
+    ("rule", "answer"),
+    [
+        ("kind: effect, quantity: cpu, change: rises", "holds"),
+        ("kind: effect, quantity: cpu, change: falls", "differs"),
+        ("kind: effect, quantity: queries, change: stays, within: 0.5", "holds"),
+        ("kind: switching, seconds: 60", "holds"),
+        ("kind: switching, seconds: 0.000001", "differs"),
+        ("kind: restored", "holds"),
+    ],
+)
+def test_an_ab_experiment_is_judged(tmp_path: Path, rule: str, answer: str) -> None:
+    """The kept experiment on a live server: an index was hidden at a fixed arrival rate."""
+    path = tmp_path / "mine.yml"
+    claim = "{id: a, text: t, place: p, published: '1', experiment: hidden-index, judge: {%s}}"
+    path.write_text(f"title: t\nsource: s\nclaims: [{claim % rule}]\n")
+    (finding,) = judge(str(path), [RECORDINGS / "hidden-index"]).findings
     assert finding.judged.answer == answer, finding.judged
 
 

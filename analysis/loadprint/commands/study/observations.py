@@ -77,6 +77,12 @@ class Observations:
         """Complete runs of the side that has most."""
         return max(len(side.runs) for side in self._sides.values())
 
+    @property
+    def fact(self) -> str:
+        """Path, scale and repeats."""
+        scale = f"scale {', '.join(self.scales)}" if self.scales else "default scale"
+        return f"{self.path}, {scale}, {self.repeats} repeat{'s' if self.repeats > 1 else ''} per side"
+
     @cached_property
     def _columns(self) -> dict[str, Column]:
         store = Store()

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from loadprint.commands.study import computed, study_file
+from loadprint.commands.study import computed, experiments, study_file
+from loadprint.commands.study.experiments import Experiment, is_experiment
 from loadprint.commands.study.judgements import KINDS, NOT_COMPARABLE, Judged
 from loadprint.commands.study.observations import Absent, Observations
 from loadprint.commands.study.study_file import Claim, Computed, NotMeasured, Ratio, Study
@@ -43,42 +44,46 @@ class Report:
 def judge(name: str, paths: Sequence[Path]) -> Report:
     """Judge all claims. Raises InputError for an execution of a campaign that the study does not use."""
     study = study_file.read(name)
-    by_campaign: dict[str, Observations] = {}
+    known: dict[str, Observations | Experiment] = {}
     for path in paths:
-        seen = Observations(path)
-        if seen.name not in study.campaigns:
-            used = ", ".join(study.campaigns)
-            raise InputError(path, f"is an execution of {seen.name}", f"{name} uses the campaigns {used}")
-        if seen.name in by_campaign:
-            raise InputError(path, f"is a second execution of {seen.name}", "give one of each campaign")
-        by_campaign[seen.name] = seen
-    findings = tuple(Finding(claim, _judged(claim, by_campaign)) for claim in study.claims)
-    facts = tuple(_fact(seen) for seen in by_campaign.values())
+        seen = Experiment(path) if is_experiment(path) else Observations(path)
+        if seen.name not in study.sources:
+            raise InputError(
+                path, f"is an execution of {seen.name}", f"{name} uses {', '.join(study.sources)}"
+            )
+        if seen.name in known:
+            raise InputError(path, f"is a second execution of {seen.name}", "give one of each")
+        known[seen.name] = seen
+    findings = tuple(Finding(claim, _judged(claim, known)) for claim in study.claims)
+    facts = tuple((name, seen.fact) for name, seen in known.items())
     return Report(Path(name).stem, study, facts, findings)
 
 
-def _fact(seen: Observations) -> tuple[str, str]:
-    scale = f"scale {', '.join(seen.scales)}" if seen.scales else "default scale"
-    repeats = f"{seen.repeats} repeat{'s' if seen.repeats > 1 else ''}"
-    return seen.name, f"{seen.path}, {scale}, {repeats} per side"
-
-
-def _judged(claim: Claim, by_campaign: dict[str, Observations]) -> Judged:
+def _judged(claim: Claim, known: dict[str, Observations | Experiment]) -> Judged:
     rule = claim.judge
     if isinstance(rule, Computed):
         return computed.CHECKS[rule.check]()
     if isinstance(rule, NotMeasured):
         return Judged(NOT_COMPARABLE, "", reason=rule.reason)
-    seen = by_campaign.get(str(claim.campaign))
-    if seen is None:
-        needs = f"./characterize -e campaign={claim.campaign}"
-        return Judged(NOT_COMPARABLE, "", reason=f"needs {needs}", needs=needs)
+    seen = known.get(claim.source)
+    if isinstance(seen, Experiment):
+        return experiments.KINDS[type(rule)](rule, seen)
+    return _missing(claim) if seen is None else _measured(claim, seen)
+
+
+def _missing(claim: Claim) -> Judged:
+    needs = f"./characterize -e campaign={claim.campaign}"
+    needs = needs if claim.campaign else f"an A/B experiment with the name {claim.experiment}"
+    return Judged(NOT_COMPARABLE, "", reason=f"needs {needs}", needs=needs)
+
+
+def _measured(claim: Claim, seen: Observations) -> Judged:
     lacking = _lacking(claim, seen)
     # the direction of a ratio is judged everywhere, its size only where it can be the published one
-    if lacking and not isinstance(rule, Ratio):
+    if lacking and not isinstance(claim.judge, Ratio):
         return Judged(NOT_COMPARABLE, "", reason=lacking)
     try:
-        judged = KINDS[type(rule)](rule, seen)
+        judged = KINDS[type(claim.judge)](claim.judge, seen)
     except Absent as absent:
         return Judged(NOT_COMPARABLE, "", reason=str(absent))
     if judged.size and lacking:

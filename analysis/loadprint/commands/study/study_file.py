@@ -110,6 +110,28 @@ class Concludes(Strict):
     against: str
 
 
+class Effect(Strict):
+    """The treatment of an A/B experiment makes a quantity rise, fall, or stay within a share of it."""
+
+    kind: Literal["effect"]
+    quantity: Literal["queries", "cpu", "queries_per_cpu_second"]
+    change: Literal["rises", "falls", "stays"]
+    within: Annotated[float, Field(gt=0)] = 0.03
+
+
+class Switching(Strict):
+    """Every command of an A/B experiment that switches ends within some seconds."""
+
+    kind: Literal["switching"]
+    seconds: Annotated[float, Field(gt=0)]
+
+
+class Restored(Strict):
+    """An A/B experiment ended in the variant in which it found the server."""
+
+    kind: Literal["restored"]
+
+
 class Computed(Strict):
     """A statement on the published figures alone: `check` names a function of computed.py."""
 
@@ -125,14 +147,16 @@ class NotMeasured(Strict):
 
 
 Measurable = Ratio | Between | Order | Level | SignChange | Maximum | Rank | Linear | Concludes
-Judge = Annotated[Measurable | Computed | NotMeasured, Field(discriminator="kind")]
+OfExperiment = Effect | Switching | Restored
+Judge = Annotated[Measurable | OfExperiment | Computed | NotMeasured, Field(discriminator="kind")]
 
 
 class Claim(Strict):
     """One claim: its text, its place in the publication, the published figure, and how it is judged.
 
-    `scales` are those at which the size of a figure may be compared with the published one (empty: all),
-    `hardware` is what it needs. `explain` has a text for a verdict, where it may surprise.
+    `campaign` or `experiment` is the name of what measures it. `scales` are those at which the size of a
+    figure may be compared with the published one (empty: all), `hardware` is what it needs. `explain` has a
+    text for a verdict, where it may surprise.
     """
 
     id: Name
@@ -140,15 +164,23 @@ class Claim(Strict):
     place: str
     published: str
     campaign: Name | None = None
+    experiment: Name | None = None
     judge: Judge
     scales: list[str] = []
     hardware: list[Hardware] = []
     explain: dict[Literal["holds", "differs", "inconclusive", "not comparable"], str] = {}
 
+    @property
+    def source(self) -> str:
+        """Name of the campaign or experiment; empty if nothing measures the claim."""
+        return self.campaign or self.experiment or ""
+
     @model_validator(mode="after")
     def _measured_by_a_campaign(self) -> Claim:
         if isinstance(self.judge, Measurable) == (self.campaign is None):
-            raise ValueError("give `campaign` for a claim that is measured, and only for such a claim")
+            raise ValueError("give `campaign` for a claim on a campaign, and only for such a claim")
+        if isinstance(self.judge, OfExperiment) == (self.experiment is None):
+            raise ValueError("give `experiment` for a claim on an A/B experiment, and only for such a claim")
         return self
 
 
@@ -168,9 +200,9 @@ class Study(Strict):
         return self
 
     @property
-    def campaigns(self) -> tuple[str, ...]:
-        """The campaigns that the claims need, in their order."""
-        return tuple(dict.fromkeys(claim.campaign for claim in self.claims if claim.campaign))
+    def sources(self) -> tuple[str, ...]:
+        """The campaigns and experiments that the claims need, in their order."""
+        return tuple(dict.fromkeys(claim.source for claim in self.claims if claim.source))
 
 
 def read(name: str) -> Study:

@@ -81,7 +81,7 @@ def listed(studies: Sequence[tuple[str, Study]]) -> str:
     for name, study in studies:
         lines += [f"{name}: {study.title}"]
         for claim in study.claims:
-            figure = f"{claim.place}: {claim.published}; {claim.campaign or 'published figures'}"
+            figure = f"{claim.place}: {claim.published}; {claim.source or 'published figures'}"
             lines += _wrapped(f"{claim.id:<26}{claim.text} ({figure})", 2, 28)
         lines.append("")
     count = sum(len(study.claims) for _, study in studies)
