@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from loadprint.commands.campaign.campaign_file import load
-from loadprint.commands.campaign.execution import digest, open_execution, use_server
-from loadprint.commands.campaign.server_identity import declared
+from loadprint.commands.campaign.execution import digest, open_execution, plan, use_server
+from loadprint.commands.campaign.server_identity import MAIN, declared, of_sides
 from loadprint.configuration.document import DocumentError
 
 QUICK = Path(__file__).parents[2] / "ansible" / "campaigns" / "quick.yml"
@@ -25,11 +25,11 @@ def test_tarballs_of_the_same_name_are_told_apart_by_their_content(tmp_path: Pat
         result.append(declared("tarball", {"tarball": str(tarball)}))
         assert result[-1]["sha256"] == hashlib.sha256(content).hexdigest()
     campaign = load(QUICK)
-    assert digest(campaign, server=result[0]) != digest(campaign, server=result[1])
+    assert digest(campaign, servers={MAIN: result[0]}) != digest(campaign, servers={MAIN: result[1]})
     # replaced in place: the path is the same
     Path(result[0]["tarball"]).write_bytes(b"5.7.22")
     again = declared("tarball", {"tarball": result[0]["tarball"]})
-    assert digest(campaign, server=result[0]) != digest(campaign, server=again)
+    assert digest(campaign, servers={MAIN: result[0]}) != digest(campaign, servers={MAIN: again})
 
 
 def test_a_relative_tarball_is_of_the_users_directory_then_of_the_checkout(tmp_path: Path) -> None:
@@ -65,11 +65,45 @@ def test_only_the_settings_of_the_chosen_source_count() -> None:
 def test_an_execution_resumes_with_the_server_it_began_with_only(tmp_path: Path) -> None:
     opened = open_execution(load(QUICK), "a" * 64, tmp_path)
     assert opened.directory is not None
-    assert use_server(opened.directory, OLD).document["server"]["obtained"] == OLD
+    assert use_server(opened.directory, dict(OLD)).document["servers"][MAIN]["obtained"] == OLD
     again = open_execution(load(QUICK), "a" * 64, tmp_path)
     assert again.directory == opened.directory
-    assert use_server(opened.directory, OLD).document["server"]["obtained"] == OLD
+    assert use_server(opened.directory, dict(OLD)).document["servers"][MAIN]["obtained"] == OLD
     with pytest.raises(DocumentError) as refused:
-        use_server(opened.directory, NEW)
+        use_server(opened.directory, dict(NEW))
     assert all(word in str(refused.value) for word in ("mysql 8.0.12", "mysql 5.7.22", "campaign_new=true"))
     assert "\n" not in str(refused.value)
+
+
+TWO = """
+sides.insert.server.source=rootfs
+sides.oltp.server={source: tarball, tarball: PATH}
+"""
+
+
+def test_each_side_can_have_its_own_server_and_its_own_prepared_data(tmp_path: Path) -> None:
+    tarball = tmp_path / "old.tar.gz"
+    tarball.write_bytes(b"8.0.12")
+    campaign = load(QUICK, TWO.replace("PATH", str(tarball)).split("\n")[1:3])
+    servers = of_sides(campaign, {"packages": ["a"]}, {"source": "auto"})
+    (key,) = (key for key in servers if key.startswith("tarball-"))
+    assert set(servers) == {"rootfs", key}, "no side uses the server of the campaign"
+    assert servers[key]["sha256"] == hashlib.sha256(b"8.0.12").hexdigest()
+    document = plan(campaign, "a" * 64, servers=servers).document
+    assert {each["name"] for each in document["prepared"]} == {"insert-rootfs", f"oltp-{key}"}
+    assert document["sides"]["oltp"]["prepared"] == f"oltp-{key}"
+    tarball.write_bytes(b"5.7.22")
+    again = of_sides(campaign, {"packages": ["a"]}, {"source": "auto"})
+    assert digest(campaign, servers=again) != digest(campaign, servers=servers)
+
+
+def test_one_server_for_all_sides_is_the_campaigns() -> None:
+    campaign = load(QUICK)
+    assert of_sides(campaign, {}, None) == {MAIN: {"source": "auto"}}
+    assert [each["name"] for each in plan(campaign, "a" * 64).document["prepared"]] == ["oltp", "insert"]
+
+
+@pytest.mark.parametrize("override", ["source=tarball", "tarball=/x.tar.gz"])
+def test_a_tarball_and_its_path_need_each_other(override: str) -> None:
+    with pytest.raises(DocumentError, match="need each other"):
+        load(QUICK, [f"sides.oltp.server.{override}"])

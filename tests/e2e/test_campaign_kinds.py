@@ -48,6 +48,28 @@ def test_a_matrix_is_swept_and_printed_as_pivot_tables(tmp_path: Path) -> None:
     assert all(cell > 0 for row in throughput["cells"] for cell in row)
 
 
+def test_two_sides_on_two_servers_run_in_one_execution(tmp_path: Path) -> None:
+    machine_before = look()
+    two = {"campaign_set": ["sides.oltp.server.source=package", "repeats=2"]}
+    done = campaigns.run(tmp_path, json.dumps(two))
+    assert done.returncode == 0, done.stdout
+    assert settled(machine_before) == []
+    versions = {}
+    for side, flavour in (("oltp", "mariadb"), ("insert", "mysql")):
+        run = read(run_of(tmp_path, side) / "run.json")
+        versions[side] = read(run_of(tmp_path, side) / "load" / "server.json")["variables"]["version"]
+        assert run["versions"]["server"].startswith(f"{flavour} {versions[side].partition('-')[0]}")
+    assert "MariaDB" in versions["oltp"]
+    assert "MariaDB" not in versions["insert"]
+    execution = read(run_of(tmp_path, "oltp").parent / "execution.json")
+    assert {key: each["obtained"]["flavour"] for key, each in execution["servers"].items()} == {
+        "main": "mysql",
+        "package": "mariadb",
+    }
+    # the campaign asked for the difference
+    assert "varied" in done.stdout
+
+
 def test_equal_load_holds_half_of_the_slower_sides_maximum(tmp_path: Path) -> None:
     done = campaigns.run(tmp_path, campaign=HERE / "equal_load.yml")
     assert done.returncode == 0, done.stdout

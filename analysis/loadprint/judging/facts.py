@@ -155,7 +155,7 @@ def asked_for(plans: Sequence[Mapping[str, Any]]) -> set[str]:
     for key, variables in CONCERNS.items():
         if len({str(server.get(key)) for server in servers}) > 1:
             wanted |= set(variables)
-    if any(len({str(server.get(key)) for server in servers}) > 1 for key in ("source", "version", "path")):
+    if any(len({str(server.get(key)) for server in servers}) > 1 for key in ("source", "version", "tarball")):
         wanted.add(VERSION)
     if any(
         len({str(plan.get(key)) for plan in plans}) > 1

@@ -123,7 +123,7 @@ def duration_s(document: dict[str, Any]) -> float:
 def _plan(arguments: argparse.Namespace) -> Plan:
     from loadprint.commands.campaign import execution
     from loadprint.commands.campaign.campaign_file import load
-    from loadprint.commands.campaign.server_identity import declared
+    from loadprint.commands.campaign.server_identity import declared, of_sides
     from loadprint.configuration.document import DocumentError
 
     if arguments.close is not None:
@@ -140,11 +140,12 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     server = (
         declared(campaign.server.source, arguments.server) if arguments.server or arguments.runs else None
     )
-    hashed = execution.digest(campaign, arguments.binary, arguments.host, server)
+    servers = of_sides(campaign, arguments.server, server)
+    hashed = execution.digest(campaign, arguments.binary, arguments.host, servers)
     if arguments.runs is None:
-        return execution.plan(campaign, hashed, operations, server)
+        return execution.plan(campaign, hashed, operations, servers)
     runs = arguments.runs.resolve()
-    return execution.open_execution(campaign, hashed, runs, operations, server, new=arguments.new)
+    return execution.open_execution(campaign, hashed, runs, operations, servers, new=arguments.new)
 
 
 def _built() -> list[dict[str, Any]]:
@@ -175,6 +176,7 @@ def _as_text(result: Plan) -> str:
     campaign = document["campaign"]
     phases, server = campaign["phases"], campaign["server"]
     each, count = duration_s(document), len(document["runs"])
+    sources = ", ".join(each["source"] for each in document["servers"].values())
     scale = f" at scale {', '.join(campaign['scale'])}" if campaign["scale"] else ""
     variables = ", ".join(f"{name} {value}" for name, value in campaign["variables"].items())
     lines = [
@@ -184,7 +186,7 @@ def _as_text(result: Plan) -> str:
         f"  runs      {count} ({campaign['repeats']} per side), {phases['warmup']:g} s warm-up and "
         f"{phases['measure']:g} s measured each: {count * each / 60:.1f} min of load, about "
         f"{count * (each + FIXED_S) / 60:.0f} min with starts and copies, without data preparation",
-        f"  server    {server['source']}, profile {server['profile']}, "
+        f"  server    {sources}, profile {server['profile']}, "
         f"buffer pool {server['buffer_pool_size'] >> 20} MiB, redo {server['redo_capacity'] >> 20} MiB",
         *(
             f"  data      {name}: about {data['size'] >> 20} MiB on disk"

@@ -14,9 +14,13 @@ from loadprint.configuration.field_types import Generator, Name, Options, Profil
 
 
 class Server(Strict):
-    """The server under test. Memory sizes have no default: every campaign states them."""
+    """The server under test. Memory sizes have no default: every campaign states them.
+
+    `tarball` is the path of a side's own server; that of the campaign's server is server_tarball.
+    """
 
     source: Literal["auto", "package", "rootfs", "tarball", "existing"] = "auto"
+    tarball: str | None = None
     profile: Profile = "durable"
     buffer_pool_size: Size
     redo_capacity: Size

@@ -5,20 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import product
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from loadprint.configuration.field_types import Generator, Options, Profile, Scalar, Size, Strict, Threads
 
 
 class ServerChange(Strict):
-    """Changes of a side to the campaign's server; data sets are prepared without these changes."""
+    """Changes of a side to the campaign's server.
 
+    With `source` the side has another server, on which its data set is prepared too; `tarball` is the path of
+    source `tarball`. Data sets are prepared without the other changes.
+    """
+
+    source: Literal["package", "rootfs", "tarball"] | None = None
+    tarball: str | None = None
     profile: Profile | None = None
     buffer_pool_size: Size | None = None
     redo_capacity: Size | None = None
     options: Options = {}
+
+    @model_validator(mode="after")
+    def _tarball_has_its_source(self) -> ServerChange:
+        if (self.source == "tarball") != (self.tarball is not None):
+            raise ValueError("source: `tarball` as source and the path `tarball` need each other")
+        return self
 
 
 class Side(Strict):

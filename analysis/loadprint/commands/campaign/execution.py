@@ -21,7 +21,7 @@ from typing import Any
 
 from loadprint.commands.campaign.campaign_model import Campaign, EqualLoad
 from loadprint.commands.campaign.campaign_sides import cells
-from loadprint.commands.campaign.server_identity import Identity, confirm
+from loadprint.commands.campaign.server_identity import MAIN, Identity, confirm, key_of
 from loadprint.configuration.document import DocumentError
 
 FORMAT_VERSION = 1
@@ -44,9 +44,9 @@ def digest(
     campaign: Campaign,
     binaries: Sequence[Path] = (),
     hosts: Sequence[str] = (),
-    server: Identity | None = None,
+    servers: Mapping[str, Identity] | None = None,
 ) -> str:
-    """Hash the campaign (with its seed, if it has one), the binaries' content, the hosts, the server."""
+    """Hash the campaign (with its seed, if it has one), the binaries' content, the hosts, the servers."""
     binary_sums = {}
     for path in sorted(binaries, key=lambda path: path.name):
         try:
@@ -58,7 +58,7 @@ def digest(
         "campaign": campaign.model_dump(mode="json"),
         "binaries": binary_sums,
         "hosts": list(hosts),
-        "server": server,
+        "servers": servers,
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -106,6 +106,17 @@ def at_fraction(side: str, fraction: float) -> str:
     return f"{side}@{100 * fraction:g}"
 
 
+def prepared_name(data: str, server: str) -> str:
+    """Return the name of a data set that is prepared on a server."""
+    return data if server == MAIN else f"{data}-{server}"
+
+
+def data_sets(campaign: Campaign) -> list[dict[str, str]]:
+    """List the data sets to prepare: each one on every server whose sides use it."""
+    pairs = dict.fromkeys((column.data, key_of(column)) for column in campaign.columns.values())
+    return [{"name": prepared_name(*pair), "data": pair[0], "server": pair[1]} for pair in pairs]
+
+
 def describe_columns(campaign: Campaign, operations: Mapping[str, str | None]) -> dict[str, dict[str, Any]]:
     """Describe every column by name: its resolved side, operation, server, and cell of the matrix."""
     sides: dict[str, dict[str, Any]] = {}
@@ -117,6 +128,8 @@ def describe_columns(campaign: Campaign, operations: Mapping[str, str | None]) -
                 "label": column.label if column.label and not cell else name,
                 "operation": operations.get(column.workload),
                 "server": campaign.server.changed(column.server).model_dump(mode="json"),
+                "server_key": key_of(column),
+                "prepared": prepared_name(column.data, key_of(column)),
                 "of": base,
                 "cell": cell,
             }
@@ -133,11 +146,11 @@ def plan(
     campaign: Campaign,
     hashed: str,
     operations: Mapping[str, str | None] | None = None,
-    server: Identity | None = None,
+    servers: Mapping[str, Identity] | None = None,
 ) -> Plan:
     """Plan an execution without opening it. Without a seed in the campaign, a random one is used.
 
-    `operations` maps a workload to its operation, `server` identifies the server.
+    `operations` maps a workload to its operation, `servers` identifies the servers of the sides.
     """
     seed = campaign.seed if campaign.seed is not None else secrets.randbelow(1 << 31)
     runs = order(campaign, seed)
@@ -145,7 +158,8 @@ def plan(
         "format_version": FORMAT_VERSION,
         "campaign": campaign.model_dump(mode="json"),
         "hash": hashed,
-        "server": dict(server or {}),
+        "servers": dict(servers or {}),
+        "prepared": data_sets(campaign),
         "seed": seed,
         "reference": campaign.reference,
         "sides": describe_columns(campaign, operations or {}),
@@ -163,7 +177,7 @@ def open_execution(  # noqa: PLR0913  the parameters of `plan`, and the place
     hashed: str,
     runs_directory: Path,
     operations: Mapping[str, str | None] | None = None,
-    server: Identity | None = None,
+    servers: Mapping[str, Identity] | None = None,
     *,
     new: bool = False,
 ) -> Plan:
@@ -171,7 +185,7 @@ def open_execution(  # noqa: PLR0913  the parameters of `plan`, and the place
     parent = runs_directory / campaign.name
     opened = None if new else _resume(parent, hashed)
     if opened is None:
-        opened = plan(campaign, hashed, operations, server)
+        opened = plan(campaign, hashed, operations, servers)
         started = datetime.now(UTC)
         opened.directory = parent / f"{started:%Y%m%dT%H%M%SZ}-{hashed[:8]}"
         opened.document["started"] = started.isoformat(timespec="seconds")
@@ -213,7 +227,12 @@ def write(directory: Path, document: dict[str, Any]) -> None:
 def _resume(parent: Path, hashed: str) -> Plan | None:
     for directory in sorted(parent.glob(f"*-{hashed[:8]}"), reverse=True):
         resumed = _read(directory)
-        if resumed is None or resumed.document["hash"] != hashed or resumed.document["status"] == "complete":
+        if (
+            resumed is None
+            or "servers" not in resumed.document
+            or resumed.document["hash"] != hashed
+            or resumed.document["status"] == "complete"
+        ):
             continue
         count = len(resumed.document["runs"])
         resumed.messages.append(

@@ -12,9 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from loadprint.commands.campaign.campaign_model import Campaign
+from loadprint.commands.campaign.campaign_sides import Side
 from loadprint.configuration.document import DocumentError
 
 Identity = dict[str, Any]
+MAIN = "main"  # the campaign's server
 
 # source → the settings of role `server` that select the server
 _ROOTFS = ("rootfs_suite", "rootfs_package", "rootfs_mirror")
@@ -41,6 +44,38 @@ def declared(source: str, settings: Mapping[str, Any]) -> Identity:
     return identity
 
 
+def of_sides(campaign: Campaign, settings: Mapping[str, Any], main: Identity | None) -> dict[str, Identity]:
+    """Return the servers that the sides use, by key: `main` is the campaign's.
+
+    Without `settings` (a plan that is not opened) tarballs are not read.
+    """
+    servers: dict[str, Identity] = {}
+    for side in campaign.columns.values():
+        key = key_of(side)
+        if key in servers:
+            continue
+        source = side.server.source
+        if source is None:
+            servers[key] = main or {"source": campaign.server.source}
+        elif settings:
+            servers[key] = declared(source, {**settings, "tarball": side.server.tarball or ""})
+        else:
+            servers[key] = {"source": source} | (
+                {"tarball": side.server.tarball} if side.server.tarball else {}
+            )
+    return servers
+
+
+def key_of(side: Side) -> str:
+    """Return the key of a side's server: `main`, its source, or `tarball-` and a hash of the path."""
+    change = side.server
+    if change.source is None:
+        return MAIN
+    if change.tarball is None:
+        return change.source
+    return f"tarball-{hashlib.sha256(change.tarball.encode()).hexdigest()[:8]}"
+
+
 def _tarball(name: str, directories: list[str]) -> Path:
     if not name:
         raise DocumentError("mysql_source=tarball needs -e server_tarball=PATH-OR-URL")
@@ -62,11 +97,14 @@ def checksum(path: Path) -> str:
 
 
 def confirm(document: dict[str, Any], obtained: Identity, directory: Path) -> bool:
-    """Store the installed server in `document` (execution.json); return whether it is stored now.
+    """Store an installed server in `document` (execution.json); return whether it is stored now.
+
+    `obtained["key"]` is its key among the servers of the sides.
 
     Raises DocumentError if the execution has used another server.
     """
-    identity = document.setdefault("server", {})
+    key = obtained.pop("key", MAIN)
+    identity = document["servers"].setdefault(key, {})
     before = identity.setdefault("obtained", obtained)
     if before == obtained:
         return before is obtained
