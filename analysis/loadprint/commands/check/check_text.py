@@ -6,6 +6,7 @@ import json
 import textwrap
 
 from loadprint.commands.check.check_report import Finding, Report
+from loadprint.commands.check.check_rules import SEVERITIES
 
 WIDTH = 100
 MAX_NAMES = 4
@@ -29,12 +30,8 @@ def text(report: Report) -> str:
             )
         lines.append("")
     counts = [
-        f"{sum(1 for each in report.findings if each.severity == severity)} {verb}"
-        for severity, verb in (
-            ("ruins", "that ruin results"),
-            ("distorts", "that distort them"),
-            ("note", "notes"),
-        )
+        f"{severity} {sum(1 for each in report.findings if each.severity == severity)}"
+        for severity in SEVERITIES
     ]
     lines.append(f"{', '.join(counts)}; {len(report.passed)} rules passed, {len(report.unknown)} not checked")
     return "\n".join(lines) + "\n"
