@@ -37,9 +37,11 @@ class Side(Strict):
     """One column of the table: a workload, its threads and options (for the generator: --name=value).
 
     With `matrix`, it is expanded to one column per combination of the listed values: `threads`,
-    `workload`, `generator` and `rate` are keys of the side, `server.NAME` is an option of the
+    `workload`, `generator`, `rate` and `events` are keys of the side, `server.NAME` is an option of the
     server, other names are options of the generator. `name` is the pattern of the columns' names,
-    such as `{scenario}-t{threads}`. `rate` is a fixed open-loop rate in operations per second.
+    such as `{scenario}-t{threads}`. `rate` is a fixed open-loop rate in operations per second. With
+    `events`, a run ends after this number of events, of all threads together, instead of after its
+    time.
     """
 
     label: str | None = None
@@ -48,13 +50,14 @@ class Side(Strict):
     data: str
     threads: Threads | None = None
     rate: Annotated[float, Field(gt=0)] | None = None
+    events: Annotated[int, Field(gt=0)] | None = None
     generator: Generator = "native"
     options: Options = {}
     server: ServerChange = ServerChange()
     matrix: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = {}
 
 
-_SIDE_KEYS = ("threads", "workload", "generator", "rate")
+_SIDE_KEYS = ("threads", "workload", "generator", "rate", "events")
 _SERVER = "server."
 
 

@@ -125,15 +125,25 @@ class Observations:
         return [name for name in bound if client.client_bound(name, self._columns[name].runs)]
 
     @cached_property
+    def cores(self) -> int:
+        """Number of physical cores of the server's host; 1 if unknown."""
+        cpus = self._fingerprint.get("cpus") or {}
+        return int(cpus.get("cores") or 1)
+
+    @property
+    def _fingerprint(self) -> dict[str, Any]:
+        return next(column.runs[0] for column in self._columns.values()).run.fingerprint("server")
+
+    @cached_property
     def hardware(self) -> frozenset[str]:
         """What this host has of the hardware that claims can need."""
-        run = next(column.runs[0] for column in self._columns.values())
-        fingerprint = run.run.fingerprint("server")
+        fingerprint = self._fingerprint
         cpus = fingerprint.get("cpus") or {}
+        run = next(column.runs[0] for column in self._columns.values())
         present = {
             "NVMe": any(disk.startswith("nvme") for disk in _data_disks(fingerprint)),
             "two sockets": int(cpus.get("sockets") or 1) > 1,
-            "36 cores": int(cpus.get("cores") or 1) >= CORES,
+            "36 cores": self.cores >= CORES,
             "PMU": run.quantities.get("perf.server.cycles") is not None,
         }
         return frozenset(name for name, is_present in present.items() if is_present)

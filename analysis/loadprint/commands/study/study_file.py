@@ -75,7 +75,7 @@ class SignChange(Strict):
 
 
 class Maximum(Strict):
-    """The largest value of a row is that of one of the sides `at`."""
+    """The largest value of a row is that of one of the sides `at`; `{cores}`: physical cores of the host."""
 
     kind: Literal["maximum"]
     row: str
