@@ -34,6 +34,8 @@ def test_a_matrix_is_swept_and_printed_as_pivot_tables(tmp_path: Path) -> None:
     }
     result = read(run_of(tmp_path, "ctx5-t3") / "load" / "result.json")
     assert (result["threads"], result["options"]["scenario"]) == (3, "ctx5")
+    # the run ended with its events, not with its time
+    assert result["events"] == 40000
     assert "Speed-up against 1 connection" in done.stdout
     assert "Best connection count on" in done.stdout
     execution = run_of(tmp_path, "ctx5-t3").parent
