@@ -268,7 +268,7 @@ def test_stolen_time_and_a_quota_disturb_a_run(tmp_path: Path) -> None:
     assert result[-1] == Verdict(
         "disturbed",
         "1 of 2 runs",
-        "a r 4.0 % of the server's CPU time stolen; a r throttled by its quota in 25 % of periods",
+        "r 4.0 % of the server's CPU time stolen; r throttled by its quota in 25 % of periods",
     )
     quiet = verdicts(sides[1:], [[calm]], Comparability("yes", "", (), ()), {})
     assert [each.key for each in result] == ["comparable", *(each.key for each in quiet)]

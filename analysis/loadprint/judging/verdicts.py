@@ -89,8 +89,9 @@ def _disturbed(sides: Sequence[Side], measured: Sequence[Sequence[Measured]], sh
     shared_ids = len({run.run.id for _, run in places.values()}) < len(places)
     reasons: dict[Path, list[str]] = {}
     for place, (name, run) in places.items():
-        texts = [f"{name} {text}" if shared_ids else text for text in canary.beyond(shifts.get(place, ()))]
-        texts += [f"{name} {run.run.id} {text}" for text in _denied_cpu(run)]
+        texts = canary.beyond(shifts.get(place, ()))
+        texts += [f"{run.run.id} {text}" for text in _denied_cpu(run)]
+        texts = [f"{name} {text}" if shared_ids else text for text in texts]
         if texts:
             reasons[place] = texts
     if reasons:
