@@ -173,6 +173,19 @@ def test_the_published_sar_rows_lead_to_both_conclusions_of_the_blog(tmp_path: P
     assert judged["versions"].needs == "./characterize -e campaign=versions"
 
 
+def test_a_claim_on_a_client_bound_side_is_marked(tmp_path: Path) -> None:
+    busy = {"0": {"user": 50, "idle": 50}, "1": {"user": 95, "idle": 5}}
+    sides = {"a": [Host(seconds=4, events=100 + k, cpus=busy) for k in range(3)]}
+    sides["b"] = [Host(seconds=4, events=200 + k) for k in range(3)]
+    path = tmp_path / "mine.yml"
+    rule = "{kind: between, row: operations, pairs: [[b, a]], low: 1}"
+    claim = f"{{id: a, text: t, place: p, published: '1', campaign: two, judge: {rule}}}"
+    path.write_text(f"title: t\nsource: s\nclaims: [{claim}]\n")
+    (finding,) = judge(str(path), [make_execution(tmp_path / "x", sides, "a", {}, {"name": "two"})]).findings
+    assert finding.judged.answer == "holds"
+    assert finding.judged.reason == "client-bound, so that the server may be able to do more: a"
+
+
 def test_executions_that_the_study_does_not_use_are_refused(myarm: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is an execution of insert-scaling; go-lookups uses"):
         judge("go-lookups", [myarm])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -119,10 +119,11 @@ class Observations:
         """Whether the runs of two sides pair up by block."""
         return blocks.paired(self._columns[side].runs, self._columns[against].runs)
 
-    def client_bound(self, sides: Sequence[str]) -> list[str]:
-        """Those of the sides whose load generator was at its limit."""
-        bound = (name for name in sides if name in self._columns)
-        return [name for name in bound if client.client_bound(name, self._columns[name].runs)]
+    def client_bound(self, rule: Mapping[str, Any]) -> list[str]:
+        """Sides in a claim's rule whose load generator was at its limit."""
+        named = set(_texts(rule))
+        columns = [column for name, column in self._columns.items() if name in named]
+        return [each.name for each in columns if client.client_bound(each.name, each.runs)]
 
     @cached_property
     def cores(self) -> int:
@@ -155,6 +156,17 @@ class Observations:
                 raise Absent(f"no complete run of {name}")
         measured = [self._columns[name].runs for name in (against, side)]
         return compare([self._sides[against], self._sides[side]], against, measured=measured).sentences
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in nested mappings and lists, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for each in value:
+            yield from _texts(each)
+        if isinstance(value, Mapping):
+            yield from _texts(list(value.values()))
 
 
 def _data_disks(fingerprint: dict[str, Any]) -> list[str]:

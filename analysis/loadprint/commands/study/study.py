@@ -88,6 +88,9 @@ def _measured(claim: Claim, seen: Observations) -> Judged:
         return Judged(NOT_COMPARABLE, "", reason=str(absent))
     if judged.size and lacking:
         judged = replace(judged, size=f"{judged.size.partition(',')[0]} (not judged: {lacking})")
+    if bound := seen.client_bound(claim.judge.model_dump()):
+        text = f"client-bound, so that the server may be able to do more: {', '.join(bound)}"
+        judged = replace(judged, reason="; ".join(each for each in (judged.reason, text) if each))
     return judged
 
 
