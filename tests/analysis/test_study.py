@@ -73,6 +73,8 @@ def test_a_table_upside_down_contradicts_them(tmp_path: Path) -> None:
         ("kind: rank, least: 0.9, cells: {simple-t1: 1, parent-t1: 7, ctx1-t1: 8, ctx20-t1: 9}", "differs"),
         ("kind: maximum, sides: [simple-t1, simple-t4, ctx1-t1], at: [simple-t4]", "holds"),
         ("kind: maximum, sides: [simple-t1, simple-t4, ctx1-t1], at: [ctx1-t1]", "differs"),
+        ('kind: maximum, sides: [simple-t1, simple-t4, ctx1-t1], at: ["simple-t{max}"]', "holds"),
+        ('kind: between, pairs: [["simple-t{max}", "simple-t{min}"]], low: 2.4, high: 2.6', "holds"),
         ("kind: level, sides: [simple-t1, simple-t4], above: 400", "holds"),
         ("kind: level, sides: [simple-t1, simple-t4], below: 600", "differs"),
         ("kind: level, sides: [simple-t1], above: 511", "inconclusive"),

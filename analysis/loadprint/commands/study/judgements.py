@@ -137,7 +137,7 @@ def maximum(judge: study_file.Maximum, seen: Observations) -> Judged:
     best = max(values, key=lambda side: values[side].mean)
     others = {side: _ratio(seen, judge.row, side, best) for side in judge.sides if side != best}
     candidates = {best, *(side for side, each in others.items() if each.high is None or each.high >= 1)}
-    expected = {name.replace("{cores}", str(seen.cores)) for name in judge.at}
+    expected = set(map(seen.resolved, judge.at))
     answer = HOLDS if candidates <= expected else DIFFERS if not candidates & expected else INCONCLUSIVE
     text = f"largest at {best}, {_shown(values[best])}"
     rivals = sorted(candidates - {best}, key=judge.sides.index)

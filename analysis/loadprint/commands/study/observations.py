@@ -100,6 +100,7 @@ class Observations:
 
     def values(self, row: str, side: str) -> Values:
         """Values of a row, whose key may contain `*`: the first row that matches. Raises Absent."""
+        side = self.resolved(side)
         if side not in self._sides:
             raise Absent(f"the execution has no side {side}")
         if side not in self._columns:
@@ -117,11 +118,20 @@ class Observations:
 
     def paired(self, side: str, against: str) -> bool:
         """Whether the runs of two sides pair up by block."""
-        return blocks.paired(self._columns[side].runs, self._columns[against].runs)
+        runs = [self._columns[self.resolved(name)].runs for name in (side, against)]
+        return blocks.paired(*runs)
+
+    def resolved(self, side: str) -> str:
+        """Fill in a side's name: `{cores}`, physical cores of the host, `{min}` and `{max}` of the threads."""
+        threads = [int(each.get("threads") or 0) for each in self.execution["sides"].values() if each]
+        numbers = {"cores": self.cores, "min": min(threads, default=0), "max": max(threads, default=0)}
+        for name, number in numbers.items():
+            side = side.replace(f"{{{name}}}", str(number))
+        return side
 
     def client_bound(self, rule: Mapping[str, Any]) -> list[str]:
         """Sides in a claim's rule whose load generator was at its limit."""
-        named = set(_texts(rule))
+        named = set(map(self.resolved, _texts(rule)))
         columns = [column for name, column in self._columns.items() if name in named]
         return [each.name for each in columns if client.client_bound(each.name, each.runs)]
 

@@ -16,6 +16,7 @@ Hardware = Literal["NVMe", "two sockets", "36 cores", "PMU"]
 Sides = Annotated[list[str], Field(min_length=2)]
 
 
+# In names of sides `{cores}` is the number of physical cores, `{min}` and `{max}` are the thread counts.
 class Ratio(Strict):
     """The ratio `side` / `against` of a row is on the same side of 1 as `published`.
 
@@ -75,7 +76,7 @@ class SignChange(Strict):
 
 
 class Maximum(Strict):
-    """The largest value of a row is that of one of the sides `at`; `{cores}`: physical cores of the host."""
+    """The largest value of a row is that of one of the sides `at`."""
 
     kind: Literal["maximum"]
     row: str
