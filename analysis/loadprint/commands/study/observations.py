@@ -122,7 +122,7 @@ class Observations:
         return blocks.paired(*runs)
 
     def resolved(self, side: str) -> str:
-        """Fill in a side's name: `{cores}`, physical cores of the host, `{min}` and `{max}` of the threads."""
+        """Fill in a name: `{cores}` is the host's physical cores, `{min}` and `{max}` of the threads."""
         threads = [int(each.get("threads") or 0) for each in self.execution["sides"].values() if each]
         numbers = {"cores": self.cores, "min": min(threads, default=0), "max": max(threads, default=0)}
         for name, number in numbers.items():
