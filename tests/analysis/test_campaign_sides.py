@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from loadprint.__main__ import main
 from loadprint.commands.campaign.campaign_file import load
 from loadprint.commands.campaign.equal_load import resolve
 from loadprint.commands.campaign.execution import Plan, open_execution, order, plan
@@ -209,3 +210,16 @@ def test_shipped_campaigns_are_valid_at_every_scale_and_end_in_time(path: Path) 
     minutes = len(order(campaign, 1)) * (phases.warmup + phases.measure + 9) / 60
     limit = 50 if path.stem == "insert-scaling" else 25  # a whole table of cells, three times
     assert minutes < limit, "no room is left for preparing the data in half an hour"
+
+
+def test_sides_whose_programs_are_missing_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(CAMPAIGNS / "lookup-scaling.yml")
+    assert main(["campaign", path, "--needs"]) == 0
+    assert json.loads(capsys.readouterr().out) == ["loadprint-go-lookup", "sysbench"]
+    assert main(["campaign", path, "--missing", "sysbench", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert {side["of"] for side in document["sides"].values()} == {"text", "cached", "go", "go-default"}
+    assert document["notes"] == ["side sysbench is left out: the load's host has no sysbench"]
+    needed = ["--set", "reference=sysbench-t1", "--missing", "sysbench"]
+    assert main(["campaign", path, *needed]) == 2
+    assert "the reference sysbench-t1 needs it: install it" in capsys.readouterr().err

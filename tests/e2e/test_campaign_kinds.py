@@ -123,6 +123,8 @@ def test_an_external_generator_is_recorded_with_its_children_next_to_exporters(t
     machine_before = look()
     done = campaigns.run(tmp_path, campaign=HERE / "external.yml")
     assert done.returncode == 0, done.stdout
+    assert "side absent is left out: the load's host has no loadprint-no-such-program" in done.stdout
+    assert set(campaigns.statuses(tmp_path)) == {"b1-native-r1", "b1-sysbench-r1"}
     assert settled(machine_before) == []
     for side in ("native", "sysbench"):
         server = run_of(tmp_path, side) / "server"

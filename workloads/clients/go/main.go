@@ -51,6 +51,10 @@ func run(parsed options) error {
 	defer database.Close()
 	database.SetMaxOpenConns(parsed.threads)
 	database.SetMaxIdleConns(parsed.threads)
+	if parsed.maxIdle > 0 {
+		database.SetMaxOpenConns(0)
+		database.SetMaxIdleConns(parsed.maxIdle)
+	}
 	if parsed.newConnections {
 		database.SetMaxIdleConns(-1)
 	}

@@ -24,6 +24,7 @@ type options struct {
 	seconds        int
 	seed           int64
 	newConnections bool
+	maxIdle        int
 }
 
 // parse reads flags and the option file. There is no flag for the password, which every user of
@@ -44,6 +45,7 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&parsed.seconds, "seconds", number("LOADPRINT_SECONDS", 10), "length of the measurement in seconds")
 	flags.Int64Var(&parsed.seed, "seed", 1, "seed of the random keys")
 	flags.BoolVar(&parsed.newConnections, "new-connection-per-query", false, "open and close a connection for each query")
+	flags.IntVar(&parsed.maxIdle, "max-idle", 0, "idle connections of the pool, without a limit of open ones (database/sql: 2); 0: as many as goroutines, all open")
 	processors := flags.Int("gomaxprocs", 0, "GOMAXPROCS; 0: all CPUs")
 	if err := flags.Parse(arguments); err != nil {
 		return parsed, err
@@ -51,8 +53,8 @@ func parse(arguments []string) (options, error) {
 	if flags.NArg() > 0 {
 		return parsed, fmt.Errorf("unexpected argument `%s`: give flags only", flags.Arg(0))
 	}
-	if parsed.threads < 1 || parsed.tables < 1 || parsed.tableSize < 1 || parsed.seconds < 1 || parsed.warmup < 0 {
-		return parsed, errors.New("-threads, -tables, -table-size and -seconds must be at least 1, -warmup at least 0")
+	if parsed.threads < 1 || parsed.tables < 1 || parsed.tableSize < 1 || parsed.seconds < 1 || parsed.warmup < 0 || parsed.maxIdle < 0 {
+		return parsed, errors.New("-threads, -tables, -table-size and -seconds must be at least 1, -warmup and -max-idle at least 0")
 	}
 	if *processors > 0 {
 		runtime.GOMAXPROCS(*processors)

@@ -54,6 +54,16 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--workloads", type=json.loads, metavar="JSON", help=_WORKLOADS)
     options.add_format(parser, ("text", "json"))
+    parser.add_argument(
+        "--needs", action="store_true", help="print the programs that sides need on the load's host, as JSON"
+    )
+    parser.add_argument(
+        "--missing",
+        action="append",
+        default=[],
+        metavar="PROGRAM",
+        help="leave out the sides that need this program; may be repeated",
+    )
     internal = parser.add_argument_group("options that ansible/characterize.yml uses")
     internal.add_argument(
         "--runs", type=Path, metavar="DIR", help="open an execution below DIR, or resume an unfinished one"
@@ -103,6 +113,9 @@ def run(arguments: argparse.Namespace) -> int:
             directory, run_id = arguments.drive
             print(json.dumps(resolve(Path(directory).resolve(), run_id)))
             return 0
+        if arguments.needs:
+            print(json.dumps(_needs(arguments)))
+            return 0
         result = _plan(arguments)
     except DocumentError as error:
         print(f"loadprint campaign: {error}", file=sys.stderr)
@@ -124,18 +137,15 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     from loadprint.commands.campaign import execution
     from loadprint.commands.campaign.campaign_file import load
     from loadprint.commands.campaign.server_identity import declared, of_sides
-    from loadprint.configuration.document import DocumentError
 
     if arguments.close is not None:
         return execution.close_execution(arguments.close.resolve())
     if arguments.use_server:
         directory, obtained = arguments.use_server
         return execution.use_server(Path(directory).resolve(), json.loads(obtained))
-    if arguments.file is None:
-        raise DocumentError("no campaign file; give one, for example ansible/campaigns/quick.yml")
+    file = _file(arguments)
     operations = {entry["name"]: entry.get("operation") for entry in arguments.workloads or _built()}
-    scales = [name for words in arguments.scales for name in words.split(",") if name]
-    campaign = load(arguments.file, arguments.overrides, list(operations), scales)
+    campaign = load(file, arguments.overrides, list(operations), _scales(arguments), arguments.missing)
     # a plan without --server and --runs needs no tarball yet
     server = (
         declared(campaign.server.source, arguments.server) if arguments.server or arguments.runs else None
@@ -146,6 +156,26 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         return execution.plan(campaign, hashed, operations, servers)
     runs = arguments.runs.resolve()
     return execution.open_execution(campaign, hashed, runs, operations, servers, new=arguments.new)
+
+
+def _needs(arguments: argparse.Namespace) -> list[str]:
+    from loadprint.commands.campaign.campaign_file import load
+
+    campaign = load(_file(arguments), arguments.overrides, (), _scales(arguments))
+    return sorted({program for side in campaign.sides.values() for program in side.needs})
+
+
+def _file(arguments: argparse.Namespace) -> Path:
+    from loadprint.configuration.document import DocumentError
+
+    if arguments.file is None:
+        raise DocumentError("no campaign file; give one, for example ansible/campaigns/quick.yml")
+    file: Path = arguments.file
+    return file
+
+
+def _scales(arguments: argparse.Namespace) -> list[str]:
+    return [name for words in arguments.scales for name in words.split(",") if name]
 
 
 def _built() -> list[dict[str, Any]]:

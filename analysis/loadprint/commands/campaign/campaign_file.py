@@ -24,12 +24,13 @@ def load(
     overrides: Sequence[str] = (),
     workloads: Sequence[str] = (),
     scales: Sequence[str] = (),
+    missing: Sequence[str] = (),
 ) -> Campaign:
     """Read, scale, override and validate the campaign in `path`.
 
     `overrides` are `a.b=value` with YAML values; `workloads` are the names of the generator's
-    workloads (none: not checked); `scales` are names of sets of overrides in the file. Raises
-    DocumentError.
+    workloads (none: not checked); `scales` are names of sets of overrides in the file. Sides that need a
+    `missing` program are left out. Raises DocumentError.
     """
     document = compose(path)
     in_file = document.data.get("scales")
@@ -37,7 +38,26 @@ def load(
     for name in in_file if isinstance(in_file, dict) else ():
         if name not in scales:
             _resolved(document, [name], (), workloads)
-    return _resolved(document, scales, overrides, workloads)
+    campaign = _resolved(document, scales, overrides, workloads)
+    return without(campaign, missing) if missing else campaign
+
+
+def without(campaign: Campaign, missing: Sequence[str]) -> Campaign:
+    """Leave out the sides that need a missing program. Raises DocumentError if it is the reference."""
+    left_out = {
+        name: [program for program in side.needs if program in missing]
+        for name, side in campaign.sides.items()
+    }
+    sides = {name: side for name, side in campaign.sides.items() if not left_out[name]}
+    reasons = [
+        f"side {name} is left out: the load's host has no {' and no '.join(programs)}"
+        for name, programs in left_out.items()
+        if programs
+    ]
+    kept = campaign.model_copy(update={"sides": sides, "left_out": reasons})
+    if campaign.reference not in kept.columns:
+        raise DocumentError(f"{'; '.join(reasons)}; the reference {campaign.reference} needs it: install it")
+    return kept
 
 
 def _resolved(

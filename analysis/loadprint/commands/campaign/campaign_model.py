@@ -103,7 +103,8 @@ class Campaign(Strict):
 
     `study` names the study whose claims the campaign measures (`loadprint study`). `variables` are names
     that the file uses as `{{ name }}`, `scales` are named sets of overrides;
-    both are resolved before validation (campaign_file.py). `scale` lists the chosen sets.
+    both are resolved before validation (campaign_file.py). `scale` lists the chosen sets, `left_out`
+    the sides whose programs are missing.
     """
 
     name: Name
@@ -129,6 +130,7 @@ class Campaign(Strict):
     ceilings: bool = False
     data: Annotated[dict[Name, Data], Field(min_length=1)]
     sides: Annotated[dict[Name, Side], Field(min_length=1)]
+    left_out: list[str] = []
 
     @model_validator(mode="after")
     def _names_agree(self) -> Campaign:

@@ -167,9 +167,9 @@ def plan(
         "warm_promise": campaign.warm.promise,
         "warm": campaign.warm.model_dump(mode="json", exclude={"promise"}),
         "status": "planned",
-        "notes": [],
+        "notes": list(campaign.left_out),
     }
-    return Plan(document, [run["id"] for run in runs])
+    return Plan(document, [run["id"] for run in runs], messages=list(campaign.left_out))
 
 
 def open_execution(  # noqa: PLR0913  the parameters of `plan`, and the place

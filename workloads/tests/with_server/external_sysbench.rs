@@ -40,7 +40,7 @@ fn phases(run: &Path) -> Vec<(String, String, i64)> {
 
 #[test]
 fn a_run_of_sysbench_has_the_files_of_our_runs() {
-    let bench = Bench::new("guest_run");
+    let bench = Bench::new("external_run");
     bench.succeed(&format!("prepare oltp_read_write {SYSBENCH}"));
     // Two programs read their clocks: a program that stalls sees another window. Ten such stalls in
     // a row fail the test.
@@ -99,7 +99,7 @@ fn windows_agree(bench: &Bench, name: &str) -> bool {
 
 #[test]
 fn sysbench_runs_a_fixed_number_of_events_on_our_tables() {
-    let bench = Bench::new("guest_events");
+    let bench = Bench::new("external_events");
     bench.succeed("prepare oltp_read_write --tables=2 --table-size=2000");
     let run = bench.path("run");
     bench.succeed(&format!(
@@ -120,7 +120,7 @@ fn sysbench_runs_a_fixed_number_of_events_on_our_tables() {
 
 #[test]
 fn options_that_sysbench_lacks_are_refused_before_the_run() {
-    let bench = Bench::new("guest_refusals");
+    let bench = Bench::new("external_refusals");
     bench.succeed("prepare oltp_read_write --tables=2 --table-size=2000");
     let run = bench.path("run");
     for (words, part) in [
@@ -146,7 +146,7 @@ fn options_that_sysbench_lacks_are_refused_before_the_run() {
 
 #[test]
 fn a_fatal_error_of_sysbench_is_reported() {
-    let bench = Bench::new("guest_fatal");
+    let bench = Bench::new("external_fatal");
     bench.succeed("prepare oltp_read_write --tables=1 --table-size=2000");
     let run = bench.path("run");
     // The second table is missing; sysbench reports it, as there is no preflight.
@@ -165,7 +165,7 @@ fn a_fatal_error_of_sysbench_is_reported() {
 
 #[test]
 fn an_interrupted_run_ends_sysbench() {
-    let bench = Bench::new("guest_signal");
+    let bench = Bench::new("external_signal");
     bench.succeed("prepare oltp_read_write --tables=2 --table-size=2000");
     let run = bench.path("run");
     let mut command = bench.command(&format!(
