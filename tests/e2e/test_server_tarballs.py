@@ -115,6 +115,6 @@ def test_a_tarball_is_known_by_its_content_and_its_server_admits_nobody_else(pla
     assert done.returncode == 2, done.stdout
     assert "could not initialise a data directory" in done.stdout
     assert "_system_tables" in done.stdout
-    first, second = (execution["server"] for execution in executions(place))
+    first, second = (execution["servers"]["main"] for execution in executions(place))
     assert first["sha256"] != second["sha256"]
     assert first["obtained"]["program_sha256"] != second["obtained"]["program_sha256"]
