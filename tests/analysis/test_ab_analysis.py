@@ -112,6 +112,7 @@ def test_many_blocks_are_drawn_and_agree_with_all_patterns() -> None:
     assert drawn == pytest.approx(exact, abs=5 * math.sqrt(exact * (1 - exact) / (1 << 17)))
 
 
+@pytest.mark.slow
 def test_intervals_cover_and_a_a_alarms_come_at_the_nominal_rate() -> None:
     """Blocks with their own level, windows with noise, a drift that ABBA cancels: 1000 experiments each."""
     random = np.random.default_rng(11)

@@ -103,6 +103,7 @@ def without(pair: Path, tmp_path: Path, *files: str) -> Path:
     return copy
 
 
+@pytest.mark.slow
 def test_a_repeat_without_a_result_is_named_and_the_others_count(pair: Path, tmp_path: Path) -> None:
     spoiled = without(pair, tmp_path, "b2-b-r2/load/result.json")
     whole, actual = (ask("compare", path, "--format", "json") for path in (pair, spoiled))
