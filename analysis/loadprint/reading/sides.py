@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.errors import InputError
-from loadprint.reading.recording import Run, open_run, require_intact
+from loadprint.reading.recording import Run, open_run, read_object, require_intact
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,17 @@ def every_side(path: Path, execution: dict[str, Any]) -> Iterator[Side]:
             yield side_of(path, execution, name)
         except InputError as error:
             yield Side(name, name, (), ((name, error.what),))
+
+
+def read_execution(path: Path) -> tuple[dict[str, Any], list[Side]]:
+    """An execution with all its sides. Raises InputError if none of its runs is complete."""
+    if not (path / "execution.json").is_file():
+        raise InputError(path, "contains no execution.json", "give the directory of an execution")
+    execution = read_object(path / "execution.json")
+    sides = list(every_side(path, execution))
+    if not any(side.runs for side in sides):
+        raise InputError(path, "none of its runs is complete", "run the campaign again, it resumes")
+    return execution, sides
 
 
 def side_of(path: Path, execution: dict[str, Any], name: str) -> Side:

@@ -28,6 +28,7 @@ __all__ = [
     "log_t_interval",
     "ratio",
     "repeats_to_decide",
+    "t_interval",
     "t_quantile",
     "t_tail",
 ]
@@ -46,17 +47,21 @@ class Estimate:
     p: float | None = None
 
 
-def log_t_interval(values: Sequence[float], *, level: float = LEVEL) -> Estimate:
-    """Geometric mean of positive run means with the Student's t interval of their logs.
+def t_interval(values: Sequence[float] | NDArray[np.float64], *, level: float = LEVEL) -> Estimate:
+    """Mean of run means with its Student's t interval. No interval below three values, and no `p`."""
+    data = np.asarray(values, dtype=float)
+    centre = float(data.mean())
+    if len(data) < MIN_REPEATS:
+        return Estimate(centre)
+    half = t_quantile(0.5 + level / 2, len(data) - 1.0) * float(data.std(ddof=1)) / math.sqrt(len(data))
+    return Estimate(centre, centre - half, centre + half)
 
-    No interval below three values, and no `p`.
-    """
-    logs = np.log(np.asarray(values, dtype=float))
-    centre = float(logs.mean())
-    if len(logs) < MIN_REPEATS:
-        return Estimate(_exp(centre))
-    half = t_quantile(0.5 + level / 2, len(logs) - 1.0) * float(logs.std(ddof=1)) / math.sqrt(len(logs))
-    return Estimate(_exp(centre), _exp(centre - half), _exp(centre + half))
+
+def log_t_interval(values: Sequence[float], *, level: float = LEVEL) -> Estimate:
+    """Geometric mean of positive run means with the Student's t interval of their logs, as `t_interval`."""
+    logs = t_interval(np.log(np.asarray(values, dtype=float)), level=level)
+    low, high = (None if bound is None else _exp(bound) for bound in (logs.low, logs.high))
+    return Estimate(_exp(logs.centre), low, high)
 
 
 def ratio(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from loadprint.reading.cpusets import cpuset, user_hz
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import COPY_AGAIN, Run, open_run, read_object, require_intact
 
+DESCRIBED = Path("load") / "experiment.json"
 NEEDED = {
     "": ("name", "title"),
     "gates": ("mix_distance", "load_difference"),
@@ -23,13 +26,18 @@ NEEDED = {
 }
 
 
+def is_experiment(path: Path) -> bool:
+    """Whether a path is the recording of an A/B experiment."""
+    return (path / DESCRIBED).is_file()
+
+
 def result(path: Path) -> Result:
     """Compute the figures of an experiment. Raises InputError if `path` is not a recording of one."""
     run = open_run(path)
     require_intact(run)
-    described = path / "load" / "experiment.json"
-    if not described.is_file():
+    if not is_experiment(path):
         raise InputError(path, "not an A/B experiment", "give a directory that `loadprint ab run` wrote")
+    described = path / DESCRIBED
     experiment = read_object(described)
     for part, keys in NEEDED.items():
         holder = (experiment.get(part) or {}) if part else experiment
@@ -70,25 +78,45 @@ def _guards(path: Path) -> tuple[Check, ...]:
     return checks or (Check("guards", "untested", "only the guard silence was set"),)
 
 
-def _flips(run: Run) -> tuple[str, ...]:
-    """Return one line per switch: seconds since the start, command, exit status, duration, reason."""
-    file = run.path / "load" / "switches.jsonl"
-    measure = run.phase("measure")
-    if not file.is_file() or measure is None:
-        return ()
-    lines, begin_ns = [], 0
+@dataclass(frozen=True)
+class Flip:
+    """One switch; `begin_ns` is monotonic, `exit` None if the command timed out."""
+
+    begin_ns: int
+    seconds: float
+    command: str
+    exit: int | None
+    why: str
+
+
+def flips(path: Path) -> Iterator[Flip]:
+    """Yield every apply and revert of a run directory."""
+    file = path / "load" / "switches.jsonl"
+    if not file.is_file():
+        return
+    begin_ns = 0
     for line in bounds.read_text(file, bounds.LINES, COPY_AGAIN, errors="replace").splitlines():
         try:
             each: dict[str, Any] = documents.loads(line)
             if each.get("event") == "begin":
                 begin_ns = int(each["monotonic_ns"])
             elif each.get("what") in ("apply", "revert"):
-                took = (int(each["monotonic_ns"]) - begin_ns) / 1e9
-                how = "timed out" if each["exit"] is None else f"exit {each['exit']}"
-                at = (begin_ns - measure.begin_ns) / 1e9
-                lines.append(f"{at:8.1f} s  {each['what']:<6}  {how} after {took:.2f} s  ({each['why']})")
+                seconds = (int(each["monotonic_ns"]) - begin_ns) / 1e9
+                yield Flip(begin_ns, seconds, each["what"], each["exit"], each["why"])
         except (ValueError, KeyError, TypeError, AttributeError):  # not a line of the keeper
             continue
+
+
+def _flips(run: Run) -> tuple[str, ...]:
+    """Return one line per switch: seconds since the start, command, exit status, duration, reason."""
+    measure = run.phase("measure")
+    if measure is None:
+        return ()
+    lines = []
+    for each in flips(run.path):
+        how = "timed out" if each.exit is None else f"exit {each.exit}"
+        at = (each.begin_ns - measure.begin_ns) / 1e9
+        lines.append(f"{at:8.1f} s  {each.command:<6}  {how} after {each.seconds:.2f} s  ({each.why})")
     return tuple(lines)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,7 +143,8 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         directory, obtained = arguments.use_server
         return execution.use_server(Path(directory).resolve(), json.loads(obtained))
     file = _file(arguments)
-    operations = {entry["name"]: entry.get("operation") for entry in arguments.workloads or _built()}
+    workloads = _built() if arguments.workloads is None else arguments.workloads
+    operations = {entry["name"]: entry.get("operation") for entry in workloads}
     campaign = load(file, arguments.overrides, list(operations), _scales(arguments), arguments.missing)
     # a plan without --server and --runs needs no tarball yet
     server = (
@@ -180,13 +180,13 @@ def _scales(arguments: argparse.Namespace) -> list[str]:
 
 def _built() -> list[dict[str, Any]]:
     """List the workloads of this checkout's generator; empty if it is not built."""
-    from loadprint.configuration.collector_binary import BUILT
+    from loadprint.configuration import collector_binary
 
-    program = BUILT.with_name("loadprint-load")
+    program = collector_binary.BUILT.with_name("loadprint-load")
     if not program.is_file():
         return []
-    listed = subprocess.run([program, "list", "--format", "json"], capture_output=True, check=True)
-    entries: list[dict[str, Any]] = json.loads(listed.stdout)
+    listed = collector_binary.output([str(program), "list", "--format", "json"])
+    entries: list[dict[str, Any]] = json.loads(listed)
     return entries
 
 

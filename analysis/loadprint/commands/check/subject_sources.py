@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,8 +15,6 @@ from loadprint.reading import bounds, documents
 from loadprint.reading.cpusets import cpuset, parse_cpus, user_hz
 from loadprint.reading.recording import Run, open_run, read_object, require_intact
 
-TIMEOUT_S = 60
-
 
 def live(
     collector: Path | None, data_dir: Path | None, cpusets: Sequence[str], server_json: Path | None
@@ -30,19 +27,15 @@ def live(
     command = [str(collector_binary.find(collector)), "fingerprint"]
     command += ["--data-dir", str(data_dir)] if data_dir else []
     command += [word for each in cpusets for word in ("--cpuset", each)]
+    printed = collector_binary.output(
+        command,
+        "run ./setup, or name it with --collector PATH",
+        "fix this, or name another program with --collector PATH",
+    )
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise InputError(
-            command[0], f"does not run ({error})", "run ./setup, or name it with --collector PATH"
-        ) from error
-    if done.returncode:
-        message = (done.stderr.strip().splitlines() or [f"exit {done.returncode} without a message"])[-1]
-        raise InputError(command[0], message, "fix this, or name another program with --collector PATH")
-    try:
-        return from_fingerprint(documents.loads(done.stdout), "this host", (), server_json)
+        return from_fingerprint(documents.loads(printed), "this host", (), server_json)
     except ValueError as error:
-        raise InputError(command[0], "its output is not JSON", "build it again: ./setup") from error
+        raise InputError(command[0], "its output is not JSON", collector_binary.REBUILD) from error
 
 
 def fingerprint_file(path: Path, cpusets: Sequence[str], server_json: Path | None) -> Subject:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadprint.commands.ab import show
 from loadprint.commands.ab.result import TREATMENT, Result, Window
-from loadprint.commands.ab.show import result
 from loadprint.commands.report import time_charts, unread_probes
 from loadprint.commands.report.chart_text import figure
 from loadprint.commands.report.collect import absent_of, made, runs_of, with_spikes
@@ -36,12 +36,12 @@ class Box:
 
 def is_experiment(words: Sequence[str]) -> bool:
     """Whether the operand is a run directory of `loadprint ab run`."""
-    return len(words) == 1 and (Path(words[0]) / "load" / "experiment.json").is_file()
+    return len(words) == 1 and show.is_experiment(Path(words[0]))
 
 
 def collect_experiment(path: Path) -> Report:
     """Report of one experiment. Raises InputError with the file that cannot be used."""
-    experiment = result(path)
+    experiment = show.result(path)
     run = open_run(path)
     store = Store()
     side = Side(run.id, experiment.title or experiment.name, (run,))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from pathlib import Path
 
 from loadprint import numbers
 from loadprint.commands.study.judgements import DIFFERS, HOLDS, INCONCLUSIVE, Judged
 from loadprint.commands.usl.fit import fit
+from loadprint.configuration.checkout import CHECKOUT
 from loadprint.errors import InputError
 
-PUBLISHED = Path(__file__).parents[4] / "docs" / "published"
+PUBLISHED = CHECKOUT / "docs" / "published"
 FACTORS = 1e-4  # relative error of a printed factor of six digits
 FAR = 1000.0
 
@@ -71,6 +71,13 @@ def prediction_at_1000() -> Judged:
 CHECKS: dict[str, Callable[[], Judged]] = {
     each.__name__: each for each in (mean_of_builds, best_connections, dynimize_factors, prediction_at_1000)
 }
+
+
+def check(name: str) -> Judged:
+    """Run the check of this name. Raises InputError if there is none."""
+    if name not in CHECKS:
+        raise InputError(f"check: {name}", "no such calculation", f"name one of {', '.join(CHECKS)}")
+    return CHECKS[name]()
 
 
 def _rows(name: str) -> list[dict[str, str]]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -25,14 +25,27 @@ HOLDS: Answer = "holds"
 DIFFERS: Answer = "differs"
 INCONCLUSIVE: Answer = "inconclusive"
 NOT_COMPARABLE: Answer = "not comparable"
+FEW = "fewer than three repeats"
+
+
+class Interval(Protocol):
+    """Bounds of an interval; None with too few repeats."""
+
+    @property
+    def low(self) -> float | None:
+        """Lower bound."""
+
+    @property
+    def high(self) -> float | None:
+        """Upper bound."""
 
 
 @dataclass(frozen=True)
 class Judged:
     """`measured` is the figure with its interval; `reason` why there is no other verdict.
 
-    `more`: repeats per side that would decide an inconclusive claim. `size` compares the size of a ratio with
-    the published one. `needs` is the command that would measure it.
+    `more`: repeats per side that would decide an inconclusive claim. `size` is the factor between a ratio and
+    the published one, `size_answer` what it shows. `needs` is the command that would measure the claim.
     """
 
     answer: Answer
@@ -41,6 +54,7 @@ class Judged:
     reason: str = ""
     more: int | None = None
     size: str = ""
+    size_answer: str = ""
     needs: str = ""
 
 
@@ -59,23 +73,20 @@ class _Ratio:
 def ratio(judge: study_file.Ratio, seen: Observations) -> Judged:
     """Judge the direction of a ratio, and describe its size."""
     measured = _ratio(seen, judge.row, judge.side, judge.against)
-    direction = 1 if judge.published > 1 else -1
-    size = ""
-    if measured.centre > 0:
-        times = measured.centre / judge.published
-        far = _within(measured, judge.published / judge.within, judge.published * judge.within)
-        words = {HOLDS: f"within {judge.within:g} ×", DIFFERS: f"more than {judge.within:g} × away"}
-        size = f"{numbers.ratio(times)} × the published ratio"
-        size += f", {words[far]}" if far in words else ""
-    return replace(_direction(measured, direction), size=size)
+    judged = _direction(measured, 1 if judge.published > 1 else -1)
+    if measured.centre <= 0:
+        return judged
+    far = within(measured, judge.published / judge.within, judge.published * judge.within)
+    words = {HOLDS: f"within {judge.within:g} ×", DIFFERS: f"more than {judge.within:g} × away"}
+    size = f"{numbers.ratio(measured.centre / judge.published)} × the published ratio"
+    return replace(judged, size=size, size_answer=words.get(far, ""))
 
 
 def between(judge: study_file.Between, seen: Observations) -> Judged:
     """Judge every ratio by its bounds; one that is outside decides."""
     ratios = [_ratio(seen, judge.row, side, against) for side, against in judge.pairs]
-    answers = [
-        _within(each, judge.low or 0.0, math.inf if judge.high is None else judge.high) for each in ratios
-    ]
+    high = math.inf if judge.high is None else judge.high
+    answers = [within(each, judge.low or 0.0, high) for each in ratios]
     text = "; ".join(
         f"{side} / {against} {each.text}" for (side, against), each in zip(judge.pairs, ratios, strict=True)
     )
@@ -85,7 +96,7 @@ def between(judge: study_file.Between, seen: Observations) -> Judged:
 def order(judge: study_file.Order, seen: Observations) -> Judged:
     """Judge every pair of neighbours."""
     values = [seen.values(judge.row, side) for side in judge.sides]
-    pairs = [pair for pair in pairwise(judge.sides) if pair not in judge.tied]
+    pairs = list(pairwise(judge.sides))
     ratios = [_ratio(seen, judge.row, higher, lower) for higher, lower in pairs]
     answers = [_direction(each, 1).answer for each in ratios]
     text = " > ".join(f"{each.side} {_shown(each)}" for each in values)
@@ -101,24 +112,14 @@ def order(judge: study_file.Order, seen: Observations) -> Judged:
 
 def level(judge: study_file.Level, seen: Observations) -> Judged:
     """Judge each side's mean and its interval by the limit."""
-    limit, above = (judge.above, True) if judge.above is not None else (judge.below or 0.0, False)
+    limit, direction = (judge.above, 1) if judge.above is not None else (judge.below or 0.0, -1)
     answers, texts, repeats = [], [], []
     for side in judge.sides:
         values = seen.values(judge.row, side)
-        low, high = _mean_interval(values.repeats)
-        inside = (low, high) if above else (-high, -low)
-        bound = limit if above else -limit
-        answers.append(
-            INCONCLUSIVE
-            if math.isnan(low)
-            else HOLDS
-            if inside[0] > bound
-            else DIFFERS
-            if inside[1] < bound
-            else INCONCLUSIVE
-        )
-        interval = "" if math.isnan(low) else f" [{_scaled(low, values)}, {_scaled(high, values)}]"
-        texts.append(f"{side} {_shown(values)}{interval}")
+        mean = stats.t_interval(values.repeats)
+        answers.append(beyond(mean, limit, direction))
+        bounds = [_scaled(bound, values) for bound in (mean.low, mean.high) if bound is not None]
+        texts.append(f"{side} {_shown(values)}{f' [{bounds[0]}, {bounds[1]}]' if bounds else ''}")
         repeats.append(len(values.repeats))
     return Judged(_worst(answers), "; ".join(texts), min(repeats))
 
@@ -148,33 +149,54 @@ def maximum(judge: study_file.Maximum, seen: Observations) -> Judged:
 
 
 def rank(judge: study_file.Rank, seen: Observations) -> Judged:
-    """Judge the rank correlation of the means; its range over the repeats shows whether it is decided."""
-    values = [seen.values(judge.row, side) for side in judge.cells]
-    few = min(len(each.repeats) for each in values)
+    """Judge the rank correlation with the published cells."""
     published = list(judge.cells.values())
-    whole = rank_correlation(published, [each.mean for each in values])
-    each_repeat = [
-        rank_correlation(published, [cell.repeats[number] for cell in values]) for number in range(few)
-    ]
-    known = [one for one in each_repeat if one is not None]
-    if whole is None or not known:
-        return Judged(NOT_COMPARABLE, "", few, "all cells are equal")
-    low, high = min(known), max(known)
-    answer = HOLDS if low >= judge.least else DIFFERS if high < judge.least else INCONCLUSIVE
-    text = f"rank correlation of {len(values)} cells {whole:.3f}, of single repeats {low:.3f} to {high:.3f}"
-    return Judged(answer if few >= stats.MIN_REPEATS else INCONCLUSIVE, text, few)
+
+    def correlation(cells: list[float]) -> float | None:
+        return rank_correlation(published, cells)
+
+    values = [seen.values(judge.row, side) for side in judge.cells]
+    return _at_least(judge.least, values, correlation, f"rank correlation of {len(values)} cells")
 
 
 def linear(judge: study_file.Linear, seen: Observations) -> Judged:
     """Judge R² of a straight line through the time of an operation."""
-    values = [seen.values(judge.row, side) for side in judge.at]
     x = np.asarray(list(judge.at.values()))
-    y = np.asarray([1e6 / each.mean for each in values])
-    slope, intercept = np.polyfit(x, y, 1)
-    left, spread = float(((y - intercept - slope * x) ** 2).sum()), float(((y - y.mean()) ** 2).sum())
-    r2 = 1 - left / spread if spread else 0.0
-    text = f"{numbers.brief(intercept, 3)} + {numbers.brief(slope, 3)} µs per value, R² {r2:.3f}"
-    return Judged(HOLDS if r2 >= judge.least else DIFFERS, text, min(len(each.repeats) for each in values))
+
+    def line(cells: list[float]) -> tuple[float, float, float] | None:
+        if min(cells) <= 0:
+            return None
+        y = 1e6 / np.asarray(cells)
+        slope, intercept = np.polyfit(x, y, 1)
+        left, spread = float(((y - intercept - slope * x) ** 2).sum()), float(((y - y.mean()) ** 2).sum())
+        return float(intercept), float(slope), 1 - left / spread if spread else 0.0
+
+    def r2(cells: list[float]) -> float | None:
+        fitted = line(cells)
+        return fitted[2] if fitted else None
+
+    values = [seen.values(judge.row, side) for side in judge.at]
+    fitted = line([each.mean for each in values])
+    text = f"{numbers.brief(fitted[0], 3)} + {numbers.brief(fitted[1], 3)} µs per value, R²" if fitted else ""
+    return _at_least(judge.least, values, r2, text)
+
+
+def _at_least(
+    least: float, values: Sequence[Values], figure: Callable[[list[float]], float | None], label: str
+) -> Judged:
+    """Judge a figure of several cells; its range over the repeats shows whether it is decided."""
+    few = min(len(each.repeats) for each in values)
+    whole = figure([each.mean for each in values])
+    of_repeats = [figure([each.repeats[number] for each in values]) for number in range(few)]
+    known = [one for one in of_repeats if one is not None]
+    if whole is None or not known:
+        return Judged(NOT_COMPARABLE, "", few, "undefined: the cells are equal, or one is 0")
+    low, high = min(known), max(known)
+    answer = HOLDS if low >= least else DIFFERS if high < least else INCONCLUSIVE
+    text = f"{label} {whole:.3f}, of single repeats {low:.3f} to {high:.3f}"
+    if few < stats.MIN_REPEATS:
+        return Judged(INCONCLUSIVE, text, few, FEW)
+    return Judged(answer, text, few)
 
 
 def concludes(judge: study_file.Concludes, seen: Observations) -> Judged:
@@ -227,16 +249,21 @@ def _ratio(seen: Observations, row: str, side: str, against: str) -> _Ratio:
 
 def _direction(measured: _Ratio, direction: int) -> Judged:
     """Whether a ratio is above 1 (direction 1) or below it (−1)."""
+    answer = beyond(measured, 1.0, direction)
+    few = FEW if measured.low is None else ""
+    more = measured.more if answer == INCONCLUSIVE else None
+    return Judged(answer, measured.text, measured.repeats, few, more)
+
+
+def beyond(measured: Interval, limit: float, direction: int) -> Answer:
+    """Whether the whole interval is above the limit (direction 1) or below it (−1)."""
     if measured.low is None or measured.high is None:
-        return Judged(
-            INCONCLUSIVE, measured.text, measured.repeats, "fewer than three repeats", measured.more
-        )
-    side = 1 if measured.low > 1 else -1 if measured.high < 1 else 0
-    answer = HOLDS if side == direction else DIFFERS if side else INCONCLUSIVE
-    return Judged(answer, measured.text, measured.repeats, more=measured.more if not side else None)
+        return INCONCLUSIVE
+    side = 1 if measured.low > limit else -1 if measured.high < limit else 0
+    return HOLDS if side == direction else DIFFERS if side else INCONCLUSIVE
 
 
-def _within(measured: _Ratio, low: float, high: float) -> Answer:
+def within(measured: Interval, low: float, high: float) -> Answer:
     """Whether the whole interval is inside of the bounds, outside, or neither."""
     if measured.low is None or measured.high is None:
         return INCONCLUSIVE
@@ -262,19 +289,6 @@ def _most(more: Sequence[int | None]) -> int | None:
     """The largest number of further repeats; None if one is unknown."""
     known = [each for each in more if each is not None]
     return max(known, default=None) if len(known) == len(more) else None
-
-
-def _mean_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Student's t interval of a mean; NaN below three repeats."""
-    if len(values) < stats.MIN_REPEATS:
-        return math.nan, math.nan
-    data = np.asarray(values)
-    half = (
-        stats.t_quantile(0.5 + stats.LEVEL / 2, len(data) - 1.0)
-        * float(data.std(ddof=1))
-        / math.sqrt(len(data))
-    )
-    return float(data.mean()) - half, float(data.mean()) + half
 
 
 def _shown(values: Values) -> str:

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from loadprint.comparison.compare_sides import compare
-from loadprint.errors import InputError
 from loadprint.judging import client
+from loadprint.judging.facts_host import data_place
 from loadprint.metrics import blocks
-from loadprint.metrics.gather import gather
+from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import read_object
-from loadprint.reading.sides import Side, every_side
+from loadprint.reading.sides import Side, read_execution
 from loadprint.tables.groups import groups
 from loadprint.tables.rows import Column, RowBuilder
 from loadprint.tables.table import Row, Sentence
@@ -36,7 +35,6 @@ class Values:
     repeats: tuple[float, ...]
     unit: str
     factor: float
-    percent: bool
 
     @property
     def mean(self) -> float:
@@ -48,13 +46,9 @@ class Observations:
     """One execution. Raises InputError if it cannot be read or none of its runs is complete."""
 
     def __init__(self, path: Path) -> None:
-        if not (path / "execution.json").is_file():
-            raise InputError(path, "contains no execution.json", "give the directory of an execution")
         self.path = path
-        self.execution = read_object(path / "execution.json")
-        self._sides: dict[str, Side] = {side.name: side for side in every_side(path, self.execution)}
-        if not any(side.runs for side in self._sides.values()):
-            raise InputError(path, "none of its runs is complete", "run the campaign again, it resumes")
+        self.execution, sides = read_execution(path)
+        self._sides: dict[str, Side] = {side.name: side for side in sides}
 
     @property
     def campaign(self) -> dict[str, Any]:
@@ -106,15 +100,13 @@ class Observations:
         if side not in self._columns:
             reason = "; ".join(reason for _, reason in self._sides[side].missing)
             raise Absent(f"no complete run of {side} ({reason})")
-        known = [each for each in self._rows if fnmatchcase(each.key, row)]
-        if not known:
+        first = next((each for each in self._rows if fnmatchcase(each.key, row)), None)
+        if first is None:
             raise Absent(f"no row {row}")
-        place = list(self._columns).index(side)
-        cell = known[0].cells[place]
+        cell = first.cells[list(self._columns).index(side)]
         if not cell.measured:
-            raise Absent(f"{known[0].label} of {side}: {'; '.join(cell.notes) or 'not measured'}")
-        first = known[0]
-        return Values(side, tuple(cell.measured), first.shown, first.factor, first.unit == "%")
+            raise Absent(f"{first.label} of {side}: {'; '.join(cell.notes) or 'not measured'}")
+        return Values(side, tuple(cell.measured), first.shown, first.factor)
 
     def paired(self, side: str, against: str) -> bool:
         """Whether the runs of two sides pair up by block."""
@@ -123,11 +115,15 @@ class Observations:
 
     def resolved(self, side: str) -> str:
         """Fill in a name: `{cores}` is the host's physical cores, `{min}` and `{max}` of the threads."""
-        threads = [int(each.get("threads") or 0) for each in self.execution["sides"].values() if each]
-        numbers = {"cores": self.cores, "min": min(threads, default=0), "max": max(threads, default=0)}
-        for name, number in numbers.items():
+        for name, number in self._numbers.items():
             side = side.replace(f"{{{name}}}", str(number))
         return side
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        threads = [int(each.get("threads") or 0) for each in self.execution["sides"].values() if each]
+        cores = int((self._fingerprint.get("cpus") or {}).get("cores") or 1)
+        return {"cores": cores, "min": min(threads, default=0), "max": max(threads, default=0)}
 
     def client_bound(self, rule: Mapping[str, Any]) -> list[str]:
         """Sides in a claim's rule whose load generator was at its limit."""
@@ -135,32 +131,31 @@ class Observations:
         columns = [column for name, column in self._columns.items() if name in named]
         return [each.name for each in columns if client.client_bound(each.name, each.runs)]
 
-    @cached_property
-    def cores(self) -> int:
-        """Number of physical cores of the server's host; 1 if unknown."""
-        cpus = self._fingerprint.get("cpus") or {}
-        return int(cpus.get("cores") or 1)
+    @property
+    def _first(self) -> Measured:
+        return next(column.runs[0] for column in self._columns.values())
 
     @property
     def _fingerprint(self) -> dict[str, Any]:
-        return next(column.runs[0] for column in self._columns.values()).run.fingerprint("server")
+        return self._first.run.fingerprint("server")
 
     @cached_property
     def hardware(self) -> frozenset[str]:
         """What this host has of the hardware that claims can need."""
         fingerprint = self._fingerprint
         cpus = fingerprint.get("cpus") or {}
-        run = next(column.runs[0] for column in self._columns.values())
+        disks = (data_place(fingerprint) or {}).get("disks") or []
         present = {
-            "NVMe": any(disk.startswith("nvme") for disk in _data_disks(fingerprint)),
+            "NVMe": any(disk.startswith("nvme") for disk in disks),
             "two sockets": int(cpus.get("sockets") or 1) > 1,
-            "36 cores": self.cores >= CORES,
-            "PMU": run.quantities.get("perf.server.cycles") is not None,
+            "36 cores": self._numbers["cores"] >= CORES,
+            "PMU": self._first.quantities.get("perf.server.cycles") is not None,
         }
         return frozenset(name for name, is_present in present.items() if is_present)
 
     def sentences(self, side: str, against: str) -> tuple[Sentence, ...]:
         """Sentences of the comparison of two sides. Raises Absent if one has no complete run."""
+        side, against = self.resolved(side), self.resolved(against)
         for name in (side, against):
             if name not in self._columns:
                 raise Absent(f"no complete run of {name}")
@@ -177,8 +172,3 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
         if isinstance(value, Mapping):
             yield from _texts(list(value.values()))
-
-
-def _data_disks(fingerprint: dict[str, Any]) -> list[str]:
-    storage = fingerprint.get("storage") or []
-    return [disk for entry in storage if entry.get("role") == "data" for disk in entry.get("disks") or []]

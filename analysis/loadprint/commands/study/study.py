@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from loadprint.commands.ab import show
 from loadprint.commands.study import computed, experiments, study_file
-from loadprint.commands.study.experiments import Experiment, is_experiment
+from loadprint.commands.study.experiments import Experiment
 from loadprint.commands.study.judgements import KINDS, NOT_COMPARABLE, Judged
 from loadprint.commands.study.observations import Absent, Observations
 from loadprint.commands.study.study_file import Claim, Computed, NotMeasured, Ratio, Study
@@ -36,17 +37,13 @@ class Report:
     facts: tuple[tuple[str, str], ...]
     findings: tuple[Finding, ...]
 
-    def count(self, answer: str) -> int:
-        """Number of claims with a verdict."""
-        return sum(each.judged.answer == answer for each in self.findings)
-
 
 def judge(name: str, paths: Sequence[Path]) -> Report:
     """Judge all claims. Raises InputError for an execution of a campaign that the study does not use."""
     study = study_file.read(name)
     known: dict[str, Observations | Experiment] = {}
     for path in paths:
-        seen = Experiment(path) if is_experiment(path) else Observations(path)
+        seen = Experiment(path) if show.is_experiment(path) else Observations(path)
         if seen.name not in study.sources:
             raise InputError(
                 path, f"is an execution of {seen.name}", f"{name} uses {', '.join(study.sources)}"
@@ -62,7 +59,7 @@ def judge(name: str, paths: Sequence[Path]) -> Report:
 def _judged(claim: Claim, known: dict[str, Observations | Experiment]) -> Judged:
     rule = claim.judge
     if isinstance(rule, Computed):
-        return computed.CHECKS[rule.check]()
+        return computed.check(rule.check)
     if isinstance(rule, NotMeasured):
         return Judged(NOT_COMPARABLE, "", reason=rule.reason)
     seen = known.get(claim.source)
@@ -86,8 +83,9 @@ def _measured(claim: Claim, seen: Observations) -> Judged:
         judged = KINDS[type(claim.judge)](claim.judge, seen)
     except Absent as absent:
         return Judged(NOT_COMPARABLE, "", reason=str(absent))
-    if judged.size and lacking:
-        judged = replace(judged, size=f"{judged.size.partition(',')[0]} (not judged: {lacking})")
+    if judged.size:
+        answer = f", {judged.size_answer}" if judged.size_answer else ""
+        judged = replace(judged, size=judged.size + (f" (not judged: {lacking})" if lacking else answer))
     if bound := seen.client_bound(claim.judge.model_dump()):
         text = f"client-bound, so that the server may be able to do more: {', '.join(bound)}"
         judged = replace(judged, reason="; ".join(each for each in (judged.reason, text) if each))

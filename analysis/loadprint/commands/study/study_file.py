@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from loadprint.configuration.checkout import CHECKOUT
 from loadprint.configuration.field_types import Name, Strict
 from loadprint.configuration.model_file import read_model
 from loadprint.errors import InputError
 
-STUDIES = Path(__file__).parents[4] / "ansible" / "campaigns" / "studies"
+STUDIES = CHECKOUT / "ansible" / "campaigns" / "studies"
 Hardware = Literal["NVMe", "two sockets", "36 cores", "PMU"]
 Sides = Annotated[list[str], Field(min_length=2)]
 
@@ -42,12 +43,11 @@ class Between(Strict):
 
 
 class Order(Strict):
-    """The values of a row decrease from side to side; pairs in `tied` are not judged."""
+    """The values of a row decrease from side to side."""
 
     kind: Literal["order"]
     row: str
     sides: Sides
-    tied: list[tuple[str, str]] = []
 
 
 class Level(Strict):

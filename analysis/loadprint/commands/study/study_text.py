@@ -109,10 +109,9 @@ def _block(finding: Finding) -> list[str]:
     lines += _wrapped(f"published: {claim.published} ({claim.place})", INDENT)
     if judged.measured:
         repeats = f", {judged.repeats} repeat{'s' if judged.repeats > 1 else ''}" if judged.repeats else ""
-        size = f"; {judged.size}" if judged.size else ""
-        lines += _wrapped(
-            f"{'measured' if judged.repeats else 'computed'}: {judged.measured}{repeats}{size}", INDENT
-        )
+        factor = f"; {judged.size}" if judged.size else ""
+        how = "measured" if judged.repeats else "computed"
+        lines += _wrapped(f"{how}: {judged.measured}{repeats}{factor}", INDENT)
     for more in (reason(judged), finding.explanation):
         lines += _wrapped(more, INDENT) if more else []
     return lines

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadprint.errors import InputError
 from loadprint.judging import client
 from loadprint.metrics.derived import SERVER_SWITCHES
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import read_object
-from loadprint.reading.sides import every_side
+from loadprint.reading.sides import read_execution
 
 
 @dataclass(frozen=True)
@@ -62,18 +60,14 @@ class Swept:
 
 def read(path: Path) -> Swept:
     """Read an execution. Raises InputError where there is none, or none of its runs is complete."""
-    if not (path / "execution.json").is_file():
-        raise InputError(path, "contains no execution.json", "give the directory of an execution")
-    execution = read_object(path / "execution.json")
+    execution, sides = read_execution(path)
     store = Store()
     cells: list[Cell] = []
     missing: list[tuple[str, str]] = []
-    for side in every_side(path, execution):
+    for side in sides:
         missing += side.missing
         runs = tuple(gather(run, store, brief=True) for run in side.runs)
         cells.append(Cell(side.name, execution["sides"][side.name] or {}, runs))
-    if not any(cell.runs for cell in cells):
-        raise InputError(path, "none of its runs is complete", "run the campaign again, it resumes")
     return Swept(path, execution, tuple(cells), tuple(missing))
 
 
