@@ -59,10 +59,11 @@ impl ArmLoad {
             0 => Full::Bytes(values.count("arm-buffer-bytes")?),
             given => Full::Records(given),
         };
-        let buffers = match values.count("arm-buffers")? {
-            0 if values.int("events")? > 0 => STUDY_BUFFERS,
-            0 => 2 * threads,
-            given => given,
+        let short = 2 * threads;
+        let (buffers, if_timed) = match values.count("arm-buffers")? {
+            0 if values.int("events")? > 0 => (STUDY_BUFFERS.max(short), short),
+            0 => (short, short),
+            given => (given, given),
         };
         let source = Source::new(mix.clone(), full, Rng::new(seed, PRODUCER_STREAM));
         Ok(Self {
@@ -71,7 +72,7 @@ impl ArmLoad {
             buffers,
             verify: values.flag("verify")?,
             shared: Arc::new(Shared {
-                queue: Arc::new(Queue::new(source, buffers)),
+                queue: Arc::new(Queue::new(source, buffers, if_timed)),
                 mix,
                 mode: match values.text("arm-mode")? {
                     Some("row") => Mode::Row,

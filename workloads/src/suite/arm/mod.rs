@@ -89,7 +89,7 @@ const OPTIONS: &[OptionSpec] = &[
         "arm-buffers",
         Kind::Int(0, 65_536),
         Some("0"),
-        "buffers between producer and writers; 0: 1024 with --events, else two per thread for a short drain",
+        "buffers between producer and writers; 0: 1024 with --events, and two per thread in a warm-up and with --time, for a short drain",
     ),
     OptionSpec::new(
         "verify",

@@ -28,6 +28,8 @@ pub struct Waits {
 struct State {
     full: VecDeque<Buffer>,
     empty: Vec<Buffer>,
+    /// Buffers that this phase does not use.
+    spare: usize,
     stopping: bool,
     closed: bool,
     waits: Waits,
@@ -39,12 +41,13 @@ pub struct Queue {
     state: Mutex<State>,
     changed: Condvar,
     source: Mutex<Source>,
+    spare_if_timed: usize,
     producer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Queue {
-    /// This number of buffers, filled from `source`.
-    pub fn new(source: Source, buffers: usize) -> Self {
+    /// This number of buffers, filled from `source`; a phase that ends by time uses `if_timed` of them.
+    pub fn new(source: Source, buffers: usize, if_timed: usize) -> Self {
         let state = State {
             empty: (0..buffers).map(|_| Buffer::default()).collect(),
             closed: true,
@@ -54,6 +57,7 @@ impl Queue {
             state: Mutex::new(state),
             changed: Condvar::new(),
             source: Mutex::new(source),
+            spare_if_timed: buffers.saturating_sub(if_timed.max(1)),
             producer: Mutex::new(None),
         }
     }
@@ -63,11 +67,18 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the producer, which ends after `records` records if a number is given.
+    /// Starts the producer, which ends after `records` records if a number is given. A phase that
+    /// ends by time, as a warm-up, writes what is left in the queue after its end: few buffers keep
+    /// that short.
     pub fn start(queue: &Arc<Self>, records: Option<u64>) {
         queue.stop();
         let mut state = queue.lock();
         (state.stopping, state.closed, state.waits) = (false, false, Waits::default());
+        state.spare = if records.is_none() {
+            queue.spare_if_timed
+        } else {
+            0
+        };
         let producer = Arc::clone(queue);
         let named = thread::Builder::new().name("producer".to_owned());
         match named.spawn(move || producer.produce(records)) {
@@ -116,7 +127,7 @@ impl Queue {
     fn take_empty(&self) -> Option<Buffer> {
         let mut state = self.lock();
         let start = monotonic_ns();
-        while state.empty.is_empty() && !state.stopping {
+        while state.empty.len() <= state.spare && !state.stopping {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.waits.producer_ns += monotonic_ns() - start;
@@ -158,7 +169,22 @@ mod tests {
     fn queue(records: usize, buffers: usize) -> Arc<Queue> {
         let mix = Mix::only(SCENARIOS[0]);
         let source = Source::new(mix, Full::Records(records), Rng::new(1, 1));
-        Arc::new(Queue::new(source, buffers))
+        Arc::new(Queue::new(source, buffers, 3))
+    }
+
+    #[test]
+    fn a_phase_that_ends_by_time_uses_few_buffers_and_one_by_count_all() {
+        let timed = queue(10, 8);
+        Queue::start(&timed, None);
+        let taken = [timed.pop(), timed.pop(), timed.pop()];
+        assert!(taken.iter().all(Option::is_some));
+        timed.stop();
+        assert!(timed.pop().is_none(), "a fourth buffer was filled");
+        let counted = queue(10, 8);
+        Queue::start(&counted, Some(80));
+        for _ in 0..8 {
+            assert!(counted.pop().is_some(), "without a buffer given back");
+        }
     }
 
     #[test]
