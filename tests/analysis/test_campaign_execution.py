@@ -113,3 +113,30 @@ def test_a_torn_execution_file_is_passed_over(campaign: Campaign, tmp_path: Path
     (torn / "execution.json").write_text('{"format_version": 1, "hash', encoding="utf-8")
     plan = open_execution(campaign, "a" * 64, tmp_path)
     assert plan.directory != torn
+
+
+def test_a_complete_execution_gets_more_repeats(campaign: Campaign, tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match="no complete execution of this campaign"):
+        open_execution(campaign, "a" * 64, tmp_path, more=2)
+    first = open_execution(campaign, "a" * 64, tmp_path)
+    assert first.directory is not None
+    for run in first.todo:
+        complete(first, run)
+    assert close_execution(first.directory).document["status"] == "complete"
+    again = open_execution(campaign, "a" * 64, tmp_path, more=2)
+    assert again.directory == first.directory
+    assert again.todo == [run["id"] for run in again.document["runs"][6:]]
+    assert Counter(run["block"] for run in again.document["runs"]) == dict.fromkeys(range(1, 6), 2)
+    assert len({run["rand_seed"] for run in again.document["runs"]}) == 5
+    assert again.document["campaign"]["repeats"] == 5
+    assert again.document["notes"][-1].startswith("extended from 3 to 5 repeats")
+    # interrupted: the same command adds nothing before these are complete
+    complete(again, again.todo[0])
+    resumed = open_execution(campaign, "a" * 64, tmp_path, more=2)
+    assert resumed.todo == again.todo[1:]
+    assert len(resumed.document["runs"]) == 10
+    for run in resumed.todo:
+        complete(resumed, run)
+    closed = close_execution(first.directory).document
+    assert closed["status"] == "complete"
+    assert closed["spent_s"] >= 0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from loadprint.__main__ import main
-from loadprint.commands.study import computed, study_file, study_text
+from loadprint.commands.study import computed, study_file, study_page, study_text
 from loadprint.commands.study.study import Report, judge
 from loadprint.errors import InputError
 from published import arm_cells, inserts
@@ -171,7 +172,7 @@ def test_the_published_sar_rows_lead_to_both_conclusions_of_the_blog(tmp_path: P
     assert judged["storage-and-network"].answer == "holds", judged["storage-and-network"]
     for claim in ("usr", "sys", "idle", "kernel-mode", "sent", "disk-read", "disk-written"):
         assert judged[claim].answer == "holds", claim
-        assert "needs the scale published" in judged[claim].size
+        assert "needs the scale published" in judged[claim].size_answer
     assert judged["versions"].needs == "./characterize -e campaign=versions"
 
 
@@ -226,7 +227,7 @@ def test_formats(report: Report) -> None:
     assert text.endswith("9 claims: 6 holds, 1 differs, 2 not comparable\n")
     listed = json.loads(study_text.as_json(report))["claims"]
     assert [each["answer"] for each in listed].count("holds") == 6
-    assert study_text.markdown(report).count("\n| ") == 10
+    assert study_page.page(report).count("\n| ") == 10
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,3 +237,57 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "holds" in capsys.readouterr().out
     assert main(["study"]) == 2
     assert "no study given" in capsys.readouterr().err
+
+
+def test_a_page_of_a_kept_execution_of_the_real_tools(
+    tmp_path: Path, golden: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "hammerdb-blog.md"
+    assert main(["study", "hammerdb-blog", str(RECORDINGS / "external"), "--page", str(page)]) == 0
+    assert capsys.readouterr().out == ""
+    golden("study.md", page.read_text(encoding="utf-8"))
+    figure = (tmp_path / "hammerdb-blog-1.svg").read_text(encoding="utf-8")
+    assert "iowait" in figure
+    assert "published" in figure
+    assert not (tmp_path / "hammerdb-blog-2.svg").exists(), "no execution of versions was given"
+
+
+def test_figures_have_the_measured_and_the_published_lines(myarm: Path, tmp_path: Path) -> None:
+    page = tmp_path / "myarm.md"
+    assert main(["study", MYARM, str(myarm), "--page", str(page)]) == 0
+    assert "](myarm-1.svg)" in page.read_text(encoding="utf-8")
+    figure = (tmp_path / "myarm-1.svg").read_text(encoding="utf-8")
+    assert all(name in figure for name in ("measured here", "published", "ctx20", "parent"))
+
+
+def test_a_page_that_cannot_be_written_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["study", "dynimize", "--page", str(tmp_path / "no" / "page.md")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_an_experiment_has_bars(tmp_path: Path) -> None:
+    study = tmp_path / "mine.yml"
+    study.write_text(
+        "title: t\nsource: s\nfigures:\n"
+        "  - {kind: windows, title: Rates, experiment: hidden-index, quantity: efficiency}\n"
+        "claims:\n"
+        "  - {id: a, text: t, place: p, published: x, experiment: hidden-index, judge: {kind: restored}}\n",
+        encoding="utf-8",
+    )
+    page = tmp_path / "page.md"
+    assert main(["study", str(study), str(RECORDINGS / "hidden-index"), "--page", str(page)]) == 0
+    figure = (tmp_path / "page-1.svg").read_text(encoding="utf-8")
+    assert "queries per CPU-second" in figure
+
+
+def test_an_unknown_check_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = tmp_path / "mine.yml"
+    study.write_text(
+        "title: t\nsource: s\nclaims:\n"
+        "  - {id: a, text: t, place: p, published: x, judge: {kind: computed, check: nothing}}\n",
+        encoding="utf-8",
+    )
+    assert main(["study", str(study)]) == 2
+    assert "no such calculation; name one of printed_ratios" in capsys.readouterr().err

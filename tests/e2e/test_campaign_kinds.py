@@ -90,6 +90,10 @@ def test_equal_load_holds_half_of_the_slower_sides_maximum(tmp_path: Path) -> No
         assert run["drive"]["rate"] == result["rate"] == run["parameters"]["rate"]
         assert abs(result["rate"] - min(reached.values()) / 2) <= 0.5
         assert result["mode"] == "open"
+    # Connector/J keeps its own rate, half of its own maximum: the operation is another one
+    run, result = (read(run_of(tmp_path, "jdbc@50") / file) for file in ("run.json", "load/result.json"))
+    assert run["drive"]["slowest"] == "jdbc"
+    assert 0.8 * run["drive"]["rate"] < result["events"] / result["seconds"] < 1.2 * run["drive"]["rate"]
     # what the sides' own settings mean for a commit
     assert "varied       durability: commit redo synced, binlog synced | redo written" in done.stdout
     assert "durable@50" in done.stdout
@@ -123,7 +127,10 @@ def test_an_external_generator_is_recorded_with_its_children_next_to_exporters(t
     machine_before = look()
     done = campaigns.run(tmp_path, campaign=HERE / "external.yml")
     assert done.returncode == 0, done.stdout
-    assert "side absent is left out: the load's host has no loadprint-no-such-program" in done.stdout
+    assert (
+        "side absent is left out: the load's host has no loadprint-no-such-program; it does not exist"
+        in done.stdout
+    )
     assert set(campaigns.statuses(tmp_path)) == {"b1-native-r1", "b1-sysbench-r1"}
     assert settled(machine_before) == []
     for side in ("native", "sysbench"):

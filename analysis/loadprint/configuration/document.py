@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 Loc = tuple[str | int, ...]
+MERGE = "tag:yaml.org,2002:merge"  # the key <<: earlier mappings have precedence, https://yaml.org/type/merge
 
 
 class DocumentError(Exception):
@@ -74,8 +75,14 @@ def _value(node: yaml.Node, loc: Loc, document: Document) -> Any:
             return yaml.SafeLoader("").construct_object(node)
         except (yaml.YAMLError, ValueError) as error:
             raise DocumentError(f"{document.name}:{node.start_mark.line + 1}: {error}") from None
+    inherited: dict[str, Any] = {}
     result: dict[str, Any] = {}
     for key_node, value_node in node.value:
+        if key_node.tag == MERGE:
+            merged = _value(value_node, loc, document)
+            for each in merged if isinstance(merged, list) else [merged]:
+                inherited = {**(each if isinstance(each, dict) else {}), **inherited}
+            continue
         place = f"{document.name}:{key_node.start_mark.line + 1}"
         key = str(key_node.value)
         if key in result:
@@ -84,7 +91,7 @@ def _value(node: yaml.Node, loc: Loc, document: Document) -> Any:
             )
         document.places[(*loc, key)] = place
         result[key] = _value(value_node, (*loc, key), document)
-    return result
+    return inherited | result
 
 
 def override(document: Document, text: str) -> None:

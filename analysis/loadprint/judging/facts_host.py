@@ -145,6 +145,23 @@ def data_disk(fingerprint: Mapping[str, Any]) -> dict[str, Any] | None:
     return next((each for each in entries if isinstance(each, dict) and [each.get("name")] == disks), None)
 
 
+def described(fingerprint: Mapping[str, Any]) -> str:
+    """CPUs, memory, kernel and data disk in one line; what was not read is left out."""
+    facts = {**_flat("", fingerprint), **_derived(fingerprint)}
+    sockets = facts.get("cpus.sockets")
+    disks = (data_place(fingerprint) or {}).get("disks") or []
+    parts = [
+        f"{facts['cpus.online']} CPUs" if facts.get("cpus.online") else "",
+        str(facts.get("cpus.model") or ""),
+        f"{sockets} socket{'s' if sockets != 1 else ''}" if sockets else "",
+        facts.get("memory.total") or "",
+        f"Linux {str(facts['kernel.release']).partition('-')[0]}" if facts.get("kernel.release") else "",
+        "a virtual machine" if facts.get("virtualisation.guest") is True else "",
+        f"data on {', '.join(map(str, disks))}" if disks else "",
+    ]
+    return ", ".join(part for part in parts if part) or "unknown"
+
+
 def _options(options: Any) -> str | None:
     """Mount options once each, in alphabetical order."""
     return ",".join(sorted(set(str(options).split(",")))) if options else None

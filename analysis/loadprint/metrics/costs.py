@@ -20,6 +20,7 @@ DETAILS = (
     "pages_flushed",
     "row_lock_wait",
     "cache_misses",
+    "load_system",
 )
 LOAD_CPU = ("process.load.utime", "process.load.stime")
 
@@ -135,6 +136,7 @@ def _cpu(work: Denominator) -> list[Metric]:
         _cost(work, "server_user", "server CPU, user", ("s", "µs"), SERVER_CPU[0]),
         _cost(work, "server_system", "server CPU, system", ("s", "µs"), SERVER_CPU[1]),
         _cost(work, "load_cpu", "load CPU", ("s", "µs"), *LOAD_CPU),
+        _cost(work, "load_system", "load CPU, system", ("s", "µs"), LOAD_CPU[1]),
     ]
 
 

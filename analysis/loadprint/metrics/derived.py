@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Better = Literal["higher", "lower", "neither"]
-# rows are shown in every view, only if a value is not 0, or with --all
-View = Literal["always", "nonzero", "all"]
+# rows are shown in every view, only if there is a value, only if it is not 0, or with --all
+View = Literal["always", "measured", "nonzero", "all"]
 
 # printed value ÷ base value; a kB is 1024 B, as in the kernel, sar and iostat
 FACTORS = {"ms": 1e3, "µs": 1e6, "kB": 1 / 1024, "kB/s": 1 / 1024, "MHz": 1e-6, "mJ": 1e3}

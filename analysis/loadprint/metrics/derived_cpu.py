@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from loadprint.metrics.derived import Metric, added, with_view
+from dataclasses import replace
+
+from loadprint.metrics.derived import Metric, added, rate, with_view
 
 CPU_STATES = ("user", "nice", "system", "iowait", "irq", "softirq", "steal", "idle")
 CPU_LABELS = ("%usr", "%nice", "%sys", "%iowait", "%irq", "%soft", "%steal", "%idle")  # as in mpstat
@@ -91,7 +93,7 @@ def _set_metrics(side: str) -> tuple[Metric, ...]:
 
 
 def _process_metrics(side: str) -> tuple[Metric, ...]:
-    """CPU time of a side's processes, and the kernel's share of it."""
+    """CPU time of a side's processes, the kernel's share of it, and their memory."""
     process = (f"process.{side}.utime", f"process.{side}.stime")
     cpu_time = Metric(
         f"process_{side}_cpu",
@@ -113,4 +115,5 @@ def _process_metrics(side: str) -> tuple[Metric, ...]:
         "100 × Δstime / Δ(utime + stime)",
         view="all",
     )
-    return cpu_time, system
+    memory = rate(f"process_{side}_rss", f"{side} process RSS", "B", "kB", f"process.{side}.rss")
+    return cpu_time, system, replace(memory, formula="largest in the window", better="lower", view="all")

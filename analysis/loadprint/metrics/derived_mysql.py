@@ -133,7 +133,7 @@ MYSQL = (
         ),
     ),
     *with_view(
-        "nonzero",
+        "measured",  # a cache without hits only costs
         _share(
             "qcache_hits",
             "query cache hits, of reads",

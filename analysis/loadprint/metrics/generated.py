@@ -98,12 +98,22 @@ def errors(codes: Sequence[str]) -> tuple[Metric, ...]:
     )
 
 
+ROUND_TRIPS = replace(
+    _per_operation("round_trips", "round trips", "1", "Questions", "Com_stmt_prepare", "Com_prepare_sql"),
+    # SQL-level PREPARE also increases Com_stmt_prepare, and is already a question
+    compute=lambda questions, prepared, in_sql, events: (questions + prepared - in_sql) / events,
+    formula="Δ(Questions + Com_stmt_prepare − Com_prepare_sql) / operations",
+)
 PROTOCOL_ROWS = (
+    ROUND_TRIPS,
     replace(
-        _per_operation("round_trips", "round trips", "1", "Questions", "Com_stmt_prepare", "Com_prepare_sql"),
-        # SQL-level PREPARE also increases Com_stmt_prepare, and is already a question
-        compute=lambda questions, prepared, in_sql, events: (questions + prepared - in_sql) / events,
-        formula="Δ(Questions + Com_stmt_prepare − Com_prepare_sql) / operations",
+        ROUND_TRIPS,
+        key="round_trips_per_commit",
+        label="round trips per commit",
+        needs=(*ROUND_TRIPS.needs[:-1], "load.commits"),
+        formula=ROUND_TRIPS.formula.replace("operations", "commits"),
+        per_operation=False,
+        view="all",
     ),
     Metric(
         "prepares_per_execute",

@@ -64,6 +64,16 @@ def log_t_interval(values: Sequence[float], *, level: float = LEVEL) -> Estimate
     return Estimate(_exp(logs.centre), low, high)
 
 
+def jackknife(whole: float, without_one: Sequence[float]) -> Estimate:
+    """A figure with its t interval from the values that it has without one of the runs each (Tukey 1958)."""
+    data = np.asarray(without_one, dtype=float)
+    if len(data) < MIN_REPEATS:
+        return Estimate(whole)
+    error = math.sqrt((len(data) - 1) * float(data.var()))
+    half = t_quantile(0.5 + LEVEL / 2, len(data) - 1.0) * error
+    return Estimate(whole, whole - half, whole + half)
+
+
 def ratio(
     side: Sequence[float], reference: Sequence[float], *, paired: bool, rounding: float = 0.0
 ) -> Estimate:

@@ -96,7 +96,8 @@ class NoiseFloor:
 class Row:
     """One metric: a cell per side, and a comparison per side (None for the reference itself).
 
-    `view` is the view that shows it: `always`, `nonzero` (only if it is not 0) or `all`.
+    `view` is the view that shows it: `always`, `measured` (only with a value), `nonzero` (only if it is not
+    0) or `all`.
     `headline` rows may carry a verdict. `floor` is that of an A/A, if one was given.
     """
 

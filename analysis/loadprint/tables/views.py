@@ -64,6 +64,8 @@ def _sar_group(table: Table, title: str, section: str, words: str, pattern: str)
 def _usual(row: Row) -> bool:
     if row.view == "always" or any(cell.of_ceiling is not None for cell in row.cells):
         return True
+    if row.view == "measured":
+        return any(cell.value is not None for cell in row.cells)
     return row.view == "nonzero" and any(map(_is_nonzero, row.cells, [row] * len(row.cells)))
 
 

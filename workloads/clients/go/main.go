@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -92,8 +93,13 @@ func lookUp(running context.Context, database *sql.DB, parsed options, number in
 	var k int
 	for running.Err() == nil {
 		table, id := random.Intn(parsed.tables)+1, random.Intn(parsed.tableSize)+1
-		row := database.QueryRowContext(context.Background(), fmt.Sprintf("SELECT k FROM sbtest%d WHERE id = ?", table), id)
-		if err := row.Scan(&k); err != nil {
+		text, values := "SELECT k FROM sbtest"+strconv.Itoa(table)+" WHERE id = ", []any{id}
+		if parsed.concatenate {
+			text, values = text+strconv.Itoa(id), nil
+		} else {
+			text += "?"
+		}
+		if err := database.QueryRowContext(context.Background(), text, values...).Scan(&k); err != nil {
 			return fmt.Errorf("sbtest%d, id %d: %w", table, id, err)
 		}
 		queries.Add(1)

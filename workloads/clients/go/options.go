@@ -25,6 +25,7 @@ type options struct {
 	seed           int64
 	newConnections bool
 	maxIdle        int
+	concatenate    bool
 }
 
 // parse reads flags and the option file. There is no flag for the password, which every user of
@@ -45,6 +46,7 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&parsed.seconds, "seconds", number("LOADPRINT_SECONDS", 10), "length of the measurement in seconds")
 	flags.Int64Var(&parsed.seed, "seed", 1, "seed of the random keys")
 	flags.BoolVar(&parsed.newConnections, "new-connection-per-query", false, "open and close a connection for each query")
+	flags.BoolVar(&parsed.concatenate, "concatenate", false, "build each query's text with strconv, without placeholders")
 	flags.IntVar(&parsed.maxIdle, "max-idle", 0, "idle connections of the pool, without a limit of open ones (database/sql: 2); 0: as many as goroutines, all open")
 	processors := flags.Int("gomaxprocs", 0, "GOMAXPROCS; 0: all CPUs")
 	if err := flags.Parse(arguments); err != nil {

@@ -91,6 +91,9 @@ def add(subparsers: Any) -> None:
     )
     internal.add_argument("--new", action="store_true", help="do not resume an unfinished execution")
     internal.add_argument(
+        "--more", type=int, default=0, metavar="N", help="add N repeats to the newest complete execution"
+    )
+    internal.add_argument(
         "--close",
         type=Path,
         metavar="EXECUTION",
@@ -155,7 +158,9 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     if arguments.runs is None:
         return execution.plan(campaign, hashed, operations, servers)
     runs = arguments.runs.resolve()
-    return execution.open_execution(campaign, hashed, runs, operations, servers, new=arguments.new)
+    return execution.open_execution(
+        campaign, hashed, runs, operations, servers, new=arguments.new, more=arguments.more
+    )
 
 
 def _needs(arguments: argparse.Namespace) -> list[str]:

@@ -50,13 +50,13 @@ def without(campaign: Campaign, missing: Sequence[str]) -> Campaign:
     }
     sides = {name: side for name, side in campaign.sides.items() if not left_out[name]}
     reasons = [
-        f"side {name} is left out: the load's host has no {' and no '.join(programs)}"
+        f"side {name} is left out: the load's host has no {program}; {campaign.sides[name].needs[program]}"
         for name, programs in left_out.items()
-        if programs
+        for program in programs[:1]
     ]
     kept = campaign.model_copy(update={"sides": sides, "left_out": reasons})
     if campaign.reference not in kept.columns:
-        raise DocumentError(f"{'; '.join(reasons)}; the reference {campaign.reference} needs it: install it")
+        raise DocumentError(f"{'; '.join(reasons)}; the reference {campaign.reference} needs it")
     return kept
 
 

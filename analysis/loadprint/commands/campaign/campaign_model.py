@@ -74,19 +74,22 @@ class Warm(Strict):
 
 
 class Recorder(Strict):
-    """The recorder: its interval, probes and exporters."""
+    """The recorder: interval, exporters, `probes` instead of the standard set or `more_probes` with it."""
 
     interval: Annotated[Seconds, Field(gt=0)] = 1.0
     probes: list[str] = []
+    more_probes: list[str] = []
     mysql_probe: bool = True
     exporters: list[Literal["node_exporter", "mysqld_exporter"]] = []
 
     @model_validator(mode="after")
-    def _exporters_can_work(self) -> Recorder:
-        """Check that no exporter is listed twice, and that mysqld_exporter has an account."""
+    def _consistent(self) -> Recorder:
+        """Check that no exporter is listed twice, that mysqld_exporter has an account, and the probes."""
         for name in self.exporters:
             if self.exporters.count(name) > 1:
                 raise ValueError(f"{name} is listed twice in exporters")
+        if self.probes and self.more_probes:
+            raise ValueError("give `probes` or `more_probes`")
         if "mysqld_exporter" in self.exporters and not self.mysql_probe:
             raise ValueError("mysqld_exporter needs the account that `mysql_probe: false` omits")
         return self

@@ -70,17 +70,16 @@ def order(campaign: Campaign, seed: int) -> list[dict[str, Any]]:
     blocks of open-loop runs, every side at every fraction. The sides of a block share a `rand_seed`
     for the generator, so that paired runs use the same random numbers.
     """
-    generator = random.Random(seed)
+    return _ordered(campaign, range(1, campaign.repeats + 1), random.Random(seed))
+
+
+def _ordered(campaign: Campaign, blocks: range, generator: random.Random) -> list[dict[str, Any]]:
     sides = list(campaign.columns)
-    runs = [run for block in _blocks(campaign) for run in _block(campaign, sides, block, generator)]
+    runs = [run for block in blocks for run in _block(campaign, sides, block, generator)]
     if campaign.mode == "equal-load":
         driven = [at_fraction(side, fraction) for side in sides for fraction in fractions(campaign)]
-        runs += [run for block in _blocks(campaign) for run in _block(campaign, driven, block, generator)]
+        runs += [run for block in blocks for run in _block(campaign, driven, block, generator)]
     return runs
-
-
-def _blocks(campaign: Campaign) -> range:
-    return range(1, campaign.repeats + 1)
 
 
 def _block(
@@ -180,31 +179,42 @@ def open_execution(  # noqa: PLR0913  the parameters of `plan`, and the place
     servers: Mapping[str, Identity] | None = None,
     *,
     new: bool = False,
+    more: int = 0,
 ) -> Plan:
-    """Resume the newest unfinished execution with this hash, or start a new one; `latest` links to it."""
+    """Resume the newest unfinished execution with this hash, or start a new one; `latest` links to it.
+
+    With `more`, add this number of repeats to the newest complete one; raises DocumentError if there is none.
+    """
     parent = runs_directory / campaign.name
     opened = None if new else _resume(parent, hashed)
+    if opened is None and more:
+        opened = _extend(parent, campaign, hashed, more)
     if opened is None:
         opened = plan(campaign, hashed, operations, servers)
-        started = datetime.now(UTC)
-        opened.directory = parent / f"{started:%Y%m%dT%H%M%SZ}-{hashed[:8]}"
-        opened.document["started"] = started.isoformat(timespec="seconds")
+        opened.directory = parent / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{hashed[:8]}"
+        opened.document["started"] = _now()
         try:
             opened.directory.mkdir(parents=True)
         except OSError as error:
             raise DocumentError(f"{opened.directory}: cannot create it: {error.strerror}") from None
     assert opened.directory is not None
-    opened.document["status"] = "running"
+    opened.document |= {"status": "running", "opened": _now()}
     write(opened.directory, opened.document)
     _link(parent / "latest", opened.directory.name)
     return opened
 
 
 def close_execution(directory: Path) -> Plan:
-    """Mark the execution complete if all its runs are, else unfinished; the next start resumes it."""
+    """Mark the execution complete if all its runs are, else unfinished; the next start resumes it.
+
+    `spent_s` is the time between its starts and ends.
+    """
     closed = _require(directory)
-    closed.document["status"] = "unfinished" if closed.todo else "complete"
-    closed.document["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
+    document = closed.document
+    document |= {"status": "unfinished" if closed.todo else "complete", "ended": _now()}
+    opened = document.get("opened", document["started"])
+    spent = datetime.fromisoformat(document["ended"]) - datetime.fromisoformat(opened)
+    document["spent_s"] = document.get("spent_s", 0) + spent.total_seconds()
     write(directory, closed.document)
     return closed
 
@@ -215,6 +225,10 @@ def use_server(directory: Path, obtained: Identity) -> Plan:
     if confirm(plan.document, obtained, directory):
         write(directory, plan.document)
     return plan
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def write(directory: Path, document: dict[str, Any]) -> None:
@@ -245,6 +259,31 @@ def _resume(parent: Path, hashed: str) -> Plan | None:
         resumed.document["notes"] += resumed.messages
         return resumed
     return None
+
+
+def _extend(parent: Path, campaign: Campaign, hashed: str, more: int) -> Plan:
+    """Append blocks of runs to the newest complete execution."""
+    for directory in sorted(parent.glob(f"*-{hashed[:8]}"), reverse=True):
+        plan = _read(directory)
+        if plan is not None and plan.document["hash"] == hashed and plan.document["status"] == "complete":
+            break
+    else:
+        raise DocumentError(
+            f"{parent}: no complete execution of this campaign with these programs, hosts and server; "
+            "run it without campaign_more first"
+        )
+    known = max(run["block"] for run in plan.document["runs"])
+    runs = _ordered(
+        campaign, range(known + 1, known + more + 1), random.Random(f"{plan.document['seed']} {known}")
+    )
+    plan.document["runs"] += runs
+    plan.document["campaign"]["repeats"] = known + more
+    plan.document["notes"] += [
+        f"extended from {known} to {known + more} repeats, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    ]
+    plan.todo += [run["id"] for run in runs]
+    plan.messages.append(f"adds {more} repeats to {directory.name}, which has {known}")
+    return plan
 
 
 def _require(directory: Path) -> Plan:

@@ -10,10 +10,18 @@ from loadprint.commands.study.judgements import DIFFERS, HOLDS, INCONCLUSIVE, Ju
 from loadprint.commands.usl.fit import fit
 from loadprint.configuration.checkout import CHECKOUT
 from loadprint.errors import InputError
+from loadprint.importing import printed_table
 
 PUBLISHED = CHECKOUT / "docs" / "published"
 FACTORS = 1e-4  # relative error of a printed factor of six digits
 FAR = 1000.0
+
+
+def printed_ratios() -> Judged:
+    """The blog's SAR table: each printed ratio follows from its cells, within their rounding."""
+    rows = printed_table.read(PUBLISHED / "hammerdb_blog_sar.csv").rows
+    agree = sum(row.verdict == printed_table.AGREES for row in rows)
+    return Judged(HOLDS if agree == len(rows) else DIFFERS, f"{agree} of {len(rows)} agree within rounding")
 
 
 def mean_of_builds() -> Judged:
@@ -69,7 +77,8 @@ def prediction_at_1000() -> Judged:
 
 
 CHECKS: dict[str, Callable[[], Judged]] = {
-    each.__name__: each for each in (mean_of_builds, best_connections, dynimize_factors, prediction_at_1000)
+    each.__name__: each
+    for each in (printed_ratios, mean_of_builds, best_connections, dynimize_factors, prediction_at_1000)
 }
 
 

@@ -19,7 +19,8 @@ from loadprint.commands.study.judgements import (
     beyond,
     within,
 )
-from loadprint.reading.recording import read_object
+from loadprint.judging.facts_host import described
+from loadprint.reading.recording import open_run, read_object
 
 
 class Experiment:
@@ -35,9 +36,25 @@ class Experiment:
         return self.result.name
 
     @property
+    def command(self) -> str:
+        """The command that measures it again."""
+        return f"ansible-playbook ab.yml -e ab_experiment={self.name}.yml"
+
+    @property
+    def amount(self) -> str:
+        """Schedule, blocks and wall time."""
+        minutes = max([1.0, *(window.end_s / 60 for window in self.result.windows)])
+        return f"{self.result.schedule}, {self.result.blocks_used} blocks used, in {minutes:.0f} min"
+
+    @property
     def fact(self) -> str:
-        """Path, schedule and blocks."""
-        return f"{self.path}, {self.result.schedule}, {self.result.blocks_used} blocks used"
+        """Path and amount."""
+        return f"{self.path}, {self.amount}"
+
+    @property
+    def machine(self) -> str:
+        """The server's host."""
+        return described(open_run(self.path).fingerprint("server"))
 
 
 def effect(judge: study_file.Effect, seen: Experiment) -> Judged:

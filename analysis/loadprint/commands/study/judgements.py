@@ -59,7 +59,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class _Ratio:
+class RatioOf:
     """A ratio of two sides of a row with its interval, None below three repeats."""
 
     text: str
@@ -72,7 +72,7 @@ class _Ratio:
 
 def ratio(judge: study_file.Ratio, seen: Observations) -> Judged:
     """Judge the direction of a ratio, and describe its size."""
-    measured = _ratio(seen, judge.row, judge.side, judge.against)
+    measured = ratio_of(seen, judge.row, judge.side, judge.against)
     judged = _direction(measured, 1 if judge.published > 1 else -1)
     if measured.centre <= 0:
         return judged
@@ -84,25 +84,25 @@ def ratio(judge: study_file.Ratio, seen: Observations) -> Judged:
 
 def between(judge: study_file.Between, seen: Observations) -> Judged:
     """Judge every ratio by its bounds; one that is outside decides."""
-    ratios = [_ratio(seen, judge.row, side, against) for side, against in judge.pairs]
+    limits = [limit for limit in (judge.low, judge.high) if limit]
+    ratios = [ratio_of(seen, judge.row, *pair, limits=limits) for pair in judge.pairs]
     high = math.inf if judge.high is None else judge.high
     answers = [within(each, judge.low or 0.0, high) for each in ratios]
-    text = "; ".join(
-        f"{side} / {against} {each.text}" for (side, against), each in zip(judge.pairs, ratios, strict=True)
+    return _all(
+        answers, "; ".join(_named(seen, *each) for each in zip(judge.pairs, ratios, strict=True)), ratios
     )
-    return _all(answers, text, ratios)
 
 
 def order(judge: study_file.Order, seen: Observations) -> Judged:
     """Judge every pair of neighbours."""
     values = [seen.values(judge.row, side) for side in judge.sides]
     pairs = list(pairwise(judge.sides))
-    ratios = [_ratio(seen, judge.row, higher, lower) for higher, lower in pairs]
+    ratios = [ratio_of(seen, judge.row, higher, lower) for higher, lower in pairs]
     answers = [_direction(each, 1).answer for each in ratios]
     text = " > ".join(f"{each.side} {_shown(each)}" for each in values)
     wrong = [
-        f"{higher} / {lower} {each.text}"
-        for (higher, lower), each, answer in zip(pairs, ratios, answers, strict=True)
+        _named(seen, pair, each)
+        for pair, each, answer in zip(pairs, ratios, answers, strict=True)
         if answer != HOLDS
     ]
     return replace(
@@ -126,9 +126,9 @@ def level(judge: study_file.Level, seen: Observations) -> Judged:
 
 def sign_change(judge: study_file.SignChange, seen: Observations) -> Judged:
     """Judge both ratios by 1."""
-    below, above = (_ratio(seen, judge.row, *pair) for pair in (judge.below, judge.above))
+    below, above = (ratio_of(seen, judge.row, *pair) for pair in (judge.below, judge.above))
     answers = [_direction(below, -1).answer, _direction(above, 1).answer]
-    text = f"{' / '.join(judge.below)} {below.text}; {' / '.join(judge.above)} {above.text}"
+    text = f"{_named(seen, judge.below, below)}; {_named(seen, judge.above, above)}"
     return _all(answers, text, [below, above])
 
 
@@ -136,7 +136,7 @@ def maximum(judge: study_file.Maximum, seen: Observations) -> Judged:
     """Judge which sides can have the largest value: those that are not significantly below the best."""
     values = {side: seen.values(judge.row, side) for side in judge.sides}
     best = max(values, key=lambda side: values[side].mean)
-    others = {side: _ratio(seen, judge.row, side, best) for side in judge.sides if side != best}
+    others = {side: ratio_of(seen, judge.row, side, best) for side in judge.sides if side != best}
     candidates = {best, *(side for side, each in others.items() if each.high is None or each.high >= 1)}
     expected = set(map(seen.resolved, judge.at))
     answer = HOLDS if candidates <= expected else DIFFERS if not candidates & expected else INCONCLUSIVE
@@ -184,19 +184,23 @@ def linear(judge: study_file.Linear, seen: Observations) -> Judged:
 def _at_least(
     least: float, values: Sequence[Values], figure: Callable[[list[float]], float | None], label: str
 ) -> Judged:
-    """Judge a figure of several cells; its range over the repeats shows whether it is decided."""
+    """Judge a figure of several cells, at most 1, by its jackknife interval over the repeats."""
     few = min(len(each.repeats) for each in values)
     whole = figure([each.mean for each in values])
-    of_repeats = [figure([each.repeats[number] for each in values]) for number in range(few)]
-    known = [one for one in of_repeats if one is not None]
-    if whole is None or not known:
+    if whole is None:
         return Judged(NOT_COMPARABLE, "", few, "undefined: the cells are equal, or one is 0")
-    low, high = min(known), max(known)
-    answer = HOLDS if low >= least else DIFFERS if high < least else INCONCLUSIVE
-    text = f"{label} {whole:.3f}, of single repeats {low:.3f} to {high:.3f}"
     if few < stats.MIN_REPEATS:
-        return Judged(INCONCLUSIVE, text, few, FEW)
-    return Judged(answer, text, few)
+        return Judged(INCONCLUSIVE, f"{label} {whole:.3f}", few, FEW)
+    left_out = [figure([_mean_without(each.repeats, number) for each in values]) for number in range(few)]
+    interval = stats.jackknife(whole, [one for one in left_out if one is not None])
+    low, high = interval.low or 0.0, min(interval.high or 1.0, 1.0)
+    answer = HOLDS if low >= least else DIFFERS if high < least else INCONCLUSIVE
+    return Judged(answer, f"{label} {whole:.3f} [{low:.3f}, {high:.3f}]", few)
+
+
+def _mean_without(repeats: Sequence[float], number: int) -> float:
+    kept = [value for place, value in enumerate(repeats) if place != number]
+    return sum(kept) / len(kept)
 
 
 def concludes(judge: study_file.Concludes, seen: Observations) -> Judged:
@@ -218,7 +222,13 @@ def concludes(judge: study_file.Concludes, seen: Observations) -> Judged:
     return Judged(_worst(answers), text, seen.repeats, reason)
 
 
-def _ratio(seen: Observations, row: str, side: str, against: str) -> _Ratio:
+def ratio_of(
+    seen: Observations, row: str, side: str, against: str, limits: Sequence[float] = (1.0,)
+) -> RatioOf:
+    """Compute the ratio of a row of two sides; its centre is 0 where a value is. Raises Absent.
+
+    `more` are the repeats that would decide on which side of every limit it is.
+    """
     x, y = seen.values(row, side), seen.values(row, against)
     paired = seen.paired(side, against) and len(x.repeats) == len(y.repeats)
     repeats = min(len(x.repeats), len(y.repeats))
@@ -229,15 +239,20 @@ def _ratio(seen: Observations, row: str, side: str, against: str) -> _Ratio:
             None if bound is None else math.exp(np.sign(bound)) for bound in (estimate.low, estimate.high)
         )
         text = f"{_shown(x)} against {_shown(y)}"
-        return _Ratio(text, 0.0, low, high, repeats, None)
+        return RatioOf(text, 0.0, low, high, repeats, None)
     estimate = stats.ratio(x.repeats, y.repeats, paired=paired)
     interval = (
         ""
         if estimate.low is None or estimate.high is None
         else f" [{numbers.ratio(estimate.low)}, {numbers.ratio(estimate.high)}]"
     )
-    more = stats.repeats_to_decide(x.repeats, y.repeats, paired=paired)
-    return _Ratio(
+    more = _most(
+        [
+            stats.repeats_to_decide(x.repeats, [limit * value for value in y.repeats], paired=paired)
+            for limit in limits
+        ]
+    )
+    return RatioOf(
         f"{numbers.ratio(estimate.centre)}{interval}",
         estimate.centre,
         estimate.low,
@@ -247,7 +262,11 @@ def _ratio(seen: Observations, row: str, side: str, against: str) -> _Ratio:
     )
 
 
-def _direction(measured: _Ratio, direction: int) -> Judged:
+def _named(seen: Observations, pair: tuple[str, str], measured: RatioOf) -> str:
+    return f"{' / '.join(map(seen.resolved, pair))} {measured.text}"
+
+
+def _direction(measured: RatioOf, direction: int) -> Judged:
     """Whether a ratio is above 1 (direction 1) or below it (−1)."""
     answer = beyond(measured, 1.0, direction)
     few = FEW if measured.low is None else ""
@@ -272,7 +291,7 @@ def within(measured: Interval, low: float, high: float) -> Answer:
     return DIFFERS if measured.high < low or measured.low > high else INCONCLUSIVE
 
 
-def _all(answers: Sequence[Answer], text: str, ratios: Sequence[_Ratio]) -> Judged:
+def _all(answers: Sequence[Answer], text: str, ratios: Sequence[RatioOf]) -> Judged:
     """The answer of a claim on several ratios: all must hold, one that differs decides."""
     answer = _worst(answers)
     more = _most([each.more for each, one in zip(ratios, answers, strict=True) if one == INCONCLUSIVE])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from loadprint.comparison.compare_sides import compare
 from loadprint.judging import client
-from loadprint.judging.facts_host import data_place
+from loadprint.judging.facts_host import data_place, described
 from loadprint.metrics import blocks
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
@@ -33,8 +34,18 @@ class Values:
 
     side: str
     repeats: tuple[float, ...]
+    label: str
     unit: str
     factor: float
+
+    @property
+    def quantity(self) -> str:
+        """Name and unit of the row."""
+        return (
+            f"{self.label}{self.unit}"
+            if self.unit.startswith("/")
+            else f"{self.label}, {self.unit}".rstrip(", ")
+        )
 
     @property
     def mean(self) -> float:
@@ -72,10 +83,34 @@ class Observations:
         return max(len(side.runs) for side in self._sides.values())
 
     @property
-    def fact(self) -> str:
-        """Path, scale and repeats."""
+    def command(self) -> str:
+        """The command that measures it again."""
+        scale = f" -e campaign_scale={','.join(self.scales)}" if self.scales else ""
+        return f"./characterize -e campaign={self.name}{scale}"
+
+    @property
+    def amount(self) -> str:
+        """Scale, repeats, runs, wall time, and the server or servers."""
         scale = f"scale {', '.join(self.scales)}" if self.scales else "default scale"
-        return f"{self.path}, {scale}, {self.repeats} repeat{'s' if self.repeats > 1 else ''} per side"
+        runs = sum(len(side.runs) for side in self._sides.values())
+        servers = [each.get("obtained") or {} for each in (self.execution.get("servers") or {}).values()]
+        parts = [
+            scale,
+            f"{self.repeats} repeat{'s' if self.repeats > 1 else ''} per side",
+            f"{runs} runs{_took(self.execution)}",
+            *(f"{each.get('flavour')} {each.get('version')}" for each in servers if each),
+        ]
+        return ", ".join(parts)
+
+    @property
+    def fact(self) -> str:
+        """Path and amount."""
+        return f"{self.path}, {self.amount}"
+
+    @property
+    def machine(self) -> str:
+        """The server's host."""
+        return described(self._fingerprint)
 
     @cached_property
     def _columns(self) -> dict[str, Column]:
@@ -106,7 +141,7 @@ class Observations:
         cell = first.cells[list(self._columns).index(side)]
         if not cell.measured:
             raise Absent(f"{first.label} of {side}: {'; '.join(cell.notes) or 'not measured'}")
-        return Values(side, tuple(cell.measured), first.shown, first.factor)
+        return Values(side, tuple(cell.measured), first.label, first.shown, first.factor)
 
     def paired(self, side: str, against: str) -> bool:
         """Whether the runs of two sides pair up by block."""
@@ -161,6 +196,18 @@ class Observations:
                 raise Absent(f"no complete run of {name}")
         measured = [self._columns[name].runs for name in (against, side)]
         return compare([self._sides[against], self._sides[side]], against, measured=measured).sentences
+
+
+def _took(execution: Mapping[str, Any]) -> str:
+    """Wall time of an execution; empty without stamps, as while it runs."""
+    spent = execution.get("spent_s")
+    if not isinstance(spent, int | float):  # before it was recorded, executions were not extended
+        try:
+            begin, end = (datetime.fromisoformat(str(execution.get(stamp))) for stamp in ("started", "ended"))
+        except ValueError:
+            return ""
+        spent = (end - begin).total_seconds()
+    return f" in {max(1, round(spent / 60))} min"
 
 
 def _texts(value: Any) -> Iterator[str]:

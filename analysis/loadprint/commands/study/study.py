@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,12 +30,17 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """All claims of a study; `facts` are (label, text) lines about the executions."""
+    """All claims of a study; `known` are its executions and experiments by name."""
 
     name: str
     study: Study
-    facts: tuple[tuple[str, str], ...]
+    known: Mapping[str, Observations | Experiment]
     findings: tuple[Finding, ...]
+
+    @property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """Name and fact of each execution."""
+        return tuple((name, seen.fact) for name, seen in self.known.items())
 
 
 def judge(name: str, paths: Sequence[Path]) -> Report:
@@ -52,8 +57,7 @@ def judge(name: str, paths: Sequence[Path]) -> Report:
             raise InputError(path, f"is a second execution of {seen.name}", "give one of each")
         known[seen.name] = seen
     findings = tuple(Finding(claim, _judged(claim, known)) for claim in study.claims)
-    facts = tuple((name, seen.fact) for name, seen in known.items())
-    return Report(Path(name).stem, study, facts, findings)
+    return Report(Path(name).stem, study, known, findings)
 
 
 def _judged(claim: Claim, known: dict[str, Observations | Experiment]) -> Judged:
@@ -83,9 +87,8 @@ def _measured(claim: Claim, seen: Observations) -> Judged:
         judged = KINDS[type(claim.judge)](claim.judge, seen)
     except Absent as absent:
         return Judged(NOT_COMPARABLE, "", reason=str(absent))
-    if judged.size:
-        answer = f", {judged.size_answer}" if judged.size_answer else ""
-        judged = replace(judged, size=judged.size + (f" (not judged: {lacking})" if lacking else answer))
+    if judged.size and lacking:
+        judged = replace(judged, size_answer=f"not judged: {lacking}")
     if bound := seen.client_bound(claim.judge.model_dump()):
         text = f"client-bound, so that the server may be able to do more: {', '.join(bound)}"
         judged = replace(judged, reason="; ".join(each for each in (judged.reason, text) if each))

@@ -12,7 +12,7 @@ from loadprint.errors import InputError
 EXAMPLES = """examples:
   loadprint study --list
   loadprint study hammerdb-blog runs/hammerdb-vs-sysbench/latest runs/versions/latest
-  loadprint study myarm-inserts runs/insert-scaling/latest --format markdown -o myarm.md
+  loadprint study myarm-inserts runs/insert-scaling/latest --page docs/studies/myarm-inserts.md
 """
 DESCRIPTION = """Judge the claims of a published study by executions of its campaigns.
 A claim holds or differs if a 95 % interval over three or more repeats decides it, else it is
@@ -29,13 +29,16 @@ def add(subparsers: Any) -> None:
         "executions", nargs="*", type=Path, metavar="EXECUTION", help="an execution of each of its campaigns"
     )
     parser.add_argument("--list", action="store_true", help="print all claims of all studies")
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE.md", help="write a page, and its figures next to it as FILE-N.svg"
+    )
     options.add_output(parser, ("text", "markdown", "json"))
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the claims with their verdicts, and return 0: a claim that differs is a finding."""
-    from loadprint.commands.study import study_file, study_text
+    from loadprint.commands.study import study_file, study_page, study_text
     from loadprint.commands.study.study import judge
 
     if arguments.list:
@@ -47,5 +50,12 @@ def run(arguments: argparse.Namespace) -> int:
             "loadprint study", "no study given", f"give one of {', '.join(study_file.names())}, or --list"
         )
     report = judge(arguments.name, arguments.executions)
-    options.write(study_text.RENDERERS[arguments.format](report), arguments.output)
+    if arguments.page:
+        from loadprint.commands.study import figures
+
+        drawn = figures.write(report.study, report.known, arguments.page)
+        options.write(study_page.page(report, drawn), arguments.page)
+        return 0
+    renderers = {"text": study_text.text, "markdown": study_page.page, "json": study_text.as_json}
+    options.write(renderers[arguments.format](report), arguments.output)
     return 0

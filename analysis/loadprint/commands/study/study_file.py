@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from loadprint.commands.study.figure_file import Figure
 from loadprint.configuration.checkout import CHECKOUT
 from loadprint.configuration.field_types import Name, Strict
 from loadprint.configuration.model_file import read_model
@@ -186,10 +187,11 @@ class Claim(Strict):
 
 
 class Study(Strict):
-    """A publication and its claims."""
+    """A publication, its claims and its figures."""
 
     title: str
     source: str
+    figures: list[Figure] = []
     claims: Annotated[list[Claim], Field(min_length=1)]
 
     @model_validator(mode="after")

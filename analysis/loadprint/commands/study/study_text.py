@@ -11,7 +11,6 @@ from dataclasses import asdict
 from loadprint.commands.study.judgements import DIFFERS, HOLDS, INCONCLUSIVE, NOT_COMPARABLE, Judged
 from loadprint.commands.study.study import Finding, Report
 from loadprint.commands.study.study_file import Study
-from loadprint.rendering import escape
 
 WIDTH = 100
 INDENT = 16
@@ -28,27 +27,6 @@ def text(report: Report) -> str:
         lines += [] if finding in missing else ["", *_block(finding)]
     counts = Counter(each.judged.needs for each in missing)
     lines += ["", *(f"{count} more claims need {needs}" for needs, count in counts.items())] if counts else []
-    return "\n".join([*lines, "", summary(report)]) + "\n"
-
-
-def markdown(report: Report) -> str:
-    """Return one Markdown table."""
-    lines = [
-        f"# {escape.markdown(report.study.title)}",
-        "",
-        f"Source: {escape.markdown(report.study.source)}",
-        "",
-    ]
-    lines += [f"- **{label}** {escape.markdown(fact)}" for label, fact in report.facts]
-    lines += ["", "| claim | published | measured | verdict |", "|---|---|---|---|"]
-    for each in report.findings:
-        cells = (
-            f"{each.claim.text} ({each.claim.place})",
-            each.claim.published,
-            "; ".join(part for part in (each.judged.measured, each.judged.size) if part),
-            "; ".join(part for part in (each.judged.answer, reason(each.judged), each.explanation) if part),
-        )
-        lines.append(f"| {' | '.join(map(escape.markdown, cells))} |")
     return "\n".join([*lines, "", summary(report)]) + "\n"
 
 
@@ -70,9 +48,6 @@ def as_json(report: Report) -> str:
         ],
     }
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-RENDERERS = {"text": text, "markdown": markdown, "json": as_json}
 
 
 def listed(studies: Sequence[tuple[str, Study]]) -> str:
@@ -109,7 +84,7 @@ def _block(finding: Finding) -> list[str]:
     lines += _wrapped(f"published: {claim.published} ({claim.place})", INDENT)
     if judged.measured:
         repeats = f", {judged.repeats} repeat{'s' if judged.repeats > 1 else ''}" if judged.repeats else ""
-        factor = f"; {judged.size}" if judged.size else ""
+        factor = "".join(f"; {part}" for part in (judged.size, judged.size_answer) if part)
         how = "measured" if judged.repeats else "computed"
         lines += _wrapped(f"{how}: {judged.measured}{repeats}{factor}", INDENT)
     for more in (reason(judged), finding.explanation):

@@ -10,6 +10,7 @@ from typing import Any
 
 from loadprint.judging import client
 from loadprint.metrics.derived import SERVER_SWITCHES
+from loadprint.metrics.derived_cpu import CPU_STATES, KERNEL
 from loadprint.metrics.gather import Measured, gather
 from loadprint.reading.queries import Store
 from loadprint.reading.sides import read_execution
@@ -94,7 +95,30 @@ def per_operation(*names: str) -> Callable[[Measured], float | None]:
     return figure
 
 
+def share(side: str, *states: str) -> Callable[[Measured], float | None]:
+    """Figure: the percentage of a CPU set's time in some states."""
+
+    def figure(run: Measured) -> float | None:
+        times = {state: run.quantities.get(f"cpu.{side}.{state}") for state in CPU_STATES}
+        known = {state: each.rate for state, each in times.items() if each}
+        whole = math.fsum(known.values())
+        if len(known) < len(times) or not whole:
+            return None
+        return 100 * math.fsum(known[state] for state in states) / whole
+
+    return figure
+
+
 operations = rate("load.events")
 server_cpu = per_operation("process.server.utime", "process.server.stime")
 load_cpu = per_operation("process.load.utime", "process.load.stime")
 switches = per_operation(*SERVER_SWITCHES)
+CPU_TIMES = {
+    f"{side}_{name}": (f"CPUs of the {side}, {title}", share(side, *states))
+    for side in ("server", "load")
+    for name, title, states in (
+        ("user", "user", ("user", "nice")),
+        ("system", "system and interrupts", KERNEL),
+        ("iowait", "iowait", ("iowait",)),
+    )
+}

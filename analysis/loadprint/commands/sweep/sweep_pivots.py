@@ -135,6 +135,10 @@ def _by_matrix(swept: Swept, base: str) -> tuple[tuple[Pivot, ...], tuple[str, .
             "",
             _scaled(cells.switches, 1),
         ),
+        *(
+            pivot(f"cpu_{key}", title, "%", _scaled(figure, 1))
+            for key, (title, figure) in cells.CPU_TIMES.items()
+        ),
     ]
     return tuple(pivots), best, crossed
 

@@ -9,7 +9,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         "command",
         Kind::Text("COMMAND"),
         None,
-        "run: the program and its arguments; {threads}, {seconds}, {warmup}, {defaults_file}, {host}, {port}, {socket} and {database} are replaced",
+        "run: the program and its arguments; {threads}, {seconds}, {warmup}, {rate}, {defaults_file}, {host}, {port}, {socket} and {database} are replaced",
     ),
     OptionSpec::new(
         "prepare-command",

@@ -26,6 +26,7 @@ pub fn program(job: &Job<'_>, option: &str, private: &PrivateDir) -> Result<Opti
         ("threads", job.threads.to_string()),
         ("seconds", job.values.number("time")?.to_string()),
         ("warmup", job.values.number("warmup-time")?.to_string()),
+        ("rate", job.values.number("rate")?.to_string()),
         ("defaults_file", file.display().to_string()),
         ("host", account.host),
         ("port", account.port.to_string()),

@@ -1,0 +1,149 @@
+"""Draws the figures of a study: values by connections, ratios next to published ones, windows over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from loadprint.plotting import style
+from loadprint.statistics.stats import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INCH_A_ROW = 0.21
+HEIGHT = 3.0
+LEAST_APART = 1.3  # ratio of two ticks
+PUBLISHED = "#000000"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A named line: x → value with its interval."""
+
+    name: str
+    points: dict[float, Estimate]
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A row of a dot plot; `published` is the publication's figure, None without one."""
+
+    label: str
+    value: Estimate | None
+    published: float | None = None
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A window from `begin` to `end` in seconds; `treated`: with the treatment."""
+
+    begin: float
+    end: float
+    value: float
+    treated: bool
+
+
+def curves(panels: Sequence[tuple[str, Sequence[Curve]]], x: str, y: str) -> Figure:
+    """Panels (title, lines) next to each other; a name has the same colour in all of them."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: PLC0415  slow to import
+
+    drawn, all_axes = style.sheet(1, len(panels), height=HEIGHT)
+    names = list(dict.fromkeys(curve.name for _, lines in panels for curve in lines))
+    for (title, lines), axes in zip(panels, all_axes, strict=True):
+        for curve in lines:
+            _curve(axes, curve, style.colour(names.index(curve.name)))
+        ticks = sorted({at for curve in lines for at in curve.points})
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(_apart(ticks))
+        axes.xaxis.set_major_formatter(FuncFormatter(style.thousands))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.yaxis.set_major_formatter(FuncFormatter(style.thousands))
+        axes.set_ylim(bottom=0)
+        axes.set_title(title)
+        axes.set_xlabel(x)
+    all_axes[0].set_ylabel(y)
+    handles, labels = all_axes[0].get_legend_handles_labels()
+    drawn.legend(handles, labels, loc="outside lower center", ncols=4)
+    return drawn
+
+
+def _apart(ticks: Sequence[float]) -> list[float]:
+    """Ticks whose labels do not overlap on a logarithmic axis, from the largest down."""
+    kept: list[float] = []
+    for tick in sorted(ticks, reverse=True):
+        if not kept or kept[-1] / tick > LEAST_APART:
+            kept.append(tick)
+    return kept
+
+
+def _curve(axes: Axes, curve: Curve, colour: str) -> None:
+    at = sorted(curve.points)
+    found = [curve.points[place] for place in at]
+    axes.plot(at, [each.centre for each in found], "-o", color=colour, label=curve.name)
+    for place, each in zip(at, found, strict=True):
+        if each.low is not None and each.high is not None:
+            axes.plot([place, place], [each.low, each.high], "-", color=colour, linewidth=2.2, alpha=0.45)
+
+
+def dots(title: str, rows: Sequence[Dot], x: str, *, ratios: bool) -> Figure:
+    """Rows below each other; ratios have a logarithmic axis and a line at 1."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: PLC0415  slow to import
+
+    drawn, (axes,) = style.sheet(height=0.9 + INCH_A_ROW * len(rows))
+    colour = style.colour(0)
+    for place, row in enumerate(rows):
+        if row.value is not None:
+            if row.value.low is not None and row.value.high is not None:
+                axes.plot([row.value.low, row.value.high], [place, place], "-", color=colour)
+            axes.plot([row.value.centre], [place], "o", color=colour, label="measured" if not place else None)
+        if row.published is not None:
+            axes.plot(
+                [row.published],
+                [place],
+                "D",
+                color=PUBLISHED,
+                markerfacecolor="white",
+                label="published" if not place else None,
+            )
+    if ratios:
+        axes.set_xscale("log")
+        axes.axvline(1, color="black", linewidth=0.9, zorder=1)
+        axes.legend(loc="lower right")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_yticks(range(len(rows)), [row.label for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    axes.set_title(title)
+    axes.set_xlabel(x)
+    return drawn
+
+
+def windows(title: str, bars: Sequence[Bar], y: str) -> Figure:
+    """Bars over time, coloured by variant."""
+    from matplotlib.patches import Patch  # noqa: PLC0415  slow to import
+    from matplotlib.ticker import FuncFormatter  # noqa: PLC0415  slow to import
+
+    drawn, (axes,) = style.sheet(height=2.4)
+    colours = {True: style.colour(1), False: style.colour(0)}
+    axes.bar(
+        [bar.begin for bar in bars],
+        [bar.value for bar in bars],
+        [bar.end - bar.begin for bar in bars],
+        align="edge",
+        color=[colours[bar.treated] for bar in bars],
+    )
+    axes.set_title(title)
+    axes.set_xlabel("seconds since the start")
+    axes.set_ylabel(y)
+    axes.yaxis.set_major_formatter(FuncFormatter(style.thousands))
+    axes.grid(axis="x", visible=False)
+    handles = [Patch(color=colours[True], label="treatment"), Patch(color=colours[False], label="baseline")]
+    drawn.legend(handles=handles, loc="outside lower center", ncols=2)
+    return drawn
