@@ -90,7 +90,7 @@ def test_equal_load_holds_half_of_the_slower_sides_maximum(tmp_path: Path) -> No
         assert run["drive"]["rate"] == result["rate"] == run["parameters"]["rate"]
         assert abs(result["rate"] - min(reached.values()) / 2) <= 0.5
         assert result["mode"] == "open"
-    # Connector/J keeps its own rate, half of its own maximum: the operation is another one
+    # Connector/J keeps a rate too, half of what it reached alone: the operation is another one
     run, result = (read(run_of(tmp_path, "jdbc@50") / file) for file in ("run.json", "load/result.json"))
     assert run["drive"]["slowest"] == "jdbc"
     assert 0.8 * run["drive"]["rate"] < result["events"] / result["seconds"] < 1.2 * run["drive"]["rate"]
