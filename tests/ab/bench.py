@@ -59,6 +59,13 @@ def production(server: Server, rate: int) -> Iterator[None]:
     for verb in ("cleanup", "prepare"):
         subprocess.run([LOAD, verb, "select_random_points", *account], check=True, capture_output=True)
     words = [str(LOAD), "run", "select_random_points", *account, "--threads=2", "--time=0", f"--rate={rate}"]
+    with running(words):
+        yield
+
+
+@contextlib.contextmanager
+def running(words: list[str]) -> Iterator[None]:
+    """Run a load until the block ends."""
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as load:
         try:
             yield

@@ -13,6 +13,7 @@ on a volume with an IOPS limit. Twenty minutes.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -21,10 +22,11 @@ from pathlib import Path
 
 import yaml
 
-from .bench import COLLECT, LOAD, Server, ab
+from .bench import COLLECT, LOAD, Server, ab, running
 
 DATABASES = {"optimiser": 10_000, "optimiser_large": 2_000_000}  # rows: in memory, and not
 READS_PER_S = 400
+PINNED = ["taskset", "-c", "1"]  # the load
 BLKIO = Path("/sys/fs/cgroup/blkio")
 
 
@@ -44,8 +46,8 @@ def load(server: Server, database: str, *words: str) -> list[str]:
 def maximum(server: Server) -> int:
     """Return the operations per second of the saturated server."""
     words = load(server, "optimiser", "run", "--threads=8", "--time=10", "--format=json")
-    done = subprocess.run(["taskset", "-c", "1", *words], check=True, capture_output=True, text=True)
-    result = yaml.safe_load(done.stdout)
+    done = subprocess.run([*PINNED, *words], check=True, capture_output=True, text=True)
+    result = json.loads(done.stdout)
     return int(result["events"] / result["seconds"])
 
 
@@ -75,17 +77,6 @@ def experiment(server: Server, name: str, title: str) -> dict[str, object]:
 
 
 @contextlib.contextmanager
-def production(words: list[str]) -> Iterator[None]:
-    """Run the load until the block ends."""
-    with subprocess.Popen(["taskset", "-c", "1", *words], stdout=subprocess.DEVNULL) as running:
-        try:
-            yield
-        finally:
-            running.terminate()
-            running.wait()
-
-
-@contextlib.contextmanager
 def read_limit(server: Server, data: Path) -> Iterator[None]:
     """Limit the server's reads per second while the block runs."""
     device = os.stat(data).st_dev
@@ -105,7 +96,7 @@ def run(server: Server, out: Path, name: str, title: str, words: list[str]) -> N
     """Run one experiment under a load."""
     file = out / f"{name}.yml"
     file.write_text(yaml.safe_dump(experiment(server, name, title), sort_keys=False), encoding="utf-8")
-    with production(words):
+    with running([*PINNED, *words]):
         done = subprocess.run(ab("run", file, "--out", out / name, "--collector", COLLECT), check=False)
     if done.returncode > 1:
         sys.exit(done.returncode)

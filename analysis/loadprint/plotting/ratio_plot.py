@@ -116,7 +116,7 @@ def _rows(axes: Axes, rows: Sequence[Line], compared: Sequence[str], names: Sequ
 
 def _decades(axes: Axes) -> None:
     """Ticks at 0.1, 0.2, 0.5, 1, 2, 5 … within the data, and at least a factor of two around 1."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator  # noqa: PLC0415  slow to import
+    from matplotlib.ticker import NullLocator  # noqa: PLC0415  slow to import
 
     low, high = axes.get_xlim()
     low, high = min(low, 0.5), max(high, 2.0)
@@ -124,6 +124,5 @@ def _decades(axes: Axes) -> None:
     wide = high / low > 2000
     ticks = [tick for tick in TICKS if low <= tick <= high and (not wide or f"{tick:g}".strip("0.") == "1")]
     axes.set_xticks(ticks)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    style.plain_ticks(axes.xaxis, lambda value, _: f"{value:g}")
     axes.xaxis.set_minor_locator(NullLocator())

@@ -113,11 +113,8 @@ def _curves(axes: Axes, panel: Panel, colour: str) -> None:
 
 def _ticks(axes: Axes, smallest: float, largest: float) -> None:
     """Ticks at powers of two, a dozen at most."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: PLC0415  slow to import
-
     ticks = 2.0 ** np.arange(np.floor(np.log2(smallest)), np.ceil(np.log2(largest)) + 1)
     ticks = ticks[(ticks >= smallest) & (ticks <= largest * 1.15)]
     axes.set_xticks(ticks[:: 1 + len(ticks) // 12])
-    axes.xaxis.set_major_formatter(FuncFormatter(style.thousands))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.yaxis.set_major_formatter(FuncFormatter(style.thousands))
+    style.plain_ticks(axes.xaxis)
+    style.plain_ticks(axes.yaxis)

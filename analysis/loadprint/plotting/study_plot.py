@@ -48,8 +48,6 @@ class Bar:
 
 def curves(panels: Sequence[tuple[str, Sequence[Curve]]], x: str, y: str) -> Figure:
     """Panels (title, lines) next to each other; a name has the same colour in all of them."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: PLC0415  slow to import
-
     drawn, all_axes = style.sheet(1, len(panels), height=HEIGHT)
     names = list(dict.fromkeys(curve.name for _, lines in panels for curve in lines))
     for (title, lines), axes in zip(panels, all_axes, strict=True):
@@ -58,9 +56,8 @@ def curves(panels: Sequence[tuple[str, Sequence[Curve]]], x: str, y: str) -> Fig
         ticks = sorted({at for curve in lines for at in curve.points})
         axes.set_xscale("log", base=2)
         axes.set_xticks(_apart(ticks))
-        axes.xaxis.set_major_formatter(FuncFormatter(style.thousands))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.yaxis.set_major_formatter(FuncFormatter(style.thousands))
+        style.plain_ticks(axes.xaxis)
+        style.plain_ticks(axes.yaxis)
         axes.set_ylim(bottom=0)
         axes.set_title(title)
         axes.set_xlabel(x)
@@ -90,8 +87,6 @@ def _curve(axes: Axes, curve: Curve, colour: str) -> None:
 
 def dots(title: str, rows: Sequence[Dot], x: str, *, ratios: bool) -> Figure:
     """Rows below each other; ratios have a logarithmic axis and a line at 1."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: PLC0415  slow to import
-
     drawn, (axes,) = style.sheet(height=0.9 + INCH_A_ROW * len(rows))
     colour = style.colour(0)
     for place, row in enumerate(rows):
@@ -112,10 +107,9 @@ def dots(title: str, rows: Sequence[Dot], x: str, *, ratios: bool) -> Figure:
         axes.set_xscale("log")
         axes.axvline(1, color="black", linewidth=0.9, zorder=1)
         axes.legend(loc="lower right")
-        axes.xaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_xlim(left=0)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    style.plain_ticks(axes.xaxis, lambda value, _: f"{value:g}")
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
@@ -128,7 +122,6 @@ def dots(title: str, rows: Sequence[Dot], x: str, *, ratios: bool) -> Figure:
 def windows(title: str, bars: Sequence[Bar], y: str) -> Figure:
     """Bars over time, coloured by variant."""
     from matplotlib.patches import Patch  # noqa: PLC0415  slow to import
-    from matplotlib.ticker import FuncFormatter  # noqa: PLC0415  slow to import
 
     drawn, (axes,) = style.sheet(height=2.4)
     colours = {True: style.colour(1), False: style.colour(0)}
@@ -142,7 +135,7 @@ def windows(title: str, bars: Sequence[Bar], y: str) -> Figure:
     axes.set_title(title)
     axes.set_xlabel("seconds since the start")
     axes.set_ylabel(y)
-    axes.yaxis.set_major_formatter(FuncFormatter(style.thousands))
+    style.plain_ticks(axes.yaxis)
     axes.grid(axis="x", visible=False)
     handles = [Patch(color=colours[True], label="treatment"), Patch(color=colours[False], label="baseline")]
     drawn.legend(handles=handles, loc="outside lower center", ncols=2)

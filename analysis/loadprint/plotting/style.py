@@ -10,6 +10,7 @@ import io
 import logging
 import re
 import warnings
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from loadprint.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -127,6 +129,14 @@ def save(drawn: Figure, path: Path) -> None:
 def thousands(value: float, _: object = None) -> str:
     """A tick label: 250,000 or 0.5."""
     return f"{value:,.0f}" if abs(value) >= 10 or value == round(value) else f"{value:g}"
+
+
+def plain_ticks(axis: Axis, label: Callable[[float, object], str] = thousands) -> None:
+    """Label the major ticks of an axis as plain numbers, and the minor ones not at all."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: PLC0415  slow to import
+
+    axis.set_major_formatter(FuncFormatter(label))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def shade(axes: Axes, begin: float, end: float, label: str, *, colour: str = SHADE) -> None:

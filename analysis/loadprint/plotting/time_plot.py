@@ -58,8 +58,6 @@ def _page(report: Report, charts: Sequence[Chart]) -> Figure:
 
 
 def _chart(axes: Axes, report: Report, course: Course, run: int | None) -> None:
-    from matplotlib.ticker import FuncFormatter  # noqa: PLC0415  slow to import
-
     _window(axes, report)
     colours = side_colours.palette(report)
     if run is None:
@@ -76,7 +74,7 @@ def _chart(axes: Axes, report: Report, course: Course, run: int | None) -> None:
         axes.set_title(f"{course.title}: {side.name}, repeat {report.runs[run].repeat}")
     axes.set_ylim(bottom=0)
     axes.set_ylabel(course.shown)
-    axes.yaxis.set_major_formatter(FuncFormatter(style.thousands))
+    style.plain_ticks(axes.yaxis)
 
 
 def _stacked(axes: Axes, course: Course, lines: Sequence[Line]) -> None:

@@ -66,11 +66,11 @@ def log_t_interval(values: Sequence[float], *, level: float = LEVEL) -> Estimate
 
 def jackknife(whole: float, without_one: Sequence[float]) -> Estimate:
     """A figure with its t interval from the values that it has without one of the runs each (Tukey 1958)."""
-    data = np.asarray(without_one, dtype=float)
-    if len(data) < MIN_REPEATS:
+    # the pseudo-values, up to a constant and their sign
+    scaled = t_interval((len(without_one) - 1) * np.asarray(without_one, dtype=float))
+    if scaled.high is None:
         return Estimate(whole)
-    error = math.sqrt((len(data) - 1) * float(data.var()))
-    half = t_quantile(0.5 + LEVEL / 2, len(data) - 1.0) * error
+    half = scaled.high - scaled.centre
     return Estimate(whole, whole - half, whole + half)
 
 

@@ -41,8 +41,8 @@ class Side(Strict):
     server, other names are options of the generator. `name` is the pattern of the columns' names,
     such as `{scenario}-t{threads}`. `rate` is a fixed open-loop rate in operations per second. With
     `events`, a run ends after this number of events, of all threads together, instead of after its
-    time. `needs` are programs of the load's host without
-    which the side is left out, each with what installs it.
+    time. `needs` are programs of the load's host without which the side is left out, each with what
+    installs it.
     """
 
     label: str | None = None

@@ -215,7 +215,7 @@ def close_execution(directory: Path) -> Plan:
     opened = document.get("opened", document["started"])
     spent = datetime.fromisoformat(document["ended"]) - datetime.fromisoformat(opened)
     document["spent_s"] = document.get("spent_s", 0) + spent.total_seconds()
-    write(directory, closed.document)
+    write(directory, document)
     return closed
 
 
@@ -238,40 +238,46 @@ def write(directory: Path, document: dict[str, Any]) -> None:
     temporary.replace(directory / "execution.json")
 
 
-def _resume(parent: Path, hashed: str) -> Plan | None:
+def _newest(parent: Path, hashed: str, *, complete: bool) -> tuple[Plan, Path] | None:
+    """The newest execution with this hash that is complete, or that is not, with its directory."""
     for directory in sorted(parent.glob(f"*-{hashed[:8]}"), reverse=True):
-        resumed = _read(directory)
+        plan = _read(directory)
         if (
-            resumed is None
-            or "servers" not in resumed.document
-            or resumed.document["hash"] != hashed
-            or resumed.document["status"] == "complete"
+            plan is not None
+            and "servers" in plan.document
+            and plan.document["hash"] == hashed
+            and (plan.document["status"] == "complete") == complete
         ):
-            continue
-        count = len(resumed.document["runs"])
-        resumed.messages.append(
-            f"resumes {directory.name}: {count - len(resumed.todo)} of {count} runs are complete"
-        )
-        for run in resumed.todo:
-            if (directory / run).exists():
-                shutil.rmtree(directory / run)
-                resumed.messages.append(f"{run} is incomplete and runs again; its files are removed")
-        resumed.document["notes"] += resumed.messages
-        return resumed
+            return plan, directory
     return None
+
+
+def _resume(parent: Path, hashed: str) -> Plan | None:
+    found = _newest(parent, hashed, complete=False)
+    if found is None:
+        return None
+    resumed, directory = found
+    count = len(resumed.document["runs"])
+    resumed.messages.append(
+        f"resumes {directory.name}: {count - len(resumed.todo)} of {count} runs are complete"
+    )
+    for run in resumed.todo:
+        if (directory / run).exists():
+            shutil.rmtree(directory / run)
+            resumed.messages.append(f"{run} is incomplete and runs again; its files are removed")
+    resumed.document["notes"] += resumed.messages
+    return resumed
 
 
 def _extend(parent: Path, campaign: Campaign, hashed: str, more: int) -> Plan:
     """Append blocks of runs to the newest complete execution."""
-    for directory in sorted(parent.glob(f"*-{hashed[:8]}"), reverse=True):
-        plan = _read(directory)
-        if plan is not None and plan.document["hash"] == hashed and plan.document["status"] == "complete":
-            break
-    else:
+    found = _newest(parent, hashed, complete=True)
+    if found is None:
         raise DocumentError(
             f"{parent}: no complete execution of this campaign with these programs, hosts and server; "
             "run it without campaign_more first"
         )
+    plan, directory = found
     known = max(run["block"] for run in plan.document["runs"])
     runs = _ordered(
         campaign, range(known + 1, known + more + 1), random.Random(f"{plan.document['seed']} {known}")

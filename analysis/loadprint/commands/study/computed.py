@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 
 from loadprint import numbers
+from loadprint.commands.study import published
 from loadprint.commands.study.judgements import DIFFERS, HOLDS, INCONCLUSIVE, Judged
 from loadprint.commands.usl.fit import fit
-from loadprint.configuration.checkout import CHECKOUT
 from loadprint.errors import InputError
 from loadprint.importing import printed_table
 
-PUBLISHED = CHECKOUT / "docs" / "published"
 FACTORS = 1e-4  # relative error of a printed factor of six digits
 FAR = 1000.0
 
 
 def printed_ratios() -> Judged:
     """The blog's SAR table: each printed ratio follows from its cells, within their rounding."""
-    rows = printed_table.read(PUBLISHED / "hammerdb_blog_sar.csv").rows
+    rows = printed_table.read(published.PUBLISHED / "hammerdb_blog_sar.csv").rows
     agree = sum(row.verdict == printed_table.AGREES for row in rows)
     return Judged(HOLDS if agree == len(rows) else DIFFERS, f"{agree} of {len(rows)} agree within rounding")
 
 
 def mean_of_builds() -> Judged:
     """MyARM's table 1 is the mean of the ten builds of tables 2 to 6, rounded to an integer."""
-    builds, average = _rows("myarm_builds_tps.csv"), _rows("myarm_average_tps.csv")
+    builds, average = published.rows("myarm_builds_tps.csv"), published.rows("myarm_average_tps.csv")
     cells = agree = 0
     for row in average:
         of_count = [build for build in builds if build["connections"] == row["connections"]]
@@ -39,7 +37,7 @@ def mean_of_builds() -> Judged:
 
 def best_connections() -> Judged:
     """By MyARM's text every scenario is best near the number of cores, 12; table 1 has other maxima."""
-    table = _rows("myarm_average_tps.csv")
+    table = published.rows("myarm_average_tps.csv")
     scenarios = list(table[0])[1:]
     best = {each: max(table, key=lambda row: float(row[each]))["connections"] for each in scenarios}
     text = ", ".join(f"{scenario} {count}" for scenario, count in best.items())
@@ -48,7 +46,7 @@ def best_connections() -> Judged:
 
 def dynimize_factors() -> Judged:
     """The three printed factors follow from the printed rates and CPU shares."""
-    rows = {row["quantity"]: row for row in _rows("dynimize_sample.csv")}
+    rows = {row["quantity"]: row for row in published.rows("dynimize_sample.csv")}
     queries, cpu = rows["qps"], rows["cpu_percent"]
     faster = float(queries["with"]) / float(queries["without"])
     busier = float(cpu["with"]) / float(cpu["without"])
@@ -64,7 +62,7 @@ def dynimize_factors() -> Judged:
 
 def prediction_at_1000() -> Judged:
     """What 1 to 64 threads predict for 1,000: a prediction needs models that agree, at least within 2 ×."""
-    rows = _rows("go_vs_sysbench_qps.csv")
+    rows = published.rows("go_vs_sysbench_qps.csv")
     threads = [4.0 if row["threads"] == "5" else float(row["threads"]) for row in rows]
     texts, agree = [], True
     for column in ("go_mysql_qps", "sysbench_qps"):
@@ -87,13 +85,3 @@ def check(name: str) -> Judged:
     if name not in CHECKS:
         raise InputError(f"check: {name}", "no such calculation", f"name one of {', '.join(CHECKS)}")
     return CHECKS[name]()
-
-
-def _rows(name: str) -> list[dict[str, str]]:
-    path = PUBLISHED / name
-    try:
-        return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-    except OSError as error:
-        raise InputError(
-            path, error.strerror or "cannot be read", "restore it from the repository"
-        ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from loadprint.commands.ab.result import TREATMENT
 from loadprint.commands.study import figure_file, judgements
 from loadprint.commands.study.experiments import Experiment
-from loadprint.commands.study.observations import Absent, Observations
+from loadprint.commands.study.observations import Absent, Observations, Values
+from loadprint.commands.study.published import rows
 from loadprint.commands.study.study_file import Ratio, Study
-from loadprint.configuration.checkout import CHECKOUT
 from loadprint.errors import InputError
 from loadprint.plotting import study_plot, style
 from loadprint.plotting.study_plot import Bar, Curve, Dot
@@ -50,13 +49,11 @@ def _lines(figure: figure_file.Lines, seen: Observations, _: Study) -> Figure:
     for name, pattern in figure.series.items():
         points = {}
         for side, described in seen.execution["sides"].items():
-            if described and fnmatchcase(side, pattern):
-                try:
-                    values = seen.values(figure.row, side)
-                except Absent:
-                    continue
+            if not described or not fnmatchcase(side, pattern):
+                continue
+            if values := _known(seen, figure.row, side):
                 quantity = values.quantity
-                points[float(described["threads"])] = _scaled(values.repeats, values.factor)
+                points[float(described["threads"])] = _scaled(values)
         if points:
             curves.append(Curve(name, points))
     panels = [("measured here", curves)]
@@ -66,7 +63,7 @@ def _lines(figure: figure_file.Lines, seen: Observations, _: Study) -> Figure:
 
 
 def _ratios(figure: figure_file.Ratios, seen: Observations, study: Study) -> Figure:
-    rows = []
+    dots = []
     for claim in study.claims:
         rule = claim.judge
         if isinstance(rule, Ratio) and claim.campaign == figure.campaign:
@@ -75,21 +72,15 @@ def _ratios(figure: figure_file.Ratios, seen: Observations, study: Study) -> Fig
             except Absent:
                 found = None
             value = Estimate(found.centre, found.low, found.high) if found and found.centre > 0 else None
-            rows.append(Dot(claim.id, value, rule.published))
-    return study_plot.dots(figure.title, rows, "ratio", ratios=True)
+            dots.append(Dot(claim.id, value, rule.published))
+    return study_plot.dots(figure.title, dots, "ratio", ratios=True)
 
 
 def _levels(figure: figure_file.Levels, seen: Observations, _: Study) -> Figure:
-    rows, quantity = [], ""
-    for side in figure.sides:
-        try:
-            values = seen.values(figure.row, side)
-        except Absent:
-            rows.append(Dot(seen.resolved(side), None))
-        else:
-            quantity = values.quantity
-            rows.append(Dot(values.side, _scaled(values.repeats, values.factor)))
-    return study_plot.dots(figure.title, rows, quantity, ratios=False)
+    known = {seen.resolved(side): _known(seen, figure.row, side) for side in figure.sides}
+    quantity = next((values.quantity for values in known.values() if values), "")
+    dots = [Dot(side, _scaled(values) if values else None) for side, values in known.items()]
+    return study_plot.dots(figure.title, dots, quantity, ratios=False)
 
 
 def _windows(figure: figure_file.Windows, seen: Experiment, _: Study) -> Figure:
@@ -101,21 +92,28 @@ def _windows(figure: figure_file.Windows, seen: Experiment, _: Study) -> Figure:
     return study_plot.windows(figure.title, bars, QUANTITIES[figure.quantity])
 
 
-def _scaled(repeats: tuple[float, ...], factor: float) -> Estimate:
-    return t_interval([value * factor for value in repeats])
+def _known(seen: Observations, row: str, side: str) -> Values | None:
+    try:
+        return seen.values(row, side)
+    except Absent:
+        return None
+
+
+def _scaled(values: Values) -> Estimate:
+    return t_interval([value * values.factor for value in values.repeats])
 
 
 def _printed(printed: figure_file.Printed) -> list[Curve]:
-    path = CHECKOUT / "docs" / "published" / printed.file
+    table = rows(printed.file)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
         return [
-            Curve(name, {float(row[printed.x]): Estimate(float(row[column])) for row in rows})
+            Curve(name, {float(row[printed.x]): Estimate(float(row[column])) for row in table})
             for name, column in printed.columns.items()
         ]
-    except (OSError, KeyError, ValueError) as error:
-        raise InputError(path, f"has no such figures ({error})", "correct the study's figure") from error
+    except (KeyError, ValueError) as error:
+        raise InputError(
+            printed.file, f"has no such figures ({error})", "correct the study's figure"
+        ) from error
 
 
 DRAWN: dict[str, Callable[[Any, Any, Study], Figure]] = {

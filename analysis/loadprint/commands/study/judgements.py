@@ -26,6 +26,7 @@ DIFFERS: Answer = "differs"
 INCONCLUSIVE: Answer = "inconclusive"
 NOT_COMPARABLE: Answer = "not comparable"
 FEW = "fewer than three repeats"
+NOT_JUDGED = "not judged: "  # begins the answer on a size that is not comparable
 
 
 class Interval(Protocol):
@@ -56,6 +57,11 @@ class Judged:
     size: str = ""
     size_answer: str = ""
     needs: str = ""
+
+    @property
+    def size_judged(self) -> bool:
+        """Whether the size of the ratio is comparable with the published one."""
+        return not self.size_answer.startswith(NOT_JUDGED)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from loadprint.commands.ab import show
 from loadprint.commands.study import computed, experiments, study_file
 from loadprint.commands.study.experiments import Experiment
-from loadprint.commands.study.judgements import KINDS, NOT_COMPARABLE, Judged
+from loadprint.commands.study.judgements import KINDS, NOT_COMPARABLE, NOT_JUDGED, Judged
 from loadprint.commands.study.observations import Absent, Observations
 from loadprint.commands.study.study_file import Claim, Computed, NotMeasured, Ratio, Study
 from loadprint.errors import InputError
@@ -88,7 +88,7 @@ def _measured(claim: Claim, seen: Observations) -> Judged:
     except Absent as absent:
         return Judged(NOT_COMPARABLE, "", reason=str(absent))
     if judged.size and lacking:
-        judged = replace(judged, size_answer=f"not judged: {lacking}")
+        judged = replace(judged, size_answer=NOT_JUDGED + lacking)
     if bound := seen.client_bound(claim.judge.model_dump()):
         text = f"client-bound, so that the server may be able to do more: {', '.join(bound)}"
         judged = replace(judged, reason="; ".join(each for each in (judged.reason, text) if each))

@@ -25,12 +25,11 @@ def page(report: Report, figures: Sequence[tuple[str, str]] = ()) -> str:
 
 
 def _row(each: Finding) -> str:
-    size = each.judged.size_answer
-    parts = (each.judged.measured, each.judged.size, "" if size.startswith("not judged") else size)
+    judged = each.judged
+    parts = (judged.measured, judged.size, judged.size_answer if judged.size_judged else "")
     measured = "; ".join(part for part in parts if part)
     cells = (f"{each.claim.text} ({each.claim.place})", each.claim.published, measured or "–")
-    answer = each.judged.answer
-    shown = answer if answer == HOLDS else f"**{answer}**"
+    shown = judged.answer if judged.answer == HOLDS else f"**{judged.answer}**"
     return f"| {' | '.join(map(escaped, cells))} | {shown} |"
 
 
@@ -44,10 +43,8 @@ def _reasons(findings: Sequence[Finding]) -> Iterator[str]:
             listed.setdefault((each.judged.answer, why), []).append(f"*{escaped(each.claim.text)}*")
     for (answer, why), claims in listed.items():
         yield f"- {'; '.join(claims)} – {answer}: {escaped(why)}."
-    lacking = dict.fromkeys(each.judged.size_answer for each in findings if each.judged.size)
-    yield from (
-        f"- Sizes of ratios are {escaped(each)}." for each in lacking if each.startswith("not judged")
-    )
+    lacking = dict.fromkeys(each.judged.size_answer for each in findings if not each.judged.size_judged)
+    yield from (f"- Sizes of ratios are {escaped(each)}." for each in lacking)
 
 
 def _measured(report: Report) -> list[str]:

@@ -61,7 +61,7 @@ impl ArmLoad {
         };
         let short = 2 * threads;
         let (buffers, if_timed) = match values.count("arm-buffers")? {
-            0 if values.int("events")? > 0 => (STUDY_BUFFERS.max(short), short),
+            0 if values.int("events")? > 0 => (STUDY_BUFFERS, short),
             0 => (short, short),
             given => (given, given),
         };
