@@ -23,6 +23,7 @@ use std::time::Instant;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
+use loadprint_mysqlclient::connect_first_alone;
 use mysqlclient_sys as sys;
 
 const CLIENT_DEPRECATE_EOF: c_ulong = 1 << 24;
@@ -205,16 +206,18 @@ impl Connection {
                 (&raw const yes).cast(),
             );
             let user = ptr::null();
-            let open = sys::mysql_real_connect(
-                mysql,
-                pointer(&host),
-                user,
-                user,
-                database.as_ptr(),
-                port,
-                pointer(&socket),
-                0,
-            );
+            let open = connect_first_alone(|| {
+                sys::mysql_real_connect(
+                    mysql,
+                    pointer(&host),
+                    user,
+                    user,
+                    database.as_ptr(),
+                    port,
+                    pointer(&socket),
+                    0,
+                )
+            });
             if open.is_null() {
                 bail!(
                     "{}: {}",

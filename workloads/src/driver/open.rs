@@ -8,6 +8,7 @@ use std::ffi::c_ulong;
 use std::ffi::c_void;
 use std::ptr;
 
+use loadprint_mysqlclient::connect_first_alone;
 use mysqlclient_sys as sys;
 
 use super::connect::Account;
@@ -118,7 +119,7 @@ fn connect(
     // SAFETY: the handle is fresh; each pointer is null or a zero-terminated string that outlives
     // the call.
     let connected = set.is_ok()
-        && !unsafe {
+        && !connect_first_alone(|| unsafe {
             sys::mysql_real_connect(
                 mysql,
                 pointer(&host),
@@ -129,7 +130,7 @@ fn connect(
                 pointer(&socket),
                 CLIENT_MULTI_STATEMENTS,
             )
-        }
+        })
         .is_null();
     if connected {
         return Ok(mysql);

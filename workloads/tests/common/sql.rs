@@ -9,6 +9,7 @@ use std::slice;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::SeqCst;
 
+use loadprint_mysqlclient::connect_first_alone;
 use mysqlclient_sys as sys;
 
 use super::Bench;
@@ -64,16 +65,18 @@ impl Sql {
                 mysql,
                 is_shared: false,
             };
-            let connected = sys::mysql_real_connect(
-                mysql,
-                ptr::null(),
-                pointer(&user),
-                ptr::null(),
-                pointer(&database),
-                0,
-                socket.as_ptr(),
-                0,
-            );
+            let connected = connect_first_alone(|| {
+                sys::mysql_real_connect(
+                    mysql,
+                    ptr::null(),
+                    pointer(&user),
+                    ptr::null(),
+                    pointer(&database),
+                    0,
+                    socket.as_ptr(),
+                    0,
+                )
+            });
             sql.expect(!connected.is_null(), "connect");
             sql
         }
