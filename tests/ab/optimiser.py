@@ -7,7 +7,7 @@ r"""Runs the experiments of the Dynimize study on a private server, with a stand
 The optimiser of the study is a commercial program. The stand-in also makes every query cheaper at run time:
 it turns the general and the slow query log off, which are written to memory here. The server has CPU 0, the
 load CPU 1; in the third experiment the server reads at most 400 times a second (its control group, blkio), as
-on a volume with an IOPS limit. Twenty minutes.
+on a volume with an IOPS limit. Half an hour.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def experiment(server: Server, name: str, title: str) -> dict[str, object]:
             "verify_reverted": f"test $({logs}) = 2",
             "timeout": "10s",
         },
-        "schedule": {"order": "ABBA", "blocks": 6, "window": "12s", "settle": "2s"},
+        "schedule": {"order": "ABBA", "blocks": 9, "window": "12s", "settle": "2s"},
         "server": {"process": f"@{server.pid_file}", "defaults_file": str(server.defaults), "cpus": "0"},
         "guards": {"threads_running": 100, "queries_per_second_min": 10},
     }

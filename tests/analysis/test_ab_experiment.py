@@ -147,3 +147,8 @@ def test_a_server_that_falls_silent_trips_though_the_recorder_answers() -> None:
     reasons = judged(Guards(silence=3), [reading(1, 500, 5)] + [""] * 5)
     assert reasons[-1] == "guard silence: no answer of the server for 5 s"
     assert load(DIRTY).guards.silence == 10
+
+
+def test_the_time_of_a_suspended_controller_is_no_silence_of_the_server() -> None:
+    guarding, running = Guarding(Guards(silence=10)), parse(reading(2, 500, 5))
+    assert [guarding.reading(running, at) for at in (100, 101, 160)] == [None] * 3

@@ -289,7 +289,9 @@ class Controller:
         """Close the recording after the keeper reverted and ended, or revert because it was killed."""
         if lost.last is not None:
             self.link.wait()
-            why = reason or f"the keeper ended the experiment: {lost.last['why']}"
+            # what the controller noticed may follow from the keeper's end, or from its own suspension
+            after = f"; {reason}" if reason else ""
+            why = f"the keeper ended the experiment: {lost.last['why']}{after}"
             say(why)
             self._end_recorder()
             return self._close(why, reverted=bool(lost.last["ok"]), revert_result=str(lost.last["message"]))

@@ -116,14 +116,18 @@ class Guarding:
             self._watches[name] = _Watch("", each.max, each.min)
         self._due = dict.fromkeys(self.commands, 0.0)
         self._last: tuple[float, Sample] | None = None
-        self._answered: float | None = None
+        self._read: float | None = None
+        self._silent_s = 0.0
         self.queries_per_second: float | None = None
 
     def reading(self, sample: Sample, now: float) -> str | None:
         """Judge one reading taken at `now` (monotonic seconds). Returns the reason to stop, or None."""
-        self._answered = now if self._answered is None or self._fresh(sample) else self._answered
-        if now - self._answered > self.guards.silence:
-            return f"guard silence: no answer of the server for {now - self._answered:.0f} s"
+        # limited because the time may be that of a suspended controller: silence needs several readings
+        passed = 0.0 if self._read is None else min(now - self._read, self.guards.silence / 2)
+        self._read = now
+        self._silent_s = 0.0 if self._fresh(sample) else self._silent_s + passed
+        if self._silent_s > self.guards.silence:
+            return f"guard silence: no answer of the server for {self._silent_s:.0f} s"
         if not sample.get("mysql.ok"):
             return None
         reasons = [self._judge("threads_running", sample.get("loadprint_mysql_threads_running"))]
