@@ -154,6 +154,13 @@ def test_exporters_that_cannot_work_are_named_with_their_line(
     assert str(error.value).startswith(f"{path}:{line_of(path, 'recorder:')}: recorder: ")
 
 
+def test_hammerdb_runs_for_whole_minutes() -> None:
+    both = QUICK.with_name("hammerdb-vs-sysbench.yml")
+    assert load(both, scales=["both"]).phases.measure == 60
+    with pytest.raises(DocumentError, match=r"HammerDB \(side hammerdb\) supports whole minutes only"):
+        load(both, ["phases.measure=45s"], scales=["both"])
+
+
 def test_an_existing_server_cannot_be_restored() -> None:
     with pytest.raises(DocumentError, match=r"state.data: an existing server cannot be restored"):
         load(QUICK, ["server.source=existing"])

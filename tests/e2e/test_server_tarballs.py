@@ -88,7 +88,7 @@ def test_a_tarball_is_known_by_its_content_and_its_server_admits_nobody_else(pla
     campaigns.wait_for("the load", lambda: campaigns.measuring(place) or started.poll() is not None)
     server = campaigns.running(place, "server")
     assert server is not None, (place / "output").read_text()
-    socket = Path(f"/proc/{server}/root/media/mysql.sock")
+    socket = Path("/proc", str(server), "root", "media", "mysql.sock")
     # an unknown name is what an anonymous account would admit
     for user in ("root", "nobody"):
         assert f"Access denied for user '{user}'" in log_in(socket, user)

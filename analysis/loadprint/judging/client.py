@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from loadprint.metrics.gather import Measured
+from loadprint.metrics.gather import Measured, time_wait_after
 
 THREAD_BUSY, SET_BUSY, DELAY_SHARE = 0.90, 0.80, 0.05
 PORTS_USED = 0.5  # of the port range in TIME_WAIT: connect() slows down, and soon fails
@@ -186,7 +186,7 @@ def port_range(run: Measured) -> int | None:
 def _ports(run: Measured) -> float | None:
     """Share of the port range that is in TIME_WAIT, or will be at this rate of new connections."""
     ports = port_range(run)
-    waiting = [_quantity(run, "sockets.load.time_wait"), _external_time_wait(run)]
+    waiting = [_quantity(run, "sockets.load.time_wait"), time_wait_after(run.run.result or {})]
     opened = _quantity(run, "sockets.load.active_opens")
     if opened is not None:
         waiting.append(opened * TIME_WAIT_S if _leaves_time_wait(run) else None)
@@ -197,10 +197,3 @@ def _ports(run: Measured) -> float | None:
 def _leaves_time_wait(run: Measured) -> bool:
     """Whether closed connections leave ports in TIME_WAIT; a run without reconnects does not."""
     return bool(_quantity(run, "sockets.load.time_wait"))
-
-
-def _external_time_wait(run: Measured) -> float | None:
-    """Sockets in TIME_WAIT after an external generator ran, by its own report."""
-    sockets = ((run.run.result or {}).get("details") or {}).get("sockets") or {}
-    waits = (sockets.get("after") or {}).get("tcp_time_wait")
-    return float(waits) if isinstance(waits, int | float) else None

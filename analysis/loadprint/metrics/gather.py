@@ -229,6 +229,13 @@ def _steadiness(rates: NDArray[np.float64], step: float, out: Quantities) -> Non
     out.mark_missing("load.worst_second", out.missing["load.cv"])
 
 
+def time_wait_after(result: dict[str, Any]) -> float | None:
+    """Sockets in TIME_WAIT after an external generator ran, by its own report."""
+    sockets = (result.get("details") or {}).get("sockets") or {}
+    waits = (sockets.get("after") or {}).get("tcp_time_wait")
+    return float(waits) if isinstance(waits, int | float) else None
+
+
 def _generator_specific(result: dict[str, Any], out: Quantities) -> None:
     """Figures of some generators: rates of an open loop, details of the workload, latencies by type."""
     for name in ("rate", "achieved_rate", "backlog_max", "backlog_end"):
@@ -240,6 +247,9 @@ def _generator_specific(result: dict[str, Any], out: Quantities) -> None:
             (result.get("details") or {}).get(name),
             f"the generator does not report {name}",
         )
+    # a probe that reads the sockets during the window overrides it
+    if (waiting := time_wait_after(result)) is not None:
+        out.put("sockets.load.time_wait", waiting)
     out.mark_missing("type", "this side does not have this transaction type")
     for kind, reported in (result.get("transactions") or {}).items():
         for name, value in ((reported or {}).get("latency_ms") or {}).items():

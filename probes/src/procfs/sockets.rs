@@ -36,7 +36,7 @@ pub const ENTRY: ProbeEntry = ProbeEntry::new(
     &SCHEMA,
     open,
 )
-.slowly()
+.every_nth()
 .with_capabilities(CapabilitySet::SYS_PTRACE);
 
 static ENTITY: &[Text] = &[text("role"), text("namespace")];

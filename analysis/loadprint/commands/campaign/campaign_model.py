@@ -148,6 +148,8 @@ class Campaign(Strict):
                 )
             if (side.generator == "command") != (side.workload == "command"):
                 raise ValueError(f"sides.{name}.generator: generator and workload `command` need each other")
+            if side.generator == "hammerdb" and (self.phases.warmup % 60 or self.phases.measure % 60):
+                raise ValueError(f"phases: HammerDB (side {name}) supports whole minutes only")
             if self.mode == "equal-load" and side.rate:
                 raise ValueError(f"sides.{name}.rate: mode equal-load measures the rate; remove this key")
         # an explicit `mode: saturation` next to `equal_load` runs the saturation runs only

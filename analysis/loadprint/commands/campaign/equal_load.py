@@ -19,7 +19,7 @@ RESUME = "run the same command again: it runs the missing runs"
 
 
 def resolve(directory: Path, run_id: str) -> dict[str, Any]:
-    """Return the `rate` of a run (transactions per second, None in a closed loop) and how it was computed.
+    """Return the `rate` of a run (operations per second, None in a closed loop) and how it was computed.
 
     Raises DocumentError if the saturation runs that it needs are not complete.
     """
@@ -78,19 +78,18 @@ def _maximum(directory: Path, document: dict[str, Any], group: str) -> dict[str,
     slowest = min(reached, key=lambda name: reached[name])
     if not reached[slowest] > 0:
         raise DocumentError(
-            f"{directory}: {slowest} completed no transactions at saturation; no rate can be computed"
+            f"{directory}: {slowest} completed no operations at saturation; no rate can be computed"
         )
     return {"rate": reached[slowest], "side": slowest, "sides": reached}
 
 
 def _saturated(run: Path) -> float | None:
-    """Return the transactions per second of all types in a complete run, else None."""
+    """Return the operations per second of a complete run, which `--rate` also counts, else None."""
     try:
         if run_status(run) != "complete":
             return None
         result = json.loads((run / "load" / "result.json").read_text(encoding="utf-8"))
-        counted = sum(kind["count"] for kind in (result.get("transactions") or {}).values())
-        return float(counted or result["events"]) / float(result["seconds"])
+        return float(result["events"]) / float(result["seconds"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
         return None
 

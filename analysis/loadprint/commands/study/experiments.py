@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from loadprint.commands.study.judgements import (
 )
 from loadprint.judging.facts_host import described
 from loadprint.reading.recording import open_run, read_object
+
+FOLDER = re.compile(r"/(?:[^\s/'\"]+/)+")  # of a path in a command
 
 
 class Experiment:
@@ -42,9 +45,11 @@ class Experiment:
 
     @property
     def amount(self) -> str:
-        """Schedule, blocks and wall time."""
+        """Load, change, schedule, blocks and wall time."""
         minutes = max([1.0, *(window.end_s / 60 for window in self.result.windows)])
-        return f"{self.result.schedule}, {self.result.blocks_used} blocks used, in {minutes:.0f} min"
+        change = FOLDER.sub("", dict(self.result.facts)["apply"])
+        texts = (self.result.title, self.result.schedule, f"{self.result.blocks_used} blocks used")
+        return f"{', '.join(texts)}, in {minutes:.0f} min; the change: {change}"
 
     @property
     def fact(self) -> str:

@@ -39,7 +39,7 @@ def _reasons(findings: Sequence[Finding]) -> Iterator[str]:
     for each in findings:
         texts = [text.rstrip(".") for text in (each.explanation, reason(each.judged)) if text]
         if texts or each.judged.answer != HOLDS:
-            why = ". ".join(texts) or "the interval supports the opposite"
+            why = "; ".join(texts) or "the interval supports the opposite"
             listed.setdefault((each.judged.answer, why), []).append(f"*{escaped(each.claim.text)}*")
     for (answer, why), claims in listed.items():
         yield f"- {'; '.join(claims)} – {answer}: {escaped(why)}."

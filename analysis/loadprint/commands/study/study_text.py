@@ -26,7 +26,9 @@ def text(report: Report) -> str:
     for finding in report.findings:
         lines += [] if finding in missing else ["", *_block(finding)]
     counts = Counter(each.judged.needs for each in missing)
-    lines += ["", *(f"{count} more claims need {needs}" for needs, count in counts.items())] if counts else []
+    lines += [""] if counts else []
+    for needs, count in counts.items():
+        lines.append(f"{count} more {'claim needs' if count == 1 else 'claims need'} {needs}")
     return "\n".join([*lines, "", summary(report)]) + "\n"
 
 

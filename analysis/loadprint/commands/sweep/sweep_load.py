@@ -102,7 +102,7 @@ def _rates(group: list[Cell]) -> list[str]:
     drive = next((drive for drive in drives if drive.get("maximum")), None)
     if drive:
         texts.append(
-            f"Loads are shares of {drive['maximum']:,.0f} transactions/s, the maximum of {drive['slowest']}, "
+            f"Loads are shares of {drive['maximum']:,.0f} operations/s, the maximum of {drive['slowest']}, "
             "the slowest side at saturation."
         )
     for cell in group:
