@@ -24,6 +24,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::interrupts;
+use crate::interrupts::Moved;
 use crate::mounts;
 use crate::netns;
 use crate::netns::NetNs;
@@ -91,6 +93,7 @@ pub fn remove_resources(resources: &OwnedResources) -> Vec<String> {
         left.extend(failures(resources.interfaces.iter(), |name| {
             netns::remove_interface(name)
         }));
+        left.extend(restore_interrupts(&resources.interrupts));
     }
     left.extend(unmount_all(&resources.mounts));
     left.extend(remove_owned(&resources.owned));
@@ -117,6 +120,13 @@ fn running_processes(resources: &OwnedResources) -> Vec<ProcessId> {
 /// Removes the veth pairs and closes the namespaces.
 pub fn remove_namespaces(namespaces: Vec<NetNs>) -> Vec<String> {
     failures(namespaces.iter(), NetNs::remove)
+}
+
+/// Gives the interrupts the affinities that they had.
+pub fn restore_interrupts(moved: &[Moved]) -> Vec<String> {
+    failures(moved.iter(), |each| {
+        interrupts::restore(Path::new(interrupts::PROC), each)
+    })
 }
 
 /// Unmounts in reverse order; ignores paths that are not mounted in this namespace.

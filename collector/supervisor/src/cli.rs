@@ -22,7 +22,8 @@ Examples:
   loadprint-supervise mount  --state /run/loadprint/one --proc /srv/root/proc
   loadprint-supervise netns  --state /run/loadprint/one load --host-address 198.18.0.1/30 --peer-address 198.18.0.2/30
   loadprint-supervise run    --state /run/loadprint/one server --cpus 0-3 --chroot /srv/root --user mysql -- /usr/sbin/mysqld --datadir=/srv/data
-  loadprint-supervise run    --state /run/loadprint/one load --cpus 4-7 --netns load -- loadprint-load run oltp_read_write
+  loadprint-supervise irqs   --state /run/loadprint/one --cpus 0-3 nvme0n1 eth0
+  loadprint-supervise run    --state /run/loadprint/one load --cpus 4-7 --memory-nodes 1 --netns load -- loadprint-load run oltp_read_write
   loadprint-supervise wait   --state /run/loadprint/one load --for 20s
   loadprint-supervise end    --state /run/loadprint/one
 
@@ -53,6 +54,8 @@ enum Verb {
     Unmount(Unmount),
     /// Create a network namespace with a veth pair
     Netns(Netns),
+    /// Move the interrupts of block devices and network interfaces to these CPUs until the supervisor ends
+    Irqs(Irqs),
     /// Remove this path and everything below it when the supervisor ends
     Own(Own),
     /// Merge a JSON object into the note of status.json (null removes a key)
@@ -93,6 +96,9 @@ struct Run {
     /// CPUs to pin it to, like 0-3,8
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
+    /// Memory nodes to bind its memory to, like 0-1: it is killed rather than given memory of other nodes
+    #[arg(long, value_name = "LIST")]
+    memory_nodes: Option<String>,
     /// Network namespace created with `netns`
     #[arg(long, value_name = "NS")]
     netns: Option<String>,
@@ -194,6 +200,18 @@ struct Netns {
 }
 
 #[derive(Debug, Args)]
+struct Irqs {
+    #[command(flatten)]
+    target: Target,
+    /// CPUs that shall serve the interrupts, like 0-3,8
+    #[arg(long, value_name = "LIST")]
+    cpus: String,
+    /// Names as in /sys/class/block and /sys/class/net
+    #[arg(required = true, value_name = "DEVICE")]
+    devices: Vec<String>,
+}
+
+#[derive(Debug, Args)]
 struct Own {
     #[command(flatten)]
     target: Target,
@@ -247,6 +265,13 @@ pub fn run() -> Result<()> {
                 peer_address: netns.peer_address,
             },
         ),
+        Verb::Irqs(irqs) => (
+            irqs.target,
+            Request::Irqs {
+                cpus: irqs.cpus,
+                devices: irqs.devices,
+            },
+        ),
         Verb::Own(own) => (own.target, Request::Own { path: own.path }),
         Verb::Note(note) => {
             let value = serde_json::from_str(&note.json).context("the note is not JSON")?;
@@ -280,6 +305,7 @@ impl Run {
         let request = RunRequest {
             name: self.name,
             cpus: self.cpus,
+            memory_nodes: self.memory_nodes,
             netns: self.netns,
             chroot: self.chroot.as_deref().map(absolute).transpose()?,
             user: self.user,

@@ -27,6 +27,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::log;
+use crate::memory;
 use crate::protocol::REQUEST_LIMIT;
 use crate::protocol::Reply;
 use crate::protocol::Request;
@@ -115,6 +116,8 @@ fn answer(shared: &Shared, request: Request, stream: &UnixStream, dir: &Path) ->
         Request::Note { note } => merge_note(shared, note),
         Request::Stop { name } => {
             let id = shared.lock().find(&name)?.id;
+            // The last chance: a server has all its memory now.
+            memory::read(shared, id);
             stop::stop(shared, id);
             shared
                 .lock()

@@ -8,7 +8,6 @@ use thiserror::Error;
 
 /// CPUs that a mask can hold.
 const CAPACITY: usize = loadprint_cpulist::MAX_CPUS as usize;
-const WORDS: usize = CAPACITY / 64;
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// Why a CPU list cannot be used.
@@ -32,11 +31,15 @@ pub enum CpuListError {
 /// A set of CPUs, as a mask in the kernel's layout.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CpuSet {
-    words: [u64; WORDS],
+    words: [u64; Self::WORDS],
 }
 
 impl CpuSet {
-    const EMPTY: Self = Self { words: [0; WORDS] };
+    /// Words of the mask.
+    pub const WORDS: usize = CAPACITY / 64;
+    const EMPTY: Self = Self {
+        words: [0; Self::WORDS],
+    };
 
     /// Parses a list and checks that all its CPUs are online.
     pub fn parse_online(text: &str) -> Result<Self, CpuListError> {
@@ -46,12 +49,8 @@ impl CpuSet {
                 .map_err(CpuListError::Online)?
                 .trim(),
         )?;
-        let mut missing = Self::EMPTY;
-        let pairs = requested.words.iter().zip(&online.words);
-        for (word, (requested, online)) in missing.words.iter_mut().zip(pairs) {
-            *word = requested & !online;
-        }
-        if missing == Self::EMPTY {
+        let missing = requested.without(&online);
+        if missing.is_empty() {
             return Ok(requested);
         }
         Err(CpuListError::Missing {
@@ -71,6 +70,25 @@ impl CpuSet {
         Ok(set)
     }
 
+    /// The mask.
+    pub fn words(&self) -> &[u64; Self::WORDS] {
+        &self.words
+    }
+
+    /// The CPUs of this set that are not in the other.
+    pub fn without(&self, other: &Self) -> Self {
+        let mut rest = *self;
+        for (word, other) in rest.words.iter_mut().zip(&other.words) {
+            *word &= !other;
+        }
+        rest
+    }
+
+    /// Whether the set has no CPU.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::EMPTY
+    }
+
     /// Whether the CPU is in the set.
     pub fn contains(&self, cpu: u32) -> bool {
         let cpu = cpu as usize;
@@ -81,10 +99,7 @@ impl CpuSet {
 
     /// Whether every CPU of this set is in the other.
     pub fn is_within(&self, other: &Self) -> bool {
-        self.words
-            .iter()
-            .zip(&other.words)
-            .all(|(word, other)| word & !other == 0)
+        self.without(other).is_empty()
     }
 
     /// The online CPUs that a thread may run on; thread 0 is the caller.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::thread;
+use std::thread::JoinHandle;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -32,11 +33,14 @@ use crate::jobs;
 use crate::launch::Options;
 use crate::log;
 use crate::main_thread::MainThread;
+use crate::memory;
+use crate::memory::Schedule;
 use crate::netns::NetNs;
 use crate::procfs;
 use crate::procfs::ProcessId;
 use crate::protocol::Reply;
 use crate::ready::report_ready;
+use crate::state::Process;
 use crate::state::ProcessState;
 use crate::state::Reason;
 use crate::state::Shared;
@@ -60,6 +64,7 @@ struct Daemon<'a> {
     terminated: Arc<AtomicBool>,
     next_tick: Instant,
     next_placement: Instant,
+    memory_reader: Option<JoinHandle<()>>,
 }
 
 /// Runs the daemon; returns when all resources are removed.
@@ -121,6 +126,7 @@ impl<'a> Daemon<'a> {
             terminated,
             next_tick: Instant::now(),
             next_placement: Instant::now(),
+            memory_reader: None,
         })
     }
 
@@ -165,6 +171,7 @@ impl<'a> Daemon<'a> {
             self.sample_placement();
             self.next_placement = begin + begin.elapsed() * PLACEMENT_SHARE;
         }
+        self.read_memory();
         if let Err(error) = self.write_status() {
             log::line(&format!("{error:#}"));
         }
@@ -173,12 +180,48 @@ impl<'a> Daemon<'a> {
 
     fn sample_placement(&self) {
         for process in &mut self.main.shared.lock().processes {
-            if let (ProcessState::Running, Some(cpus), Some(placement)) =
-                (process.state, &process.cpus, &mut process.placement)
-            {
-                placement.sample(process.id, cpus);
+            if let (ProcessState::Running, Some(placement)) = (process.state, &mut process.placement) {
+                placement.sample(process.id);
             }
         }
+    }
+
+    /// Reads the memory of the processes for which it is due, in a thread: a reading of a large process takes
+    /// seconds.
+    fn read_memory(&mut self) {
+        if self
+            .memory_reader
+            .as_ref()
+            .is_some_and(|reader| !reader.is_finished())
+        {
+            return;
+        }
+        let is_due = |process: &&Process| {
+            let schedule = process
+                .placement
+                .as_ref()
+                .and_then(|placement| placement.schedule.as_ref());
+            process.state == ProcessState::Running && schedule.is_some_and(Schedule::is_due)
+        };
+        let due: Vec<ProcessId> = self
+            .main
+            .shared
+            .lock()
+            .processes
+            .iter()
+            .filter(is_due)
+            .map(|process| process.id)
+            .collect();
+        if due.is_empty() {
+            return;
+        }
+        let shared = Arc::clone(&self.main.shared);
+        let reader = thread::Builder::new()
+            .name("memory".into())
+            .spawn(move || due.into_iter().for_each(|id| memory::read(&shared, id)));
+        self.memory_reader = reader
+            .inspect_err(|error| log::line(&format!("cannot start a thread to read memory: {error}")))
+            .ok();
     }
 
     /// Reaps every child that has ended, including adopted ones.
@@ -186,9 +229,8 @@ impl<'a> Daemon<'a> {
         let mut state = self.main.shared.lock();
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let pid = pid.as_raw_nonzero().get().unsigned_abs();
-            let of_pid = |process: &&mut crate::state::Process| {
-                process.id.pid == pid && process.state == ProcessState::Running
-            };
+            let of_pid =
+                |process: &&mut Process| process.id.pid == pid && process.state == ProcessState::Running;
             let Some(process) = state.processes.iter_mut().find(of_pid) else {
                 continue;
             };
@@ -251,8 +293,10 @@ impl<'a> Daemon<'a> {
         let mut state = self.main.shared.lock();
         let namespaces: Vec<NetNs> = state.namespaces.drain(..).collect();
         let mounts = std::mem::take(&mut state.mounts);
+        let interrupts = std::mem::take(&mut state.interrupts);
         let owned = std::mem::take(&mut state.owned);
         drop(state);
+        left.extend(cleanup::restore_interrupts(&interrupts));
         left.extend(cleanup::remove_namespaces(namespaces));
         left.extend(cleanup::unmount_all(&mounts));
         left.extend(cleanup::remove_owned(&owned));

@@ -1,4 +1,4 @@
-//! Performs the requests of the main thread: processes, mounts, namespaces, owned paths. Each new
+//! Performs the requests of the main thread: processes, mounts, namespaces, interrupts, owned paths. Each new
 //! resource is written to state.json at once; a resource of a daemon that is killed before that
 //! disappears with the daemon.
 
@@ -18,8 +18,10 @@ use serde_json::json;
 use crate::account::Account;
 use crate::cleanup;
 use crate::cpus::CpuSet;
+use crate::interrupts;
 use crate::log;
 use crate::main_thread::MainThread;
+use crate::memory::NodeSet;
 use crate::mounts;
 use crate::netns::NetNs;
 use crate::netns::PEER_INTERFACE;
@@ -57,6 +59,7 @@ pub fn perform(main: &mut MainThread<'_>, request: Request) -> Result<Value> {
             host_address,
             peer_address,
         } => netns(main, &name, &host_address, &peer_address),
+        Request::Irqs { cpus, devices } => irqs(main, &cpus, &devices),
         Request::Own { path } => own(main, path),
         Request::Wait { .. }
         | Request::Stop { .. }
@@ -80,6 +83,16 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
             .transpose()?
     };
     let cpus = request.cpus.as_deref().map(CpuSet::parse_online).transpose()?;
+    let memory_nodes = request
+        .memory_nodes
+        .as_deref()
+        .map(NodeSet::parse_present)
+        .transpose()?;
+    // Without --cpus the process inherits the supervisor's CPUs.
+    let placed_on = match (cpus, memory_nodes) {
+        (None, Some(_)) => Some(CpuSet::of_thread(0).context("sched_getaffinity")?),
+        _ => cpus,
+    };
     let stop_signal = signals::parse(&request.stop_signal)
         .with_context(|| format!("unknown signal `{}`; try TERM, INT or QUIT", request.stop_signal))?;
     let root = request.chroot.as_deref().unwrap_or(Path::new("/"));
@@ -101,6 +114,7 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
         env: request.env,
         token: main.token.clone(),
         cpus,
+        memory_nodes,
         netns,
         chroot: request.chroot,
         cwd: request.cwd,
@@ -120,7 +134,7 @@ fn run(main: &mut MainThread<'_>, request: RunRequest) -> Result<Value> {
             pid,
             start_time: stat.start_time,
         },
-        placement: cpus.as_ref().map(Placement::new),
+        placement: placed_on.map(|cpus| Placement::new(cpus, memory_nodes)),
         cpus,
         stop_signal,
         stop_timeout: request.stop_timeout,
@@ -232,6 +246,23 @@ fn netns(main: &mut MainThread<'_>, name: &str, host: &str, peer: &str) -> Resul
     });
     main.shared.lock().namespaces.push(netns);
     main.write_resources()?;
+    Ok(reply)
+}
+
+fn irqs(main: &mut MainThread<'_>, cpus: &str, devices: &[String]) -> Result<Value> {
+    let cpus = CpuSet::parse_online(cpus)?;
+    let found = interrupts::find(Path::new(interrupts::PROC), Path::new(interrupts::SYS), devices)?;
+    // state.json contains them before they move: unlike other resources they do not disappear with the daemon.
+    let mut state = main.shared.lock();
+    for each in &found {
+        if !state.interrupts.iter().any(|earlier| earlier.irq == each.irq) {
+            state.interrupts.push(each.clone());
+        }
+    }
+    drop(state);
+    main.write_resources()?;
+    let reply = interrupts::move_to(Path::new(interrupts::PROC), &cpus, &found);
+    log::line(&format!("moved interrupts: {reply}"));
     Ok(reply)
 }
 

@@ -1,5 +1,5 @@
 //! `loadprint-supervise`: owns the processes, mounts and network namespaces of one run on a target
-//! host. It removes them on request, when its lease expires, or when its controller exits.
+//! host, and the affinities of interrupts that it changed. It removes or restores them on request, when its lease expires, or when its controller exits.
 //!
 //! A supervisor has two processes. The *guard* opens a private mount namespace and forks the
 //! *daemon*, which does the work. When the daemon is killed, the guard adopts and kills its
@@ -19,10 +19,12 @@ mod connection;
 mod cpus;
 mod daemon;
 mod guard;
+mod interrupts;
 mod jobs;
 mod launch;
 mod log;
 mod main_thread;
+mod memory;
 mod mounts;
 mod netns;
 mod output;

@@ -40,6 +40,7 @@ impl MainThread<'_> {
                 .iter()
                 .map(|netns| netns.host_interface.clone())
                 .collect(),
+            interrupts: state.interrupts.clone(),
             owned: state.owned.clone(),
         };
         drop(state);

@@ -1,13 +1,17 @@
-//! Checks that a pinned process stays on its CPUs. Samples every thread of the process and its
+//! Checks that a process stays on its CPUs, and keeps the readings of its memory (memory.rs). Samples every thread of the process and its
 //! descendants once a second, less often if that would use more than 1/500 of the time: its allowed
 //! CPUs and the CPU on which it last ran (field 39 of proc_pid_stat(5)). Changes between two
 //! samples are not detected. Allowed CPUs come from sched_getaffinity(2), which omits offline CPUs.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use serde::Serialize;
 
 use crate::cpus::CpuSet;
+use crate::memory::Memory;
+use crate::memory::NodeSet;
+use crate::memory::Schedule;
 use crate::procfs::ProcessId;
 use crate::procfs::read_stat;
 
@@ -25,26 +29,39 @@ pub struct Placement {
     pub outside_allowed: u64,
     /// Threads that last ran on a CPU outside the set.
     pub outside_ran: u64,
+    /// Absent if the host has one memory node and the process is not bound to it, or if it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// When to read the memory; `None`: never.
+    #[serde(skip)]
+    pub schedule: Option<Schedule>,
+    #[serde(skip)]
+    bound: Option<NodeSet>,
+    #[serde(skip)]
+    set: CpuSet,
     #[serde(skip)]
     tree: Vec<u32>,
 }
 
 impl Placement {
-    /// Totals without samples.
-    pub fn new(cpus: &CpuSet) -> Self {
-        let cpus = cpus.to_string();
+    /// Totals without samples, of a process on these CPUs and bound to these memory nodes.
+    pub fn new(set: CpuSet, bound: Option<NodeSet>) -> Self {
         Self {
-            cpus,
+            cpus: set.to_string(),
             samples: 0,
             threads: 0,
             outside_allowed: 0,
             outside_ran: 0,
+            memory: None,
+            schedule: Schedule::new(bound.as_ref()),
+            bound,
+            set,
             tree: Vec::new(),
         }
     }
 
     /// Takes one sample of the process and its descendants.
-    pub fn sample(&mut self, process: ProcessId, cpus: &CpuSet) {
+    pub fn sample(&mut self, process: ProcessId) {
         if !process.is_alive() {
             return;
         }
@@ -57,7 +74,7 @@ impl Placement {
         while let Some(&pid) = self.tree.get(next) {
             next += 1;
             for thread in threads_of(pid) {
-                threads += u64::from(self.check(pid, thread, cpus));
+                threads += u64::from(self.check(pid, thread));
                 if find_children {
                     self.tree.extend(children_of(pid, thread));
                 }
@@ -67,8 +84,27 @@ impl Placement {
         self.threads = self.threads.max(threads);
     }
 
+    /// The process and its descendants at the last search.
+    pub fn tree(&self, process: ProcessId) -> Vec<u32> {
+        if self.tree.is_empty() {
+            vec![process.pid]
+        } else {
+            self.tree.clone()
+        }
+    }
+
+    /// Stores a reading of memory, unless an earlier one is larger.
+    pub fn store(&mut self, nodes: BTreeMap<u32, u64>) {
+        let total = |nodes: &BTreeMap<u32, u64>| nodes.values().sum::<u64>();
+        let earlier = self.memory.as_ref().map_or(0, |memory| total(&memory.nodes));
+        if total(&nodes) > earlier {
+            let bound = self.bound.map(|bound| bound.to_string());
+            self.memory = Some(Memory { nodes, bound });
+        }
+    }
+
     /// Checks one thread; false if it has exited.
-    fn check(&mut self, pid: u32, thread: u32, cpus: &CpuSet) -> bool {
+    fn check(&mut self, pid: u32, thread: u32) -> bool {
         let Some(stat) = read_stat(&format!("/proc/{pid}/task/{thread}/stat")) else {
             return false;
         };
@@ -78,8 +114,8 @@ impl Placement {
         if stat.state == b'Z' {
             return false;
         }
-        self.outside_ran += u64::from(!cpus.contains(stat.processor));
-        self.outside_allowed += u64::from(!allowed.is_within(cpus));
+        self.outside_ran += u64::from(!self.set.contains(stat.processor));
+        self.outside_allowed += u64::from(!allowed.is_within(&self.set));
         true
     }
 }

@@ -37,6 +37,8 @@ pub enum Request {
         host_address: String,
         peer_address: String,
     },
+    /// Move the interrupts of devices.
+    Irqs { cpus: String, devices: Vec<String> },
     /// Remove a path at the end.
     Own { path: PathBuf },
     /// Merge into the note.
@@ -52,6 +54,8 @@ pub enum Request {
 pub struct RunRequest {
     pub name: String,
     pub cpus: Option<String>,
+    #[serde(default)]
+    pub memory_nodes: Option<String>,
     pub netns: Option<String>,
     pub chroot: Option<PathBuf>,
     pub user: Option<String>,

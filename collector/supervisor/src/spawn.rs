@@ -1,4 +1,4 @@
-//! Starts one process. CPUs, network namespace, root directory and user are set between fork and
+//! Starts one process. CPUs, memory nodes, network namespace, root directory and user are set between fork and
 //! exec, by system calls only (signal-safety(7)). Each has a step number, by which the parent
 //! reports a failure.
 
@@ -20,6 +20,7 @@ use anyhow::anyhow;
 
 use crate::account::Account;
 use crate::cpus::CpuSet;
+use crate::memory::NodeSet;
 
 /// The environment variable by which the processes of a killed supervisor are found.
 pub const TOKEN_VARIABLE: &str = "LOADPRINT_SUPERVISOR";
@@ -32,6 +33,7 @@ pub struct Spawn {
     pub env: Vec<(String, String)>,
     pub token: String,
     pub cpus: Option<CpuSet>,
+    pub memory_nodes: Option<NodeSet>,
     pub netns: Option<Arc<OwnedFd>>,
     pub chroot: Option<PathBuf>,
     pub cwd: PathBuf,
@@ -45,6 +47,7 @@ enum Step {
     Session = 1,
     Netns,
     Pin,
+    Memory,
     Chroot,
     Directory,
     Groups,
@@ -58,6 +61,7 @@ enum Step {
 /// memory.
 struct Plan {
     cpus: Option<CpuSet>,
+    memory_nodes: Option<NodeSet>,
     netns: Option<Arc<OwnedFd>>,
     chroot: Option<CString>,
     cwd: CString,
@@ -89,6 +93,7 @@ impl Spawn {
             .stderr(self.stderr);
         let plan = Plan {
             cpus: self.cpus,
+            memory_nodes: self.memory_nodes,
             netns: self.netns,
             chroot: self.chroot.as_deref().map(c_path).transpose()?,
             cwd: c_path(&self.cwd)?,
@@ -125,6 +130,9 @@ impl Plan {
         }
         if let Some(cpus) = &self.cpus {
             cpus.pin_self().map_err(|error| at(Step::Pin, &error))?;
+        }
+        if let Some(nodes) = &self.memory_nodes {
+            nodes.bind_self().map_err(|error| at(Step::Memory, &error))?;
         }
         if let Some(root) = &self.chroot {
             // SAFETY: root is a terminated string.
@@ -202,6 +210,10 @@ fn explain(
             let cpus = cpus.map(CpuSet::to_string).unwrap_or_default();
             anyhow!("cannot pin to CPUs {cpus}: {cause}; check whether a cpuset cgroup forbids some of them")
         }
+        step if step == Step::Memory as i32 => anyhow!(
+            "cannot bind to the memory nodes: {cause}; check whether a cpuset cgroup or a container (set_mempolicy \
+             needs CAP_SYS_NICE in Docker) forbids it"
+        ),
         step if step == Step::Chroot as i32 => anyhow!("cannot chroot{inside}: {cause}"),
         step if step == Step::Directory as i32 => {
             anyhow!("working directory {}{inside}: {cause}", cwd.display())

@@ -24,6 +24,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::cpus::CpuSet;
+use crate::interrupts::Moved;
 use crate::netns::NetNs;
 use crate::output::Output;
 use crate::placement::Placement;
@@ -80,6 +81,7 @@ pub struct State {
     pub processes: Vec<Process>,
     pub namespaces: Vec<NetNs>,
     pub mounts: Vec<PathBuf>,
+    pub interrupts: Vec<Moved>,
     pub owned: Vec<PathBuf>,
     pub ending: Option<Reason>,
     pub ended: bool,
@@ -116,6 +118,7 @@ impl Shared {
             processes: Vec::new(),
             namespaces: Vec::new(),
             mounts: Vec::new(),
+            interrupts: Vec::new(),
             owned: Vec::new(),
             ending: None,
             ended: false,

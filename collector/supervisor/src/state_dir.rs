@@ -40,6 +40,7 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::interrupts::Moved;
 use crate::procfs::ProcessId;
 
 /// The resources of a supervisor that do not disappear when it is killed.
@@ -53,6 +54,8 @@ pub struct OwnedResources {
     pub processes: Vec<ProcessId>,
     pub mounts: Vec<PathBuf>,
     pub interfaces: Vec<String>,
+    #[serde(default)]
+    pub interrupts: Vec<Moved>,
     pub owned: Vec<PathBuf>,
 }
 
