@@ -1,4 +1,4 @@
-"""Filters that choose the CPUs of server and load, and the addresses of their veth pair.
+"""Filters that choose CPUs and memory nodes of server and load, and the addresses of their veth pair.
 
 They use only `lscpu` and the host's list of addresses; the supervisor verifies the separation during the run.
 """
@@ -9,6 +9,8 @@ import ipaddress
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
+
+_UNBOUND = {"server_nodes": "", "load_nodes": ""}
 
 
 def _ranges(cpus: Iterable[int]) -> str:
@@ -38,15 +40,19 @@ def cpu_sets(
 
     `rows` is `cpus` of `lscpu --json`. With two or more sockets, the server gets the first half of them;
     otherwise the first half of the physical cores, with their thread siblings; one core cannot be split.
-    Lists of the campaign have precedence. Returns `server`, `load` (lists as in /proc), `separated`, `how`.
+    Lists of the campaign have precedence. Returns `server`, `load` (lists as in /proc), `separated`, `how`,
+    and `server_nodes`, `load_nodes`: the memory nodes of the sockets, or "" where memory is not to be bound
+    (no split by socket, or sockets that share a node).
     """
     if server and load:
         return {
+            **_UNBOUND,
             "server": server,
             "load": load,
             "separated": not _numbers(server) & _numbers(load),
             "how": "as set in the campaign",
         }
+    nodes: dict[int, int] = {}
     sockets: dict[int, list[int]] = defaultdict(list)
     cores: dict[tuple[int, int], list[int]] = defaultdict(list)
     for row in rows:
@@ -56,6 +62,8 @@ def cpu_sets(
         cpu = int(row["cpu"])
         socket = int(row["socket"]) if str(row.get("socket", "-")).isdigit() else 0
         core = int(row["core"]) if str(row.get("core", "-")).isdigit() else cpu
+        if str(row.get("node", "-")).isdigit():
+            nodes[cpu] = int(row["node"])
         sockets[socket].append(cpu)
         cores[(socket, core)].append(cpu)
     groups = (
@@ -66,15 +74,23 @@ def cpu_sets(
     every = _ranges(cpu for group in groups for cpu in group)
     if len(groups) < 2:
         return {
+            **_UNBOUND,
             "server": every,
             "load": every,
             "separated": False,
             "how": "not separated: there is one physical core",
         }
     half = (len(groups) + 1) // 2
+    server_cpus = [cpu for group in groups[:half] for cpu in group]
+    load_cpus = [cpu for group in groups[half:] for cpu in group]
+    server_nodes, load_nodes = (
+        {nodes[cpu] for cpu in each if cpu in nodes} for each in (server_cpus, load_cpus)
+    )
+    bound = len(sockets) > 1 and server_nodes and load_nodes and not server_nodes & load_nodes
     return {
-        "server": _ranges(cpu for group in groups[:half] for cpu in group),
-        "load": _ranges(cpu for group in groups[half:] for cpu in group),
+        **({"server_nodes": _ranges(server_nodes), "load_nodes": _ranges(load_nodes)} if bound else _UNBOUND),
+        "server": _ranges(server_cpus),
+        "load": _ranges(load_cpus),
         "separated": True,
         "how": "by socket" if len(sockets) > 1 else "by physical core",
     }

@@ -29,6 +29,37 @@ def test_sockets_come_first() -> None:
     assert sets(placement.cpu_sets(two)) == ("0,2,4,6", "1,3,5,7", True)
 
 
+def with_nodes(*cpus: tuple[int, int, Any]) -> list[dict[str, Any]]:
+    return [
+        {"cpu": cpu, "core": cpu, "socket": socket, "node": node, "online": True}
+        for cpu, socket, node in cpus
+    ]
+
+
+def nodes(result: dict[str, Any]) -> tuple[str, str]:
+    return result["server_nodes"], result["load_nodes"]
+
+
+def test_memory_is_bound_to_the_nodes_of_the_sockets() -> None:
+    one_each = with_nodes((0, 0, 0), (1, 0, 0), (2, 1, 1), (3, 1, 1))
+    assert nodes(placement.cpu_sets(one_each)) == ("0", "1")
+    two_each = with_nodes((0, 0, 0), (1, 0, 1), (2, 1, 2), (3, 1, 3))
+    assert nodes(placement.cpu_sets(two_each)) == ("0-1", "2-3")
+    # lscpu prints numbers as text before util-linux 2.33
+    assert nodes(placement.cpu_sets(with_nodes((0, 0, "0"), (1, 1, "1")))) == ("0", "1")
+
+
+def test_memory_is_not_bound_without_a_split_by_socket_or_with_shared_nodes() -> None:
+    for unbound in (
+        with_nodes((0, 0, 0), (1, 1, 0)),  # the firmware interleaves the sockets
+        with_nodes((0, 0, 0), (1, 0, 1)),  # by physical core
+        with_nodes((0, 0, 0)),
+        with_nodes((0, 0, None), (1, 1, "-")),  # no NUMA
+    ):
+        assert nodes(placement.cpu_sets(unbound)) == ("", "")
+    assert nodes(placement.cpu_sets(with_nodes((0, 0, 0), (1, 1, 1)), "0", "1")) == ("", "")
+
+
 def test_thread_siblings_stay_together() -> None:
     # As Linux numbers them: 0-3 are the first threads of four cores, 4-7 the second.
     one = rows(*((cpu, cpu % 4, 0) for cpu in range(8)))

@@ -19,6 +19,7 @@ from loadprint.reading.queries import Store
 from loadprint.reading.recording import open_run
 from loadprint.reading.sides import Side
 from loadprint.reading.window import Window
+from loadprint.tables import header
 from recordings import Host, make_run, write_json, write_manifest
 
 PORTS = {"net.ipv4.ip_local_port_range": "32768\t60999"}
@@ -139,6 +140,67 @@ def test_pinned_as_the_supervisor_saw_it(tmp_path: Path) -> None:
     assert placed(tmp_path / "c").answer == "inconclusive"
     told = placed(tmp_path / "d", separated=False, how="one core of two threads")
     assert (told.answer, "one core of two threads" in told.text) == ("not separated", True)
+
+
+def test_memory_on_its_nodes_is_part_of_the_evidence(tmp_path: Path) -> None:
+    seen = {"threads": 7, "outside_allowed": 0, "outside_ran": 0}
+    here = seen | {"memory": {"nodes": {"0": 4_000_000}, "bound": "0"}}
+    # 0.9 % elsewhere: within the tolerance
+    there = seen | {"memory": {"nodes": {"0": 900, "1": 99_100}, "bound": "1"}}
+    result = placed(tmp_path / "a", verified=True, server=here, load=there)
+    assert (result.answer, result.text) == (
+        "yes",
+        "server CPU 0, load CPU 1; memory: server 100.0 % on node 0, "
+        "load 0.9 % on node 0 and 99.1 % on node 1; checked during the run: no thread ran elsewhere",
+    )
+    strayed = seen | {"memory": {"nodes": {"0": 970, "1": 20, "2": 10}, "bound": "0-1"}}
+    assert placed(tmp_path / "b", verified=True, server=strayed, load=seen).answer == "yes"
+    strayed = seen | {"memory": {"nodes": {"0": 970, "1": 20, "2": 10}, "bound": "0"}}
+    result = placed(tmp_path / "c", verified=True, server=strayed, load=seen)
+    assert result.answer == "not separated"
+    assert result.text.endswith(": the server has 2.0 % on node 1 and 1.0 % on node 2, and is bound to 0")
+
+
+def test_unbound_memory_is_shown_and_absent_memory_is_not(tmp_path: Path) -> None:
+    seen = {"threads": 7, "outside_allowed": 0, "outside_ran": 0}
+    unbound = seen | {"memory": {"nodes": {"0": 600, "1": 400}, "bound": None}}
+    result = placed(tmp_path / "a", verified=True, server=unbound, load=seen)
+    assert result.answer == "yes"
+    assert "memory: server 60.0 % on node 0 and 40.0 % on node 1; checked" in result.text
+    empty = seen | {"memory": {"nodes": {}, "bound": "0"}}
+    assert "memory" not in placed(tmp_path / "b", verified=True, server=empty, load=seen).text
+
+
+VIRTIO = {
+    "device": "vda",
+    "kind": "disk",
+    "irqs": [
+        {"irq": 35, "name": "virtio1-config", "cpus": "3"},
+        {"irq": 36, "name": "virtio1-req.0", "cpus": "0"},
+        {"irq": 37, "name": "virtio1-req.1", "cpus": "1-2"},
+    ],
+}
+NIC = {"device": "eth0", "kind": "nic", "irqs": [{"irq": 38, "name": "eth0-rx-0", "cpus": "1"}]}
+
+
+def interrupts(run: Measured) -> str | None:
+    side = Side("a", "a", (run.run,))
+    return dict(header.facts([side], [[run]], Comparability("yes", "", (), ()))).get("interrupts")
+
+
+def test_the_header_names_the_cpus_that_serve_interrupts(tmp_path: Path) -> None:
+    run = measured(tmp_path / "a", None, {"interrupts": [VIRTIO, NIC]})
+    assert interrupts(run) == "vda on CPU 0-2, eth0 on CPU 1 (server's CPU 0)"
+    # only the admin queue, or a kernel that does not report the CPUs
+    admin = {"device": "nvme0n1", "irqs": [{"irq": 9, "name": "nvme0q0", "cpus": "2"}]}
+    silent = {"device": "eth0", "irqs": [{"irq": 9, "name": "eth0", "cpus": None}]}
+    run = measured(tmp_path / "b", None, {"interrupts": [admin, silent]})
+    assert interrupts(run) == "nvme0n1 on CPU 2 (server's CPU 0)"
+
+
+def test_a_recording_without_interrupts_has_no_such_line(tmp_path: Path) -> None:
+    assert interrupts(measured(tmp_path / "a")) is None
+    assert interrupts(measured(tmp_path / "b", None, {"interrupts": []})) is None
 
 
 def test_one_run_that_was_not_separated_decides(tmp_path: Path) -> None:

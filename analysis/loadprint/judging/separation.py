@@ -1,4 +1,4 @@
-"""Checks whether server and load stayed on their CPUs, and whether these can have shared a core."""
+"""Checks whether server and load stayed on their CPUs and memory nodes, and whether CPUs shared a core."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadprint.metrics.gather import Measured
-from loadprint.reading.cpusets import cpu_list, named
+from loadprint.reading.cpusets import cpu_list, named, parse_cpus
+from loadprint.reading.documents import shape_error
+from loadprint.reading.shapes import MEMORY
+
+FOREIGN = 0.01  # of the memory of a process that is bound to other nodes
 
 
 @dataclass(frozen=True)
@@ -58,11 +62,37 @@ def _verified(placement: Mapping[str, Any], where: str, run: Measured) -> Pinned
             f"threads were seen on other CPUs {outside} times" if outside else ""
         )
         return Pinned("not separated", f"{where}{f': {reason}' if reason else ''}")
+    memory, foreign = _memory(placement)
+    where += f"; {memory}" if memory else ""
+    if foreign:
+        return Pinned("not separated", f"{where}: {foreign}")
     if placement.get("verified") is None:
         if not run.shared_host:
             return Pinned("yes", where)
         return Pinned("inconclusive", f"{where}, but no program checked whether threads stayed there")
     return Pinned("yes", f"{where}; checked during the run: no thread ran elsewhere")
+
+
+def _memory(placement: Mapping[str, Any]) -> tuple[str, str]:
+    """On which nodes the memory of each role was, and the roles whose bound memory was elsewhere."""
+    texts, foreign = [], []
+    for role, seen in placement.items():
+        memory = seen.get("memory") if isinstance(seen, Mapping) else None
+        if not memory or shape_error(memory, MEMORY):
+            continue
+        nodes = {node: kb for node, kb in (memory.get("nodes") or {}).items() if kb}
+        shares = {node: kb / sum(nodes.values()) for node, kb in nodes.items()}
+        if shares:
+            texts.append(f"{role} {_on_nodes(shares)}")
+        bound = parse_cpus(memory.get("bound"), f"placement.{role}.memory.bound")
+        elsewhere = {node: share for node, share in shares.items() if bound and node not in map(str, bound)}
+        if sum(elsewhere.values()) > FOREIGN:
+            foreign.append(f"the {role} has {_on_nodes(elsewhere)}, and is bound to {memory['bound']}")
+    return f"memory: {', '.join(texts)}" if texts else "", "; ".join(foreign)
+
+
+def _on_nodes(shares: Mapping[str, float]) -> str:
+    return " and ".join(f"{100 * share:.1f} % on node {node}" for node, share in shares.items())
 
 
 def _shared(run: Measured) -> str:

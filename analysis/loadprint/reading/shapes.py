@@ -7,6 +7,8 @@ from loadprint.reading.documents import Each, Kind, ListOf, Shape
 TEXT, NUMBER, NATURAL, SCALAR = Kind.TEXT, Kind.NUMBER, Kind.NATURAL, Kind.SCALAR
 OBJECT: Shape = {}
 
+MEMORY: Shape = {"nodes": Each(NATURAL), "bound": TEXT}  # nodes: kB by memory node
+
 RUN: Shape = {
     "format_version": NUMBER,
     "id": TEXT,
@@ -20,7 +22,13 @@ RUN: Shape = {
     "repeat": NUMBER,
     "seed": NUMBER,
     "roles": Each({"host": TEXT}),
-    "placement": {"connection": TEXT, "how": TEXT, "reason": TEXT},
+    "placement": {
+        "connection": TEXT,
+        "how": TEXT,
+        "reason": TEXT,
+        "server": {"memory": MEMORY},
+        "load": {"memory": MEMORY},
+    },
     "drive": {"rate": NATURAL, "fraction": NATURAL, "maximum": NATURAL, "slowest": TEXT, "saturated": OBJECT},
     "parameters": OBJECT,
     "versions": OBJECT,
@@ -92,6 +100,7 @@ FINGERPRINT: Shape = {
     "block_devices": ListOf({"name": TEXT, "slaves": ListOf(TEXT), "size_bytes": NATURAL}),
     "storage": ListOf({"role": TEXT, "path": TEXT, "device": TEXT, "disks": ListOf(TEXT)}),
     "nics": ListOf({"name": TEXT}),
+    "interrupts": ListOf({"device": TEXT, "irqs": ListOf({"name": TEXT, "cpus": TEXT})}),
     "cpusets": OBJECT,
 }
 MANIFEST: Shape = {"files": Each({"bytes": NATURAL, "crc32c": TEXT})}

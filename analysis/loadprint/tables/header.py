@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
@@ -13,12 +14,14 @@ from loadprint.judging.effective import Server, effective
 from loadprint.judging.facts import connections
 from loadprint.judging.verdicts import Shifts
 from loadprint.metrics.gather import Measured
+from loadprint.reading.cpusets import cpu_list, named, parse_cpus
 from loadprint.reading.sides import Side
 from loadprint.statistics.trend import Trend
 from loadprint.tables.ceilings import Ceilings
 from loadprint.tables.table import Row
 
 MAX_LISTED = 6  # differences of one group
+CONTROL = re.compile(r"-config$|^nvme\d+q0$|mgmnt|async")  # virtio, NVMe, ENA, mlx5
 
 
 def facts(
@@ -39,6 +42,7 @@ def facts(
         ("campaign", _campaign(campaign)),
         ("server", _each(sides, measured, _server)),
         ("host", _each(sides, measured, _host)),
+        ("interrupts", _each(sides, measured, _interrupts)),
         ("connections", _multiplexed(sides, measured)),
         ("warm-up", str(execution.get("warm_promise") or "none declared")),
         ("warmed", "; ".join(_warmed(sides, measured))),
@@ -177,6 +181,26 @@ def _host(run: Measured) -> str:
             ", ".join([f"{role} on {fingerprint.get('host') or '?'}", *(part for part in parts if part)])
         )
     return "; ".join(hosts) or "no recorder ran"
+
+
+def _interrupts(run: Measured) -> str:
+    """The CPUs that serve the interrupts of the data disk and the network interfaces of each host."""
+    hosts = {}
+    for role in run.run.roles:
+        devices = run.run.fingerprint(role).get("interrupts") or []
+        texts = [text for device in devices if (text := _served(device, f"interrupts of {role}"))]
+        cpus = {"server": run.server_cpus, "load": run.load_cpus}.get(role)
+        if texts:
+            hosts[role] = ", ".join(texts) + (f" ({role}'s {named(cpus)})" if cpus else "")
+    return "; ".join(f"{role}: {text}" if len(hosts) > 1 else text for role, text in hosts.items())
+
+
+def _served(device: dict[str, Any], place: str) -> str:
+    """One device with its CPUs, without vectors that no transfer uses; empty if none is known."""
+    irqs = [irq for irq in device.get("irqs") or [] if irq.get("cpus")]
+    irqs = [irq for irq in irqs if not CONTROL.search(str(irq.get("name")))] or irqs
+    cpus = {cpu for irq in irqs for cpu in parse_cpus(irq["cpus"], place) or ()}
+    return f"{device.get('device')} on CPU {cpu_list(tuple(sorted(cpus)))}" if cpus else ""
 
 
 def kernel(fingerprint: dict[str, Any]) -> str:

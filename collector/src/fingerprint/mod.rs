@@ -4,6 +4,7 @@
 mod block;
 mod cpus;
 mod identity;
+mod interrupts;
 mod limits;
 pub mod storage;
 
@@ -85,6 +86,7 @@ pub fn read(
         .collect();
     let setting = |name: &str| chosen(line(&host.sys(&format!("kernel/mm/transparent_hugepage/{name}"))));
     let identity = identity::read(host, root);
+    let storage = storage::roles(host, data_dir, journal_dir);
     json!({
         "host": host_name(host),
         "machine_id": identity.machine_id,
@@ -114,7 +116,8 @@ pub fn read(
         "boost": boost(host),
         "limits": limits::read(host),
         "block_devices": block::devices(host),
-        "storage": storage::roles(host, data_dir, journal_dir),
+        "interrupts": interrupts::devices(host, &storage),
+        "storage": storage,
         "root": storage::root(host),
         "nics": block::nics(host),
         "virtualisation": virtualisation(host, &identity),

@@ -28,6 +28,20 @@ const MISTAKES: &[(&str, &str)] = &[
         "CPU list 0,99: this host has no CPU 99 (online: ",
     ),
     ("run x --cpus 0;1 -- true", "CPU list `0;1` is not like 0-3,8"),
+    (
+        "run x --memory-nodes 0,7 -- true",
+        "memory nodes 0,7: this host has no node 7 with memory (nodes with memory: 0",
+    ),
+    (
+        "run x --memory-nodes first -- true",
+        "memory node list `first` is not like 0-1,3",
+    ),
+    (
+        "irqs --cpus 0 no_such_device",
+        "no block device and no network interface `no_such_device`",
+    ),
+    ("irqs --cpus 0 lo", "lo has no interrupts: it is a virtual device"),
+    ("irqs --cpus 0,99 lo", "CPU list 0,99: this host has no CPU 99"),
     ("run x --stop-signal STOPP -- true", "unknown signal `STOPP`"),
     (
         "run x --user nobodyy -- true",

@@ -34,11 +34,15 @@ class Server(Strict):
 
 
 class Placement(Strict):
-    """The CPUs of server and load: lists as in /proc (`0-3,8`); null: chosen from the topology."""
+    """The CPUs of server and load: lists as in /proc (`0-3,8`); null: chosen from the topology.
+
+    `irq_affinity`: whether the interrupts of the data disk and the network move to the server's CPUs.
+    """
 
     connection: Literal["veth", "socket"] = "veth"
     server_cpus: str | None = None
     load_cpus: str | None = None
+    irq_affinity: Literal["server", "leave"] = "leave"
 
 
 class Data(Strict):
