@@ -5,6 +5,7 @@
 mod common;
 
 use std::fs;
+use std::process::Command;
 
 use common::Supervisor;
 use common::until;
@@ -100,41 +101,39 @@ fn interrupts_are_moved_and_return_however_the_supervisor_ends() {
     let nic = interfaces
         .first()
         .expect("a network interface that is not virtual");
-    for end in ["end", "lease", "kill the daemon", "kill both"] {
-        let options: &[&str] = if end == "lease" {
-            &["--lease", "1s"]
-        } else {
-            &["--lease", "600s"]
-        };
-        let supervisor = Supervisor::start_with(options);
+    for end in ["end", "controller", "kill the daemon", "kill both"] {
+        let mut controller = Command::new("sleep").arg("1000").spawn().unwrap();
+        let controller_pid = controller.id().to_string();
+        let supervisor = Supervisor::start_with(&["--controller-pid", &controller_pid, "--lease", "600s"]);
         let reply = supervisor.ask("irqs", &["--cpus", "0", nic]).unwrap();
-        let (moved, refused) = (&reply["moved"], &reply["refused"]);
-        for entry in moved.as_array().unwrap() {
+        let moved = reply["moved"].as_array().unwrap();
+        for entry in moved {
             let path = format!("/proc/irq/{}/smp_affinity_list", entry["irq"]);
-            if end != "lease" {
-                assert_eq!(fs::read_to_string(path).unwrap().trim(), "0", "{entry}");
-            }
+            assert_eq!(fs::read_to_string(path).unwrap().trim(), "0", "{entry}");
         }
-        assert!(moved != &json!([]) || refused != &json!([]), "{reply}");
+        assert!(!moved.is_empty() || reply["refused"] != json!([]), "{reply}");
         // Again: the first affinity remains the one to restore.
-        if end != "lease" {
-            supervisor.ask("irqs", &["--cpus", "0", nic]).unwrap();
-        }
+        supervisor.ask("irqs", &["--cpus", "0", nic]).unwrap();
         match end {
             "end" => drop(supervisor.ask("end", &[]).unwrap()),
-            "lease" => assert_eq!(supervisor.ended()["left"], json!([])),
-            "kill the daemon" => {
-                common::signal(supervisor.pid, Signal::KILL);
-                assert_eq!(supervisor.ended()["left"], json!([]));
-            }
+            "controller" => controller.kill().unwrap(),
+            "kill the daemon" => common::signal(supervisor.pid, Signal::KILL),
             _ => {
-                common::signal(supervisor.guard, Signal::STOP);
+                common::stop(supervisor.guard);
                 common::signal(supervisor.pid, Signal::KILL);
                 common::signal(supervisor.guard, Signal::KILL);
                 common::until_dead(supervisor.guard);
+                assert_eq!(moved.is_empty(), affinities() == before);
                 drop(Supervisor::start_in(supervisor.into_scratch(), &[]));
+                assert_eq!(affinities(), before, "after: {end}");
+                controller.kill().unwrap();
+                controller.wait().unwrap();
+                continue;
             }
         }
+        controller.kill().ok();
+        controller.wait().unwrap();
+        assert_eq!(supervisor.ended()["left"], json!([]));
         assert_eq!(affinities(), before, "after: {end}");
     }
 }
