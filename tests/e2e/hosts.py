@@ -1,0 +1,331 @@
+"""Hosts for end-to-end tests: each has a network, mount and UTS namespace, a root directory and an SSH server.
+
+The root is Debian 12, unpacked once below var/ and overlaid, so that each host has its files for itself;
+/var/lib/loadprint is a directory of the machine, because servers store no data on overlays. The control node
+is a network namespace with the machine's files. All are joined by a bridge, or by a forwarder that delays and
+loses frames (`forwarder.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from . import ROOT
+
+BASE = ROOT / "var/hosts/debian-12"
+SERVERS = ROOT / "var/servers"
+PACKAGES = "openssh-server,sudo,python3,iproute2,procps,util-linux,ca-certificates"
+SUBNET = "192.168.77."
+NETWORKS = Path("/run/netns")
+SSHD = """Port 22
+HostKey /etc/ssh/host_key
+PidFile none
+UsePAM no
+PermitRootLogin no
+PasswordAuthentication no
+AllowUsers admin
+MaxStartups 100
+Subsystem sftp internal-sftp
+"""
+# $1 overlay's directory, $2 real directory, $3 host name, $4 servers: as the machine boots, then sshd. setpriv ends
+# it with the test process.
+BOOT = """
+set -e
+root=$1/root
+mount -t overlay overlay -o "lowerdir=$5,upperdir=$1/upper,workdir=$1/work" "$root"
+mount -t proc proc "$root/proc"
+mount -t sysfs sysfs "$root/sys"
+mount --bind /sys/fs/cgroup "$root/sys/fs/cgroup"
+for place in /sys/kernel/tracing /sys/kernel/debug /sys/fs/bpf; do mount --rbind $place "$root$place" || :; done
+mount --rbind /dev "$root/dev"
+for place in dev/shm run tmp; do mount -t tmpfs -o mode=1777 tmpfs "$root/$place"; done
+mkdir -p "$root/run/sshd" "$root/var/lib/loadprint" "$root/srv/servers"
+chmod 755 "$root/run"
+mount --bind "$2" "$root/var/lib/loadprint"
+mount --bind -o ro "$4" "$root/srv/servers"
+hostname "$3"
+cd "$root"
+pivot_root . mnt
+umount --lazy /mnt
+exec setpriv --pdeathsig KILL /usr/sbin/sshd -D -e
+"""
+
+
+def unpacked() -> Path:
+    """Give the root directory of the hosts; unpack it the first time."""
+    if not BASE.exists():
+        building = BASE.with_name(BASE.name + ".building")
+        BASE.parent.mkdir(parents=True, exist_ok=True)
+        run("rm", "-rf", "--one-file-system", building)
+        run("debootstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", building)
+        run("useradd", "--root", building, "--create-home", "--shell", "/bin/bash", "--password", "*", "admin")
+        (building / "etc/sudoers.d/admin").write_text("admin ALL=(ALL) NOPASSWD: ALL\n")
+        (building / "etc/ssh/sshd_config").write_text(SSHD)
+        building.rename(BASE)
+    if not (SERVERS / "debian-unstable-mysql-server-core").exists():
+        run(ROOT / "tests/with-server", "true")
+    return BASE
+
+
+def run(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command that must succeed."""
+    done = subprocess.run(
+        [str(word) for word in words], text=True, capture_output=True, check=False, **options
+    )
+    assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+    return done
+
+
+@dataclass
+class Host:
+    """One host; `files` is its root directory as the machine sees it, without mounts; `data` its real directory."""
+
+    name: str
+    address: str
+    place: Path
+    sshd: subprocess.Popen[str] | None = None
+
+    @property
+    def files(self) -> Path:
+        return self.place / "upper"
+
+    @property
+    def data(self) -> Path:
+        return self.place / "data"
+
+    def processes(self) -> list[int]:
+        """List the processes in its network namespace or in one that its supervisor made."""
+        inode = (NETWORKS / self.name).stat().st_ino
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if network(pid) == inode]
+
+    def shell(self, script: str) -> str:
+        """Run a shell script as root inside the host, and give its output."""
+        assert self.sshd is not None
+        return run("nsenter", "-t", self.sshd.pid, "-m", "-n", "-u", "-r", "-w", "sh", "-c", script).stdout
+
+    def start(self) -> None:
+        """Boot: new mounts, an SSH server with the keys that it had."""
+        log = (self.place / "sshd.log").open("a")
+        self.sshd = subprocess.Popen(
+            ["nsenter", f"--net={NETWORKS / self.name}", "unshare", "--mount", "--uts", "--propagation", "private",
+             "sh", "-c", BOOT, "sh", self.place, self.data, self.name, SERVERS, BASE],
+            stdout=log, stderr=log, text=True,
+        )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while "Server listening" not in (self.place / "sshd.log").read_text():
+            assert self.sshd.poll() is None, (self.place / "sshd.log").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """End every process at once, as a power failure does; its disk stays."""
+        deadline = time.monotonic() + 30
+        while alive := self.processes():
+            assert time.monotonic() < deadline, alive
+            for pid in alive:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            if self.sshd is not None:
+                self.sshd.poll()
+            time.sleep(0.02)
+        if self.sshd is not None:
+            self.sshd.wait()
+            self.sshd = None
+
+
+def network(pid: int) -> int | None:
+    """Give the inode of the network namespace of a process; None for one that has ended."""
+    try:
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] in "ZX":
+            return None
+        return os.stat(f"/proc/{pid}/ns/net").st_ino
+    except OSError:
+        return None
+
+
+@dataclass
+class Bench:
+    """A control node, one server and load hosts, joined by a network."""
+
+    place: Path
+    hosts: list[Host]
+    forwarder: subprocess.Popen[str] | None = None
+    variables: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def server(self) -> Host:
+        return self.hosts[0]
+
+    @property
+    def loads(self) -> list[Host]:
+        return self.hosts[1:]
+
+    @property
+    def runs(self) -> Path:
+        return self.place / "runs"
+
+    @property
+    def inventory(self) -> Path:
+        """Write the inventory, as a user does."""
+
+        def entries(hosts: Sequence[Host]) -> dict[str, Any]:
+            return {"hosts": {host.name: {"ansible_host": host.address} for host in hosts}}
+
+        keys = f"-o UserKnownHostsFile={self.place}/known_hosts -o IdentitiesOnly=yes"
+        common = {
+            "ansible_user": "admin",
+            "ansible_become": True,
+            "ansible_ssh_private_key_file": str(self.place / "key"),
+            "ansible_ssh_common_args": keys,
+            "server_cache_dir": "/srv/servers",
+            "server_address": self.server.address,
+            **self.variables,
+        }
+        document = {
+            "all": {
+                "vars": common,
+                "children": {"server": entries([self.server]), "load": entries(self.loads)},
+            }
+        }
+        path = self.place / "hosts.yml"
+        path.write_text(json.dumps(document))
+        return path
+
+    def command(self, *arguments: str | Path) -> list[str]:
+        """Give the command line that runs a program on the control node."""
+        return ["nsenter", f"--net={NETWORKS}/control", *map(str, arguments)]
+
+    def campaign(self, campaign: Path, *settings: str) -> list[str]:
+        """Give the command line of ./characterize on these hosts."""
+        words = [f"campaign_file={campaign}", f"campaign_runs_dir={self.runs}", *settings]
+        return self.command(
+            ROOT / "characterize", "-i", self.inventory, *(word for each in words for word in ("-e", each))
+        )
+
+    def environment(self) -> dict[str, str]:
+        """Keep the files of ansible and ssh in the bench's directory."""
+        return os.environ | {
+            "ANSIBLE_HOME": str(self.place / "ansible"),
+            "ANSIBLE_LOCAL_TEMP": str(self.place / "ansible/tmp"),
+            "ANSIBLE_SSH_CONTROL_PATH_DIR": str(self.place / "cp"),
+            "COLUMNS": "100",
+        }
+
+    def start(self, command: Sequence[str]) -> subprocess.Popen[str]:
+        """Start a command in a separate session, its output in the bench's file `output`."""
+        with (self.place / "output").open("w") as output:
+            return subprocess.Popen(
+                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+                start_new_session=True, env=self.environment(),
+            )  # fmt: skip
+
+    def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+            check=False, env=self.environment(),
+        )  # fmt: skip
+
+    def output(self) -> str:
+        """Give the output of the command that was started last."""
+        return (self.place / "output").read_text()
+
+    def link(self, host: str, *, up: bool) -> None:
+        """Connect or cut a host, or `control`, from the network."""
+        run("ip", "-n", "switch", "link", "set", f"p-{host}", "up" if up else "down")
+
+    def set(self, what: str, value: float) -> None:
+        """Set `delay` (ms, each way) or `loss` (share) between the hosts."""
+        assert self.forwarder is not None
+        forwarder_input, forwarder_output = self.forwarder.stdin, self.forwarder.stdout
+        assert forwarder_input is not None
+        assert forwarder_output is not None
+        forwarder_input.write(f"{what} {value}\n")
+        forwarder_input.flush()
+        assert forwarder_output.readline() == "done\n"
+
+
+def cable(name: str, address: str) -> None:
+    """Make a network namespace and its cable to the switch."""
+    run("ip", "netns", "add", name)
+    run("ip", "-n", "switch", "link", "add", f"p-{name}", "type", "veth", "peer", "name", "eth0", "netns", name)
+    run("ip", "-n", "switch", "link", "set", f"p-{name}", "up")
+    run("ip", "-n", name, "address", "add", f"{address}/24", "dev", "eth0")
+    for device in ("lo", "eth0"):
+        run("ip", "-n", name, "link", "set", device, "up")
+    run("ip", "-n", name, "route", "add", "default", "via", f"{SUBNET}1", "dev", "eth0")
+
+
+def installed(place: Path, name: str, address: str, key: str, known: IO[str]) -> Host:
+    """Make the directories of a host, its keys and its user's authorised key."""
+    host = Host(name, address, place / name)
+    for folder in ("upper/etc/ssh", "upper/home/admin/.ssh", "work", "root", "data"):
+        (host.place / folder).mkdir(parents=True)
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", host.files / "etc/ssh/host_key")
+    known.write(f"{address} {(host.files / 'etc/ssh/host_key.pub').read_text()}")
+    (host.files / "home/admin/.ssh/authorized_keys").write_text(key)
+    (host.files / "etc/hosts").write_text(f"127.0.0.1 localhost {name}\n")
+    run("chown", "-R", "1000:1000", host.files / "home/admin")
+    run("chmod", "700", host.files / "home/admin/.ssh")
+    host.data.chmod(0o755)
+    return host
+
+
+@contextmanager
+def bench(place: Path, *, loads: int = 1, forwarded: bool = False) -> Iterator[Bench]:
+    """Boot one server and `loads` load hosts; `forwarded`: joined by the forwarder, at first without delay."""
+    unpacked()
+    names = {"control": f"{SUBNET}1", "db1": f"{SUBNET}10"}
+    names |= {f"load{number}": f"{SUBNET}{19 + number}" for number in range(1, loads + 1)}
+    place.chmod(0o755)
+    (place / "runs").mkdir()
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", place / "key")
+    made = Bench(place, [])
+    try:
+        run("ip", "netns", "add", "switch")
+        for name, address in names.items():
+            cable(name, address)
+        if forwarded:
+            made.forwarder = subprocess.Popen(
+                ["nsenter", f"--net={NETWORKS}/switch", sys.executable, Path(__file__).with_name("forwarder.py"),
+                 *(f"p-{name}" for name in names)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            )  # fmt: skip
+            assert made.forwarder.stdout is not None
+            assert made.forwarder.stdout.readline() == "ready\n"
+        else:
+            run("ip", "-n", "switch", "link", "add", "br0", "type", "bridge", "forward_delay", "0")
+            run("ip", "-n", "switch", "link", "set", "br0", "up")
+            for name in names:
+                run("ip", "-n", "switch", "link", "set", f"p-{name}", "master", "br0")
+        with (place / "known_hosts").open("w") as known:
+            for name in list(names)[1:]:
+                key = (place / "key.pub").read_text()
+                made.hosts.append(installed(place, name, names[name], key, known))
+        for host in made.hosts:
+            host.start()
+        yield made
+    finally:
+        for host in made.hosts:
+            host.kill()
+        if made.forwarder is not None:
+            made.forwarder.kill()
+            made.forwarder.wait()
+        for connection in (place / "cp").glob("*"):  # the masters of ssh's shared connections
+            subprocess.run(
+                ["ssh", "-o", f"ControlPath={connection}", "-O", "exit", "any"], check=False, capture_output=True
+            )
+        for name in ["switch", *names]:
+            subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
