@@ -64,7 +64,13 @@ def message(content: dict[str, Any], *, hidden: bool) -> str:
     if hidden or content.get("_ansible_no_log"):
         return "failed; its output is hidden because it contains a secret"
     text = content.get("stderr") or content.get("msg") or content.get("stdout") or "failed"
-    return str(text).strip()
+    return re.sub(r"^Task failed: (Action failed: )?", "", str(text).strip())
+
+
+def host_of(result: Any, content: dict[str, Any]) -> str:
+    """Return the host of a failed task, or of an item of its loop: the one to which it was delegated."""
+    delegated = content.get("_ansible_delegated_vars", {}).get("ansible_delegated_host")
+    return str(content.get("failed_on") or delegated or result._host.get_name())
 
 
 class Progress:
@@ -220,17 +226,19 @@ class CallbackModule(Default):  # type: ignore[misc]
             return
         content = result._result
         # the result of a loop has no message: each item has one
-        items = [item for item in content.get("results") or [] if item.get("failed")]
+        items = [item for item in content.get("results") or [] if item.get("failed") or item.get("unreachable")]
         for each in items or [content]:
             text = message(each, hidden=bool(content.get("_ansible_no_log")))
-            self._print(f"{result._host.get_name()}: {result._task.get_name()}: {text}")
+            self._print(f"{host_of(result, each)}: {result._task.get_name()}: {text}")
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """Print the reason why a host is unreachable."""
         if not self._quiet:
             super().v2_runner_on_unreachable(result)
             return
-        self._print(f"{result._host.get_name()}: unreachable: {str(result._result.get('msg', '')).strip()}")
+        items = [item for item in result._result.get("results") or [] if item.get("unreachable")]
+        for each in items or [result._result]:
+            self._print(f"{host_of(result, each)}: unreachable: {message(each, hidden=False)}")
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """Stop the thread; print the recap only with -v."""

@@ -6,6 +6,7 @@ Most programs print the cause first and a line such as `Aborting` or a stack tra
 from __future__ import annotations
 
 import re
+from typing import Any
 
 # Fatal errors of MySQL and MariaDB; then those of
 # apt, debootstrap, the dynamic linker and others.
@@ -45,9 +46,17 @@ def missing_libraries(text: str) -> str:
     return ", ".join(f"{name} of package {_PACKAGES[name]}" if name in _PACKAGES else name for name in names)
 
 
+def failure_text(result: dict[str, Any]) -> str:
+    """Return the reason of a failed task: its standard error, else its message; of a loop, that of the first item."""
+    failed = [item for item in result.get("results") or [] if isinstance(item, dict) and item.get("failed")]
+    content = failed[0] if failed else result
+    text = str(content.get("stderr") or content.get("msg") or content.get("stdout") or "failed").strip()
+    return re.sub(r"^Task failed: (Action failed: )?", "", text)
+
+
 class FilterModule:
     """The filters for Ansible."""
 
     def filters(self) -> dict[str, object]:
         """Return the filters by name."""
-        return {"first_error": first_error, "missing_libraries": missing_libraries}
+        return {"first_error": first_error, "missing_libraries": missing_libraries, "failure_text": failure_text}

@@ -96,6 +96,20 @@ def cpu_sets(
     }
 
 
+def host_cpus(
+    rows: list[dict[str, Any]], role: str, server: str | None = None, load: str | None = None
+) -> dict[str, Any]:
+    """Return the CPU set of a host with one role: that of the campaign, else all online CPUs.
+
+    `rows` and the result are those of `cpu_sets`; the set of the other role is empty.
+    """
+    named = server if role == "server" else load
+    every = _ranges(
+        int(row["cpu"]) for row in rows if str(row.get("online", True)).lower() in {"true", "yes"}
+    )
+    return {"server": "", "load": "", role: named or every, "separated": True, "how": "by host"}
+
+
 def free_slash30(addresses: list[str], seed: str) -> dict[str, str]:
     """Choose a /30 of 198.18.0.0/15 (RFC 2544: benchmarks between hosts) in which the host has no address.
 
@@ -111,9 +125,22 @@ def free_slash30(addresses: list[str], seed: str) -> dict[str, str]:
     raise ValueError("198.18.0.0/15 is full on this host")
 
 
+def load_role(host: str, hosts: list[str]) -> str:
+    """Return the role, and directory in a run, of a load host: `load`, `load-2`, `load-3`."""
+    place = hosts.index(host)
+    return f"load-{place + 1}" if place else "load"
+
+
+def load_roles(hosts: list[str], hostvars: Any) -> dict[str, dict[str, str]]:
+    """Return `{role: {host, cpus}}` of the load hosts, as in run.json."""
+    return {
+        load_role(host, hosts): {"host": host, "cpus": hostvars[host]["target_cpus"]["load"]} for host in hosts
+    }
+
+
 class FilterModule:
     """The filters for Ansible."""
 
     def filters(self) -> dict[str, Any]:
         """Return the filters by name."""
-        return {"cpu_sets": cpu_sets, "free_slash30": free_slash30}
+        return {"cpu_sets": cpu_sets, "free_slash30": free_slash30, "host_cpus": host_cpus, "load_role": load_role, "load_roles": load_roles}

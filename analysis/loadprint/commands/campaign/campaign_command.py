@@ -89,6 +89,9 @@ def add(subparsers: Any) -> None:
         metavar=("EXECUTION", "JSON"),
         help="store the server in an execution; fail if the execution has used another server",
     )
+    internal.add_argument(
+        "--controller", type=int, metavar="PID", help="process that runs the execution until it ends"
+    )
     internal.add_argument("--new", action="store_true", help="do not resume an unfinished execution")
     internal.add_argument(
         "--more", type=int, default=0, metavar="N", help="add N repeats to the newest complete execution"
@@ -138,6 +141,7 @@ def duration_s(document: dict[str, Any]) -> float:
 def _plan(arguments: argparse.Namespace) -> Plan:
     from loadprint.commands.campaign import execution
     from loadprint.commands.campaign.campaign_file import load
+    from loadprint.commands.campaign.divide import require_divisible
     from loadprint.commands.campaign.server_identity import declared, of_sides
 
     if arguments.close is not None:
@@ -149,6 +153,8 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     workloads = _built() if arguments.workloads is None else arguments.workloads
     operations = {entry["name"]: entry.get("operation") for entry in workloads}
     campaign = load(file, arguments.overrides, list(operations), _scales(arguments), arguments.missing)
+    loads = [host.removeprefix("load=") for host in arguments.host if host.startswith("load=")]
+    require_divisible(campaign, workloads, loads)
     # a plan without --server and --runs needs no tarball yet
     server = (
         declared(campaign.server.source, arguments.server) if arguments.server or arguments.runs else None
@@ -159,7 +165,14 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         return execution.plan(campaign, hashed, operations, servers)
     runs = arguments.runs.resolve()
     return execution.open_execution(
-        campaign, hashed, runs, operations, servers, new=arguments.new, more=arguments.more
+        campaign,
+        hashed,
+        runs,
+        operations,
+        servers,
+        new=arguments.new,
+        more=arguments.more,
+        controller=arguments.controller,
     )
 
 

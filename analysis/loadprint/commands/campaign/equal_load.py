@@ -88,8 +88,10 @@ def _saturated(run: Path) -> float | None:
     try:
         if run_status(run) != "complete":
             return None
-        result = json.loads((run / "load" / "result.json").read_text(encoding="utf-8"))
-        return float(result["events"]) / float(result["seconds"])
+        # Each load host has a share of the threads, and thereby of the rate.
+        results = [json.loads(path.read_text(encoding="utf-8")) for path in run.glob("load*/result.json")]
+        rates = [float(result["events"]) / float(result["seconds"]) for result in results]
+        return math.fsum(rates) if rates else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
         return None
 

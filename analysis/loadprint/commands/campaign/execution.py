@@ -21,6 +21,7 @@ from typing import Any
 
 from loadprint.commands.campaign.campaign_model import Campaign, EqualLoad
 from loadprint.commands.campaign.campaign_sides import cells
+from loadprint.commands.campaign.controller import identity_of, is_alive
 from loadprint.commands.campaign.server_identity import MAIN, Identity, confirm, key_of
 from loadprint.configuration.document import DocumentError
 
@@ -180,10 +181,12 @@ def open_execution(  # noqa: PLR0913  the parameters of `plan`, and the place
     *,
     new: bool = False,
     more: int = 0,
+    controller: int | None = None,
 ) -> Plan:
     """Resume the newest unfinished execution with this hash, or start a new one; `latest` links to it.
 
     With `more`, add this number of repeats to the newest complete one; raises DocumentError if there is none.
+    `controller` is the pid of the playbook that opens it; raises DocumentError if another one still runs it.
     """
     parent = runs_directory / campaign.name
     opened = None if new else _resume(parent, hashed)
@@ -198,7 +201,7 @@ def open_execution(  # noqa: PLR0913  the parameters of `plan`, and the place
         except OSError as error:
             raise DocumentError(f"{opened.directory}: cannot create it: {error.strerror}") from None
     assert opened.directory is not None
-    opened.document |= {"status": "running", "opened": _now()}
+    opened.document |= {"status": "running", "opened": _now(), "controller": identity_of(controller)}
     write(opened.directory, opened.document)
     _link(parent / "latest", opened.directory.name)
     return opened
@@ -257,6 +260,12 @@ def _resume(parent: Path, hashed: str) -> Plan | None:
     if found is None:
         return None
     resumed, directory = found
+    other = resumed.document.get("controller")
+    if is_alive(other):
+        raise DocumentError(
+            f"{directory}: process {other['pid']} runs this execution; wait until it has ended, or start "
+            "another execution with -e campaign_new=true"
+        )
     count = len(resumed.document["runs"])
     resumed.messages.append(
         f"resumes {directory.name}: {count - len(resumed.todo)} of {count} runs are complete"

@@ -1,0 +1,60 @@
+"""Runs the tasks of each host independently, and treats an unreachable host as a failed task.
+
+Ansible removes an unreachable host from the play without running `rescue` and `always`: an outage in one
+run would end the whole campaign, and no supervisor.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from ansible.plugins.strategy.free import StrategyModule as Free  # type: ignore[import-untyped]
+
+DOCUMENTATION = """
+name: loadprint
+short_description: independent hosts, and a failed task for an unreachable host
+description: As the strategy free; an unreachable host is a failed task, which a block can rescue.
+author: Loadprint
+"""
+
+
+class Results(deque[Any]):
+    """The queue of task results."""
+
+    def append(self, result: Any) -> None:
+        """Add a result; failures name their host, and one of an unreachable host fails its task."""
+        content = result._return_data
+        items = [each for each in content.get("results") or [] if isinstance(each, dict)]
+        for each in [content, *items]:
+            unreachable = each.pop("unreachable", False)
+            if unreachable or each.get("failed"):
+                each["failed_on"] = host_of(result, each)
+            if unreachable:
+                reason = str(each.get("msg", "")).strip()
+                each |= {"failed": True, "msg": f"{each['failed_on']} is unreachable: {reason}"}
+        super().append(result)
+
+
+def host_of(result: Any, content: dict[str, Any]) -> str:
+    """Return the host to which a task, or this item of its loop, was delegated, else the play's host.
+
+    The result of a connection that failed does not name it; then it is the item of the loop.
+    """
+    item = content.get(content.get("ansible_loop_var", ""))
+    candidates = [
+        content.get("_ansible_delegated_vars", {}).get("ansible_delegated_host"),
+        item[0] if isinstance(item, list) and item else item,
+        result.task_fields.get("delegate_to"),
+    ]
+    known = result.task.get_variable_manager()._inventory.hosts
+    found = next((name for name in candidates if isinstance(name, str) and name in known), None)
+    return found or str(result.host.name)
+
+
+class StrategyModule(Free):  # type: ignore[misc]
+    """The strategy."""
+
+    def __init__(self, tqm: Any) -> None:
+        super().__init__(tqm)
+        self._results = Results()
