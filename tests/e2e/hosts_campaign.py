@@ -1,0 +1,59 @@
+"""Runs the tiny campaign of hosts.yml on the hosts of a bench, and reads what it left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from . import campaigns
+from .hosts import Bench
+
+CAMPAIGN = Path(__file__).with_name("hosts.yml")
+
+
+def written(bench: Bench, *, sides: tuple[str, ...] = ("near",), repeats: int = 1, **side: Any) -> Path:
+    """Write the campaign with these equal sides; `side` overrides keys of all of them."""
+    document = yaml.safe_load(CAMPAIGN.read_text())
+    [original] = document["sides"].values()
+    document |= {"sides": {name: original | side for name in sides}, "reference": sides[0], "repeats": repeats}
+    path = bench.place / "campaign.yml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    return path
+
+
+def complete(bench: Bench) -> set[str]:
+    """Name the complete runs of the newest execution."""
+    return {run for run, status in campaigns.statuses(bench.runs).items() if status == "complete"}
+
+
+def document(bench: Bench, run: str) -> dict[str, Any]:
+    """Read run.json of a run of the newest execution."""
+    return dict(json.loads((newest(bench) / run / "run.json").read_text()))
+
+
+def newest(bench: Bench) -> Path:
+    """Give the directory of the newest execution."""
+    return sorted(bench.runs.glob("*/2*"))[-1]
+
+
+def measuring(bench: Bench, host: int = 1) -> str | None:
+    """Name the run whose load is in its measure phase on a host of the bench now."""
+    for phases in bench.hosts[host].data.glob("executions/2*/*/load*/phases.jsonl"):
+        whole, _, _ = phases.read_text().rpartition("\n")
+        lines = [json.loads(line) for line in whole.splitlines()]
+        if lines and (lines[-1]["phase"], lines[-1]["event"]) == ("measure", "begin"):
+            return phases.parts[-3]
+    return None
+
+
+def left_on(bench: Bench) -> dict[str, list[str]]:
+    """List the processes and supervisors that are left on each host, besides the SSH server."""
+    result = {}
+    for host in bench.hosts:
+        names = [Path(f"/proc/{pid}/comm") for pid in host.processes()]
+        found = [path.read_text().strip() for path in names if path.exists()]
+        result[host.name] = [name for name in found if name.startswith(("loadprint", "mysqld", "sadc"))]
+    return result

@@ -1,0 +1,179 @@
+"""Breaks a campaign on two hosts as it breaks in practice: it goes on or resumes, and no host keeps anything.
+
+The tests share the hosts and one execution: each start resumes what the fault before it left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+
+from . import campaigns, hosts_campaign
+from .hosts import Bench, bench
+
+REPEATS = 8
+OUTAGE_S = 20.0
+LEASE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with bench(tmp_path_factory.mktemp("faults")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def campaign(pair: Bench) -> Path:
+    return hosts_campaign.written(pair, repeats=REPEATS)
+
+
+def started(pair: Bench, campaign: Path) -> tuple[Popen[str], str]:
+    """Start the campaign, or resume it, and wait for a measure phase; give the run."""
+    process = pair.start(pair.campaign(campaign))
+    run = campaigns.wait_for(
+        "a measure phase", lambda: hosts_campaign.measuring(pair) or (process.poll() is not None and "ended")
+    )
+    assert run != "ended", pair.output()
+    return process, str(run)
+
+
+def ended(pair: Bench, process: Popen[str], *, within: float = 900) -> str:
+    campaigns.wait_for("the end of the playbook", lambda: process.poll() is not None, within)
+    return pair.output()
+
+
+def nothing_left(pair: Bench, within: float = 3 * LEASE_S) -> None:
+    campaigns.wait_for("an empty host", lambda: not any(hosts_campaign.left_on(pair).values()), within)
+    for host in pair.hosts:
+        assert host.sshd is None or host.shell("ls /dev/shm") == "", host.name
+
+
+def stop(process: Popen[str]) -> None:
+    """End the playbook with a signal that it cannot handle, as when its machine fails."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def test_a_killed_playbook_leaves_nothing_and_the_next_start_takes_over_within_the_lease(
+    pair: Bench, campaign: Path
+) -> None:
+    process, broken = started(pair, campaign)
+    stop(process)
+    assert hosts_campaign.left_on(pair)["db1"], "the lease is not over yet"
+    process, again = started(pair, campaign)
+    output = pair.output()
+    assert again == broken
+    assert "db1: ended the supervisor of an earlier start of this execution" in output, output
+    assert f"{broken} is incomplete and runs again" in output
+    stop(process)
+    nothing_left(pair)
+
+
+def test_a_second_playbook_does_not_end_the_first(pair: Bench, campaign: Path) -> None:
+    process, _ = started(pair, campaign)
+    second = pair.run(pair.campaign(campaign))
+    assert second.returncode != 0
+    assert "runs this execution; wait until it has ended" in second.stdout, second.stdout
+    assert process.poll() is None
+    campaigns.wait_for("a complete run", lambda: hosts_campaign.complete(pair))
+    stop(process)
+
+
+def test_an_outage_of_ssh_costs_one_run_at_most(pair: Bench, campaign: Path) -> None:
+    before = hosts_campaign.complete(pair)
+    process, _ = started(pair, campaign)
+    pair.link("control", up=False)
+    time.sleep(OUTAGE_S)
+    pair.link("control", up=True)
+    campaigns.wait_for(
+        "two more complete runs",
+        lambda: len(hosts_campaign.complete(pair) - before) >= 2 or process.poll() is not None,
+    )
+    assert process.poll() is None, pair.output()
+    failed = [run for run, status in campaigns.statuses(pair.runs).items() if status == "failed"]
+    assert len(failed) <= 1, pair.output()
+    stop(process)
+
+
+def test_a_load_host_that_dies_fails_its_run_and_the_table_is_printed(pair: Bench, campaign: Path) -> None:
+    process, broken = started(pair, campaign)
+    kept = hosts_campaign.complete(pair)
+    pair.loads[0].kill()
+    pair.link("load1", up=False)
+    output = ended(pair, process)
+    pair.link("load1", up=True)
+    pair.loads[0].start()
+    assert process.returncode != 0
+    run = hosts_campaign.document(pair, broken)
+    assert run["status"] == "failed"
+    assert run["reason"].startswith("load1 is unreachable: "), run["reason"]
+    assert "the other runs are left to the next start" in output, output
+    assert "the same command runs them again" in output
+    assert kept <= hosts_campaign.complete(pair)
+    nothing_left(pair)
+
+
+def test_a_server_host_that_dies_is_named(pair: Bench, campaign: Path) -> None:
+    process, broken = started(pair, campaign)
+    pair.server.kill()
+    pair.link("db1", up=False)
+    output = ended(pair, process)
+    pair.link("db1", up=True)
+    pair.server.start()
+    assert process.returncode != 0
+    assert hosts_campaign.document(pair, broken)["status"] == "failed", output
+    assert "db1 is unreachable: " in output, output
+    # what the load's host recorded was fetched
+    assert (hosts_campaign.newest(pair) / broken / "load" / "ticks.parquet").exists(), output
+    nothing_left(pair)
+
+
+def test_a_server_that_dies_fails_its_run_only(pair: Bench, campaign: Path) -> None:
+    process, broken = started(pair, campaign)
+    [server] = [
+        pid for pid in pair.server.processes() if Path(f"/proc/{pid}/comm").read_text().strip() == "mysqld"
+    ]
+    os.kill(server, signal.SIGKILL)
+    campaigns.wait_for(
+        "the next run",
+        lambda: (hosts_campaign.measuring(pair) or broken) != broken or process.poll() is not None,
+    )
+    run = hosts_campaign.document(pair, broken)
+    assert run["status"] == "failed", pair.output()
+    assert "the server died (signal 9)" in run["reason"]
+    stop(process)
+    nothing_left(pair)
+
+
+def test_a_full_disk_of_the_load_fails_its_run_and_is_named(pair: Bench, campaign: Path) -> None:
+    folder = pair.loads[0].data / "executions"
+    process, broken = started(pair, campaign)
+    stop(process)
+    nothing_left(pair)
+    small = "mount -t tmpfs -o size=64k tmpfs"
+    pair.loads[0].shell(f"{small} /var/lib/loadprint/executions/$(ls {Path('/var/lib/loadprint/executions')} | tail -1)")
+    assert folder.exists()
+    process = pair.start(pair.campaign(campaign))
+    output = ended(pair, process)
+    pair.loads[0].shell("umount /var/lib/loadprint/executions/*")
+    assert process.returncode != 0
+    assert "No space left on device" in output, output
+    assert "load1" in output
+    assert broken
+    nothing_left(pair)
+
+
+def test_the_next_start_completes_the_execution(pair: Bench, campaign: Path) -> None:
+    done = pair.run(pair.campaign(campaign))
+    assert done.returncode == 0, done.stdout
+    assert len(hosts_campaign.complete(pair)) == REPEATS
+    assert len(list(pair.runs.glob("*/2*"))) == 1, "it started a new execution"
+    nothing_left(pair, 10)
+    for host in pair.hosts:
+        assert host.shell("ls /var/lib/loadprint/executions") == ""

@@ -1,0 +1,182 @@
+"""Server and loads on several hosts over SSH: the table, the network's delay in it, what is left, what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import LOADPRINT, campaigns, hosts_campaign
+from .hosts import Bench, bench
+
+DELAY_MS = 5.0
+LOSS = 0.02
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with bench(tmp_path_factory.mktemp("pair"), forwarded=True) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def measured(pair: Bench) -> tuple[Bench, str]:
+    """One campaign of three equal sides: without delay, with delay, with loss."""
+    campaign = hosts_campaign.written(pair, sides=("near", "far", "lossy"))
+    process = pair.start(pair.campaign(campaign))
+    for done, delay, loss in (("near", DELAY_MS, 0.0), ("far", 0.0, LOSS)):
+        campaigns.wait_for(
+            f"{done} complete",
+            lambda run=f"b1-{done}-r1": run in hosts_campaign.complete(pair) or process.poll() is not None,
+        )
+        pair.set("delay", delay)
+        pair.set("loss", loss)
+    process.wait()
+    pair.set("loss", 0)
+    output = pair.output()
+    assert process.returncode == 0, output
+    return pair, output
+
+
+@pytest.fixture(scope="module")
+def rows(measured: tuple[Bench, str]) -> dict[str, list[float]]:
+    """The values of all rows: of near, far and lossy."""
+    place = hosts_campaign.newest(measured[0])
+    done = subprocess.run(
+        [LOADPRINT, "compare", place, "--all", "--format", "json"], capture_output=True, text=True, check=True
+    )
+    groups = json.loads(done.stdout)["groups"]
+    return {row["key"]: [cell["value"] for cell in row["cells"]] for group in groups for row in group["rows"]}
+
+
+def test_the_delay_of_the_network_is_in_the_round_trips(rows: dict[str, list[float]]) -> None:
+    near, far, _ = rows["rtt_p50"]
+    # microseconds; the buckets of the histogram are 7 % wide
+    assert 1.9 * DELAY_MS * 1000 < far - near < 2.6 * DELAY_MS * 1000, rows["rtt_p50"]
+
+
+def test_statements_fall_as_round_trips_predict(measured: tuple[Bench, str]) -> None:
+    place = hosts_campaign.newest(measured[0])
+    results = {
+        side: json.loads((place / f"b1-{side}-r1/load/result.json").read_text()) for side in ("near", "far")
+    }
+    threads = 4
+    second = {side: result["queries"] / result["seconds"] for side, result in results.items()}
+    service_s = threads / second["near"]
+    predicted = threads / (service_s + 2 * DELAY_MS / 1000)
+    assert 0.6 * predicted < second["far"] < 1.15 * predicted, (second, predicted)
+
+
+def test_lost_segments_are_sent_again(rows: dict[str, list[float]]) -> None:
+    near, _, lossy = rows["tcp_retransmits"]
+    assert lossy > near + 1, rows["tcp_retransmits"]
+
+
+def test_every_run_used_all_cpus_of_its_hosts_and_verified_it(measured: tuple[Bench, str]) -> None:
+    made, output = measured
+    for side in ("near", "far", "lossy"):
+        run = hosts_campaign.document(made, f"b1-{side}-r1")
+        assert run["placement"]["verified"], run
+        assert run["placement"]["how"] == "by host"
+        assert set(run["roles"]) == {"server", "load"}
+        assert all(role["cpus"] for role in run["roles"].values())
+    assert "no CPU set was given" not in output
+
+
+def test_nothing_is_left_but_what_is_announced(measured: tuple[Bench, str]) -> None:
+    made, _ = measured
+    assert set(map(tuple, hosts_campaign.left_on(made).values())) == {()}
+    for host in made.hosts:
+        assert host.shell("ls /dev/shm; ls /var/lib/loadprint").split() == ["bin", "executions"]
+        assert host.shell("ls /var/lib/loadprint/executions") == ""
+
+
+def test_no_secret_is_in_any_file(pair: Bench) -> None:
+    """Search all files of the control node and of both hosts while a campaign has its passwords, and after it."""
+    campaign = hosts_campaign.written(pair, sides=("near", "far"))
+    process = pair.start(pair.campaign(campaign, "campaign_new=true"))
+    campaigns.wait_for("a measure phase", lambda: hosts_campaign.measuring(pair) or process.poll() is not None)
+    account = hosts_campaign.newest(pair) / "account"
+    secrets = {path.name: path.read_text().split()[0] for path in account.iterdir()}
+    assert set(secrets) == {"password", "recorder"}
+    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not [line for line in lines for secret in secrets.values() if secret.encode() in line]
+    modes = {path: path.stat().st_mode & 0o777 for path in containing(pair, secrets)}
+    # the generator's and the recorder's copies, and those of the control node
+    assert {path.name for path in modes} <= {"password", "recorder", "init.sql"}, modes
+    assert set(modes.values()) == {0o600}, modes
+    listening = pair.server.shell("ss --no-header --listening --tcp --numeric | awk '{print $4}'").split()
+    assert f"{pair.server.address}:33306" in listening
+    assert not [address for address in listening if address.endswith(":33306") and pair.server.address not in address]
+    process.wait()
+    assert process.returncode == 0, pair.output()
+    assert not containing(pair, secrets)
+    folders = {path.parent for path in hosts_campaign.newest(pair).glob("b*/run.json")}
+    assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o750}
+
+
+def containing(made: Bench, secrets: dict[str, str]) -> list[Path]:
+    """List the files of the bench (control node and hosts) with a secret in them."""
+    texts = [secret.encode() for secret in secrets.values()]
+    found = []
+    for path in made.place.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            content = path.read_bytes() if path.exists() else b""
+            found += [path] if any(text in content for text in texts) else []
+    return found
+
+
+def test_a_target_that_lacks_programs_is_refused_in_one_line(pair: Bench) -> None:
+    pair.loads[0].shell("mv /usr/bin/lscpu /usr/bin/taskset /root/")
+    pair.server.shell("mv /usr/bin/ss /bin/ss.away; rm -f /usr/sbin/debootstrap")
+    try:
+        done = pair.run(pair.campaign(hosts_campaign.written(pair), "campaign_new=true"))
+    finally:
+        pair.loads[0].shell("mv /root/lscpu /root/taskset /usr/bin/")
+        pair.server.shell("mv /bin/ss.away /usr/bin/ss")
+    assert done.returncode != 0
+    lines = [line for line in done.stdout.splitlines() if " lacks " in line]
+    assert len(lines) == 2, done.stdout
+    by_host = {line.split(":")[0]: line for line in lines}
+    assert "lscpu, taskset" in by_host["load1"]
+    assert "sudo apt-get install util-linux" in by_host["load1"]
+    assert "sudo apt-get install iproute2" in by_host["db1"]
+    assert "Traceback" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda tree: tree["server"]["hosts"].update(db2={}), "has 2 hosts (db1, db2)"),
+        (lambda tree: tree["load"]["hosts"].update(db1={}), "several hosts, one of which is the server's (db1)"),
+        (lambda tree: tree["load"]["hosts"].update(load2={}, load3={}, load4={}, load5={}), "4 threads are fewer"),
+    ],
+)
+def test_an_inventory_that_cannot_be_measured_is_refused(pair: Bench, change: Any, expected: str) -> None:
+    document = json.loads(pair.inventory.read_text())
+    change(document["all"]["children"])
+    other = pair.place / "other.yml"
+    other.write_text(json.dumps(document))
+    words = pair.campaign(hosts_campaign.written(pair))
+    words[words.index(str(pair.place / "hosts.yml"))] = str(other)
+    done = pair.run(words)
+    assert done.returncode != 0
+    assert expected in done.stdout, done.stdout
+
+
+def test_an_unknown_host_key_is_refused(pair: Bench) -> None:
+    known = pair.place / "known_hosts"
+    kept = known.read_text()
+    known.write_text("")
+    (pair.place / "cp").rename(pair.place / "cp.away")  # else a shared connection, which is verified, is used
+    try:
+        done = pair.run(pair.campaign(hosts_campaign.written(pair)))
+    finally:
+        (pair.place / "cp.away").rename(pair.place / "cp")
+        known.write_text(kept)
+    assert done.returncode != 0
+    assert "Host key verification failed" in done.stdout, done.stdout
