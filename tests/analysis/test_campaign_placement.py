@@ -100,3 +100,16 @@ def test_a_full_range_is_said() -> None:
     ]
     with pytest.raises(ValueError, match="full"):
         placement.free_slash30(every, "0" * 8)
+
+
+def test_a_host_with_one_role_gives_it_all_online_cpus() -> None:
+    four = [*rows((0, 0, 0), (1, 1, 0), (2, 2, 0)), {"cpu": 3, "core": 3, "socket": 0, "online": False}]
+    assert sets(placement.host_cpus(four, "server")) == ("0-2", "", True)
+    assert sets(placement.host_cpus(four, "load", "0", "1-2")) == ("", "1-2", True)
+
+
+def test_load_hosts_have_a_role_each() -> None:
+    hosts = ["one", "two", "three"]
+    assert [placement.load_role(host, hosts) for host in hosts] == ["load", "load-2", "load-3"]
+    given = {host: {"target_cpus": {"load": "0-1"}} for host in hosts}
+    assert placement.load_roles(hosts, given)["load-2"] == {"host": "two", "cpus": "0-1"}
