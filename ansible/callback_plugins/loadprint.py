@@ -226,7 +226,9 @@ class CallbackModule(Default):  # type: ignore[misc]
             return
         content = result._result
         # the result of a loop has no message: each item has one
-        items = [item for item in content.get("results") or [] if item.get("failed") or item.get("unreachable")]
+        items = [
+            item for item in content.get("results") or [] if item.get("failed") or item.get("unreachable")
+        ]
         for each in items or [content]:
             text = message(each, hidden=bool(content.get("_ansible_no_log")))
             self._print(f"{host_of(result, each)}: {result._task.get_name()}: {text}")

@@ -47,7 +47,7 @@ def missing_libraries(text: str) -> str:
 
 
 def failure_text(result: dict[str, Any]) -> str:
-    """Return the reason of a failed task: its standard error, else its message; of a loop, that of the first item."""
+    """Return the reason of a failed task: its standard error or its message; of a loop, the first item's."""
     failed = [item for item in result.get("results") or [] if isinstance(item, dict) and item.get("failed")]
     content = failed[0] if failed else result
     text = str(content.get("stderr") or content.get("msg") or content.get("stdout") or "failed").strip()
@@ -59,4 +59,8 @@ class FilterModule:
 
     def filters(self) -> dict[str, object]:
         """Return the filters by name."""
-        return {"first_error": first_error, "missing_libraries": missing_libraries, "failure_text": failure_text}
+        return {
+            "first_error": first_error,
+            "missing_libraries": missing_libraries,
+            "failure_text": failure_text,
+        }

@@ -134,7 +134,8 @@ def load_role(host: str, hosts: list[str]) -> str:
 def load_roles(hosts: list[str], hostvars: Any) -> dict[str, dict[str, str]]:
     """Return `{role: {host, cpus}}` of the load hosts, as in run.json."""
     return {
-        load_role(host, hosts): {"host": host, "cpus": hostvars[host]["target_cpus"]["load"]} for host in hosts
+        load_role(host, hosts): {"host": host, "cpus": hostvars[host]["target_cpus"]["load"]}
+        for host in hosts
     }
 
 
@@ -143,4 +144,10 @@ class FilterModule:
 
     def filters(self) -> dict[str, Any]:
         """Return the filters by name."""
-        return {"cpu_sets": cpu_sets, "free_slash30": free_slash30, "host_cpus": host_cpus, "load_role": load_role, "load_roles": load_roles}
+        return {
+            "cpu_sets": cpu_sets,
+            "free_slash30": free_slash30,
+            "host_cpus": host_cpus,
+            "load_role": load_role,
+            "load_roles": load_roles,
+        }

@@ -121,7 +121,10 @@ def test_the_item_of_a_loop_with_a_secret_stays_hidden(tmp_path: Path) -> None:
 def test_the_reason_of_a_failure_is_its_error_output_or_that_of_the_item_of_a_loop() -> None:
     single = {"msg": "non-zero return code", "stderr": "no supervisor at /dev/shm/one"}
     assert messages.failure_text(single) == "no supervisor at /dev/shm/one"
-    loop = {"msg": "One or more items failed", "results": [{"failed": False, "msg": "ok"}, single | {"failed": True}]}
+    loop = {
+        "msg": "One or more items failed",
+        "results": [{"failed": False, "msg": "ok"}, single | {"failed": True}],
+    }
     assert messages.failure_text(loop) == "no supervisor at /dev/shm/one"
     assert messages.failure_text({"msg": "Task failed: Action failed: load1 is unreachable: timed out"}) == (
         "load1 is unreachable: timed out"

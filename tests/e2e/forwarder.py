@@ -3,12 +3,13 @@
 Kernels without netem cannot delay packets. The segments that the sender's kernel has not split yet keep their
 offload header (PACKET_VNET_HDR), so that checksums and large segments pass unchanged.
 
-    forwarder.py IFACE...     commands on standard input: `delay MS`, `loss SHARE`; they apply to frames between two
-                              interfaces other than the first, which is the control node's
+    forwarder.py IFACE...     commands on standard input: `delay MS`, `loss SHARE`; they apply to frames
+                              between two interfaces other than the first, which is the control node's
 """
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import random
 import select
@@ -28,13 +29,15 @@ def opened(name: str) -> socket.socket:
     port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     port.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
     port.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
-    port.setsockopt(SOL_PACKET, 1, struct.pack("iHH8s", socket.if_nametoindex(name), 1, 0, b""))  # promiscuous
+    port.setsockopt(
+        SOL_PACKET, 1, struct.pack("iHH8s", socket.if_nametoindex(name), 1, 0, b"")
+    )  # promiscuous
     port.bind((name, ETH_P_ALL))
     port.setblocking(False)
     return port
 
 
-def main() -> None:
+def main() -> None:  # noqa: PLR0912  one loop, without calls for each frame
     """Forward until standard input ends."""
     ports = [opened(name) for name in sys.argv[1:]]
     control = ports[0]
@@ -85,10 +88,8 @@ def main() -> None:
 
 def send(port: socket.socket, frame: bytes) -> None:
     """Send a frame; a full queue or an interface that is down drops it, as a switch does."""
-    try:
+    with contextlib.suppress(OSError):
         port.send(frame)
-    except OSError:
-        pass
 
 
 if __name__ == "__main__":

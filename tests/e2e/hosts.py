@@ -1,4 +1,4 @@
-"""Hosts for end-to-end tests: each has a network, mount and UTS namespace, a root directory and an SSH server.
+"""Hosts for end-to-end tests: each has network, mount and UTS namespaces, a root directory and sshd.
 
 The root is Debian 12, unpacked once below var/ and overlaid, so that each host has its files for itself;
 /var/lib/loadprint is a directory of the machine, because servers store no data on overlays. The control node
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -37,8 +37,8 @@ AllowUsers admin
 MaxStartups 100
 Subsystem sftp internal-sftp
 """
-# $1 overlay's directory, $2 real directory, $3 host name, $4 servers: as the machine boots, then sshd. setpriv ends
-# it with the test process.
+# $1 overlay's directory, $2 real directory, $3 host name, $4 servers, $5 root directory: mounts as at boot, then
+# sshd, which ends with the test process.
 BOOT = """
 set -e
 root=$1/root
@@ -46,7 +46,7 @@ mount -t overlay overlay -o "lowerdir=$5,upperdir=$1/upper,workdir=$1/work" "$ro
 mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
 mount --bind /sys/fs/cgroup "$root/sys/fs/cgroup"
-for place in /sys/kernel/tracing /sys/kernel/debug /sys/fs/bpf; do mount --rbind $place "$root$place" || :; done
+for place in kernel/tracing kernel/debug fs/bpf; do mount --rbind /sys/$place "$root/sys/$place" || :; done
 mount --rbind /dev "$root/dev"
 for place in dev/shm run tmp; do mount -t tmpfs -o mode=1777 tmpfs "$root/$place"; done
 mkdir -p "$root/run/sshd" "$root/var/lib/loadprint" "$root/srv/servers"
@@ -68,7 +68,9 @@ def unpacked() -> Path:
         BASE.parent.mkdir(parents=True, exist_ok=True)
         run("rm", "-rf", "--one-file-system", building)
         run("debootstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", building)
-        run("useradd", "--root", building, "--create-home", "--shell", "/bin/bash", "--password", "*", "admin")
+        run(
+            "useradd", "--root", building, "--create-home", "--shell", "/bin/bash", "--password", "*", "admin"
+        )
         (building / "etc/sudoers.d/admin").write_text("admin ALL=(ALL) NOPASSWD: ALL\n")
         (building / "etc/ssh/sshd_config").write_text(SSHD)
         building.rename(BASE)
@@ -88,7 +90,10 @@ def run(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
 
 @dataclass
 class Host:
-    """One host; `files` is its root directory as the machine sees it, without mounts; `data` its real directory."""
+    """One host.
+
+    `files` are the files that differ from the common root directory, `data` is its /var/lib/loadprint.
+    """
 
     name: str
     address: str
@@ -111,14 +116,16 @@ class Host:
     def shell(self, script: str) -> str:
         """Run a shell script as root inside the host, and give its output."""
         assert self.sshd is not None
-        return run("nsenter", "-t", self.sshd.pid, "-m", "-n", "-u", "-r", "-w", "sh", "-c", script).stdout
+        return run(
+            "nsenter", "-t", str(self.sshd.pid), "-m", "-n", "-u", "-r", "-w", "sh", "-c", script
+        ).stdout
 
     def start(self) -> None:
         """Boot: new mounts, an SSH server with the keys that it had."""
         log = (self.place / "sshd.log").open("a")
+        inside = ["nsenter", f"--net={NETWORKS / self.name}", "unshare", "--mount", "--uts"]
         self.sshd = subprocess.Popen(
-            ["nsenter", f"--net={NETWORKS / self.name}", "unshare", "--mount", "--uts", "--propagation", "private",
-             "sh", "-c", BOOT, "sh", self.place, self.data, self.name, SERVERS, BASE],
+            [*inside, "--propagation", "private", "sh", "-c", BOOT, "sh", self.place, self.data, self.name, SERVERS, BASE],
             stdout=log, stderr=log, text=True,
         )  # fmt: skip
         deadline = time.monotonic() + 60
@@ -133,10 +140,8 @@ class Host:
         while alive := self.processes():
             assert time.monotonic() < deadline, alive
             for pid in alive:
-                try:
+                with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
             if self.sshd is not None:
                 self.sshd.poll()
             time.sleep(0.02)
@@ -260,7 +265,21 @@ class Bench:
 def cable(name: str, address: str) -> None:
     """Make a network namespace and its cable to the switch."""
     run("ip", "netns", "add", name)
-    run("ip", "-n", "switch", "link", "add", f"p-{name}", "type", "veth", "peer", "name", "eth0", "netns", name)
+    run(
+        "ip",
+        "-n",
+        "switch",
+        "link",
+        "add",
+        f"p-{name}",
+        "type",
+        "veth",
+        "peer",
+        "name",
+        "eth0",
+        "netns",
+        name,
+    )
     run("ip", "-n", "switch", "link", "set", f"p-{name}", "up")
     run("ip", "-n", name, "address", "add", f"{address}/24", "dev", "eth0")
     for device in ("lo", "eth0"):
@@ -285,7 +304,7 @@ def installed(place: Path, name: str, address: str, key: str, known: IO[str]) ->
 
 @contextmanager
 def bench(place: Path, *, loads: int = 1, forwarded: bool = False) -> Iterator[Bench]:
-    """Boot one server and `loads` load hosts; `forwarded`: joined by the forwarder, at first without delay."""
+    """Boot one server and `loads` load hosts; `forwarded`: joined by the forwarder, without delay."""
     unpacked()
     names = {"control": f"{SUBNET}1", "db1": f"{SUBNET}10"}
     names |= {f"load{number}": f"{SUBNET}{19 + number}" for number in range(1, loads + 1)}
@@ -298,9 +317,9 @@ def bench(place: Path, *, loads: int = 1, forwarded: bool = False) -> Iterator[B
         for name, address in names.items():
             cable(name, address)
         if forwarded:
+            program = [sys.executable, str(Path(__file__).with_name("forwarder.py"))]
             made.forwarder = subprocess.Popen(
-                ["nsenter", f"--net={NETWORKS}/switch", sys.executable, Path(__file__).with_name("forwarder.py"),
-                 *(f"p-{name}" for name in names)],
+                ["nsenter", f"--net={NETWORKS}/switch", *program, *(f"p-{name}" for name in names)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             )  # fmt: skip
             assert made.forwarder.stdout is not None
@@ -325,7 +344,9 @@ def bench(place: Path, *, loads: int = 1, forwarded: bool = False) -> Iterator[B
             made.forwarder.wait()
         for connection in (place / "cp").glob("*"):  # the masters of ssh's shared connections
             subprocess.run(
-                ["ssh", "-o", f"ControlPath={connection}", "-O", "exit", "any"], check=False, capture_output=True
+                ["ssh", "-o", f"ControlPath={connection}", "-O", "exit", "any"],
+                check=False,
+                capture_output=True,
             )
         for name in ["switch", *names]:
             subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)

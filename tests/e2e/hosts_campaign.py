@@ -18,7 +18,11 @@ def written(bench: Bench, *, sides: tuple[str, ...] = ("near",), repeats: int = 
     """Write the campaign with these equal sides; `side` overrides keys of all of them."""
     document = yaml.safe_load(CAMPAIGN.read_text())
     [original] = document["sides"].values()
-    document |= {"sides": {name: original | side for name in sides}, "reference": sides[0], "repeats": repeats}
+    document |= {
+        "sides": dict.fromkeys(sides, original | side),
+        "reference": sides[0],
+        "repeats": repeats,
+    }
     path = bench.place / "campaign.yml"
     path.write_text(yaml.safe_dump(document, sort_keys=False))
     return path
@@ -50,7 +54,7 @@ def measuring(bench: Bench, host: int = 1) -> str | None:
 
 
 def left_on(bench: Bench) -> dict[str, list[str]]:
-    """List the processes and supervisors that are left on each host, besides the SSH server."""
+    """List the processes and supervisors that are left on each host, without the SSH server."""
     result = {}
     for host in bench.hosts:
         names = [Path(f"/proc/{pid}/comm") for pid in host.processes()]

@@ -1,4 +1,4 @@
-"""Breaks a campaign on two hosts as it breaks in practice: it goes on or resumes, and no host keeps anything.
+"""Breaks a campaign on two hosts as in practice: it continues or resumes, and no host keeps anything.
 
 The tests share the hosts and one execution: each start resumes what the fault before it left.
 """
@@ -157,7 +157,9 @@ def test_a_full_disk_of_the_load_fails_its_run_and_is_named(pair: Bench, campaig
     stop(process)
     nothing_left(pair)
     small = "mount -t tmpfs -o size=64k tmpfs"
-    pair.loads[0].shell(f"{small} /var/lib/loadprint/executions/$(ls {Path('/var/lib/loadprint/executions')} | tail -1)")
+    pair.loads[0].shell(
+        f"{small} /var/lib/loadprint/executions/$(ls {Path('/var/lib/loadprint/executions')} | tail -1)"
+    )
     assert folder.exists()
     process = pair.start(pair.campaign(campaign))
     output = ended(pair, process)

@@ -1,10 +1,11 @@
-"""Server and loads on several hosts over SSH: the table, the network's delay in it, what is left, what is refused."""
+"""Server and loads on several hosts over SSH: the delay in the table, what is left, what is refused."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from . import LOADPRINT, campaigns, hosts_campaign
 from .hosts import Bench, bench
 
-DELAY_MS = 5.0
+DELAY_S = 0.005  # each way
 LOSS = 0.02
 
 
@@ -28,10 +29,10 @@ def measured(pair: Bench) -> tuple[Bench, str]:
     """One campaign of three equal sides: without delay, with delay, with loss."""
     campaign = hosts_campaign.written(pair, sides=("near", "far", "lossy"))
     process = pair.start(pair.campaign(campaign))
-    for done, delay, loss in (("near", DELAY_MS, 0.0), ("far", 0.0, LOSS)):
+    for done, delay, loss in (("near", 1000 * DELAY_S, 0.0), ("far", 0.0, LOSS)):
         campaigns.wait_for(
             f"{done} complete",
-            lambda run=f"b1-{done}-r1": run in hosts_campaign.complete(pair) or process.poll() is not None,
+            partial(reached, pair, process, f"b1-{done}-r1"),
         )
         pair.set("delay", delay)
         pair.set("loss", loss)
@@ -40,6 +41,10 @@ def measured(pair: Bench) -> tuple[Bench, str]:
     output = pair.output()
     assert process.returncode == 0, output
     return pair, output
+
+
+def reached(made: Bench, process: subprocess.Popen[str], run: str) -> bool:
+    return run in hosts_campaign.complete(made) or process.poll() is not None
 
 
 @pytest.fixture(scope="module")
@@ -55,20 +60,17 @@ def rows(measured: tuple[Bench, str]) -> dict[str, list[float]]:
 
 def test_the_delay_of_the_network_is_in_the_round_trips(rows: dict[str, list[float]]) -> None:
     near, far, _ = rows["rtt_p50"]
-    # microseconds; the buckets of the histogram are 7 % wide
-    assert 1.9 * DELAY_MS * 1000 < far - near < 2.6 * DELAY_MS * 1000, rows["rtt_p50"]
+    # The buckets of the histogram are 7 % wide. A busy machine forwards later, never earlier.
+    assert 1.86 * DELAY_S < far < 10 * DELAY_S, rows["rtt_p50"]
+    assert far - near > DELAY_S, rows["rtt_p50"]
 
 
-def test_statements_fall_as_round_trips_predict(measured: tuple[Bench, str]) -> None:
-    place = hosts_campaign.newest(measured[0])
-    results = {
-        side: json.loads((place / f"b1-{side}-r1/load/result.json").read_text()) for side in ("near", "far")
-    }
-    threads = 4
-    second = {side: result["queries"] / result["seconds"] for side, result in results.items()}
-    service_s = threads / second["near"]
-    predicted = threads / (service_s + 2 * DELAY_MS / 1000)
-    assert 0.6 * predicted < second["far"] < 1.15 * predicted, (second, predicted)
+def test_statements_fall_as_round_trips_predict(rows: dict[str, list[float]]) -> None:
+    """Each statement is one round trip: threads / (service time + round trip), with the round trip measured."""
+    (near, far, _), threads = rows["statements"], 4
+    near_rtt, far_rtt, _ = rows["rtt_p50"]
+    predicted = threads / (threads / near + far_rtt - near_rtt)
+    assert 0.6 * predicted < far < 1.6 * predicted, (near, far, predicted)
 
 
 def test_lost_segments_are_sent_again(rows: dict[str, list[float]]) -> None:
@@ -96,10 +98,12 @@ def test_nothing_is_left_but_what_is_announced(measured: tuple[Bench, str]) -> N
 
 
 def test_no_secret_is_in_any_file(pair: Bench) -> None:
-    """Search all files of the control node and of both hosts while a campaign has its passwords, and after it."""
+    """Search all files of the control node and of both hosts during a campaign and after it."""
     campaign = hosts_campaign.written(pair, sides=("near", "far"))
     process = pair.start(pair.campaign(campaign, "campaign_new=true"))
-    campaigns.wait_for("a measure phase", lambda: hosts_campaign.measuring(pair) or process.poll() is not None)
+    campaigns.wait_for(
+        "a measure phase", lambda: hosts_campaign.measuring(pair) or process.poll() is not None
+    )
     account = hosts_campaign.newest(pair) / "account"
     secrets = {path.name: path.read_text().split()[0] for path in account.iterdir()}
     assert set(secrets) == {"password", "recorder"}
@@ -111,7 +115,9 @@ def test_no_secret_is_in_any_file(pair: Bench) -> None:
     assert set(modes.values()) == {0o600}, modes
     listening = pair.server.shell("ss --no-header --listening --tcp --numeric | awk '{print $4}'").split()
     assert f"{pair.server.address}:33306" in listening
-    assert not [address for address in listening if address.endswith(":33306") and pair.server.address not in address]
+    assert not [
+        address for address in listening if address.endswith(":33306") and pair.server.address not in address
+    ]
     process.wait()
     assert process.returncode == 0, pair.output()
     assert not containing(pair, secrets)
@@ -152,8 +158,14 @@ def test_a_target_that_lacks_programs_is_refused_in_one_line(pair: Bench) -> Non
     ("change", "expected"),
     [
         (lambda tree: tree["server"]["hosts"].update(db2={}), "has 2 hosts (db1, db2)"),
-        (lambda tree: tree["load"]["hosts"].update(db1={}), "several hosts, one of which is the server's (db1)"),
-        (lambda tree: tree["load"]["hosts"].update(load2={}, load3={}, load4={}, load5={}), "4 threads are fewer"),
+        (
+            lambda tree: tree["load"]["hosts"].update(db1={}),
+            "several hosts, one of which is the server's (db1)",
+        ),
+        (
+            lambda tree: tree["load"]["hosts"].update(load2={}, load3={}, load4={}, load5={}),
+            "4 threads are fewer",
+        ),
     ],
 )
 def test_an_inventory_that_cannot_be_measured_is_refused(pair: Bench, change: Any, expected: str) -> None:

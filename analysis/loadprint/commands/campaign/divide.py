@@ -24,11 +24,11 @@ def require_divisible(campaign: Campaign, workloads: Sequence[dict[str, Any]], l
             reason = f"generator {side.generator} does not divide its load"
         elif side.workload in whole:
             reason = f"workload {side.workload} cannot be divided"
-        elif side.threads < len(loads):
+        elif (side.threads or 1) < len(loads):
             reason = f"{side.threads} threads are fewer than the hosts"
         else:
             continue
         raise DocumentError(
-            f"side {name} cannot run on {len(loads)} load hosts ({', '.join(loads)}): {reason}; name one host in "
-            "the inventory's group load, or leave the side out"
+            f"side {name} cannot run on {len(loads)} load hosts ({', '.join(loads)}): {reason}; name one "
+            "host in the inventory's group load, or leave the side out"
         )

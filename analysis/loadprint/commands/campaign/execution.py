@@ -261,7 +261,7 @@ def _resume(parent: Path, hashed: str) -> Plan | None:
         return None
     resumed, directory = found
     other = resumed.document.get("controller")
-    if is_alive(other):
+    if other is not None and is_alive(other):
         raise DocumentError(
             f"{directory}: process {other['pid']} runs this execution; wait until it has ended, or start "
             "another execution with -e campaign_new=true"
