@@ -37,8 +37,8 @@ AllowUsers admin
 MaxStartups 100
 Subsystem sftp internal-sftp
 """
-# $1 overlay's directory, $2 real directory, $3 host name, $4 servers, $5 root directory: mounts as at boot, then
-# sshd, which ends with the test process.
+# $1 overlay's directory, $2 real directory, $3 host name, $4 servers, $5 root directory: mounts as at boot,
+# then sshd, which ends with the test process.
 BOOT = """
 set -e
 root=$1/root
@@ -124,10 +124,10 @@ class Host:
         """Boot: new mounts, an SSH server with the keys that it had."""
         log = (self.place / "sshd.log").open("a")
         inside = ["nsenter", f"--net={NETWORKS / self.name}", "unshare", "--mount", "--uts"]
+        boot = ["sh", "-c", BOOT, "sh", *map(str, (self.place, self.data, self.name, SERVERS, BASE))]
         self.sshd = subprocess.Popen(
-            [*inside, "--propagation", "private", "sh", "-c", BOOT, "sh", self.place, self.data, self.name, SERVERS, BASE],
-            stdout=log, stderr=log, text=True,
-        )  # fmt: skip
+            [*inside, "--propagation", "private", *boot], stdout=log, stderr=log, text=True
+        )
         deadline = time.monotonic() + 60
         while "Server listening" not in (self.place / "sshd.log").read_text():
             assert self.sshd.poll() is None, (self.place / "sshd.log").read_text()

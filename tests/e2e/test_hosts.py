@@ -66,7 +66,7 @@ def test_the_delay_of_the_network_is_in_the_round_trips(rows: dict[str, list[flo
 
 
 def test_statements_fall_as_round_trips_predict(rows: dict[str, list[float]]) -> None:
-    """Each statement is one round trip: threads / (service time + round trip), with the round trip measured."""
+    """Each statement is one round trip: threads / (service time + round trip, as measured)."""
     (near, far, _), threads = rows["statements"], 4
     near_rtt, far_rtt, _ = rows["rtt_p50"]
     predicted = threads / (threads / near + far_rtt - near_rtt)
