@@ -43,12 +43,14 @@ def newest(bench: Bench) -> Path:
     return sorted(bench.runs.glob("*/2*"))[-1]
 
 
-def measuring(bench: Bench, host: int = 1) -> str | None:
-    """Name the run whose load is in its measure phase on a host of the bench now."""
+def measuring(bench: Bench, host: int = 1, *, since_ns: int = 0) -> str | None:
+    """Name the run whose load, started after a time, is in its measure phase on a host of the bench now."""
     for phases in bench.hosts[host].data.glob("executions/2*/*/load*/phases.jsonl"):
         whole, _, _ = phases.read_text().rpartition("\n")
         lines = [json.loads(line) for line in whole.splitlines()]
-        if lines and (lines[-1]["phase"], lines[-1]["event"]) == ("measure", "begin"):
+        if not lines or lines[0]["realtime_ns"] < since_ns:
+            continue
+        if (lines[-1]["phase"], lines[-1]["event"]) == ("measure", "begin"):
             return phases.parts[-3]
     return None
 

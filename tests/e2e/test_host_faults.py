@@ -35,9 +35,11 @@ def campaign(pair: Bench) -> Path:
 
 def started(pair: Bench, campaign: Path) -> tuple[Popen[str], str]:
     """Start the campaign, or resume it, and wait for a measure phase; give the run."""
+    since_ns = time.time_ns()
     process = pair.start(pair.campaign(campaign))
     run = campaigns.wait_for(
-        "a measure phase", lambda: hosts_campaign.measuring(pair) or (process.poll() is not None and "ended")
+        "a measure phase",
+        lambda: hosts_campaign.measuring(pair, since_ns=since_ns) or (process.poll() is not None and "ended"),
     )
     assert run != "ended", pair.output()
     return process, str(run)
