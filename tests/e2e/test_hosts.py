@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from . import LOADPRINT, campaigns, hosts_campaign
-from .hosts import Bench, bench
+from .hosts import NETWORKS, SUBNET, Bench, bench
+from .mirror import mirror
 
 DELAY_S = 0.005  # each way
 LOSS = 0.02
@@ -178,6 +179,17 @@ def test_an_inventory_that_cannot_be_measured_is_refused(pair: Bench, change: An
     done = pair.run(words)
     assert done.returncode != 0
     assert expected in done.stdout, done.stdout
+
+
+def test_a_host_without_lists_of_packages_installs_the_distributions_server(pair: Bench) -> None:
+    with mirror(NETWORKS / "control", f"{SUBNET}1") as url:
+        pair.server.shell(
+            "rm -rf /var/lib/apt/lists/* /etc/apt/sources.list.d/*;"
+            f"echo 'deb {url} bookworm main' >/etc/apt/sources.list"
+        )
+        done = pair.run(pair.campaign(hosts_campaign.written(pair), "mysql_source=package"))
+    assert done.returncode == 0, done.stdout
+    assert "server: mariadb 10.11" in done.stdout, done.stdout
 
 
 def test_an_unknown_host_key_is_refused(pair: Bench) -> None:
