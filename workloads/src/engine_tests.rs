@@ -1,5 +1,7 @@
 //! Tests the engine and the suites with a driver that needs no server.
 
+mod parts;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -24,15 +26,20 @@ use crate::engine::schedule::Rate;
 use crate::options;
 use crate::options::Values;
 use crate::registry;
+use crate::share::Share;
 use crate::stats::Counter;
 use crate::stats::Totals;
 use anyhow::Result;
+use loadprint_recording::clock::monotonic_ns;
 
 /// Records the order of the calls and counts the events of the intervals.
 #[derive(Default)]
 struct Notes {
     calls: Vec<String>,
     events: u64,
+    /// When the first phase starts, and when it started.
+    start_ns: Option<i64>,
+    first_ns: Option<i64>,
 }
 
 impl Observer for Notes {
@@ -44,7 +51,17 @@ impl Observer for Notes {
         Ok(())
     }
 
+    fn ready(&mut self) -> Result<Option<i64>> {
+        Ok(self.start_ns)
+    }
+
+    fn at_rest_before_warmup(&mut self) -> Result<()> {
+        self.calls.push("before warmup".to_owned());
+        Ok(())
+    }
+
     fn phase_starts(&mut self, phase: &str) -> Result<()> {
+        self.first_ns.get_or_insert_with(monotonic_ns);
         self.calls.push(format!("begin {phase}"));
         Ok(())
     }
@@ -74,7 +91,7 @@ impl Observer for Notes {
 
 fn plan(threads: usize, events: u64) -> Plan {
     Plan {
-        threads,
+        share: Share::whole(threads),
         time: None,
         events: Some(events),
         warmup: None,
@@ -91,7 +108,7 @@ fn run_dry(name: &str, given: &[(&str, &str)], seed: u64, plan: &Plan, driver: &
     let mut tables = workload.descriptor().options.to_vec();
     tables.push(options::COMMON);
     let values = Values::defaults(&tables, given);
-    let load = workload.load(&values, plan.threads, seed).unwrap();
+    let load = workload.load(&values, plan.share, seed).unwrap();
     let mut notes = Notes::default();
     let types = workload.descriptor().types.len();
     let outcome = run(
@@ -146,6 +163,7 @@ fn the_server_is_read_at_rest_around_the_measurement_only() {
     };
     let (outcome, notes) = run_dry("oltp_point_select", &[], 1, &warm, &DryRun::default());
     let expected = [
+        "before warmup",
         "begin warmup",
         "end warmup",
         "before",
@@ -401,7 +419,10 @@ fn threads_start_one_by_one_in_the_ramp() {
         ..plan(4, 10)
     };
     let (outcome, notes) = run_dry("oltp_point_select", &[], 1, &ramp, &DryRun::default());
-    assert_eq!(notes.calls[..3], ["begin ramp", "end ramp", "before"]);
+    assert_eq!(
+        notes.calls[..4],
+        ["before warmup", "begin ramp", "end ramp", "before"]
+    );
     assert_eq!(outcome.measured.unwrap().totals[0].get(Counter::Events), 10);
 }
 

@@ -16,6 +16,8 @@ mod report;
 mod result;
 mod series;
 mod server;
+mod server_clock;
+mod share;
 mod stats;
 mod suite;
 mod traffic;

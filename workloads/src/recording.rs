@@ -1,6 +1,8 @@
-//! Writes the load's part of a run directory: `load/*`, and `run.json` and the manifest if no
-//! orchestrator writes them.
+//! Writes the load's part of a run directory: the files of its role, such as `load/*`, and
+//! `run.json` and the manifest if no orchestrator writes them.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
@@ -17,15 +19,28 @@ use serde_json::Value as Json;
 use serde_json::json;
 
 use crate::engine::Interval;
+use crate::options::Values;
 use crate::series::Series;
 use crate::series::reported;
 use crate::series::reported::ReportedInterval;
+use crate::server_clock::ClockReading;
+use crate::share::Part;
+
+/// The state of `clock.jsonl`.
+enum ClockLog {
+    /// It does not exist yet.
+    Empty,
+    Open(File),
+    /// A failure was printed.
+    Lost,
+}
 
 /// An open run directory.
 pub struct Recording {
     run: Directory,
     load: Directory,
     phases: PhaseLog,
+    clock: ClockLog,
     boot_id: String,
     started_ns: i64,
     /// Series of `measure`.
@@ -33,19 +48,20 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Creates `RUN/load`. Refuses a directory that contains results, so that nothing is
-    /// overwritten.
+    /// Creates the directory of the role, such as `RUN/load`. Refuses a directory that contains
+    /// results, so that nothing is overwritten.
     ///
     /// # Errors
     /// If it cannot be created or contains results.
-    pub fn create(run: &Path, types: &'static [&'static str]) -> Result<Self> {
-        refuse_results(run)?;
+    pub fn create(run: &Path, role: &str, types: &'static [&'static str]) -> Result<Self> {
+        refuse_results(run, role)?;
         let run = Directory::create(run).context("--out")?;
-        let load = run.make("load").context("--out")?;
+        let load = run.make(role).context("--out")?;
         let boot_id = clock::boot_id()?;
         Ok(Self {
             series: Series::new(types, load.file("latency.hlog")),
             phases: PhaseLog::create(&load.file("phases.jsonl"), &boot_id)?,
+            clock: ClockLog::Empty,
             run,
             load,
             boot_id,
@@ -61,6 +77,30 @@ impl Recording {
     /// Records the end of a phase.
     pub fn end_phase(&mut self, phase: &str) -> Result<()> {
         Ok(self.phases.end(phase)?)
+    }
+
+    /// Appends a line to `clock.jsonl`, which the first one creates.
+    pub fn write_clock(&mut self, at: &str, reading: ClockReading) -> Result<()> {
+        let file = self.load.file("clock.jsonl");
+        if matches!(self.clock, ClockLog::Empty) {
+            self.clock = ClockLog::Open(file.create()?);
+        }
+        let ClockLog::Open(log) = &mut self.clock else {
+            return Ok(());
+        };
+        let line = format!("{}\n", reading.to_json(at, &self.boot_id));
+        log.write_all(line.as_bytes())
+            .with_context(|| file.path().display().to_string())
+    }
+
+    /// Writes no further line to `clock.jsonl`.
+    pub fn lose_clock(&mut self) {
+        self.clock = ClockLog::Lost;
+    }
+
+    /// False after [`Recording::lose_clock`].
+    pub fn has_clock(&self) -> bool {
+        !matches!(self.clock, ClockLog::Lost)
     }
 
     /// Adds an interval of `measure`.
@@ -100,10 +140,10 @@ impl Recording {
     }
 
     /// Writes `run.json` and the manifest, unless an orchestrator or a recorder has written
-    /// `run.json`.
+    /// `run.json`, or this process is only a part of the load.
     pub fn finish(&self, info: &RunInfo<'_>) -> Result<()> {
         let file = self.run.file("run.json");
-        if file.exists() {
+        if info.part.is_some() || file.exists() {
             return Ok(());
         }
         let id = self
@@ -139,12 +179,29 @@ impl Recording {
     }
 }
 
+/// The directory of `--role`.
+///
+/// # Errors
+/// If it is not one of a load.
+pub fn role(values: &Values) -> Result<&str> {
+    let role = values.text("role")?.unwrap_or("load");
+    let number = role
+        .strip_prefix("load-")
+        .and_then(|number| number.parse::<u16>().ok());
+    // The number as it would be printed: no sign, no leading zero.
+    let numbered = number.is_some_and(|number| number >= 2 && role == format!("load-{number}"));
+    if role != "load" && !numbered {
+        bail!("--role={role} is not load, load-2, load-3, ...");
+    }
+    Ok(role)
+}
+
 /// Refuses a run directory that contains results.
 ///
 /// # Errors
 /// The existing file.
-pub fn refuse_results(run: &Path) -> Result<()> {
-    let result = run.join("load/result.json");
+pub fn refuse_results(run: &Path, role: &str) -> Result<()> {
+    let result = run.join(role).join("result.json");
     if result.exists() {
         bail!(
             "{}: the result exists already: give a new directory in --out",
@@ -170,6 +227,8 @@ pub struct RunInfo<'a> {
     pub server: &'a Json,
     /// Why the run failed.
     pub reason: Option<&'a str>,
+    /// The part of the load that this process ran.
+    pub part: Option<Part>,
 }
 
 #[cfg(test)]
@@ -188,7 +247,7 @@ mod tests {
         for name in ["phases.jsonl", "server.json", ".server.json.tmp", "latency.hlog"] {
             symlink(&kept, run.join("load").join(name)).unwrap();
         }
-        let mut recording = Recording::create(&run, &["transaction"]).unwrap();
+        let mut recording = Recording::create(&run, "load", &["transaction"]).unwrap();
         recording.start_phase("measure").unwrap();
         recording.write_server(&json!({})).unwrap();
         let histogram = Histogram::new(3).unwrap();
@@ -207,7 +266,7 @@ mod tests {
         let other = dir.path().join("other");
         fs::create_dir(&other).unwrap();
         symlink(run.join("load"), other.join("load")).unwrap();
-        let error = Recording::create(&other, &[]).err().unwrap();
+        let error = Recording::create(&other, "load", &[]).err().unwrap();
         assert!(
             format!("{error:#}").contains("other/load: a symbolic link"),
             "{error:#}"

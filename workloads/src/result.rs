@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::engine::Measured;
 use crate::engine::Outcome;
 use crate::engine::schedule::Rate;
+use crate::share::Part;
 use crate::stats::Counter;
 use crate::stats::Totals;
 use crate::stats::histogram::HistogramError;
@@ -25,9 +26,11 @@ pub struct ResultContext<'a> {
     pub operation: &'a str,
     /// All options.
     pub options: &'a Json,
-    /// Threads.
+    /// Threads of this part.
     pub threads: usize,
-    /// Requested operations per second.
+    /// The part of the load that this process ran.
+    pub part: Option<Part>,
+    /// Requested operations per second, of this part.
     pub rate: Option<Rate>,
     /// Percentile that is added to every latency as `p<N>`.
     pub percentile: u8,
@@ -132,6 +135,9 @@ pub fn result_json(
     });
     let parts = [about, open_loop, counted].into_iter();
     let mut result: Map<String, Json> = parts.filter_map(into_object).flatten().collect();
+    if let Some(Part { number, of }) = context.part {
+        result.insert("part".to_owned(), json!({"number": number, "of": of}));
+    }
     for name in context.unseen {
         result.insert((*name).to_owned(), Json::Null);
     }

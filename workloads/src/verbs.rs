@@ -26,6 +26,7 @@ use crate::workload::Finding;
 use crate::workload::Setup;
 use crate::workload::Workload;
 
+mod division;
 mod limits;
 mod plan;
 mod run;
@@ -33,17 +34,19 @@ mod sweep;
 
 /// Formats the list of workloads.
 pub fn list(as_json: bool) -> String {
-    let descriptors = WORKLOADS.iter().map(|workload| workload.descriptor());
     if as_json {
-        let entries: Vec<Json> = descriptors
+        let entries: Vec<Json> = WORKLOADS
+            .iter()
             .map(|workload| {
+                let (workload, divides) = (workload.descriptor(), workload.divides());
                 json!({"name": workload.name, "summary": workload.summary, "operation": workload.operation, "types": workload.types,
-                    "generators": external::generators(workload.name)})
+                    "generators": external::generators(workload.name), "divides": divides})
             })
             .collect();
         return format!("{:#}", Json::from(entries));
     }
-    let lines = descriptors.map(|workload| {
+    let lines = WORKLOADS.iter().map(|workload| {
+        let workload = workload.descriptor();
         format!(
             "{:<23}{}\n{:23}operation: {}\n{:23}generators: {}",
             workload.name,
@@ -64,6 +67,7 @@ pub fn list(as_json: bool) -> String {
 pub fn run_verb(verb: Verb, workload: &dyn Workload, values: &Values) -> Result<u8> {
     let watchdog = Watchdog::start()?;
     if verb != Verb::Run {
+        division::refuse(verb, values)?;
         return run_with_interrupts(verb, workload, values, &watchdog, None);
     }
     let interrupts = Interrupts::install(&watchdog)?;

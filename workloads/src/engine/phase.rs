@@ -58,14 +58,14 @@ impl Run<'_> {
                     if now_ready > ready {
                         (ready, since) = (now_ready, Instant::now());
                     }
-                    observer.connecting(ready, self.plan.threads)?;
+                    observer.connecting(ready, self.plan.share.threads)?;
                     if since.elapsed() >= init_timeout {
                         self.disconnect_threads();
                         bail!(
                             "{}: {ready} of {} threads were connected and prepared, and no further one in {} s: \
                              check the server's load and error log, or raise --thread-init-timeout",
                             self.driver.describe(),
-                            self.plan.threads,
+                            self.plan.share.threads,
                             init_timeout.as_secs_f64()
                         );
                     }

@@ -16,10 +16,13 @@ use super::sockets::sockets;
 use crate::driver::Driver;
 use crate::driver::mysql::MysqlDriver;
 use crate::output::Output;
+use crate::recording;
 use crate::recording::Recording;
 use crate::recording::RunInfo;
 use crate::series::reported::Timestamp;
 use crate::server::Server;
+use crate::server_clock;
+use crate::share::Share;
 
 /// A run of an external generator.
 pub struct ExternalRun<'a> {
@@ -59,13 +62,14 @@ impl ExternalRun<'_> {
             output: job.output,
             window: <(Timestamp, Timestamp)>::default(),
         };
-        let preflight = job
-            .workload
-            .preflight(job.values, job.threads, monitor.server.connection());
+        let preflight =
+            job.workload
+                .preflight(job.values, Share::whole(job.threads), monitor.server.connection());
         preflight.map_err(place)?;
         let out = job.values.text("out")?.map(Path::new);
         let types = job.workload.descriptor().types;
-        monitor.recording = out.map(|run| Recording::create(run, types)).transpose()?;
+        let role = recording::role(job.values)?;
+        monitor.recording = out.map(|run| Recording::create(run, role, types)).transpose()?;
         job.output.line(&format!(
             "Running {} with {} on {}, {} threads",
             job.workload.descriptor().name,
@@ -73,6 +77,7 @@ impl ExternalRun<'_> {
             driver.account.describe(),
             job.threads
         ));
+        server_clock::record(monitor.recording.as_mut(), "before", &mut monitor.server);
         let before = sockets();
         let outcome = self.generator.run(job, &mut monitor).map_err(place);
         let (mut outcome, error) = match outcome {
@@ -83,6 +88,9 @@ impl ExternalRun<'_> {
             "sockets".to_owned(),
             json!({"before": before, "after": sockets()}),
         );
+        if error.is_none() && outcome.failure.is_none() && outcome.signal.is_none() {
+            server_clock::record(monitor.recording.as_mut(), "after", &mut monitor.server);
+        }
         self.conclude(&outcome, error, &monitor, result)
     }
 
@@ -157,6 +165,7 @@ impl ExternalRun<'_> {
             operation: context.operation,
             server: monitor.server.version(),
             reason,
+            part: None,
         })?;
         Ok(json)
     }

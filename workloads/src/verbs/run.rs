@@ -24,11 +24,15 @@ use crate::engine::load::Load;
 use crate::engine::load::Moment;
 use crate::options::Values;
 use crate::output::Output;
+use crate::recording;
 use crate::recording::Recording;
 use crate::recording::RunInfo;
 use crate::report;
 use crate::result;
 use crate::server::Server;
+use crate::server_clock;
+use crate::share::Part;
+use crate::share::Share;
 use crate::stats::Counter;
 use crate::stats::Totals;
 use crate::workload::Workload;
@@ -42,6 +46,8 @@ pub struct NativeRun<'a> {
     pub driver: &'a MysqlDriver,
     pub seed: u64,
     pub plan: Plan,
+    /// The part of the load that this process runs.
+    pub part: Option<Part>,
     pub output: &'a Output,
     pub interrupts: &'a Interrupts,
 }
@@ -64,16 +70,15 @@ impl NativeRun<'_> {
 
     fn try_run(&self, result: &mut Option<Json>) -> Result<u8> {
         let values = self.values;
-        let load = self.workload.load(values, self.plan.threads, self.seed)?;
+        let share = self.plan.share;
+        let load = self.workload.load(values, share, self.seed)?;
         // Before the run directory is created: a server that does not answer, or tables that do not
         // match, leave no files.
         let server = self.driver.connect().and_then(Server::read);
         let mut server = server.map_err(|error| self.driver.explain(error.into()))?;
-        let preflight = self
-            .workload
-            .preflight(values, self.plan.threads, server.connection());
+        let preflight = self.workload.preflight(values, share, server.connection());
         preflight.map_err(|error| self.driver.explain(error))?;
-        let connections = load.connections(self.plan.threads);
+        let connections = load.connections(share.threads);
         limits::raise_file_limit(connections)?;
         // The limits of the first server are used for all, among which the connections are divided.
         let requirements = Requirements {
@@ -88,24 +93,25 @@ impl NativeRun<'_> {
             server,
             recording: values
                 .text("out")?
-                .map(|run| Recording::create(Path::new(run), types))
+                .map(|run| Recording::create(Path::new(run), recording::role(values)?, types))
+                .transpose()?,
+            start_at: values
+                .given("start-at")?
+                .then(|| values.int("start-at"))
                 .transpose()?,
             output: self.output,
-            threads: self.plan.threads,
+            threads: share.threads,
             report_every: u32::try_from(values.int("report-interval")?)?,
             percentile: u8::try_from(values.int("percentile")?)?,
             pending: Totals::default(),
             pending_ns: 0,
         };
-        self.output.line(&format!(
-            "Running {} on {} with {} threads, seed {}",
-            self.workload.descriptor().name,
-            self.driver.account.describe(),
-            self.plan.threads,
-            self.seed
-        ));
+        self.print_start();
         let mut plan = self.plan.clone();
-        plan.threads = connections;
+        if connections != share.threads {
+            // Of a workload that does not divide.
+            plan.share = Share::whole(connections);
+        }
         if let Some(rate) = &mut plan.rate {
             rate.per_second /= load.operations_per_event();
         }
@@ -118,6 +124,20 @@ impl NativeRun<'_> {
             &mut observer,
         );
         self.conclude(outcome, load.as_ref(), &mut observer, result)
+    }
+
+    fn print_start(&self) {
+        let Share { threads, all, .. } = self.plan.share;
+        let others = match self.part {
+            Some(Part { number, of }) => format!(" of {all} (part {number} of {of})"),
+            None => String::new(),
+        };
+        self.output.line(&format!(
+            "Running {} on {} with {threads}{others} threads, seed {}",
+            self.workload.descriptor().name,
+            self.driver.account.describe(),
+            self.seed
+        ));
     }
 
     fn conclude(
@@ -142,6 +162,10 @@ impl NativeRun<'_> {
             .or(failure)
             .or_else(|| error.map(|error| self.driver.explain(error)))
             .filter(|_| !(self.interrupts.ended_calls().is_some() || cut_off));
+        // After a failure the connection may hang.
+        if error.is_none() && self.interrupts.ended_calls().is_none() {
+            server_clock::record(observer.recording.as_mut(), "after", &mut observer.server);
+        }
         let interrupted = signal.map(|signal| anyhow!("interrupted by signal {signal}"));
         let reason = error
             .as_ref()
@@ -164,6 +188,10 @@ impl NativeRun<'_> {
     fn print_traffic(&self, measured: &Measured, observer: &RunObserver<'_>) -> Result<()> {
         let account = &self.driver.account;
         if self.values.text("protocol")? == Some("auto") {
+            return Ok(());
+        }
+        if self.part.is_some() {
+            self.output.line("Server counters are those of all parts");
             return Ok(());
         }
         let events = Totals::sum(&measured.totals).get(Counter::Events);
@@ -215,7 +243,8 @@ impl NativeRun<'_> {
                 descriptor,
                 operation: load.operation().unwrap_or(descriptor.operation),
                 options: &options,
-                threads: self.plan.threads,
+                threads: self.plan.share.threads,
+                part: self.part,
                 rate: self.plan.rate,
                 percentile: observer.percentile,
                 seed: self.seed,
@@ -252,6 +281,7 @@ impl NativeRun<'_> {
             operation: load.operation().unwrap_or(descriptor.operation),
             server: observer.server.version(),
             reason,
+            part: self.part,
         })
     }
 }
@@ -261,6 +291,8 @@ struct RunObserver<'a> {
     load: &'a dyn Load,
     server: Server,
     recording: Option<Recording>,
+    /// When the first phase starts, by the server's clock.
+    start_at: Option<i64>,
     output: &'a Output,
     threads: usize,
     report_every: u32,
@@ -310,6 +342,22 @@ impl Observer for RunObserver<'_> {
         Ok(())
     }
 
+    fn ready(&mut self) -> Result<Option<i64>> {
+        let (recording, server) = (self.recording.as_mut(), &mut self.server);
+        let Some(start_at) = self.start_at else {
+            server_clock::record(recording, "before", server);
+            return Ok(None);
+        };
+        let (start_ns, ahead) = server_clock::convert_start(start_at, recording, server)?;
+        let line = format!("Starting in {ahead:.3} s by the server's clock");
+        self.output.line(&line);
+        Ok(Some(start_ns))
+    }
+
+    fn at_rest_before_warmup(&mut self) -> Result<()> {
+        Ok(self.server.read_before_warmup()?)
+    }
+
     fn phase_starts(&mut self, phase: &str) -> Result<()> {
         self.output.line(match phase {
             "ramp" => "Starting the threads one by one (not counted)",
@@ -318,9 +366,6 @@ impl Observer for RunObserver<'_> {
         });
         self.pending = Totals::default();
         self.pending_ns = 0;
-        if phase != "measure" {
-            self.server.read_before_warmup()?;
-        }
         self.recording
             .as_mut()
             .map_or(Ok(()), |recording| recording.start_phase(phase))

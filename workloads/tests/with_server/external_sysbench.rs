@@ -87,6 +87,8 @@ fn windows_agree(bench: &Bench, name: &str) -> bool {
         names,
         ["warmup begin", "warmup end", "measure begin", "measure end"]
     );
+    let clock = fs::read_to_string(run.join("load/clock.jsonl")).unwrap();
+    assert_eq!(clock.lines().count(), 2, "before and after the run: {clock}");
     let measured = (stamps[3].2 - stamps[2].2) as f64 / 1e9;
     assert!(run.join("load/throughput.parquet").exists() && run.join("load/latency.hlog").exists());
     // The server's count in the window, without the warm-up: both statuses were read while sysbench

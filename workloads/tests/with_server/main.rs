@@ -22,6 +22,8 @@ mod external_sysbench;
 mod hostile;
 mod insert_benchmark;
 mod oltp;
+mod parts;
+mod parts_refused;
 mod protocols;
 mod statements;
 mod sweep;

@@ -23,6 +23,7 @@ use crate::engine::load::Load;
 use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
+use crate::share::Share;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
 use crate::workload::Point;
@@ -136,6 +137,11 @@ impl Workload for InsertBenchmark {
         Some(Protocol::Emulated)
     }
 
+    /// A step starts when all clients have ended the one before.
+    fn divides(&self) -> bool {
+        false
+    }
+
     fn points(&self, values: &Values) -> Result<Vec<Point>> {
         if values.int("events")? > 0 {
             bail!("--events: not used by insert_benchmark; give --rows-i0, --rows-i1, --rows-i2 or --time");
@@ -164,8 +170,8 @@ impl Workload for InsertBenchmark {
         Ok(points)
     }
 
-    fn preflight(&self, values: &Values, threads: usize, connection: &mut dyn Connection) -> Result<()> {
-        table::preflight(connection, values, threads, Self::step(values)?)
+    fn preflight(&self, values: &Values, share: Share, connection: &mut dyn Connection) -> Result<()> {
+        table::preflight(connection, values, share.threads, Self::step(values)?)
     }
 
     fn check(&self, setup: &Setup<'_>) -> Result<Vec<Finding>> {
@@ -176,11 +182,11 @@ impl Workload for InsertBenchmark {
         table::cleanup(setup)
     }
 
-    fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
+    fn load(&self, values: &Values, share: Share, seed: u64) -> Result<Box<dyn Load>> {
         Ok(Box::new(load::StepLoad::new(
             values,
             Self::step(values)?,
-            threads,
+            share.threads,
             seed,
         )?))
     }

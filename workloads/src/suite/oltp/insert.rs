@@ -21,6 +21,7 @@ pub struct Inserts {
     tables: i64,
     keys: Keys,
     unique: bool,
+    /// Of all parts.
     threads: usize,
     seed: u64,
 }

@@ -25,6 +25,7 @@ pub struct RandomSelect {
     delta: Option<i64>,
     table_size: i64,
     distribution: Distribution,
+    /// Of all parts.
     threads: usize,
     seed: u64,
 }

@@ -2,6 +2,7 @@
 //! data dictionary and some rows by their key, never a whole table.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use anyhow::Context;
 use anyhow::Result;
@@ -122,8 +123,8 @@ pub fn rows(connection: &mut dyn Connection, workload: &str, tables: usize, rows
 ///
 /// # Errors
 /// An error of the server; or one line with the table and the fix.
-pub fn empty(connection: &mut dyn Connection, workload: &str, tables: usize) -> Result<()> {
-    for table in 1..=tables {
+pub fn empty(connection: &mut dyn Connection, workload: &str, tables: RangeInclusive<usize>) -> Result<()> {
+    for table in tables {
         if let Some(last) = last_id(connection, table)? {
             bail!(
                 "sbtest{table} has rows up to id {last} of an earlier run, {workload} starts at 1: \

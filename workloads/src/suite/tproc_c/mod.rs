@@ -35,6 +35,7 @@ use crate::options::Kind;
 use crate::options::OptionSpec;
 use crate::options::Values;
 use crate::random::Rng;
+use crate::share::Share;
 use crate::workload::Descriptor;
 use crate::workload::Finding;
 use crate::workload::Setup;
@@ -135,8 +136,8 @@ impl Workload for TprocC {
         load::warmup(setup)
     }
 
-    fn preflight(&self, values: &Values, threads: usize, connection: &mut dyn Connection) -> Result<()> {
-        preflight::preflight(values, threads, connection)
+    fn preflight(&self, values: &Values, share: Share, connection: &mut dyn Connection) -> Result<()> {
+        preflight::preflight(values, share.all, connection)
     }
 
     fn check(&self, setup: &Setup<'_>) -> Result<Vec<Finding>> {
@@ -147,14 +148,14 @@ impl Workload for TprocC {
         load::cleanup(setup)
     }
 
-    fn load(&self, values: &Values, threads: usize, seed: u64) -> Result<Box<dyn Load>> {
+    fn load(&self, values: &Values, share: Share, seed: u64) -> Result<Box<dyn Load>> {
         Ok(Box::new(TprocLoad {
             warehouses: given_warehouses(values)?,
             mode: Mode::of(values)?,
             all: values.flag("all-warehouses")?,
             pauses: values.flag("keying-thinking")?,
             strict: values.flag("strict")?,
-            threads,
+            threads: share.all,
             seed,
             before: Mutex::default(),
             after: Mutex::default(),
@@ -239,6 +240,7 @@ struct TprocLoad {
     all: bool,
     pauses: bool,
     strict: bool,
+    /// Of all parts.
     threads: usize,
     seed: u64,
     before: Mutex<Counts>,

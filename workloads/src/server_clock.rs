@@ -1,0 +1,197 @@
+//! Measures the difference between this host's clocks and the server's CLOCK_REALTIME, through a
+//! connection to the server. The analysis aligns recordings of several hosts with it.
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+use loadprint_recording::clock::monotonic_ns;
+use loadprint_recording::clock::realtime_ns;
+use serde_json::Value as Json;
+use serde_json::json;
+
+use crate::driver::Connection;
+use crate::driver::Row;
+use crate::recording::Recording;
+use crate::server::Server;
+
+/// Round trips of a measurement; the shortest one is used, whose bound is the smallest.
+const ROUND_TRIPS: usize = 20;
+/// SYSDATE(6) cuts off what is below a microsecond.
+const RESOLUTION_NS: i64 = 1_000;
+/// The longest wait for `--start-at`: a time further ahead is not in nanoseconds, or the server's
+/// clock is wrong.
+const LONGEST_WAIT_S: f64 = 3600.0;
+/// In UTC: a local time is ambiguous when daylight saving time ends.
+const SET_UTC: &str = "SET time_zone = '+00:00'";
+const NOW: &str = "SELECT UNIX_TIMESTAMP(SYSDATE(6))";
+
+/// The clocks of both hosts at one moment, in the middle of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockReading {
+    /// This host's CLOCK_MONOTONIC.
+    pub monotonic_ns: i64,
+    /// This host's CLOCK_REALTIME.
+    pub realtime_ns: i64,
+    /// The server's CLOCK_REALTIME.
+    pub server_realtime_ns: i64,
+    /// The largest error of `server_realtime_ns`.
+    pub bound_ns: i64,
+}
+
+impl ClockReading {
+    /// Reads the server's clock some times and keeps the best reading.
+    ///
+    /// # Errors
+    /// If the server does not answer with its time.
+    pub fn measure(connection: &mut dyn Connection) -> Result<Self> {
+        connection.query(SET_UTC.as_bytes())?;
+        let mut best = Self::read(connection)?;
+        for _ in 1..ROUND_TRIPS {
+            let reading = Self::read(connection)?;
+            if reading.bound_ns < best.bound_ns {
+                best = reading;
+            }
+        }
+        Ok(best)
+    }
+
+    fn read(connection: &mut dyn Connection) -> Result<Self> {
+        let (begin, realtime) = (monotonic_ns(), realtime_ns());
+        let rows = connection.rows(NOW)?;
+        let half = (monotonic_ns() - begin) / 2;
+        Ok(Self {
+            monotonic_ns: begin + half,
+            realtime_ns: realtime + half,
+            server_realtime_ns: server_time(&rows)
+                .with_context(|| format!("the server's answer to {NOW}: {rows:?}"))?,
+            bound_ns: half + RESOLUTION_NS,
+        })
+    }
+
+    /// This host's CLOCK_MONOTONIC when the server's clock shows this time.
+    pub fn monotonic_at(&self, server_realtime_ns: i64) -> i64 {
+        let ahead = server_realtime_ns.saturating_sub(self.server_realtime_ns);
+        self.monotonic_ns.saturating_add(ahead)
+    }
+
+    /// The line of `clock.jsonl`.
+    pub fn to_json(self, at: &str, boot_id: &str) -> Json {
+        json!({
+            "at": at,
+            "boot_id": boot_id,
+            "monotonic_ns": self.monotonic_ns,
+            "realtime_ns": self.realtime_ns,
+            "server_realtime_ns": self.server_realtime_ns,
+            "bound_ns": self.bound_ns,
+        })
+    }
+}
+
+/// Measures, records and converts `--start-at`: gives the time on this host's CLOCK_MONOTONIC, and
+/// how many seconds it is ahead.
+///
+/// # Errors
+/// If the server's clock cannot be read, or the time is too far ahead.
+pub fn convert_start(
+    start_at: i64,
+    recording: Option<&mut Recording>,
+    server: &mut Server,
+) -> Result<(i64, f64)> {
+    let reading = ClockReading::measure(server.connection()).context("--start-at")?;
+    if let Some(recording) = recording {
+        keep(recording, "before", Ok(reading));
+    }
+    let ahead = start_at.saturating_sub(reading.server_realtime_ns) as f64 / 1e9;
+    if ahead > LONGEST_WAIT_S {
+        bail!(
+            "--start-at={start_at} is {ahead:.0} s ahead of the server's clock, more than {LONGEST_WAIT_S} s: \
+             give nanoseconds since 1970"
+        );
+    }
+    Ok((reading.monotonic_at(start_at), ahead))
+}
+
+/// Measures and appends a line to `clock.jsonl`; `at` is `before` or `after`. A failure is printed
+/// once and costs only this file: the figures of the run do not need it.
+pub fn record(recording: Option<&mut Recording>, at: &str, server: &mut Server) {
+    if let Some(recording) = recording.filter(|recording| recording.has_clock()) {
+        let reading = ClockReading::measure(server.connection());
+        keep(recording, at, reading);
+    }
+}
+
+/// As [`record`], with a measurement that was made before.
+pub fn keep(recording: &mut Recording, at: &str, reading: Result<ClockReading>) {
+    let Err(error) = reading.and_then(|reading| recording.write_clock(at, reading)) else {
+        return;
+    };
+    recording.lose_clock();
+    let text = format!("{error:#}");
+    let line: Vec<&str> = text.split_whitespace().collect();
+    eprintln!(
+        "loadprint-load: warning: no clock.jsonl: the server's clock could not be recorded {at} the run: {}",
+        line.join(" ")
+    );
+}
+
+/// Nanoseconds since 1970 of a DECIMAL with seconds, such as `1763877460.123456`.
+fn server_time(rows: &[Row]) -> Option<i64> {
+    let text = rows.first()?.first()?.as_deref()?;
+    let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if seconds.is_empty() || fraction.len() > 9 || !digits(seconds) || !digits(fraction) {
+        return None;
+    }
+    let nanoseconds: i64 = format!("{fraction:0<9}").parse().ok()?;
+    let seconds: i64 = seconds.parse().ok()?;
+    // Zero is the answer of a server whose clock is outside of its range.
+    let time = seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)?;
+    (time > 0).then_some(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Option<i64> {
+        server_time(&[vec![Some(text.to_owned())]])
+    }
+
+    #[test]
+    fn the_server_s_time_is_converted_without_rounding() {
+        assert_eq!(parsed("1763877460.123456"), Some(1_763_877_460_123_456_000));
+        assert_eq!(parsed("1763877460.000001"), Some(1_763_877_460_000_001_000));
+        assert_eq!(parsed("1763877460"), Some(1_763_877_460_000_000_000));
+    }
+
+    #[test]
+    fn an_answer_that_is_no_time_gives_none() {
+        for text in [
+            "",
+            "0.000000",
+            "-1.5",
+            "+1.5",
+            "1e9",
+            ".5",
+            "now",
+            "1.1234567890",
+            "99999999999999.0",
+        ] {
+            assert_eq!(parsed(text), None, "{text}");
+        }
+        assert_eq!(server_time(&[]), None);
+        assert_eq!(server_time(&[vec![None]]), None);
+    }
+
+    #[test]
+    fn a_time_of_the_server_is_converted_with_the_measured_difference() {
+        let reading = ClockReading {
+            monotonic_ns: 5_000,
+            realtime_ns: 100_000,
+            server_realtime_ns: 900_000,
+            bound_ns: 10,
+        };
+        assert_eq!(reading.monotonic_at(900_250), 5_250);
+        assert_eq!(reading.monotonic_at(i64::MAX), i64::MAX - 900_000 + 5_000);
+    }
+}
