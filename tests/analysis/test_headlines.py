@@ -35,7 +35,7 @@ def column(name: str, level: float, rows: int) -> Column:
         for place in range(rows):
             quantities.put(f"q.{place}", level * repeat)
         runs.append(
-            Measured(Run(Path(name), {}, None, None, (), {}, None), quantities, None, None, None, np.empty(0))
+            Measured(Run(Path(name), {}, None, None, (), {}, None), quantities, None, (), None, np.empty(0))
         )
     return Column(name, tuple(runs), paired=False)
 

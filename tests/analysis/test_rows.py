@@ -38,7 +38,7 @@ def column(
         quantities = Quantities()
         quantities.put("q", value, count, cut=cut)
         run = Run(Path(name), {}, None, {"version": version}, (), {}, None)
-        runs.append(Measured(run, quantities, None, None, None, np.empty(0)))
+        runs.append(Measured(run, quantities, None, (), None, np.empty(0)))
     return Column(name, tuple(runs), paired=False)
 
 
@@ -127,7 +127,7 @@ def test_busy_rows_count_only_busy_steps() -> None:
     for state in derived_cpu.CPU_STATES:
         steps = float(ticks.get(state, 0))
         quantities.put(f"cpu.server.{state}", steps / 2000, steps, cut=True)
-    run = Measured(Run(Path("a"), {}, None, None, (), {}, None), quantities, None, None, None, np.empty(0))
+    run = Measured(Run(Path("a"), {}, None, None, (), {}, None), quantities, None, (), None, np.empty(0))
     result = {metric.label: evaluate(metric, run) for metric in derived_cpu.cpu_metrics("server")[:5]}
     assert {label: round(value or 0.0, 3) for label, (value, _) in result.items()} == {
         "utilisation": 2.1,

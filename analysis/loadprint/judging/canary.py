@@ -19,7 +19,8 @@ from typing import Any
 
 from loadprint.judging.findings import Shift
 from loadprint.reading import bounds, documents
-from loadprint.reading.recording import COPY_AGAIN, Run
+from loadprint.reading.bounds import COPY_AGAIN
+from loadprint.reading.recording import Run
 
 LIMIT = 0.03
 PARTS = ("cpu", "memory", "syscall", "fsync")

@@ -200,7 +200,7 @@ def _differs(name: str, facts: Sequence[Fact]) -> bool:
 
 
 def _unrecorded(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -> list[str]:
-    """The sides that did not record their host or server."""
+    """The sides that did not record their host, their server, or the offset between their hosts' clocks."""
     texts = []
     for side, runs in zip(sides, measured, strict=True):
         lacking = []
@@ -210,6 +210,8 @@ def _unrecorded(sides: Sequence[Side], measured: Sequence[Sequence[Measured]]) -
             lacking.append("server")
         if lacking:
             texts.append(f"{side.name} has no record of its {' and '.join(lacking)}")
+        if any(not offset.measured for run in runs for offset in run.clocks.offsets):
+            texts.append(f"{side.name} has no record of the offset between its hosts' clocks")
     return texts
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadprint.metrics.gather import Measured
-from loadprint.reading.cpusets import cpu_list, named, parse_cpus
+from loadprint.reading.cpusets import cpu_list, given_cpus, host_cpus, named, parse_cpus
 from loadprint.reading.documents import shape_error
 from loadprint.reading.shapes import MEMORY
 
@@ -36,7 +36,7 @@ def pinned(runs: Sequence[Measured]) -> Pinned:
 def _of_run(run: Measured) -> Pinned:
     placement = run.run.meta.get("placement") or {}
     if not run.shared_host:
-        return _verified(placement, "server and load ran on separate hosts", run)
+        return _on_hosts(placement, run)
     if run.server_cpus is None or run.load_cpus is None:
         return Pinned("not separated", "no CPU sets: server and load shared the whole host")
     where = f"server {named(run.server_cpus)}, load {named(run.load_cpus)}"
@@ -47,6 +47,16 @@ def _of_run(run: Measured) -> Pinned:
             "not separated", f"{where}: {placement.get('reason') or placement.get('how') or 'recorded so'}"
         )
     where += f", connected by {placement['connection']}" if placement.get("connection") else ""
+    return _verified(placement, where, run)
+
+
+def _on_hosts(placement: Mapping[str, Any], run: Measured) -> Pinned:
+    """Separate hosts: without CPU sets every thread could use all CPUs, and there was nothing to check."""
+    where = "server and load ran on separate hosts"
+    roles = ("server", *(load.role for load in run.loads))
+    placed = [given_cpus(run.run, role) not in (None, host_cpus(run.run, role)) for role in roles]
+    if not any(placed) and placement.get("verified") is not False:
+        return Pinned("yes", f"{where}, each on all of its CPUs")
     return _verified(placement, where, run)
 
 

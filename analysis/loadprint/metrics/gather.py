@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from loadprint.errors import InputError
 from loadprint.metrics import sources, sources_hardware, sources_limits
+from loadprint.metrics.load_side import LoadHost, load_hosts
 from loadprint.metrics.quantities import Quantities
 from loadprint.metrics.sources_ebpf import ebpf, programs, scheduler
 from loadprint.metrics.sources_mysql import mysql
@@ -19,6 +20,7 @@ from loadprint.metrics.sources_spikes import spikes
 from loadprint.metrics.status import status, without_probe
 from loadprint.metrics.threads import threads
 from loadprint.numbers import brief
+from loadprint.reading.clocks import SAME_CLOCK, Clocks, clocks
 from loadprint.reading.cpusets import cpuset, user_hz
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
@@ -34,19 +36,25 @@ LATENCIES = ("min", "mean", "p50", "p95", "p99", "p999", "max")
 
 @dataclass(frozen=True)
 class Measured:
-    """A run with its quantities; CPU sets are None if they were not given.
+    """A run with its quantities; a CPU set is None if it was not given on a shared host.
 
-    `events_per_second` are the rates of all transaction types together, at steps of `step_s` seconds through
-    the measure phase; NaN where an interval is missing.
+    `loads` are the load hosts with their own quantities. `events_per_second` are the rates of all transaction
+    types together, at steps of `step_s` seconds through the measure phase; NaN where an interval is missing.
     """
 
     run: Run
     quantities: Quantities
     server_cpus: tuple[int, ...] | None
-    load_cpus: tuple[int, ...] | None
+    loads: tuple[LoadHost, ...]
     window: Window | None
     events_per_second: NDArray[np.float64]
     step_s: float = 1.0
+    clocks: Clocks = SAME_CLOCK
+
+    @property
+    def load_cpus(self) -> tuple[int, ...] | None:
+        """CPU set of the load; None with several load hosts."""
+        return self.loads[0].cpus if len(self.loads) == 1 else None
 
     @property
     def operation(self) -> str:
@@ -57,7 +65,7 @@ class Measured:
     @property
     def shared_host(self) -> bool:
         """Whether server and load ran on one host, so that host-wide counters include both."""
-        return "load" not in self.run.roles
+        return self.run.shares_host
 
 
 def gather(
@@ -70,13 +78,12 @@ def gather(
     """
     out = Quantities()
     _generator(run, out)
-    server_cpus, load_cpus = cpuset(run, "server"), cpuset(run, "load")
+    server_cpus = cpuset(run, "server")
     window = None
     if run.roles:
         window = _server_side(run, store, out, server_cpus, brief=brief)
         if not brief and run.table(run.roles[0], "mysql"):
             spikes(run, store, out, series)
-        _load_side(run, store, out, load_cpus, window)
     else:
         for prefix in (
             "cpu",
@@ -103,7 +110,8 @@ def gather(
     rates = reported.samples("events") if reported and "events" in reported.totals else np.empty(0)
     step = reported.usual if reported else 1.0
     _steadiness(rates, step, out)
-    return Measured(run, out, server_cpus, load_cpus, window, rates, step)
+    loads = load_hosts(run, store, out, window)
+    return Measured(run, out, server_cpus, loads, window, rates, step, clocks(run, store))
 
 
 def _server_side(
@@ -133,31 +141,13 @@ def _server_side(
     sources.nic(source)
     sources.tcp(source)
     sources.pressure(source)
-    sources_limits.sockets(source, ("server",) if "load" in run.roles else ("server", "load"))
+    sources_limits.sockets(source, ("server", "load") if run.shares_host else ("server",))
     sources_limits.cgroup(source, "server")
     sources_limits.allowances(source)
     sources_limits.volumes(source)
     ebpf(source)
     mysql(source)
     return window
-
-
-def _load_side(
-    run: Run, store: Store, out: Quantities, cpus: Sequence[int] | None, server_window: Window
-) -> None:
-    """Quantities of the generator's CPUs and processes; on a shared host from the server's tables."""
-    if "load" not in run.roles:
-        if cpus is None:
-            out.mark_missing("cpu.load", "the load has no CPU set and shares the server's host")
-        else:
-            sources.cpu(sources.Source(run, server_window, store, out), "load", cpus, user_hz(run, "server"))
-        return
-    window = measure_window(run, "load", store)
-    source = sources.Source(run, window, store, out)
-    sources.cpu(source, "load", cpus, user_hz(run, "load"))
-    sources.process(source, user_hz(run, "load"))
-    threads(source)
-    sources_limits.sockets(source, ("load",))
 
 
 def _generator(run: Run, out: Quantities) -> None:

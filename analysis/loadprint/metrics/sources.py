@@ -20,6 +20,7 @@ from loadprint.reading.columns import (
     DISK_UNITS,
     MICROSECOND,
     NIC_FIELDS,
+    NUMBER,
     STEPS_BACK,
     TCP_METRICS,
     TRANSFER_UNITS,
@@ -27,6 +28,7 @@ from loadprint.reading.columns import (
     rss_unit,
     stable_name,
 )
+from loadprint.reading.cpusets import host_cpus
 from loadprint.reading.queries import Columns, Query, Store, by_entity, number
 from loadprint.reading.recording import Run
 from loadprint.reading.window import Floats, Window
@@ -122,7 +124,8 @@ def host(source: Source) -> None:
 
 def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
     """Interrupts and softirqs on a set of CPUs as `interrupts.<side>` and `softirqs.<side>`."""
-    wanted = ["all"] if cpus is None else [side, *(str(cpu) for cpu in cpus)]
+    whole = cpus is None or tuple(cpus) == host_cpus(source.run, source.window.role)
+    wanted = None if whole else [side, *(str(cpu) for cpu in cpus or ())]
     for probe, key in (("interrupts", "line"), ("softirqs", "kind")):
         rows = source.rows(probe, _totals(key, side, wanted))
         if rows is None or len(rows["tick"]) < 2:
@@ -131,15 +134,25 @@ def interrupts(source: Source, side: str, cpus: Sequence[int] | None) -> None:
             )
             source.out.mark_missing(f"{probe}.{side}", reason)
             continue
-        # the recorder's sum of the set, if it recorded one
+        # the sum that the source recorded, if it did
         totals = rows["parts"] if np.isnan(rows["whole"]).any() else rows["whole"]
         seconds = source.seconds(probe, rows["tick"])
         source.out.counter(f"{probe}.{side}", totals, seconds, 1.0)
         source.apply_resolution(probe, "count", f"{probe}.{side}", seconds)
 
 
-def _totals(key: str, side: str, wanted: Sequence[str]) -> Query:
+def _totals(key: str, side: str, wanted: Sequence[str] | None) -> Query:
+    """Sums of all lines over some CPUs, or over all CPUs: the recorder writes one row for each CPU."""
     count = number(ibis._["count"])
+    if wanted is None:
+        return lambda t: (
+            t.filter(t[key] == "all")
+            .group_by("tick")
+            .agg(
+                whole=count.max(where=ibis._.cpus == "all"),
+                parts=count.sum(where=ibis._.cpus.re_search(NUMBER)),
+            )
+        )
     return lambda t: (
         t.filter((t[key] == "all") & t.cpus.isin(wanted))
         .group_by("tick")

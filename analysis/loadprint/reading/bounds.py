@@ -10,6 +10,7 @@ from pathlib import Path
 
 from loadprint.errors import InputError
 
+COPY_AGAIN = "copy the run directory again from the machine that made it"
 MIB = 1 << 20
 DOCUMENT = 8 * MIB  # bytes of a JSON file: 8192 CPUs, 10,000 connections or 5,000 planned runs need a fifth
 LINES = 32 * MIB  # bytes of a file of JSON lines

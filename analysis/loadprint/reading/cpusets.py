@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loadprint.errors import InputError
+from loadprint.reading.load_hosts import FIRST, is_load
 from loadprint.reading.recording import Run
 
 USER_HZ = 100.0
@@ -12,9 +13,24 @@ MAX_CPUS = 1 << 16  # the kernel's own limit is 8192
 
 
 def cpuset(run: Run, role: str) -> tuple[int, ...] | None:
+    """CPUs of a role: those given, else all of its host if it does not share it; None if unknown."""
+    given = given_cpus(run, role)
+    return host_cpus(run, role) if given is None and not run.shares_host else given
+
+
+def host_cpus(run: Run, role: str) -> tuple[int, ...] | None:
+    """CPUs of a role's host by its fingerprint; None if it does not list them."""
+    cpus = (run.fingerprints.get(role) or {}).get("cpus") or {}
+    listed = cpus.get("list") or cpus.get("cpus") or []
+    numbers = [entry.get("cpu") for entry in listed if isinstance(entry, dict)]
+    return tuple(sorted(number for number in numbers if isinstance(number, int))) or None
+
+
+def given_cpus(run: Run, role: str) -> tuple[int, ...] | None:
     """CPUs of a role from run.json, else from its fingerprint; None where none were given."""
     declared = (run.meta.get("roles") or {}).get(role) or {}
-    given = declared.get("cpus") or (run.fingerprint(role).get("cpusets") or {}).get(role)
+    sets = run.fingerprint(role).get("cpusets") or {}
+    given = declared.get("cpus") or sets.get(role) or (sets.get(FIRST) if is_load(role) else None)
     return parse_cpus(given, f"{run.path / 'run.json'}: CPUs of {role}")
 
 

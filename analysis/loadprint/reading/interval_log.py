@@ -13,7 +13,7 @@ import binascii
 import math
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from loadprint.errors import InputError
 from loadprint.printable import printable
 from loadprint.reading import bounds
-from loadprint.reading.recording import COPY_AGAIN
+from loadprint.reading.bounds import COPY_AGAIN
 
 NANOSECOND = 1e-9
 HEAD = struct.Struct(">iiiiqqd")
@@ -47,6 +47,18 @@ class LogHistogram:
     def total(self) -> int:
         """Number of values."""
         return int(self.counts.sum())
+
+    def fits(self, other: LogHistogram) -> bool:
+        """Whether the buckets of both have the same edges."""
+        common = min(len(self.edges), len(other.edges))
+        return bool((self.edges[:common] == other.edges[:common]).all())
+
+    def plus(self, other: LogHistogram) -> LogHistogram:
+        """Counts of both; the layouts of the buckets are equal."""
+        longer, shorter = sorted((self, other), key=lambda counted: len(counted.counts), reverse=True)
+        counts = longer.counts.copy()
+        counts[: len(shorter.counts)] += shorter.counts
+        return LogHistogram(counts, longer.edges)
 
     def quantiles(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Upper end of the bucket of each quantile, as HdrHistogram reports it; NaN without values."""
@@ -83,6 +95,19 @@ def read(path: Path) -> dict[str, LogHistogram]:
         return {tag: intervals.counted() for tag, intervals in sums.items()}
     except ValueError as error:
         raise InputError(path, "a histogram has too many buckets", COPY_AGAIN) from error
+
+
+def read_all(paths: Iterable[Path]) -> dict[str, LogHistogram]:
+    """Sums of several logs by tag: exact, because equal values are in equal buckets. Raises InputError."""
+    sums: dict[str, LogHistogram] = {}
+    for path in paths:
+        for tag, counted in read(path).items():
+            before = sums.get(tag)
+            if before is not None and not before.fits(counted):
+                what = f"its buckets of `{tag}` differ from those of another load host"
+                raise InputError(path, what, "record the run again with one version of loadprint-load")
+            sums[tag] = counted if before is None else before.plus(counted)
+    return sums
 
 
 def _lines(path: Path) -> Iterator[str]:

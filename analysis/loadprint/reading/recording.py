@@ -9,45 +9,59 @@ from __future__ import annotations
 import json
 import os
 import stat
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from loadprint.errors import InputError
 from loadprint.printable import printable
-from loadprint.reading import bounds, documents, shapes
+from loadprint.reading import bounds, documents, load_hosts, shapes
+from loadprint.reading.bounds import COPY_AGAIN
 from loadprint.reading.crc32c import crc32c_file
+from loadprint.reading.merge_loads import merged
+from loadprint.reading.stamps import Exchange, Phase, read_exchanges, read_phases
 
 FORMAT_VERSION = 1
 ELSEWHERE = ("journal", "sysstat.sa")
-COPY_AGAIN = "copy the run directory again from the machine that made it"
 
 
 @dataclass(frozen=True)
-class Phase:
-    """One phase of the load: stamps in ns; the end is None if the generator did not write it."""
+class Load:
+    """What the generator of one load host wrote; None where a file is missing."""
 
-    name: str
-    begin_ns: int
-    begin_realtime_ns: int
-    end_ns: int | None
-    end_realtime_ns: int | None
-    boot_id: str | None
+    role: str
+    result: dict[str, Any] | None
+    phases: tuple[Phase, ...]
+    exchanges: tuple[Exchange, ...]
+
+    def phase(self, name: str) -> Phase | None:
+        """Return the last phase of this name."""
+        return next((phase for phase in reversed(self.phases) if phase.name == name), None)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run directory: its JSON files, None where a file is missing."""
+    """One run directory: its JSON files, None where a file is missing.
+
+    `loads` are the load hosts, the first one first. `result` is their results merged, `server` and `phases`
+    are those of the first. `lacking` has one line for each load host of the run that is not in the directory.
+    """
 
     path: Path
     meta: dict[str, Any]
     result: dict[str, Any] | None
     server: dict[str, Any] | None
-    phases: tuple[Phase, ...]
+    loads: tuple[Load, ...]
     fingerprints: dict[str, dict[str, Any]]
     manifest: dict[str, Any] | None
     problems: tuple[str, ...] = field(default=())
+    lacking: tuple[str, ...] = field(default=())
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """Phases of the first load host."""
+        return self.loads[0].phases if self.loads else ()
 
     @property
     def id(self) -> str:
@@ -63,7 +77,7 @@ class Run:
     def roles(self) -> tuple[str, ...]:
         """Directories with a recorder's tables, `server` first."""
         names = [p.parent.name for p in self.path.glob("*/ticks.parquet")]
-        return tuple(sorted(names, key=lambda role: (role != "server", role)))
+        return tuple(sorted(names, key=lambda role: (role != "server", load_hosts.order(role))))
 
     @property
     def journals(self) -> tuple[Path, ...]:
@@ -80,12 +94,26 @@ class Run:
         return tuple(sorted(p.stem for p in (self.path / role).glob("*.parquet") if p.stem != "ticks"))
 
     def phase(self, name: str) -> Phase | None:
-        """Return the last phase of this name."""
-        return next((phase for phase in reversed(self.phases) if phase.name == name), None)
+        """Return the last phase of this name of the first load host."""
+        return self.loads[0].phase(name) if self.loads else None
 
     def fingerprint(self, role: str) -> dict[str, Any]:
         """Fingerprint of a role's host; on a shared host only the server has one."""
         return self.fingerprints.get(role) or self.fingerprints.get("server") or {}
+
+    def host(self, role: str) -> str:
+        """Name of a role's host; the role if it is not recorded."""
+        declared = ((self.meta.get("roles") or {}).get(role) or {}).get("host")
+        return str(self.fingerprints.get(role, {}).get("host") or declared or role)
+
+    @property
+    def shares_host(self) -> bool:
+        """Whether server and load ran on one host, by their recorders and boots."""
+        if any(load.role in self.roles for load in self.loads):
+            return False
+        boots = {stamp.boot_id for stamp in self.phases} - {None}
+        server = self.fingerprint("server").get("boot_id")
+        return server is None or not boots or server in boots
 
 
 def open_run(path: Path) -> Run:
@@ -110,16 +138,35 @@ def open_run(path: Path) -> Run:
         problems.append(
             f"{journal.parent.name}/journal is not finished: run `loadprint-collect finish {path}`"
         )
+    loads = tuple(_load(path / role, problems) for role in load_hosts.roles(path, meta))
+    server = _optional(path / "load" / "server.json", problems)
+    lacking = load_hosts.lacking({load.role: load.result for load in loads})
+    fingerprints = {p.parent.name: read_object(p) for p in sorted(path.glob("*/fingerprint.json"))}
     return Run(
         path=path,
         meta=meta,
-        result=_optional(path / "load" / "result.json", problems),
-        server=_optional(path / "load" / "server.json", problems),
-        phases=_phases(path / "load" / "phases.jsonl", problems),
-        fingerprints={p.parent.name: read_object(p) for p in sorted(path.glob("*/fingerprint.json"))},
+        result=merged(path, {load.role: load.result for load in loads}),
+        server=server,
+        loads=loads,
+        fingerprints=fingerprints,
         manifest=_optional(path / "manifest.json", problems),
-        problems=tuple(problems),
+        problems=(*problems, *lacking),
+        lacking=lacking,
     )
+
+
+def _load(path: Path, problems: list[str]) -> Load:
+    """The generator's files in the directory of one load host."""
+    result = _optional(path / "result.json", problems)
+    phases = read_phases(path / "phases.jsonl", problems)
+    return Load(path.name, result, phases, read_exchanges(path / "clock.jsonl"))
+
+
+def require_all_loads(run: Run) -> None:
+    """Raise InputError if a load host of the run is not in its directory: the totals would be too small."""
+    for text in run.lacking:
+        name, _, what = text.partition(" ")
+        raise InputError(run.path / name, what, COPY_AGAIN)
 
 
 def refuse_special_files(run: Path) -> None:
@@ -194,54 +241,9 @@ def read_object(path: Path) -> dict[str, Any]:
 def _optional(path: Path, problems: list[str]) -> dict[str, Any] | None:
     if path.is_file():
         return read_object(path)
-    problems.append(
-        f"{path.parent.name}/{path.name} is missing"
-        if path.parent.name == "load"
-        else f"{path.name} is missing"
-    )
+    in_role = path.name != "manifest.json"
+    problems.append(f"{path.parent.name}/{path.name} is missing" if in_role else f"{path.name} is missing")
     return None
-
-
-def _phases(path: Path, problems: list[str]) -> tuple[Phase, ...]:
-    """Read phases.jsonl; a last line that a crash cut off is reported and dropped."""
-    if not path.is_file():
-        problems.append("load/phases.jsonl is missing")
-        return ()
-    phases: list[Phase] = []
-    lines = bounds.read_text(path, bounds.LINES, COPY_AGAIN, errors="replace").splitlines()
-    for number, line in enumerate(lines, start=1):
-        try:
-            stamp = _stamp(line)
-        except (ValueError, KeyError, TypeError) as error:
-            if number == len(lines):
-                problems.append(f"load/phases.jsonl: last line {number} is cut off")
-                break
-            raise InputError(f"{path} line {number}", "is not a phase stamp", COPY_AGAIN) from error
-        if stamp.end_ns is None:
-            phases.append(stamp)
-            continue
-        opened = [i for i, phase in enumerate(phases) if phase.name == stamp.name and phase.end_ns is None]
-        if not opened:
-            continue
-        phase = phases[opened[-1]]
-        if stamp.end_ns < phase.begin_ns:
-            what = f"phase `{phase.name}` ends before its start"
-            raise InputError(f"{path} line {number}", what, COPY_AGAIN)
-        phases[opened[-1]] = replace(phase, end_ns=stamp.end_ns, end_realtime_ns=stamp.end_realtime_ns)
-    return tuple(phases)
-
-
-def _stamp(line: str) -> Phase:
-    """One line as a phase, with an end if it has one. Raises ValueError, KeyError or TypeError."""
-    stamp = documents.loads(line)
-    name, event, boot = stamp["phase"], stamp["event"], stamp.get("boot_id")
-    monotonic, realtime = stamp["monotonic_ns"], stamp["realtime_ns"]
-    if not isinstance(name, str) or event not in ("begin", "end") or not isinstance(boot, str | None):
-        raise TypeError(line)
-    if any(type(at) is not int or abs(at) > documents.LARGEST_INTEGER for at in (monotonic, realtime)):
-        raise TypeError(line)
-    begun = Phase(name, monotonic, realtime, None, None, boot)
-    return begun if event == "begin" else replace(begun, end_ns=monotonic, end_realtime_ns=realtime)
 
 
 def check_manifest(run: Run) -> list[str]:

@@ -63,6 +63,7 @@ RESULT: Shape = {
     "servers": ListOf(TEXT),
     "flags": ListOf(TEXT),
     "tls": {"mode": TEXT, "cipher": TEXT},
+    "part": {"number": NATURAL, "of": NATURAL},
     "details": OBJECT,
 }
 SERVER: Shape = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import ibis.expr.types as ir
@@ -17,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadprint.errors import InputError
+from loadprint.reading.clocks import align
 from loadprint.reading.queries import Store, grouped, number
-from loadprint.reading.recording import Phase, Run
+from loadprint.reading.recording import Run
 
 Floats = NDArray[np.float64]
 WRAPS = (2.0**32, 2.0**64)
-STEP_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -73,12 +72,7 @@ class Increase:
 
 def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure") -> Window:
     """Window of one role's ticks over a phase. Raises InputError if phase or ticks are missing."""
-    phase = run.phase(phase_name) if run.phases or run.result else whole(run, role, store)
-    if phase is None or phase.end_ns is None or phase.end_realtime_ns is None:
-        state = "is missing" if phase is None else "has no end"
-        raise InputError(
-            run.path / "load" / "phases.jsonl", f"phase `{phase_name}` {state}", "record the run again"
-        )
+    begin, end = _span(run, role, store, phase_name)
     path = run.path / role / "ticks.parquet"
     described = store.metadata(path)
     rows = store.fetch(
@@ -91,8 +85,6 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
             missed=number(t.missed),
         ),
     )
-    shift = clock_shift(run, role, phase, path, rows)
-    begin, end = phase.begin_ns + shift, phase.end_ns + shift
     inside = (rows["start"] >= begin) & (rows["end"] <= end)
     taken = inside & (rows["status"] == "ok")
     if len(set(rows["tick"][taken])) < 2:
@@ -112,60 +104,53 @@ def measure_window(run: Run, role: str, store: Store, phase_name: str = "measure
 
 
 def stamps(t: ir.Table) -> dict[str, ir.Value]:
-    """Columns of ticks.parquet with the time of a read: tick, start and end (monotonic), realtime, in ns."""
-    return {
-        "tick": number(t.tick),
-        "start": number(t.start_ns),
-        "end": number(t.end_ns),
-        "realtime": number(t.realtime_ns),
-    }
+    """Columns of ticks.parquet with the time of a read: tick, start and end, in ns."""
+    return {"tick": number(t.tick), "start": number(t.start_ns), "end": number(t.end_ns)}
 
 
-def whole(run: Run, role: str, store: Store) -> Phase:
-    """The whole of a recording without a load generator, as one phase."""
+def whole(run: Run, role: str, store: Store) -> tuple[float, float]:
+    """Start and end of a recording without a load generator, in ns."""
     path = run.path / role / "ticks.parquet"
     rows = store.fetch(
-        path,
-        lambda t: t.aggregate(
-            begin=number(t.start_ns.min()),
-            end=number(t.end_ns.max()),
-            shift=number((t.realtime_ns - t.start_ns).median()),
-        ),
+        path, lambda t: t.aggregate(begin=number(t.start_ns.min()), end=number(t.end_ns.max()))
     )
-    begin, end, shift = (int(rows[name][0]) for name in ("begin", "end", "shift"))
-    return Phase("whole", begin, begin + shift, end, end + shift, run.fingerprint(role).get("boot_id"))
+    return float(rows["begin"][0]), float(rows["end"][0])
 
 
-def clock_shift(run: Run, role: str, phase: Phase, path: Path, rows: dict[str, NDArray[Any]]) -> int:
-    """Offset in ns from a phase's monotonic stamps to the monotonic clock of a role's recorder.
+def _span(run: Run, role: str, store: Store, name: str) -> tuple[float, float]:
+    """Start and end of a phase on the clock of a role's recorder, in ns.
 
-    `rows` are `tick`, `start` and `realtime` of its ticks.parquet. Within one boot it is 0; between hosts it
-    comes from their real-time clocks. Raises InputError if the recorder's clock was set meanwhile.
+    On a load host they are those of its own generator; elsewhere the phase is from the first start to the
+    last end of all load hosts. Raises InputError.
     """
-    if phase.boot_id is not None and phase.boot_id == run.fingerprint(role).get("boot_id"):
-        return 0
-    return phase.begin_realtime_ns - phase.begin_ns - _realtime_shift(path, rows)
+    if not run.phases and not run.result:
+        return whole(run, role, store)
+    begins, ends = [], []
+    for load in [load for load in run.loads if load.role == role] or run.loads:
+        phase = load.phase(name)
+        if phase is None or phase.end_ns is None:
+            what = f"phase `{name}` {'is missing' if phase is None else 'has no end'}"
+            raise InputError(run.path / load.role / "phases.jsonl", what, "record the run again")
+        clock = align(run, load, role, store)
+        begins.append(clock.there(phase.begin_ns))
+        ends.append(clock.there(phase.end_ns))
+    return min(begins), max(ends)
 
 
-def _realtime_shift(path: Path, rows: dict[str, NDArray[Any]]) -> int:
-    """Realtime − monotonic of the recorder's host. Raises InputError if its clock was set meanwhile.
+def measure_starts(run: Run, store: Store) -> dict[str, float]:
+    """Start of phase `measure` on the clock of each role, in ns; empty without the phase.
 
-    Each tick counts with its median: background reads have separate stamps.
+    With several load hosts it is the start of the first of them. Raises InputError.
     """
-    apart = rows["realtime"] - rows["start"]
-    if not len(apart):
-        return 0
-    order = np.lexsort((apart, rows["tick"]))
-    _, first, count = np.unique(rows["tick"][order], return_index=True, return_counts=True)
-    middles = [apart[order][first + half] for half in ((count - 1) // 2, count // 2)]
-    stepped = float(np.ptp((middles[0] + middles[1]) / 2))
-    if stepped > STEP_NS:
-        what = (
-            f"the clock was set by {stepped / 1e9:.0f} s during the recording, so the phases of another host "
-            "cannot be aligned"
-        )
-        raise InputError(path, what, "synchronise the clocks of the hosts, then record the run again")
-    return int(np.median(apart))
+    if run.roles and not run.phases and not run.result:
+        return {role: whole(run, role, store)[0] for role in run.roles}
+    begun = [(load, float(phase.begin_ns)) for load in run.loads if (phase := load.phase("measure"))]
+    if not run.roles or not begun:
+        return {load.role: begin for load, begin in begun}
+    server = run.roles[0]
+    aligned = {load.role: (align(run, load, server, store), begin) for load, begin in begun}
+    start = min(clock.there(begin) for clock, begin in aligned.values())
+    return {**{role: clock.here(start) for role, (clock, _) in aligned.items()}, server: start}
 
 
 def _stamps(rows: dict[str, NDArray[Any]], taken: NDArray[np.bool_]) -> dict[str, dict[int, float]]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from loadprint.reading.queries import Store, by_entity
 from loadprint.reading.recording import Run
-from loadprint.reading.window import WRAPS, clock_shift, stamps, whole
+from loadprint.reading.window import WRAPS, measure_starts, stamps
 
 Floats = NDArray[np.float64]
 
@@ -88,15 +88,14 @@ class Axis:
 
 def read_axis(run: Run, role: str, store: Store, probes: Sequence[str]) -> Axis | None:
     """The axis of some probes of a role's recorder; None without a phase `measure`. Raises InputError."""
-    phase = run.phase("measure") if run.phases or run.result else whole(run, role, store)
-    if phase is None:
+    begin = measure_starts(run, store).get(role)
+    if begin is None:
         return None
     path = run.path / role / "ticks.parquet"
     rows = store.fetch(
         path,
         lambda t: t.filter(t.probe.isin(probes)).select("probe", "status", **stamps(t)).order_by("tick"),
     )
-    begin = phase.begin_ns + clock_shift(run, role, phase, path, rows)
     return Axis({probe: _grid(reads, begin) for probe, reads in by_entity(rows, "probe")})
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from loadprint.reading import columns
 from loadprint.reading.columns import MICROSECOND
+from loadprint.reading.cpusets import host_cpus
 from loadprint.reading.queries import by_entity, number
 from loadprint.series.probe_table import SeriesData, Table, is_requested
 
@@ -49,11 +50,13 @@ def interrupts(table: Table) -> Iterator[SeriesData]:
     """Interrupts or softirqs on a set of CPUs; the recorder's sum of the set if it recorded one."""
     key = "line" if table.probe == "interrupts" else "kind"
     side = table.side  # a query that encloses only text is translated once for all runs
-    wanted = ["all"] if table.cpus is None else [side, *(str(cpu) for cpu in table.cpus)]
+    whole = table.cpus is None or tuple(table.cpus) == host_cpus(table.run, table.role)
+    total = "all" if whole else side
+    wanted = [total, *(str(cpu) for cpu in table.cpus or ())]
     rows = table.rows(
         lambda t: (
-            t.filter((t[key] == "all") & t.cpus.isin(wanted))
-            .group_by("tick", is_sum=t.cpus == side)
+            t.filter((t[key] == "all") & (t.cpus.isin(wanted) | (whole & t.cpus.re_search(columns.NUMBER))))
+            .group_by("tick", is_sum=t.cpus == total)
             .agg(count=number(ibis._["count"]).sum())
         )
     )

@@ -7,12 +7,13 @@ interval. Series cover the whole recording, unlike the quantities of a window, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from loadprint.reading.cpusets import cpuset, user_hz
+from loadprint.reading.load_hosts import FIRST, is_load
 from loadprint.reading.queries import Store
 from loadprint.reading.recording import Run
 from loadprint.series.axis import Floats, read_axis
@@ -72,12 +73,26 @@ def run_series(run: Run, store: Store, names: Sequence[str] | None = None) -> di
     Series that were not recorded are absent. Raises InputError with the file that cannot be used.
     """
     series: dict[str, Series] = {}
-    for key, seconds, values, half in (*_generator(run, store, names), *_recorders(run, store, names)):
+    recorded = (
+        _of_all_loads(_recorders(run, store, names)) if len(run.loads) > 1 else _recorders(run, store, names)
+    )
+    for key, seconds, values, half in (*_generator(run, store, names), *recorded):
         known = np.isfinite(values)
         if is_requested(key, names) and known.any():
             label, unit = label_of(key)
             series.setdefault(key, Series(key, label, unit, seconds, np.where(known, values, np.nan), half))
     return series
+
+
+def _of_all_loads(recorded: Iterable[TimedSeries]) -> Iterator[TimedSeries]:
+    """Series with those of all load hosts added, at the times of the first host's reads."""
+    by_key: dict[str, list[TimedSeries]] = {}
+    for each in recorded:
+        by_key.setdefault(each[0], []).append(each)
+    for key, (first, *others) in by_key.items():
+        _, seconds, values, half = first
+        sums = [np.interp(seconds, times, more, np.nan, np.nan) for _, times, more, _ in others if len(times)]
+        yield key, seconds, np.sum([values, *sums], axis=0), half
 
 
 def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[TimedSeries]:
@@ -96,7 +111,7 @@ def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[
                 continue
             table = Table(run, role, store, path, reader.probe, grid, side, cpus, user_hz(run, role), names)
             for key, seconds, values in reader.read(table):
-                if role != "load" or _of_load(key):
+                if not is_load(role) or key.split(".")[1] == FIRST:
                     # a gauge has a value for each read, a counter one for each interval
                     between = len(seconds) < len(grid.seconds)
                     yield key, seconds, values, np.diff(grid.seconds) / 2 if between else 0.0
@@ -104,19 +119,16 @@ def _recorders(run: Run, store: Store, names: Sequence[str] | None) -> Iterator[
 
 def _is_of(what: str, role: str, side: str) -> bool:
     """Whether a reader applies to a role's recorder and a side's CPU set: devices are only of the server."""
-    return what == "cpus" or (side == role and (what == "role" or role != "load"))
-
-
-def _of_load(key: str) -> bool:
-    """Whether a key of the load host's recorder is of the load, not of another role's process there."""
-    return key.split(".")[1] == "load"
+    if is_load(role):
+        return what in ("cpus", "role")
+    return what == "cpus" or side == role
 
 
 def _cpu_sets(run: Run, role: str) -> list[tuple[str, tuple[int, ...] | None]]:
     """The CPU sets in a role's tables: on a shared host also the load's, if it was given."""
-    if role == "load":
-        return [("load", cpuset(run, "load"))]
-    shared = "load" not in run.roles and cpuset(run, "load") is not None
+    if is_load(role):
+        return [(FIRST, cpuset(run, role))]
+    shared = run.shares_host and cpuset(run, FIRST) is not None
     return [("server", cpuset(run, "server")), *([("load", cpuset(run, "load"))] if shared else [])]
 
 

@@ -6,8 +6,7 @@ interval; it is NaN where no interval reports one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import ibis
@@ -16,70 +15,38 @@ import numpy as np
 from loadprint.errors import InputError
 from loadprint.reading import bounds
 from loadprint.reading.queries import FIX, Columns, Store, number
-from loadprint.reading.recording import Phase, Run
+from loadprint.reading.recording import Load, Run
+from loadprint.reading.stamps import Phase
+from loadprint.reading.window import measure_starts
 from loadprint.series.axis import Floats
+from loadprint.series.intervals import SHORT, STATES, Intervals, added
 
 TOTALS = ("events", "queries", "reads", "writes", "commits", "errors", "reconnects", "rows")
-STATES = ("latency_p95_ms", "backlog", "concurrency")
-SHORT = 0.5  # of the usual length: a late report shortens the next interval; the last can be partial
-WHOLE = 0.9  # of the usual length: the first report of a window can count from before it
 LARGEST = 2.0**64  # of a counter
 OVERTIME_NS = 3600e9  # that the last interval may end after its phase: the generator waits for open events
 
 
-@dataclass(frozen=True)
-class Intervals:
-    """The generator's intervals of the measure phase, ordered by time; arrays (intervals,).
-
-    `begins` and `ends` are seconds since the start of the phase. `totals` are counts of all transaction types
-    together, `states` the worst of them; NaN where an interval reports none. `usual` is the median length in
-    seconds.
-    """
-
-    begins: Floats
-    ends: Floats
-    totals: Mapping[str, Floats]
-    states: Mapping[str, Floats]
-    usual: float
-
-    @property
-    def lengths(self) -> Floats:
-        """Lengths in seconds."""
-        return self.ends - self.begins
-
-    def rates(self, name: str) -> Floats:
-        """A count per second of each interval; NaN where it is unknown."""
-        lengths = self.lengths
-        whole = lengths > 0
-        whole[:1] &= lengths[:1] >= WHOLE * self.usual
-        rates: Floats = np.divide(self.totals[name], lengths, out=np.full(len(whole), np.nan), where=whole)
-        return rates
-
-    def samples(self, name: str) -> Floats:
-        """Rates at steps of `usual` seconds from the start of the phase to the last known rate; NaN in gaps.
-
-        Empty if no rate is known, or if the lengths differ too much for common steps.
-        """
-        rates = self.rates(name)
-        if not np.isfinite(rates).any():
-            return np.empty(0)
-        gaps = np.diff(self.begins, prepend=0.0)
-        gaps[1:] = self.begins[1:] - self.ends[:-1]
-        values = np.column_stack((np.full(len(rates), np.nan), rates)).ravel()
-        steps = np.column_stack(
-            (np.round(gaps / self.usual), np.maximum(np.round(self.lengths / self.usual), 1))
-        )
-        steps = np.clip(np.nan_to_num(steps.ravel()), 0, bounds.POINTS)
-        if steps.sum() > bounds.POINTS:
-            return np.empty(0)
-        even = np.repeat(values, steps.astype(int))
-        return even[: np.flatnonzero(np.isfinite(even))[-1] + 1]
-
-
 def intervals(run: Run, store: Store) -> Intervals | None:
-    """Intervals of a run; None without throughput.parquet or a measure phase. Raises InputError."""
-    path = run.path / "load" / "throughput.parquet"
-    measure = run.phase("measure")
+    """Intervals of a run; None without throughput.parquet or a measure phase. Raises InputError.
+
+    Those of several load hosts are added on one axis, whose zero is the first start of `measure`.
+    """
+    if len(run.loads) == 1:
+        return _of_load(run, run.loads[0], store)
+    parts = [_of_load(run, load, store) for load in run.loads]
+    starts = measure_starts(run, store)
+    shifts = [
+        ((phase.begin_ns - starts[load.role]) / 1e9 if (phase := load.phase("measure")) else 0.0)
+        for load in run.loads
+    ]
+    known = [(part, shift) for part, shift in zip(parts, shifts, strict=True) if part is not None]
+    return added(known) if len(known) == len(parts) else None
+
+
+def _of_load(run: Run, load: Load, store: Store) -> Intervals | None:
+    """Intervals of one load host, in seconds since the start of its own phase."""
+    path = run.path / load.role / "throughput.parquet"
+    measure = load.phase("measure")
     if not path.is_file() or measure is None:
         return None
     known = store.columns(path)

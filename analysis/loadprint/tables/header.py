@@ -18,6 +18,7 @@ from loadprint.reading.cpusets import cpu_list, named, parse_cpus
 from loadprint.reading.sides import Side
 from loadprint.statistics.trend import Trend
 from loadprint.tables.ceilings import Ceilings
+from loadprint.tables.clocks_line import clocks_text
 from loadprint.tables.table import Row
 
 MAX_LISTED = 6  # differences of one group
@@ -43,6 +44,8 @@ def facts(
         ("server", _each(sides, measured, _server)),
         ("host", _each(sides, measured, _host)),
         ("interrupts", _each(sides, measured, _interrupts)),
+        ("clocks", clocks_text(everyone)),
+        ("no eBPF", _each(sides, measured, _no_ebpf)),
         ("connections", _multiplexed(sides, measured)),
         ("warm-up", str(execution.get("warm_promise") or "none declared")),
         ("warmed", "; ".join(_warmed(sides, measured))),
@@ -186,10 +189,11 @@ def _host(run: Measured) -> str:
 def _interrupts(run: Measured) -> str:
     """The CPUs that serve the interrupts of the data disk and the network interfaces of each host."""
     hosts = {}
+    sets = {"server": run.server_cpus} | {load.role: load.cpus for load in run.loads}
     for role in run.run.roles:
         devices = run.run.fingerprint(role).get("interrupts") or []
         texts = [text for device in devices if (text := _served(device, f"interrupts of {role}"))]
-        cpus = {"server": run.server_cpus, "load": run.load_cpus}.get(role)
+        cpus = sets.get(role)
         if texts:
             hosts[role] = ", ".join(texts) + (f" ({role}'s {named(cpus)})" if cpus else "")
     return "; ".join(f"{role}: {text}" if len(hosts) > 1 else text for role, text in hosts.items())
@@ -201,6 +205,19 @@ def _served(device: dict[str, Any], place: str) -> str:
     irqs = [irq for irq in irqs if not CONTROL.search(str(irq.get("name")))] or irqs
     cpus = {cpu for irq in irqs for cpu in parse_cpus(irq["cpus"], place) or ()}
     return f"{device.get('device')} on CPU {cpu_list(tuple(sorted(cpus)))}" if cpus else ""
+
+
+def _no_ebpf(run: Measured) -> str:
+    """Reason why the recorder had no eBPF probe; empty if it had one, or none was requested."""
+    if run.window is None:
+        return ""
+    prefix = "ebpf_"
+    lacking = {name: why for name, why in run.window.unavailable.items() if name.startswith(prefix)}
+    reasons = dict.fromkeys(
+        why.partition(": ")[2] for why in lacking.values() if why.startswith("unavailable")
+    )
+    ran = any(name.startswith(prefix) for name in run.window.middle_ns)
+    return "" if ran or not reasons else next(iter(reasons))
 
 
 def kernel(fingerprint: dict[str, Any]) -> str:

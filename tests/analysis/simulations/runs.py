@@ -99,4 +99,4 @@ def _run(name: str, values: Sequence[float]) -> Measured:
     for place, value in enumerate(values):
         quantities.put(f"q.{place}", value)
     run = Run(Path(name), {}, None, None, (), {}, None)
-    return Measured(run, quantities, None, None, None, np.empty(0))
+    return Measured(run, quantities, None, (), None, np.empty(0))

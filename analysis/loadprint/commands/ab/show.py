@@ -13,9 +13,10 @@ from loadprint.commands.ab.result import Check, Result
 from loadprint.commands.ab.windows import windows
 from loadprint.errors import InputError
 from loadprint.reading import bounds, documents
+from loadprint.reading.bounds import COPY_AGAIN
 from loadprint.reading.cpusets import cpuset, user_hz
 from loadprint.reading.queries import Store
-from loadprint.reading.recording import COPY_AGAIN, Run, open_run, read_object, require_intact
+from loadprint.reading.recording import Run, open_run, read_object, require_intact
 
 DESCRIBED = Path("load") / "experiment.json"
 NEEDED = {

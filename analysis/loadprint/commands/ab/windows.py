@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from loadprint.commands.ab.result import BASELINE, TREATMENT, Window
 from loadprint.errors import InputError
 from loadprint.reading import bounds, documents
+from loadprint.reading.bounds import COPY_AGAIN
 from loadprint.reading.queries import Columns, Store, grouped, number
-from loadprint.reading.recording import COPY_AGAIN, Run
+from loadprint.reading.recording import Run
 from loadprint.reading.window import increase
 
 ROLE = "server"

@@ -122,7 +122,7 @@ def _of_run(run: Run, data: Mapping[str, Any]) -> Subject:
         server=Server.of(run.server) if run.server else None,
         server_cpus=cpuset(run, "server"),
         load_cpus=cpuset(run, "load"),
-        shared_host="load" not in run.fingerprints,
+        shared_host=run.shares_host and "load" not in run.fingerprints,
         measured=_measured(run),
         result=run.result or {},
         data_bytes=float(size) if isinstance(size, int | float) else None,
@@ -143,5 +143,5 @@ def _measured(run: Run) -> Any:
         if role == run.roles[0]:
             sources.cpu(source, "server", cpuset(run, "server"), user_hz(run, role))
             sources_limits.cgroup(source, "server")
-        sources_limits.sockets(source, ("load",) if "load" in run.roles else ("server", "load"))
+        sources_limits.sockets(source, ("server", "load") if run.shares_host else ("load",))
     return out

@@ -14,7 +14,7 @@ from loadprint.commands.report import buckets
 from loadprint.reading import interval_log
 from loadprint.reading.interval_log import LogHistogram
 from loadprint.reading.recording import Run
-from loadprint.rendering.report_data import Curve, Distribution, Floats, Percentiles
+from loadprint.rendering.report_data import Curve, Distribution, Percentiles
 
 PER_DECADE = 24  # points of a curve between 90 % and 99 %, and so on
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
@@ -47,8 +47,9 @@ def latency(
 
 
 def _log(run: Run) -> Mapping[str, LogHistogram]:
-    path = run.path / "load" / "latency.hlog"
-    return interval_log.read(path) if path.is_file() else {}
+    """All load hosts' logs; none if one of them has no log."""
+    paths = [run.path / load.role / "latency.hlog" for load in run.loads]
+    return interval_log.read_all(paths) if all(path.is_file() for path in paths) else {}
 
 
 def _curve(place: int, counted: LogHistogram) -> Curve:
@@ -75,7 +76,7 @@ def _distribution(
     sums: list[LogHistogram | None] = [None] * sides
     for side, counted in logs:
         if counted is not None and counted.total:
-            sums[side] = counted if (before := sums[side]) is None else _added(before, counted)
+            sums[side] = counted if (before := sums[side]) is None else before.plus(counted)
     fine = [(one.counts, one.edges) if one else None for one in sums]
     ends = buckets.span(fine)
     if ends is None:
@@ -83,11 +84,3 @@ def _distribution(
     edges = buckets.evenly(*ends)
     shares, totals = buckets.onto(fine, edges)
     return Distribution(f"latency-{kind}", "latency", kind, "ms", MILLI, edges, shares, totals)
-
-
-def _added(one: LogHistogram, other: LogHistogram) -> LogHistogram:
-    longer, shorter = sorted((one, other), key=lambda counted: len(counted.counts), reverse=True)
-    sums = longer.counts.copy()
-    sums[: len(shorter.counts)] += shorter.counts
-    edges: Floats = longer.edges
-    return LogHistogram(sums, edges)

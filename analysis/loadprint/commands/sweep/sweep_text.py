@@ -93,9 +93,9 @@ def server_cpus(swept: Swept) -> int | None:
 def _cpus(swept: Swept, role: str) -> int | None:
     for cell in swept.cells:
         for run in cell.runs:
-            cpus = run.server_cpus if role == "server" else run.load_cpus
-            if cpus:
-                return len(cpus)
+            sets = [run.server_cpus] if role == "server" else [load.cpus for load in run.loads]
+            if all(sets):
+                return sum(len(cpus or ()) for cpus in sets)
     return None
 
 

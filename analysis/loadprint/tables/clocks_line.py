@@ -1,0 +1,59 @@
+"""Writes the header line `clocks`: the offsets between the hosts of a run, and clocks that were set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loadprint.metrics.gather import Measured
+from loadprint.numbers import brief
+from loadprint.reading.clocks import Offset
+
+
+def clocks_text(runs: Sequence[Measured]) -> str:
+    """Largest offset, error and drift of each pair of hosts; empty on one host without a step."""
+    pairs: dict[tuple[str, str], list[Offset]] = {}
+    for run in runs:
+        for offset in run.clocks.offsets:
+            pairs.setdefault((offset.load, offset.server), []).append(offset)
+    texts = [_pair(load, server, offsets) for (load, server), offsets in pairs.items()]
+    several = len(runs) > 1
+    for run in runs:
+        when = run.run.id if several else "the run"
+        kept = "aligned" if any(each.measured for each in run.clocks.offsets) else "rates are"
+        for host, seconds in run.clocks.steps:
+            text = f"{host}'s clock was set by {_seconds(seconds)} during {when}"
+            texts.append(f"{text}; {kept} on the monotonic clock")
+    return "; ".join(dict.fromkeys(texts))
+
+
+def _pair(load: str, server: str, offsets: Sequence[Offset]) -> str:
+    """One load host and the server."""
+    known = [offset for offset in offsets if offset.measured]
+    if len(known) < len(offsets):
+        return f"the offset between {load} and {server} is not known: clock.jsonl is missing; taken as 0"
+    largest = max(known, key=lambda each: abs(each.offset_ns))
+    bound = max(each.bound_ns for each in known)
+    up_to = "up to " if len(known) > 1 else ""
+    way = "ahead of" if largest.offset_ns > 0 else "behind"
+    text = f"{load} {up_to}{_ms(abs(largest.offset_ns))} ms {way} {server} ± {_ms(bound)} ms"
+    return f"{text}{_drift(known)}; aligned"
+
+
+def _drift(offsets: Sequence[Offset]) -> str:
+    drifts = [each.drift for each in offsets if each.drift is not None]
+    bounds = [each.drift_bound for each in offsets if each.drift_bound is not None]
+    if drifts:
+        return f", drift {'up to ' if len(offsets) > 1 else ''}{_ppm(max(drifts, key=abs))} ppm"
+    return f", drift under {_ppm(max(bounds))} ppm" if bounds else ", drift not measured"
+
+
+def _ms(nanoseconds: float) -> str:
+    return brief(nanoseconds / 1e6, 2)
+
+
+def _ppm(drift: float) -> str:
+    return brief(drift * 1e6, 2)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{'+' if seconds > 0 else '−'}{brief(abs(seconds), 3)} s"
