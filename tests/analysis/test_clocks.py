@@ -141,7 +141,7 @@ def test_a_broken_reading_of_the_clocks_is_refused_with_its_line(tmp_path: Path)
     assert len(open_run(run).loads[0].exchanges) == 1  # a crash cut off the last line
 
     path.write_text(json.dumps(json.loads(before) | {"bound_ns": "0.2 ms"}) + f"\n{after}\n")
-    with pytest.raises(InputError, match="clock.jsonl line 1: is not a reading of two clocks"):
+    with pytest.raises(InputError, match=r"clock.jsonl line 1: is not a reading of two clocks"):
         open_run(run)
 
 

@@ -179,7 +179,9 @@ def _generator(run: Run, out: Quantities) -> None:
         elif isinstance(value, int | float) and math.isfinite(value):
             out.put(f"latency.{name}", value / 1e3, None)
         else:
-            out.mark_missing(f"latency.{name}", "the generator did not report it")
+            several = len(run.loads) > 1
+            reason = "a load host has no latency.hlog" if several else "the generator did not report it"
+            out.mark_missing(f"latency.{name}", reason)
     out.put("load.seconds", float(seconds))
     _failures(run.result, float(seconds), out)
     _generator_specific(run.result, out)

@@ -77,6 +77,8 @@ def merged(run: Path, results: Mapping[str, Result | None]) -> dict[str, Any] | 
     }
     timed = [
         sum((kind or {}).get("count") or 0 for kind in (part.get("transactions") or {}).values())
+        or part.get("events")
+        or 0
         for part in parts
     ]
     everything = reduce(LogHistogram.plus, by_type.values()) if by_type else None

@@ -33,6 +33,8 @@ def _pair(load: str, server: str, offsets: Sequence[Offset]) -> str:
         return f"the offset between {load} and {server} is not known: clock.jsonl is missing; taken as 0"
     largest = max(known, key=lambda each: abs(each.offset_ns))
     bound = max(each.bound_ns for each in known)
+    if abs(largest.offset_ns) <= bound:
+        return f"{load} within {_ms(bound)} ms of {server}{_drift(known)}; aligned"
     up_to = "up to " if len(known) > 1 else ""
     way = "ahead of" if largest.offset_ns > 0 else "behind"
     text = f"{load} {up_to}{_ms(abs(largest.offset_ns))} ms {way} {server} ± {_ms(bound)} ms"
