@@ -219,6 +219,41 @@ def test_a_fix_contains_the_names_of_this_host() -> None:
     assert small.findings[0].fix.startswith(f"SET GLOBAL innodb_buffer_pool_size = {32 * GIB} (32 GiB)")
 
 
+@pytest.mark.parametrize(
+    ("version", "variables", "fix"),
+    [
+        (
+            "9.7.4",
+            {"innodb_redo_log_capacity": "67108864"},
+            "SET GLOBAL innodb_redo_log_capacity = 4294967296",
+        ),
+        (
+            "8.0.12",
+            {"innodb_log_file_size": "33554432", "innodb_log_files_in_group": "2"},
+            "innodb_log_file_size=2147483648 in the configuration, and a restart",
+        ),
+        (
+            "10.11.19-MariaDB",
+            {"innodb_log_file_size": "67108864"},
+            "SET GLOBAL innodb_log_file_size = 4294967296",
+        ),
+        (
+            "10.6.18-MariaDB",
+            {"innodb_log_file_size": "67108864"},
+            "innodb_log_file_size=4294967296 in the configuration, and a restart",
+        ),
+    ],
+)
+def test_a_fix_names_a_variable_that_the_version_has(
+    version: str, variables: Mapping[str, str], fix: str
+) -> None:
+    server = Server.of({"version": version, "variables": variables})
+    report = judge([Subject("db1", FINGERPRINT, server, server_cpus=(0, 4))])
+    fixes = {each.id: each.fix for each in report.findings}
+    assert fixes["redo_small"] == fix
+    assert fixes["numa_interleave"] == "numactl --interleave=all, or a CPU set of one node"
+
+
 def test_a_rule_without_its_fact_is_unknown() -> None:
     report = judge([Subject("empty", {})])
     assert report.findings == ()

@@ -91,7 +91,7 @@ def _fix(rule: Rule, subject: Subject) -> str:
     with suppress(Unknown):
         half = int(subject.memory_bytes / 2) // POOL_STEP * POOL_STEP
         words["pool"] = f"{half} ({mib(half)})"
-    fix = rule.fix
+    fix = rule.fix if isinstance(rule.fix, str) else rule.fix(subject)
     for name, value in words.items():
         fix = fix.replace(f"{{{name}}}", value)
     return fix

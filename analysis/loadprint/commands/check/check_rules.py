@@ -14,20 +14,22 @@ from loadprint.commands.check.subject import Subject
 
 SEVERITIES = ("ruins", "distorts", "note")
 Condition = Callable[[Subject], str | None]
+Fix = Callable[[Subject], str]
 
 
 @dataclass(frozen=True)
 class Rule:
     """`condition` returns the evidence of the mistake, or None; it raises Unknown if a fact is missing.
 
-    `fix` may contain {disk} and {mount}, those of the data, and {pool}, half of the memory.
+    `fix` may contain {disk} and {mount}, those of the data, and {pool}, half of the memory. It is a function
+    where it depends on the server: it names no variable that the server's version does not have.
     """
 
     id: str
     severity: str
     condition: Condition
     why: str
-    fix: str
+    fix: str | Fix
 
 
 HOST = (
@@ -261,7 +263,7 @@ SERVER = (
         "distorts",
         rules_server.redo_small,
         "continuous checkpoints limit a workload that writes",
-        "SET GLOBAL innodb_redo_log_capacity = 4294967296 (innodb_log_file_size before 8.0.30, MariaDB)",
+        rules_server.redo_fix,
     ),
     Rule(
         "durability",
@@ -289,7 +291,8 @@ SERVER = (
         "distorts",
         rules_server.io_capacity,
         "flushing is limited to the rate of a rotating disk, until the redo log forces it",
-        "SET GLOBAL innodb_io_capacity = 10000, innodb_io_capacity_max = 20000",
+        # the other order is limited to the old maximum
+        "SET GLOBAL innodb_io_capacity_max = 20000; SET GLOBAL innodb_io_capacity = 10000",
     ),
     Rule(
         "query_logs",
@@ -310,7 +313,7 @@ SERVER = (
         "distorts",
         rules_server.interleave,
         "the buffer pool is on the node of its first user; other nodes access it through the interconnect",
-        "innodb_numa_interleave=ON, numactl --interleave=all, or a CPU set of one node",
+        rules_server.interleave_fix,
     ),
     Rule(
         "max_connections",

@@ -18,6 +18,7 @@ from loadprint.reading import redo_log
 POOL_DEFAULT = 128 * MIB
 SMALL_HOST = 1 << 30  # bytes of memory, for which a pool of 128 MiB may be right
 LARGE_SHARE = 0.85
+REDO_ADVISED = 4 << 30
 REDO_DEFAULT = 100 * MIB  # MySQL 8.0.30 and later; two files of 48 MiB before, 96 MiB in MariaDB
 IO_CAPACITY_DEFAULT = 200
 # a session of sysbench's OLTP scripts prepares up to nine statements per table, and BEGIN and COMMIT
@@ -61,6 +62,17 @@ def redo_small(subject: Subject) -> str | None:
     if capacity is None:
         raise Unknown("the size of the redo log was not recorded")
     return f"{mib(capacity)} of redo log" if capacity <= REDO_DEFAULT else None
+
+
+def redo_fix(subject: Subject) -> str:
+    """The variable that sets the size of the redo log in this version; some need a restart."""
+    server = subject.variables()
+    if server.text("innodb_redo_log_capacity") is not None:
+        return f"SET GLOBAL innodb_redo_log_capacity = {REDO_ADVISED}"
+    if server.mariadb and server.version >= (10, 9):
+        return f"SET GLOBAL innodb_log_file_size = {REDO_ADVISED}"
+    size = int(REDO_ADVISED / (server.number("innodb_log_files_in_group") or 1))
+    return f"innodb_log_file_size={size} in the configuration, and a restart"
 
 
 def durability(subject: Subject) -> str | None:
@@ -124,9 +136,17 @@ def interleave(subject: Subject) -> str | None:
     used = [node for node in subject.nodes() if node & set(subject.server_cpus)]
     if len(used) < 2:
         return None
-    if subject.variables().on("innodb_numa_interleave"):
+    state = subject.variables().on("innodb_numa_interleave")
+    if state:
         return None
-    return f"the server's CPUs are on {len(used)} memory nodes, innodb_numa_interleave is off"
+    setting = "innodb_numa_interleave is off" if state is False else "its memory is not interleaved"
+    return f"the server's CPUs are on {len(used)} memory nodes, {setting}"
+
+
+def interleave_fix(subject: Subject) -> str:
+    """The server's own switch only where its build has it."""
+    switch = "innodb_numa_interleave=ON, " if subject.variables().text("innodb_numa_interleave") else ""
+    return f"{switch}numactl --interleave=all, or a CPU set of one node"
 
 
 def _threads(subject: Subject) -> int:
