@@ -138,6 +138,9 @@ def test_pinned_as_the_supervisor_saw_it(tmp_path: Path) -> None:
     assert strayed.answer == "not separated"
     assert strayed.text.endswith("threads were seen on other CPUs 3 times")
     assert placed(tmp_path / "c").answer == "inconclusive"
+    existing = placed(tmp_path / "existing", verified=True, load=seen, connection="socket")
+    assert existing.answer == "inconclusive", "an existing server is not watched"
+    assert existing.text.endswith("connected by socket; checked during the run: only the load's threads")
     told = placed(tmp_path / "d", separated=False, how="one core of two threads")
     assert (told.answer, "one core of two threads" in told.text) == ("not separated", True)
 

@@ -173,4 +173,4 @@ def _journal(run: Measured) -> tuple[str, bool]:
         )
     if disks & data:
         return f"*journal on the data's disk {', '.join(sorted(disks & data))}*", True
-    return f"journal on {', '.join(sorted(disks))}, not the data's", False
+    return f"journal on {', '.join(sorted(disks))}" + (", not the data's" if data else ""), False

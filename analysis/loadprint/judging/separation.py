@@ -80,6 +80,9 @@ def _verified(placement: Mapping[str, Any], where: str, run: Measured) -> Pinned
         if not run.shared_host:
             return Pinned("yes", where)
         return Pinned("inconclusive", f"{where}, but no program checked whether threads stayed there")
+    if run.shared_host and isinstance(placement.get("load"), Mapping) and not placement.get("server"):
+        # an existing server is not a process of the supervisor
+        return Pinned("inconclusive", f"{where}; checked during the run: only the load's threads")
     return Pinned("yes", f"{where}; checked during the run: no thread ran elsewhere")
 
 
